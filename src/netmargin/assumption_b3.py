@@ -1,0 +1,89 @@
+"""Numerical check of assumption (B3) of Lyu and Li 2019 on a loss l(q) = e^{-f(q)}."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_RESOLUTION = 2000
+_ROUNDING = 1e-9
+_PROBE_STEP = 1e-5
+
+
+@dataclass(frozen=True)
+class B3Report:
+    """What (B3) looks like up to `largest_q`: b_f as given, the smallest usable b_g, the constant K, and what fails."""
+
+    b_f: float
+    b_g: float
+    K: float
+    largest_q: float
+    violations: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """True if no part of (B3) was seen to fail on the tested range."""
+        return not self.violations
+
+    def __str__(self) -> str:
+        if self.holds:
+            return f"(B3) holds up to q = {self.largest_q:g} with b_f = {self.b_f:g}, b_g = {self.b_g:g}, K = {self.K:.4g}"
+        return "(B3) fails: " + "; ".join(self.violations)
+
+
+def check_b3(
+    f: Callable[[Tensor], Tensor],
+    f_prime: Callable[[Tensor], Tensor],
+    g: Callable[[Tensor], Tensor],
+    b_f: float,
+    *,
+    largest_q: float,
+) -> B3Report:
+    """Check f' = df/dq, g = f^{-1}, and (B3.2) to (B3.4) on a logarithmic grid of (b_f, largest_q)."""
+    if b_f < 0:
+        raise ValueError(f"b_f must be at least 0 (B3.3); got {b_f}")
+    q = b_f + torch.logspace(-3, torch.log10(torch.tensor(largest_q)).item(), _RESOLUTION, dtype=torch.float64)
+    slope, violations = f_prime(q), []
+
+    step = _PROBE_STEP * q
+    difference = (f(q + step) - f(q - step)) / (2 * step)
+    if not torch.allclose(difference, slope, rtol=1e-4, atol=1e-8):
+        violations.append(f"f' is not the derivative of f near q = {_first(q, ~torch.isclose(difference, slope, 1e-4, 1e-8))}")
+    inverted = torch.isclose(g(f(q)), q, rtol=1e-6)
+    if not inverted.all():
+        violations.append(f"g is not the inverse of f near q = {_first(q, ~inverted)}")
+    if not (slope > 0).all():
+        violations.append(f"(B3.2) f' is not positive at q = {_first(q, ~(slope > 0))}")
+
+    product = slope * q
+    falls = product[1:] < product[:-1] * (1 - _ROUNDING)
+    if falls.any():
+        violations.append(f"(B3.3) f'(q) q decreases after q = {_first(q[:-1], falls)}; try a larger b_f")
+    late = q > largest_q / 10
+    if not product[-1] > product[late][0] * 1.05:
+        violations.append("(B3.3) f'(q) q does not tend to infinity: it grows less than 5% over the last decade of q")
+
+    start = torch.tensor([b_f, 2 * b_f], dtype=torch.float64)
+    f_start = f(start)
+    b_g = max(2 * f_start[0].item(), f_start[1].item(), 0.0)
+    theta = torch.linspace(0.5, 0.999, 40, dtype=torch.float64)[:, None]
+    y = q[f(q) > b_g][::10]
+    x = f(y)
+    ratios = [_slope_ratio(f_prime, y, theta), _slope_ratio(lambda v: 1 / f_prime(g(v)), x, theta)]
+    K = 1.0
+    for text, ratio in zip(("f'(y) <= K f'(theta y)", "g'(x) <= K g'(theta x)"), ratios, strict=True):
+        K = max(K, ratio.max().item())
+        early, full = ratio[: 2 * len(ratio) // 3].max(), ratio.max()
+        if not (torch.isfinite(full) and full <= 1.5 * early.clamp(min=1)):
+            violations.append(f"(B3.4) no bounded K with {text}: it reached {full.item():.3g} and grows with q")
+    return B3Report(b_f, b_g, K, largest_q, tuple(violations))
+
+
+def _slope_ratio(derivative: Callable[[Tensor], Tensor], points: Tensor, theta: Tensor) -> Tensor:
+    """max over theta of derivative(point) / derivative(theta point), for each point."""
+    return (derivative(points)[None] / derivative(theta * points[None])).amax(0)
+
+
+def _first(q: Tensor, where: Tensor) -> str:
+    return f"{q[where][0].item():.4g}"

@@ -1,0 +1,160 @@
+"""Data as checked batches: finite inputs on the model's device, labels as signs or class indices."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from .errors import DataError, ModelError
+
+Data = tuple | Iterable
+_STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A whole data set in memory: inputs X of shape (N, ...), labels y of shape (N,)."""
+
+    X: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+def open_data(data: Data) -> Arrays | Iterable:
+    """The pair (X, y) as checked tensors, or the iterable of batches as it is. Raises DataError."""
+    if isinstance(data, Arrays):
+        return data
+    if isinstance(data, (tuple, list)) and len(data) == 2 and not _is_batch(data[0]):
+        X, y = _tensor(data[0], "X"), _tensor(data[1], "y")
+        _check_batch(X, y, "the data")
+        return Arrays(X, y.reshape(-1))
+    if isinstance(data, torch.utils.data.Dataset) and not isinstance(data, torch.utils.data.IterableDataset):
+        raise DataError("A Dataset yields single samples. Wrap it: DataLoader(dataset, batch_size=1000).")
+    if not isinstance(data, Iterable):
+        raise DataError(f"The data are of type {type(data).__name__}. {_STREAM_HINT}")
+    return data
+
+
+def batches(data: Arrays | Iterable, batch_size: int, model: nn.Module, *, shuffle: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
+    """(x, y) batches on the model's device, x in the model's floating dtype (integer inputs stay integers).
+
+    Shuffling draws from torch's global generator. An iterable keeps its own batches and order.
+    """
+    device, dtype = _place(model)
+    if isinstance(data, Arrays):
+        order = torch.randperm(len(data)) if shuffle else None
+        for start in range(0, len(data), batch_size):
+            chosen = slice(start, start + batch_size) if order is None else order[start : start + batch_size].to(data.X.device)
+            yield _moved(data.X[chosen], device, dtype), data.y[chosen]
+        return
+    empty = True
+    for index, batch in enumerate(data):
+        if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+            raise DataError(f"Batch {index} is not a pair (x, y) but {type(batch).__name__}. {_STREAM_HINT}")
+        x, y = _tensor(batch[0], "x"), _tensor(batch[1], "y")
+        _check_batch(x, y, f"batch {index}")
+        empty = False
+        yield _moved(x, device, dtype), y.reshape(-1)
+    if empty:
+        raise DataError(
+            "The iterable of batches yielded nothing. A generator can be read only once: pass a list or a DataLoader, "
+            "and check that its dataset is not empty."
+        )
+
+
+def scores(model: nn.Module, x: Tensor) -> Tensor:
+    """The model's outputs as shape (N, C); C = 1 for a binary net. Raises ModelError or DataError."""
+    try:
+        outputs = model(x)
+    except (RuntimeError, IndexError, TypeError) as error:
+        raise DataError(
+            f"The model could not process a batch of shape {tuple(x.shape)} and dtype {x.dtype}: {error}. "
+            "Give inputs of the shape that its first layer expects, as floating numbers (X.float() / 255 for images)."
+        ) from error
+    if not isinstance(outputs, Tensor):
+        raise ModelError(f"The model returned {type(outputs).__name__}; netmargin needs one tensor of scores per batch.")
+    if outputs.shape == (len(x),):
+        outputs = outputs[:, None]
+    if outputs.ndim != 2 or len(outputs) != len(x) or outputs.shape[1] == 0:
+        raise ModelError(
+            f"The model returned shape {tuple(outputs.shape)} for {len(x)} inputs. "
+            "Scores must have shape (N,), (N, 1) (binary) or (N, C) (C classes)."
+        )
+    return outputs
+
+
+class Labels:
+    """Turns labels into signs -1, +1 (one output) or class indices 0..C-1 (C outputs), consistently over batches."""
+
+    def __init__(self, outputs: int):
+        self.outputs = outputs
+        self.seen: set[float] = set()
+
+    def encode(self, y: Tensor) -> Tensor:
+        """The labels of one batch, float64 signs or int64 indices. Raises DataError."""
+        values = torch.unique(y)
+        self.seen |= set(values.tolist())
+        if not self.seen <= ({-1.0, 0.0, 1.0} if self.outputs <= 2 else set(range(self.outputs))) or {-1.0, 0.0} <= self.seen:
+            raise DataError(self._complaint())
+        if self.outputs == 1:
+            return torch.where(y > 0, 1.0, -1.0).to(torch.float64)
+        return y.clamp(min=0).to(torch.int64)
+
+    def _complaint(self) -> str:
+        shown = ", ".join(f"{v:g}" for v in sorted(self.seen)[:8])
+        if self.outputs == 1:
+            return f"A net with one output takes labels {{-1, +1}} or {{0, 1}}; found {shown}. Recode them, or use a net with one output per class."
+        return (
+            f"A net with {self.outputs} outputs takes class indices 0 to {self.outputs - 1} as labels; found {shown}. "
+            "Recode the labels, or give the last layer as many outputs as there are classes."
+        )
+
+
+def _is_batch(item) -> bool:
+    return isinstance(item, (tuple, list)) and len(item) == 2 and all(hasattr(part, "shape") for part in item)
+
+
+def _tensor(values, name: str) -> Tensor:
+    if isinstance(values, Tensor):
+        tensor = values.detach()
+    else:
+        try:
+            import numpy as np
+
+            tensor = torch.from_numpy(np.ascontiguousarray(values))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error
+    if tensor.is_complex():
+        raise DataError(f"{name} holds complex numbers; netmargin needs real ones.")
+    return tensor
+
+
+def _check_batch(X: Tensor, y: Tensor, where: str) -> None:
+    if X.ndim == 0 or len(X) == 0:
+        raise DataError(f"{where} hold no samples (X has shape {tuple(X.shape)}). Pass at least one sample.")
+    if y.numel() != len(X) or (y.ndim > 1 and y.shape[0] != len(X)):
+        raise DataError(f"{where}: X has {len(X)} samples but y has shape {tuple(y.shape)}. Pass one label per sample.")
+    if X.is_meta or y.is_meta:
+        raise DataError(f"{where} live on the 'meta' device, which holds no numbers. Load them onto a real device.")
+    if X.is_floating_point() and not torch.isfinite(X).all():
+        bad = torch.nonzero(~torch.isfinite(X.reshape(len(X), -1)).all(1))[:, 0]
+        raise DataError(f"{where}: X holds NaN or infinite values in {len(bad)} samples, first sample {bad[0].item()}. Drop or impute them.")
+    if y.is_floating_point() and not bool((y == y.round()).all()):
+        raise DataError(f"{where}: labels must be whole numbers (signs or class indices); y holds NaN or fractions such as targets of a regression.")
+
+
+def _moved(x: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    return x.to(device, dtype) if x.is_floating_point() else x.to(device)
+
+
+def _place(model: nn.Module) -> tuple[torch.device, torch.dtype]:
+    parameters = list(model.parameters())
+    if not parameters:
+        raise ModelError("The model has no parameters, so its margin has no normalization. Pass a model with weights.")
+    if any(p.is_meta for p in parameters):
+        raise ModelError("The model's parameters live on the 'meta' device. Materialize them first, with model.to_empty(...).")
+    floating = [p for p in parameters if p.is_floating_point()]
+    return parameters[0].device, floating[0].dtype if floating else torch.get_default_dtype()

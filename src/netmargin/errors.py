@@ -1,0 +1,33 @@
+"""Errors of netmargin: each message says what was wrong, where, and what to do."""
+
+
+class NetmarginError(Exception):
+    """Base class of every error that netmargin raises on purpose."""
+
+
+class DataError(NetmarginError, ValueError):
+    """The samples or the labels cannot be used: empty, not finite, of the wrong kind, or not to be found."""
+
+
+class ModelError(NetmarginError, ValueError):
+    """The model cannot be used: no parameters, parameters or outputs that are not finite, outputs of a wrong shape."""
+
+
+class NotHomogeneousError(ModelError):
+    """The question needs a homogeneous model and this one is not; the message names the blocking modules."""
+
+
+class CheckpointError(NetmarginError, RuntimeError):
+    """A file of a run cannot be read or written, or belongs to another run or another model."""
+
+
+class DivergenceError(NetmarginError, ArithmeticError):
+    """Training produced a loss or parameters that are not finite; the model was put back to its last good epoch."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during training, after the last accepted epoch was restored and saved. Carries the `history` so far."""
+
+    def __init__(self, message: str, history):
+        super().__init__(message)
+        self.history = history

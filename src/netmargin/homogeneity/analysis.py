@@ -1,0 +1,337 @@
+"""From degrees and constraints to an answer: which scalings of the parameters multiply the outputs by a power of c."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..errors import ModelError, NotHomogeneousError
+from . import rules as _rules  # noqa: F401  (registers the rules)
+from .degree import CONSTANT, AnyDegree, Constraint, Degree, Unknown
+from .scaling import ScalingCheck, ScalingProbe
+from .trace import Trace
+
+Exponent = int | Fraction
+_PROBED_SAMPLES = 4
+
+
+class Kind(StrEnum):
+    """How much of a net is homogeneous. Members are sentences."""
+
+    HOMOGENEOUS = "homogeneous: scaling all parameters by c multiplies the outputs by c^order"
+    MULTI_HOMOGENEOUS = "multi-homogeneous: each layer can be scaled on its own, with its own exponent"
+    PARTIAL = "partially homogeneous: only in the parameters of the listed groups"
+    NONE = "not homogeneous in any layer"
+    UNKNOWN = "unknown: no rule covers it and the numerical check finds no exponent"
+
+
+class Evidence(StrEnum):
+    """Where an answer comes from."""
+
+    DERIVED = "derived from the operations of the forward pass, and confirmed numerically"
+    NUMERICAL = "observed numerically at a few points only: some operation could not be followed"
+    CONTRADICTED = "the derivation and the numerical check disagree"
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """Why a net is not homogeneous in all its parameters: the module, the reason, and what to use instead."""
+
+    module: str
+    reason: str
+    replacement: str
+    bias: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.module or 'the model itself'}: {self.reason}. Instead: {self.replacement}"
+
+
+@dataclass(frozen=True)
+class Homogeneity:
+    """How the outputs of a net scale with its parameters (Lyu and Li 2019, (A2), Section 4.4; two-homogeneity 2024, 3.4).
+
+    order : L with Phi(c theta) = c^L Phi(theta) over the parameters of `groups`; None where there is none.
+    groups : layer -> exponent. A layer's weight and, where it scales alike, its bias form one group; layers that can only
+        be scaled together are one group, named 'a + b'. Exponent 0 means scale-invariant (weights feeding a normalization).
+    members : layer -> names of its parameters.
+    blockers : what prevents homogeneity in all parameters.
+    quasi : parameter -> weight w_p > 0, such that scaling every p by c^{w_p} multiplies the outputs by c
+        (quasi-homogeneity: covers biases in every layer), or None.
+    notes : what the answer neglects.
+    """
+
+    kind: Kind
+    order: Exponent | None
+    groups: dict[str, Exponent]
+    members: dict[str, tuple[str, ...]]
+    blockers: tuple[Blocker, ...]
+    evidence: Evidence
+    quasi: dict[str, Exponent] | None = None
+    notes: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Biases that `ignoring_biases` left out."""
+    _question: "_Question | None" = field(default=None, repr=False, compare=False)
+
+    def check(self, *, seed: int = 1) -> ScalingCheck:
+        """Scale the parameters in float64 at a fresh generic point (by `seed`) and compare with the claimed exponents."""
+        if self._question is None or self.order is None:
+            raise NotHomogeneousError(f"There is no exponent to check: the net is {self.kind}")
+        return self._question.check(self, seed=seed)
+
+    def ignoring_biases(self) -> "Homogeneity":
+        """The homogeneity of the same net without the biases that block it, as Lyu and Li (2019, J.1) measure such nets.
+
+        Raises NotHomogeneousError if something other than a bias is in the way.
+        """
+        if self.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS):
+            return self
+        others = [b for b in self.blockers if b.bias is None]
+        if others or self._question is None or self.evidence is not Evidence.DERIVED:
+            raise NotHomogeneousError(
+                "The net has no homogeneity order: "
+                + ("\n  ".join(map(str, others)) or f"it is {self.kind}")
+                + "\nUse a partial margin (`partial_normalized_margin`) or replace these modules."
+            )
+        return self._question.without({b.bias for b in self.blockers if b.bias is not None})
+
+    def summary(self) -> str:
+        """A page of text: kind, order, exponents, blockers, notes."""
+        lines = [f"{self.kind}", f"order {self.order}" if self.order is not None else "no order", f"{self.evidence}"]
+        lines += [f"  {exponent!s:>5}  {name}: {', '.join(self.members[name])}" for name, exponent in self.groups.items()]
+        lines += [f"  blocked by {blocker}" for blocker in self.blockers]
+        if self.quasi and self.blockers:
+            weights = ", ".join(f"{weight} ({name})" for name, weight in self.quasi.items())
+            lines.append(f"  quasi-homogeneous: multiply each parameter by c to the power {weights}")
+        lines += [f"  {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict:
+        """The same as JSON-ready values."""
+        return {
+            "kind": self.kind.name.lower(),
+            "order": None if self.order is None else float(self.order),
+            "groups": {name: float(exponent) for name, exponent in self.groups.items()},
+            "members": {name: list(names) for name, names in self.members.items()},
+            "blockers": [{"module": b.module, "reason": b.reason, "replacement": b.replacement} for b in self.blockers],
+            "evidence": self.evidence.name.lower(),
+            "quasi": None if self.quasi is None else {name: float(weight) for name, weight in self.quasi.items()},
+            "notes": list(self.notes),
+        }
+
+
+def analyse(model: nn.Module, x) -> Homogeneity:
+    """How the outputs of `model` scale with its parameters, in the training or evaluation mode it is in.
+
+    Every operation of one forward pass on a few samples of `x` is followed by rules; a numerical scaling check in float64
+    judges the answer, and answers alone (and says so) where an operation has no rule.
+
+    Parameters
+    ----------
+    model : a module that maps one tensor (or one tuple of tensors) to one tensor of scores.
+    x : a batch of inputs; a few samples suffice.
+
+    Raises
+    ------
+    ModelError : no parameters, parameters or outputs that are not finite, outputs that are not one tensor.
+
+    >>> import torch, netmargin as nm
+    >>> _ = torch.manual_seed(0)
+    >>> h = nm.analyse(torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.Linear(5, 1)), torch.ones(2, 3))
+    >>> h.kind.name, [b.module for b in h.blockers], h.quasi
+    ('PARTIAL', ['2'], {'0.weight': Fraction(1, 2), '0.bias': Fraction(1, 2), '2.weight': Fraction(1, 2), '2.bias': 1})
+    >>> h.ignoring_biases().groups
+    {'0': 1, '2': 1}
+
+    Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
+    """
+    names = [name for name, _ in model.named_parameters()]
+    if not names:
+        raise ModelError("The model has no parameters, so its margin has no normalization. Pass a model with weights.")
+    for name, parameter in model.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise ModelError(f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or lower the rate.")
+    x = _few_samples(x)
+    degree, constraints, notes = _trace(model, x)
+    question = _Question(model, x, tuple(names), degree, tuple(constraints), tuple(notes))
+    return question.answer_numerically(degree) if isinstance(degree, Unknown) else question.answer()
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A traced net: the degree of its outputs in each parameter, and the constraints on scalings."""
+
+    model: nn.Module
+    x: object
+    names: tuple[str, ...]
+    degree: AnyDegree
+    constraints: tuple[Constraint, ...]
+    notes: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+
+    def without(self, biases: set[str]) -> Homogeneity:
+        """The answer when the given biases are absent."""
+        kept = tuple(n for n in self.names if n not in biases)
+        constraints = tuple(c for c in self.constraints if c.bias not in biases)
+        note = f"ignores the biases outside the first layer: {', '.join(sorted(biases))}"
+        return replace(
+            self, names=kept, constraints=constraints, notes=(*self.notes, note), ignored=tuple(sorted(biases))
+        ).answer()
+
+    def answer(self) -> Homogeneity:
+        """The answer of the rules, judged by the numerical check."""
+        violated = [c for c in self.constraints if c.difference.total(self.names)]
+        blockers = tuple(dict.fromkeys(Blocker(c.where, c.reason, c.replacement, c.bias) for c in violated))
+        order = self.degree.total(self.names)
+        scaled: tuple[str, ...] = self.names if not violated and order > 0 else self._partial()
+        if not violated and order <= 0:
+            blockers = (Blocker("", "the outputs do not grow with the parameters", "end with a bias-free nn.Linear"),)
+        groups, members = self._groups(scaled)
+        order = self.degree.total(scaled)
+        if not scaled:
+            kind = Kind.NONE
+        elif blockers:
+            kind = Kind.PARTIAL
+        else:
+            kind = Kind.MULTI_HOMOGENEOUS if len(groups) > 1 else Kind.HOMOGENEOUS
+        answer = Homogeneity(
+            kind, _tidy(order) if scaled else None, groups, members, blockers, Evidence.DERIVED,
+            quasi=self._quasi(), notes=self.notes, ignored=self.ignored, _question=self,
+        )  # fmt: skip
+        return answer if self.check(answer, seed=0).passed else self._contradicted(answer)
+
+    def _contradicted(self, answer: Homogeneity) -> Homogeneity:
+        note = "the numerical check contradicts the rules: the forward pass depends on its inputs in a way they cannot see"
+        return replace(
+            answer, kind=Kind.UNKNOWN, order=None, groups={}, members={}, quasi=None, evidence=Evidence.CONTRADICTED,
+            notes=(*answer.notes, note),
+        )  # fmt: skip
+
+    def check(self, answer: Homogeneity, *, seed: int) -> ScalingCheck:
+        """Each group alone, then all at once, then the quasi-homogeneous scaling; ignored biases are set to 0."""
+        probe = ScalingProbe(self.model, self.x, seed=seed, zeroed=answer.ignored)
+        checks = [probe.check(dict.fromkeys(answer.members[name], 1), k) for name, k in answer.groups.items()]
+        every = [name for names in answer.members.values() for name in names]
+        checks.append(probe.check(dict.fromkeys(every, 1), sum(answer.groups.values())))
+        if answer.quasi:
+            checks.append(probe.check(answer.quasi, 1))
+        return max(checks, key=lambda check: check.deviation)
+
+    def answer_numerically(self, hidden: Unknown) -> Homogeneity:
+        """The answer of the scaling check alone, for nets in which `hidden` could not be followed."""
+        probe = ScalingProbe(self.model, self.x)
+        exponents = {layer: probe.exponent(names) for layer, names in self._layers(self.names).items()}
+        order = probe.exponent(self.names)
+        single = {layer: k for layer, k in exponents.items() if k is not None}
+        if order is not None and order > 0:
+            separate = len(single) == len(exponents) > 1 and sum(single.values()) == order
+            kind = Kind.MULTI_HOMOGENEOUS if separate else Kind.HOMOGENEOUS
+            groups = single if separate else {"all": order}
+        else:
+            groups = {layer: k for layer, k in single.items() if k > 0}
+            together = [n for layer in groups for n in self._layers(self.names)[layer]]
+            order = sum(groups.values(), Fraction(0))
+            kind = Kind.PARTIAL if groups and probe.exponent(together) == order else Kind.UNKNOWN
+        known = kind is not Kind.UNKNOWN
+        layers = {**self._layers(self.names), "all": self.names}
+        return Homogeneity(
+            kind,
+            _tidy(order) if known else None,
+            {name: _tidy(k) for name, k in groups.items()} if known else {},
+            {name: layers[name] for name in groups} if known else {},
+            (Blocker(hidden.where, hidden.reason, "register a rule with netmargin.homogeneity.rule"),),
+            Evidence.NUMERICAL,
+            notes=self.notes,
+            _question=self,
+        )
+
+    def _layers(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        layers: dict[str, tuple[str, ...]] = {}
+        for name in names:
+            layer = name.rpartition(".")[0] or name
+            layers[layer] = (*layers.get(layer, ()), name)
+        return layers
+
+    def _groups(self, scaled: tuple[str, ...]) -> tuple[dict[str, Exponent], dict[str, tuple[str, ...]]]:
+        """The finest union of layers in which each group can be scaled alone: merge what a constraint ties together."""
+        parts = list(self._layers(scaled).items())
+        changed = True
+        while changed:
+            changed = False
+            for constraint in self.constraints:
+                tied = [part for part in parts if constraint.difference.total(part[1])]
+                if len(tied) > 1:
+                    merged = (" + ".join(p[0] for p in tied), tuple(n for p in tied for n in p[1]))
+                    parts = [p for p in parts if p not in tied] + [merged]
+                    changed = True
+        return {name: _tidy(self.degree.total(names)) for name, names in parts}, dict(parts)
+
+    def _matrix(self) -> np.ndarray:
+        rows = [[float(c.difference.exponents.get(n, 0)) for n in self.names] for c in self.constraints]
+        return np.array(rows).reshape(len(rows), len(self.names))
+
+    def _partial(self) -> tuple[str, ...]:
+        """The parameters of the largest-order (then smallest) subset in which the net is homogeneous; () if none."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
+        cost = -gain * 2 * len(self.names) + 1
+        constraints = LinearConstraint(self._matrix(), 0, 0) if self.constraints else ()
+        found = milp(cost, constraints=constraints, integrality=np.ones(len(cost)), bounds=Bounds(0, 1))
+        chosen = tuple(n for n, s in zip(self.names, found.x, strict=True) if s > 0.5) if found.x is not None else ()
+        # The solver proposes; exact arithmetic judges.
+        valid = chosen and self.degree.total(chosen) > 0 and not any(c.difference.total(chosen) for c in self.constraints)
+        return chosen if valid else ()
+
+    def _quasi(self) -> dict[str, Exponent] | None:
+        """The most even positive weights under which the net is quasi-homogeneous of order 1, or None."""
+        from scipy.optimize import linprog
+
+        gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
+        count = len(self.names)
+        # Variables: the weights and their minimum. Maximize the minimum, and among ties take small weights.
+        equalities = np.vstack([np.hstack([self._matrix(), np.zeros((len(self.constraints), 1))]), np.append(gain, 0)])
+        targets = np.append(np.zeros(len(self.constraints)), 1.0)
+        above = np.hstack([-np.eye(count), np.ones((count, 1))])
+        cost = np.append(np.full(count, 1e-3 / count), -1.0)
+        found = linprog(cost, A_ub=above, b_ub=np.zeros(count), A_eq=equalities, b_eq=targets, bounds=(0, None))
+        if found.x is None:
+            return None
+        weights = {n: Fraction(w).limit_denominator(5040) for n, w in zip(self.names, found.x[:-1], strict=True)}
+        # The solver proposes; exact arithmetic judges.
+        valid = all(weights.values()) and self.degree.under(weights) == 1
+        valid = valid and not any(c.difference.under(weights) for c in self.constraints)
+        return {name: _tidy(weight) for name, weight in weights.items()} if valid else None
+
+
+def _trace(model: nn.Module, x) -> tuple[AnyDegree, list[Constraint], list[str]]:
+    trace = Trace(model)
+    fused_attention = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # one opaque operation otherwise
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    try:
+        with torch.no_grad(), torch.random.fork_rng(), trace.following(model), trace:
+            outputs = torch.func.functional_call(model, buffers, (x,))
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused_attention)
+    if not isinstance(outputs, Tensor):
+        raise ModelError(f"The model returned {type(outputs).__name__}; netmargin needs one tensor of scores per batch.")
+    if not torch.isfinite(outputs).all():
+        raise ModelError("The model's outputs hold NaN or infinite values on finite inputs. Check its weights.")
+    degree = trace.escaped or trace.degree(outputs)
+    return (degree if isinstance(degree, (Degree, Unknown)) else CONSTANT), trace.constraints, list(trace.notes)
+
+
+def _few_samples(x):
+    if isinstance(x, Tensor):
+        return x[:_PROBED_SAMPLES]
+    if isinstance(x, (list, tuple)):
+        return type(x)(_few_samples(part) for part in x)
+    return torch.as_tensor(x)[:_PROBED_SAMPLES]
+
+
+def _tidy(exponent: Fraction | int) -> Exponent:
+    return int(exponent) if exponent == int(exponent) else exponent

@@ -1,0 +1,332 @@
+"""How each operation acts on degrees. To teach netmargin a new operation, add a rule here (or register one with `rule`)."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from .degree import CONSTANT, ZERO, AnyDegree, Degree
+from .trace import NEGLIGIBLE, RULES, Trace, add_degrees, rule, scale_degree
+
+# -- linear maps of one argument, and everything else that is 1-homogeneous and piecewise linear in it
+
+
+@rule(
+    "relu", "leaky_relu", "rrelu_with_noise", "abs", "neg", "positive", "clone", "_to_copy", "lift_fresh", "alias", "detach",
+    "sum", "mean", "nansum", "amax", "amin", "cumsum", "trace", "median", "max_pool2d_with_indices", "max_pool3d_with_indices",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d",
+    "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d", "reflection_pad1d", "reflection_pad2d",
+    "reflection_pad3d", "replication_pad1d", "replication_pad2d", "replication_pad3d", "pixel_shuffle", "pixel_unshuffle",
+    "channel_shuffle", "roll", "flip", "gather", "index_select", "index", "sort", "topk", "repeat", "_unsafe_view", "tril", "triu",
+    "native_dropout", "embedding", "linalg_vector_norm", "std", "diag_embed", "im2col", "col2im", "take", "unfold_backward",
+    "view_copy", "_reshape_copy", "expand_copy", "masked_select", "select_copy", "slice_copy", "transpose_copy",
+)  # fmt: skip
+def _same_as_first(trace: Trace, value, *_, **__) -> AnyDegree:
+    return trace.degree(value)
+
+
+@rule("var_mean")
+def _variance_and_mean(trace: Trace, value, *_, **__) -> tuple[AnyDegree, ...]:
+    return scale_degree(trace.degree(value), 2), trace.degree(value)
+
+
+@rule("std_mean", "aminmax")
+def _two_of_the_same(trace: Trace, value, *_, **__) -> tuple[AnyDegree, ...]:
+    return trace.degree(value), trace.degree(value)
+
+
+@rule("max", "min")
+def _extreme(trace: Trace, value, other=None, *_, **__) -> AnyDegree:
+    return _elementwise(trace, value, other) if isinstance(other, Tensor) else trace.degree(value)
+
+
+@rule("sign", "sgn", "argmax", "argmin", "argsort", "signbit", "isnan", "isinf", "isfinite", "heaviside")
+def _scale_invariant(trace: Trace, value, *_, **__) -> AnyDegree:
+    return CONSTANT
+
+
+@rule("empty_like", "zeros_like", "new_zeros", "new_empty", "zeros", "empty", "zero", "new_empty_strided", "empty_strided")
+def _zeros(trace: Trace, *_, **__) -> AnyDegree:
+    return ZERO
+
+
+@rule("ones_like", "new_ones", "rand_like", "randn_like", "bernoulli", "uniform", "normal", "random", "exponential")
+def _constant(trace: Trace, *_, **__) -> AnyDegree:
+    return CONSTANT
+
+
+@rule("full", "new_full", "full_like", "fill")
+def _filled(trace: Trace, _, *rest, **kwargs) -> AnyDegree:
+    value = kwargs.get("fill_value", rest[-1] if rest else 1)
+    return trace.degree(value)
+
+
+@rule("scalar_tensor")
+def _scalar(trace: Trace, value, *_, **__) -> AnyDegree:
+    return trace.degree(value)
+
+
+@rule("copy")
+def _copied(trace: Trace, _, source, *__, **___) -> AnyDegree:
+    return trace.degree(source)
+
+
+@rule("constant_pad_nd")
+def _padded(trace: Trace, value, _, number=0, *__) -> AnyDegree:
+    return trace.same(trace.degree(value), trace.degree(number), "pads with a number other than 0", "pad with 0")
+
+
+# -- products, quotients, powers
+
+
+@rule("mul", "mm", "bmm", "mv", "dot", "vdot", "outer", "ger", "convolution", "_convolution", "matmul", "linear", "cross")
+def _product(trace: Trace, a, b, bias=None, *_, **__) -> AnyDegree:
+    product = trace.product(a, b)
+    return _with_bias(trace, product, bias) if isinstance(bias, Tensor) else product
+
+
+@rule("addmm", "baddbmm", "addmv", "addbmm", "addr", "addcmul")
+def _sum_with_product(trace: Trace, bias, a, b, *_, beta=1, alpha=1, **__) -> AnyDegree:
+    product = trace.product(a, b)
+    return product if beta == 0 else _with_bias(trace, product, bias)
+
+
+@rule("div", "true_divide")
+def _quotient(trace: Trace, a, b, *_, rounding_mode=None, **__) -> AnyDegree:
+    quotient = add_degrees(trace.degree(a), scale_degree(trace.degree(b), -1))
+    return quotient if rounding_mode is None else trace.invariant(quotient, "rounds a quotient", "divide without rounding")
+
+
+@rule("reciprocal")
+def _reciprocal(trace: Trace, value) -> AnyDegree:
+    return scale_degree(trace.degree(value), -1)
+
+
+@rule("square", "var")
+def _square(trace: Trace, value, *_, **__) -> AnyDegree:
+    return scale_degree(trace.degree(value), 2)
+
+
+@rule("sqrt")
+def _square_root(trace: Trace, value) -> AnyDegree:
+    return scale_degree(trace.degree(value), 0.5)
+
+
+@rule("rsqrt")
+def _inverse_square_root(trace: Trace, value) -> AnyDegree:
+    return scale_degree(trace.degree(value), -0.5)
+
+
+@rule("pow")
+def _power(trace: Trace, base, exponent) -> AnyDegree:
+    if isinstance(exponent, Tensor):
+        if trace.degree(exponent) or exponent.numel() != 1:
+            return trace.unknown("a power whose exponent is a tensor")
+        exponent = exponent.item()
+    return scale_degree(trace.degree(base), exponent)
+
+
+@rule("_weight_norm_interface", "_weight_norm")
+def _weight_norm(trace: Trace, direction, magnitude, *_) -> AnyDegree:
+    return trace.degree(magnitude)
+
+
+# -- sums, comparisons, selections: both sides must scale alike
+
+
+@rule("add", "sub", "rsub", "fmod", "remainder", "hypot", "lerp")
+def _sum(trace: Trace, a, b, *_, **__) -> AnyDegree:
+    for value, other in ((a, b), (b, a)):
+        if isinstance(value, (int, float)) and 0 < value <= NEGLIGIBLE and trace.degree(other):
+            trace.note(f"neglects the epsilon {value:g} added in {_place(trace)}")
+            return trace.degree(other)
+    for signal, bias in ((a, b), (b, a)):
+        if trace.parameter(bias) and not trace.parameter(signal):
+            return _with_bias(trace, trace.degree(signal), bias)
+    return _elementwise(trace, a, b)
+
+
+@rule("maximum", "minimum", "fmax", "fmin")
+def _elementwise(trace: Trace, a, b, *_, **__) -> AnyDegree:
+    return trace.same(
+        trace.degree(a),
+        trace.degree(b),
+        "combines two branches that scale with different powers of the parameters",
+        "normalize the stronger branch without affine parameters, or give both branches the same number of layers",
+    )
+
+
+@rule("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "bitwise_and", "bitwise_or", "isclose")
+def _comparison(trace: Trace, a, b, *_, **__) -> AnyDegree:
+    trace.same(trace.degree(a), trace.degree(b), "compares with a threshold that does not scale", "compare with 0")
+    return CONSTANT
+
+
+@rule("where")
+def _selection(trace: Trace, condition, a=None, b=None) -> AnyDegree:
+    if a is None:
+        return CONSTANT
+    return _elementwise(trace, a, b)
+
+
+@rule("cat", "stack", "_stack", "concat", "block_diag")
+def _concatenation(trace: Trace, tensors: Sequence[Tensor], *_, **__) -> AnyDegree:
+    degree: AnyDegree = ZERO
+    for tensor in tensors:
+        degree = trace.same(
+            degree,
+            trace.degree(tensor),
+            "joins values that scale with different powers of the parameters",
+            "normalize them before joining",
+        )
+    return degree
+
+
+@rule("index_put", "scatter", "scatter_add", "index_add", "index_copy", "masked_scatter", "slice_scatter", "select_scatter")
+def _scattered(trace: Trace, target, *rest, **__) -> AnyDegree:
+    degree = trace.degree(target)
+    for value in rest:
+        if isinstance(value, Tensor) and value.is_floating_point():
+            degree = trace.same(degree, trace.degree(value), "writes values that scale differently", "use separate tensors")
+    return degree
+
+
+@rule("masked_fill")
+def _masked(trace: Trace, value, _, number) -> AnyDegree:
+    return trace.same(trace.degree(value), trace.degree(number), "fills with a number that does not scale", "fill with 0 or infinity")
+
+
+@rule("clamp", "clamp_min", "clamp_max", "threshold")
+def _clamped(trace: Trace, value, *bounds, **named) -> AnyDegree:
+    degree = trace.degree(value)
+    for bound in (*bounds, *named.values()):
+        if isinstance(bound, (int, float)) and 0 < bound <= NEGLIGIBLE:
+            trace.note(f"neglects the epsilon {bound:g} in {_place(trace)}")
+        elif bound is not None:
+            degree = trace.same(degree, trace.degree(bound), "cuts off at a level that does not scale", "use ReLU (cut off at 0)")
+    return degree
+
+
+@rule("hardtanh")
+def _hardtanh(trace: Trace, value, low=-1.0, high=1.0) -> AnyDegree:
+    return _clamped(trace, value, low, high)
+
+
+# -- learned slopes, normalization, attention
+
+
+@rule("_prelu_kernel", "prelu")
+def _learned_slope(trace: Trace, value, slope) -> AnyDegree:
+    trace.invariant(
+        trace.degree(slope),
+        f"slope {trace.parameter(slope)!r} multiplies one side of the kink only",
+        "nn.LeakyReLU with a fixed slope",
+    )
+    return trace.degree(value)
+
+
+@rule("native_layer_norm")
+def _layer_normalized(trace: Trace, value, _, scale=None, shift=None, *__) -> AnyDegree:
+    return _after_normalization(trace, trace.degree(value), scale, shift)
+
+
+@rule("native_group_norm")
+def _group_normalized(trace: Trace, value, scale, shift, *_) -> AnyDegree:
+    return _after_normalization(trace, trace.degree(value), scale, shift)
+
+
+@rule("_fused_rms_norm")
+def _rms_normalized(trace: Trace, value, _, scale=None, *__) -> AnyDegree:
+    return _after_normalization(trace, trace.degree(value), scale, None)
+
+
+@rule("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "cudnn_batch_norm", "batch_norm")
+def _batch_normalized(trace: Trace, value, scale, shift, mean, variance, training, *_) -> AnyDegree:
+    if training:
+        return _after_normalization(trace, trace.degree(value), scale, shift)
+    return _with_stored_statistics(trace, value, scale, shift)
+
+
+@rule("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
+def _with_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
+    degree = trace.invariant(
+        trace.degree(value),
+        "subtracts stored running statistics, which do not scale with the parameters",
+        "nn.GroupNorm or nn.LayerNorm, or analyse in training mode (batch statistics)",
+    )
+    return _affine(trace, degree, scale, shift)
+
+
+@rule("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention", "_scaled_dot_product_attention_math",
+      "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "scaled_dot_product_attention",
+      "_scaled_dot_product_fused_attention_overrideable")  # fmt: skip
+def _attention(trace: Trace, query, key, value, *_, **__) -> AnyDegree:
+    weights = _not_homogeneous(trace, trace.product(query, key), "softmax of attention scores")
+    return add_degrees(weights, trace.degree(value))
+
+
+# -- functions without any homogeneity
+
+
+for _name, _called in {
+    "tanh": "tanh", "sigmoid": "sigmoid", "gelu": "GELU", "silu": "SiLU", "elu": "ELU", "celu": "CELU", "softplus": "softplus",
+    "mish": "Mish", "hardswish": "Hardswish", "hardsigmoid": "Hardsigmoid", "log_sigmoid_forward": "log-sigmoid", "exp": "exp",
+    "log": "log", "exp2": "exp2", "expm1": "expm1", "log1p": "log1p", "sin": "sin", "cos": "cos", "erf": "erf", "atan": "atan",
+    "glu": "GLU", "_softmax": "softmax", "_safe_softmax": "softmax", "_log_softmax": "log-softmax", "logsumexp": "log-sum-exp",
+    "softshrink": "Softshrink", "hardshrink": "Hardshrink", "round": "round", "floor": "floor", "ceil": "ceil",
+}.items():  # fmt: skip
+    RULES[_name] = lambda trace, value, *_, called=_called, **__: _not_homogeneous(trace, trace.degree(value), called)
+
+
+def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
+    if "attention" in called:
+        replacement = "normalize queries and keys without affine parameters, or keep their weights out of the scaled group"
+    elif "softmax" in called:
+        replacement = "return the scores before it"
+    else:
+        replacement = "nn.ReLU or a power of it"
+    return trace.invariant(degree, f"{called} is not homogeneous", replacement)
+
+
+@rule("_local_scalar_dense", "is_nonzero", "equal")
+def _leaves_the_graph(trace: Trace, value, *_) -> AnyDegree:
+    if trace.degree(value):
+        trace.escaped = trace.unknown("a value that scales was turned into a Python number")
+    return CONSTANT
+
+
+# -- shared by several rules
+
+
+def _place(trace: Trace) -> str:
+    return f"{trace.where or 'the model'} ({trace.layer})"
+
+
+def _with_bias(trace: Trace, signal: AnyDegree, bias: Tensor) -> AnyDegree:
+    name = trace.parameter(bias)
+    if name is None:
+        return trace.same(
+            signal,
+            trace.degree(bias),
+            "adds a value that scales with another power of the parameters",
+            "normalize the stronger branch without affine parameters, or give both branches the same number of layers",
+        )
+    return trace.same(
+        signal,
+        trace.degree(bias),
+        f"bias {name!r} scales differently from the signal it is added to",
+        f"{trace.layer}(..., bias=False)",
+        bias=name,
+    )
+
+
+def _affine(trace: Trace, degree: AnyDegree, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
+    if scale is not None:
+        degree = add_degrees(degree, trace.degree(scale))
+    return _with_bias(trace, degree, shift) if shift is not None else degree
+
+
+def _after_normalization(trace: Trace, degree: AnyDegree, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
+    if isinstance(degree, Degree) and degree:
+        trace.note(f"neglects the epsilon of {_place(trace)}: what feeds it is scale-invariant up to epsilon / variance")
+    return _affine(trace, CONSTANT if isinstance(degree, Degree) else degree, scale, shift)

@@ -1,0 +1,115 @@
+"""The numerical judge of homogeneity: multiply parameters by c and compare outputs, in float64.
+
+The judge knows nothing of the rules. It evaluates at a generic point near the given parameters (a bias that starts at
+exactly 0 would hide), with the epsilons of normalizations made negligible, because every statement about
+normalization layers is one about epsilon -> 0.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .trace import NEGLIGIBLE
+
+FACTORS = (0.5, 3.0)
+TOLERANCE = 1e-8
+_EPSILON = 1e-300
+_PERTURBATION = 0.1
+
+
+@dataclass(frozen=True)
+class ScalingCheck:
+    """The largest relative difference between outputs at scaled parameters and the claimed power of c times the outputs."""
+
+    deviation: float
+    tolerance: float = TOLERANCE
+
+    @property
+    def passed(self) -> bool:
+        """True if the claimed exponents were observed at every tried factor."""
+        return self.deviation <= self.tolerance
+
+
+class ScalingProbe:
+    """Evaluates a model in float64 with its parameters scaled."""
+
+    def __init__(self, model: nn.Module, x, *, seed: int = 0, zeroed: Iterable[str] = ()):
+        self._model, self._seed = model, seed
+        self._x = _to_float64(x)
+        generator = torch.Generator().manual_seed(seed)
+        self._parameters = {n: _generic(p.detach(), generator) for n, p in model.named_parameters()}
+        for name in zeroed:
+            self._parameters[name].zero_()
+        self._buffers = {n: _to_float64(b.detach().clone()) for n, b in model.named_buffers()}
+        for name, buffer in self._buffers.items():
+            if name.endswith("running_mean"):
+                self._buffers[name] = _generic(buffer, generator)
+        self._at_one = self.outputs({})
+
+    def outputs(self, factors: Mapping[str, float]) -> Tensor:
+        """Outputs with each named parameter multiplied by its factor."""
+        scaled = {n: p * factors.get(n, 1.0) for n, p in self._parameters.items()}
+        buffers = {n: b.clone() for n, b in self._buffers.items()}
+        with torch.no_grad(), torch.random.fork_rng(), _NegligibleEpsilon():
+            torch.manual_seed(self._seed)
+            return functional_call(self._model, {**scaled, **buffers}, (self._x,))
+
+    def check(self, scaling: Mapping[str, Fraction | int], exponent: Fraction | int) -> ScalingCheck:
+        """Does multiplying each parameter p by c^{scaling[p]} multiply the outputs by c^exponent?"""
+        worst = 0.0
+        for c in FACTORS:
+            scaled = self.outputs({n: c ** float(s) for n, s in scaling.items()})
+            expected = self._at_one * c ** float(exponent)
+            size = expected.abs().max().item()
+            deviation = (scaled - expected).abs().max().item() / size if size > 0 else math.inf
+            worst = max(worst, deviation if math.isfinite(deviation) else math.inf)
+        return ScalingCheck(worst)
+
+    def exponent(self, names: Iterable[str]) -> Fraction | None:
+        """The observed k with outputs(c theta) = c^k outputs(theta) for the named parameters, or None if there is none."""
+        names = list(names)
+        size = self._at_one.abs().max().item()
+        scaled = self.outputs(dict.fromkeys(names, 2.0)).abs().max().item()
+        if not (0 < size < math.inf and 0 < scaled < math.inf):
+            return None
+        k = Fraction(math.log2(scaled / size)).limit_denominator(12)
+        return k if self.check(dict.fromkeys(names, 1), k).passed else None
+
+
+class _NegligibleEpsilon(TorchDispatchMode):
+    """Replaces the epsilon of normalizations, given as `eps` or as a small number added or clamped to, by 1e-300."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        args, kwargs = list(args), dict(kwargs or {})
+        name = func._schema.name.removeprefix("aten::").removesuffix("_")
+        for index, argument in enumerate(func._schema.arguments):
+            if argument.name in ("eps", "epsilon"):
+                if index < len(args):
+                    args[index] = _EPSILON
+                else:
+                    kwargs[argument.name] = _EPSILON
+        if name in ("add", "clamp", "clamp_min"):
+            small = [isinstance(a, (int, float)) and 0 < a <= NEGLIGIBLE for a in args]
+            args = [_EPSILON if s else a for s, a in zip(small, args, strict=True)]
+        return func(*args, **kwargs)
+
+
+def _generic(values: Tensor, generator: torch.Generator) -> Tensor:
+    values = _to_float64(values)
+    noise = torch.randn(values.shape, generator=generator, dtype=torch.float64).to(values.device)
+    size = values.square().mean().sqrt() if values.numel() else values.sum()
+    return values + _PERTURBATION * torch.where(size > 0, size, 1.0) * noise
+
+
+def _to_float64(value):
+    if isinstance(value, Tensor):
+        return value.to(torch.float64) if value.is_floating_point() else value
+    if isinstance(value, (list, tuple)):
+        return type(value)(_to_float64(v) for v in value)
+    return value

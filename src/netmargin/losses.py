@@ -1,0 +1,173 @@
+"""Losses with an exponential tail, l(q) = e^{-f(q)}, kept in log domain.
+
+A loss acts on margins: q_n = y_n Phi(x_n) for a net with one output, and the soft margin
+q~_n = -log sum_{j != y_n} e^{-(Phi_{y_n} - Phi_j)} for a net with several (Lyu and Li 2019, Appendix F), so that
+`Logistic` on soft margins *is* the cross-entropy. Sums, not means, over samples; natural logarithms.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from . import logspace
+from .assumption_b3 import B3Report, check_b3
+
+
+class Loss:
+    """A loss l(q) = e^{-f(q)} (Lyu and Li 2019, assumption (B3)), given by f, f' and the inverse g of f.
+
+    Parameters
+    ----------
+    f, f_prime, g : callables from float64 tensors to float64 tensors, elementwise.
+        `g` inverts `f` on [b_f, infinity) at least.
+    b_f : float, at least 0. Beyond it f'(q) q does not decrease; the data are separated once the *summed*
+        loss is below l(b_f).
+    name : how reports call the loss.
+
+    >>> import torch
+    >>> from netmargin.losses import Loss
+    >>> square_root_tail = Loss(torch.sqrt, lambda q: 0.5 / torch.sqrt(q), torch.square, name="e^{-sqrt q}")
+    >>> round(square_root_tail.inverse_link(square_root_tail.log_sum([9.0])), 12)
+    9.0
+    >>> square_root_tail.check_b3().holds
+    True
+    """
+
+    def __init__(
+        self,
+        f: Callable[[Tensor], Tensor],
+        f_prime: Callable[[Tensor], Tensor],
+        g: Callable[[Tensor], Tensor],
+        *,
+        b_f: float = 0.0,
+        name: str = "user loss",
+    ):
+        self.f, self.f_prime, self.g, self.b_f, self.name = f, f_prime, g, float(b_f), name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def log_sum(self, q) -> float:
+        """Natural log of the summed loss, log sum_n l(q_n), from margins of shape (N,)."""
+        return torch.logsumexp(-self.f(logspace.as_float64(q)), 0).item()
+
+    def log_slope(self, q: Tensor) -> Tensor:
+        """log(-l'(q)) = log f'(q) - f(q), elementwise."""
+        return torch.log(self.f_prime(q)) - self.f(q)
+
+    def weights(self, q) -> Tensor:
+        """Minus the gradient of the summed loss in the margins, normalized to sum 1; shape (N,), float64."""
+        return torch.softmax(self.log_slope(logspace.as_float64(q)), 0)
+
+    def inverse_link(self, log_loss: float) -> float:
+        """The margin l^{-1}(Loss) = g(-log Loss) of a single sample with that loss; takes the natural log of it."""
+        return self.g(-logspace.as_float64(log_loss)).item()
+
+    @property
+    def log_threshold(self) -> float:
+        """log l(b_f): a summed log-loss below it proves separation (assumption (B4)) and starts the monotone phase."""
+        return -self.f(logspace.as_float64(self.b_f)).item()
+
+    def check_b3(self, *, largest_q: float = 1e4) -> B3Report:
+        """Check assumption (B3) numerically on margins up to `largest_q`: evidence, not a proof."""
+        return check_b3(self.f, self.f_prime, self.g, self.b_f, largest_q=largest_q)
+
+
+class _OddPower(Loss):
+    """l(q) = e^{-F(h)} with h = q^power, power odd; subclasses give F. Differences of powers are taken factored."""
+
+    _names: dict[int, str] = {}
+
+    def __init__(self, power: int = 1):
+        if power < 1 or power % 2 == 0:
+            raise ValueError(f"power must be a positive odd integer, so that the loss decreases in q; got {power!r}")
+        self.power = power
+        name = self._names.get(power) or f"{type(self).__name__.lower()}({power})"
+        super().__init__(self._f, self._f_prime, self._g, name=name)
+
+    def _power_prime(self, q: Tensor) -> Tensor:
+        return self.power * q ** (self.power - 1)
+
+    def _root(self, h: Tensor) -> Tensor:
+        return h if self.power == 1 else torch.sign(h) * h.abs() ** (1 / self.power)
+
+    def _power_difference(self, q: Tensor, r: Tensor) -> Tensor:
+        # q^p - r^p = (q - r)(q^{p-1} + q^{p-2} r + ... + r^{p-1}) keeps the digits that the two powers would round away.
+        return (q - r) * sum(q**i * r ** (self.power - 1 - i) for i in range(self.power))
+
+    def weights(self, q) -> Tensor:
+        q = logspace.as_float64(q)
+        smallest = q.min()
+        gap = self._log_slope_difference(smallest, self._power_difference(q, smallest))
+        return torch.softmax(torch.log(self._power_prime(q)) + gap, 0)
+
+
+class Exponential(_OddPower):
+    """l(q) = e^{-q^power}: the exponential loss (power 1) and e^{-q^3} (power 3).
+
+    For power 3, f'(0) = 0, so (B3.2) holds beyond b_f = 0 only. Source: Lyu and Li 2019, Remark A.1.
+
+    >>> from netmargin.losses import Exponential
+    >>> Exponential().inverse_link(Exponential().log_sum([3.0, 800.0]))
+    3.0
+    """
+
+    _names = {1: "exponential", 3: "exponential-cubic"}
+
+    def _f(self, q: Tensor) -> Tensor:
+        return q**self.power
+
+    def _f_prime(self, q: Tensor) -> Tensor:
+        return self._power_prime(q)
+
+    def _g(self, x: Tensor) -> Tensor:
+        return self._root(x)
+
+    def _log_slope_difference(self, smallest: Tensor, difference: Tensor) -> Tensor:
+        return -difference
+
+
+class Logistic(_OddPower):
+    """l(q) = log(1 + e^{-q^power}): the logistic loss (power 1) and log(1 + e^{-q^3}) (power 3).
+
+    On the soft margins of a net with several outputs, power 1 is the cross-entropy.
+    Source: Lyu and Li 2019, Remark A.2 and Appendix F.
+
+    >>> from netmargin.losses import Logistic
+    >>> Logistic().log_sum([250_000.0])          # the loss is about 1e-108574
+    -250000.0
+    """
+
+    _names = {1: "logistic", 3: "logistic-cubic"}
+
+    def _f(self, q: Tensor) -> Tensor:
+        return -logspace.log_softplus(-(q**self.power))
+
+    def _f_prime(self, q: Tensor) -> Tensor:
+        return torch.exp(self.log_slope(q) + self._f(q))
+
+    def _g(self, x: Tensor) -> Tensor:
+        return self._root(logspace.neg_log_expm1_exp(-x))
+
+    def log_slope(self, q: Tensor) -> Tensor:
+        return torch.log(self._power_prime(q)) - logspace.softplus(q**self.power)
+
+    def _log_slope_difference(self, smallest: Tensor, difference: Tensor) -> Tensor:
+        return -logspace.softplus_difference(smallest**self.power, difference)
+
+
+class CrossEntropy(Logistic):
+    """The cross-entropy sum_n -log softmax(Phi(x_n))_{y_n}, written as the logistic loss of the soft margins.
+
+    For a net with one output it is the logistic loss. Source: Lyu and Li 2019, Appendix F (its display has e^{-Phi} where
+    e^{+Phi} is meant; see docs/errata.md).
+    """
+
+    _names = {1: "cross-entropy"}
+
+    def __init__(self):
+        super().__init__(power=1)
+
+
+BY_NAME = {loss.name: loss for loss in (CrossEntropy(), Logistic(), Exponential(), Exponential(3), Logistic(3))}

@@ -1,0 +1,20 @@
+"""Training that goes on where floats underflow: loop, learning-rate rules, stopping rules, checkpoints, history."""
+
+from .checkpoint import load_weights
+from .history import History
+from .learning_rate import ConstantLR, LearningRate, LossBasedLR
+from .loop import train
+from .stopping import Epochs, LogLossBelow, MarginGrowthBelow, StoppingRule
+
+__all__ = [
+    "ConstantLR",
+    "Epochs",
+    "History",
+    "LearningRate",
+    "LogLossBelow",
+    "LossBasedLR",
+    "MarginGrowthBelow",
+    "StoppingRule",
+    "load_weights",
+    "train",
+]

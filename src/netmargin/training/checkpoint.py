@@ -1,0 +1,89 @@
+"""Files of a run that survive a crash: written whole or not at all, read without executing code."""
+
+import io
+import os
+import pickle
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from ..errors import CheckpointError
+
+FORMAT = 1
+CHECKPOINT = "checkpoint.pt"
+HISTORY = "history.jsonl"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`; whatever happens, the file is the old one or the new one. Raises CheckpointError."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise CheckpointError(
+            f"Cannot write {path}: {error.strerror}. What was saved before is intact. "
+            "Free some space or choose a writable folder, then start the same command again to go on."
+        ) from error
+
+
+def save(path: Path, state: dict) -> None:
+    """Write a dict of tensors and plain values. Raises CheckpointError."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    write_atomically(path, buffer.getvalue())
+
+
+def load(path: str | Path) -> dict:
+    """Read a dict of tensors and plain values; anything that would need code to unpickle is refused. Raises CheckpointError."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise CheckpointError(f"Cannot read {path}: {error.strerror}. Check the path and its permissions.") from error
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"Refused {path}: it is damaged or holds objects other than tensors, numbers and strings, which could run code. "
+            "Save state_dict() instead of the whole model."
+        ) from error
+    except (RuntimeError, EOFError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{path} is damaged or not a PyTorch file: {error}. Restore it from a copy.") from error
+    if not isinstance(state, dict):
+        raise CheckpointError(f"{path} holds a {type(state).__name__}, not a state dict. Save model.state_dict().")
+    return state
+
+
+def load_weights(model: nn.Module, path: str | Path) -> None:
+    """Load a state dict, or the model of a run's checkpoint, into `model`. Raises CheckpointError."""
+    state = load(path)
+    put_weights(model, state.get("model", state) if state.get("netmargin_format") else state, path)
+
+
+def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
+    """Copy weights into `model` if names and shapes agree. Raises CheckpointError and leaves the model as it was."""
+    own = model.state_dict()
+    problems = [f"{n} is missing in the file" for n in own if n not in weights]
+    problems += [f"{n} is unknown to the model" for n in weights if n not in own]
+    problems += [
+        f"{n} has shape {tuple(weights[n].shape)} in the file and {tuple(own[n].shape)} in the model"
+        for n in own
+        if n in weights and getattr(weights[n], "shape", None) != own[n].shape
+    ]
+    if problems:
+        raise CheckpointError(
+            f"{path} belongs to another model: {'; '.join(problems[:4])}{' ...' if len(problems) > 4 else ''}. "
+            "Build the model that the file was saved from."
+        )
+    model.load_state_dict(weights)

@@ -1,0 +1,58 @@
+"""The record of a training run: one row per accepted epoch, as JSON lines."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import CheckpointError
+
+
+@dataclass
+class History:
+    """Rows of a training run, and how it ended.
+
+    Each row holds `epoch` (0 is before training), `attempts` (tries that this epoch took), `gradient_samples` (samples that went
+    through a backward pass so far), `relative_rate` (alpha of the accepted try) and every key of `MarginReport.to_dict()`.
+    """
+
+    rows: list[dict] = field(default_factory=list)
+    status: str = "running"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> list:
+        """One quantity over all rows."""
+        return [row[name] for row in self.rows]
+
+    def frame(self):
+        """The rows as a pandas DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(self.rows)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the rows as JSON lines."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json_line(row) for row in self.rows))
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> "History":
+        """Read a saved history; a last line that was cut off by a crash is left out."""
+        path = Path(path)
+        try:
+            lines = path.read_text().splitlines(keepends=True)
+        except OSError as error:
+            raise CheckpointError(f"Cannot read the history {path}: {error.strerror}. Check the path.") from error
+        complete = [line for line in lines if line.endswith("\n")]
+        try:
+            return cls([json.loads(line) for line in complete], "read from a file")
+        except json.JSONDecodeError as error:
+            raise CheckpointError(f"{path} is not a history of JSON lines: {error}. Restore it or start in a new folder.") from error
+
+
+def json_line(row: dict) -> str:
+    """One row as a line; floats are written so that they read back bit for bit."""
+    return json.dumps(row) + "\n"

@@ -1,0 +1,68 @@
+"""What a person sees while a run goes on: a live line on a terminal, a line now and then in a log file."""
+
+import sys
+import time
+from types import TracebackType
+
+_LOG_EVERY_SECONDS = 10.0
+
+
+class Progress:
+    """Shows epoch, log10-loss, normalized margin, rate and time left; use as a context manager."""
+
+    def __init__(self, shown: bool, title: str):
+        self._shown, self._title = shown, title
+        self._bar = self._task = None
+        self._started = self._logged = time.monotonic()
+        self._first_epoch: int | None = None
+
+    def __enter__(self) -> "Progress":
+        if self._shown and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[line]}"), TimeElapsedColumn())
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=False)
+            self._task = self._bar.add_task(self._title, total=None, line="starting")
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, row: dict, epochs_left: float | None, trying: int = 0) -> None:
+        """Show the last accepted epoch, and how many tries the next one has taken."""
+        if not self._shown:
+            return
+        now = time.monotonic()
+        if self._first_epoch is None:
+            self._first_epoch = row["epoch"]
+        done = row["epoch"] - self._first_epoch
+        line = describe(row)
+        if epochs_left is not None and done > 0:
+            line += f"  {_duration((now - self._started) / done * max(epochs_left, 0))} left"
+        if self._bar is not None:
+            total = None if epochs_left is None else row["epoch"] + max(epochs_left, 0)
+            self._bar.update(self._task, completed=row["epoch"], total=total, line=line + (f"  try {trying}" if trying > 1 else ""))
+        elif now - self._logged > _LOG_EVERY_SECONDS:
+            self._logged = now
+            print(f"{self._title}: {line}", file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """A sentence that stays on the screen."""
+        if self._shown:
+            print(text, file=sys.stderr, flush=True)
+
+
+def describe(row: dict) -> str:
+    """One row of a history in one line."""
+    margin = row["normalized_margin"]
+    shown = f"  margin {margin:.4g}" if margin is not None else f"  q_min {row['q_min']:.4g}"
+    return f"epoch {row['epoch']}  log10-loss {row['log10_mean_loss']:.3f}  correct {100 * row['accuracy']:.2f}%{shown}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}"

@@ -1,0 +1,35 @@
+"""The gradient of a loss far below float underflow: the loss relative to a known scale, exp(log L_B - F)."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from ..losses import Loss
+from ..margins import margins, score_gaps
+
+
+def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) -> Tensor:
+    """Gradient in the scores of R_B = e^{-F} (1/|B|) sum_n l(q~_n), in closed form.
+
+    A step on R_B with rate alpha is a step on the mean batch loss with rate alpha e^{-F}; with F the log of the mean training
+    loss, every number involved is moderate however small the loss is.
+
+    outputs : scores (N, C) of a batch; y : signs (C = 1) or class indices, shape (N,); log_scale : F, natural log.
+    Returns a tensor like `outputs`; computed in float64, where the log of each sample's slope has F subtracted before the
+    exponential. Source: Lyu and Li 2019, Appendix K.2 (without its batch-wide switch at margin 30).
+    """
+    with torch.no_grad():
+        _, soft = margins(outputs, y)
+        slopes = torch.exp(loss.log_slope(soft) - log_scale) / len(outputs)  # -e^{-F} l'(q~_n) / |B|
+        if outputs.shape[1] == 1:
+            gradient = (-y * slopes)[:, None]
+        else:
+            gradient = slopes[:, None] * torch.softmax(-score_gaps(outputs, y), 1)
+            gradient.scatter_(1, y[:, None], -slopes[:, None])
+        return gradient.to(outputs.dtype)
+
+
+def initial_log_scale(log_mean_loss: float, classes: int) -> float:
+    """F before the first epoch: log of log C, the loss of a net that knows nothing, or of the net's own loss if smaller."""
+    return min(log_mean_loss, math.log(math.log(classes)))

@@ -1,0 +1,112 @@
+"""The folder of a run: its history and its checkpoint, and the check that both belong to the run at hand."""
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from ..batches import Arrays
+from ..errors import CheckpointError
+from . import checkpoint
+from .history import History, json_line
+
+
+class RunFiles:
+    """Appends every row to history.jsonl, and every few seconds replaces checkpoint.pt.
+
+    The history is on disk before a checkpoint refers to it; what it holds beyond the checkpoint is cut off on resume, because
+    the resumed run writes the same rows again, bit for bit.
+    """
+
+    def __init__(self, folder: str | Path, settings: dict, *, every_seconds: float):
+        self.folder = Path(folder)
+        self._settings, self._every_seconds = settings, every_seconds
+        self._saved_at = time.monotonic()
+
+    @property
+    def checkpoint(self) -> Path:
+        """The file that a resume starts from."""
+        return self.folder / checkpoint.CHECKPOINT
+
+    @property
+    def history(self) -> Path:
+        """The file with one JSON line per accepted epoch."""
+        return self.folder / checkpoint.HISTORY
+
+    def read(self, resume: str) -> dict | None:
+        """The saved state if there is one, after checking that it is of this run. Raises CheckpointError."""
+        if resume not in ("auto", "never"):
+            raise ValueError(f'resume must be "auto" or "never"; got {resume!r}')
+        if not self.checkpoint.exists():
+            return None
+        if resume == "never":
+            raise CheckpointError(f'{self.folder} already holds a run. Choose another folder, or resume="auto" to go on with it.')
+        state = checkpoint.load(self.checkpoint)
+        if state.get("netmargin_format") != checkpoint.FORMAT:
+            raise CheckpointError(f"{self.checkpoint} is not a checkpoint of a netmargin run. Choose another folder.")
+        other = {k: (v, self._settings.get(k)) for k, v in state["settings"].items() if v != self._settings.get(k)}
+        if other:
+            text = "; ".join(f"{name} was {old}, now {new}" for name, (old, new) in other.items())
+            raise CheckpointError(f"{self.folder} holds another run: {text}. Use the same settings to go on, or another folder.")
+        return state
+
+    def start(self) -> History:
+        """An empty history on disk."""
+        checkpoint.write_atomically(self.history, b"")
+        return History()
+
+    def go_on(self, state: dict) -> History:
+        """The history up to the checkpoint."""
+        try:
+            size = self.history.stat().st_size
+            if size < state["history_bytes"]:
+                raise CheckpointError(f"{self.history} is shorter than its checkpoint says. Restore it, or start in a new folder.")
+            os.truncate(self.history, state["history_bytes"])
+        except OSError as error:
+            raise CheckpointError(f"Cannot go on with {self.history}: {error.strerror}. Make it writable.") from error
+        return History.load(self.history)
+
+    def append(self, row: dict) -> None:
+        """Add one row to the history. Raises CheckpointError."""
+        try:
+            with open(self.history, "a") as file:
+                file.write(json_line(row))
+        except OSError as error:
+            raise CheckpointError(
+                f"Cannot write {self.history}: {error.strerror}. The last checkpoint is intact. "
+                "Free some space, then start the same command again to go on."
+            ) from error
+
+    def save(self, state: dict, *, now: bool = False) -> None:
+        """Replace the checkpoint, unless the last one is only seconds old. Raises CheckpointError."""
+        if not now and time.monotonic() - self._saved_at < self._every_seconds:
+            return
+        with open(self.history, "rb") as file:
+            os.fsync(file.fileno())
+            size = os.fstat(file.fileno()).st_size
+        complete = {"netmargin_format": checkpoint.FORMAT, "settings": self._settings, "history_bytes": size, **state}
+        checkpoint.save(self.checkpoint, complete)
+        self._saved_at = time.monotonic()
+
+
+def describe_settings(model: nn.Module, data, **settings) -> dict:
+    """What must agree for a run to be the same run: the model's parameters by name and shape, the data, the settings."""
+    shapes = {name: list(p.shape) for name, p in model.state_dict().items() if isinstance(p, torch.Tensor)}
+    return {"model": shapes, "data": fingerprint(data), **settings}
+
+
+def fingerprint(data) -> str:
+    """A short digest of a data set in memory; iterables of batches are not read."""
+    if not isinstance(data, Arrays):
+        return type(data).__name__
+    digest = hashlib.blake2b(digest_size=8)
+    for tensor in (data.X, data.y):
+        array = tensor.detach().cpu().contiguous()
+        digest.update(f"{tuple(array.shape)}{array.dtype}".encode())
+        digest.update(array.view(torch.uint8).numpy() if array.dtype is torch.bfloat16 else array.numpy())
+    return digest.hexdigest()
+
+
