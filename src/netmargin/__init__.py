@@ -1,6 +1,6 @@
 """netmargin measures, maximizes and certifies the margins of neural networks."""
 
-from . import losses
+from . import datasets, losses, models
 from .errors import (
     CheckpointError,
     DataError,
@@ -40,8 +40,10 @@ __all__ = [
     "NetmarginError",
     "NotHomogeneousError",
     "analyse",
+    "datasets",
     "load_weights",
     "losses",
     "measure",
+    "models",
     "train",
 ]

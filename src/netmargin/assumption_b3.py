@@ -71,8 +71,8 @@ def check_b3(
     y = q[f(q) > b_g][::10]
     x = f(y)
     ratios = [_slope_ratio(f_prime, y, theta), _slope_ratio(lambda v: 1 / f_prime(g(v)), x, theta)]
-    K = 1.0
-    for text, ratio in zip(("f'(y) <= K f'(theta y)", "g'(x) <= K g'(theta x)"), ratios, strict=True):
+    K = 1.0 if len(y) else float("nan")
+    for text, ratio in zip(("f'(y) <= K f'(theta y)", "g'(x) <= K g'(theta x)"), ratios, strict=True) if len(y) else ():
         K = max(K, ratio.max().item())
         early, full = ratio[: 2 * len(ratio) // 3].max(), ratio.max()
         if not (torch.isfinite(full) and full <= 1.5 * early.clamp(min=1)):

@@ -13,10 +13,14 @@ LN10 = math.log(10.0)
 # Below this, log1p(e^z) equals e^z (1 - e^z / 2) to float64 precision, and far below it e^z underflows.
 _TINY_EXPONENT = -37.0
 
+# log(log 2) as the sum of a float64 and its rounding error.
+_LOG_LOG2 = -0.36651292058166435
+_LOG_LOG2_REST = 2.0606571710351486e-17
+
 
 def as_float64(values) -> Tensor:
     """`values` as a float64 tensor; a tensor stays on its device and keeps its graph."""
-    return torch.as_tensor(values).to(torch.float64)
+    return torch.as_tensor(values, dtype=torch.float64)
 
 
 def softplus(z: Tensor) -> Tensor:
@@ -31,12 +35,16 @@ def log_softplus(z: Tensor) -> Tensor:
 
 
 def neg_log_expm1_exp(z: Tensor) -> Tensor:
-    """-log(exp(e^z) - 1): the margin at which the logistic loss equals e^z."""
-    moderate = torch.exp(z.clamp(_TINY_EXPONENT, 0.0))
-    small = -z - torch.log(torch.special.expm1(moderate) / moderate)
-    large = torch.exp(z.clamp(min=0.0))
+    """-log(exp(e^z) - 1): the margin at which the logistic loss equals e^z; accurate also around its zero at e^z = log 2."""
+    tail = -z - 0.5 * torch.exp(z)
+    small = torch.exp(z.clamp(_TINY_EXPONENT, -2.0))
+    small = -z - torch.log(torch.expm1(small) / small)
+    # e^L - 1 = 1 + 2 (e^{L - log 2} - 1) with L - log 2 = log 2 (e^{z - log log 2} - 1), where nothing cancels.
+    offset = (z.clamp(-2.0, 1.0) - _LOG_LOG2) - _LOG_LOG2_REST
+    middle = -torch.log1p(2 * torch.expm1(math.log(2) * torch.expm1(offset)))
+    large = torch.exp(z.clamp(min=1.0))
     large = -large - torch.log1p(-torch.exp(-large))
-    return torch.where(z < _TINY_EXPONENT, -z - 0.5 * torch.exp(z), torch.where(z < 0, small, large))
+    return torch.where(z < _TINY_EXPONENT, tail, torch.where(z < -2, small, torch.where(z < 1, middle, large)))
 
 
 def softplus_difference(b: Tensor, difference: Tensor) -> Tensor:

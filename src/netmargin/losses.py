@@ -57,8 +57,11 @@ class Loss:
         return torch.log(self.f_prime(q)) - self.f(q)
 
     def weights(self, q) -> Tensor:
-        """Minus the gradient of the summed loss in the margins, normalized to sum 1; shape (N,), float64."""
-        return torch.softmax(self.log_slope(logspace.as_float64(q)), 0)
+        """Minus the gradient of the summed loss in the margins, normalized to sum 1; shape (N,), float64.
+
+        All 0 where the gradient itself is 0 (all margins 0 with a cubic loss).
+        """
+        return _normalized(self.log_slope(logspace.as_float64(q)))
 
     def inverse_link(self, log_loss: float) -> float:
         """The margin l^{-1}(Loss) = g(-log Loss) of a single sample with that loss; takes the natural log of it."""
@@ -100,7 +103,11 @@ class _OddPower(Loss):
         q = logspace.as_float64(q)
         smallest = q.min()
         gap = self._log_slope_difference(smallest, self._power_difference(q, smallest))
-        return torch.softmax(torch.log(self._power_prime(q)) + gap, 0)
+        return _normalized(torch.log(self._power_prime(q)) + gap)
+
+
+def _normalized(log_slopes: Tensor) -> Tensor:
+    return torch.softmax(log_slopes, 0).nan_to_num(nan=0.0)
 
 
 class Exponential(_OddPower):

@@ -178,7 +178,7 @@ def measure(
     >>> net = torch.nn.Linear(2, 1, bias=False)
     >>> _ = net.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
     >>> report = nm.measure(net, ([[1.0, 0.0], [0.0, -2.0]], [1, -1]))
-    >>> report.q.tolist(), report.norm, report.normalized_margin, report.support.tolist()
+    >>> report.q.tolist(), report.norm, round(report.normalized_margin, 12), report.support.tolist()
     ([3.0, 8.0], 5.0, 0.6, [0])
 
     Source: Lyu and Li 2019, Sections 4.1, 4.4 and Appendices A, F, G; two-homogeneity 2024, Section 3.4.

@@ -274,11 +274,11 @@ class _Question:
         return np.array(rows).reshape(len(rows), len(self.names))
 
     def _partial(self) -> tuple[str, ...]:
-        """The parameters of the largest-order (then smallest) subset in which the net is homogeneous; () if none."""
+        """The subset of largest order (then smallest, then latest) in which the net is homogeneous; () if there is none."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
-        cost = -gain * 2 * len(self.names) + 1
+        cost = -gain * 4 * len(self.names) + 1 + np.linspace(1, 0, len(self.names)) / len(self.names)
         constraints = LinearConstraint(self._matrix(), 0, 0) if self.constraints else ()
         found = milp(cost, constraints=constraints, integrality=np.ones(len(cost)), bounds=Bounds(0, 1))
         chosen = tuple(n for n, s in zip(self.names, found.x, strict=True) if s > 0.5) if found.x is not None else ()

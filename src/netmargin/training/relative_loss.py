@@ -20,12 +20,16 @@ def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) 
     exponential. Source: Lyu and Li 2019, Appendix K.2 (without its batch-wide switch at margin 30).
     """
     with torch.no_grad():
-        _, soft = margins(outputs, y)
+        if outputs.shape[1] == 1:
+            soft, _ = margins(outputs, y)
+        else:
+            gaps = score_gaps(outputs, y)
+            soft = -torch.logsumexp(-gaps, 1)
         slopes = torch.exp(loss.log_slope(soft) - log_scale) / len(outputs)  # -e^{-F} l'(q~_n) / |B|
         if outputs.shape[1] == 1:
             gradient = (-y * slopes)[:, None]
         else:
-            gradient = slopes[:, None] * torch.softmax(-score_gaps(outputs, y), 1)
+            gradient = slopes[:, None] * torch.exp(soft[:, None] - gaps)
             gradient.scatter_(1, y[:, None], -slopes[:, None])
         return gradient.to(outputs.dtype)
 

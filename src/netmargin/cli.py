@@ -1,0 +1,235 @@
+"""The command line: the verbs of the library, on the nets of the papers and on your own."""
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from . import datasets, losses
+from .errors import DataError, Interrupted, ModelError, NetmarginError
+from .homogeneity import analyse
+from .margins import evaluation_mode, measure
+from .models import BIASES
+from .recipes import RECIPES
+from .training import ConstantLR, Epochs, LogLossBelow, LossBasedLR, load_weights, train
+from .training.checkpoint import write_atomically
+
+_EXAMPLES = """examples:
+  netmargin train digits-mlp --until-log10-loss -40
+  NETMARGIN_DATA=data netmargin train mnist-cnn-small --limit 1000 --until-log10-loss -30
+  netmargin train --factory mypackage.nets:make_model --data points.npz --epochs 200
+  netmargin measure runs/digits-mlp/model.pt --factory digits-mlp --data digits
+  netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
+"""
+_MILESTONES = (-1, -2, -5, -10, -20, -40, -80, -120, -200, -400, -800)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code (0 done, 1 the work failed, 2 wrong usage)."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
+    try:
+        options.run(options)
+    except (NetmarginError, Interrupted) as error:
+        print(f"netmargin: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="netmargin",
+        description="Measure, maximize and certify the margins of neural networks.",
+        epilog=_EXAMPLES,
+        formatter_class=form,
+    )
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    recipes = "recipes:\n" + "\n".join(f"  {name:20} {recipe.title}" for name, recipe in RECIPES.items())
+
+    def verb(name: str, run, help: str) -> argparse.ArgumentParser:
+        sub = verbs.add_parser(name, help=help, description=help, epilog=f"{recipes}\n\n{_EXAMPLES}", formatter_class=form)
+        sub.set_defaults(run=run)
+        sub.add_argument("--factory", help="your model as package.module:function, or the name of a recipe")
+        sub.add_argument("--bias", choices=BIASES, default="first", help="which layers of a recipe's net have a bias (default: first)")
+        sub.add_argument("--json", action="store_true", help="print the result as JSON")
+        return sub
+
+    def takes_data(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument("--data", help=f"{', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y")
+        sub.add_argument("--split", choices=("train", "test"), default="train", help="part of a named data set (default: train)")
+        sub.add_argument("--limit", type=int, help="class-balanced subset of this size")
+        sub.add_argument("--loss", choices=losses.BY_NAME, default="cross-entropy", help="default: cross-entropy")
+
+    sub = verb("analyse", _analyse, "How a net's outputs scale with its parameters: order, groups, what blocks it.")
+    sub.add_argument("recipe", nargs="?", help="name of a recipe")
+    sub.add_argument("--data", help="a named data set or .npz file to take inputs from")
+    sub.add_argument("--shape", help="shape of one input, such as 3,32,32 (random inputs)")
+
+    sub = verb("measure", _measure, "Margins of a saved net on data, in every normalization.")
+    sub.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
+    takes_data(sub)
+
+    sub = verb("train", _train, "Train past float underflow, watching the margins.")
+    sub.add_argument("recipe", nargs="?", help="name of a recipe")
+    takes_data(sub)
+    sub.add_argument("--until-log10-loss", type=float, metavar="X", help="stop below this log10 of the mean loss, such as -40")
+    sub.add_argument("--epochs", type=int, metavar="N", help="stop after N accepted epochs (default: 100 if no other rule is given)")
+    sub.add_argument("--constant-lr", type=float, metavar="RATE", help="plain SGD with this rate instead of the loss-based rule")
+    sub.add_argument("--batch-size", type=int, help="default: that of the recipe, or 100")
+    sub.add_argument("--seed", type=int, default=0, help="of initial weights and shuffling (default: 0)")
+    sub.add_argument("--out", type=Path, help="folder of the run (default: runs/NAME); a run that it holds is continued")
+    sub.add_argument("--quiet", action="store_true", help="no progress line")
+    return parser
+
+
+def _analyse(options: argparse.Namespace) -> None:
+    model = _model(options)
+    if options.shape:
+        try:
+            shape = [int(part) for part in options.shape.split(",")]
+        except ValueError:
+            raise DataError(f"--shape takes whole numbers separated by commas, such as 3,32,32; got {options.shape!r}") from None
+        x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
+    else:
+        x, _ = _data(options, limit=10 if _data_name(options) in datasets.BY_NAME else None)
+    with evaluation_mode(model):
+        answer = analyse(model, x)
+    print(json.dumps(answer.to_dict(), indent=2) if options.json else answer.summary())
+
+
+def _measure(options: argparse.Namespace) -> None:
+    model = _model(options)
+    load_weights(model, options.weights)
+    report = measure(model, _data(options, limit=options.limit), loss=losses.BY_NAME[options.loss])
+    result = report.to_dict() | {"homogeneity": report.homogeneity.to_dict(), "support": report.support.tolist()}
+    print(json.dumps(result, indent=2) if options.json else report.summary())
+
+
+def _train(options: argparse.Namespace) -> None:
+    torch.manual_seed(options.seed)
+    model, recipe = _model(options), RECIPES.get(options.recipe or options.factory)
+    data = _data(options, limit=options.limit)
+    until = [] if options.until_log10_loss is None else [LogLossBelow(options.until_log10_loss)]
+    if options.epochs is not None or not until:
+        until.append(Epochs(100 if options.epochs is None else options.epochs))
+    name = (options.recipe or options.factory).replace(":", ".") + ("" if options.bias == "first" else f"-bias-{options.bias}")
+    folder = options.out or Path("runs") / name
+    loss = losses.BY_NAME[options.loss]
+    history = train(
+        model,
+        data,
+        until=until,
+        lr=ConstantLR(options.constant_lr) if options.constant_lr else LossBasedLR(),
+        loss=loss,
+        batch_size=options.batch_size or (recipe.batch_size if recipe else 100),
+        seed=options.seed,
+        checkpoint_dir=folder,
+        progress=not options.quiet,
+    )
+    report = measure(model, data, loss=loss)
+    figures = _save_results(folder, model, history, report)
+    milestones = _milestones(history.rows)
+    if options.json:
+        print(json.dumps({"status": history.status, "milestones": milestones, "final": report.to_dict()}, indent=2))
+    else:
+        _print_table(milestones, name)
+        print(f"{history.status}. Results: {folder}/ (history.jsonl, model.pt, summary.json, {', '.join(p.name for p in figures)})")
+
+
+def _save_results(folder: Path, model: nn.Module, history, report) -> list[Path]:
+    from .figures import draw_run
+    from .training import checkpoint
+
+    checkpoint.save(folder / "model.pt", model.state_dict())
+    summary = {
+        "status": history.status,
+        "epochs": history.rows[-1]["epoch"],
+        "attempts": sum(history.column("attempts")),
+        "final": report.to_dict(),
+        "homogeneity": report.homogeneity.to_dict(),
+        "milestones": _milestones(history.rows),
+    }
+    write_atomically(folder / "summary.json", json.dumps(summary, indent=2).encode())
+    return draw_run(history, report, folder)
+
+
+def _milestones(rows: list[dict]) -> list[dict]:
+    """The first epoch at or below each of some log10-losses, and the last epoch."""
+    first = [next((r for r in rows if r["log10_mean_loss"] <= level), None) for level in _MILESTONES]
+    return list({row["epoch"]: row for row in (*first, rows[-1]) if row is not None}.values())
+
+
+def _print_table(rows: list[dict], title: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title)
+    columns = {
+        "epoch": ("epoch", "d"),
+        "log10_mean_loss": ("log10 loss", ".2f"),
+        "accuracy": ("correct", ".2%"),
+        "q_min": ("q_min", ".4g"),
+        "normalized_margin": ("margin / norm^L", ".4g"),
+        "layer_normalized_margin": ("margin / layer product", ".4g"),
+        "smoothed_margin": ("smoothed / norm^L", ".4g"),
+    }
+    for heading, _ in columns.values():
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*("none" if row[key] is None else format(row[key], form) for key, (_, form) in columns.items()))
+    Console().print(table)
+
+
+def _model(options: argparse.Namespace) -> nn.Module:
+    name = getattr(options, "recipe", None) or options.factory
+    if name is None:
+        raise ModelError("Say which model: the name of a recipe, or --factory package.module:function.")
+    if name in RECIPES:
+        return RECIPES[name].make_model(bias=options.bias)
+    module_name, colon, function = name.partition(":")
+    if not colon:
+        raise ModelError(f"{name!r} is no recipe ({', '.join(RECIPES)}). Your own model is given as package.module:function.")
+    sys.path.insert(0, os.getcwd())
+    try:
+        make_model = getattr(importlib.import_module(module_name), function)
+    except (ImportError, AttributeError) as error:
+        raise ModelError(f"Cannot find the model factory {name!r}: {error}. Run from the folder that holds its package.") from error
+    model = make_model()
+    if not isinstance(model, nn.Module):
+        raise ModelError(f"{name} returned {type(model).__name__}; a factory takes no arguments and returns a torch.nn.Module.")
+    return model
+
+
+def _data_name(options: argparse.Namespace) -> str:
+    recipe = RECIPES.get(getattr(options, "recipe", None) or options.factory)
+    name = options.data or (recipe.data if recipe else None)
+    if name is None:
+        raise DataError(f"Say which data: --data with {', '.join(datasets.BY_NAME)} or an .npz file with arrays X and y.")
+    return name
+
+
+def _data(options: argparse.Namespace, *, limit: int | None):
+    import numpy as np
+
+    name = _data_name(options)
+    if name in datasets.BY_NAME:
+        return datasets.BY_NAME[name](getattr(options, "split", "train"), limit=limit)
+    try:
+        with np.load(name, allow_pickle=False) as arrays:
+            X, y = arrays["X"], arrays["y"]
+    except (OSError, KeyError, ValueError) as error:
+        raise DataError(f"Cannot read arrays X and y from {name!r}: {error}. Save them with numpy.savez(file, X=X, y=y).") from error
+    X = X.astype(np.float32) if X.dtype.kind == "f" else X
+    return (X, y) if limit is None else datasets.selection.select(X, y, limit, scale=1)
+
+

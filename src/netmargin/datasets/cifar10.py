@@ -1,0 +1,126 @@
+"""CIFAR-10 from its canonical files (binary or Python version), or from OpenML."""
+
+import pickle
+import tarfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from ..errors import DataError
+from .selection import FOLDER_VARIABLE, Split, check_content, check_split, folders, from_openml, select
+
+_ARCHIVE, _BINARY, _PYTHON = "cifar-10-binary.tar.gz", "cifar-10-batches-bin", "cifar-10-batches-py"
+_BATCHES = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
+_RECORD, _PER_BATCH = 1 + 3 * 32 * 32, 10_000
+_SHA256 = {  # of the records of the binary version
+    "data_batch_1": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+    "test_batch": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+}
+
+
+def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, Tensor]:
+    """CIFAR-10, X of shape (N, 3, 32, 32) in [0, 1], y in 0..9: 50,000 training and 10,000 test images.
+
+    Read from cifar-10-binary.tar.gz, cifar-10-batches-bin or cifar-10-batches-py in $NETMARGIN_DATA/cifar10 or $NETMARGIN_DATA, else
+    downloaded from OpenML. Where fewer than five training batches are found, they are used (with a warning) if `limit` fits.
+    The first training batch and the test batch are compared with the canonical checksum.
+
+    Raises
+    ------
+    DataError : no files and no download, damaged or foreign files, a limit that does not fit.
+    """
+    wanted = _BATCHES[check_split(split)]
+    records = _from_files(wanted, limit)
+    if records is None:
+        records = _from_openml(wanted)
+    return select(records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0], limit, scale=255)
+
+
+def _from_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
+    for folder in folders("cifar10"):
+        for source, read in ((_BINARY, _read_binary), (_PYTHON, _read_python), (_ARCHIVE, _read_archive)):
+            if (folder / source).exists():
+                found = read(folder / source, wanted)
+                break
+        else:
+            continue
+        if not found:
+            raise DataError(f"{folder / source} holds none of {', '.join(wanted)}. Fetch it again.")
+        for name in found.keys() & _SHA256.keys():
+            check_content(found[name], _SHA256[name], f"{name} in {folder / source}")
+        samples = _PER_BATCH * len(found)
+        if len(found) < len(wanted):
+            if limit is None or limit > samples:
+                raise DataError(
+                    f"{folder / source} holds {len(found)} of {len(wanted)} training batches ({samples} images). "
+                    f"Pass a limit of at most {samples}, or add the other batches."
+                )
+            warnings.warn(f"using the {len(found)} of {len(wanted)} training batches found in {folder / source}", stacklevel=3)
+        return np.concatenate(list(found.values()))
+    return None
+
+
+def _read_binary(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
+    return {n: _records(_bytes(folder / f"{n}.bin"), f"{folder / n}.bin") for n in wanted if (folder / f"{n}.bin").exists()}
+
+
+def _read_python(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
+    found = {}
+    for name in wanted:
+        if (folder / name).exists():
+            try:
+                with open(folder / name, "rb") as file:
+                    batch = _ArraysOnly(file, encoding="bytes").load()
+                labels = np.array(batch[b"labels"], dtype=np.uint8)[:, None]
+                joined = np.hstack([labels, np.asarray(batch[b"data"], dtype=np.uint8)])
+            except (OSError, EOFError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as error:
+                raise DataError(f"Cannot read {folder / name} as a CIFAR-10 batch: {error}. Fetch it again.") from error
+            found[name] = _records(joined.tobytes(), str(folder / name))
+    return found
+
+
+def _read_archive(path: Path, wanted: list[str]) -> dict[str, np.ndarray]:
+    try:
+        with tarfile.open(path) as archive:
+            members = {Path(m.name).stem: m for m in archive.getmembers() if m.isfile()}
+            contents = {n: archive.extractfile(members[n]).read() for n in wanted if n in members}
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise DataError(f"Cannot read {path}: {error}. Fetch it again.") from error
+    return {name: _records(content, f"{name} in {path}") for name, content in contents.items()}
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """A pickle may run code; the Python version of CIFAR-10 needs numpy arrays and nothing else."""
+
+    _ALLOWED = {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")} | {
+        (f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")
+    }
+
+    def find_class(self, module: str, name: str):
+        if (module, name) not in self._ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not an array")
+        return super().find_class(module, name)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror}. Check its permissions.") from error
+
+
+def _records(content: bytes, what: str) -> np.ndarray:
+    if len(content) != _RECORD * _PER_BATCH:
+        raise DataError(f"{what} has {len(content)} bytes instead of {_RECORD * _PER_BATCH}: it is cut off or not CIFAR-10. Fetch it again.")
+    return np.frombuffer(content, np.uint8).reshape(-1, _RECORD)
+
+
+def _from_openml(wanted: list[str]) -> np.ndarray:
+    advice = f"put {_ARCHIVE} (or the unpacked {_BINARY}) into a folder and set {FOLDER_VARIABLE} to it"
+    pixels, y = from_openml("CIFAR_10", 1, advice)
+    records = np.hstack([y[:, None], pixels])
+    check_content(records[:_PER_BATCH], _SHA256["data_batch_1"], "CIFAR-10 from OpenML")
+    check_content(records[-_PER_BATCH:], _SHA256["test_batch"], "CIFAR-10 from OpenML")
+    return records[-_PER_BATCH:] if wanted == _BATCHES["test"] else records[:-_PER_BATCH]

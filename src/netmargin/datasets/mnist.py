@@ -1,0 +1,69 @@
+"""MNIST from its IDX files, or from OpenML."""
+
+import gzip
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from ..errors import DataError
+from .selection import FOLDER_VARIABLE, Split, check_content, check_split, folders, from_openml, select
+
+_PREFIX = {"train": "train", "test": "t10k"}
+_SHA256 = {
+    "train-images-idx3-ubyte": "741c988805d008ac6e4c904b69001ba184c24b2c540a4ef403f4c71b676cf757",
+    "train-labels-idx1-ubyte": "1feba77c54802fa5339a11837ea4b2866434b83314ec45192930f1df69120c13",
+    "t10k-images-idx3-ubyte": "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
+    "t10k-labels-idx1-ubyte": "ddeff807876a9661a1110d45c266c86239a3a1b7d37da0c3716a7a683c852ff5",
+}
+
+
+def mnist(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, Tensor]:
+    """MNIST, X of shape (N, 1, 28, 28) in [0, 1], y in 0..9: 60,000 training and 10,000 test images.
+
+    Read from the four IDX files (plain or .gz) in $NETMARGIN_DATA/mnist or $NETMARGIN_DATA, else downloaded from OpenML; either
+    way the decoded content is compared with the canonical checksum. `limit` takes a class-balanced subset.
+
+    Raises
+    ------
+    DataError : no files and no download, damaged or foreign files, a limit out of range.
+    """
+    prefix = _PREFIX[check_split(split)]
+    images, labels = f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte"
+    pixels, y = _from_files(images, labels) or _from_openml(images, labels)
+    return select(pixels.reshape(-1, 1, 28, 28), y, limit, scale=255)
+
+
+def _from_files(*names: str) -> tuple[np.ndarray, ...] | None:
+    for folder in folders("mnist"):
+        found = [next((p for p in (folder / name, folder / f"{name}.gz") if p.exists()), None) for name in names]
+        if None not in found:
+            return tuple(_read_idx(path, _SHA256[name]) for path, name in zip(found, names, strict=True))
+    return None
+
+
+def _read_idx(path: Path, checksum: str) -> np.ndarray:
+    try:
+        content = path.read_bytes()
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
+        (magic,) = struct.unpack_from(">I", content)
+        if magic not in (2049, 2051):
+            raise ValueError(f"its magic number is {magic}, not 2049 or 2051")
+        shape = struct.unpack_from(f">{magic % 256}I", content, 4)
+        values = np.frombuffer(content, np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
+    except (OSError, EOFError, ValueError, struct.error, zlib.error) as error:
+        raise DataError(f"Cannot read {path} as an IDX file: {error}. Fetch it again.") from error
+    check_content(values, checksum, str(path))
+    return values
+
+
+def _from_openml(images: str, labels: str) -> tuple[np.ndarray, np.ndarray]:
+    advice = f"put {images}.gz and {labels}.gz into a folder and set {FOLDER_VARIABLE} to it"
+    pixels, y = from_openml("mnist_784", 1, advice)
+    part = slice(0, 60000) if images.startswith("train") else slice(60000, 70000)
+    pixels, y = pixels[part], y[part]
+    check_content(pixels, _SHA256[images], "MNIST from OpenML")
+    check_content(y, _SHA256[labels], "MNIST from OpenML")
+    return pixels, y

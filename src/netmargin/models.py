@@ -1,0 +1,85 @@
+"""The nets of the papers, with He normal weights and zero biases.
+
+`bias` says which layers have one: "first" (homogeneous in the parameters, as the "CNN without bias" of Lyu and Li 2019), "none",
+or "all" (not homogeneous; its margins ignore the biases outside the first layer).
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import Tensor, nn
+
+BIASES = ("first", "none", "all")
+
+
+class ReLUPower(nn.Module):
+    """max(z, 0)^power, homogeneous of degree `power`; smooth for power 2 and above up to its derivative of order power - 1."""
+
+    def __init__(self, power: int = 2):
+        super().__init__()
+        self.power = power
+
+    def forward(self, z: Tensor) -> Tensor:
+        return z.relu() ** self.power
+
+    def extra_repr(self) -> str:
+        return f"power={self.power}"
+
+
+def mlp(widths: Sequence[int], *, bias: str = "first", power: int = 1) -> nn.Sequential:
+    """A fully connected net with layers of the given widths, inputs first and scores last, and (powers of) ReLU between.
+
+    >>> from netmargin.models import mlp
+    >>> [tuple(p.shape) for p in mlp([2, 5, 1]).parameters()]          # a two-layer net
+    [(5, 2), (5,), (1, 5)]
+    """
+    layers: list[nn.Module] = []
+    for index, (inputs, outputs) in enumerate(pairwise(widths)):
+        layers += [nn.Linear(inputs, outputs, bias=_has_bias(bias, index)), nn.ReLU() if power == 1 else ReLUPower(power)]
+    return _he_normal(nn.Sequential(*layers[:-1]))
+
+
+def mnist_cnn(*, bias: str = "first", channels: tuple[int, int] = (32, 64), hidden: int = 1024) -> nn.Sequential:
+    """conv 5x5, pool, conv 3x3, pool, fully connected, scores: the net of Lyu and Li (2019, Appendix J); 3.24M parameters."""
+    first, second = channels
+    return _he_normal(
+        nn.Sequential(
+            nn.Conv2d(1, first, 5, padding="same", bias=_has_bias(bias, 0)),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(first, second, 3, padding="same", bias=_has_bias(bias, 1)),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(second * 7 * 7, hidden, bias=_has_bias(bias, 2)),
+            nn.ReLU(),
+            nn.Linear(hidden, 10, bias=_has_bias(bias, 3)),
+        )
+    )
+
+
+def vgg(*, bias: str = "first", width: int = 64) -> nn.Sequential:
+    """The VGG-16 variant of Lyu and Li (2019, Appendix J) for 3x32x32 inputs; `width` 64 is the paper's."""
+    layers: list[nn.Module] = []
+    channels, index = 3, 0
+    for factor, repeats in ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3)):
+        for _ in range(repeats):
+            layers += [nn.Conv2d(channels, factor * width, 3, padding="same", bias=_has_bias(bias, index)), nn.ReLU()]
+            channels, index = factor * width, index + 1
+        layers.append(nn.MaxPool2d(2))
+    return _he_normal(nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels, 10, bias=_has_bias(bias, index))))
+
+
+def _has_bias(bias: str, layer: int) -> bool:
+    if bias not in BIASES:
+        raise ValueError(f"bias must be one of {', '.join(BIASES)}; got {bias!r}")
+    return bias == "all" or (bias == "first" and layer == 0)
+
+
+def _he_normal(net: nn.Sequential) -> nn.Sequential:
+    for name, parameter in net.named_parameters():
+        if name.endswith("bias"):
+            nn.init.zeros_(parameter)
+        else:
+            nn.init.kaiming_normal_(parameter, nonlinearity="relu")
+    return net

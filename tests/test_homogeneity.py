@@ -1,0 +1,306 @@
+"""The analysis against the numerical judge, on nets whose answer is known."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import netmargin as nm
+from netmargin.homogeneity import Evidence, Kind, analyse, rule
+from netmargin.homogeneity.scaling import ScalingProbe
+from netmargin.models import ReLUPower, mlp, mnist_cnn, vgg
+
+VECTOR, IMAGE, SEQUENCE, TOKENS = (torch.randn(6, 5), torch.randn(6, 1, 28, 28), torch.randn(6, 4, 8), torch.arange(24).reshape(6, 4))
+MULTI, HOMOGENEOUS, PARTIAL = Kind.MULTI_HOMOGENEOUS, Kind.HOMOGENEOUS, Kind.PARTIAL
+
+
+def linear(inputs: int, outputs: int, bias: bool = False) -> nn.Linear:
+    return nn.Linear(inputs, outputs, bias=bias)
+
+
+class Custom(nn.Module):
+    """A module from a function of (module, x), for forwards that Sequential cannot express."""
+
+    def __init__(self, forward: Callable, **parts: nn.Module | nn.Parameter):
+        super().__init__()
+        for name, part in parts.items():
+            setattr(self, name, part)
+        self._function = forward
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._function(self, x)
+
+
+def residual(norm: nn.Module | None) -> Custom:
+    """x -> stem -> stem + block(norm(stem)) -> head."""
+    block = nn.Sequential(linear(7, 9), nn.ReLU(), linear(9, 7))
+
+    def forward(m, x):
+        h = m.stem(x)
+        return m.head(h + m.block(m.norm(h) if norm is not None else h))
+
+    parts = {"norm": norm} if norm is not None else {}
+    return Custom(forward, stem=linear(5, 7), block=block, head=linear(7, 3), **parts)
+
+
+def transformer(head_bias: bool = False) -> nn.Sequential:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True, norm_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(8), enable_nested_tensor=False)
+    return nn.Sequential(encoder, Custom(lambda m, x: x.mean(1)), linear(8, 3, head_bias))
+
+
+def post_norm_resnet(training: bool) -> nn.Module:
+    def forward(m, x):
+        h = m.norm0(m.conv0(x)).relu()
+        h = (h + m.norm2(m.conv2(m.norm1(m.conv1(h)).relu()))).relu()
+        return m.head(h.mean((2, 3)))
+
+    convs = {f"conv{i}": nn.Conv2d(1 if i == 0 else 4, 4, 3, padding=1, bias=False) for i in range(3)}
+    norms = {f"norm{i}": nn.BatchNorm2d(4) for i in range(3)}
+    return Custom(forward, **convs, **norms, head=linear(4, 3)).train(training)
+
+
+@dataclass
+class Case:
+    make: Callable[[], nn.Module]
+    x: Tensor
+    kind: Kind
+    order: int
+    exponents: list | dict
+    blockers: int = 0
+
+
+def seq(*layers: nn.Module) -> Callable[[], nn.Module]:
+    return lambda: nn.Sequential(*layers)
+
+
+CASES = {
+    "linear": Case(lambda: linear(5, 3), VECTOR, HOMOGENEOUS, 1, [1]),
+    "mlp, first-layer bias": Case(lambda: mlp([5, 7, 6, 3]), VECTOR, MULTI, 3, {"0": 1, "2": 1, "4": 1}),
+    "mlp, biases everywhere": Case(lambda: mlp([5, 7, 6, 3], bias="all"), VECTOR, PARTIAL, 1, {"4": 1}, 2),
+    "mlp, bias in the middle": Case(
+        seq(linear(5, 6), nn.ReLU(), linear(6, 6, True), nn.ReLU(), linear(6, 2)), VECTOR, PARTIAL, 2, {"2": 1, "4": 1}, 1
+    ),
+    "mlp, bias in the last layer": Case(seq(linear(5, 6), nn.ReLU(), linear(6, 2, True)), VECTOR, PARTIAL, 1, {"2": 1}, 1),
+    "squared ReLU": Case(lambda: mlp([5, 7, 6, 3], power=2), VECTOR, MULTI, 7, {"0": 4, "2": 2, "4": 1}),
+    "cubed ReLU": Case(lambda: mlp([5, 7, 1], power=3), VECTOR, MULTI, 4, {"0": 3, "2": 1}),
+    "quadratic": Case(
+        lambda: Custom(lambda m, x: m.b(m.a(x) * m.a(x)), a=linear(5, 4), b=linear(4, 1)), VECTOR, MULTI, 3, {"a": 2, "b": 1}
+    ),
+    "leaky ReLU and dropout": Case(
+        seq(linear(5, 7), nn.LeakyReLU(0.1), nn.Dropout(0.5), linear(7, 3)), VECTOR, MULTI, 2, {"0": 1, "3": 1}
+    ),
+    "PReLU": Case(seq(linear(5, 7), nn.PReLU(), linear(7, 3)), VECTOR, PARTIAL, 2, {"0": 1, "2": 1}, 1),
+    "MNIST CNN": Case(lambda: mnist_cnn(channels=(3, 4), hidden=8), IMAGE, MULTI, 4, [1, 1, 1, 1]),
+    "MNIST CNN, biases everywhere": Case(lambda: mnist_cnn(channels=(3, 4), hidden=8, bias="all"), IMAGE, PARTIAL, 1, {"9": 1}, 3),
+    "VGG": Case(lambda: vgg(width=2), torch.randn(4, 3, 32, 32), MULTI, 14, [1] * 14),
+    "pools of all kinds": Case(
+        seq(
+            nn.Conv2d(1, 4, 5), nn.AvgPool2d(2), nn.ReLU(), nn.ConvTranspose2d(4, 3, 3, bias=False), nn.MaxPool2d(2),
+            nn.AdaptiveMaxPool2d(3), nn.AdaptiveAvgPool2d(2), nn.Flatten(), linear(12, 3),
+        ), IMAGE, MULTI, 3, {"0": 1, "3": 1, "8": 1},
+    ),
+    "1-D convolutions": Case(
+        lambda: nn.Sequential(
+            nn.Conv1d(4, 6, 3), nn.ReLU(), nn.MaxPool1d(2), nn.ConvTranspose1d(6, 2, 2, bias=False), nn.AvgPool1d(2),
+            nn.AdaptiveAvgPool1d(1), nn.Flatten(),
+        ), SEQUENCE, MULTI, 2, {"0": 1, "3": 1},
+    ),
+    "3-D convolution": Case(
+        seq(nn.Conv3d(1, 3, 2), nn.ReLU(), nn.MaxPool3d(2), nn.AvgPool3d(2), nn.Flatten(), linear(3, 2)),
+        torch.randn(6, 1, 5, 5, 5), MULTI, 2, {"0": 1, "5": 1},
+    ),
+    "residual without normalization": Case(lambda: residual(None), VECTOR, PARTIAL, 2, {"stem": 1, "head": 1}, 1),
+    "residual with LayerNorm without affine": Case(
+        lambda: residual(nn.LayerNorm(7, elementwise_affine=False)), VECTOR, PARTIAL, 2, None, 1
+    ),
+    "residual of equal depth": Case(
+        lambda: Custom(lambda m, x: m.c(m.a(x).relu() + m.b(x)), a=linear(5, 4), b=linear(5, 4), c=linear(4, 2)),
+        VECTOR, MULTI, 2, {"a + b": 1, "c": 1},
+    ),
+    "LayerNorm net": Case(
+        seq(linear(5, 7, True), nn.LayerNorm(7), nn.ReLU(), linear(7, 3)), VECTOR, MULTI, 2, {"0": 0, "1": 1, "3": 1}
+    ),
+    "LayerNorm before a head with bias": Case(
+        seq(linear(5, 7), nn.ReLU(), nn.LayerNorm(7), linear(7, 3, True)), VECTOR, PARTIAL, 1, {"3": 1}, 1
+    ),
+    "LayerNorm without affine": Case(
+        seq(linear(5, 7), nn.LayerNorm(7, elementwise_affine=False), nn.ReLU(), linear(7, 3)), VECTOR, MULTI, 1, {"0": 0, "3": 1}
+    ),
+    "RMSNorm net": Case(seq(linear(5, 7), nn.RMSNorm(7), nn.ReLU(), linear(7, 3)), VECTOR, MULTI, 2, {"0": 0, "1": 1, "3": 1}),
+    "GroupNorm net": Case(
+        seq(nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), linear(4, 2)),
+        IMAGE, MULTI, 2, {"0": 0, "1": 1, "5": 1},
+    ),
+    "BatchNorm, batch statistics": Case(
+        seq(linear(5, 7), nn.BatchNorm1d(7), nn.ReLU(), linear(7, 3)), VECTOR, MULTI, 2, {"0": 0, "1": 1, "3": 1}
+    ),
+    "BatchNorm, stored statistics": Case(
+        lambda: nn.Sequential(linear(5, 7), nn.BatchNorm1d(7), nn.ReLU(), linear(7, 3)).eval(),
+        VECTOR, PARTIAL, 2, {"1": 1, "3": 1}, 1,
+    ),
+    "post-norm ResNet, batch statistics": Case(
+        lambda: post_norm_resnet(True), IMAGE, MULTI, 2,
+        {"conv0": 0, "conv1": 0, "conv2": 0, "norm1": 0, "norm0 + norm2": 1, "head": 1},
+    ),
+    "post-norm ResNet, stored statistics": Case(lambda: post_norm_resnet(False), IMAGE, PARTIAL, 1, {"head": 1}, 3),
+    "pre-norm transformer": Case(lambda: transformer().eval(), SEQUENCE, PARTIAL, 2, {"0.norm": 1, "2": 1}, 12),
+    "pre-norm transformer, head with bias": Case(lambda: transformer(True).eval(), SEQUENCE, PARTIAL, 1, {"2": 1}, 13),
+    "embeddings": Case(
+        lambda: Custom(
+            lambda m, t: m.head((m.tokens(t) + m.places.weight[: t.shape[1]]).mean(1).relu()),
+            tokens=nn.Embedding(24, 6), places=nn.Embedding(4, 6), head=linear(6, 2),
+        ), TOKENS, MULTI, 2, {"tokens + places": 1, "head": 1},
+    ),
+    "weight sharing": Case(
+        lambda: Custom(lambda m, x: m.out(m.a(m.a(x).relu()).relu()), a=linear(5, 5), out=linear(5, 2)),
+        VECTOR, MULTI, 3, {"a": 2, "out": 1},
+    ),
+    "tied encoder and decoder": Case(
+        lambda: Custom(lambda m, x: m.a(x).relu() @ m.a.weight, a=linear(5, 4)), VECTOR, HOMOGENEOUS, 2, {"a": 2}
+    ),
+    "weight normalization": Case(
+        lambda: nn.utils.parametrizations.weight_norm(linear(5, 3)), VECTOR, HOMOGENEOUS, 1, {"parametrizations.weight": 1}
+    ),
+    "custom forward with control flow": Case(
+        lambda: Custom(
+            lambda m, x: torch.cat([m.a(x).relu() if x.sum() > -1e9 else m.b(x), m.b(x).abs()], 1).amax(1, keepdim=True),
+            a=linear(5, 3), b=linear(5, 3),
+        ), VECTOR, HOMOGENEOUS, 1, {"a + b": 1},
+    ),
+    "where, clamp, in-place": Case(
+        lambda: Custom(lambda m, x: torch.where(m.a(x) > 0, m.a(x), 0.0).clamp(min=0).mul_(2.0), a=linear(5, 3)),
+        VECTOR, HOMOGENEOUS, 1, {"a": 1},
+    ),
+    "hand-written RMS normalization": Case(
+        lambda: Custom(
+            lambda m, x: m.b(m.a(x) * torch.rsqrt(m.a(x).square().mean(-1, keepdim=True) + 1e-6)), a=linear(5, 4), b=linear(4, 2)
+        ), VECTOR, MULTI, 1, {"a": 0, "b": 1},
+    ),
+    "square-root pooling": Case(
+        lambda: Custom(lambda m, x: m.a(x).square().mean(1, keepdim=True).sqrt(), a=linear(5, 4)), VECTOR, HOMOGENEOUS, 1, {"a": 1}
+    ),
+    "tanh in the middle": Case(seq(linear(5, 4), nn.Tanh(), linear(4, 3), nn.ReLU(), linear(3, 2)), VECTOR, PARTIAL, 2, {"2": 1, "4": 1}, 1),
+    "scores through softmax": Case(seq(linear(5, 4), nn.Softmax(-1)), VECTOR, Kind.NONE, None, {}, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_analysis_is_right_and_agrees_with_the_judge(name):
+    case = CASES[name]
+    torch.manual_seed(0)
+    model = case.make()
+    answer = analyse(model, case.x)
+    assert (answer.kind, answer.order) == (case.kind, case.order), answer.summary()
+    assert answer.evidence is Evidence.DERIVED
+    if isinstance(case.exponents, dict):
+        assert answer.groups == case.exponents
+    elif case.exponents is not None:
+        assert list(answer.groups.values()) == case.exponents
+    assert len(answer.blockers) == case.blockers, answer.summary()
+    assert all(b.reason and b.replacement for b in answer.blockers)
+    if answer.order is not None:
+        assert answer.check(seed=7).passed
+        # The judge must tell a wrong exponent.
+        probe = ScalingProbe(model, case.x[:4])
+        every = dict.fromkeys((n for names in answer.members.values() for n in names), 1)
+        assert not probe.check(every, answer.order + 1).passed
+    if answer.blockers and answer.kind is not Kind.NONE:
+        # Blocked means: scaling everything by c follows no power of c.
+        probe = ScalingProbe(model, case.x[:4])
+        assert probe.exponent(n for n, _ in model.named_parameters()) is None
+
+
+def test_quasi_homogeneity_covers_biases_in_every_layer():
+    answer = analyse(mlp([5, 7, 6, 3], bias="all"), VECTOR)
+    third = Fraction(1, 3)
+    weights = {"0.weight": third, "0.bias": third, "2.weight": third, "2.bias": 2 * third, "4.weight": third, "4.bias": 1}
+    assert answer.quasi == weights
+
+
+def test_ignoring_biases_follows_the_paper():
+    answer = analyse(mlp([5, 7, 6, 3], bias="all"), VECTOR).ignoring_biases()
+    assert (answer.kind, answer.order, answer.groups) == (MULTI, 3, {"0": 1, "2": 1, "4": 1})
+    assert answer.ignored == ("2.bias", "4.bias")
+    assert answer.members["0"] == ("0.weight", "0.bias")
+    assert answer.check(seed=3).passed
+    with pytest.raises(nm.NotHomogeneousError, match="tanh"):
+        analyse(nn.Sequential(linear(5, 4), nn.Tanh(), linear(4, 2)), VECTOR).ignoring_biases()
+
+
+def test_blockers_name_module_reason_and_replacement():
+    model = nn.Sequential(linear(5, 4), nn.Sequential(nn.GELU(), linear(4, 2, bias=True)))
+    found = {b.module: (b.reason, b.replacement) for b in analyse(model, VECTOR).blockers}
+    assert found["1.0"][0].startswith("GELU")
+    assert "ReLU" in found["1.0"][1]
+    assert "'1.1.bias'" in analyse(nn.Sequential(linear(5, 4), linear(4, 2, True)), VECTOR).blockers[0].reason.replace("1.b", "1.1.b")
+
+
+@torch.library.custom_op("netmargin_tests::opaque", mutates_args=())
+def opaque(x: Tensor) -> Tensor:
+    """An operation that no rule covers; in truth 2-homogeneous."""
+    return x * x.abs()
+
+
+@torch.library.custom_op("netmargin_tests::opaque_shift", mutates_args=())
+def opaque_shift(x: Tensor) -> Tensor:
+    return x * x + 1.0
+
+
+def test_unknown_operations_are_answered_numerically_or_not_at_all():
+    model = Custom(lambda m, x: m.b(opaque(m.a(x))), a=linear(5, 4), b=linear(4, 2))
+    answer = analyse(model, VECTOR)
+    assert answer.evidence is Evidence.NUMERICAL
+    assert (answer.kind, answer.groups) == (MULTI, {"a": 2, "b": 1})
+    assert "opaque" in answer.blockers[0].reason
+    unknown = analyse(Custom(lambda m, x: opaque_shift(m.a(x)), a=linear(5, 4)), VECTOR)
+    assert unknown.kind is Kind.UNKNOWN
+    assert unknown.order is None
+
+
+def test_a_registered_rule_makes_an_operation_known():
+    from netmargin.homogeneity.trace import RULES, scale_degree
+
+    rule("netmargin_tests::opaque")(lambda trace, value: scale_degree(trace.degree(value), 2))
+    try:
+        answer = analyse(Custom(lambda m, x: m.b(opaque(m.a(x))), a=linear(5, 4), b=linear(4, 2)), VECTOR)
+    finally:
+        del RULES["netmargin_tests::opaque"]
+    assert (answer.evidence, answer.groups) == (Evidence.DERIVED, {"a": 2, "b": 1})
+
+
+def test_what_leaves_the_graph_is_judged_numerically():
+    by_number = Custom(lambda m, x: m.a(x) / m.a(x).abs().max().item(), a=linear(5, 4))
+    answer = analyse(by_number, VECTOR)
+    assert answer.evidence is Evidence.NUMERICAL
+    assert answer.kind is Kind.UNKNOWN  # the outputs do not scale at all
+    hidden = Custom(lambda m, x: m.a(x) * float(m.a.weight.detach().numpy()[0, 0]), a=linear(5, 4))
+    answer = analyse(hidden, VECTOR)
+    assert answer.kind is Kind.UNKNOWN or answer.order == 2
+    assert answer.evidence is not Evidence.DERIVED
+
+
+def test_a_wrong_rule_is_caught_by_the_judge(monkeypatch):
+    from netmargin.homogeneity.trace import RULES
+
+    monkeypatch.setitem(RULES, "tanh", RULES["relu"])
+    answer = analyse(nn.Sequential(linear(5, 4), nn.Tanh(), linear(4, 2)), VECTOR)
+    assert (answer.kind, answer.evidence) == (Kind.UNKNOWN, Evidence.CONTRADICTED)
+
+
+def test_analysis_leaves_the_model_alone():
+    model = nn.Sequential(linear(5, 7), nn.BatchNorm1d(7), nn.Dropout(), linear(7, 3))
+    before = {n: t.clone() for n, t in model.state_dict().items()}
+    state = torch.get_rng_state()
+    analyse(model, VECTOR)
+    assert model.training
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(torch.equal(t, before[n]) for n, t in model.state_dict().items())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_activation_module_of_the_models():
+    assert analyse(nn.Sequential(linear(5, 4), ReLUPower(4)), VECTOR).order == 4
