@@ -14,7 +14,7 @@ from torch import nn
 from . import datasets, losses
 from .errors import DataError, Interrupted, ModelError, NetmarginError
 from .homogeneity import analyse
-from .margins import evaluation_mode, measure
+from .margins import in_mode, measure
 from .models import BIASES
 from .recipes import RECIPES
 from .training import ConstantLR, Epochs, LogLossBelow, LossBasedLR, load_weights, train
@@ -102,7 +102,7 @@ def _analyse(options: argparse.Namespace) -> None:
         x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
     else:
         x, _ = _data(options, limit=10 if _data_name(options) in datasets.BY_NAME else None)
-    with evaluation_mode(model):
+    with in_mode(model, training=False):
         answer = analyse(model, x)
     print(json.dumps(answer.to_dict(), indent=2) if options.json else answer.summary())
 
@@ -173,15 +173,15 @@ def _print_table(rows: list[dict], title: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title)
+    table = Table(title=title, caption="margin: q_min/norm^L; per layers: q_min/product of layer norms; smoothed: from the summed loss")
     columns = {
         "epoch": ("epoch", "d"),
         "log10_mean_loss": ("log10 loss", ".2f"),
         "accuracy": ("correct", ".2%"),
-        "q_min": ("q_min", ".4g"),
-        "normalized_margin": ("margin / norm^L", ".4g"),
-        "layer_normalized_margin": ("margin / layer product", ".4g"),
-        "smoothed_margin": ("smoothed / norm^L", ".4g"),
+        "q_min": ("q_min", ".3g"),
+        "normalized_margin": ("margin", ".3g"),
+        "layer_normalized_margin": ("per layers", ".3g"),
+        "smoothed_margin": ("smoothed", ".3g"),
     }
     for heading, _ in columns.values():
         table.add_column(heading, justify="right")

@@ -186,7 +186,7 @@ def measure(
     loss = loss or CrossEntropy()
     data = open_data(data)
     labels, q, log_loss = None, [], -math.inf
-    with evaluation_mode(model), torch.no_grad():
+    with in_mode(model, training=False), torch.no_grad():
         for x, y in batches(data, batch_size, model):
             if homogeneity is None:
                 homogeneity = countable(analyse(model, x))
@@ -228,15 +228,15 @@ def countable(homogeneity: Homogeneity) -> Homogeneity:
 
 
 @contextmanager
-def evaluation_mode(model: nn.Module):
-    """Every module in evaluation mode, and back in its own mode afterwards."""
+def in_mode(model: nn.Module, *, training: bool):
+    """Every module in training or evaluation mode, and back in its own mode afterwards."""
     modes = [(module, module.training) for module in model.modules()]
-    model.eval()
+    model.train(training)
     try:
         yield
     finally:
-        for module, training in modes:
-            module.training = training
+        for module, own in modes:
+            module.training = own
 
 
 def _norms(model: nn.Module, homogeneity: Homogeneity) -> tuple[float, dict[str, float | None]]:

@@ -199,7 +199,7 @@ class _Question:
             kind = Kind.MULTI_HOMOGENEOUS if len(groups) > 1 else Kind.HOMOGENEOUS
         answer = Homogeneity(
             kind, _tidy(order) if scaled else None, groups, members, blockers, Evidence.DERIVED,
-            quasi=self._quasi(), notes=self.notes, ignored=self.ignored, _question=self,
+            quasi=self._quasi() if blockers else dict.fromkeys(self.names, _tidy(1 / order)), notes=self.notes, ignored=self.ignored, _question=self,
         )  # fmt: skip
         return answer if self.check(answer, seed=0).passed else self._contradicted(answer)
 

@@ -13,9 +13,8 @@ from fractions import Fraction
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from .trace import NEGLIGIBLE
+from .trace import NEGLIGIBLE, EagerMode
 
 FACTORS = (0.5, 3.0)
 TOLERANCE = 1e-8
@@ -82,7 +81,7 @@ class ScalingProbe:
         return k if self.check(dict.fromkeys(names, 1), k).passed else None
 
 
-class _NegligibleEpsilon(TorchDispatchMode):
+class _NegligibleEpsilon(EagerMode):
     """Replaces the epsilon of normalizations, given as `eps` or as a small number added or clamped to, by 1e-300."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):

@@ -37,7 +37,15 @@ def rule(*operations: str) -> Callable[[Rule], Rule]:
     return register
 
 
-class Trace(TorchDispatchMode):
+class EagerMode(TorchDispatchMode):
+    """A dispatch mode that never meets torch.compile, and so need not import it (2 s) at its first operation."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class Trace(EagerMode):
     """The degrees of all values met so far, and the constraints that their sums and functions impose."""
 
     def __init__(self, model: nn.Module):

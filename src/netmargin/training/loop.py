@@ -1,5 +1,6 @@
 """Training past underflow: SGD on the loss relative to itself, epoch by epoch, with undo."""
 
+import copy
 import math
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from ..batches import Arrays, Data, Labels, batches, open_data, scores
 from ..errors import DataError, DivergenceError, Interrupted
 from ..homogeneity import analyse
 from ..losses import CrossEntropy, Loss
-from ..margins import MarginReport, NonFiniteOutputError, countable, evaluation_mode, measure
+from ..margins import MarginReport, NonFiniteOutputError, countable, in_mode, measure
 from .checkpoint import put_weights
 from .history import History
 from .learning_rate import LearningRate, LossBasedLR
@@ -76,7 +77,7 @@ def train(
     Source: Lyu and Li 2019, Appendix K.
     """
     rules = list(until) if isinstance(until, Sequence) else [until]
-    lr, loss, data = lr or LossBasedLR(), loss or CrossEntropy(), _several_passes(open_data(data))
+    lr, loss, data = copy.deepcopy(lr or LossBasedLR()), loss or CrossEntropy(), _several_passes(open_data(data))
     settings = describe_settings(model, data, loss=loss.name, lr=repr(lr), batch_size=batch_size, seed=seed)
     files = RunFiles(checkpoint_dir, settings, every_seconds=checkpoint_seconds) if checkpoint_dir is not None else None
     with _own_randomness(seed), flushed_denormals(), Progress(progress, type(model).__name__) as display:
@@ -109,13 +110,12 @@ class _Run:
         self.model, self.data, self.lr, self.loss, self.files = model, data, lr, loss, files
         full = len(data) if isinstance(data, Arrays) else 1
         self.batch_size = batch_size or full
-        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
         self.history = History()
         self.stalled = ""
 
     def begin(self, saved: dict | None) -> None:
         """Start anew, or from a saved state."""
-        with evaluation_mode(self.model):
+        with in_mode(self.model, training=False):
             x, _ = next(batches(self.data, self.batch_size, self.model))
             with torch.no_grad():
                 self.outputs = scores(self.model, x[:1]).shape[1]
@@ -127,17 +127,16 @@ class _Run:
             self.log_loss = self._log_mean(report)
             self.gradient_samples = 0
             self.history = self.files.start() if self.files else History()
-            self.accepted = self._state()
-            self._record(report, epoch=0, attempts=0, rate=None)
+            self._keep(report, epoch=0, attempts=0, rate=None)
             self.save(now=True)
             return
         put_weights(self.model, saved["model"], self.files.checkpoint)
         self.history = self.files.go_on(saved)
         self.lr.load_state_dict(saved["lr"])
         self.log_scale, self.log_loss = saved["log_scale"], saved["log_loss"]
-        self.gradient_samples, self.stalled = saved["gradient_samples"], saved["stalled"]
+        self.gradient_samples = saved["gradient_samples"]
         _set_random_state(saved["random"])
-        self.accepted = self._state()
+        self.kept = self._state()
 
     def epoch(self, show) -> None:
         """Try until the rule accepts."""
@@ -152,6 +151,7 @@ class _Run:
             if self.lr.accept(self.log_loss, after):
                 if report is None:
                     self.undo()
+                    self.save(now=True)
                     raise DivergenceError(
                         f"Epoch {self.history.rows[-1]['epoch'] + 1} ended with parameters or outputs that are not finite; the model was put "
                         f"back to the epoch before. Use LossBasedLR, or a smaller rate than {self.lr!r}."
@@ -162,51 +162,39 @@ class _Run:
                 self.stalled = f"stalled: no step lowers the loss any more, down to a relative rate of {rate:.1g}"
                 return
         self.log_scale = self.log_loss = after
-        self.accepted = self._state()
-        self._record(report, epoch=self.history.rows[-1]["epoch"] + 1, attempts=attempts, rate=rate)
+        self._keep(report, epoch=self.history.rows[-1]["epoch"] + 1, attempts=attempts, rate=rate)
         self.save()
 
     def undo(self) -> None:
         """Put parameters and buffers back to the last accepted epoch."""
         with torch.no_grad():
-            for own, kept in zip(self._tensors(), self.accepted, strict=True):
-                own.copy_(kept)
+            for name, tensor in self._tensors().items():
+                tensor.copy_(self.kept["model"][name])
 
     def save(self, *, now: bool = False) -> None:
-        """Write a checkpoint if it is time."""
+        """Write the state after the last accepted epoch, if it is time."""
         if self.files:
-            self.files.save(
-                {
-                    "model": self.model.state_dict(),
-                    "lr": self.lr.state_dict(),
-                    "log_scale": self.log_scale,
-                    "log_loss": self.log_loss,
-                    "gradient_samples": self.gradient_samples,
-                    "stalled": self.stalled,
-                    "random": _random_state(),
-                },
-                now=now,
-            )
+            self.files.save(self.kept, now=now)
 
     def _pass(self, rate: float) -> None:
-        self.optimizer.param_groups[0]["lr"] = rate
         labels = Labels(self.outputs)
-        modes = [(module, module.training) for module in self.model.modules()]
-        self.model.train()
-        for x, y in batches(self.data, self.batch_size, self.model, shuffle=True):
-            outputs = scores(self.model, x)
-            self.optimizer.zero_grad()
-            outputs.backward(relative_gradient(self.loss, outputs, labels.encode(y).to(outputs.device), self.log_scale))
-            self.optimizer.step()
-            self.gradient_samples += len(x)
-        for module, training in modes:
-            module.training = training
+        with in_mode(self.model, training=True):
+            for x, y in batches(self.data, self.batch_size, self.model, shuffle=True):
+                outputs = scores(self.model, x)
+                self.model.zero_grad()
+                outputs.backward(relative_gradient(self.loss, outputs, labels.encode(y).to(outputs.device), self.log_scale))
+                with torch.no_grad():
+                    for parameter in self.model.parameters():
+                        if parameter.grad is not None:
+                            parameter.sub_(parameter.grad, alpha=rate)
+                self.gradient_samples += len(x)
+        self.model.zero_grad()
 
     def _measure(self) -> MarginReport:
         return measure(self.model, self.data, loss=self.loss, homogeneity=self.homogeneity)
 
     def _measure_or_none(self) -> MarginReport | None:
-        if not all(bool(torch.isfinite(t).all()) for t in self._tensors()):
+        if not all(bool(torch.isfinite(t).all()) for t in self._tensors().values()):
             return None
         try:
             return self._measure()
@@ -216,17 +204,26 @@ class _Run:
     def _log_mean(self, report: MarginReport) -> float:
         return logspace.log_mean(report.log_loss, report.n)
 
-    def _record(self, report: MarginReport, *, epoch: int, attempts: int, rate: float | None) -> None:
+    def _keep(self, report: MarginReport, *, epoch: int, attempts: int, rate: float | None) -> None:
+        """The epoch counts: write its row, and remember everything that a resumed run needs."""
         head = {"epoch": epoch, "attempts": attempts, "gradient_samples": self.gradient_samples, "relative_rate": rate}
         self.history.rows.append(head | report.to_dict())
         if self.files:
             self.files.append(self.history.rows[-1])
+        self.kept = self._state()
 
-    def _tensors(self) -> list[Tensor]:
-        return [*self.model.parameters(), *self.model.buffers()]
+    def _tensors(self) -> dict[str, Tensor]:
+        return {name: tensor for name, tensor in self.model.state_dict().items() if isinstance(tensor, Tensor)}
 
-    def _state(self) -> list[Tensor]:
-        return [t.detach().clone() for t in self._tensors()]
+    def _state(self) -> dict:
+        return {
+            "model": {name: tensor.clone() for name, tensor in self._tensors().items()},
+            "lr": self.lr.state_dict(),
+            "log_scale": self.log_scale,
+            "log_loss": self.log_loss,
+            "gradient_samples": self.gradient_samples,
+            "random": _random_state(),
+        }
 
 
 def _several_passes(data):

@@ -1,0 +1,236 @@
+"""Training against a plain reference, far below underflow, and through interruptions."""
+
+import copy
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import netmargin as nm
+from netmargin.losses import BY_NAME, CrossEntropy, Exponential, Logistic
+from netmargin.margins import margins
+from netmargin.training.relative_loss import relative_gradient
+
+
+def fresh(widths=(64, 16, 10), seed=0, **options):
+    torch.manual_seed(seed)
+    return nm.models.mlp(widths, **options).double()
+
+
+def scale_to(model: nn.Module, data, log10: float) -> None:
+    """Scale a separating net so that its log10-loss is about `log10`."""
+    for _ in range(3):
+        report = nm.measure(model, data)
+        factor = (log10 / report.log10_mean_loss) ** (1 / float(report.order))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(factor)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("outputs", [1, 4])
+def test_relative_gradient_is_the_gradient(name, outputs):
+    torch.manual_seed(0)
+    loss, scores = BY_NAME[name], torch.randn(9, outputs, dtype=torch.float64).requires_grad_()
+    y = torch.randint(outputs, (9,)) if outputs > 1 else torch.randint(2, (9,)).double() * 2 - 1
+    log_scale = -2.3
+    soft = margins(scores, y)[1]
+    relative = torch.exp(-loss.f(soft) - log_scale).mean()
+    expected = torch.autograd.grad(relative, scores)[0]
+    assert torch.allclose(relative_gradient(loss, scores.detach(), y, log_scale), expected, rtol=1e-10)
+
+
+def test_relative_gradient_is_shift_exact_far_below_underflow():
+    """Adding s to all margins divides the exponential loss by e^s: with F moved along, the gradient must not change."""
+    scores, y = torch.tensor([[3.0], [4.0], [3.5]], dtype=torch.float64), torch.ones(3, dtype=torch.float64)
+    near = relative_gradient(Exponential(), scores, y, -3.0)
+    far = relative_gradient(Exponential(), scores + 2**17, y, -3.0 - 2**17)
+    assert torch.equal(near, far)
+    assert near.abs().max() > 0.1
+
+
+def test_loss_based_training_equals_a_plain_implementation(digits):
+    """Lyu and Li 2019, K.1, written with F.cross_entropy and ordinary learning rates."""
+    X, y = digits
+    mine, theirs = fresh(), fresh()
+    history = nm.train(mine, digits, until=nm.Epochs(25), seed=3, progress=False, batch_size=50)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        alpha, last = 0.1, min(math.log(10), F.cross_entropy(theirs(X), y).item())
+        before, rates = F.cross_entropy(theirs(X), y).item(), []
+        while len(rates) < 25:
+            start = copy.deepcopy(theirs.state_dict())
+            for batch in torch.randperm(200).split(50):
+                theirs.zero_grad()
+                F.cross_entropy(theirs(X[batch]), y[batch]).backward()
+                with torch.no_grad():
+                    for p in theirs.parameters():
+                        p -= alpha / last * p.grad
+            after = F.cross_entropy(theirs(X), y).item()
+            if after < before:
+                rates.append(alpha)
+                before = last = after
+                alpha *= 2 ** (1 / 5)
+            else:
+                theirs.load_state_dict(start)
+                alpha /= 2 ** (1 / 10)
+    assert history.column("relative_rate")[1:] == pytest.approx(rates, rel=1e-12)
+    assert sum(history.column("attempts")) > 25  # some epochs were undone, or this test shows nothing
+    for p, q in zip(mine.parameters(), theirs.parameters(), strict=True):
+        assert torch.allclose(p, q, rtol=1e-7, atol=1e-10)
+
+
+def test_constant_rate_equals_torch_sgd(digits):
+    X, y = digits
+    mine, theirs = fresh(), fresh()
+    nm.train(mine, digits, until=nm.Epochs(3), lr=nm.ConstantLR(0.05), batch_size=None, progress=False)
+    optimizer = torch.optim.SGD(theirs.parameters(), lr=0.05)
+    for _ in range(3):
+        optimizer.zero_grad()
+        F.cross_entropy(theirs(X), y).backward()
+        optimizer.step()
+    for p, q in zip(mine.parameters(), theirs.parameters(), strict=True):
+        assert torch.allclose(p, q, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("log10", [-1000, -1e5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("loss", [CrossEntropy(), Exponential()])
+def test_training_goes_on_far_below_underflow(separated, digits, log10, dtype, loss):
+    model = copy.deepcopy(separated)
+    scale_to(model, digits, log10)
+    history = nm.train(model.to(dtype), digits, until=nm.Epochs(20), loss=loss, progress=False)
+    losses, margin = history.column("log_loss"), history.column("normalized_margin")
+    assert history.rows[0]["log10_mean_loss"] == pytest.approx(log10, rel=0.01)
+    assert len(losses) == 21
+    assert all(later < earlier for earlier, later in zip(losses, losses[1:], strict=False))
+    assert losses[-1] < losses[0] * 1.001
+    assert all(math.isfinite(m) for m in margin)
+
+
+@pytest.mark.parametrize("loss", [Exponential(3), Logistic(3)])
+def test_cubic_losses_train(separated, digits, loss):
+    model = copy.deepcopy(separated)
+    history = nm.train(model, digits, until=nm.Epochs(40), loss=loss, progress=False)
+    losses = history.column("log_loss")
+    assert all(later < earlier for earlier, later in zip(losses, losses[1:], strict=False))
+    assert history.rows[-1]["smoothed_margin"] > history.rows[0]["smoothed_margin"]
+
+
+def test_binary_nets_and_loaders_train():
+    torch.manual_seed(0)
+    X = torch.randn(40, 3)
+    y = (X[:, 0] > 0).long()
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, y), batch_size=10, shuffle=True)
+    runs = []
+    for _ in range(2):
+        model = fresh((3, 8, 1), seed=1).float()
+        runs.append(nm.train(model, loader, until=nm.Epochs(30), progress=False).rows)
+    assert runs[0] == runs[1]
+    assert runs[0][-1]["accuracy"] == 1.0
+
+
+def test_same_seed_same_run_and_the_callers_randomness_is_kept(digits):
+    state, settings = torch.get_rng_state(), dict(until=nm.Epochs(5), progress=False)
+    lr = nm.LossBasedLR()
+    runs = [nm.train(fresh(), digits, seed=seed, lr=lr, **settings).rows for seed in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+    torch.set_rng_state(state)
+    first = torch.randn(3)
+    torch.set_rng_state(state)
+    nm.train(fresh(seed=torch.initial_seed()), digits, until=nm.Epochs(1), progress=False)
+    torch.set_rng_state(state)
+    assert torch.equal(first, torch.randn(3))
+    assert lr.alpha == 0.1
+
+
+@pytest.mark.parametrize("with_dropout", [False, True])
+def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, digits, with_dropout):
+    def make():
+        model = fresh()
+        return nn.Sequential(model[0], nn.ReLU(), nn.Dropout(0.2), model[2]) if with_dropout else model
+
+    settings = dict(progress=False, checkpoint_seconds=0.0, batch_size=30)
+    whole = make()
+    history = nm.train(whole, digits, until=nm.Epochs(30), checkpoint_dir=tmp_path / "whole", **settings)
+
+    calls = 0
+
+    def interrupt(module, inputs):
+        nonlocal calls
+        calls += module.training
+        if module.training and calls == 77:
+            raise KeyboardInterrupt
+
+    parts = make()
+    parts.register_forward_pre_hook(interrupt)
+    with pytest.raises(nm.Interrupted, match="the same call goes on from there") as interrupted:
+        nm.train(parts, digits, until=nm.Epochs(30), checkpoint_dir=tmp_path / "parts", **settings)
+    done = interrupted.value.history.rows
+    assert 0 < len(done) < 31
+    assert nm.measure(parts, digits).log_loss == done[-1]["log_loss"]  # the unfinished epoch was undone
+    resumed = make()
+    again = nm.train(resumed, digits, until=nm.Epochs(30), checkpoint_dir=tmp_path / "parts", **settings)
+    assert again.rows == history.rows
+    assert (tmp_path / "parts/history.jsonl").read_bytes() == (tmp_path / "whole/history.jsonl").read_bytes()
+    assert all(torch.equal(a, b) for a, b in zip(resumed.state_dict().values(), whole.state_dict().values(), strict=True))
+
+
+def test_a_finished_run_can_be_extended(tmp_path, digits):
+    for epochs in (3, 6):
+        history = nm.train(fresh(), digits, until=nm.Epochs(epochs), checkpoint_dir=tmp_path, progress=False)
+    assert history.rows == nm.train(fresh(), digits, until=nm.Epochs(6), progress=False).rows
+    assert nm.History.load(tmp_path / "history.jsonl").rows == history.rows
+    assert list(history.frame()["epoch"]) == list(range(7))
+
+
+def test_twenty_runs_killed_at_random_moments_resume_bit_for_bit(tmp_path):
+    script = Path(__file__).with_name("killed_runs.py")
+    done = subprocess.run([sys.executable, script, tmp_path, "20"], capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "20 of 20 identical" in done.stdout
+
+
+def test_stopping_rules():
+    rows = [{"epoch": e, "log10_mean_loss": -1.0 * e, "normalized_margin": 1 - 0.5**e} for e in range(12)]
+    assert nm.Epochs(11).reached(rows)
+    assert not nm.Epochs(12).reached(rows)
+    assert nm.LogLossBelow(-10.5).reached(rows)
+    assert not nm.LogLossBelow(-11.0).reached(rows)
+    assert nm.LogLossBelow(-31.0).epochs_left(rows) == pytest.approx(20)
+    assert nm.MarginGrowthBelow(0.01, epochs=4).reached(rows)
+    assert not nm.MarginGrowthBelow(0.01, epochs=8).reached(rows)
+    with pytest.raises(nm.NotHomogeneousError, match="analyse"):
+        nm.MarginGrowthBelow().reached([rows[0] | {"normalized_margin": None}])
+
+
+def test_a_stalled_run_says_so():
+    """Duplicated points with opposite labels: once the best loss, log 2, is reached, nothing lowers it."""
+    X = torch.tensor([[1.0, 2.0], [1.0, 2.0]], dtype=torch.float64)
+    history = nm.train(nn.Linear(2, 1, bias=False).double(), (X, [1, -1]), until=nm.LogLossBelow(-1), progress=False)
+    assert "stalled" in history.status
+    assert history.rows[-1]["log_loss"] == pytest.approx(math.log(2 * math.log(2)))
+
+
+def test_divergence_puts_the_model_back(digits):
+    model = fresh(power=3).float()
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(nm.DivergenceError, match="put back"):
+        nm.train(model, digits, until=nm.Epochs(5), lr=nm.ConstantLR(1e12), progress=False)
+    assert all(torch.equal(before[n], t) for n, t in model.state_dict().items())
+    # The loss-based rule undoes such epochs by itself.
+    history = nm.train(model, digits, until=nm.Epochs(1), lr=nm.LossBasedLR(alpha=1e12), progress=False)
+    assert history.rows[1]["attempts"] > 1
+    assert math.isfinite(history.rows[1]["log_loss"])
+    assert all(torch.isfinite(p).all() for p in model.parameters())
+
+
+def test_denormals_are_flushed_only_while_training(digits):
+    tiny = torch.tensor([5e-324], dtype=torch.float64)
+    nm.train(fresh(), digits, until=nm.Epochs(1), progress=False)
+    assert (tiny * 1.0).item() > 0
