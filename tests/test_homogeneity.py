@@ -13,7 +13,12 @@ from netmargin.homogeneity import Evidence, Kind, analyse, rule
 from netmargin.homogeneity.scaling import ScalingProbe
 from netmargin.models import ReLUPower, mlp, mnist_cnn, vgg
 
-VECTOR, IMAGE, SEQUENCE, TOKENS = (torch.randn(6, 5), torch.randn(6, 1, 28, 28), torch.randn(6, 4, 8), torch.arange(24).reshape(6, 4))
+VECTOR, IMAGE, SEQUENCE, TOKENS = (
+    torch.randn(6, 5),
+    torch.randn(6, 1, 28, 28),
+    torch.randn(6, 4, 8),
+    torch.arange(24).reshape(6, 4),
+)
 MULTI, HOMOGENEOUS, PARTIAL = Kind.MULTI_HOMOGENEOUS, Kind.HOMOGENEOUS, Kind.PARTIAL
 
 
@@ -236,7 +241,9 @@ def test_blockers_name_module_reason_and_replacement():
     found = {b.module: (b.reason, b.replacement) for b in analyse(model, VECTOR).blockers}
     assert found["1.0"][0].startswith("GELU")
     assert "ReLU" in found["1.0"][1]
-    assert "'1.1.bias'" in analyse(nn.Sequential(linear(5, 4), linear(4, 2, True)), VECTOR).blockers[0].reason.replace("1.b", "1.1.b")
+    assert "'1.1.bias'" in analyse(nn.Sequential(linear(5, 4), linear(4, 2, True)), VECTOR).blockers[0].reason.replace(
+        "1.b", "1.1.b"
+    )
 
 
 @torch.library.custom_op("netmargin_tests::opaque", mutates_args=())

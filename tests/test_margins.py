@@ -23,7 +23,9 @@ def test_multi_class_margins_by_brute_force():
     assert report.q.tolist() == pytest.approx(expected, rel=1e-14)
     assert report.accuracy == (scores.argmax(1) == y).double().mean().item()
     assert report.log_loss == pytest.approx(torch.nn.functional.cross_entropy(scores, y, reduction="sum").log().item(), rel=1e-13)
-    norms = [torch.cat([p.detach().reshape(-1) for n, p in model.named_parameters() if n.startswith(layer)]).norm() for layer in "02"]
+    norms = [
+        torch.cat([p.detach().reshape(-1) for n, p in model.named_parameters() if n.startswith(layer)]).norm() for layer in "02"
+    ]
     assert report.norm == pytest.approx(math.hypot(*norms), rel=1e-14)
     assert report.normalized_margin == pytest.approx(min(expected) / report.norm**2, rel=1e-13)
     assert report.layer_normalized_margin == pytest.approx(min(expected) / (norms[0] * norms[1]).item(), rel=1e-13)

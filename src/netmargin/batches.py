@@ -1,6 +1,7 @@
 """Data as checked batches: finite inputs on the model's device, labels as signs or class indices."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -38,7 +39,9 @@ def open_data(data: Data) -> Arrays | Iterable:
     return data
 
 
-def batches(data: Arrays | Iterable, batch_size: int, model: nn.Module, *, shuffle: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
+def batches(
+    data: Arrays | Iterable, batch_size: int, model: nn.Module, *, shuffle: bool = False
+) -> Iterator[tuple[Tensor, Tensor]]:
     """(x, y) batches on the model's device, x in the model's floating dtype (integer inputs stay integers).
 
     Shuffling draws from torch's global generator. An iterable keeps its own batches and order.
@@ -67,13 +70,8 @@ def batches(data: Arrays | Iterable, batch_size: int, model: nn.Module, *, shuff
 
 def scores(model: nn.Module, x: Tensor) -> Tensor:
     """The model's outputs as shape (N, C); C = 1 for a binary net. Raises ModelError or DataError."""
-    try:
+    with explained_failure(x):
         outputs = model(x)
-    except (RuntimeError, IndexError, TypeError) as error:
-        raise DataError(
-            f"The model could not process a batch of shape {tuple(x.shape)} and dtype {x.dtype}: {error}. "
-            "Give inputs of the shape that its first layer expects, as floating numbers (X.float() / 255 for images)."
-        ) from error
     if not isinstance(outputs, Tensor):
         raise ModelError(f"The model returned {type(outputs).__name__}; netmargin needs one tensor of scores per batch.")
     if outputs.shape == (len(x),):
@@ -84,6 +82,19 @@ def scores(model: nn.Module, x: Tensor) -> Tensor:
             "Scores must have shape (N,), (N, 1) (binary) or (N, C) (C classes)."
         )
     return outputs
+
+
+@contextmanager
+def explained_failure(x):
+    """Turns the errors that layers raise on inputs they cannot take into a DataError that shows the inputs."""
+    try:
+        yield
+    except (RuntimeError, IndexError, TypeError) as error:
+        shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", type(x).__name__)
+        raise DataError(
+            f"The model could not process a batch of shape {shape and tuple(shape)} and type {dtype}: {error}. "
+            "Give inputs of the shape that its first layer expects, as floating numbers (X.float() / 255 for images)."
+        ) from error
 
 
 class Labels:
@@ -141,9 +152,13 @@ def _check_batch(X: Tensor, y: Tensor, where: str) -> None:
         raise DataError(f"{where} live on the 'meta' device, which holds no numbers. Load them onto a real device.")
     if X.is_floating_point() and not torch.isfinite(X).all():
         bad = torch.nonzero(~torch.isfinite(X.reshape(len(X), -1)).all(1))[:, 0]
-        raise DataError(f"{where}: X holds NaN or infinite values in {len(bad)} samples, first sample {bad[0].item()}. Drop or impute them.")
+        raise DataError(
+            f"{where}: X holds NaN or infinite values in {len(bad)} samples, first sample {bad[0].item()}. Drop or impute them."
+        )
     if y.is_floating_point() and not bool((y == y.round()).all()):
-        raise DataError(f"{where}: labels must be whole numbers (signs or class indices); y holds NaN or fractions such as targets of a regression.")
+        raise DataError(
+            f"{where}: labels must be whole numbers (signs or class indices); y holds NaN or fractions such as targets of a regression."
+        )
 
 
 def _moved(x: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:

@@ -60,7 +60,9 @@ def _parser() -> argparse.ArgumentParser:
         sub = verbs.add_parser(name, help=help, description=help, epilog=f"{recipes}\n\n{_EXAMPLES}", formatter_class=form)
         sub.set_defaults(run=run)
         sub.add_argument("--factory", help="your model as package.module:function, or the name of a recipe")
-        sub.add_argument("--bias", choices=BIASES, default="first", help="which layers of a recipe's net have a bias (default: first)")
+        sub.add_argument(
+            "--bias", choices=BIASES, default="first", help="which layers of a recipe's net have a bias (default: first)"
+        )
         sub.add_argument("--json", action="store_true", help="print the result as JSON")
         return sub
 
@@ -83,7 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("recipe", nargs="?", help="name of a recipe")
     takes_data(sub)
     sub.add_argument("--until-log10-loss", type=float, metavar="X", help="stop below this log10 of the mean loss, such as -40")
-    sub.add_argument("--epochs", type=int, metavar="N", help="stop after N accepted epochs (default: 100 if no other rule is given)")
+    sub.add_argument(
+        "--epochs", type=int, metavar="N", help="stop after N accepted epochs (default: 100 if no other rule is given)"
+    )
     sub.add_argument("--constant-lr", type=float, metavar="RATE", help="plain SGD with this rate instead of the loss-based rule")
     sub.add_argument("--batch-size", type=int, help="default: that of the recipe, or 100")
     sub.add_argument("--seed", type=int, default=0, help="of initial weights and shuffling (default: 0)")
@@ -173,7 +177,9 @@ def _print_table(rows: list[dict], title: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, caption="margin: q_min/norm^L; per layers: q_min/product of layer norms; smoothed: from the summed loss")
+    table = Table(
+        title=title, caption="margin: q_min/norm^L; per layers: q_min/product of layer norms; smoothed: from the summed loss"
+    )
     columns = {
         "epoch": ("epoch", "d"),
         "log10_mean_loss": ("log10 loss", ".2f"),
@@ -228,8 +234,8 @@ def _data(options: argparse.Namespace, *, limit: int | None):
         with np.load(name, allow_pickle=False) as arrays:
             X, y = arrays["X"], arrays["y"]
     except (OSError, KeyError, ValueError) as error:
-        raise DataError(f"Cannot read arrays X and y from {name!r}: {error}. Save them with numpy.savez(file, X=X, y=y).") from error
+        raise DataError(
+            f"Cannot read arrays X and y from {name!r}: {error}. Save them with numpy.savez(file, X=X, y=y)."
+        ) from error
     X = X.astype(np.float32) if X.dtype.kind == "f" else X
     return (X, y) if limit is None else datasets.selection.select(X, y, limit, scale=1)
-
-

@@ -58,7 +58,14 @@ def _normalized_margins(history: History):
         if rows:
             axis.legend(frameon=False, loc="lower right")
         else:
-            axis.text(0.5, 0.5, "no margin to show: the net is not homogeneous\nor did not separate the data", ha="center", va="center", transform=axis.transAxes)
+            axis.text(
+                0.5,
+                0.5,
+                "no margin to show: the net is not homogeneous\nor did not separate the data",
+                ha="center",
+                va="center",
+                transform=axis.transAxes,
+            )
     left.set_title("Normalized by the norm of all parameters")
     right.set_title("Normalized by the product of layer norms")
     return figure

@@ -113,7 +113,9 @@ def _bytes(path: Path) -> bytes:
 
 def _records(content: bytes, what: str) -> np.ndarray:
     if len(content) != _RECORD * _PER_BATCH:
-        raise DataError(f"{what} has {len(content)} bytes instead of {_RECORD * _PER_BATCH}: it is cut off or not CIFAR-10. Fetch it again.")
+        raise DataError(
+            f"{what} has {len(content)} bytes instead of {_RECORD * _PER_BATCH}: it is cut off or not CIFAR-10. Fetch it again."
+        )
     return np.frombuffer(content, np.uint8).reshape(-1, _RECORD)
 
 

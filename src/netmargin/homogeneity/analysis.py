@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..batches import explained_failure
 from ..errors import ModelError, NotHomogeneousError
 from . import rules as _rules  # noqa: F401  (registers the rules)
 from .degree import CONSTANT, AnyDegree, Constraint, Degree, Unknown
@@ -137,6 +138,7 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     Raises
     ------
     ModelError : no parameters, parameters or outputs that are not finite, outputs that are not one tensor.
+    DataError : inputs that the model rejects.
 
     >>> import torch, netmargin as nm
     >>> _ = torch.manual_seed(0)
@@ -177,9 +179,7 @@ class _Question:
         kept = tuple(n for n in self.names if n not in biases)
         constraints = tuple(c for c in self.constraints if c.bias not in biases)
         note = f"ignores the biases outside the first layer: {', '.join(sorted(biases))}"
-        return replace(
-            self, names=kept, constraints=constraints, notes=(*self.notes, note), ignored=tuple(sorted(biases))
-        ).answer()
+        return replace(self, names=kept, constraints=constraints, notes=(*self.notes, note), ignored=tuple(sorted(biases))).answer()
 
     def answer(self) -> Homogeneity:
         """The answer of the rules, judged by the numerical check."""
@@ -311,10 +311,17 @@ def _trace(model: nn.Module, x) -> tuple[AnyDegree, list[Constraint], list[str]]
     trace = Trace(model)
     fused_attention = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # one opaque operation otherwise
-    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+
+    def forward() -> Tensor:
+        buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+        return torch.func.functional_call(model, buffers, (x,))
+
     try:
-        with torch.no_grad(), torch.random.fork_rng(), trace.following(model), trace:
-            outputs = torch.func.functional_call(model, buffers, (x,))
+        with torch.no_grad(), torch.random.fork_rng():
+            with explained_failure(x):
+                forward()
+            with trace.following(model), trace:
+                outputs = forward()
     finally:
         torch.backends.mha.set_fastpath_enabled(fused_attention)
     if not isinstance(outputs, Tensor):

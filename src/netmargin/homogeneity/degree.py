@@ -77,4 +77,3 @@ class Constraint:
     replacement: str
     bias: str | None = None
     """The parameter whose removal lifts the constraint, when it is an additive bias."""
-

@@ -193,7 +193,9 @@ def _scattered(trace: Trace, target, *rest, **__) -> AnyDegree:
 
 @rule("masked_fill")
 def _masked(trace: Trace, value, _, number) -> AnyDegree:
-    return trace.same(trace.degree(value), trace.degree(number), "fills with a number that does not scale", "fill with 0 or infinity")
+    return trace.same(
+        trace.degree(value), trace.degree(number), "fills with a number that does not scale", "fill with 0 or infinity"
+    )
 
 
 @rule("clamp", "clamp_min", "clamp_max", "threshold")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 
-import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -173,9 +172,7 @@ class Trace(EagerMode):
         old = self._degrees.get(storage, CONSTANT)
         self._alive.append(target)
         if not whole and old != degree and target.is_floating_point():
-            degree = self.same(
-                old, degree, "writes values that scale differently into parts of one tensor", "use separate tensors"
-            )
+            degree = self.same(old, degree, "writes values that scale differently into parts of one tensor", "use separate tensors")
         self._degrees[storage] = degree
         self._parameters.pop(storage, None)
 

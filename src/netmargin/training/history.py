@@ -50,7 +50,9 @@ class History:
         try:
             return cls([json.loads(line) for line in complete], "read from a file")
         except json.JSONDecodeError as error:
-            raise CheckpointError(f"{path} is not a history of JSON lines: {error}. Restore it or start in a new folder.") from error
+            raise CheckpointError(
+                f"{path} is not a history of JSON lines: {error}. Restore it or start in a new folder."
+            ) from error
 
 
 def json_line(row: dict) -> str:

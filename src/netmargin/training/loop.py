@@ -94,7 +94,11 @@ def train(
         except KeyboardInterrupt:
             run.undo()
             run.save(now=True)
-            where = f"saved in {files.folder}; the same call goes on from there" if files else "nothing is on disk: no checkpoint_dir was given"
+            where = (
+                f"saved in {files.folder}; the same call goes on from there"
+                if files
+                else "nothing is on disk: no checkpoint_dir was given"
+            )
             run.history.status = f"interrupted after epoch {run.history.rows[-1]['epoch']}; {where}"
             display.say(run.history.status)
             raise Interrupted(run.history.status, run.history) from None
@@ -228,7 +232,9 @@ class _Run:
 
 def _several_passes(data):
     if not isinstance(data, Arrays) and iter(data) is data:
-        raise DataError("Training reads the data once per epoch, and a generator can be read only once. Pass (X, y) or a DataLoader.")
+        raise DataError(
+            "Training reads the data once per epoch, and a generator can be read only once. Pass (X, y) or a DataLoader."
+        )
     return data
 
 

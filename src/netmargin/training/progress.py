@@ -19,7 +19,8 @@ class Progress:
     def __enter__(self) -> "Progress":
         if self._shown and sys.stderr.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
 
             columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[line]}"), TimeElapsedColumn())
             self._bar = Bar(*columns, console=Console(stderr=True), transient=False)

@@ -84,9 +84,14 @@ class RunFiles:
         """Replace the checkpoint, unless the last one is only seconds old. Raises CheckpointError."""
         if not now and time.monotonic() - self._saved_at < self._every_seconds:
             return
-        with open(self.history, "rb") as file:
-            os.fsync(file.fileno())
-            size = os.fstat(file.fileno()).st_size
+        try:
+            with open(self.history, "rb") as file:
+                os.fsync(file.fileno())
+                size = os.fstat(file.fileno()).st_size
+        except OSError as error:
+            raise CheckpointError(
+                f"Lost the history {self.history}: {error.strerror}. Restore it, or start in a new folder."
+            ) from error
         complete = {"netmargin_format": checkpoint.FORMAT, "settings": self._settings, "history_bytes": size, **state}
         checkpoint.save(self.checkpoint, complete)
         self._saved_at = time.monotonic()
@@ -108,5 +113,3 @@ def fingerprint(data) -> str:
         digest.update(f"{tuple(array.shape)}{array.dtype}".encode())
         digest.update(array.view(torch.uint8).numpy() if array.dtype is torch.bfloat16 else array.numpy())
     return digest.hexdigest()
-
-

@@ -1,0 +1,223 @@
+"""What people get wrong: each is a clear error that names what, where and what to do, and loses nothing."""
+
+import os
+import pickle
+import resource
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+from netmargin.models import mlp
+
+NET = mlp([3, 6, 2])
+X, Y = torch.randn(8, 3), torch.arange(8) % 2
+
+
+def with_value(value: float) -> torch.Tensor:
+    changed = X.clone()
+    changed[5, 1] = value
+    return changed
+
+
+def net_with(value: float) -> nn.Module:
+    model = mlp([3, 6, 2])
+    model[2].weight.data[0, 0] = value
+    return model
+
+
+def zero_net() -> nn.Module:
+    model = mlp([3, 6, 2])
+    for parameter in model.parameters():
+        parameter.data.zero_()
+    return model
+
+
+empty_loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, Y), batch_size=20, drop_last=True)
+BAD = {
+    "NaN in the data": (NET, (with_value(float("nan")), Y), nm.DataError, "NaN or infinite values in 1 samples, first sample 5"),
+    "infinity in the data": (NET, (with_value(float("inf")), Y), nm.DataError, "first sample 5"),
+    "NaN in a stream": (NET, [(X, Y), (with_value(float("nan")), Y)], nm.DataError, "batch 1"),
+    "NaN in the parameters": (net_with(float("nan")), (X, Y), nm.ModelError, "'2.weight' holds NaN"),
+    "infinity in the parameters": (net_with(float("inf")), (X, Y), nm.ModelError, "'2.weight' holds NaN or infinite"),
+    "outputs that overflow": (net_with(3e38), (X * 1e3, Y), nm.ModelError, "outputs"),
+    "no samples": (NET, (X[:0], Y[:0]), nm.DataError, "no samples"),
+    "a loader that yields nothing": (NET, empty_loader, nm.DataError, "yielded nothing"),
+    "batches that are not pairs": (NET, [X, X, X], nm.DataError, "Batch 0 is not a pair"),
+    "a dataset without a loader": (NET, torch.utils.data.TensorDataset(X, Y), nm.DataError, "DataLoader"),
+    "not data at all": (NET, 3, nm.DataError, "pair"),
+    "text": (NET, (X, ["a"] * 8), nm.DataError, "y cannot be read"),
+    "labels of a regression": (NET, (X, torch.randn(8)), nm.DataError, "whole numbers"),
+    "NaN labels": (NET, (X, torch.full((8,), float("nan"))), nm.DataError, "whole numbers"),
+    "labels out of range": (NET, (X, Y + 1), nm.DataError, "takes class indices 0 to 1 as labels; found 1, 2"),
+    "more classes than outputs": (NET, (X, torch.arange(8)), nm.DataError, "as many outputs as there are classes"),
+    "class indices for one output": (mlp([3, 1]), (X, torch.arange(8) % 3), nm.DataError, "one output takes labels"),
+    "two codings mixed": (mlp([3, 1]), (X, [-1, 0] * 4), nm.DataError, "one output takes labels"),
+    "too few labels": (NET, (X, Y[:7]), nm.DataError, "8 samples but y has shape"),
+    "one-hot labels": (NET, (X, torch.nn.functional.one_hot(Y)), nm.DataError, "One label per sample|one label per sample"),
+    "inputs of a wrong shape": (NET, (X[:, :2], Y), nm.DataError, "could not process a batch of shape"),
+    "integer inputs": (NET, (torch.ones(8, 3, dtype=torch.uint8), Y), nm.DataError, "X.float"),
+    "data on the meta device": (NET, (X.to("meta"), Y), nm.DataError, "meta"),
+    "a model on the meta device": (mlp([3, 2]).to("meta"), (X, Y), nm.ModelError, "meta"),
+    "a model without parameters": (nn.Flatten(), (X, Y), nm.ModelError, "no parameters"),
+    "all-zero parameters": (zero_net(), (X, Y), nm.ModelError, "All parameters are zero"),
+    "a model that returns a tuple": (nn.LSTM(3, 2), (X[:, None], Y), nm.ModelError, "returned tuple"),
+    "scores of a wrong shape": (
+        nn.Sequential(nn.Linear(3, 4), nn.Unflatten(1, (2, 2))),
+        (X, Y),
+        nm.ModelError,
+        "Scores must have shape",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_measure_and_train_refuse(name):
+    model, data, error, message = BAD[name]
+    with pytest.raises(error, match=message):
+        nm.measure(model, data)
+    before = [p.clone() for p in model.parameters()]
+    with pytest.raises(error, match=message):
+        nm.train(model, data, until=nm.Epochs(1), progress=False)
+    if not any(p.is_meta for p in model.parameters()):
+        assert all(torch.equal(a, b, ) or a.isnan().any() for a, b in zip(before, model.parameters(), strict=True))  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_one_class_is_measured_but_not_trained(count):
+    data = (X[:count], torch.ones(count))
+    assert nm.measure(NET, data).n == count
+    with pytest.raises(nm.DataError, match="at least two classes"):
+        nm.train(NET, data, until=nm.Epochs(1), progress=False)
+
+
+def test_other_dtypes_and_numpy_are_converted():
+    expected = nm.measure(NET, (X, Y)).q
+    assert torch.allclose(nm.measure(NET, (X.double(), Y.int())).q, expected)
+    assert torch.allclose(nm.measure(NET, (X.numpy(), Y.numpy().astype("int8"))).q, expected)
+
+
+def test_a_generator_cannot_be_trained_on():
+    with pytest.raises(nm.DataError, match="read only once"):
+        nm.train(NET, ((X, Y) for _ in range(2)), until=nm.Epochs(1), progress=False)
+
+
+class RunsCode:
+    def __reduce__(self):
+        return os.system, ("touch hostile",)
+
+
+def run(folder, epochs=2, model=None, data=(X, Y), **options):
+    torch.manual_seed(0)
+    return nm.train(model or mlp([3, 6, 2]), data, until=nm.Epochs(epochs), checkpoint_dir=folder, progress=False, **options)
+
+
+def test_hostile_and_damaged_checkpoints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path)
+    good = (tmp_path / "checkpoint.pt").read_bytes()
+    damaged = {
+        "hostile": pickle.dumps(RunsCode()),
+        "truncated": good[: len(good) // 2],
+        "text": b"hello",
+        "empty": b"",
+    }
+    for content in damaged.values():
+        (tmp_path / "checkpoint.pt").write_bytes(content)
+        with pytest.raises(nm.CheckpointError, match="checkpoint.pt"):
+            run(tmp_path, 4)
+        with pytest.raises(nm.CheckpointError, match="checkpoint.pt"):
+            nm.load_weights(mlp([3, 6, 2]), tmp_path / "checkpoint.pt")
+        assert (tmp_path / "checkpoint.pt").read_bytes() == content
+    torch.save({"model": RunsCode()}, tmp_path / "zip.pt")
+    with pytest.raises(nm.CheckpointError, match="could run code"):
+        nm.load_weights(mlp([3, 6, 2]), tmp_path / "zip.pt")
+    torch.save(mlp([3, 6, 2]), tmp_path / "whole.pt")
+    with pytest.raises(nm.CheckpointError, match="state_dict"):
+        nm.load_weights(mlp([3, 6, 2]), tmp_path / "whole.pt")
+    torch.save([torch.ones(2)], tmp_path / "list.pt")
+    with pytest.raises(nm.CheckpointError, match="not a state dict"):
+        nm.load_weights(mlp([3, 6, 2]), tmp_path / "list.pt")
+    with pytest.raises(nm.CheckpointError, match="No such file"):
+        nm.load_weights(mlp([3, 6, 2]), tmp_path / "absent.pt")
+    assert not (tmp_path / "hostile").exists()
+    (tmp_path / "checkpoint.pt").write_bytes(good)
+    assert len(run(tmp_path, 4)) == 5
+
+
+def test_a_checkpoint_of_another_run_is_left_alone(tmp_path):
+    run(tmp_path)
+    saved = (tmp_path / "checkpoint.pt").read_bytes()
+    with pytest.raises(nm.CheckpointError, match="model was"):
+        run(tmp_path, model=mlp([3, 7, 2]))
+    with pytest.raises(nm.CheckpointError, match="seed was 0, now 1"):
+        run(tmp_path, seed=1)
+    with pytest.raises(nm.CheckpointError, match="data was"):
+        run(tmp_path, data=(X + 1, Y))
+    with pytest.raises(nm.CheckpointError, match="already holds a run"):
+        run(tmp_path, resume="never")
+    with pytest.raises(nm.CheckpointError, match=r"0.weight has shape \(6, 3\) in the file and \(7, 3\) in the model"):
+        nm.load_weights(mlp([3, 7, 2]), tmp_path / "checkpoint.pt")
+    with pytest.raises(nm.CheckpointError, match="unknown to the model"):
+        nm.load_weights(mlp([3, 2]), tmp_path / "checkpoint.pt")
+    assert (tmp_path / "checkpoint.pt").read_bytes() == saved
+    (tmp_path / "history.jsonl").write_text("")
+    with pytest.raises(nm.CheckpointError, match="shorter than its checkpoint says"):
+        run(tmp_path, 4)
+
+
+@contextmanager
+def files_limited_to(size: int):
+    """Writing more than `size` bytes to any file fails, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(("width", "which"), [(6, "history.jsonl"), (6000, "checkpoint.pt")])
+def test_a_full_disk_loses_nothing_saved(tmp_path, width, which):
+    def go_on(folder, epochs):
+        torch.manual_seed(0)
+        return run(folder, epochs, mlp([3, width, 2]))
+
+    whole = go_on(tmp_path / "whole", 60)
+    go_on(tmp_path / "run", 30)
+    saved = (tmp_path / "run/checkpoint.pt").read_bytes()
+    room = (tmp_path / "run/history.jsonl").stat().st_size + 1000
+    room = room if which == "history.jsonl" else len(saved) // 2
+    with files_limited_to(room), pytest.raises(nm.CheckpointError, match=f"Cannot write.*{which}.*Free some space"):
+        go_on(tmp_path / "run", 60)
+    assert (tmp_path / "run/checkpoint.pt").read_bytes() == saved
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoint.pt", "history.jsonl"]
+    assert go_on(tmp_path / "run", 60).rows == whole.rows
+
+
+def test_an_unwritable_folder_is_found_before_training_starts(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    model = mlp([3, 6, 2])
+    before = model[0].weight.clone()
+    with pytest.raises(nm.CheckpointError, match="choose a writable folder"):
+        nm.train(model, (X, Y), until=nm.Epochs(2), checkpoint_dir=tmp_path / "file" / "run", progress=False)
+    assert torch.equal(before, model[0].weight)
+
+
+def test_history_with_a_torn_last_line(tmp_path):
+    history = run(tmp_path, 3)
+    with open(tmp_path / "history.jsonl", "a") as file:
+        file.write('{"epoch": 4, "log1')
+    assert nm.History.load(tmp_path / "history.jsonl").rows == history.rows
+    assert len(run(tmp_path, 5)) == 6
+    (tmp_path / "other.jsonl").write_text("not json\n")
+    with pytest.raises(nm.CheckpointError, match="not a history"):
+        nm.History.load(tmp_path / "other.jsonl")
+
+
+@pytest.mark.parametrize("make", [lambda: nm.ConstantLR(0), lambda: nm.LossBasedLR(alpha=-1), lambda: mlp([3, 2], bias="some")])
+def test_wrong_settings(make):
+    with pytest.raises(ValueError, match="must|need"):
+        make()
