@@ -1,6 +1,7 @@
 """Training against a plain reference, far below underflow, and through interruptions."""
 
 import copy
+import itertools
 import math
 import subprocess
 import sys
@@ -108,7 +109,7 @@ def test_training_goes_on_far_below_underflow(separated, digits, log10, dtype, l
     losses, margin = history.column("log_loss"), history.column("normalized_margin")
     assert history.rows[0]["log10_mean_loss"] == pytest.approx(log10, rel=0.01)
     assert len(losses) == 21
-    assert all(later < earlier for earlier, later in zip(losses, losses[1:], strict=False))
+    assert all(later < earlier for earlier, later in itertools.pairwise(losses))
     assert losses[-1] < losses[0] * 1.001
     assert all(math.isfinite(m) for m in margin)
 
@@ -118,7 +119,7 @@ def test_cubic_losses_train(separated, digits, loss):
     model = copy.deepcopy(separated)
     history = nm.train(model, digits, until=nm.Epochs(40), loss=loss, progress=False)
     losses = history.column("log_loss")
-    assert all(later < earlier for earlier, later in zip(losses, losses[1:], strict=False))
+    assert all(later < earlier for earlier, later in itertools.pairwise(losses))
     assert history.rows[-1]["smoothed_margin"] > history.rows[0]["smoothed_margin"]
 
 
@@ -136,7 +137,7 @@ def test_binary_nets_and_loaders_train():
 
 
 def test_same_seed_same_run_and_the_callers_randomness_is_kept(digits):
-    state, settings = torch.get_rng_state(), dict(until=nm.Epochs(5), progress=False)
+    state, settings = torch.get_rng_state(), {"until": nm.Epochs(5), "progress": False}
     lr = nm.LossBasedLR()
     runs = [nm.train(fresh(), digits, seed=seed, lr=lr, **settings).rows for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
@@ -155,7 +156,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, digits, with_dro
         model = fresh()
         return nn.Sequential(model[0], nn.ReLU(), nn.Dropout(0.2), model[2]) if with_dropout else model
 
-    settings = dict(progress=False, checkpoint_seconds=0.0, batch_size=30)
+    settings = {"progress": False, "checkpoint_seconds": 0.0, "batch_size": 30}
     whole = make()
     history = nm.train(whole, digits, until=nm.Epochs(30), checkpoint_dir=tmp_path / "whole", **settings)
 

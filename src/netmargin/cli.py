@@ -17,7 +17,7 @@ from .homogeneity import analyse
 from .margins import in_mode, measure
 from .models import BIASES
 from .recipes import RECIPES
-from .training import ConstantLR, Epochs, LogLossBelow, LossBasedLR, load_weights, train
+from .training import ConstantLR, Epochs, LogLossBelow, LossBasedLR, StoppingRule, load_weights, train
 from .training.checkpoint import write_atomically
 
 _EXAMPLES = """examples:
@@ -123,7 +123,7 @@ def _train(options: argparse.Namespace) -> None:
     torch.manual_seed(options.seed)
     model, recipe = _model(options), RECIPES.get(options.recipe or options.factory)
     data = _data(options, limit=options.limit)
-    until = [] if options.until_log10_loss is None else [LogLossBelow(options.until_log10_loss)]
+    until: list[StoppingRule] = [] if options.until_log10_loss is None else [LogLossBelow(options.until_log10_loss)]
     if options.epochs is not None or not until:
         until.append(Epochs(100 if options.epochs is None else options.epochs))
     name = (options.recipe or options.factory).replace(":", ".") + ("" if options.bias == "first" else f"-bias-{options.bias}")

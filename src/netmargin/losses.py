@@ -5,7 +5,9 @@ q~_n = -log sum_{j != y_n} e^{-(Phi_{y_n} - Phi_j)} for a net with several (Lyu 
 `Logistic` on soft margins *is* the cross-entropy. Sums, not means, over samples; natural logarithms.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -77,10 +79,10 @@ class Loss:
         return check_b3(self.f, self.f_prime, self.g, self.b_f, largest_q=largest_q)
 
 
-class _OddPower(Loss):
+class _OddPower(Loss, ABC):
     """l(q) = e^{-F(h)} with h = q^power, power odd; subclasses give F. Differences of powers are taken factored."""
 
-    _names: dict[int, str] = {}
+    _names: ClassVar[dict[int, str]] = {}
 
     def __init__(self, power: int = 1):
         if power < 1 or power % 2 == 0:
@@ -88,6 +90,19 @@ class _OddPower(Loss):
         self.power = power
         name = self._names.get(power) or f"{type(self).__name__.lower()}({power})"
         super().__init__(self._f, self._f_prime, self._g, name=name)
+
+    @abstractmethod
+    def _f(self, q: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _f_prime(self, q: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _g(self, x: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _log_slope_difference(self, smallest: Tensor, difference: Tensor) -> Tensor:
+        """log F'(smallest^p + difference) - F(...) minus the same at smallest^p, the outer slope without that of the power."""
 
     def _power_prime(self, q: Tensor) -> Tensor:
         return self.power * q ** (self.power - 1)
@@ -120,7 +135,7 @@ class Exponential(_OddPower):
     3.0
     """
 
-    _names = {1: "exponential", 3: "exponential-cubic"}
+    _names: ClassVar = {1: "exponential", 3: "exponential-cubic"}
 
     def _f(self, q: Tensor) -> Tensor:
         return q**self.power
@@ -146,7 +161,7 @@ class Logistic(_OddPower):
     -250000.0
     """
 
-    _names = {1: "logistic", 3: "logistic-cubic"}
+    _names: ClassVar = {1: "logistic", 3: "logistic-cubic"}
 
     def _f(self, q: Tensor) -> Tensor:
         return -logspace.log_softplus(-(q**self.power))
@@ -171,7 +186,7 @@ class CrossEntropy(Logistic):
     e^{+Phi} is meant; see docs/errata.md).
     """
 
-    _names = {1: "cross-entropy"}
+    _names: ClassVar = {1: "cross-entropy"}
 
     def __init__(self):
         super().__init__(power=1)

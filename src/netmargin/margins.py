@@ -184,17 +184,19 @@ def measure(
     Source: Lyu and Li 2019, Sections 4.1, 4.4 and Appendices A, F, G; two-homogeneity 2024, Section 3.4.
     """
     loss = loss or CrossEntropy()
-    data = open_data(data)
-    labels, q, log_loss = None, [], -math.inf
+    samples = open_data(data)
+    labels: Labels | None = None
+    q: list[Tensor] = []
+    log_loss = -math.inf
     with in_mode(model, training=False), torch.no_grad():
-        for x, y in batches(data, batch_size, model):
+        for x, y in batches(samples, batch_size, model):
+            outputs = scores(model, x)
             if homogeneity is None:
                 homogeneity = countable(analyse(model, x))
-            outputs = scores(model, x)
             labels = labels or Labels(outputs.shape[1])
             hard, soft = margins(outputs, labels.encode(y).to(outputs.device))
             if not torch.isfinite(soft).all():
-                first = sum(map(len, q)) + int(torch.nonzero(~torch.isfinite(soft))[0, 0])
+                first = sum(len(part) for part in q) + int(torch.nonzero(~torch.isfinite(soft))[0, 0])
                 raise NonFiniteOutputError(f"The model's outputs are NaN or infinite on sample {first}. Check its weights.")
             q.append(hard.cpu())
             log_loss = logspace.log_add(log_loss, loss.log_sum(soft))

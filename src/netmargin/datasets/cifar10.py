@@ -84,8 +84,8 @@ def _read_python(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
 def _read_archive(path: Path, wanted: list[str]) -> dict[str, np.ndarray]:
     try:
         with tarfile.open(path) as archive:
-            members = {Path(m.name).stem: m for m in archive.getmembers() if m.isfile()}
-            contents = {n: archive.extractfile(members[n]).read() for n in wanted if n in members}
+            members = {Path(m.name).stem: archive.extractfile(m) for m in archive.getmembers() if m.isfile()}
+            contents = {n: file.read() for n in wanted if (file := members.get(n)) is not None}
     except (OSError, EOFError, tarfile.TarError) as error:
         raise DataError(f"Cannot read {path}: {error}. Fetch it again.") from error
     return {name: _records(content, f"{name} in {path}") for name, content in contents.items()}

@@ -39,8 +39,9 @@ def mnist(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, 
 def _from_files(*names: str) -> tuple[np.ndarray, ...] | None:
     for folder in folders("mnist"):
         found = [next((p for p in (folder / name, folder / f"{name}.gz") if p.exists()), None) for name in names]
-        if None not in found:
-            return tuple(_read_idx(path, _SHA256[name]) for path, name in zip(found, names, strict=True))
+        present = [path for path in found if path is not None]
+        if len(present) == len(names):
+            return tuple(_read_idx(path, _SHA256[name]) for path, name in zip(present, names, strict=True))
     return None
 
 

@@ -43,9 +43,9 @@ def folders(name: str) -> list[Path]:
     return [Path(root) / name, Path(root)] if root else []
 
 
-def check_content(content: bytes | np.ndarray, expected: str, what: str) -> None:
+def check_content(content: np.ndarray, expected: str, what: str) -> None:
     """Compare the SHA-256 of decoded content with that of the canonical data. Raises DataError."""
-    if hashlib.sha256(np.ascontiguousarray(content) if isinstance(content, np.ndarray) else content).hexdigest() != expected:
+    if hashlib.sha256(content.tobytes()).hexdigest() != expected:
         raise DataError(f"{what} does not hold the canonical data (checksum differs). Delete it and fetch it again.")
 
 

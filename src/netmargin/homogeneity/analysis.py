@@ -158,7 +158,8 @@ def analyse(model: nn.Module, x) -> Homogeneity:
             raise ModelError(f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or lower the rate.")
     x = _few_samples(x)
     degree, constraints, notes = _trace(model, x)
-    question = _Question(model, x, tuple(names), degree, tuple(constraints), tuple(notes))
+    known = degree if isinstance(degree, Degree) else CONSTANT
+    question = _Question(model, x, tuple(names), known, tuple(constraints), tuple(notes))
     return question.answer_numerically(degree) if isinstance(degree, Unknown) else question.answer()
 
 
@@ -169,7 +170,7 @@ class _Question:
     model: nn.Module
     x: object
     names: tuple[str, ...]
-    degree: AnyDegree
+    degree: Degree
     constraints: tuple[Constraint, ...]
     notes: tuple[str, ...]
     ignored: tuple[str, ...] = ()
@@ -328,8 +329,7 @@ def _trace(model: nn.Module, x) -> tuple[AnyDegree, list[Constraint], list[str]]
         raise ModelError(f"The model returned {type(outputs).__name__}; netmargin needs one tensor of scores per batch.")
     if not torch.isfinite(outputs).all():
         raise ModelError("The model's outputs hold NaN or infinite values on finite inputs. Check its weights.")
-    degree = trace.escaped or trace.degree(outputs)
-    return (degree if isinstance(degree, (Degree, Unknown)) else CONSTANT), trace.constraints, list(trace.notes)
+    return trace.escaped or trace.degree(outputs), trace.constraints, list(trace.notes)
 
 
 def _few_samples(x):

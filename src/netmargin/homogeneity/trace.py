@@ -9,14 +9,15 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from typing import TypeVar
 
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .degree import CONSTANT, ZERO, AnyDegree, Constraint, Degree, Unknown
 
-Rule = Callable[..., AnyDegree | tuple[AnyDegree, ...]]
-RULES: dict[str, Rule] = {}
+Rule = TypeVar("Rule", bound=Callable[..., AnyDegree | tuple[AnyDegree, ...]])
+RULES: dict[str, Callable[..., AnyDegree | tuple[AnyDegree, ...]]] = {}
 
 NEGLIGIBLE = 1e-3
 """Positive numbers up to this, added inside a normalization, are read as its epsilon and neglected (with a note)."""
@@ -101,6 +102,8 @@ class Trace(EagerMode):
             return a
         if isinstance(b, Unknown) or a is ZERO:
             return b
+        assert isinstance(a, Degree)
+        assert isinstance(b, Degree)
         if a != b:
             self.constraints.append(Constraint(b - a, self.where, reason, replacement, bias))
         return a

@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -90,7 +91,7 @@ def train(
                     run.history.status = reasons[0] if reasons else run.stalled
                     break
                 left = [e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None]
-                run.epoch(lambda tries: display.show(run.history.rows[-1], min(left, default=None), tries))
+                run.epoch(partial(display.show, run.history.rows[-1], min(left, default=None)))
         except KeyboardInterrupt:
             run.undo()
             run.save(now=True)
@@ -134,6 +135,7 @@ class _Run:
             self._keep(report, epoch=0, attempts=0, rate=None)
             self.save(now=True)
             return
+        assert self.files is not None  # where a saved state comes from
         put_weights(self.model, saved["model"], self.files.checkpoint)
         self.history = self.files.go_on(saved)
         self.lr.load_state_dict(saved["lr"])

@@ -3,6 +3,7 @@
 import sys
 import time
 from types import TracebackType
+from typing import Any
 
 _LOG_EVERY_SECONDS = 10.0
 
@@ -12,7 +13,8 @@ class Progress:
 
     def __init__(self, shown: bool, title: str):
         self._shown, self._title = shown, title
-        self._bar = self._task = None
+        self._bar: Any = None  # rich is imported only when there is a terminal to draw on
+        self._task: Any = None
         self._started = self._logged = time.monotonic()
         self._first_epoch: int | None = None
 

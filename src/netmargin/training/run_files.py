@@ -111,5 +111,5 @@ def fingerprint(data) -> str:
     for tensor in (data.X, data.y):
         array = tensor.detach().cpu().contiguous()
         digest.update(f"{tuple(array.shape)}{array.dtype}".encode())
-        digest.update(array.view(torch.uint8).numpy() if array.dtype is torch.bfloat16 else array.numpy())
+        digest.update(array.view(torch.uint8).numpy().tobytes() if array.dtype is torch.bfloat16 else array.numpy().tobytes())
     return digest.hexdigest()
