@@ -20,7 +20,7 @@ from .checkpoint import put_weights
 from .history import History
 from .learning_rate import LearningRate, LossBasedLR
 from .progress import Progress, describe
-from .relative_loss import initial_log_scale, relative_gradient
+from .relative_loss import descend, initial_log_scale
 from .run_files import RunFiles, describe_settings
 from .stopping import Epochs, StoppingRule
 
@@ -186,13 +186,7 @@ class _Run:
         labels = Labels(self.outputs)
         with in_mode(self.model, training=True):
             for x, y in batches(self.data, self.batch_size, self.model, shuffle=True):
-                outputs = scores(self.model, x)
-                self.model.zero_grad()
-                outputs.backward(relative_gradient(self.loss, outputs, labels.encode(y).to(outputs.device), self.log_scale))
-                with torch.no_grad():
-                    for parameter in self.model.parameters():
-                        if parameter.grad is not None:
-                            parameter.sub_(parameter.grad, alpha=rate)
+                descend(self.model, x, labels.encode(y), loss=self.loss, log_scale=self.log_scale, rate=rate)
                 self.gradient_samples += len(x)
         self.model.zero_grad()
 

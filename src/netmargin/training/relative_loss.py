@@ -3,10 +3,22 @@
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from ..batches import scores
 from ..losses import Loss
 from ..margins import margins, score_gaps
+
+
+def descend(model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float, rate: float) -> None:
+    """One step of gradient descent on the relative loss of a batch; y : signs (one output) or class indices."""
+    outputs = scores(model, x)
+    model.zero_grad()
+    outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter.sub_(parameter.grad, alpha=rate)
 
 
 def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) -> Tensor:

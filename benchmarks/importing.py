@@ -1,0 +1,15 @@
+"""`import netmargin` against `import torch`, in fresh interpreters."""
+
+import subprocess
+import sys
+
+from .runner import compare
+
+
+def main() -> None:
+    """Whole processes."""
+
+    def importing(module: str):
+        return lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+
+    compare("import netmargin", importing("netmargin"), importing("torch"), "import torch", repeats=7, target=1.3)
