@@ -22,4 +22,6 @@ def main() -> None:
             for batch in X.split(1000):
                 model(batch)
 
-    compare("measure, 10,000 images, MNIST CNN", lambda: nm.measure(model, (X, y)), peer, "a bare forward pass", repeats=6, target=1.15)
+    compare(
+        "measure, 10,000 images, MNIST CNN", lambda: nm.measure(model, (X, y)), peer, "a bare forward pass", repeats=6, target=1.15
+    )

@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable
 
 
-def compare(name: str, ours: Callable[[], object], peer: Callable[[], object], peer_name: str, *, repeats: int, target: float) -> None:
+def compare(
+    name: str, ours: Callable[[], object], peer: Callable[[], object], peer_name: str, *, repeats: int, target: float
+) -> None:
     """Print the medians of both and the median ratio of neighbouring runs (our time / peer's time; below 1 is faster)."""
     for warm_up in (ours, peer, ours, peer):
         warm_up()

@@ -102,7 +102,7 @@ def test_wrong_usage_exits_with_2(capsys):
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    epoch, calls = nm.training.loop._Run.epoch, []
+    epoch, calls = nm.training.run.Run.epoch, []
 
     def interrupted(run, show):
         calls.append(1)
@@ -110,7 +110,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch):
             raise KeyboardInterrupt
         epoch(run, show)
 
-    monkeypatch.setattr(nm.training.loop._Run, "epoch", interrupted)
+    monkeypatch.setattr(nm.training.run.Run, "epoch", interrupted)
     command = ["train", "digits-mlp", "--limit", "100", "--epochs", "6", "--out", str(tmp_path), "--quiet"]
     assert main(command) == 1
     assert "interrupted after epoch 3; saved in" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """What scales how: degrees of every value of a forward pass, and what they say about the net."""
 
-from .analysis import Blocker, Evidence, Homogeneity, Kind, analyse
+from .analysis import analyse
+from .answer import Blocker, Evidence, Homogeneity, Kind
 from .scaling import ScalingCheck
 from .trace import rule
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from .degree import CONSTANT, ZERO, AnyDegree, Degree
-from .trace import NEGLIGIBLE, RULES, Trace, add_degrees, rule, scale_degree
+from .degree import CONSTANT, ZERO, AnyDegree
+from .trace import NEGLIGIBLE, Trace, add_degrees, rule, scale_degree
 
 # -- linear maps of one argument, and everything else that is 1-homogeneous and piecewise linear in it
 
@@ -82,13 +82,13 @@ def _padded(trace: Trace, value, _, number=0, *__) -> AnyDegree:
 @rule("mul", "mm", "bmm", "mv", "dot", "vdot", "outer", "ger", "convolution", "_convolution", "matmul", "linear", "cross")
 def _product(trace: Trace, a, b, bias=None, *_, **__) -> AnyDegree:
     product = trace.product(a, b)
-    return _with_bias(trace, product, bias) if isinstance(bias, Tensor) else product
+    return trace.add_bias(product, bias) if isinstance(bias, Tensor) else product
 
 
 @rule("addmm", "baddbmm", "addmv", "addbmm", "addr", "addcmul")
 def _sum_with_product(trace: Trace, bias, a, b, *_, beta=1, alpha=1, **__) -> AnyDegree:
     product = trace.product(a, b)
-    return product if beta == 0 else _with_bias(trace, product, bias)
+    return product if beta == 0 else trace.add_bias(product, bias)
 
 
 @rule("div", "true_divide")
@@ -138,11 +138,11 @@ def _weight_norm(trace: Trace, direction, magnitude, *_) -> AnyDegree:
 def _sum(trace: Trace, a, b, *_, **__) -> AnyDegree:
     for value, other in ((a, b), (b, a)):
         if isinstance(value, (int, float)) and 0 < value <= NEGLIGIBLE and trace.degree(other):
-            trace.note(f"neglects the epsilon {value:g} added in {_place(trace)}")
+            trace.note(f"neglects the epsilon {value:g} added in {trace.place}")
             return trace.degree(other)
     for signal, bias in ((a, b), (b, a)):
         if trace.parameter(bias) and not trace.parameter(signal):
-            return _with_bias(trace, trace.degree(signal), bias)
+            return trace.add_bias(trace.degree(signal), bias)
     return _elementwise(trace, a, b)
 
 
@@ -203,7 +203,7 @@ def _clamped(trace: Trace, value, *bounds, **named) -> AnyDegree:
     degree = trace.degree(value)
     for bound in (*bounds, *named.values()):
         if isinstance(bound, (int, float)) and 0 < bound <= NEGLIGIBLE:
-            trace.note(f"neglects the epsilon {bound:g} in {_place(trace)}")
+            trace.note(f"neglects the epsilon {bound:g} in {trace.place}")
         elif bound is not None:
             degree = trace.same(degree, trace.degree(bound), "cuts off at a level that does not scale", "use ReLU (cut off at 0)")
     return degree
@@ -214,121 +214,8 @@ def _hardtanh(trace: Trace, value, low=-1.0, high=1.0) -> AnyDegree:
     return _clamped(trace, value, low, high)
 
 
-# -- learned slopes, normalization, attention
-
-
-@rule("_prelu_kernel", "prelu")
-def _learned_slope(trace: Trace, value, slope) -> AnyDegree:
-    trace.invariant(
-        trace.degree(slope),
-        f"slope {trace.parameter(slope)!r} multiplies one side of the kink only",
-        "nn.LeakyReLU with a fixed slope",
-    )
-    return trace.degree(value)
-
-
-@rule("native_layer_norm")
-def _layer_normalized(trace: Trace, value, _, scale=None, shift=None, *__) -> AnyDegree:
-    return _after_normalization(trace, trace.degree(value), scale, shift)
-
-
-@rule("native_group_norm")
-def _group_normalized(trace: Trace, value, scale, shift, *_) -> AnyDegree:
-    return _after_normalization(trace, trace.degree(value), scale, shift)
-
-
-@rule("_fused_rms_norm")
-def _rms_normalized(trace: Trace, value, _, scale=None, *__) -> AnyDegree:
-    return _after_normalization(trace, trace.degree(value), scale, None)
-
-
-@rule("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "cudnn_batch_norm", "batch_norm")
-def _batch_normalized(trace: Trace, value, scale, shift, mean, variance, training, *_) -> AnyDegree:
-    if training:
-        return _after_normalization(trace, trace.degree(value), scale, shift)
-    return _with_stored_statistics(trace, value, scale, shift)
-
-
-@rule("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
-def _with_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
-    degree = trace.invariant(
-        trace.degree(value),
-        "subtracts stored running statistics, which do not scale with the parameters",
-        "nn.GroupNorm or nn.LayerNorm, or analyse in training mode (batch statistics)",
-    )
-    return _affine(trace, degree, scale, shift)
-
-
-@rule("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention", "_scaled_dot_product_attention_math",
-      "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "scaled_dot_product_attention",
-      "_scaled_dot_product_fused_attention_overrideable")  # fmt: skip
-def _attention(trace: Trace, query, key, value, *_, **__) -> AnyDegree:
-    weights = _not_homogeneous(trace, trace.product(query, key), "softmax of attention scores")
-    return add_degrees(weights, trace.degree(value))
-
-
-# -- functions without any homogeneity
-
-
-for _name, _called in {
-    "tanh": "tanh", "sigmoid": "sigmoid", "gelu": "GELU", "silu": "SiLU", "elu": "ELU", "celu": "CELU", "softplus": "softplus",
-    "mish": "Mish", "hardswish": "Hardswish", "hardsigmoid": "Hardsigmoid", "log_sigmoid_forward": "log-sigmoid", "exp": "exp",
-    "log": "log", "exp2": "exp2", "expm1": "expm1", "log1p": "log1p", "sin": "sin", "cos": "cos", "erf": "erf", "atan": "atan",
-    "glu": "GLU", "_softmax": "softmax", "_safe_softmax": "softmax", "_log_softmax": "log-softmax", "logsumexp": "log-sum-exp",
-    "softshrink": "Softshrink", "hardshrink": "Hardshrink", "round": "round", "floor": "floor", "ceil": "ceil",
-}.items():  # fmt: skip
-    RULES[_name] = lambda trace, value, *_, called=_called, **__: _not_homogeneous(trace, trace.degree(value), called)
-
-
-def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
-    if "attention" in called:
-        replacement = "normalize queries and keys without affine parameters, or keep their weights out of the scaled group"
-    elif "softmax" in called:
-        replacement = "return the scores before it"
-    else:
-        replacement = "nn.ReLU or a power of it"
-    return trace.invariant(degree, f"{called} is not homogeneous", replacement)
-
-
 @rule("_local_scalar_dense", "is_nonzero", "equal")
 def _leaves_the_graph(trace: Trace, value, *_) -> AnyDegree:
     if trace.degree(value):
         trace.escaped = trace.unknown("a value that scales was turned into a Python number")
     return CONSTANT
-
-
-# -- shared by several rules
-
-
-def _place(trace: Trace) -> str:
-    return f"{trace.where or 'the model'} ({trace.layer})"
-
-
-def _with_bias(trace: Trace, signal: AnyDegree, bias: Tensor) -> AnyDegree:
-    name = trace.parameter(bias)
-    if name is None:
-        return trace.same(
-            signal,
-            trace.degree(bias),
-            "adds a value that scales with another power of the parameters",
-            "normalize the stronger branch without affine parameters, or give both branches the same number of layers",
-        )
-    return trace.same(
-        signal,
-        trace.degree(bias),
-        f"bias {name!r} scales differently from the signal it is added to",
-        f"{trace.layer}(..., bias=False)",
-        bias=name,
-    )
-
-
-def _affine(trace: Trace, degree: AnyDegree, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
-    if scale is not None:
-        degree = add_degrees(degree, trace.degree(scale))
-    return _with_bias(trace, degree, shift) if shift is not None else degree
-
-
-def _after_normalization(trace: Trace, degree: AnyDegree, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
-    if isinstance(degree, Degree) and degree:
-        trace.note(f"neglects the epsilon of {_place(trace)}: what feeds it is scale-invariant up to epsilon / variance")
-    return _affine(trace, CONSTANT if isinstance(degree, Degree) else degree, scale, shift)

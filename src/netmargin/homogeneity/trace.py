@@ -84,9 +84,9 @@ class Trace(EagerMode):
         return self._modules[-1] if self._modules else ""
 
     @property
-    def layer(self) -> str:
-        """Type name of the module that runs now."""
-        return self._types[self.where]
+    def place(self) -> str:
+        """Path and type of the module that runs now, for a sentence."""
+        return f"{self.where or 'the model'} ({self._types[self.where]})"
 
     def note(self, text: str) -> None:
         """Remember something that the reader of the analysis should know, once."""
@@ -113,6 +113,24 @@ class Trace(EagerMode):
         if isinstance(degree, Unknown):
             return degree
         return self.same(CONSTANT, degree, reason, replacement)
+
+    def add_bias(self, signal: AnyDegree, bias: Tensor) -> AnyDegree:
+        """Require that a bias scales like the signal it is added to; remember it as a bias if it is a parameter."""
+        name = self.parameter(bias)
+        if name is None:
+            return self.same(
+                signal,
+                self.degree(bias),
+                "adds a value that scales with another power of the parameters",
+                "normalize the stronger branch without affine parameters, or give both branches the same number of layers",
+            )
+        return self.same(
+            signal,
+            self.degree(bias),
+            f"bias {name!r} scales differently from the signal it is added to",
+            f"{self._types[self.where]}(..., bias=False)",
+            bias=name,
+        )
 
     def unknown(self, reason: str) -> Unknown:
         """The degree of what cannot be known, with the place where that happened."""

@@ -1,0 +1,91 @@
+"""Degree rules of learned slopes, normalization layers, attention, and functions without any homogeneity."""
+
+from torch import Tensor
+
+from .degree import CONSTANT, AnyDegree, Degree
+from .trace import RULES, Trace, add_degrees, rule
+
+
+@rule("_prelu_kernel", "prelu")
+def _learned_slope(trace: Trace, value, slope) -> AnyDegree:
+    trace.invariant(
+        trace.degree(slope),
+        f"slope {trace.parameter(slope)!r} multiplies one side of the kink only",
+        "nn.LeakyReLU with a fixed slope",
+    )
+    return trace.degree(value)
+
+
+@rule("native_layer_norm")
+def _layer_normalized(trace: Trace, value, _, scale=None, shift=None, *__) -> AnyDegree:
+    return _after_normalization(trace, trace.degree(value), scale, shift)
+
+
+@rule("native_group_norm")
+def _group_normalized(trace: Trace, value, scale, shift, *_) -> AnyDegree:
+    return _after_normalization(trace, trace.degree(value), scale, shift)
+
+
+@rule("_fused_rms_norm")
+def _rms_normalized(trace: Trace, value, _, scale=None, *__) -> AnyDegree:
+    return _after_normalization(trace, trace.degree(value), scale, None)
+
+
+@rule("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "cudnn_batch_norm", "batch_norm")
+def _batch_normalized(trace: Trace, value, scale, shift, mean, variance, training, *_) -> AnyDegree:
+    if training:
+        return _after_normalization(trace, trace.degree(value), scale, shift)
+    return _with_stored_statistics(trace, value, scale, shift)
+
+
+@rule("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
+def _with_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
+    degree = trace.invariant(
+        trace.degree(value),
+        "subtracts stored running statistics, which do not scale with the parameters",
+        "nn.GroupNorm or nn.LayerNorm, or analyse in training mode (batch statistics)",
+    )
+    return _affine(trace, degree, scale, shift)
+
+
+@rule("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention", "_scaled_dot_product_attention_math",
+      "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "scaled_dot_product_attention",
+      "_scaled_dot_product_fused_attention_overrideable")  # fmt: skip
+def _attention(trace: Trace, query, key, value, *_, **__) -> AnyDegree:
+    weights = _not_homogeneous(trace, trace.product(query, key), "softmax of attention scores")
+    return add_degrees(weights, trace.degree(value))
+
+
+# -- functions without any homogeneity
+
+
+for _name, _called in {
+    "tanh": "tanh", "sigmoid": "sigmoid", "gelu": "GELU", "silu": "SiLU", "elu": "ELU", "celu": "CELU", "softplus": "softplus",
+    "mish": "Mish", "hardswish": "Hardswish", "hardsigmoid": "Hardsigmoid", "log_sigmoid_forward": "log-sigmoid", "exp": "exp",
+    "log": "log", "exp2": "exp2", "expm1": "expm1", "log1p": "log1p", "sin": "sin", "cos": "cos", "erf": "erf", "atan": "atan",
+    "glu": "GLU", "_softmax": "softmax", "_safe_softmax": "softmax", "_log_softmax": "log-softmax", "logsumexp": "log-sum-exp",
+    "softshrink": "Softshrink", "hardshrink": "Hardshrink", "round": "round", "floor": "floor", "ceil": "ceil",
+}.items():  # fmt: skip
+    RULES[_name] = lambda trace, value, *_, called=_called, **__: _not_homogeneous(trace, trace.degree(value), called)
+
+
+def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
+    if "attention" in called:
+        replacement = "normalize queries and keys without affine parameters, or keep their weights out of the scaled group"
+    elif "softmax" in called:
+        replacement = "return the scores before it"
+    else:
+        replacement = "nn.ReLU or a power of it"
+    return trace.invariant(degree, f"{called} is not homogeneous", replacement)
+
+
+def _affine(trace: Trace, degree: AnyDegree, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
+    if scale is not None:
+        degree = add_degrees(degree, trace.degree(scale))
+    return trace.add_bias(degree, shift) if shift is not None else degree
+
+
+def _after_normalization(trace: Trace, degree: AnyDegree, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
+    if isinstance(degree, Degree) and degree:
+        trace.note(f"neglects the epsilon of {trace.place}: what feeds it is scale-invariant up to epsilon / variance")
+    return _affine(trace, CONSTANT if isinstance(degree, Degree) else degree, scale, shift)

@@ -1,0 +1,158 @@
+"""The state of a training run between epochs, and how one epoch changes it."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from .. import logspace
+from ..batches import Arrays, Labels, batches, scores
+from ..errors import DataError, DivergenceError
+from ..homogeneity import analyse
+from ..losses import Loss
+from ..margins import MarginReport, NonFiniteOutputError, countable, in_mode, measure
+from .checkpoint import put_weights
+from .history import History
+from .learning_rate import LearningRate
+from .relative_loss import descend, initial_log_scale
+from .run_files import RunFiles
+
+
+class Run:
+    """A model in training: its data, rule, history, and the state after its last accepted epoch."""
+
+    def __init__(self, model: nn.Module, data, lr: LearningRate, loss: Loss, batch_size: int | None, files: RunFiles | None):
+        self.model, self.data, self.lr, self.loss, self.files = model, data, lr, loss, files
+        full = len(data) if isinstance(data, Arrays) else 1
+        self.batch_size = batch_size or full
+        self.history = History()
+        self.stalled = ""
+
+    def begin(self, saved: dict | None) -> None:
+        """Start anew, or from a saved state."""
+        with in_mode(self.model, training=False):
+            x, _ = next(batches(self.data, self.batch_size, self.model))
+            with torch.no_grad():
+                self.outputs = scores(self.model, x[:1]).shape[1]
+            self.homogeneity = countable(analyse(self.model, x))
+        _check_classes(self.data, self.outputs)
+        if saved is None:
+            report = self._measure()
+            self.log_scale = initial_log_scale(self._log_mean(report), max(self.outputs, 2))
+            self.log_loss = self._log_mean(report)
+            self.gradient_samples = 0
+            self.history = self.files.start() if self.files else History()
+            self._keep(report, epoch=0, attempts=0, rate=None)
+            self.save(now=True)
+            return
+        assert self.files is not None  # where a saved state comes from
+        put_weights(self.model, saved["model"], self.files.checkpoint)
+        self.history = self.files.go_on(saved)
+        self.lr.load_state_dict(saved["lr"])
+        self.log_scale, self.log_loss = saved["log_scale"], saved["log_loss"]
+        self.gradient_samples = saved["gradient_samples"]
+        _set_random_state(saved["random"])
+        self.kept = self._state()
+
+    def epoch(self, show) -> None:
+        """Try until the rule accepts."""
+        attempts = 0
+        while True:
+            attempts += 1
+            show(attempts)
+            rate = self.lr.relative_rate(self.log_scale)
+            self._pass(rate)
+            report = self._measure_or_none()
+            after = self._log_mean(report) if report is not None else math.inf
+            if self.lr.accept(self.log_loss, after):
+                if report is None:
+                    self.undo()
+                    self.save(now=True)
+                    raise DivergenceError(
+                        f"Epoch {self.history.rows[-1]['epoch'] + 1} ended with parameters or outputs that are not finite; the model was put "
+                        f"back to the epoch before. Use LossBasedLR, or a smaller rate than {self.lr!r}."
+                    )
+                break
+            self.undo()
+            if self.lr.exhausted:
+                self.stalled = f"stalled: no step lowers the loss any more, down to a relative rate of {rate:.1g}"
+                return
+        self.log_scale = self.log_loss = after
+        self._keep(report, epoch=self.history.rows[-1]["epoch"] + 1, attempts=attempts, rate=rate)
+        self.save()
+
+    def undo(self) -> None:
+        """Put parameters and buffers back to the last accepted epoch."""
+        with torch.no_grad():
+            for name, tensor in self._tensors().items():
+                tensor.copy_(self.kept["model"][name])
+
+    def save(self, *, now: bool = False) -> None:
+        """Write the state after the last accepted epoch, if it is time."""
+        if self.files:
+            self.files.save(self.kept, now=now)
+
+    def _pass(self, rate: float) -> None:
+        labels = Labels(self.outputs)
+        with in_mode(self.model, training=True):
+            for x, y in batches(self.data, self.batch_size, self.model, shuffle=True):
+                descend(self.model, x, labels.encode(y), loss=self.loss, log_scale=self.log_scale, rate=rate)
+                self.gradient_samples += len(x)
+        self.model.zero_grad()
+
+    def _measure(self) -> MarginReport:
+        return measure(self.model, self.data, loss=self.loss, homogeneity=self.homogeneity)
+
+    def _measure_or_none(self) -> MarginReport | None:
+        if not all(bool(torch.isfinite(t).all()) for t in self._tensors().values()):
+            return None
+        try:
+            return self._measure()
+        except NonFiniteOutputError:
+            return None
+
+    def _log_mean(self, report: MarginReport) -> float:
+        return logspace.log_mean(report.log_loss, report.n)
+
+    def _keep(self, report: MarginReport, *, epoch: int, attempts: int, rate: float | None) -> None:
+        """The epoch counts: write its row, and remember everything that a resumed run needs."""
+        head = {"epoch": epoch, "attempts": attempts, "gradient_samples": self.gradient_samples, "relative_rate": rate}
+        self.history.rows.append(head | report.to_dict())
+        if self.files:
+            self.files.append(self.history.rows[-1])
+        self.kept = self._state()
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {name: tensor for name, tensor in self.model.state_dict().items() if isinstance(tensor, Tensor)}
+
+    def _state(self) -> dict:
+        return {
+            "model": {name: tensor.clone() for name, tensor in self._tensors().items()},
+            "lr": self.lr.state_dict(),
+            "log_scale": self.log_scale,
+            "log_loss": self.log_loss,
+            "gradient_samples": self.gradient_samples,
+            "random": _random_state(),
+        }
+
+
+def _check_classes(data, outputs: int) -> None:
+    if not isinstance(data, Arrays):
+        return
+    found = torch.unique(Labels(outputs).encode(data.y))
+    if len(found) == 1:
+        raise DataError(
+            f"All {len(data)} labels are {data.y[0].item()}: every net that always says so is right, and no margin is at stake. "
+            "Train on samples of at least two classes."
+        )
+
+
+def _random_state() -> dict:
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return {"cpu": torch.get_rng_state(), "cuda": cuda}
+
+
+def _set_random_state(state: dict) -> None:
+    torch.set_rng_state(state["cpu"])
+    if state["cuda"]:
+        torch.cuda.set_rng_state_all(state["cuda"])
