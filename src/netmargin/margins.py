@@ -153,7 +153,7 @@ def measure(
     data: Data,
     *,
     loss: Loss | None = None,
-    batch_size: int = 1000,
+    batch_size: int = 200,
     homogeneity: Homogeneity | None = None,
 ) -> MarginReport:
     """Margins of `model` on `data`, normalized by the model's own homogeneity.

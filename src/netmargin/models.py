@@ -7,6 +7,7 @@ or "all" (not homogeneous; its margins ignore the biases outside the first layer
 from collections.abc import Sequence
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 
 BIASES = ("first", "none", "all")
@@ -42,7 +43,7 @@ def mlp(widths: Sequence[int], *, bias: str = "first", power: int = 1) -> nn.Seq
 def mnist_cnn(*, bias: str = "first", channels: tuple[int, int] = (32, 64), hidden: int = 1024) -> nn.Sequential:
     """conv 5x5, pool, conv 3x3, pool, fully connected, scores: the net of Lyu and Li (2019, Appendix J); 3.24M parameters."""
     first, second = channels
-    return _he_normal(
+    return _he_normal_images(
         nn.Sequential(
             nn.Conv2d(1, first, 5, padding="same", bias=_has_bias(bias, 0)),
             nn.ReLU(),
@@ -67,7 +68,7 @@ def vgg(*, bias: str = "first", width: int = 64) -> nn.Sequential:
             layers += [nn.Conv2d(channels, factor * width, 3, padding="same", bias=_has_bias(bias, index)), nn.ReLU()]
             channels, index = factor * width, index + 1
         layers.append(nn.MaxPool2d(2))
-    return _he_normal(nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels, 10, bias=_has_bias(bias, index))))
+    return _he_normal_images(nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels, 10, bias=_has_bias(bias, index))))
 
 
 def _has_bias(bias: str, layer: int) -> bool:
@@ -83,3 +84,8 @@ def _he_normal(net: nn.Sequential) -> nn.Sequential:
         else:
             nn.init.kaiming_normal_(parameter, nonlinearity="relu")
     return net
+
+
+def _he_normal_images(net: nn.Sequential) -> nn.Sequential:
+    # With channels last, convolutions on a CPU run up to twice as fast.
+    return _he_normal(net).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
