@@ -1,0 +1,28 @@
+"""What every solver returns: a value with a proved bracket, a status that is a sentence, and statistics."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """How a solver ended. Members are sentences."""
+
+    OPTIMAL = "optimal: the proved bracket is within the tolerance"
+    LOCALLY_OPTIMAL = "no better neuron was found by local search; the upper bound is not tight enough to prove optimality"
+    NOT_SEPARABLE = "the margin is 0: no function of this class separates the data, and the dual weights prove it"
+    TIME_LIMIT = "stopped at the time limit with the best bracket so far; raise time_limit to go on"
+    INTERRUPTED = "interrupted with the best bracket so far"
+    STALLED = "stopped where floating point allows no further progress; the bracket is valid"
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """A number known to lie in [lower, upper]: lower is attained, upper is proved."""
+
+    lower: float
+    upper: float
+
+    @property
+    def gap(self) -> float:
+        """upper - lower, relative to upper; 0 when both are 0."""
+        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0

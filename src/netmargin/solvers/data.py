@@ -1,0 +1,46 @@
+"""Binary data for the convex solvers, checked, in float64."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import DataError
+
+
+@dataclass(frozen=True)
+class BinaryData:
+    """Inputs Z of shape (n, D), with a last column of ones where a bias is asked for, and labels y in {-1, +1}."""
+
+    Z: np.ndarray
+    y: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def binary_data(X, y, *, bias: bool) -> BinaryData:
+    """Check and convert. Labels are {-1, +1} or {0, 1}. Raises DataError."""
+    X = _array(X, "X")
+    y = _array(y, "y").reshape(-1)
+    if X.ndim != 2 or len(X) == 0:
+        raise DataError(f"X must have shape (n, d) with n at least 1; got {X.shape}. Flatten images with X.reshape(len(X), -1).")
+    if len(y) != len(X):
+        raise DataError(f"X has {len(X)} samples but y has {len(y)} labels. Pass one label per sample.")
+    if not np.isfinite(X).all():
+        bad = np.flatnonzero(~np.isfinite(X).all(1))
+        raise DataError(f"X holds NaN or infinite values in {len(bad)} samples, first sample {bad[0]}. Drop or impute them.")
+    values = set(np.unique(y))
+    if not (values <= {-1.0, 1.0} or values <= {0.0, 1.0}):
+        shown = ", ".join(f"{v:g}" for v in sorted(values)[:6])
+        raise DataError(f"Labels must be -1 and +1, or 0 and 1; found {shown}. For more classes use netmargin.estimators.")
+    Z = np.hstack([X, np.ones((len(X), 1))]) if bias else X
+    return BinaryData(np.ascontiguousarray(Z), np.where(y > 0, 1.0, -1.0))
+
+
+def _array(values, name: str) -> np.ndarray:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error

@@ -1,0 +1,81 @@
+"""The result of the variation-norm problem, and its conversion to a net."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..errors import DataError
+from ..result import Bracket, Status
+
+
+@dataclass(frozen=True)
+class VariationNormSolution:
+    """A measure on the unit sphere of (a, b) whose function f(x) = sum_j weights_j b_j relu(a_j . x~) has a large margin.
+
+    margin : min_n y_n f(x_n), recomputed in float64 from atoms and weights; equals the best q_min / ||theta||^2 of two-layer nets
+        where optimal, and half the l1 margin over unit-norm features (Chizat and Bach 2020, Proposition 9).
+    upper_bound : proved by a complete pricing of `dual`, or by a relaxation.
+    atoms : (k, D + 1), rows (a, b) of unit norm, D = d + 1 with a bias.
+    weights : (k,), nonnegative, sum 1.
+    dual : (n,), nonnegative, sum 1: the samples that the margin rests on.
+    slackness : largest violation of complementary slackness, relative to the largest feature.
+    """
+
+    margin: float
+    upper_bound: float
+    certified: bool
+    status: Status
+    atoms: np.ndarray
+    weights: np.ndarray
+    dual: np.ndarray
+    slackness: float
+    bias: bool
+    rounds: int
+    seconds: float
+
+    @property
+    def bracket(self) -> Bracket:
+        """[margin, upper_bound]."""
+        return Bracket(self.margin, self.upper_bound)
+
+    @property
+    def gap(self) -> float:
+        """(upper_bound - margin) / upper_bound."""
+        return self.bracket.gap
+
+    @property
+    def support(self) -> np.ndarray:
+        """Samples with positive dual weight."""
+        return np.flatnonzero(self.dual > 0)
+
+    def decision_function(self, X) -> np.ndarray:
+        """f(x) for inputs of shape (N, d)."""
+        X = np.asarray(X, dtype=np.float64)
+        Z = np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
+        return np.maximum(Z @ self.atoms[:, :-1].T, 0.0) @ (self.weights * self.atoms[:, -1])
+
+    def to_network(self, width: int | None = None) -> nn.Sequential:
+        """A float64 net Linear - ReLU - Linear with the same function, ||theta|| = 1, and so the same normalized margin.
+
+        `width` is the number of hidden units, at least the number of atoms (the default); heavier atoms are then shared by
+        several units. Source: Chizat and Bach 2020, (3); Wei et al. 2018, proof of Theorem 3.3.
+        """
+        k = len(self.weights)
+        if k == 0:
+            raise DataError("The solution has no atoms (its margin is 0), so there is no net of norm 1 to build.")
+        width = k if width is None else width
+        if width < k:
+            raise DataError(f"width must be at least {k}, the number of atoms; got {width}")
+        copies = np.full(k, width // k)
+        copies[np.argsort(-self.weights, kind="stable")[: width % k]] += 1
+        units = np.repeat(self.atoms * np.sqrt(self.weights / copies)[:, None], copies, axis=0)
+        inputs = units.shape[1] - 1 - self.bias
+        net = nn.Sequential(nn.Linear(inputs, width, bias=self.bias), nn.ReLU(), nn.Linear(width, 1, bias=False)).double()
+        with torch.no_grad():
+            net[0].weight.copy_(torch.from_numpy(units[:, :inputs]))
+            if self.bias:
+                net[0].bias.copy_(torch.from_numpy(units[:, inputs]))
+            net[2].weight.copy_(torch.from_numpy(units[:, -1:].T))
+        return net
