@@ -90,6 +90,7 @@ class Arrangement:
             found.offer(rays.reshape(-1, self._rank), np.einsum("ped,ped->pe", v[:, 1:], rays).ravel())
         members = lines.shape[1]
         normals = self._normals[lines]  # (P, M, D)
+        walls, wall_signs = self._walls(group, part)
         for signs, pinned in _faces_around(members):
             around = v
             for member, sign in enumerate(signs):
@@ -103,7 +104,33 @@ class Arrangement:
             else:
                 normal = normals[:, pinned][:, None]
                 projected = around - (around * normal).sum(-1, keepdims=True) * normal
-            found.consider(projected.reshape(-1, self._rank))
+            # The maximum of the sum on this face is at v / |v|, that of minus the sum at -v / |v|, if these lie in the face.
+            size = _ANGLE * np.linalg.norm(projected, axis=2)
+            inside = [np.ones(size.shape, dtype=bool), np.ones(size.shape, dtype=bool)]
+
+            def cut(distance: np.ndarray, inside=inside, size=size) -> None:
+                inside[0] &= distance >= -size
+                inside[1] &= distance <= size
+
+            for member, sign in enumerate(signs):
+                if sign:
+                    inward = np.where(flips[:, member], -sign, sign)[:, None]
+                    cut(inward * (projected * normals[:, member][:, None]).sum(-1))
+            for wall, sign in zip(walls, wall_signs, strict=True):
+                cut(sign * (projected * wall).sum(-1))
+            found.consider(np.concatenate([projected[inside[0]], -projected[inside[1]]]))
+
+    def _walls(self, group: _Planes, part: slice) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Unit normals of the hyperplanes at both ends of each arc, and the side of them that the arc is on (0: no wall)."""
+        order, enters = group.order[part], group.enters[part]
+        planes, events = order.shape
+        if not events:
+            return [], []
+        left = (np.arange(events + 1) - 1) % events
+        right = np.arange(events + 1) % events
+        lengths = np.maximum(np.linalg.norm(self._Z, axis=1, keepdims=True), 1e-300)
+        directions = self._Z / lengths
+        return [directions[order[:, left]], directions[order[:, right]]], [enters[:, left], -enters[:, right]]
 
     def _enumerate(self) -> list[_Planes]:
         planes: dict[int, list] = {}
@@ -155,7 +182,7 @@ class _Best:
         self.offer(directions, np.maximum(directions @ self._Z.T, 0.0) @ self._c)
 
     def consider(self, v: np.ndarray) -> None:
-        """Projected sums: the value at +-v / |v| is at most |v|, and is evaluated where that could beat the best."""
+        """Projected sums: the value at v / |v| is at most |v|, and is evaluated where that could beat the best."""
         norms = np.linalg.norm(v, axis=1)
         open_ = np.flatnonzero(norms > self.best)
         open_ = open_[np.argsort(-norms[open_], kind="stable")]
@@ -163,8 +190,7 @@ class _Best:
             block = open_[start : start + 256]
             if norms[block[0]] <= self.best:
                 break
-            u = v[block] / norms[block, None]
-            self.evaluate(np.concatenate([u, -u]))
+            self.evaluate(v[block] / norms[block, None])
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """The kept directions, largest value first, without near-duplicates."""
