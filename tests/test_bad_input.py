@@ -123,6 +123,8 @@ def test_hostile_and_damaged_checkpoints(tmp_path, monkeypatch):
         "truncated": good[: len(good) // 2],
         "text": b"hello",
         "empty": b"",
+        "odd pickles": b"\x80\x02.",
+        "more odd pickles": b"\x80\x02\x85.",
     }
     for content in damaged.values():
         (tmp_path / "checkpoint.pt").write_bytes(content)
@@ -143,6 +145,9 @@ def test_hostile_and_damaged_checkpoints(tmp_path, monkeypatch):
     with pytest.raises(nm.CheckpointError, match="No such file"):
         nm.load_weights(mlp([3, 6, 2]), tmp_path / "absent.pt")
     assert not (tmp_path / "hostile").exists()
+    torch.save({"netmargin_format": 1, "model": 3}, tmp_path / "checkpoint.pt")
+    with pytest.raises(nm.CheckpointError, match="not a checkpoint of a netmargin run"):
+        run(tmp_path, 4)
     (tmp_path / "checkpoint.pt").write_bytes(good)
     assert len(run(tmp_path, 4)) == 5
 
@@ -221,3 +226,39 @@ def test_history_with_a_torn_last_line(tmp_path):
 def test_wrong_settings(make):
     with pytest.raises(ValueError, match="must|need"):
         make()
+
+
+def test_wrong_arguments():
+    for size in (0, -5):
+        with pytest.raises(ValueError, match="batch_size must be at least 1"):
+            nm.measure(NET, (X, Y), batch_size=size)
+        with pytest.raises(ValueError, match="batch_size must be at least 1"):
+            nm.train(NET, (X, Y), batch_size=size, progress=False)
+    with pytest.raises(ValueError, match="no stopping rule"):
+        nm.train(NET, (X, Y), until=[], progress=False)
+
+
+def test_a_history_without_its_checkpoint_is_not_overwritten(tmp_path):
+    run(tmp_path)
+    (tmp_path / "checkpoint.pt").unlink()
+    before = (tmp_path / "history.jsonl").read_bytes()
+    with pytest.raises(nm.CheckpointError, match="no checkpoint beside it"):
+        run(tmp_path)
+    assert (tmp_path / "history.jsonl").read_bytes() == before
+
+
+def test_a_loss_that_is_undefined_at_a_margin_says_so():
+    loss = nm.losses.Loss(torch.sqrt, lambda q: 0.5 / torch.sqrt(q), torch.square, name="e^{-sqrt q}")
+    with pytest.raises(nm.ModelError, match="e.{-sqrt q} is not defined at margin -"):
+        nm.measure(NET, (X, Y), loss=loss)
+    assert "only margins above that" in str(loss.check_b3())
+
+
+def test_data_are_not_changed_by_a_forward_pass_in_place():
+    class InPlace(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x.mul_(2.0))
+
+    data, kept = X.clone(), X.clone()
+    nm.measure(InPlace(3, 2, bias=False), (data, Y))
+    assert torch.equal(data, kept)

@@ -80,9 +80,9 @@ def test_biases_everywhere(tmp_path, capsys):
         (["train", "--factory", "no.such:module", "--data", "digits"], "Cannot find the model factory"),
         (["train", "--factory", "mynets:not_a_model", "--data", "digits"], "returned int"),
         (["train", "--factory", "mynets:make_model", "--data", "absent.npz"], "Cannot read arrays X and y"),
-        (["analyse", "digits-mlp", "--shape", "a,b"], "--shape takes whole numbers"),
+        (["analyse", "digits-mlp", "--shape", "a,b"], "--shape takes positive whole numbers"),
         (["analyse", "digits-mlp", "--shape", "3"], "could not process a batch"),
-        (["train", "digits-mlp", "--limit", "-3"], "limit must lie between"),
+        (["train", "digits-mlp", "--limit", "5000"], "limit must lie between"),
     ],
 )
 def test_failures_exit_with_1_and_say_why(own, capsys, arguments, message):
@@ -91,7 +91,7 @@ def test_failures_exit_with_1_and_say_why(own, capsys, arguments, message):
 
 
 def test_wrong_usage_exits_with_2(capsys):
-    for arguments in ([], ["train", "digits-mlp", "--epochs", "many"], ["fly"]):
+    for arguments in ([], ["train", "digits-mlp", "--epochs", "many"], ["train", "digits-mlp", "--constant-lr", "0"], ["fly"]):
         with pytest.raises(SystemExit) as end:
             main(arguments)
         assert end.value.code == 2

@@ -107,6 +107,13 @@ def test_b3_checker_rejects(broken, complaint):
     assert complaint in str(report)
 
 
+def test_b3_checker_tells_what_happens_below_its_threshold():
+    report = Exponential(3).check_b3()
+    assert report.holds
+    assert "not positive at q = 0" in str(report)
+    assert not Exponential().check_b3().caveats
+
+
 def test_user_loss_equals_the_built_in_one():
     user = Loss(lambda q: q**3, lambda q: 3 * q**2, lambda x: x ** (1 / 3), name="mine")
     q = [2.0, 2.5, 7.0]

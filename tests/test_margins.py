@@ -114,6 +114,25 @@ def test_partial_margin_of_a_net_with_layer_norm():
     assert "none" in report.summary()
 
 
+def test_partial_margin_with_a_negative_exponent_does_not_move_under_scaling():
+    class Divided(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.t = nn.Linear(3, 5, bias=False), nn.Linear(5, 1, bias=False), nn.Parameter(torch.ones(1))
+
+        def forward(self, x):
+            return self.b(self.a(x).relu()) / self.t
+
+    torch.manual_seed(0)
+    model, data = Divided().double(), (torch.randn(8, 3), torch.arange(8) % 2)
+    before = nm.measure(model, data)
+    assert before.homogeneity.groups == {"t": -1, "a": 1, "b": 1}
+    with torch.no_grad():
+        model.a.weight.mul_(10)
+        model.b.weight.mul_(10)
+    assert nm.measure(model, data).partial_normalized_margin == pytest.approx(before.partial_normalized_margin)
+
+
 def test_support_and_one_sample():
     model = nn.Linear(1, 1, bias=False).double()
     model.weight.data.fill_(1.0)

@@ -182,6 +182,97 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, digits, with_dro
     assert all(torch.equal(a, b) for a, b in zip(resumed.state_dict().values(), whole.state_dict().values(), strict=True))
 
 
+@pytest.mark.parametrize("moment", ["before the row", "after the row", "while copying the weights"])
+def test_interruption_between_two_epochs_loses_neither(tmp_path, digits, monkeypatch, moment):
+    whole = nm.train(fresh(), digits, until=nm.Epochs(8), progress=False)
+    method = {"before the row": "append", "after the row": "append", "while copying the weights": "_state"}[moment]
+    owner = nm.training.run_files.RunFiles if method == "append" else nm.training.run.Run
+    original, calls = getattr(owner, method), []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) != 4:
+            return original(*arguments)
+        if moment == "after the row":
+            original(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, method, interrupted)
+    with pytest.raises(nm.Interrupted):
+        nm.train(fresh(), digits, until=nm.Epochs(8), checkpoint_dir=tmp_path, progress=False)
+    assert nm.train(fresh(), digits, until=nm.Epochs(8), checkpoint_dir=tmp_path, progress=False).rows == whole.rows
+    assert nm.History.load(tmp_path / "history.jsonl").rows == whole.rows
+
+
+@pytest.mark.parametrize(("loss", "scale"), [(Exponential(), 30.0), (Exponential(3), 6.0)])
+def test_steep_losses_start_from_their_own_value(digits, loss, scale):
+    model = fresh()
+    with torch.no_grad():
+        model[2].weight.mul_(scale)
+    history = nm.train(model, digits, until=nm.Epochs(3), loss=loss, progress=False)
+    assert history.rows[0]["log10_mean_loss"] > 20
+    assert history.rows[-1]["log10_mean_loss"] < history.rows[0]["log10_mean_loss"]
+
+
+def test_frozen_parts_stay_as_they_are(digits):
+    model = nn.Sequential(nn.Linear(64, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 10, bias=False)).double()
+    model[1].eval()
+    model[0].weight.requires_grad_(False)
+    frozen, statistics = model[0].weight.clone(), model[1].running_mean.clone()
+    nm.train(model, digits, until=nm.Epochs(2), progress=False)
+    assert torch.equal(frozen, model[0].weight)
+    assert torch.equal(statistics, model[1].running_mean)
+    with pytest.raises(nm.ModelError, match="Unfreeze"):
+        nm.train(model.requires_grad_(False), digits, until=nm.Epochs(2), progress=False)
+
+
+class Counting(nn.Module):
+    """A net with state that is no tensor, and a buffer that is not saved with the weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 10, bias=False).double()
+        self.register_buffer("steps", torch.zeros(()), persistent=False)
+
+    def forward(self, x):
+        if self.training:
+            self.steps += 1
+        return self.layer(x)
+
+    def get_extra_state(self):
+        return {"note": "no tensor"}
+
+    def set_extra_state(self, state):
+        pass
+
+
+def test_undo_and_resume_cover_every_buffer(tmp_path, digits):
+    runs = []
+    for stops in ((8,), (3, 8)):
+        folder = tmp_path / str(len(stops))
+        for epochs in stops:
+            torch.manual_seed(0)
+            model = Counting()
+            history = nm.train(
+                model, digits, until=nm.Epochs(epochs), checkpoint_dir=folder, lr=nm.LossBasedLR(alpha=50.0), progress=False
+            )
+        runs.append((history.rows, model.steps.item()))
+    assert runs[0] == runs[1]
+    assert sum(history.column("attempts")) > 8
+    assert runs[0][1] == 8 * 2  # two batches in each accepted epoch
+
+
+def test_a_loader_with_its_own_generator_resumes(tmp_path, digits):
+    def loader():
+        data = torch.utils.data.TensorDataset(*digits)
+        return torch.utils.data.DataLoader(data, batch_size=50, shuffle=True, generator=torch.Generator().manual_seed(5))
+
+    whole = nm.train(fresh(), loader(), until=nm.Epochs(6), progress=False)
+    for epochs in (3, 6):
+        parts = nm.train(fresh(), loader(), until=nm.Epochs(epochs), checkpoint_dir=tmp_path, progress=False)
+    assert parts.rows == whole.rows
+
+
 def test_a_finished_run_can_be_extended(tmp_path, digits):
     for epochs in (3, 6):
         history = nm.train(fresh(), digits, until=nm.Epochs(epochs), checkpoint_dir=tmp_path, progress=False)

@@ -13,13 +13,17 @@ _PROBE_STEP = 1e-5
 
 @dataclass(frozen=True)
 class B3Report:
-    """What (B3) looks like up to `largest_q`: b_f as given, the smallest usable b_g, the constant K, and what fails."""
+    """What (B3) looks like up to `largest_q`: b_f as given, the smallest usable b_g, the constant K, and what fails.
+
+    (B3.2), f' > 0, is required beyond b_f, where the proofs use it; `caveats` say where it fails below, as for e^{-q^3} at 0.
+    """
 
     b_f: float
     b_g: float
     K: float
     largest_q: float
     violations: tuple[str, ...]
+    caveats: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -28,7 +32,8 @@ class B3Report:
 
     def __str__(self) -> str:
         if self.holds:
-            return f"(B3) holds up to q = {self.largest_q:g} with b_f = {self.b_f:g}, b_g = {self.b_g:g}, K = {self.K:.4g}"
+            constants = f"b_f = {self.b_f:g}, b_g = {self.b_g:g}, K = {self.K:.4g}"
+            return "; ".join([f"(B3) holds up to q = {self.largest_q:g} with {constants}", *self.caveats])
         return "(B3) fails: " + "; ".join(self.violations)
 
 
@@ -77,7 +82,12 @@ def check_b3(
         early, full = ratio[: 2 * len(ratio) // 3].max(), ratio.max()
         if not (torch.isfinite(full) and full <= 1.5 * early.clamp(min=1)):
             violations.append(f"(B3.4) no bounded K with {text}: it reached {full.item():.3g} and grows with q")
-    return B3Report(b_f, b_g, K, largest_q, tuple(violations))
+    below = torch.cat([-torch.logspace(-3, 2, 200, dtype=torch.float64).flip(0), torch.linspace(0, b_f, 50, dtype=torch.float64)])
+    rising = f_prime(below) > 0
+    caveats = (
+        () if rising.all() else (f"but f' is not positive at q = {_first(below, ~rising)}: only margins above that are covered",)
+    )
+    return B3Report(b_f, b_g, K, largest_q, tuple(violations), caveats)
 
 
 def _slope_ratio(derivative: Callable[[Tensor], Tensor], points: Tensor, theta: Tensor) -> Tensor:

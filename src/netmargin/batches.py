@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from .errors import DataError, ModelError
 
@@ -44,14 +45,18 @@ def batches(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(x, y) batches on the model's device, x in the model's floating dtype (integer inputs stay integers).
 
-    Shuffling draws from torch's global generator. An iterable keeps its own batches and order.
+    The forward pass may work on x in place: the caller's data are not touched. Shuffling draws from torch's global generator. An iterable keeps its own batches and order.
     """
-    device, dtype = _place(model)
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1; got {batch_size}")
+    device, dtype = place_of(model)
     if isinstance(data, Arrays):
         order = torch.randperm(len(data)) if shuffle else None
         for start in range(0, len(data), batch_size):
             chosen = slice(start, start + batch_size) if order is None else order[start : start + batch_size].to(data.X.device)
-            yield _moved(data.X[chosen], device, dtype), data.y[chosen]
+            x = data.X[chosen]
+            moved = _moved(x, device, dtype)
+            yield (moved.clone() if order is None and moved.data_ptr() == x.data_ptr() else moved), data.y[chosen]
         return
     empty = True
     for index, batch in enumerate(data):
@@ -89,7 +94,7 @@ def explained_failure(x):
     """Turns the errors that layers raise on inputs they cannot take into a DataError that shows the inputs."""
     try:
         yield
-    except (RuntimeError, IndexError, TypeError) as error:
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
         shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", type(x).__name__)
         raise DataError(
             f"The model could not process a batch of shape {shape and tuple(shape)} and type {dtype}: {error}. "
@@ -140,7 +145,7 @@ def _tensor(values, name: str) -> Tensor:
             raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error
     if tensor.is_complex():
         raise DataError(f"{name} holds complex numbers; netmargin needs real ones.")
-    return tensor
+    return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
 
 
 def _check_batch(X: Tensor, y: Tensor, where: str) -> None:
@@ -165,10 +170,13 @@ def _moved(x: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     return x.to(device, dtype) if x.is_floating_point() else x.to(device)
 
 
-def _place(model: nn.Module) -> tuple[torch.device, torch.dtype]:
+def place_of(model: nn.Module) -> tuple[torch.device, torch.dtype]:
+    """The device and floating dtype that the model computes with. Raises ModelError."""
     parameters = list(model.parameters())
     if not parameters:
         raise ModelError("The model has no parameters, so its margin has no normalization. Pass a model with weights.")
+    if any(is_lazy(p) for p in parameters):
+        raise ModelError("The model has lazy parameters without a shape yet. Run it once on a batch first.")
     if any(p.is_meta for p in parameters):
         raise ModelError("The model's parameters live on the 'meta' device. Materialize them first, with model.to_empty(...).")
     floating = [p for p in parameters if p.is_floating_point()]

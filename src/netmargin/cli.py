@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     def takes_data(sub: argparse.ArgumentParser) -> None:
         sub.add_argument("--data", help=f"{', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y")
         sub.add_argument("--split", choices=("train", "test"), default="train", help="part of a named data set (default: train)")
-        sub.add_argument("--limit", type=int, help="class-balanced subset of this size")
+        sub.add_argument("--limit", type=_positive(int), help="class-balanced subset of this size")
         sub.add_argument("--loss", choices=losses.BY_NAME, default="cross-entropy", help="default: cross-entropy")
 
     sub = verb("analyse", _analyse, "How a net's outputs scale with its parameters: order, groups, what blocks it.")
@@ -88,21 +88,36 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--epochs", type=int, metavar="N", help="stop after N accepted epochs (default: 100 if no other rule is given)"
     )
-    sub.add_argument("--constant-lr", type=float, metavar="RATE", help="plain SGD with this rate instead of the loss-based rule")
-    sub.add_argument("--batch-size", type=int, help="default: that of the recipe, or 100")
+    sub.add_argument(
+        "--constant-lr", type=_positive(float), metavar="RATE", help="plain SGD with this rate instead of the loss-based rule"
+    )
+    sub.add_argument("--batch-size", type=_positive(int), help="default: that of the recipe, or 100")
     sub.add_argument("--seed", type=int, default=0, help="of initial weights and shuffling (default: 0)")
     sub.add_argument("--out", type=Path, help="folder of the run (default: runs/NAME); a run that it holds is continued")
     sub.add_argument("--quiet", action="store_true", help="no progress line")
     return parser
 
 
+def _positive(number: type):
+    def parse(text: str):
+        value = number(text)
+        if not value > 0:
+            raise ValueError(text)
+        return value
+
+    parse.__name__ = f"positive {number.__name__}"
+    return parse
+
+
 def _analyse(options: argparse.Namespace) -> None:
     model = _model(options)
     if options.shape:
         try:
-            shape = [int(part) for part in options.shape.split(",")]
+            shape = [_positive(int)(part) for part in options.shape.split(",")]
         except ValueError:
-            raise DataError(f"--shape takes whole numbers separated by commas, such as 3,32,32; got {options.shape!r}") from None
+            raise DataError(
+                f"--shape takes positive whole numbers separated by commas, such as 3,32,32; got {options.shape!r}"
+            ) from None
         x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
     else:
         x, _ = _data(options, limit=10 if _data_name(options) in datasets.BY_NAME else None)

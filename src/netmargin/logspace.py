@@ -74,5 +74,7 @@ def scaled_ratio(value: float, log_divisor: float) -> float:
 
 def log_add(a: float, b: float) -> float:
     """log(e^a + e^b)."""
+    if math.isnan(a) or math.isnan(b):
+        return math.nan
     larger, smaller = max(a, b), min(a, b)
     return larger if smaller == -math.inf else larger + math.log1p(math.exp(smaller - larger))

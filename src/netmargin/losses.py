@@ -29,12 +29,15 @@ class Loss:
 
     >>> import torch
     >>> from netmargin.losses import Loss
-    >>> square_root_tail = Loss(torch.sqrt, lambda q: 0.5 / torch.sqrt(q), torch.square, name="e^{-sqrt q}")
-    >>> round(square_root_tail.inverse_link(square_root_tail.log_sum([9.0])), 12)
+    >>> steep = Loss(lambda q: 2 * q, lambda q: torch.full_like(q, 2.0), lambda x: x / 2, name="e^{-2q}")
+    >>> round(steep.inverse_link(steep.log_sum([9.0])), 12)
     9.0
-    >>> square_root_tail.check_b3().holds
-    True
+    >>> print(steep.check_b3())
+    (B3) holds up to q = 10000 with b_f = 0, b_g = 0, K = 1
     """
+
+    bounded_slope = False
+    """True if |l'| stays bounded for negative margins, as for the logistic loss."""
 
     def __init__(
         self,
@@ -162,6 +165,10 @@ class Logistic(_OddPower):
     """
 
     _names: ClassVar = {1: "logistic", 3: "logistic-cubic"}
+
+    def __init__(self, power: int = 1):
+        super().__init__(power)
+        self.bounded_slope = power == 1
 
     def _f(self, q: Tensor) -> Tensor:
         return -logspace.log_softplus(-(q**self.power))

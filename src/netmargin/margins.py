@@ -3,6 +3,7 @@
 import math
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from . import logspace
 from .batches import Data, Labels, batches, open_data, scores
 from .errors import ModelError, NotHomogeneousError
-from .homogeneity import Homogeneity, analyse
+from .homogeneity import Homogeneity, Kind, analyse
 from .losses import CrossEntropy, Loss
 
 NEAR_SUPPORT = 0.01
@@ -18,7 +19,7 @@ NEAR_SUPPORT = 0.01
 
 
 class NonFiniteOutputError(ModelError):
-    """The model's outputs hold NaN or infinite values on finite inputs."""
+    """The model's outputs, or the loss of them, are NaN or infinite on finite inputs."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class MarginReport:
         return self.q.min().item()
 
     @property
-    def order(self):
+    def order(self) -> int | Fraction | None:
         """L of the net in all counted parameters, or None."""
         return self.homogeneity.order if self.log_norms["global"] is not None else None
 
@@ -97,7 +98,7 @@ class MarginReport:
 
     @property
     def support(self) -> Tensor:
-        """Indices of the samples within 1% of the smallest margin, smallest first."""
+        """Indices of the samples within 1% of the smallest margin, smallest first; a stream's samples count in its order of iteration."""
         order = torch.argsort(self.q, stable=True)
         return order[self.q[order] <= self.q_min + NEAR_SUPPORT * abs(self.q_min)]
 
@@ -199,7 +200,12 @@ def measure(
                 first = sum(len(part) for part in q) + int(torch.nonzero(~torch.isfinite(soft))[0, 0])
                 raise NonFiniteOutputError(f"The model's outputs are NaN or infinite on sample {first}. Check its weights.")
             q.append(hard.cpu())
-            log_loss = logspace.log_add(log_loss, loss.log_sum(soft))
+            batch_loss = loss.log_sum(soft)
+            if math.isnan(batch_loss):
+                raise NonFiniteOutputError(
+                    f"The loss {loss.name} is not defined at margin {soft.min().item():g}. Use a loss that is defined for all margins."
+                )
+            log_loss = logspace.log_add(log_loss, batch_loss)
     assert homogeneity is not None
     norm, log_norms = _norms(model, homogeneity)
     return MarginReport(torch.cat(q), log_loss, homogeneity, norm, loss, log_norms)
@@ -258,8 +264,8 @@ def _norms(model: nn.Module, homogeneity: Homogeneity) -> tuple[float, dict[str,
     log_norms: dict[str, float | None] = {"global": None, "layers": None, "partial": None}
     if order is not None:
         scaled = [n for name, k in groups.items() if k > 0 for n in members[name]]
-        log_norms["partial"] = float(order) * log_norm(scaled)
-        if not homogeneity.blockers:
+        log_norms["partial"] = float(sum(k for k in groups.values() if k > 0)) * log_norm(scaled)
+        if homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS):
             log_norms["global"] = float(order) * log_norm(squares)
             log_norms["layers"] = math.fsum(float(k) * log_norm(members[name]) for name, k in groups.items() if k)
     return math.sqrt(total), log_norms

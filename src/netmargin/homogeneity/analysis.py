@@ -1,6 +1,7 @@
 """From degrees and constraints to an answer: which scalings of the parameters multiply the outputs by a power of c."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -8,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..batches import explained_failure
+from ..batches import explained_failure, place_of
 from ..errors import ModelError
 from . import normalization_rules, rules  # noqa: F401  (register their rules)
 from .answer import Blocker, Evidence, Exponent, Homogeneity, Kind
 from .degree import CONSTANT, AnyDegree, Constraint, Degree, Unknown
-from .scaling import ScalingCheck, ScalingProbe
+from .scaling import ScalingCheck, ScalingProbe, clone_inputs, generic_inputs
 from .trace import Trace
 
 _PROBED_SAMPLES = 4
@@ -28,7 +29,7 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     Parameters
     ----------
     model : a module that maps one tensor (or one tuple of tensors) to one tensor of scores.
-    x : a batch of inputs; a few samples suffice.
+    x : a batch of inputs, on any device and in any floating dtype; a few samples suffice.
 
     Raises
     ------
@@ -45,16 +46,15 @@ def analyse(model: nn.Module, x) -> Homogeneity:
 
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
+    device, dtype = place_of(model)
     names = [name for name, _ in model.named_parameters()]
-    if not names:
-        raise ModelError("The model has no parameters, so its margin has no normalization. Pass a model with weights.")
     for name, parameter in model.named_parameters():
         if not torch.isfinite(parameter).all():
             raise ModelError(f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or lower the rate.")
-    x = _few_samples(x)
-    degree, constraints, notes = _trace(model, x)
+    x = _few_samples(x, device, dtype)
+    trace, degree = _follow(model, x)
     known = degree if isinstance(degree, Degree) else CONSTANT
-    question = Question(model, x, tuple(names), known, tuple(constraints), tuple(notes))
+    question = Question(model, x, tuple(names), known, tuple(trace.constraints), tuple(trace.notes), frozenset(trace.epsilons))
     return question.answer_numerically(degree) if isinstance(degree, Unknown) else question.answer()
 
 
@@ -68,6 +68,7 @@ class Question:
     degree: Degree
     constraints: tuple[Constraint, ...]
     notes: tuple[str, ...]
+    epsilons: frozenset[float]
     ignored: tuple[str, ...] = ()
 
     def without(self, biases: set[str]) -> Homogeneity:
@@ -108,7 +109,14 @@ class Question:
 
     def check(self, answer: Homogeneity, *, seed: int) -> ScalingCheck:
         """Each group alone, then all at once, then the quasi-homogeneous scaling; ignored biases are set to 0."""
-        probe = ScalingProbe(self.model, self.x, seed=seed, zeroed=answer.ignored)
+        check = self._check_at(self.x, answer, seed)
+        if not check.passed:  # blank samples, or constant ones before a normalization, say nothing
+            with suppress(RuntimeError, IndexError, ValueError):
+                return self._check_at(generic_inputs(self.x), answer, seed)
+        return check
+
+    def _check_at(self, x, answer: Homogeneity, seed: int) -> ScalingCheck:
+        probe = ScalingProbe(self.model, x, epsilons=self.epsilons, seed=seed, zeroed=answer.ignored)
         checks = [probe.check(dict.fromkeys(answer.members[name], 1), k) for name, k in answer.groups.items()]
         every = [name for names in answer.members.values() for name in names]
         checks.append(probe.check(dict.fromkeys(every, 1), sum(answer.groups.values())))
@@ -118,7 +126,9 @@ class Question:
 
     def answer_numerically(self, hidden: Unknown) -> Homogeneity:
         """The answer of the scaling check alone, for nets in which `hidden` could not be followed."""
-        probe = ScalingProbe(self.model, self.x)
+        probe = ScalingProbe(self.model, self.x, epsilons=self.epsilons)
+        if probe.silent:
+            probe = ScalingProbe(self.model, generic_inputs(self.x), epsilons=self.epsilons)
         exponents = {layer: probe.exponent(names) for layer, names in self._layers(self.names).items()}
         order = probe.exponent(self.names)
         single = {layer: k for layer, k in exponents.items() if k is not None}
@@ -132,15 +142,17 @@ class Question:
             order = sum(groups.values(), Fraction(0))
             kind = Kind.PARTIAL if groups and probe.exponent(together) == order else Kind.UNKNOWN
         known = kind is not Kind.UNKNOWN
+        whole = kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)
+        blocker = Blocker(hidden.where, hidden.reason, "register a rule with netmargin.homogeneity.rule, for a derived answer")
         layers = {**self._layers(self.names), "all": self.names}
         return Homogeneity(
             kind,
             _tidy(order) if known else None,
             {name: _tidy(k) for name, k in groups.items()} if known else {},
             {name: layers[name] for name in groups} if known else {},
-            (Blocker(hidden.where, hidden.reason, "register a rule with netmargin.homogeneity.rule"),),
+            () if whole else (blocker,),
             Evidence.NUMERICAL,
-            notes=self.notes,
+            notes=(*self.notes, str(blocker)) if whole else self.notes,
             _question=self,
         )
 
@@ -152,7 +164,7 @@ class Question:
         return layers
 
     def _groups(self, scaled: tuple[str, ...]) -> tuple[dict[str, Exponent], dict[str, tuple[str, ...]]]:
-        """The finest union of layers in which each group can be scaled alone: merge what a constraint ties together."""
+        """A partition into unions of layers that can each be scaled alone: what a constraint ties together is merged."""
         parts = list(self._layers(scaled).items())
         changed = True
         while changed:
@@ -203,36 +215,38 @@ class Question:
         return {name: _tidy(weight) for name, weight in weights.items()} if valid else None
 
 
-def _trace(model: nn.Module, x) -> tuple[AnyDegree, list[Constraint], list[str]]:
-    trace = Trace(model)
+def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
+    """Run the model on a copy of x under a trace; the trace and the degree of the outputs."""
     fused_attention = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # one opaque operation otherwise
 
-    def forward() -> Tensor:
+    def forward(x):
         buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
         return torch.func.functional_call(model, buffers, (x,))
 
     try:
         with torch.no_grad(), torch.random.fork_rng():
             with explained_failure(x):
-                forward()
+                outputs = forward(clone_inputs(x))
+            if not isinstance(outputs, Tensor):
+                raise ModelError(f"The model returned {type(outputs).__name__}; netmargin needs one tensor of scores per batch.")
+            if not torch.isfinite(outputs).all():
+                raise ModelError("The model's outputs hold NaN or infinite values on finite inputs. Check its weights.")
+            x = clone_inputs(x)
+            trace = Trace(model, x)
             with trace.following(model), trace:
-                outputs = forward()
+                outputs = forward(x)
     finally:
         torch.backends.mha.set_fastpath_enabled(fused_attention)
-    if not isinstance(outputs, Tensor):
-        raise ModelError(f"The model returned {type(outputs).__name__}; netmargin needs one tensor of scores per batch.")
-    if not torch.isfinite(outputs).all():
-        raise ModelError("The model's outputs hold NaN or infinite values on finite inputs. Check its weights.")
-    return trace.escaped or trace.degree(outputs), trace.constraints, list(trace.notes)
+    return trace, trace.finish(outputs)
 
 
-def _few_samples(x):
-    if isinstance(x, Tensor):
-        return x[:_PROBED_SAMPLES]
-    if isinstance(x, (list, tuple)):
-        return type(x)(_few_samples(part) for part in x)
-    return torch.as_tensor(x)[:_PROBED_SAMPLES]
+def _few_samples(x, device: torch.device, dtype: torch.dtype):
+    """The first samples as tensors for the model; a tuple is a model's several inputs."""
+    if isinstance(x, tuple):
+        return tuple(_few_samples(part, device, dtype) for part in x)
+    x = torch.as_tensor(x)[:_PROBED_SAMPLES].to(device, copy=True)
+    return x.to(dtype) if x.is_floating_point() else x
 
 
 def _tidy(exponent: Fraction | int) -> Exponent:

@@ -21,7 +21,7 @@ class Kind(StrEnum):
     MULTI_HOMOGENEOUS = "multi-homogeneous: each layer can be scaled on its own, with its own exponent"
     PARTIAL = "partially homogeneous: only in the parameters of the listed groups"
     NONE = "not homogeneous in any layer"
-    UNKNOWN = "unknown: no rule covers it and the numerical check finds no exponent"
+    UNKNOWN = "unknown: neither the rules nor the numerical check settle it"
 
 
 class Evidence(StrEnum):

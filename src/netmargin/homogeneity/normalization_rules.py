@@ -18,23 +18,23 @@ def _learned_slope(trace: Trace, value, slope) -> AnyDegree:
 
 @rule("native_layer_norm")
 def _layer_normalized(trace: Trace, value, _, scale=None, shift=None, *__) -> AnyDegree:
-    return _after_normalization(trace, trace.degree(value), scale, shift)
+    return _after_normalization(trace, value, scale, shift)
 
 
 @rule("native_group_norm")
 def _group_normalized(trace: Trace, value, scale, shift, *_) -> AnyDegree:
-    return _after_normalization(trace, trace.degree(value), scale, shift)
+    return _after_normalization(trace, value, scale, shift)
 
 
 @rule("_fused_rms_norm")
 def _rms_normalized(trace: Trace, value, _, scale=None, *__) -> AnyDegree:
-    return _after_normalization(trace, trace.degree(value), scale, None)
+    return _after_normalization(trace, value, scale, None)
 
 
 @rule("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "cudnn_batch_norm", "batch_norm")
 def _batch_normalized(trace: Trace, value, scale, shift, mean, variance, training, *_) -> AnyDegree:
     if training:
-        return _after_normalization(trace, trace.degree(value), scale, shift)
+        return _after_normalization(trace, value, scale, shift)
     return _with_stored_statistics(trace, value, scale, shift)
 
 
@@ -45,7 +45,7 @@ def _with_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
         "subtracts stored running statistics, which do not scale with the parameters",
         "nn.GroupNorm or nn.LayerNorm, or analyse in training mode (batch statistics)",
     )
-    return _affine(trace, degree, scale, shift)
+    return _affine(trace, degree, value, scale, shift)
 
 
 @rule("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention", "_scaled_dot_product_attention_math",
@@ -79,13 +79,14 @@ def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
     return trace.invariant(degree, f"{called} is not homogeneous", replacement)
 
 
-def _affine(trace: Trace, degree: AnyDegree, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
+def _affine(trace: Trace, degree: AnyDegree, value: Tensor, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
     if scale is not None:
         degree = add_degrees(degree, trace.degree(scale))
-    return trace.add_bias(degree, shift) if shift is not None else degree
+    return trace.add_bias(degree, shift, value) if shift is not None else degree
 
 
-def _after_normalization(trace: Trace, degree: AnyDegree, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
+def _after_normalization(trace: Trace, value: Tensor, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
+    degree = trace.degree(value)
     if isinstance(degree, Degree) and degree:
         trace.note(f"neglects the epsilon of {trace.place}: what feeds it is scale-invariant up to epsilon / variance")
-    return _affine(trace, CONSTANT if isinstance(degree, Degree) else degree, scale, shift)
+    return _affine(trace, CONSTANT if isinstance(degree, Degree) else degree, value, scale, shift)

@@ -19,7 +19,7 @@ from .trace import NEGLIGIBLE, Trace, add_degrees, rule, scale_degree
     "reflection_pad3d", "replication_pad1d", "replication_pad2d", "replication_pad3d", "pixel_shuffle", "pixel_unshuffle",
     "channel_shuffle", "roll", "flip", "gather", "index_select", "index", "sort", "topk", "repeat", "_unsafe_view", "tril", "triu",
     "native_dropout", "embedding", "linalg_vector_norm", "std", "diag_embed", "im2col", "col2im", "take", "unfold_backward",
-    "view_copy", "_reshape_copy", "expand_copy", "masked_select", "select_copy", "slice_copy", "transpose_copy",
+    "transpose", "t", "squeeze", "unsqueeze", "swapaxes", "view_copy", "_reshape_copy", "expand_copy", "masked_select", "select_copy", "slice_copy", "transpose_copy",
 )  # fmt: skip
 def _same_as_first(trace: Trace, value, *_, **__) -> AnyDegree:
     return trace.degree(value)
@@ -82,13 +82,13 @@ def _padded(trace: Trace, value, _, number=0, *__) -> AnyDegree:
 @rule("mul", "mm", "bmm", "mv", "dot", "vdot", "outer", "ger", "convolution", "_convolution", "matmul", "linear", "cross")
 def _product(trace: Trace, a, b, bias=None, *_, **__) -> AnyDegree:
     product = trace.product(a, b)
-    return trace.add_bias(product, bias) if isinstance(bias, Tensor) else product
+    return trace.add_bias(product, bias, a, b) if isinstance(bias, Tensor) else product
 
 
-@rule("addmm", "baddbmm", "addmv", "addbmm", "addr", "addcmul")
+@rule("addmm", "_sparse_addmm", "baddbmm", "addmv", "addbmm", "addr", "addcmul")
 def _sum_with_product(trace: Trace, bias, a, b, *_, beta=1, alpha=1, **__) -> AnyDegree:
     product = trace.product(a, b)
-    return product if beta == 0 else trace.add_bias(product, bias)
+    return product if beta == 0 else trace.add_bias(product, bias, a, b)
 
 
 @rule("div", "true_divide")
@@ -134,15 +134,21 @@ def _weight_norm(trace: Trace, direction, magnitude, *_) -> AnyDegree:
 # -- sums, comparisons, selections: both sides must scale alike
 
 
-@rule("add", "sub", "rsub", "fmod", "remainder", "hypot", "lerp")
+@rule("lerp")
+def _interpolated(trace: Trace, a, b, weight) -> AnyDegree:
+    trace.invariant(trace.degree(weight), "interpolates with a weight that scales", "use a fixed weight")
+    return _elementwise(trace, a, b)
+
+
+@rule("add", "sub", "rsub", "fmod", "remainder", "hypot")
 def _sum(trace: Trace, a, b, *_, **__) -> AnyDegree:
     for value, other in ((a, b), (b, a)):
         if isinstance(value, (int, float)) and 0 < value <= NEGLIGIBLE and trace.degree(other):
-            trace.note(f"neglects the epsilon {value:g} added in {trace.place}")
+            trace.adds_epsilon(value)
             return trace.degree(other)
     for signal, bias in ((a, b), (b, a)):
         if trace.parameter(bias) and not trace.parameter(signal):
-            return trace.add_bias(trace.degree(signal), bias)
+            return trace.add_bias(trace.degree(signal), bias, signal)
     return _elementwise(trace, a, b)
 
 
@@ -198,15 +204,31 @@ def _masked(trace: Trace, value, _, number) -> AnyDegree:
     )
 
 
-@rule("clamp", "clamp_min", "clamp_max", "threshold")
-def _clamped(trace: Trace, value, *bounds, **named) -> AnyDegree:
+@rule("clamp")
+def _clamped(trace: Trace, value, low=None, high=None) -> AnyDegree:
     degree = trace.degree(value)
-    for bound in (*bounds, *named.values()):
-        if isinstance(bound, (int, float)) and 0 < bound <= NEGLIGIBLE:
-            trace.note(f"neglects the epsilon {bound:g} in {trace.place}")
-        elif bound is not None:
+    if isinstance(low, (int, float)) and 0 < low <= NEGLIGIBLE and high is None:
+        trace.adds_epsilon(low)
+        return degree
+    for bound in (low, high):
+        if bound is not None:
             degree = trace.same(degree, trace.degree(bound), "cuts off at a level that does not scale", "use ReLU (cut off at 0)")
     return degree
+
+
+@rule("clamp_min")
+def _clamped_below(trace: Trace, value, low) -> AnyDegree:
+    return _clamped(trace, value, low)
+
+
+@rule("clamp_max")
+def _clamped_above(trace: Trace, value, high) -> AnyDegree:
+    return _clamped(trace, value, None, high)
+
+
+@rule("threshold")
+def _threshold(trace: Trace, value, level, replacement) -> AnyDegree:
+    return _clamped(trace, value, level, replacement)
 
 
 @rule("hardtanh")

@@ -6,7 +6,7 @@ normalization layers is one about epsilon -> 0.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from .trace import NEGLIGIBLE, EagerMode
+from .trace import EagerMode
 
 FACTORS = (0.5, 3.0)
 TOLERANCE = 1e-8
@@ -38,8 +38,8 @@ class ScalingCheck:
 class ScalingProbe:
     """Evaluates a model in float64 with its parameters scaled."""
 
-    def __init__(self, model: nn.Module, x, *, seed: int = 0, zeroed: Iterable[str] = ()):
-        self._model, self._seed = model, seed
+    def __init__(self, model: nn.Module, x, *, epsilons: Collection[float] = (), seed: int = 0, zeroed: Iterable[str] = ()):
+        self._model, self._seed, self._epsilons = model, seed, epsilons
         self._x = _to_float64(x)
         generator = torch.Generator().manual_seed(seed)
         self._parameters = {n: _generic(p.detach(), generator) for n, p in model.named_parameters()}
@@ -51,13 +51,18 @@ class ScalingProbe:
                 self._buffers[name] = _generic(buffer, generator)
         self._at_one = self.outputs({})
 
+    @property
+    def silent(self) -> bool:
+        """True if the outputs are 0 at these inputs, so that nothing can be learnt from them."""
+        return not bool(self._at_one.any())
+
     def outputs(self, factors: Mapping[str, float]) -> Tensor:
         """Outputs with each named parameter multiplied by its factor."""
         scaled = {n: p * factors.get(n, 1.0) for n, p in self._parameters.items()}
         buffers = {n: b.clone() for n, b in self._buffers.items()}
-        with torch.no_grad(), torch.random.fork_rng(), _NegligibleEpsilon():
+        with torch.no_grad(), torch.random.fork_rng(), _Float64WithoutEpsilon(self._epsilons):
             torch.manual_seed(self._seed)
-            return functional_call(self._model, {**scaled, **buffers}, (self._x,))
+            return functional_call(self._model, {**scaled, **buffers}, (clone_inputs(self._x),))
 
     def check(self, scaling: Mapping[str, Fraction | int], exponent: Fraction | int) -> ScalingCheck:
         """Does multiplying each parameter p by c^{scaling[p]} multiply the outputs by c^exponent?"""
@@ -81,11 +86,20 @@ class ScalingProbe:
         return k if self.check(dict.fromkeys(names, 1), k).passed else None
 
 
-class _NegligibleEpsilon(EagerMode):
-    """Replaces the epsilon of normalizations, given as `eps` or as a small number added or clamped to, by 1e-300."""
+class _Float64WithoutEpsilon(EagerMode):
+    """Computes in float64 even where a forward pass makes float32 constants, with the epsilons of normalizations at 1e-300.
+
+    These are the arguments called eps, and the given small numbers where they are added or clamped to.
+    """
+
+    def __init__(self, epsilons: Collection[float]):
+        super().__init__()
+        self._epsilons = epsilons
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        args, kwargs = list(args), dict(kwargs or {})
+        in_place = func._schema.is_mutable
+        args = list(args) if in_place else [_to_float64(a) for a in args]
+        kwargs = dict(kwargs or {})
         name = func._schema.name.removeprefix("aten::").removesuffix("_")
         for index, argument in enumerate(func._schema.arguments):
             if argument.name in ("eps", "epsilon"):
@@ -94,9 +108,23 @@ class _NegligibleEpsilon(EagerMode):
                 else:
                     kwargs[argument.name] = _EPSILON
         if name in ("add", "clamp", "clamp_min"):
-            small = [isinstance(a, (int, float)) and 0 < a <= NEGLIGIBLE for a in args]
-            args = [_EPSILON if s else a for s, a in zip(small, args, strict=True)]
-        return func(*args, **kwargs)
+            args = [_EPSILON if isinstance(a, float) and a in self._epsilons else a for a in args]
+        result = func(*args, **kwargs)
+        return result if in_place or func.is_view else _to_float64(result)
+
+
+def clone_inputs(x):
+    """A copy of the inputs, because a forward pass may work in place."""
+    if isinstance(x, Tensor):
+        return x.clone()
+    return type(x)(clone_inputs(part) for part in x) if isinstance(x, (list, tuple)) else x
+
+
+def generic_inputs(x):
+    """The inputs with noise on their floating numbers: blank or constant samples tell nothing about scaling."""
+    if isinstance(x, Tensor):
+        return _generic(x, torch.Generator().manual_seed(0)) if x.is_floating_point() else x
+    return type(x)(generic_inputs(part) for part in x) if isinstance(x, (list, tuple)) else x
 
 
 def _generic(values: Tensor, generator: torch.Generator) -> Tensor:

@@ -20,7 +20,7 @@ Rule = TypeVar("Rule", bound=Callable[..., AnyDegree | tuple[AnyDegree, ...]])
 RULES: dict[str, Callable[..., AnyDegree | tuple[AnyDegree, ...]]] = {}
 
 NEGLIGIBLE = 1e-3
-"""Positive numbers up to this, added inside a normalization, are read as its epsilon and neglected (with a note)."""
+"""Positive numbers up to this are read as an epsilon, and neglected (with a note), where they guard a root or a quotient."""
 
 
 def rule(*operations: str) -> Callable[[Rule], Rule]:
@@ -48,8 +48,9 @@ class EagerMode(TorchDispatchMode):
 class Trace(EagerMode):
     """The degrees of all values met so far, and the constraints that their sums and functions impose."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module, x):
         super().__init__()
+        self.epsilons: set[float] = set()
         self.constraints: list[Constraint] = []
         self.notes: dict[str, None] = {}
         self.escaped: Unknown | None = None
@@ -57,7 +58,12 @@ class Trace(EagerMode):
         self._types = {name: type(module).__name__ for name, module in model.named_modules()}
         self._degrees: dict[int, AnyDegree] = {}
         self._parameters: dict[int, str] = {}
-        self._alive: list[Tensor] = []
+        self._alive: list[Tensor] = list(_tensors(x))
+        self._from_input = {self._storage(tensor) for tensor in self._alive}
+        self._added_epsilon: float | None = None
+        self._pending_epsilon: dict[int, float] = {}
+        for tensor in self._alive:
+            self._degrees[self._storage(tensor)] = CONSTANT
         for name, parameter in model.named_parameters():
             storage = self._storage(parameter)
             if storage in self._degrees:
@@ -70,7 +76,12 @@ class Trace(EagerMode):
     def degree(self, value) -> AnyDegree:
         """Degree of a tensor or a number."""
         if isinstance(value, Tensor):
-            return self._degrees.get(self._storage(value), CONSTANT)
+            storage = self._storage(value)
+            if storage not in self._degrees:  # a buffer, or a tensor made outside the forward pass
+                self._alive.append(value)
+                zero = value.is_floating_point() and not value.is_sparse and value.numel() > 0 and not bool(value.any())
+                self._degrees[storage] = ZERO if zero else CONSTANT
+            return self._degrees[storage]
         fixed_by_scaling = value == 0 or (isinstance(value, float) and math.isinf(value))
         return ZERO if fixed_by_scaling else CONSTANT
 
@@ -114,10 +125,17 @@ class Trace(EagerMode):
             return degree
         return self.same(CONSTANT, degree, reason, replacement)
 
-    def add_bias(self, signal: AnyDegree, bias: Tensor) -> AnyDegree:
-        """Require that a bias scales like the signal it is added to; remember it as a bias if it is a parameter."""
+    def from_input(self, *values) -> bool:
+        """True if one of the values depends on the inputs of the net."""
+        return any(isinstance(v, Tensor) and self._storage(v) in self._from_input for v in values)
+
+    def add_bias(self, signal: AnyDegree, bias: Tensor, *parts) -> AnyDegree:
+        """Require that `bias` scales like the signal it is added to, which is made of `parts`.
+
+        A parameter added to features of the inputs is a bias, and is remembered as one; added to weights it is a weight.
+        """
         name = self.parameter(bias)
-        if name is None:
+        if name is None or not (isinstance(signal, Degree) and signal and self.from_input(*parts)):
             return self.same(
                 signal,
                 self.degree(bias),
@@ -131,6 +149,28 @@ class Trace(EagerMode):
             f"{self._types[self.where]}(..., bias=False)",
             bias=name,
         )
+
+    def adds_epsilon(self, value: float) -> None:
+        """Called by a rule: its output holds a small number, to be neglected if it goes on to guard a root or a quotient."""
+        self._added_epsilon = value
+
+    def finish(self, outputs: Tensor) -> AnyDegree:
+        """The degree of the net's outputs."""
+        self._settle_epsilon("", outputs)
+        return self.escaped or self.degree(outputs)
+
+    def _settle_epsilon(self, name: str, *values) -> None:
+        for position, value in enumerate(values):
+            storage = self._storage(value) if isinstance(value, Tensor) else None
+            if storage not in self._pending_epsilon:
+                continue
+            epsilon = self._pending_epsilon.pop(storage)
+            if name in ("rsqrt", "sqrt", "reciprocal", "pow") or (name in ("div", "true_divide") and position == 1):
+                self.epsilons.add(epsilon)
+                self.note(f"neglects the epsilon {epsilon:g} in {self.place}")
+            else:
+                reason = f"adds the number {epsilon:g}, which does not scale with the parameters"
+                self.same(self.degree(value), CONSTANT, reason, "leave it out")
 
     def unknown(self, reason: str) -> Unknown:
         """The degree of what cannot be known, with the place where that happened."""
@@ -155,11 +195,21 @@ class Trace(EagerMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        degrees = self._degrees_of_outputs(func, args, kwargs)
+        inputs = list(_tensors((args, kwargs)))
+        if not func.is_view:
+            self._settle_epsilon(func._schema.name.removeprefix("aten::").removesuffix("_"), *args)
+        degrees = self._degrees_of_outputs(func, args, kwargs, inputs)
         result = func(*args, **kwargs)
-        first = func._schema.arguments[0] if func._schema.arguments else None
-        if first is not None and first.alias_info is not None and first.alias_info.is_write:
-            self._overwrite(args[0], degrees[0])
+        written = _written(func, args, kwargs)
+        for target in written:
+            self._overwrite(target, degrees[0])
+        if self.from_input(*inputs):
+            self._from_input |= {self._storage(tensor) for tensor in (*written, *_tensors(result))}
+        if self._added_epsilon is not None:
+            for tensor in _tensors(result):
+                self._pending_epsilon[self._storage(tensor)] = self._added_epsilon
+            self._added_epsilon = None
+        if written:
             return result
         for index, output in enumerate(_tensors(result)):
             storage = self._storage(output)
@@ -173,13 +223,13 @@ class Trace(EagerMode):
                 self._degrees[storage] = CONSTANT if secondary else degrees[index]
         return result
 
-    def _degrees_of_outputs(self, func, args, kwargs) -> tuple[AnyDegree, ...]:
+    def _degrees_of_outputs(self, func, args, kwargs, tensors: list[Tensor]) -> tuple[AnyDegree, ...]:
         name = func._schema.name.removeprefix("aten::")
         known = RULES.get(name) or (RULES.get(name.removesuffix("_")) if func._schema.is_mutable else None)
         if known is not None:
             degrees = known(self, *args, **kwargs)
             return degrees if isinstance(degrees, tuple) else (degrees,)
-        inputs = [self.degree(tensor) for tensor in _tensors((args, kwargs))]
+        inputs = [self.degree(tensor) for tensor in tensors]
         for degree in inputs:
             if isinstance(degree, Unknown):
                 return (degree,)
@@ -189,7 +239,7 @@ class Trace(EagerMode):
 
     def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
         storage = self._storage(target)
-        whole = target.numel() * target.element_size() == target.untyped_storage().nbytes()
+        whole = target.is_sparse or target.numel() * target.element_size() == target.untyped_storage().nbytes()
         old = self._degrees.get(storage, CONSTANT)
         self._alive.append(target)
         if not whole and old != degree and target.is_floating_point():
@@ -199,7 +249,10 @@ class Trace(EagerMode):
 
     @staticmethod
     def _storage(tensor: Tensor) -> int:
-        return tensor.untyped_storage()._cdata
+        try:
+            return tensor.untyped_storage()._cdata
+        except NotImplementedError:  # sparse tensors have none
+            return id(tensor)
 
 
 def add_degrees(*degrees: AnyDegree) -> AnyDegree:
@@ -218,6 +271,15 @@ def add_degrees(*degrees: AnyDegree) -> AnyDegree:
 def scale_degree(degree: AnyDegree, factor: float | Fraction) -> AnyDegree:
     """Degree of a power of a value."""
     return degree * Fraction(factor).limit_denominator(10**6) if isinstance(degree, Degree) else degree
+
+
+def _written(func, args, kwargs) -> list[Tensor]:
+    """The tensors that an in-place operation or an `out=` variant writes its result to."""
+    targets = []
+    for index, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write and (index == 0 or argument.is_out):
+            targets.append(args[index] if index < len(args) else kwargs[argument.name])
+    return targets
 
 
 def _tensors(tree) -> Iterator[Tensor]:

@@ -123,7 +123,7 @@ class Arrangement:
     def _walls(self, group: _Planes, part: slice) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Unit normals of the hyperplanes at both ends of each arc, and the side of them that the arc is on (0: no wall)."""
         order, enters = group.order[part], group.enters[part]
-        planes, events = order.shape
+        _planes, events = order.shape
         if not events:
             return [], []
         left = (np.arange(events + 1) - 1) % events

@@ -26,7 +26,14 @@ class Master:
         self._highs.addRows(rows, lower, upper, 0, np.zeros(rows, dtype=np.int32), none, none.astype(float))
         index = np.arange(samples, dtype=np.int32)
         self._highs.addCols(
-            1, np.ones(1), np.full(1, -infinity), np.full(1, infinity), samples, np.zeros(1, dtype=np.int32), index, -np.ones(samples)
+            1,
+            np.ones(1),
+            np.full(1, -infinity),
+            np.full(1, infinity),
+            samples,
+            np.zeros(1, dtype=np.int32),
+            index,
+            -np.ones(samples),
         )
         self._samples = samples
 

@@ -72,10 +72,11 @@ class VariationNormSolution:
         copies[np.argsort(-self.weights, kind="stable")[: width % k]] += 1
         units = np.repeat(self.atoms * np.sqrt(self.weights / copies)[:, None], copies, axis=0)
         inputs = units.shape[1] - 1 - self.bias
-        net = nn.Sequential(nn.Linear(inputs, width, bias=self.bias), nn.ReLU(), nn.Linear(width, 1, bias=False)).double()
+        hidden, output = nn.Linear(inputs, width, bias=self.bias), nn.Linear(width, 1, bias=False)
+        net = nn.Sequential(hidden, nn.ReLU(), output).double()
         with torch.no_grad():
-            net[0].weight.copy_(torch.from_numpy(units[:, :inputs]))
+            hidden.weight.copy_(torch.from_numpy(units[:, :inputs]))
             if self.bias:
-                net[0].bias.copy_(torch.from_numpy(units[:, inputs]))
-            net[2].weight.copy_(torch.from_numpy(units[:, -1:].T))
+                hidden.bias.copy_(torch.from_numpy(units[:, inputs]))
+            output.weight.copy_(torch.from_numpy(units[:, -1:].T))
         return net

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import CheckpointError
 
@@ -58,7 +58,7 @@ def load(path: str | Path) -> dict:
             f"Refused {path}: it is damaged or holds objects other than tensors, numbers and strings, which could run code. "
             "Save state_dict() instead of the whole model."
         ) from error
-    except (RuntimeError, EOFError, ValueError, KeyError) as error:
+    except (RuntimeError, EOFError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path} is damaged or not a PyTorch file: {error}. Restore it from a copy.") from error
     if not isinstance(state, dict):
         raise CheckpointError(f"{path} holds a {type(state).__name__}, not a state dict. Save model.state_dict().")
@@ -68,22 +68,43 @@ def load(path: str | Path) -> dict:
 def load_weights(model: nn.Module, path: str | Path) -> None:
     """Load a state dict, or the model of a run's checkpoint, into `model`. Raises CheckpointError."""
     state = load(path)
-    put_weights(model, state.get("model", state) if state.get("netmargin_format") else state, path)
+    put_weights(model, state["model"] if _is_checkpoint(state) else state, path)
 
 
 def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
     """Copy weights into `model` if names and shapes agree. Raises CheckpointError and leaves the model as it was."""
-    own = model.state_dict()
-    problems = [f"{n} is missing in the file" for n in own if n not in weights]
-    problems += [f"{n} is unknown to the model" for n in weights if n not in own]
+    own, given = tensors_of(model), {n: t for n, t in weights.items() if isinstance(t, Tensor)}
+    saved = {n for n, t in model.state_dict().items() if isinstance(t, Tensor)}
+    problems = [f"{n} is missing in the file" for n in saved if n not in given]
+    problems += [f"{n} is unknown to the model" for n in given if n not in own]
     problems += [
-        f"{n} has shape {tuple(weights[n].shape)} in the file and {tuple(own[n].shape)} in the model"
+        f"{n} has shape {tuple(given[n].shape)} in the file and {tuple(own[n].shape)} in the model"
         for n in own
-        if n in weights and getattr(weights[n], "shape", None) != own[n].shape
+        if n in given and given[n].shape != own[n].shape
     ]
     if problems:
         raise CheckpointError(
             f"{path} belongs to another model: {'; '.join(problems[:4])}{' ...' if len(problems) > 4 else ''}. "
             "Build the model that the file was saved from."
         )
-    model.load_state_dict(weights)
+    with torch.no_grad():
+        for name, tensor in given.items():
+            own[name].copy_(tensor)
+
+
+def tensors_of(model: nn.Module) -> dict[str, Tensor]:
+    """All tensors that training may change: those of the state dict, and buffers that are not saved in it."""
+    saved = {name: tensor for name, tensor in model.state_dict().items() if isinstance(tensor, Tensor)}
+    return dict(model.named_buffers()) | saved
+
+
+def read_checkpoint(path: Path) -> dict:
+    """The checkpoint of a run. Raises CheckpointError."""
+    state = load(path)
+    if not _is_checkpoint(state):
+        raise CheckpointError(f"{path} is not a checkpoint of a netmargin run. Choose another folder.")
+    return state
+
+
+def _is_checkpoint(state: dict) -> bool:
+    return state.get("netmargin_format") == FORMAT and all(isinstance(state.get(key), dict) for key in ("model", "settings", "lr"))

@@ -8,6 +8,9 @@ from .. import logspace
 class LearningRate(ABC):
     """A rate relative to the loss: an epoch takes steps of rate `relative_rate(F)` on the loss divided by e^F."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
     @abstractmethod
     def relative_rate(self, log_scale: float) -> float:
         """The rate on the relative loss; `log_scale` is F, the natural log of the mean training loss one epoch ago."""
@@ -41,9 +44,6 @@ class ConstantLR(LearningRate):
             raise ValueError(f"rate must be positive; got {rate}")
         self.rate = rate
 
-    def __repr__(self) -> str:
-        return f"ConstantLR(rate={self.rate})"
-
     def relative_rate(self, log_scale: float) -> float:
         return logspace.scaled_ratio(self.rate, -log_scale)
 
@@ -70,10 +70,6 @@ class LossBasedLR(LearningRate):
         if not (alpha > 0 and r_u >= 1 and r_d > 1):
             raise ValueError(f"need alpha > 0, r_u >= 1, r_d > 1; got {alpha}, {r_u}, {r_d}")
         self.alpha, self.r_u, self.r_d = alpha, r_u, r_d
-        self._first = alpha
-
-    def __repr__(self) -> str:
-        return f"LossBasedLR(alpha={self._first}, r_u={self.r_u}, r_d={self.r_d})"
 
     def relative_rate(self, log_scale: float) -> float:
         return self.alpha

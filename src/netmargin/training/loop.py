@@ -37,11 +37,13 @@ def train(
     """Minimize the mean training loss by SGD, in log domain: losses of 1e-800 and far below are ordinary.
 
     Each epoch takes one step per batch on exp(log L_B - F), where F is the log of the last mean training loss; then the loss of
-    the whole training set and all margins are measured. Same seed, same machine: same result bit for bit, interrupted or not.
+    the whole training set and all margins are measured. Same seed, same machine: same result bit for bit, interrupted or not
+    (for a DataLoader without worker processes).
 
     Parameters
     ----------
-    model : changed in place; it keeps its device, dtype and mode.
+    model : changed in place; it keeps its device and dtype, and its mode afterwards. A model in training mode is trained with
+        each part in its own mode; one in evaluation mode is switched to training. Frozen parameters stay, but count in the norms.
     data : a pair (X, y), shuffled anew each epoch, or a re-iterable of (x, y) batches such as a DataLoader.
     until : a stopping rule, or several (the first one reached ends the run).
     lr : `LossBasedLR()` (the default) or `ConstantLR(rate)`.
@@ -73,6 +75,8 @@ def train(
     Source: Lyu and Li 2019, Appendix K.
     """
     rules = list(until) if isinstance(until, Sequence) else [until]
+    if not rules:
+        raise ValueError("until names no stopping rule; give one, such as Epochs(100)")
     lr, loss, data = copy.deepcopy(lr or LossBasedLR()), loss or CrossEntropy(), _several_passes(open_data(data))
     settings = describe_settings(model, data, loss=loss.name, lr=repr(lr), batch_size=batch_size, seed=seed)
     files = RunFiles(checkpoint_dir, settings, every_seconds=checkpoint_seconds) if checkpoint_dir is not None else None
@@ -88,7 +92,7 @@ def train(
                 left = [e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None]
                 run.epoch(partial(display.show, run.history.rows[-1], min(left, default=None)))
         except KeyboardInterrupt:
-            run.undo()
+            run.rewind()
             run.save(now=True)
             where = (
                 f"saved in {files.folder}; the same call goes on from there"

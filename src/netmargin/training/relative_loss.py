@@ -46,6 +46,9 @@ def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) 
         return gradient.to(outputs.dtype)
 
 
-def initial_log_scale(log_mean_loss: float, classes: int) -> float:
-    """F before the first epoch: log of log C, the loss of a net that knows nothing, or of the net's own loss if smaller."""
-    return min(log_mean_loss, math.log(math.log(classes)))
+def initial_log_scale(loss: Loss, log_mean_loss: float, classes: int) -> float:
+    """F before the first epoch: log of log C, the loss of a net that knows nothing, or of the net's own loss if that is smaller.
+
+    A loss whose slope grows with the loss itself starts from its own value always: relative to log C its steps would overflow.
+    """
+    return min(log_mean_loss, math.log(math.log(classes))) if loss.bounded_slope else log_mean_loss

@@ -1,17 +1,18 @@
 """The state of a training run between epochs, and how one epoch changes it."""
 
 import math
+from contextlib import nullcontext
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .. import logspace
 from ..batches import Arrays, Labels, batches, scores
-from ..errors import DataError, DivergenceError
+from ..errors import DataError, DivergenceError, ModelError
 from ..homogeneity import analyse
 from ..losses import Loss
 from ..margins import MarginReport, NonFiniteOutputError, countable, in_mode, measure
-from .checkpoint import put_weights
+from .checkpoint import put_weights, tensors_of
 from .history import History
 from .learning_rate import LearningRate
 from .relative_loss import descend, initial_log_scale
@@ -24,7 +25,7 @@ class Run:
     def __init__(self, model: nn.Module, data, lr: LearningRate, loss: Loss, batch_size: int | None, files: RunFiles | None):
         self.model, self.data, self.lr, self.loss, self.files = model, data, lr, loss, files
         full = len(data) if isinstance(data, Arrays) else 1
-        self.batch_size = batch_size or full
+        self.batch_size = full if batch_size is None else batch_size
         self.history = History()
         self.stalled = ""
 
@@ -35,10 +36,12 @@ class Run:
             with torch.no_grad():
                 self.outputs = scores(self.model, x[:1]).shape[1]
             self.homogeneity = countable(analyse(self.model, x))
+        if not any(p.requires_grad for p in self.model.parameters()):
+            raise ModelError("No parameter of the model requires a gradient, so there is nothing to train. Unfreeze some.")
         _check_classes(self.data, self.outputs)
         if saved is None:
             report = self._measure()
-            self.log_scale = initial_log_scale(self._log_mean(report), max(self.outputs, 2))
+            self.log_scale = initial_log_scale(self.loss, self._log_mean(report), max(self.outputs, 2))
             self.log_loss = self._log_mean(report)
             self.gradient_samples = 0
             self.history = self.files.start() if self.files else History()
@@ -47,12 +50,12 @@ class Run:
             return
         assert self.files is not None  # where a saved state comes from
         put_weights(self.model, saved["model"], self.files.checkpoint)
-        self.history = self.files.go_on(saved)
+        self.history = self.files.cut_back(saved)
         self.lr.load_state_dict(saved["lr"])
         self.log_scale, self.log_loss = saved["log_scale"], saved["log_loss"]
         self.gradient_samples = saved["gradient_samples"]
-        _set_random_state(saved["random"])
-        self.kept = self._state()
+        self._set_random_state(saved["random"])
+        self.kept = self._state(saved["epoch"], saved["history_bytes"])
 
     def epoch(self, show) -> None:
         """Try until the rule accepts."""
@@ -84,8 +87,15 @@ class Run:
     def undo(self) -> None:
         """Put parameters and buffers back to the last accepted epoch."""
         with torch.no_grad():
-            for name, tensor in self._tensors().items():
+            for name, tensor in tensors_of(self.model).items():
                 tensor.copy_(self.kept["model"][name])
+
+    def rewind(self) -> None:
+        """Put everything, the history on disk included, back to the last accepted epoch, whatever was interrupted."""
+        self.undo()
+        del self.history.rows[self.kept["epoch"] + 1 :]
+        if self.files:
+            self.files.cut_back(self.kept)
 
     def save(self, *, now: bool = False) -> None:
         """Write the state after the last accepted epoch, if it is time."""
@@ -94,7 +104,8 @@ class Run:
 
     def _pass(self, rate: float) -> None:
         labels = Labels(self.outputs)
-        with in_mode(self.model, training=True):
+        # A net in training mode keeps parts that its owner set to evaluation, such as a frozen BatchNorm.
+        with nullcontext() if self.model.training else in_mode(self.model, training=True):
             for x, y in batches(self.data, self.batch_size, self.model, shuffle=True):
                 descend(self.model, x, labels.encode(y), loss=self.loss, log_scale=self.log_scale, rate=rate)
                 self.gradient_samples += len(x)
@@ -104,7 +115,7 @@ class Run:
         return measure(self.model, self.data, loss=self.loss, homogeneity=self.homogeneity)
 
     def _measure_or_none(self) -> MarginReport | None:
-        if not all(bool(torch.isfinite(t).all()) for t in self._tensors().values()):
+        if not all(bool(torch.isfinite(t).all()) for t in tensors_of(self.model).values()):
             return None
         try:
             return self._measure()
@@ -115,25 +126,39 @@ class Run:
         return logspace.log_mean(report.log_loss, report.n)
 
     def _keep(self, report: MarginReport, *, epoch: int, attempts: int, rate: float | None) -> None:
-        """The epoch counts: write its row, and remember everything that a resumed run needs."""
+        """The epoch counts: write its row, and remember everything that a resumed run needs.
+
+        An interruption in between finds `kept` as it was, and `rewind` cuts the rest.
+        """
         head = {"epoch": epoch, "attempts": attempts, "gradient_samples": self.gradient_samples, "relative_rate": rate}
-        self.history.rows.append(head | report.to_dict())
-        if self.files:
-            self.files.append(self.history.rows[-1])
-        self.kept = self._state()
+        row = head | report.to_dict()
+        size = self.files.append(row) if self.files else 0
+        self.history.rows.append(row)
+        self.kept = self._state(epoch, size)
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return {name: tensor for name, tensor in self.model.state_dict().items() if isinstance(tensor, Tensor)}
-
-    def _state(self) -> dict:
+    def _state(self, epoch: int, history_bytes: int) -> dict:
         return {
-            "model": {name: tensor.clone() for name, tensor in self._tensors().items()},
+            "epoch": epoch,
+            "history_bytes": history_bytes,
+            "model": {name: tensor.detach().clone() for name, tensor in tensors_of(self.model).items()},
             "lr": self.lr.state_dict(),
             "log_scale": self.log_scale,
             "log_loss": self.log_loss,
             "gradient_samples": self.gradient_samples,
-            "random": _random_state(),
+            "random": self._random_state(),
         }
+
+    def _random_state(self) -> dict:
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+        own = getattr(self.data, "generator", None)  # of a DataLoader
+        return {"cpu": torch.get_rng_state(), "cuda": cuda, "loader": None if own is None else own.get_state()}
+
+    def _set_random_state(self, state: dict) -> None:
+        torch.set_rng_state(state["cpu"])
+        if state["cuda"]:
+            torch.cuda.set_rng_state_all(state["cuda"])
+        if state["loader"] is not None:
+            self.data.generator.set_state(state["loader"])
 
 
 def _check_classes(data, outputs: int) -> None:
@@ -145,14 +170,3 @@ def _check_classes(data, outputs: int) -> None:
             f"All {len(data)} labels are {data.y[0].item()}: every net that always says so is right, and no margin is at stake. "
             "Train on samples of at least two classes."
         )
-
-
-def _random_state() -> dict:
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    return {"cpu": torch.get_rng_state(), "cuda": cuda}
-
-
-def _set_random_state(state: dict) -> None:
-    torch.set_rng_state(state["cpu"])
-    if state["cuda"]:
-        torch.cuda.set_rng_state_all(state["cuda"])

@@ -44,9 +44,7 @@ class RunFiles:
             return None
         if resume == "never":
             raise CheckpointError(f'{self.folder} already holds a run. Choose another folder, or resume="auto" to go on with it.')
-        state = checkpoint.load(self.checkpoint)
-        if state.get("netmargin_format") != checkpoint.FORMAT:
-            raise CheckpointError(f"{self.checkpoint} is not a checkpoint of a netmargin run. Choose another folder.")
+        state = checkpoint.read_checkpoint(self.checkpoint)
         other = {k: (v, self._settings.get(k)) for k, v in state["settings"].items() if v != self._settings.get(k)}
         if other:
             text = "; ".join(f"{name} was {old}, now {new}" for name, (old, new) in other.items())
@@ -54,12 +52,14 @@ class RunFiles:
         return state
 
     def start(self) -> History:
-        """An empty history on disk."""
+        """An empty history on disk. A longer one without a checkpoint is somebody's work: CheckpointError."""
+        if self.history.exists() and len(History.load(self.history)) > 1:
+            raise CheckpointError(f"{self.history} has no checkpoint beside it. Move it away or choose another folder.")
         checkpoint.write_atomically(self.history, b"")
         return History()
 
-    def go_on(self, state: dict) -> History:
-        """The history up to the checkpoint."""
+    def cut_back(self, state: dict) -> History:
+        """The history up to a saved state; what was written after it is cut off."""
         try:
             size = self.history.stat().st_size
             if size < state["history_bytes"]:
@@ -69,11 +69,12 @@ class RunFiles:
             raise CheckpointError(f"Cannot go on with {self.history}: {error.strerror}. Make it writable.") from error
         return History.load(self.history)
 
-    def append(self, row: dict) -> None:
-        """Add one row to the history. Raises CheckpointError."""
+    def append(self, row: dict) -> int:
+        """Add one row to the history and return its new size in bytes. Raises CheckpointError."""
         try:
-            with open(self.history, "a") as file:
-                file.write(json_line(row))
+            with open(self.history, "ab") as file:
+                file.write(json_line(row).encode())
+                return file.tell()
         except OSError as error:
             raise CheckpointError(
                 f"Cannot write {self.history}: {error.strerror}. The last checkpoint is intact. "
@@ -81,19 +82,20 @@ class RunFiles:
             ) from error
 
     def save(self, state: dict, *, now: bool = False) -> None:
-        """Replace the checkpoint, unless the last one is only seconds old. Raises CheckpointError."""
+        """Replace the checkpoint, unless the last one is only seconds old, with a state that holds its `history_bytes`.
+
+        Raises CheckpointError.
+        """
         if not now and time.monotonic() - self._saved_at < self._every_seconds:
             return
         try:
             with open(self.history, "rb") as file:
                 os.fsync(file.fileno())
-                size = os.fstat(file.fileno()).st_size
         except OSError as error:
             raise CheckpointError(
                 f"Lost the history {self.history}: {error.strerror}. Restore it, or start in a new folder."
             ) from error
-        complete = {"netmargin_format": checkpoint.FORMAT, "settings": self._settings, "history_bytes": size, **state}
-        checkpoint.save(self.checkpoint, complete)
+        checkpoint.save(self.checkpoint, {"netmargin_format": checkpoint.FORMAT, "settings": self._settings, **state})
         self._saved_at = time.monotonic()
 
 
