@@ -1,6 +1,9 @@
 """netmargin measures, maximizes and certifies the margins of neural networks."""
 
-from . import datasets, losses, models
+import importlib
+from typing import TYPE_CHECKING
+
+from . import datasets, kernels, losses, models
 from .errors import (
     CheckpointError,
     DataError,
@@ -23,6 +26,17 @@ from .training import (
     train,
 )
 
+if TYPE_CHECKING:
+    from . import solvers
+
+
+def __getattr__(name: str):
+    # The LP and cone solvers take half a second to import: load them when they are first used.
+    if name == "solvers":
+        return importlib.import_module(".solvers", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "CheckpointError",
     "ConstantLR",
@@ -41,9 +55,11 @@ __all__ = [
     "NotHomogeneousError",
     "analyse",
     "datasets",
+    "kernels",
     "load_weights",
     "losses",
     "measure",
     "models",
+    "solvers",
     "train",
 ]

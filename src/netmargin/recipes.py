@@ -20,7 +20,7 @@ class Recipe:
 
 
 RECIPES = {
-    "digits-mlp": Recipe("ReLU net 64-64-64-10 on digits", partial(models.mlp, [64, 64, 64, 10]), "digits"),
+    "digits-mlp": Recipe("ReLU net 64-256-10 on digits", partial(models.mlp, [64, 256, 10]), "digits"),
     "digits-relu2": Recipe("squared-ReLU net 64-64-10 on digits", partial(models.mlp, [64, 64, 10], power=2), "digits"),
     "mnist-cnn": Recipe("the CNN of Lyu and Li (2019) on MNIST", models.mnist_cnn, "mnist"),
     "mnist-cnn-small": Recipe(

@@ -54,6 +54,8 @@ class Arrangement:
         self._rows = rows[:rank]
         self._Z = Z @ self._rows.T
         self._rank = rank
+        if rank == 0:
+            return
         self._normals, self._line, self._side = _distinct_lines(self._Z)
         self._groups = self._enumerate() if rank >= 2 else []
 

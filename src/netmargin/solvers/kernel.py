@@ -1,0 +1,122 @@
+"""Hard max margin in a reproducing kernel space, without an intercept."""
+
+import time
+from dataclasses import dataclass
+
+import clarabel
+import numpy as np
+from scipy import sparse
+
+from ..errors import DataError
+from ..kernels import arc_cosine, ntk
+from ..result import Bracket, Status
+from .data import binary_data
+
+_ZERO = 1e-9
+_NEGATIVE = 1e-9
+
+
+@dataclass(frozen=True)
+class KernelSolution:
+    """f = sum_n coefficients_n k(x_n, .), of norm 1, with the largest min_n y_n f(x_n).
+
+    margin : recomputed in float64 from the coefficients. upper_bound : proved by the dual weights (for a positive semidefinite kernel).
+    dual : (n,), nonnegative, sum 1. The function is coefficients = y * dual / upper_bound.
+    """
+
+    margin: float
+    upper_bound: float
+    certified: bool
+    status: Status
+    dual: np.ndarray
+    coefficients: np.ndarray
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """(upper_bound - margin) / upper_bound."""
+        return Bracket(self.margin, self.upper_bound).gap
+
+    @property
+    def support(self) -> np.ndarray:
+        """Samples with positive dual weight."""
+        return np.flatnonzero(self.dual > 0)
+
+    def decision_function(self, K) -> np.ndarray:
+        """Values of f at points whose kernel with the training samples is K, shape (N, n)."""
+        return np.asarray(K, dtype=np.float64) @ self.coefficients
+
+
+def kernel_max_margin(K, y, *, tol: float = 1e-6) -> KernelSolution:
+    """max over ||f|| <= 1 in the space of kernel K of min_n y_n f(x_n): a support vector machine without intercept.
+
+    Its dual is the point of smallest norm in the hull of the labelled samples: min over probability weights p of sqrt(p' (yy' * K) p), which is
+    also the proved upper bound. K : (n, n), symmetric positive semidefinite; y : (n,) labels {-1, +1} or {0, 1}.
+
+    Raises DataError for other shapes, NaN, or a kernel with a clearly negative eigenvalue.
+
+    >>> from netmargin.solvers import kernel_max_margin
+    >>> round(kernel_max_margin([[1.0, 0.0], [0.0, 1.0]], [1, -1]).margin, 9)             # 1 / sqrt(2)
+    0.707106781
+    """
+    started = time.monotonic()
+    data = binary_data(K, y, bias=False)
+    K, y = data.Z, data.y
+    n = len(y)
+    if K.shape != (n, n) or not np.allclose(K, K.T, rtol=1e-9, atol=1e-12 * np.abs(K).max()):
+        raise DataError(f"K must be a symmetric matrix of shape ({n}, {n}); got shape {K.shape}")
+    scale = float(np.diag(K).max())
+    if scale <= 0:
+        return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(n, 1 / n), y, started, tol)
+    smallest = float(np.linalg.eigvalsh(K / scale)[0])
+    if smallest < -_NEGATIVE * n:
+        raise DataError(
+            f"K is not positive semidefinite (smallest eigenvalue {smallest * scale:.3g}). Compute it in float64, or add that to its diagonal."
+        )
+    Q = y[:, None] * (K / scale) * y[None, :]
+    dual = _least_norm(Q)
+    dual = np.where(dual > 1e-12 * dual.max(), dual, 0.0)
+    dual = dual / dual.sum()
+    outputs = Q @ dual
+    norm = float(np.sqrt(max(dual @ outputs, 0.0)))
+    margin = float(outputs.min()) / norm if norm > _ZERO else 0.0
+    unit = float(np.sqrt(scale))
+    if norm <= _ZERO:
+        return _solution(0.0, norm * unit, Status.NOT_SEPARABLE, dual, y, started, tol)
+    status = Status.OPTIMAL if norm - margin <= tol * norm else Status.STALLED
+    return _solution(max(margin, 0.0) * unit, norm * unit, status, dual, y, started, tol)
+
+
+def f2_max_margin(X, y, *, bias: bool = True, tol: float = 1e-6) -> KernelSolution:
+    """The largest margin in the unit ball of F_2, that of nets whose directions are fixed and uniform on the sphere.
+
+    Chizat and Bach 2020, (5), with the closed-form kernel `kernels.arc_cosine`.
+    """
+    data = binary_data(X, y, bias=bias)
+    return kernel_max_margin(arc_cosine(data.Z, bias=False), data.y, tol=tol)
+
+
+def ntk_max_margin(X, y, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = False, tol: float = 1e-6) -> KernelSolution:
+    """The largest margin in the unit ball of the tangent kernel space `kernels.ntk` (Wei et al. 2019, Section 2)."""
+    data = binary_data(X, y, bias=bias)
+    return kernel_max_margin(ntk(data.Z, r_w=r_w, r_u=r_u), data.y, tol=tol)
+
+
+def _least_norm(Q: np.ndarray) -> np.ndarray:
+    """Proposed minimizer of p'Qp over probability weights."""
+    n = len(Q)
+    A = sparse.vstack([np.ones((1, n)), -sparse.eye(n)], format="csc")
+    b = np.append(1.0, np.zeros(n))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n)]
+    found = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(Q)), np.zeros(n), A, b, cones, settings).solve()
+    p = np.maximum(np.array(found.x), 0.0)
+    return p if np.isfinite(p).all() and p.sum() > 0 else np.full(n, 1 / n)
+
+
+def _solution(margin, upper, status, dual, y, started, tol) -> KernelSolution:
+    coefficients = y * dual / upper if status is not Status.NOT_SEPARABLE else np.zeros(len(y))
+    certified = status in (Status.OPTIMAL, Status.NOT_SEPARABLE)
+    return KernelSolution(margin, upper, certified, status, dual, coefficients, time.monotonic() - started)
