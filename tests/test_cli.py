@@ -61,6 +61,17 @@ def test_your_own_model_and_data(own, capsys):
     assert "order 2" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("problem", ["f1", "f2", "ntk", "linear"])
+def test_solve(own, capsys, problem):
+    assert main(["solve", problem, "--data", "points.npz", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert 0 < result["margin"] <= result["upper_bound"]
+    assert result["certified"]
+    assert sum(result["dual"]) == pytest.approx(1.0)
+    assert main(["solve", problem, "--data", "points.npz", "--no-bias"]) == 0
+    assert "proved" in capsys.readouterr().out
+
+
 def test_biases_everywhere(tmp_path, capsys):
     assert main(["train", "digits-mlp", "--bias", "all", "--limit", "50", "--epochs", "1", "--out", str(tmp_path), "--quiet"]) == 0
     assert main(["analyse", "digits-mlp", "--bias", "all", "--json"]) == 0
@@ -80,6 +91,7 @@ def test_biases_everywhere(tmp_path, capsys):
         (["train", "--factory", "no.such:module", "--data", "digits"], "Cannot find the model factory"),
         (["train", "--factory", "mynets:not_a_model", "--data", "digits"], "returned int"),
         (["train", "--factory", "mynets:make_model", "--data", "absent.npz"], "Cannot read arrays X and y"),
+        (["solve", "f1", "--data", "absent.npz"], "Cannot read arrays X and y"),
         (["analyse", "digits-mlp", "--shape", "a,b"], "--shape takes positive whole numbers"),
         (["analyse", "digits-mlp", "--shape", "3"], "could not process a batch"),
         (["train", "digits-mlp", "--limit", "5000"], "limit must lie between"),

@@ -6,7 +6,9 @@ import json
 import os
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -26,6 +28,7 @@ _EXAMPLES = """examples:
   netmargin train --factory mypackage.nets:make_model --data points.npz --epochs 200
   netmargin measure runs/digits-mlp/model.pt --factory digits-mlp --data digits
   netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
+  netmargin solve f1 --data points.npz --time-limit 60
 """
 _MILESTONES = (-1, -2, -5, -10, -20, -40, -80, -120, -200, -400, -800)
 
@@ -95,6 +98,15 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--seed", type=int, default=0, help="of initial weights and shuffling (default: 0)")
     sub.add_argument("--out", type=Path, help="folder of the run (default: runs/NAME); a run that it holds is continued")
     sub.add_argument("--quiet", action="store_true", help="no progress line")
+
+    help = "The largest margin that two-layer nets (f1), fixed-kernel or linear classifiers can have, with a proved upper bound."
+    sub = verbs.add_parser("solve", help=help, description=help, epilog=_EXAMPLES, formatter_class=form)
+    sub.set_defaults(run=_solve)
+    sub.add_argument("problem", choices=("f1", "f2", "ntk", "linear"), help="variation norm, arc-cosine or tangent kernel, linear")
+    sub.add_argument("--data", required=True, help=".npz file with arrays X (n, d) and y (two labels)")
+    sub.add_argument("--no-bias", action="store_true", help="neurons and classifiers without a bias")
+    sub.add_argument("--time-limit", type=_positive(float), metavar="SECONDS", help="return the best bracket found by then (f1)")
+    sub.add_argument("--json", action="store_true", help="print the result as JSON, dual weights included")
     return parser
 
 
@@ -132,6 +144,35 @@ def _measure(options: argparse.Namespace) -> None:
     report = measure(model, _data(options, limit=options.limit), loss=losses.BY_NAME[options.loss])
     result = report.to_dict() | {"homogeneity": report.homogeneity.to_dict(), "support": report.support.tolist()}
     print(json.dumps(result, indent=2) if options.json else report.summary())
+
+
+def _solve(options: argparse.Namespace) -> None:
+    from . import solvers
+
+    X, y = _arrays(options.data)
+    bias = not options.no_bias
+    solve = {
+        "f1": partial(solvers.f1_max_margin, time_limit=options.time_limit),
+        "f2": solvers.f2_max_margin,
+        "ntk": solvers.ntk_max_margin,
+        "linear": solvers.linear_max_margin,
+    }[options.problem]
+    solution: Any = solve(X, y, bias=bias)  # type: ignore[operator]
+    result = {
+        "margin": solution.margin,
+        "upper_bound": solution.upper_bound,
+        "gap": solution.gap,
+        "certified": solution.certified,
+        "status": str(solution.status),
+        "seconds": solution.seconds,
+    }
+    if options.json:
+        print(json.dumps(result | {"dual": solution.dual.tolist()}, indent=2))
+        return
+    print(
+        f"margin       {solution.margin:.10g}\nupper bound  {solution.upper_bound:.10g}  ({'proved' if solution.certified else 'valid'})"
+    )
+    print(f"{solution.status}\nrests on {len(solution.support)} of {len(solution.dual)} samples; {solution.seconds:.2f} s")
 
 
 def _train(options: argparse.Namespace) -> None:
@@ -192,9 +233,7 @@ def _print_table(rows: list[dict], title: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(
-        title=title, caption="margin: q_min/norm^L; per layers: q_min/product of layer norms; smoothed: from the summed loss"
-    )
+    table = Table(title=title, caption="margin = q_min / norm^L; per layers = q_min / product of layer norms")
     columns = {
         "epoch": ("epoch", "d"),
         "log10_mean_loss": ("log10 loss", ".2f"),
@@ -239,18 +278,23 @@ def _data_name(options: argparse.Namespace) -> str:
     return name
 
 
-def _data(options: argparse.Namespace, *, limit: int | None):
+def _arrays(path: str):
     import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return arrays["X"], arrays["y"]
+    except (OSError, KeyError, ValueError) as error:
+        raise DataError(
+            f"Cannot read arrays X and y from {path!r}: {error}. Save them with numpy.savez(file, X=X, y=y)."
+        ) from error
+
+
+def _data(options: argparse.Namespace, *, limit: int | None):
 
     name = _data_name(options)
     if name in datasets.BY_NAME:
         return datasets.BY_NAME[name](getattr(options, "split", "train"), limit=limit)
-    try:
-        with np.load(name, allow_pickle=False) as arrays:
-            X, y = arrays["X"], arrays["y"]
-    except (OSError, KeyError, ValueError) as error:
-        raise DataError(
-            f"Cannot read arrays X and y from {name!r}: {error}. Save them with numpy.savez(file, X=X, y=y)."
-        ) from error
-    X = X.astype(np.float32) if X.dtype.kind == "f" else X
+    X, y = _arrays(name)
+    X = X.astype("float32") if X.dtype.kind == "f" else X
     return (X, y) if limit is None else datasets.selection.select(X, y, limit, scale=1)
