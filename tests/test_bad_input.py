@@ -119,7 +119,7 @@ def test_hostile_and_damaged_checkpoints(tmp_path, monkeypatch):
     run(tmp_path)
     good = (tmp_path / "checkpoint.pt").read_bytes()
     damaged = {
-        "hostile": pickle.dumps(RunsCode()),
+        "hostile": pickle.dumps(RunsCode(), protocol=2),
         "truncated": good[: len(good) // 2],
         "text": b"hello",
         "empty": b"",

@@ -14,7 +14,7 @@ from ..errors import ModelError
 from . import normalization_rules, rules  # noqa: F401  (register their rules)
 from .answer import Blocker, Evidence, Exponent, Homogeneity, Kind
 from .degree import CONSTANT, AnyDegree, Constraint, Degree, Unknown
-from .scaling import ScalingCheck, ScalingProbe, clone_inputs, generic_inputs
+from .scaling import FACTORS, ScalingCheck, ScalingProbe, clone_inputs, generic_inputs
 from .trace import Trace
 
 _PROBED_SAMPLES = 4
@@ -117,10 +117,10 @@ class Question:
 
     def _check_at(self, x, answer: Homogeneity, seed: int) -> ScalingCheck:
         probe = ScalingProbe(self.model, x, epsilons=self.epsilons, seed=seed, zeroed=answer.ignored)
-        checks = [probe.check(dict.fromkeys(answer.members[name], 1), k) for name, k in answer.groups.items()]
+        checks = [probe.check(dict.fromkeys(answer.members[name], 1), k, factors=FACTORS[-1:]) for name, k in answer.groups.items()]
         every = [name for names in answer.members.values() for name in names]
         checks.append(probe.check(dict.fromkeys(every, 1), sum(answer.groups.values())))
-        if answer.quasi:
+        if answer.quasi and answer.blockers:  # otherwise the same as all at once
             checks.append(probe.check(answer.quasi, 1))
         return max(checks, key=lambda check: check.deviation)
 
