@@ -160,6 +160,11 @@ def test_data_that_cannot_be_separated_are_named():
     assert (zero_row.margin, zero_row.support.tolist()) == (0.0, [1])
     with pytest.raises(nm.DataError, match="no atoms"):
         zero_row.to_network()
+    random = np.random.default_rng(0)
+    X = random.normal(size=(9, 7))  # too high a rank for complete pricing
+    many = f1_max_margin(np.vstack([X, 2 * X[3], X[5]]), [*np.sign(X[:, 0]), -np.sign(X[3, 0]), np.sign(X[5, 0])], bias=False)
+    assert (many.margin, many.certified) == (0.0, True)
+    assert many.support.tolist() == [3, 9]
     linear = linear_max_margin([[1.0], [2.0], [1.5]], [1, 1, -1])
     assert (linear.margin, linear.status) == (0.0, Status.NOT_SEPARABLE)
     kernel = kernel_max_margin(np.ones((2, 2)), [1, -1])
@@ -183,11 +188,23 @@ def test_answers_scale_with_the_data(factor):
 
 
 def test_local_pricing_claims_no_proof_and_brackets_the_optimum():
-    X, y = random_problem(4, 3)
+    X, y = random_problem(5, 3)
     exact, local = f1_max_margin(X, y), f1_max_margin(X, y, pricing="local")
     assert not local.certified
     assert local.margin == pytest.approx(exact.margin, rel=1e-4)
     assert local.margin <= exact.upper_bound <= local.upper_bound * (1 + 1e-9)
+
+
+def test_higher_dimensions_keep_a_valid_bracket_and_agree_over_seeds():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 8))
+    y = np.sign(X[:, 0] * X[:, 1])
+    solutions = [f1_max_margin(X, y, seed=seed) for seed in range(2)]
+    for solution in solutions:
+        assert solution.status is Status.LOCALLY_OPTIMAL
+        assert 0 < solution.margin <= solution.upper_bound
+        assert nm.measure(solution.to_network(), (X, y)).normalized_margin == pytest.approx(solution.margin, rel=1e-10)
+    assert solutions[0].margin == pytest.approx(solutions[1].margin, rel=1e-3)
 
 
 def test_relaxed_bound_is_valid_and_not_vacuous():

@@ -12,7 +12,7 @@ class Status(StrEnum):
     NOT_SEPARABLE = "the margin is 0: no function of this class separates the data, and the dual weights prove it"
     TIME_LIMIT = "stopped at the time limit with the best bracket so far; raise time_limit to go on"
     INTERRUPTED = "interrupted with the best bracket so far"
-    STALLED = "stopped where floating point allows no further progress; the bracket is valid"
+    STALLED = "stopped where floating point allowed no further progress; the bracket is valid"
 
 
 @dataclass(frozen=True)

@@ -164,6 +164,20 @@ class Arrangement:
         return _Planes(basis, lines, flips, (order % n).astype(np.int32), take(enters, order, 1), take(events, order, 1), at_start)
 
 
+class Rays:
+    """The distinct directions among points, on which sums of relu(u . z_i) live: relu(u . (a z)) = a relu(u . z) for a > 0."""
+
+    def __init__(self, Z: np.ndarray):
+        normals, line, side = _distinct_lines(Z)
+        self._lengths = np.linalg.norm(Z, axis=1)
+        keys, self._ray = np.unique(np.where(line >= 0, 2 * line + (side < 0), -1), return_inverse=True)
+        self.directions = np.array([np.zeros(Z.shape[1]) if k < 0 else normals[k // 2] * (1 - 2 * (k % 2)) for k in keys])
+
+    def merge(self, c: np.ndarray) -> np.ndarray:
+        """Coefficients of the directions, from those of the points."""
+        return np.bincount(self._ray, weights=c * self._lengths, minlength=len(self.directions))
+
+
 class _Best:
     """The directions of largest absolute value so far; only candidates that could beat the best are evaluated."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..result import Status
-from .arrangement import MAX_RANK, Arrangement
+from .arrangement import MAX_RANK, Arrangement, Rays
 from .data import BinaryData, binary_data
 from .local_pricing import price_locally
 from .master import Master
@@ -20,7 +20,11 @@ _KINK = 1e-9
 _ZERO = 1e-10
 _WEIGHT = 1e-11
 _MAX_CELLS = 200_000
-_PATIENCE = 8
+_PATIENCE = 6
+_POLISH_EVERY = 5
+_PROGRESS = 1e-6
+_THOROUGH = 16
+_WALLS_PER_DIMENSION = 6
 
 
 def f1_max_margin(
@@ -50,7 +54,7 @@ def f1_max_margin(
     (True, True)
 
     Source: Chizat and Bach 2020, (4); Wei et al. 2018, (3.6) and Claim B.3. Margins are judged in float64; `certified` means that the
-    upper bound comes from a complete pricing and the gap is within `tol`.
+    gap to the proved upper bound is within `tol`.
     """
     if pricing not in ("auto", "complete", "local"):
         raise ValueError(f'pricing must be "auto", "complete" or "local"; got {pricing!r}')
@@ -83,6 +87,7 @@ class _Run:
         affordable = n ** max(rank - 1, 1) <= _MAX_CELLS * 10
         complete = self.pricing == "complete" or (self.pricing == "auto" and rank <= MAX_RANK and affordable)
         self.arrangement = Arrangement(self.Z) if complete else None
+        self.rays = Rays(self.Z)
         self.master, self.magnification = Master(n), 1.0
         self.U, self.s = np.zeros((0, dimension)), np.zeros(0)
         self.margin, self.weights = 0.0, np.zeros(0)
@@ -92,12 +97,12 @@ class _Run:
         classes = np.where(self.y > 0, 1 / max((self.y > 0).sum(), 1), 1 / max((self.y < 0).sum(), 1))
         self.price(classes / classes.sum())
         proposals = self.starts()
-        dual_lp, stalled, gap = self.dual, 0, np.inf
+        dual_lp, average, stalled, gap = self.dual, self.dual, 0, np.inf
         while True:
             self.rounds += 1
             added = self.add(proposals, dual_lp)
             dual_lp = self.solve_master()
-            stalled = 0 if self.upper - self.margin < gap else stalled + 1
+            stalled = 0 if self.upper - self.margin < gap * (1 - _PROGRESS) else stalled + 1
             gap = self.upper - self.margin
             if self.upper <= _ZERO:
                 return Status.NOT_SEPARABLE
@@ -106,16 +111,25 @@ class _Run:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 return Status.TIME_LIMIT
             if (not added and self.rounds > 2) or stalled >= _PATIENCE:
-                return Status.STALLED if self.arrangement else Status.LOCALLY_OPTIMAL
+                if self.arrangement is not None:
+                    return Status.STALLED
+                proposals = self.price(dual_lp, starts=_THOROUGH * _STARTS)
+                if np.abs(self.values(proposals, dual_lp)).max(initial=0.0) <= self.margin * (1 + self.tol):
+                    return Status.LOCALLY_OPTIMAL
+                stalled = 0
+                continue
             # Duals jump about: price between the new ones and the best so far, and where polishing says they should be.
-            polished, dual_polished = self.polish()
-            proposals = np.concatenate([polished, self.price(dual_polished), self.price(0.5 * dual_lp + 0.5 * self.dual)])
+            proposals = self.price(0.5 * dual_lp + 0.5 * (self.dual if self.arrangement is not None else average))
+            if self.arrangement is not None or self.rounds % _POLISH_EVERY == 0:
+                polished, dual_polished = self.polish()
+                proposals = np.concatenate([polished, self.price(dual_polished), proposals])
+            average = 0.7 * average + 0.3 * dual_lp
             if not self.improving(proposals, dual_lp).any():
                 proposals = self.price(dual_lp)
 
-    def starts(self) -> np.ndarray:
-        rows = self.random.permutation(len(self.Z))[:_STARTS]
-        directions = np.concatenate([self.Z[rows], -self.Z[rows], self.random.normal(size=(_STARTS, self.Z.shape[1]))])
+    def starts(self, count: int = _STARTS) -> np.ndarray:
+        rows = self.random.permutation(len(self.Z))[:count]
+        directions = np.concatenate([self.Z[rows], -self.Z[rows], self.random.normal(size=(count, self.Z.shape[1]))])
         norms = np.linalg.norm(directions, axis=1)
         return directions[norms > 0] / norms[norms > 0, None]
 
@@ -166,16 +180,16 @@ class _Run:
         outputs = np.maximum(self.Z @ self.U[used].T, 0.0) @ (weights[used] * self.s[used])
         return float((self.y * outputs).min()), weights
 
-    def price(self, dual: np.ndarray) -> np.ndarray:
+    def price(self, dual: np.ndarray, *, starts: int = _STARTS) -> np.ndarray:
         """Neurons that are valuable at these dual weights; improves the upper bound."""
         c = dual * self.y
         if self.arrangement is not None:
             found = self.arrangement.price(c, count=_COLUMNS_PER_ROUND)
             directions, upper = found.directions, found.upper_bound
         else:
-            starts = np.concatenate([self.U[np.flatnonzero(self.weights)], self.starts()])
-            directions, _ = price_locally(self.Z, c, starts, count=_COLUMNS_PER_ROUND)
-            upper = relaxed_bound(self.Z, c)
+            tried = np.concatenate([self.U[np.flatnonzero(self.weights)], self.starts(starts)])
+            directions, _ = price_locally(self.Z, c, tried, count=_COLUMNS_PER_ROUND)
+            upper = relaxed_bound(self.rays.directions, self.rays.merge(c))
         if upper < self.upper:
             self.upper, self.dual = upper, dual
         return directions
@@ -187,7 +201,10 @@ class _Run:
             return np.zeros((0, self.Z.shape[1])), self.dual
         active = self.U[used] @ self.Z.T > _KINK
         patterns, index = np.unique(np.column_stack([active, self.s[used] > 0]), axis=0, return_index=True)
-        v, dual = polish(self.Z, self.y, patterns[:, :-1], self.s[used][index])
+        distance = np.abs(self.U[used][index] @ self.Z.T)
+        walls = np.argpartition(distance, min(_WALLS_PER_DIMENSION * self.Z.shape[1], len(self.y)) - 1, axis=1)
+        walls = walls[:, : _WALLS_PER_DIMENSION * self.Z.shape[1]]
+        v, dual = polish(self.Z, self.y, patterns[:, :-1], self.s[used][index], walls=walls)
         norms = np.linalg.norm(v, axis=1)
         keep = np.isfinite(norms) & (norms > 1e-9)
         if not np.isfinite(dual).all():
@@ -208,7 +225,7 @@ class _Run:
         return VariationNormSolution(
             margin=half * max(self.margin, 0.0),
             upper_bound=upper,
-            certified=self.arrangement is not None and status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
+            certified=status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
             status=status,
             atoms=np.column_stack([U, s]) / np.sqrt(2),
             weights=weights,

@@ -5,13 +5,16 @@ import numpy as np
 from scipy import sparse
 
 
-def polish(Z: np.ndarray, y: np.ndarray, active: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def polish(
+    Z: np.ndarray, y: np.ndarray, active: np.ndarray, signs: np.ndarray, *, walls: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Best neurons in given cells.
 
     max t subject to sum_j s_j y_i [i in S_j] <z_i, v_j> >= t for all i, sum ||v_j|| <= 1, and v_j in cell j: <z_i, v_j> >= 0 on
     S_j and <= 0 elsewhere. On a cell, relu is linear, so this is convex; over all cells it is the whole problem.
 
-    active : (k, n) booleans, the sets S_j; signs : (k,) in {-1, +1}. Returns the v_j, shape (k, D), and dual weights of the
+    active : (k, n) booleans, the sets S_j; signs : (k,) in {-1, +1}; walls : (k, m) samples whose hyperplanes are kept as walls of
+    cell j, all by default (fewer are faster; neurons may then leave their cells, which the caller's margins will show). Returns the v_j, shape (k, D), and dual weights of the
     samples, (n,), both as the solver proposes them.
     """
     k, (n, dimension) = len(active), Z.shape
@@ -20,8 +23,9 @@ def polish(Z: np.ndarray, y: np.ndarray, active: np.ndarray, signs: np.ndarray) 
     weighted = (signs[:, None] * active * y[None, :]).T[:, :, None] * Z[:, None, :]  # (n, k, D)
     margins = sparse.hstack([np.ones((n, 1)), sparse.csc_matrix((n, k)), -weighted.reshape(n, k * dimension)])
     mass = sparse.csc_matrix((np.ones(k), (np.zeros(k, dtype=int), np.arange(1, first))), shape=(1, first + k * dimension))
-    inside = sparse.block_diag([-np.where(a, 1.0, -1.0)[:, None] * Z for a in active])
-    inside = sparse.hstack([sparse.csc_matrix((k * n, first)), inside])
+    walls = np.tile(np.arange(n), (k, 1)) if walls is None else walls
+    inside = sparse.block_diag([-np.where(a[w], 1.0, -1.0)[:, None] * Z[w] for a, w in zip(active, walls, strict=True)])
+    inside = sparse.hstack([sparse.csc_matrix((walls.size, first)), inside])
     order = [index for j in range(k) for index in (1 + j, *range(first + j * dimension, first + (j + 1) * dimension))]
     norms = -sparse.eye(first + k * dimension, format="csr")[order]
     A = sparse.vstack([margins, mass, inside, norms], format="csc")
@@ -29,9 +33,9 @@ def polish(Z: np.ndarray, y: np.ndarray, active: np.ndarray, signs: np.ndarray) 
     b[n] = 1.0
     cost = np.zeros(A.shape[1])
     cost[0] = -1.0
-    cones = [clarabel.NonnegativeConeT(n + 1 + k * n), *[clarabel.SecondOrderConeT(1 + dimension)] * k]
+    cones = [clarabel.NonnegativeConeT(n + 1 + walls.size), *[clarabel.SecondOrderConeT(1 + dimension)] * k]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
     found = clarabel.DefaultSolver(sparse.csc_matrix((A.shape[1],) * 2), cost, A, b, cones, settings).solve()
     return np.array(found.x)[first:].reshape(k, dimension), np.maximum(np.array(found.z)[:n], 0.0)
