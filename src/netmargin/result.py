@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 
 class Status(StrEnum):
     """How a solver ended. Members are sentences."""
@@ -26,3 +28,34 @@ class Bracket:
     def gap(self) -> float:
         """upper - lower, relative to upper; 0 when both are 0."""
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What all max-margin problems share.
+
+    margin : attained, recomputed in float64 from the returned solution. upper_bound : proved. certified : the bracket is within the tolerance.
+    dual : (n,), nonnegative, sum 1: weights of the samples that the margin rests on, and the proof of the upper bound.
+    """
+
+    margin: float
+    upper_bound: float
+    certified: bool
+    status: Status
+    dual: np.ndarray
+    seconds: float
+
+    @property
+    def bracket(self) -> Bracket:
+        """[margin, upper_bound]."""
+        return Bracket(self.margin, self.upper_bound)
+
+    @property
+    def gap(self) -> float:
+        """(upper_bound - margin) / upper_bound."""
+        return self.bracket.gap
+
+    @property
+    def support(self) -> np.ndarray:
+        """Samples with positive dual weight."""
+        return np.flatnonzero(self.dual > 0)

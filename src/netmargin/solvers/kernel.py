@@ -9,7 +9,7 @@ from scipy import sparse
 
 from ..errors import DataError
 from ..kernels import arc_cosine, ntk
-from ..result import Bracket, Status
+from ..result import Solution, Status
 from .data import binary_data
 
 _ZERO = 1e-9
@@ -17,30 +17,10 @@ _NEGATIVE = 1e-9
 
 
 @dataclass(frozen=True)
-class KernelSolution:
-    """f = sum_n coefficients_n k(x_n, .), of norm 1, with the largest min_n y_n f(x_n).
+class KernelSolution(Solution):
+    """f = sum_n coefficients_n k(x_n, .), of norm 1, with the largest min_n y_n f(x_n); coefficients = y * dual / upper_bound."""
 
-    margin : recomputed in float64 from the coefficients. upper_bound : proved by the dual weights (for a positive semidefinite kernel).
-    dual : (n,), nonnegative, sum 1. The function is coefficients = y * dual / upper_bound.
-    """
-
-    margin: float
-    upper_bound: float
-    certified: bool
-    status: Status
-    dual: np.ndarray
     coefficients: np.ndarray
-    seconds: float
-
-    @property
-    def gap(self) -> float:
-        """(upper_bound - margin) / upper_bound."""
-        return Bracket(self.margin, self.upper_bound).gap
-
-    @property
-    def support(self) -> np.ndarray:
-        """Samples with positive dual weight."""
-        return np.flatnonzero(self.dual > 0)
 
     def decision_function(self, K) -> np.ndarray:
         """Values of f at points whose kernel with the training samples is K, shape (N, n)."""
@@ -119,4 +99,4 @@ def _least_norm(Q: np.ndarray) -> np.ndarray:
 def _solution(margin, upper, status, dual, y, started, tol) -> KernelSolution:
     coefficients = y * dual / upper if status is not Status.NOT_SEPARABLE else np.zeros(len(y))
     certified = status in (Status.OPTIMAL, Status.NOT_SEPARABLE)
-    return KernelSolution(margin, upper, certified, status, dual, coefficients, time.monotonic() - started)
+    return KernelSolution(margin, upper, certified, status, dual, time.monotonic() - started, coefficients)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
-from ..result import Bracket, Status
+from ..result import Solution, Status
 from .data import binary_data
 from .kernel import kernel_max_margin
 
@@ -14,27 +14,11 @@ _ZERO = 1e-9
 
 
 @dataclass(frozen=True)
-class LinearSolution:
+class LinearSolution(Solution):
     """x -> weights . x~ with ||weights|| = 1 in the chosen norm and the largest min_n y_n weights . x~_n; x~ is (x, 1) with a bias."""
 
-    margin: float
-    upper_bound: float
-    certified: bool
-    status: Status
     weights: np.ndarray
-    dual: np.ndarray
     bias: bool
-    seconds: float
-
-    @property
-    def gap(self) -> float:
-        """(upper_bound - margin) / upper_bound."""
-        return Bracket(self.margin, self.upper_bound).gap
-
-    @property
-    def support(self) -> np.ndarray:
-        """Samples with positive dual weight."""
-        return np.flatnonzero(self.dual > 0)
 
     def decision_function(self, X) -> np.ndarray:
         """Values at inputs of shape (N, d)."""
@@ -70,7 +54,7 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
     else:
         status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
     certified = status is not Status.STALLED
-    return LinearSolution(margin * scale, upper * scale, certified, status, weights, dual, bias, time.monotonic() - started)
+    return LinearSolution(margin * scale, upper * scale, certified, status, dual, time.monotonic() - started, weights, bias)
 
 
 def _l2(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,48 +7,25 @@ import torch
 from torch import nn
 
 from ..errors import DataError
-from ..result import Bracket, Status
+from ..result import Solution
 
 
 @dataclass(frozen=True)
-class VariationNormSolution:
+class VariationNormSolution(Solution):
     """A measure on the unit sphere of (a, b) whose function f(x) = sum_j weights_j b_j relu(a_j . x~) has a large margin.
 
-    margin : min_n y_n f(x_n), recomputed in float64 from atoms and weights; equals the best q_min / ||theta||^2 of two-layer nets
-        where optimal, and half the l1 margin over unit-norm features (Chizat and Bach 2020, Proposition 9).
-    upper_bound : proved by a complete pricing of `dual`, or by a relaxation.
-    atoms : (k, D + 1), rows (a, b) of unit norm, D = d + 1 with a bias.
-    weights : (k,), nonnegative, sum 1.
-    dual : (n,), nonnegative, sum 1: the samples that the margin rests on.
+    The margin equals the best q_min / ||theta||^2 of two-layer nets where it is optimal, and is half the l1 margin over unit-norm
+    features (Chizat and Bach 2020, Proposition 9).
+
+    atoms : (k, D + 1), rows (a, b) of unit norm, D = d + 1 with a bias. weights : (k,), nonnegative, sum 1.
     slackness : largest violation of complementary slackness, relative to the largest feature.
     """
 
-    margin: float
-    upper_bound: float
-    certified: bool
-    status: Status
     atoms: np.ndarray
     weights: np.ndarray
-    dual: np.ndarray
     slackness: float
     bias: bool
     rounds: int
-    seconds: float
-
-    @property
-    def bracket(self) -> Bracket:
-        """[margin, upper_bound]."""
-        return Bracket(self.margin, self.upper_bound)
-
-    @property
-    def gap(self) -> float:
-        """(upper_bound - margin) / upper_bound."""
-        return self.bracket.gap
-
-    @property
-    def support(self) -> np.ndarray:
-        """Samples with positive dual weight."""
-        return np.flatnonzero(self.dual > 0)
 
     def decision_function(self, X) -> np.ndarray:
         """f(x) for inputs of shape (N, d)."""
