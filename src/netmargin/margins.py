@@ -248,7 +248,8 @@ def in_mode(model: nn.Module, *, training: bool):
 
 
 def _norms(model: nn.Module, homogeneity: Homogeneity) -> tuple[float, dict[str, float | None]]:
-    squares = {n: p.detach().double().square().sum().item() for n, p in model.named_parameters() if n not in homogeneity.ignored}
+    counted = {n: p.detach() for n, p in model.named_parameters() if n not in homogeneity.ignored}
+    squares = {n: torch.linalg.vector_norm(p, dtype=torch.float64).item() ** 2 for n, p in counted.items()}
     total = math.fsum(squares.values())
     if total == 0:
         raise ModelError("All parameters are zero, so the margin cannot be normalized. Initialize the model first.")

@@ -7,6 +7,7 @@ normalization layers is one about epsilon -> 0.
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,6 +21,7 @@ FACTORS = (0.5, 3.0)
 TOLERANCE = 1e-8
 _EPSILON = 1e-300
 _PERTURBATION = 0.1
+_NOISE_PERIOD = 10_007
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,21 @@ class ScalingProbe:
 
     def outputs(self, factors: Mapping[str, float]) -> Tensor:
         """Outputs with each named parameter multiplied by its factor."""
-        scaled = {n: p * factors[n] if n in factors else p for n, p in self._parameters.items()}
         buffers = {n: b.clone() for n, b in self._buffers.items()}
-        with torch.no_grad(), torch.random.fork_rng(), _Float64WithoutEpsilon(self._epsilons):
+        with torch.no_grad(), torch.random.fork_rng(), self._scaled(factors), _Float64WithoutEpsilon(self._epsilons):
             torch.manual_seed(self._seed)
-            return functional_call(self._model, {**scaled, **buffers}, (clone_inputs(self._x),))
+            return functional_call(self._model, {**self._parameters, **buffers}, (clone_inputs(self._x),))
+
+    @contextmanager
+    def _scaled(self, factors: Mapping[str, float]):
+        # In place and back: copies of millions of weights would cost more than the forward pass.
+        for name, factor in factors.items():
+            self._parameters[name].mul_(factor)
+        try:
+            yield
+        finally:
+            for name, factor in factors.items():
+                self._parameters[name].mul_(1 / factor)
 
     def check(
         self, scaling: Mapping[str, Fraction | int], exponent: Fraction | int, *, factors: Sequence[float] = FACTORS
@@ -130,10 +142,20 @@ def generic_inputs(x):
 
 
 def _generic(values: Tensor, generator: torch.Generator) -> Tensor:
-    size = values.square().mean(dtype=torch.float64).sqrt().item() if values.numel() else 0.0
-    # Drawn in float32 and added in place: for millions of weights the time goes into touching memory.
-    noise = torch.rand(values.shape, generator=generator, dtype=torch.float32).sub_(0.5).to(values.device)
-    return values.to(torch.float64, copy=True).add_(noise, alpha=2 * _PERTURBATION * (size or 1.0))
+    size = torch.linalg.vector_norm(values, dtype=torch.float64).item() / math.sqrt(max(values.numel(), 1)) or 1.0
+    # Noise that repeats after many numbers is generic enough, and cheap for millions of weights.
+    noise = (
+        torch.rand(_NOISE_PERIOD, generator=generator, dtype=torch.float64)
+        .sub_(0.5)
+        .mul_(2 * _PERTURBATION * size)
+        .to(values.device)
+    )
+    result = values.to(torch.float64, copy=True).contiguous()
+    flat = result.view(-1)
+    whole = flat.numel() // _NOISE_PERIOD * _NOISE_PERIOD
+    flat[:whole].view(-1, _NOISE_PERIOD).add_(noise)
+    flat[whole:].add_(noise[: flat.numel() - whole])
+    return result
 
 
 def _to_float64(value):
