@@ -19,7 +19,7 @@ _STARTS = 256
 _KINK = 1e-9
 _ZERO = 1e-10
 _WEIGHT = 1e-11
-_MAX_CELLS = 200_000
+_MAX_ARCS = 2_000_000
 _PATIENCE = 6
 _POLISH_EVERY = 5
 _PROGRESS = 1e-6
@@ -84,7 +84,7 @@ class _Run:
         self.scale = float(np.linalg.norm(self.data.Z, axis=1).max()) or 1.0
         self.Z, self.y = self.data.Z / self.scale, self.data.y
         rank = np.linalg.matrix_rank(self.Z)
-        affordable = n ** max(rank - 1, 1) <= _MAX_CELLS * 10
+        affordable = n ** max(rank - 1, 1) <= _MAX_ARCS
         complete = self.pricing == "complete" or (self.pricing == "auto" and rank <= MAX_RANK and affordable)
         self.arrangement = Arrangement(self.Z) if complete else None
         self.rays = Rays(self.Z)
