@@ -27,13 +27,13 @@ from .training import (
 )
 
 if TYPE_CHECKING:
-    from . import solvers
+    from . import estimators, solvers
 
 
 def __getattr__(name: str):
-    # The LP and cone solvers take half a second to import: load them when they are first used.
-    if name == "solvers":
-        return importlib.import_module(".solvers", __name__)
+    # The LP and cone solvers and scikit-learn take a second to import: load them when they are first used.
+    if name in ("estimators", "solvers"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -55,6 +55,7 @@ __all__ = [
     "NotHomogeneousError",
     "analyse",
     "datasets",
+    "estimators",
     "kernels",
     "load_weights",
     "losses",

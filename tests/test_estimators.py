@@ -1,0 +1,57 @@
+"""scikit-learn's own conformance checks, and its tools."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_moons
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import netmargin as nm
+from netmargin.estimators import NTKClassifier, ReLUKernelClassifier, VariationNormClassifier
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", [ReLUKernelClassifier(), NTKClassifier()])
+def test_kernel_classifiers_conform(estimator):
+    check_estimator(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_variation_norm_classifier_conforms():
+    check_estimator(VariationNormClassifier())
+
+
+@pytest.mark.parametrize("estimator", [VariationNormClassifier(), ReLUKernelClassifier(), NTKClassifier()])
+def test_two_moons(estimator):
+    X, y = make_moons(60, noise=0.05, random_state=0)
+    fitted = estimator.fit(X, y)
+    assert fitted.score(X, y) == 1.0
+    margins = np.where(y == 1, 1, -1) * fitted.decision_function(X)
+    assert margins.min() == pytest.approx(fitted.margin_, rel=1e-6)
+    assert 0 <= fitted.gap_ <= estimator.tol
+    assert len(fitted.support_) < 60
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.decision_function(X), fitted.decision_function(X))
+
+
+def test_pipelines_searches_and_several_classes():
+    X, y = load_iris(return_X_y=True)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), ReLUKernelClassifier()), {"relukernelclassifier__bias": [True, False]}, cv=3
+    )
+    assert search.fit(X[y < 2], y[y < 2]).best_score_ == 1.0
+    three = VariationNormClassifier().fit(X[::10, 2:], y[::10])
+    assert three.decision_function(X[:, 2:]).shape == (150, 3)
+    assert three.score(X[::10, 2:], y[::10]) == 1.0
+    assert three.n_neurons_ >= 3
+
+
+def test_one_class_is_refused_and_contradictions_have_margin_0():
+    with pytest.raises(nm.DataError, match="more than one class"):
+        VariationNormClassifier().fit([[1.0], [2.0]], [1, 1])
+    assert VariationNormClassifier().fit([[1.0], [1.0], [2.0]], [0, 1, 1]).margin_ == 0.0
