@@ -68,7 +68,7 @@ def test_solve(own, capsys, problem):
     assert 0 < result["margin"] <= result["upper_bound"]
     assert result["certified"]
     assert sum(result["dual"]) == pytest.approx(1.0)
-    assert main(["solve", problem, "--data", "points.npz", "--no-bias"]) == 0
+    assert main(["solve", problem, "--data", "points.npz", "--bias"]) == 0
     assert "proved" in capsys.readouterr().out
 
 
@@ -92,6 +92,8 @@ def test_biases_everywhere(tmp_path, capsys):
         (["train", "--factory", "mynets:not_a_model", "--data", "digits"], "returned int"),
         (["train", "--factory", "mynets:make_model", "--data", "absent.npz"], "Cannot read arrays X and y"),
         (["solve", "f1", "--data", "absent.npz"], "Cannot read arrays X and y"),
+        (["solve", "f1", "--data", "mynets.py"], "Cannot read arrays X and y"),
+        (["solve", "f2", "--data", "points.npz", "--time-limit", "3"], "is for f1"),
         (["analyse", "digits-mlp", "--shape", "a,b"], "--shape takes positive whole numbers"),
         (["analyse", "digits-mlp", "--shape", "3"], "could not process a batch"),
         (["train", "digits-mlp", "--limit", "5000"], "limit must lie between"),

@@ -176,6 +176,42 @@ def test_one_sample_and_one_class():
     assert f1_max_margin([[3.0], [4.0]], [1, 1]).margin == pytest.approx(sqrt(10) / 2)
 
 
+@pytest.mark.parametrize("step", [1e-4, 1e-6, 1e-7, 1e-8, 1e-9])
+def test_tiny_kernel_margins_stay_inside_their_bracket(step):
+    """Two points (1, +-step): by symmetry the margin is sqrt((k11 - k12)/2); angle^2 (1/8 - angle/12 pi...) from the series."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(50):
+        angle = 2 * mpmath.atan(mpmath.mpf(step))
+        square = 1 + mpmath.mpf(step) ** 2
+        kernel = lambda t: square * (mpmath.sin(t) + (mpmath.pi - t) * mpmath.cos(t)) / (4 * mpmath.pi)  # noqa: E731
+        exact = float(mpmath.sqrt((kernel(0) - kernel(angle)) / 2))
+    solution = f2_max_margin([[1.0, step], [1.0, -step]], [1, -1], bias=False)
+    assert solution.margin <= exact <= solution.upper_bound
+    if solution.status is Status.OPTIMAL:
+        assert solution.margin == pytest.approx(exact, rel=1e-5)
+
+
+@pytest.mark.parametrize("step", [1e-6, 1e-9, 1e-11, 9e-13])
+def test_tiny_variation_norm_margins_stay_inside_their_bracket(step):
+    """u = (0, 1) and (0, -1) give margin step / 2 in l1 units, which no bound may undercut."""
+    solution = f1_max_margin([[1.0, step], [1.0, -step]], [1, -1], bias=False)
+    assert solution.upper_bound >= step / 4 * (1 - 1e-9)
+    linear = linear_max_margin([[1.0, step], [1.0, -step]], [1, -1])
+    assert linear.margin <= step * (1 + 1e-9)
+    assert step <= linear.upper_bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-160, 1e160, 1e200])
+def test_extreme_scales_neither_overflow_nor_vanish(factor):
+    X, y = factor * np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), [1, -1, 1]
+    one = f1_max_margin(X / factor, y, bias=False).margin
+    assert f1_max_margin(X, y, bias=False).margin == pytest.approx(factor * one, rel=1e-9)
+    assert f2_max_margin(X, y, bias=False).margin == pytest.approx(
+        factor * f2_max_margin(X / factor, y, bias=False).margin, rel=1e-9
+    )
+    assert linear_max_margin(X, y).status is not Status.STALLED
+
+
 @pytest.mark.parametrize("factor", [1e-12, 1e-3, 1e12])
 def test_answers_scale_with_the_data(factor):
     X, y = random_problem(1, 3)
@@ -300,6 +336,10 @@ def test_linear_margins_agree_with_each_other():
         (lambda: f1_max_margin([[1.0], [2.0], [3.0]], [0, 1, 2]), "netmargin.estimators|-1 and"),
         (lambda: f1_max_margin([["a"]], [1]), "cannot be read"),
         (lambda: kernel_max_margin([[1.0, 2.0], [2.0, 1.0]], [1, -1]), "not positive semidefinite"),
+        (lambda: kernel_max_margin(-np.eye(2), [1, -1]), "not positive semidefinite"),
+        (lambda: kernel_max_margin([[0.0, 1.0], [1.0, 0.0]], [1, -1]), "not positive semidefinite"),
+        (lambda: f1_max_margin(np.zeros((2, 0)), [1, -1]), "n and d at least 1"),
+        (lambda: f1_max_margin([[1.0]], [np.nan]), "NaN or infinite labels"),
         (lambda: kernel_max_margin([[1.0, 2.0], [0.0, 1.0]], [1, -1]), "symmetric"),
     ],
 )

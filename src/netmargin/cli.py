@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import warnings
+import zipfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     sub.set_defaults(run=_solve)
     sub.add_argument("problem", choices=("f1", "f2", "ntk", "linear"), help="variation norm, arc-cosine or tangent kernel, linear")
     sub.add_argument("--data", required=True, help=".npz file with arrays X (n, d) and y (two labels)")
-    sub.add_argument("--no-bias", action="store_true", help="neurons and classifiers without a bias")
+    sub.add_argument(
+        "--bias", action=argparse.BooleanOptionalAction, help="a bias that counts in the norm (default: f1 and f2 only)"
+    )
     sub.add_argument("--time-limit", type=_positive(float), metavar="SECONDS", help="return the best bracket found by then (f1)")
     sub.add_argument("--json", action="store_true", help="print the result as JSON, dual weights included")
     return parser
@@ -150,7 +153,9 @@ def _solve(options: argparse.Namespace) -> None:
     from . import solvers
 
     X, y = _arrays(options.data)
-    bias = not options.no_bias
+    if options.time_limit and options.problem != "f1":
+        raise DataError("--time-limit is for f1; the other problems are solved at once.")
+    bias = options.problem in ("f1", "f2") if options.bias is None else options.bias
     solve = {
         "f1": partial(solvers.f1_max_margin, time_limit=options.time_limit),
         "f2": solvers.f2_max_margin,
@@ -284,7 +289,7 @@ def _arrays(path: str):
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["X"], arrays["y"]
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
         raise DataError(
             f"Cannot read arrays X and y from {path!r}: {error}. Save them with numpy.savez(file, X=X, y=y)."
         ) from error

@@ -54,15 +54,17 @@ class Arrangement:
         self._rows = rows[:rank]
         self._Z = Z @ self._rows.T
         self._rank = rank
+        self._neglected = np.linalg.norm(Z - self._Z @ self._rows, axis=1)
         if rank == 0:
             return
-        self._normals, self._line, self._side = _distinct_lines(self._Z)
+        self._normals, self._line, self._side, moved = _distinct_lines(self._Z)
+        self._neglected = self._neglected + moved
         self._groups = self._enumerate() if rank >= 2 else []
 
     def price(self, c: np.ndarray, *, count: int = 1) -> Pricing:
         """The largest |sum_i c_i relu(u . z_i)| over unit u, proved, and up to `count` distinct directions of large value."""
         if self._rank == 0:
-            return Pricing(np.zeros((0, self._rows.shape[1])), np.zeros(0), 0.0)
+            return Pricing(np.zeros((0, self._rows.shape[1])), np.zeros(0), float(np.abs(c) @ self._neglected))
         terms = c[:, None] * self._Z
         found = _Best(self._Z, c, count)
         if self._rank == 1:
@@ -77,8 +79,8 @@ class Arrangement:
             for start in range(0, len(group.basis), step):
                 self._visit(group, slice(start, start + step), terms, sides, found)
         directions, values = found.result()
-        # What was not evaluated is at most `found.best` by construction; rounding is far below this allowance.
-        allowance = 1e-13 * np.abs(terms).sum()
+        # What was not evaluated is at most `found.best` by construction, up to rounding and what the preparation neglected.
+        allowance = 1e-13 * np.abs(terms).sum() + float(np.abs(c) @ self._neglected)
         return Pricing(directions @ self._rows, values, found.best + allowance)
 
     def _visit(self, group: _Planes, part: slice, terms: np.ndarray, sides: np.ndarray, found: "_Best") -> None:
@@ -168,10 +170,14 @@ class Rays:
     """The distinct directions among points, on which sums of relu(u . z_i) live: relu(u . (a z)) = a relu(u . z) for a > 0."""
 
     def __init__(self, Z: np.ndarray):
-        normals, line, side = _distinct_lines(Z)
+        normals, line, side, self._neglected = _distinct_lines(Z)
         self._lengths = np.linalg.norm(Z, axis=1)
         keys, self._ray = np.unique(np.where(line >= 0, 2 * line + (side < 0), -1), return_inverse=True)
         self.directions = np.array([np.zeros(Z.shape[1]) if k < 0 else normals[k // 2] * (1 - 2 * (k % 2)) for k in keys])
+
+    def neglected(self, c: np.ndarray) -> float:
+        """How much a sum can differ because nearly parallel points were taken for parallel."""
+        return float(np.abs(c) @ self._neglected)
 
     def merge(self, c: np.ndarray) -> np.ndarray:
         """Coefficients of the directions, from those of the points."""
@@ -244,22 +250,25 @@ def _faces_around(members: int):
             yield tuple(half * (-1 if i <= k else 1) for i in range(members)), None
 
 
-def _distinct_lines(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Unit normals of the distinct hyperplanes; for each sample its hyperplane (-1 for z = 0) and the side it points to."""
+def _distinct_lines(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Unit normals of the distinct hyperplanes; for each sample its hyperplane (-1 for z = 0), the side it points to, and how
+    far it was moved to lie on the normal of that hyperplane exactly.
+    """
     norms = np.linalg.norm(Z, axis=1)
-    line, side = np.full(len(Z), -1), np.ones(len(Z))
+    line, side, moved = np.full(len(Z), -1), np.ones(len(Z)), np.zeros(len(Z))
     normals: list[np.ndarray] = []
     for i in np.flatnonzero(norms > norms.max(initial=0.0) * 1e-300):
         direction = Z[i] / norms[i]
         if normals:
             cosines = np.array(normals) @ direction
             k = int(np.argmax(np.abs(cosines)))
-            if np.linalg.norm(direction - cosines[k] * normals[k]) < _ANGLE:
-                line[i], side[i] = k, np.sign(cosines[k])
+            distance = np.linalg.norm(direction - np.sign(cosines[k]) * normals[k])
+            if distance < _ANGLE:
+                line[i], side[i], moved[i] = k, np.sign(cosines[k]), distance * norms[i]
                 continue
         line[i] = len(normals)
         normals.append(direction)
-    return np.array(normals).reshape(-1, Z.shape[1]), line, side
+    return np.array(normals).reshape(-1, Z.shape[1]), line, side, moved
 
 
 def _span_and_complement(vectors: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,11 @@ class BinaryData:
     Z: np.ndarray
     y: np.ndarray
 
+    @property
+    def size(self) -> float:
+        """Largest absolute coordinate; dividing by it keeps squares from overflowing. 1 for all-zero inputs."""
+        return float(np.abs(self.Z).max()) or 1.0
+
     def __len__(self) -> int:
         return len(self.y)
 
@@ -22,13 +27,17 @@ def binary_data(X, y, *, bias: bool) -> BinaryData:
     """Check and convert. Labels are {-1, +1} or {0, 1}. Raises DataError."""
     X = _array(X, "X")
     y = _array(y, "y").reshape(-1)
-    if X.ndim != 2 or len(X) == 0:
-        raise DataError(f"X must have shape (n, d) with n at least 1; got {X.shape}. Flatten images with X.reshape(len(X), -1).")
+    if X.ndim != 2 or X.size == 0:
+        raise DataError(
+            f"X must have shape (n, d) with n and d at least 1; got {X.shape}. Flatten images with X.reshape(len(X), -1)."
+        )
     if len(y) != len(X):
         raise DataError(f"X has {len(X)} samples but y has {len(y)} labels. Pass one label per sample.")
     if not np.isfinite(X).all():
         bad = np.flatnonzero(~np.isfinite(X).all(1))
         raise DataError(f"X holds NaN or infinite values in {len(bad)} samples, first sample {bad[0]}. Drop or impute them.")
+    if not np.isfinite(y).all():
+        raise DataError("y holds NaN or infinite labels. Drop these samples.")
     values = set(np.unique(y))
     if not (values <= {-1.0, 1.0} or values <= {0.0, 1.0}):
         shown = ", ".join(f"{v:g}" for v in sorted(values)[:6])

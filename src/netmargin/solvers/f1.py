@@ -40,9 +40,10 @@ def f1_max_margin(
     X : (n, d), y : (n,) labels {-1, +1} or {0, 1}.
     bias : whether neurons have a bias.
     tol : relative gap between margin and upper bound at which to stop.
-    time_limit : seconds, after which the best bracket so far is returned; Ctrl-C does the same.
-    pricing : "complete" proves that no neuron is missing (points of rank at most 4); "local" searches neurons by ascent and bounds the
-        margin by a relaxation, which is valid but loose; "auto" takes complete where it is possible.
+    time_limit : seconds, after which the best bracket so far is returned (a round that has begun is finished); Ctrl-C does the same.
+    pricing : "complete" proves that no neuron is missing (points of rank at most 4, ValueError otherwise); "local" searches neurons by
+        ascent and bounds the margin by a relaxation, which is valid but loose; "auto" takes complete where it is quick: rank 4 up to
+        125 samples, rank 3 up to 1,400, rank 2 always.
     seed : of the starts of local pricing.
 
     Returns a `VariationNormSolution`. Data that no such net separates give margin 0, with dual weights on the samples that prove it.
@@ -81,19 +82,24 @@ class _Run:
 
     def __post_init__(self) -> None:
         n, dimension = self.data.Z.shape
-        self.scale = float(np.linalg.norm(self.data.Z, axis=1).max()) or 1.0
-        self.Z, self.y = self.data.Z / self.scale, self.data.y
-        rank = np.linalg.matrix_rank(self.Z)
-        affordable = n ** max(rank - 1, 1) <= _MAX_ARCS
-        complete = self.pricing == "complete" or (self.pricing == "auto" and rank <= MAX_RANK and affordable)
-        self.arrangement = Arrangement(self.Z) if complete else None
-        self.rays = Rays(self.Z)
+        longest = float(np.linalg.norm(self.data.Z / self.data.size, axis=1).max()) or 1.0
+        self.scale = longest * self.data.size
+        self.Z, self.y = self.data.Z / self.data.size / longest, self.data.y
+        self.arrangement: Arrangement | None = None
         self.master, self.magnification = Master(n), 1.0
         self.U, self.s = np.zeros((0, dimension)), np.zeros(0)
         self.margin, self.weights = 0.0, np.zeros(0)
-        self.upper, self.dual = np.inf, np.full(n, 1 / n)
+        self.upper, self.dual = 1.0 + 1e-12, np.full(n, 1 / n)  # |u . z| is at most 1
+
+    def prepare_pricing(self) -> None:
+        rank = np.linalg.matrix_rank(self.Z)
+        affordable = len(self.Z) ** max(rank - 1, 1) <= _MAX_ARCS
+        if self.pricing == "complete" or (self.pricing == "auto" and rank <= MAX_RANK and affordable):
+            self.arrangement = Arrangement(self.Z)
+        self.rays = Rays(self.Z)
 
     def generate_columns(self) -> Status:
+        self.prepare_pricing()
         classes = np.where(self.y > 0, 1 / max((self.y > 0).sum(), 1), 1 / max((self.y < 0).sum(), 1))
         self.price(classes / classes.sum())
         proposals = self.starts()
@@ -104,7 +110,7 @@ class _Run:
             dual_lp = self.solve_master()
             stalled = 0 if self.upper - self.margin < gap * (1 - _PROGRESS) else stalled + 1
             gap = self.upper - self.margin
-            if self.upper <= _ZERO:
+            if self.upper <= _ZERO and self.margin <= 0 and self.rounds > 2:
                 return Status.NOT_SEPARABLE
             if self.upper - self.margin <= self.tol * self.upper:
                 return Status.OPTIMAL
@@ -189,10 +195,22 @@ class _Run:
         else:
             tried = np.concatenate([self.U[np.flatnonzero(self.weights)], self.starts(starts)])
             directions, _ = price_locally(self.Z, c, tried, count=_COLUMNS_PER_ROUND)
-            upper = relaxed_bound(self.rays.directions, self.rays.merge(c))
+            upper = relaxed_bound(self.rays.directions, self.rays.merge(c)) + self.rays.neglected(c)
         if upper < self.upper:
             self.upper, self.dual = upper, dual
         return directions
+
+    def drop_dust(self) -> None:
+        """Take away dual weights that prove nothing: what mixing of duals left on samples far from the margin."""
+        if self.arrangement is None or self.upper >= 1.0:
+            return
+        upper, dual = self.upper, self.dual
+        self.upper = np.inf
+        for threshold in (1e-4, 1e-6, 1e-8, 1e-10):
+            self.price(_probability(np.where(dual > threshold * dual.max(), dual, 0.0), len(dual)))
+            if self.upper <= upper + 0.1 * self.tol * upper:
+                return
+        self.upper, self.dual = upper, dual
 
     def polish(self) -> tuple[np.ndarray, np.ndarray]:
         """Neurons moved to the optimum of their cells, and the dual weights there."""
@@ -212,6 +230,7 @@ class _Run:
         return v[keep] / norms[keep, None], _probability(dual, len(self.y))
 
     def solution(self, status: Status, bias: bool) -> VariationNormSolution:
+        self.drop_dust()
         used = np.flatnonzero(self.weights) if self.margin > 0 else np.array([], dtype=int)
         weights, U, s = self.weights[used], self.U[used], self.s[used]
         outputs = self.y * (np.maximum(self.Z @ U.T, 0.0) @ (weights * s))
@@ -221,15 +240,14 @@ class _Run:
             float((weights * (self.upper - values)).max(initial=0.0)),
         )
         half = 0.5 * self.scale  # unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9
-        upper = half * self.upper if status is not Status.NOT_SEPARABLE else half * min(self.upper, _ZERO)
         return VariationNormSolution(
             margin=half * max(self.margin, 0.0),
-            upper_bound=upper,
+            upper_bound=half * self.upper,
             certified=status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
             status=status,
             atoms=np.column_stack([U, s]) / np.sqrt(2),
             weights=weights,
-            dual=np.where(self.dual > 1e-12, self.dual, 0.0),
+            dual=self.dual,
             slackness=slackness,
             bias=bias,
             rounds=self.rounds,

@@ -1,7 +1,8 @@
 """Hard max margin in a reproducing kernel space, without an intercept."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import clarabel
 import numpy as np
@@ -10,9 +11,10 @@ from scipy import sparse
 from ..errors import DataError
 from ..kernels import arc_cosine, ntk
 from ..result import Solution, Status
-from .data import binary_data
+from .data import BinaryData, binary_data
 
-_ZERO = 1e-9
+_ZERO = 1e-5
+"""A bound below this, relative to the largest feature, is 0 to the precision of float64: its square is what is known to 1e-15 n."""
 _NEGATIVE = 1e-9
 
 
@@ -45,21 +47,22 @@ def kernel_max_margin(K, y, *, tol: float = 1e-6) -> KernelSolution:
     n = len(y)
     if K.shape != (n, n) or not np.allclose(K, K.T, rtol=1e-9, atol=1e-12 * np.abs(K).max()):
         raise DataError(f"K must be a symmetric matrix of shape ({n}, {n}); got shape {K.shape}")
-    scale = float(np.diag(K).max())
-    if scale <= 0:
-        return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(n, 1 / n), y, started, tol)
+    scale = float(np.abs(K).max())
+    if scale == 0:
+        return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(n, 1 / n), y, started)
     smallest = float(np.linalg.eigvalsh(K / scale)[0])
     if smallest < -_NEGATIVE * n:
         raise DataError(
             f"K is not positive semidefinite (smallest eigenvalue {smallest * scale:.3g}). Compute it in float64, or add that to its diagonal."
         )
     Q = y[:, None] * (K / scale) * y[None, :]
-    norm, margin, dual = _judged(Q, _least_norm(Q), tol)
+    margin, upper, dual = _judged(Q, _least_norm(Q), tol)
+    if margin > 0:
+        status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
+    else:
+        status = Status.NOT_SEPARABLE if upper <= _ZERO else Status.STALLED
     unit = float(np.sqrt(scale))
-    if norm <= _ZERO:
-        return _solution(0.0, norm * unit, Status.NOT_SEPARABLE, dual, y, started, tol)
-    status = Status.OPTIMAL if norm - margin <= tol * norm else Status.STALLED
-    return _solution(max(margin, 0.0) * unit, norm * unit, status, dual, y, started, tol)
+    return _solution(max(margin, 0.0) * unit, upper * unit, status, dual, y, started)
 
 
 def f2_max_margin(X, y, *, bias: bool = True, tol: float = 1e-6) -> KernelSolution:
@@ -67,14 +70,24 @@ def f2_max_margin(X, y, *, bias: bool = True, tol: float = 1e-6) -> KernelSoluti
 
     Chizat and Bach 2020, (5), with the closed-form kernel `kernels.arc_cosine`.
     """
-    data = binary_data(X, y, bias=bias)
-    return kernel_max_margin(arc_cosine(data.Z, bias=False), data.y, tol=tol)
+    return _homogeneous(lambda Z: arc_cosine(Z, bias=False), binary_data(X, y, bias=bias), tol)
 
 
 def ntk_max_margin(X, y, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = False, tol: float = 1e-6) -> KernelSolution:
     """The largest margin in the unit ball of the tangent kernel space `kernels.ntk` (Wei et al. 2019, Section 2)."""
-    data = binary_data(X, y, bias=bias)
-    return kernel_max_margin(ntk(data.Z, r_w=r_w, r_u=r_u), data.y, tol=tol)
+    return _homogeneous(lambda Z: ntk(Z, r_w=r_w, r_u=r_u), binary_data(X, y, bias=bias), tol)
+
+
+def _homogeneous(kernel: Callable[[np.ndarray], np.ndarray], data: BinaryData, tol: float) -> KernelSolution:
+    """For kernels with k(a x, b x') = a b k(x, x'): solved at unit size, because squares of huge inputs overflow."""
+    size = data.size
+    at_unit_size = kernel_max_margin(kernel(data.Z / size), data.y, tol=tol)
+    return replace(
+        at_unit_size,
+        margin=at_unit_size.margin * size,
+        upper_bound=at_unit_size.upper_bound * size,
+        coefficients=at_unit_size.coefficients / size,
+    )
 
 
 def _least_norm(Q: np.ndarray) -> np.ndarray:
@@ -92,22 +105,24 @@ def _least_norm(Q: np.ndarray) -> np.ndarray:
 
 
 def _judged(Q: np.ndarray, proposed: np.ndarray, tol: float) -> tuple[float, float, np.ndarray]:
-    """Norm (the upper bound), margin, and the dual weights without the dust that an interior point leaves on every sample.
+    """Margin, upper bound, and the dual weights without the dust that an interior point leaves on every sample.
 
-    Weights below a threshold are dropped, the largest threshold first, as long as the gap stays within a tenth of `tol`.
+    Weights below a threshold are dropped, the largest threshold first, as long as the gap stays within a tenth of `tol`. Squares of
+    norms are known to a few n machine precisions; margin and bound are taken on the safe sides of that.
     """
+    rounding = 4 * (len(Q) + 4) * float(np.finfo(float).eps)
     for threshold in (1e-4, 1e-6, 1e-8, 1e-10, 0.0):
         dual = np.where(proposed > threshold * proposed.max(), proposed, 0.0)
         dual = dual / dual.sum()
         outputs = Q @ dual
-        norm = float(np.sqrt(max(dual @ outputs, 0.0)))
-        margin = float(outputs.min()) / norm if norm > _ZERO else 0.0
-        if norm <= _ZERO or norm - margin <= 0.1 * tol * norm:
+        upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding))
+        margin = (float(outputs.min()) - rounding) / upper
+        if upper - margin <= 0.1 * tol * upper:
             break
-    return norm, margin, dual
+    return margin, upper, dual
 
 
-def _solution(margin, upper, status, dual, y, started, tol) -> KernelSolution:
+def _solution(margin, upper, status, dual, y, started) -> KernelSolution:
     coefficients = y * dual / upper if status is not Status.NOT_SEPARABLE else np.zeros(len(y))
     certified = status in (Status.OPTIMAL, Status.NOT_SEPARABLE)
     return KernelSolution(margin, upper, certified, status, dual, time.monotonic() - started, coefficients)

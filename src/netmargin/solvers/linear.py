@@ -41,7 +41,7 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
         raise ValueError(f'norm must be "l1" or "l2"; got {norm!r}')
     started = time.monotonic()
     data = binary_data(X, y, bias=bias)
-    scale = float(np.abs(data.Z).max()) or 1.0
+    scale = data.size
     signed = data.y[:, None] * data.Z / scale
     weights, dual = _l2(signed) if norm == "l2" else _l1(signed)
     order, dual_order = (2, 2) if norm == "l2" else (1, np.inf)
@@ -49,10 +49,10 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
     weights = weights / size if size > 0 else weights
     margin = max(float((signed @ weights).min()), 0.0)
     upper = float(np.linalg.norm(dual @ signed, dual_order))
-    if upper <= _ZERO:
-        status, margin, weights = Status.NOT_SEPARABLE, 0.0, np.zeros_like(weights)
-    else:
+    if margin > 0 or upper > _ZERO:
         status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
+    else:
+        status, weights = Status.NOT_SEPARABLE, np.zeros_like(weights)
     certified = status is not Status.STALLED
     return LinearSolution(margin * scale, upper * scale, certified, status, dual, time.monotonic() - started, weights, bias)
 
