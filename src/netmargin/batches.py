@@ -156,7 +156,7 @@ def _check_batch(X: Tensor, y: Tensor, where: str) -> None:
     if X.is_meta or y.is_meta:
         raise DataError(f"{where} live on the 'meta' device, which holds no numbers. Load them onto a real device.")
     # A finite sum has finite terms; only otherwise is it worth looking at each.
-    if X.is_floating_point() and not torch.isfinite(X.sum(dtype=torch.float64)) and not torch.isfinite(X).all():
+    if X.is_floating_point() and not torch.isfinite(X.sum()) and not torch.isfinite(X).all():
         bad = torch.nonzero(~torch.isfinite(X.reshape(len(X), -1)).all(1))[:, 0]
         raise DataError(
             f"{where}: X holds NaN or infinite values in {len(bad)} samples, first sample {bad[0].item()}. Drop or impute them."
