@@ -23,5 +23,5 @@ def main() -> None:
                 model(batch)
 
     compare(
-        "measure, 10,000 images, MNIST CNN", lambda: nm.measure(model, (X, y)), peer, "a bare forward pass", repeats=6, target=1.15
+        "measure, 10,000 images, MNIST CNN", lambda: nm.measure(model, (X, y)), peer, "a bare forward pass", repeats=12, target=1.15
     )
