@@ -185,6 +185,12 @@ CASES = {
             lambda m, x: m.b(m.a(x) * torch.rsqrt(m.a(x).square().mean(-1, keepdim=True) + 1e-6)), a=linear(5, 4), b=linear(4, 2)
         ), VECTOR, MULTI, 1, {"a": 0, "b": 1},
     ),
+    "RMS normalization with a cast": Case(
+        lambda: Custom(
+            lambda m, x: m.b(m.a(x) * torch.rsqrt((m.a(x).double().square().mean(-1, keepdim=True) + 1e-6).float())),
+            a=linear(5, 4), b=linear(4, 2),
+        ), VECTOR, MULTI, 1, {"a": 0, "b": 1},
+    ),
     "square-root pooling": Case(
         lambda: Custom(lambda m, x: m.a(x).square().mean(1, keepdim=True).sqrt(), a=linear(5, 4)), VECTOR, HOMOGENEOUS, 1, {"a": 1}
     ),

@@ -30,6 +30,8 @@ def _figure(columns: int = 1):
     figure = Figure(figsize=(4.8 * columns, 3.4), layout="constrained")
     axes = figure.subplots(1, columns, squeeze=False)[0]
     for axis in axes:
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.ticklabel_format(axis="y", scilimits=(-3, 4))
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
     return figure, axes
@@ -66,7 +68,7 @@ def _normalized_margins(history: History):
                 va="center",
                 transform=axis.transAxes,
             )
-    left.set_title("Normalized by the norm of all parameters")
+    left.set_title("Normalized by the norm of the parameters")
     right.set_title("Normalized by the product of layer norms")
     return figure
 

@@ -114,6 +114,8 @@ class _Float64WithoutEpsilon(EagerMode):
         in_place = func._schema.is_mutable
         args = list(args) if in_place else [_to_float64(a) for a in args]
         kwargs = dict(kwargs or {})
+        if kwargs.get("dtype") in (torch.float32, torch.float16, torch.bfloat16):
+            kwargs["dtype"] = torch.float64  # a cast would round
         name = func._schema.name.removeprefix("aten::").removesuffix("_")
         for index, argument in enumerate(func._schema.arguments):
             if argument.name in ("eps", "epsilon"):

@@ -168,6 +168,8 @@ class Trace(EagerMode):
             if name in ("rsqrt", "sqrt", "reciprocal", "pow") or (name in ("div", "true_divide") and position == 1):
                 self.epsilons.add(epsilon)
                 self.note(f"neglects the epsilon {epsilon:g} in {self.place}")
+            elif name in ("clone", "_to_copy"):
+                self._added_epsilon = epsilon  # the copy holds it as well
             else:
                 reason = f"adds the number {epsilon:g}, which does not scale with the parameters"
                 self.same(self.degree(value), CONSTANT, reason, "leave it out")

@@ -19,13 +19,13 @@ class LearningRate(ABC):
     def accept(self, before: float, after: float) -> bool:
         """Told the log-losses around an epoch, adapt; False means: undo this epoch and try it again."""
 
-    @abstractmethod
     def state_dict(self) -> dict:
-        """What `load_state_dict` needs to go on, as plain numbers."""
+        """What a resumed run needs: the attributes, which should be plain numbers."""
+        return dict(vars(self))
 
-    @abstractmethod
     def load_state_dict(self, state: dict) -> None:
         """Go on from a saved state."""
+        vars(self).update(state)
 
     @property
     def exhausted(self) -> bool:
@@ -50,12 +50,6 @@ class ConstantLR(LearningRate):
     def accept(self, before: float, after: float) -> bool:
         return True
 
-    def state_dict(self) -> dict:
-        return {}
-
-    def load_state_dict(self, state: dict) -> None:
-        pass
-
 
 class LossBasedLR(LearningRate):
     """eta(t) = alpha(t) / mean loss(t-1), with a line search on alpha over whole epochs.
@@ -78,12 +72,6 @@ class LossBasedLR(LearningRate):
         fell = after < before
         self.alpha = self.alpha * self.r_u if fell else self.alpha / self.r_d
         return fell
-
-    def state_dict(self) -> dict:
-        return {"alpha": self.alpha}
-
-    def load_state_dict(self, state: dict) -> None:
-        self.alpha = state["alpha"]
 
     @property
     def exhausted(self) -> bool:
