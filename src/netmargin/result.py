@@ -30,7 +30,7 @@ class Bracket:
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Solution:
     """What all max-margin problems share.
 
@@ -54,6 +54,35 @@ class Solution:
     def gap(self) -> float:
         """(upper_bound - margin) / upper_bound."""
         return self.bracket.gap
+
+    @property
+    def support(self) -> np.ndarray:
+        """Samples with positive dual weight."""
+        return np.flatnonzero(self.dual > 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftSolution:
+    """What all soft-margin problems share: norm + C (sum of hinge losses), minimized.
+
+    objective : attained, recomputed in float64. lower_bound : proved. certified : they agree within the tolerance. hinge : the sum of
+    hinge losses. margin : the least y_n f(x_n) over the norm of f, as in the hard problem; negative where a sample is on the wrong side.
+    dual : (n,), between 0 and C: weights of the samples, and the proof of the lower bound.
+    """
+
+    objective: float
+    lower_bound: float
+    certified: bool
+    status: Status
+    dual: np.ndarray
+    seconds: float
+    hinge: float
+    margin: float
+
+    @property
+    def gap(self) -> float:
+        """(objective - lower_bound) / objective."""
+        return Bracket(self.lower_bound, self.objective).gap
 
     @property
     def support(self) -> np.ndarray:

@@ -1,10 +1,13 @@
 """Binary data for the convex solvers, checked, in float64."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import DataError
+
+MANY = 5_000
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,34 @@ class BinaryData:
         """Largest absolute coordinate; dividing by it keeps squares from overflowing. 1 for all-zero inputs."""
         return float(np.abs(self.Z).max()) or 1.0
 
+    @property
+    def longest(self) -> float:
+        """Largest Euclidean norm of a row of Z; 1 where all are zero."""
+        return self.size * (float(np.linalg.norm(self.Z / self.size, axis=1).max()) or 1.0)
+
+    def directions(self, neurons) -> np.ndarray:
+        """Given neurons as unit rows, shape (k, D); none for None. Raises DataError."""
+        U = np.zeros((0, self.Z.shape[1])) if neurons is None else _array(neurons, "neurons")
+        if U.ndim != 2 or U.shape[1] != self.Z.shape[1]:
+            raise DataError(f"neurons must have shape (k, {self.Z.shape[1]}), the bias included; got {U.shape}")
+        if not np.isfinite(U).all():
+            raise DataError("neurons hold NaN or infinite values. Drop these rows.")
+        norms = np.linalg.norm(U, axis=1, keepdims=True)
+        return (U / np.where(norms > 0, norms, 1.0))[norms[:, 0] > 0]
+
     def __len__(self) -> int:
         return len(self.y)
+
+
+def warn_of_size(n: int, problem: str) -> None:
+    """Say before long work that it will be long."""
+    if n > MANY:
+        warnings.warn(
+            f"{problem} with {n:,} samples may take many minutes and {8e-9 * n * n:.1f} GB or more: time grows like n^2 to n^3. "
+            "Set time_limit, where there is one, or solve for a subset first.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def binary_data(X, y, *, bias: bool) -> BinaryData:

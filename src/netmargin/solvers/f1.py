@@ -1,34 +1,29 @@
-"""The exact max margin of infinitely wide two-layer ReLU nets, by column generation."""
+"""The exact max margin of infinitely wide two-layer ReLU nets, hard and soft, by column generation."""
 
 import time
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..errors import DataError
 from ..result import Status
-from .arrangement import MAX_RANK, Arrangement, Rays
-from .data import BinaryData, binary_data
-from .local_pricing import price_locally
-from .master import Master
-from .polish import polish
-from .relaxation import relaxed_bound
-from .solution import VariationNormSolution
-
-_COLUMNS_PER_ROUND = 64
-_STARTS = 256
-_KINK = 1e-9
-_ZERO = 1e-10
-_WEIGHT = 1e-11
-_MAX_ARCS = 2_000_000
-_PATIENCE = 6
-_POLISH_EVERY = 5
-_PROGRESS = 1e-6
-_THOROUGH = 16
-_WALLS_PER_DIMENSION = 6
+from .column_generation import ColumnGeneration
+from .data import BinaryData, binary_data, warn_of_size
+from .master import Rows
+from .progress import Progress
+from .solution import SoftVariationNormSolution, VariationNormSolution
 
 
 def f1_max_margin(
-    X, y, *, bias: bool = True, tol: float = 1e-6, time_limit: float | None = None, pricing: str = "auto", seed: int = 0
+    X,
+    y,
+    *,
+    bias: bool = True,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
+    pricing: str = "auto",
+    neurons=None,
+    seed: int = 0,
+    progress: bool = False,
 ) -> VariationNormSolution:
     """The largest margin in the unit ball of the variation norm of two-layer ReLU nets.
 
@@ -41,13 +36,16 @@ def f1_max_margin(
     bias : whether neurons have a bias.
     tol : relative gap between margin and upper bound at which to stop.
     time_limit : seconds, after which the best bracket so far is returned (a round that has begun is finished); Ctrl-C does the same.
-    pricing : "complete" proves that no neuron is missing (points of rank at most 4, ValueError otherwise); "local" searches neurons by
-        ascent and bounds the margin by a relaxation, which is valid but loose; "auto" takes complete where it is quick: rank 4 up to
-        125 samples, rank 3 up to 1,400, rank 2 always.
-    seed : of the starts of local pricing.
+    pricing : how it is proved that no neuron is missing. Neurons are found by local search in any case. Points of rank at most 4: "complete"
+        visits the whole arrangement. Above, branch and bound over activation patterns, whose cost grows with the number of samples with dual weight:
+        "complete" goes on until the proof is done or the time is up, "auto" for a second or so (until the time is up, if there is a limit). "local" does not try, and bounds the margin
+        by a relaxation, valid but loose. "auto" takes the arrangement where it is quick: rank 4 up to 125 samples, rank 3 up to 1,400, rank 2 always.
+    neurons : (k, D) directions to begin with, for instance `other_solution.atoms[:, :-1]` or the first layer of a net; D = d + 1 with a bias.
+    seed : of the starts of local search.
+    progress : show rounds, margin and the bound as they come.
 
     Returns a `VariationNormSolution`. Data that no such net separates give margin 0, with dual weights on the samples that prove it.
-    Raises DataError for data of a wrong shape or kind.
+    Raises DataError for data of a wrong shape or kind. Warns where more than 5,000 samples will take long.
 
     >>> from netmargin.solvers import f1_max_margin
     >>> xor = f1_max_margin([[1, 1], [-1, -1], [1, -1], [-1, 1]], [1, 1, -1, -1], bias=False)
@@ -57,205 +55,98 @@ def f1_max_margin(
     Source: Chizat and Bach 2020, (4); Wei et al. 2018, (3.6) and Claim B.3. Margins are judged in float64; `certified` means that the
     gap to the proved upper bound is within `tol`.
     """
+    data = binary_data(X, y, bias=bias)
+    scale, rows = data.longest, Rows(data.y, np.ones(len(data)))
+    run, status, seconds = _run(data, rows, scale, tol, time_limit, pricing, neurons, seed, progress, "max margin", 0.5 * scale)
+    used = np.flatnonzero(run.weights) if run.t > 0 else np.array([], dtype=int)
+    outputs, values = run.A @ run.weights, run.A[:, used].T @ run.dual
+    slackness = max(float((run.dual * (outputs - run.t)).max()), float((run.weights[used] * (run.upper - values)).max(initial=0.0)))
+    half = 0.5 * scale  # unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9
+    return VariationNormSolution(
+        margin=half * max(run.t, 0.0),
+        upper_bound=half * run.upper,
+        certified=status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
+        status=status,
+        dual=run.dual,
+        seconds=seconds,
+        atoms=np.column_stack([run.U[used], run.s[used]]) / np.sqrt(2),
+        weights=run.weights[used],
+        bias=bias,
+        slackness=slackness,
+        rounds=run.rounds,
+        local_gap=max(1 - run.t / run.local_upper, 0.0) if run.local_upper > 0 else 0.0,
+    )
+
+
+def f1_soft_margin(
+    X,
+    y,
+    *,
+    C: float = 1.0,
+    bias: bool = True,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
+    pricing: str = "auto",
+    neurons=None,
+    seed: int = 0,
+    progress: bool = False,
+) -> SoftVariationNormSolution:
+    """The two-layer ReLU net of any width that minimizes ||theta||^2 / 2 + C sum_n max(0, 1 - y_n f(x_n)).
+
+    By balancing layers this is sum_j |alpha_j| + C (sum of hinge losses) over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1: the variation norm
+    instead of the squared norm of a support vector machine. As C grows, f / ||theta||^2 tends to the solution of `f1_max_margin`, where the data separate.
+
+    C : cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`. Other parameters as for `f1_max_margin`; tol bounds the relative gap
+    between the objective and its proved lower bound. Raises DataError for data of a wrong shape or kind, or C <= 0.
+
+    >>> from netmargin.solvers import f1_soft_margin
+    >>> contradiction = f1_soft_margin([[1.0], [1.0]], [1, -1], C=3.0, bias=False)
+    >>> round(contradiction.objective, 9), contradiction.certified           # f = 0: both losses are 1
+    (6.0, True)
+
+    Source: the l1 support vector machine of Wei et al. 2018, (3.6), with slacks; its dual caps the weights of Claim B.3 at C.
+    """
+    if not C > 0 or not np.isfinite(C):
+        raise DataError(f"C must be positive and finite; got {C}. For a hard margin use f1_max_margin.")
+    data = binary_data(X, y, bias=bias)
+    scale, rows = data.longest, Rows(data.y, np.ones(len(data)), slack_cost=C * data.longest)
+    run, status, seconds = _run(data, rows, scale, tol, time_limit, pricing, neurons, seed, progress, "soft margin", scale)
+    used = np.flatnonzero(run.weights)
+    alphas = run.weights[used] / (run.t * scale)
+    outputs = run.A[:, used] @ (alphas * scale)
+    hinge = float(np.maximum(1 - outputs, 0.0).sum())
+    norm = float(alphas.sum())
+    return SoftVariationNormSolution(
+        objective=norm + C * hinge,
+        lower_bound=1 / (run.upper * scale),
+        certified=status is Status.OPTIMAL,
+        status=status,
+        dual=run.dual / (run.upper * scale),
+        seconds=seconds,
+        atoms=np.column_stack([run.U[used], run.s[used]]) / np.sqrt(2),
+        weights=2 * alphas,
+        bias=bias,
+        hinge=hinge,
+        margin=float(outputs.min()) / (2 * norm) if norm > 0 else 0.0,
+    )
+
+
+def _run(data: BinaryData, rows, scale, tol, time_limit, pricing, neurons, seed, progress, title, unit):
+    """A finished `ColumnGeneration` with its status and seconds."""
     if pricing not in ("auto", "complete", "local"):
         raise ValueError(f'pricing must be "auto", "complete" or "local"; got {pricing!r}')
-    data = binary_data(X, y, bias=bias)
-    run = _Run(data, tol, None if time_limit is None else time.monotonic() + time_limit, pricing, np.random.default_rng(seed))
-    try:
-        status = run.generate_columns()
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    return run.solution(status, bias)
-
-
-@dataclass
-class _Run:
-    """Everything in units of the largest |z|, and of unit-norm features (twice the library's margins)."""
-
-    data: BinaryData
-    tol: float
-    deadline: float | None
-    pricing: str
-    random: np.random.Generator
-    started: float = field(default_factory=time.monotonic)
-    rounds: int = 0
-
-    def __post_init__(self) -> None:
-        n, dimension = self.data.Z.shape
-        longest = float(np.linalg.norm(self.data.Z / self.data.size, axis=1).max()) or 1.0
-        self.scale = longest * self.data.size
-        self.Z, self.y = self.data.Z / self.data.size / longest, self.data.y
-        self.arrangement: Arrangement | None = None
-        self.master, self.magnification = Master(n), 1.0
-        self.U, self.s = np.zeros((0, dimension)), np.zeros(0)
-        self.margin, self.weights = 0.0, np.zeros(0)
-        self.upper, self.dual = 1.0 + 1e-12, np.full(n, 1 / n)  # |u . z| is at most 1
-
-    def prepare_pricing(self) -> None:
-        rank = np.linalg.matrix_rank(self.Z)
-        affordable = len(self.Z) ** max(rank - 1, 1) <= _MAX_ARCS
-        if self.pricing == "complete" or (self.pricing == "auto" and rank <= MAX_RANK and affordable):
-            self.arrangement = Arrangement(self.Z)
-        self.rays = Rays(self.Z)
-
-    def generate_columns(self) -> Status:
-        self.prepare_pricing()
-        classes = np.where(self.y > 0, 1 / max((self.y > 0).sum(), 1), 1 / max((self.y < 0).sum(), 1))
-        self.price(classes / classes.sum())
-        proposals = self.starts()
-        dual_lp, average, stalled, gap = self.dual, self.dual, 0, np.inf
-        while True:
-            self.rounds += 1
-            added = self.add(proposals, dual_lp)
-            dual_lp = self.solve_master()
-            stalled = 0 if self.upper - self.margin < gap * (1 - _PROGRESS) else stalled + 1
-            gap = self.upper - self.margin
-            if self.upper <= _ZERO and self.margin <= 0 and self.rounds > 2:
-                return Status.NOT_SEPARABLE
-            if self.upper - self.margin <= self.tol * self.upper:
-                return Status.OPTIMAL
-            if self.deadline is not None and time.monotonic() > self.deadline:
-                return Status.TIME_LIMIT
-            if (not added and self.rounds > 2) or stalled >= _PATIENCE:
-                if self.arrangement is not None:
-                    return Status.STALLED
-                proposals = self.price(dual_lp, starts=_THOROUGH * _STARTS)
-                if np.abs(self.values(proposals, dual_lp)).max(initial=0.0) <= self.margin * (1 + self.tol):
-                    return Status.LOCALLY_OPTIMAL
-                stalled = 0
-                continue
-            # Duals jump about: price between the new ones and the best so far, and where polishing says they should be.
-            proposals = self.price(0.5 * dual_lp + 0.5 * (self.dual if self.arrangement is not None else average))
-            if self.arrangement is not None or self.rounds % _POLISH_EVERY == 0:
-                polished, dual_polished = self.polish()
-                proposals = np.concatenate([polished, self.price(dual_polished), proposals])
-            average = 0.7 * average + 0.3 * dual_lp
-            if not self.improving(proposals, dual_lp).any():
-                proposals = self.price(dual_lp)
-
-    def starts(self, count: int = _STARTS) -> np.ndarray:
-        rows = self.random.permutation(len(self.Z))[:count]
-        directions = np.concatenate([self.Z[rows], -self.Z[rows], self.random.normal(size=(count, self.Z.shape[1]))])
-        norms = np.linalg.norm(directions, axis=1)
-        return directions[norms > 0] / norms[norms > 0, None]
-
-    def values(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        return np.maximum(U @ self.Z.T, 0.0) @ (dual * self.y)
-
-    def improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        return np.abs(self.values(U, dual)) > self.margin * (1 + 1e-13) + 1e-15
-
-    def add(self, U: np.ndarray, dual: np.ndarray) -> int:
-        U = U[self.improving(U, dual)] if self.rounds > 1 else U
-        signs = np.where(self.values(U, dual) >= 0, 1.0, -1.0)
-        self.master.add(self.columns(U, signs))
-        self.U, self.s = np.concatenate([self.U, U]), np.concatenate([self.s, signs])
-        self.weights = np.concatenate([self.weights, np.zeros(len(U))])
-        return len(U)
-
-    def columns(self, U: np.ndarray, signs: np.ndarray) -> np.ndarray:
-        return self.magnification * signs * self.y[:, None] * np.maximum(self.Z @ U.T, 0.0)
-
-    def solve_master(self) -> np.ndarray:
-        weights, dual = self.master.solve()
-        margin, weights = self.judge(weights)
-        if margin >= self.margin:
-            self.margin, self.weights = margin, weights
-        dual = _probability(dual, len(self.y))
-        if not 0.25 < self.margin * self.magnification < 4 and self.margin > 0:
-            self.restart_master(dual)
-        return dual
-
-    def restart_master(self, dual: np.ndarray) -> None:
-        """A master whose optimum is near 1, so that the tolerances of the solver are relative to the margin; without idle neurons."""
-        self.magnification = 1 / self.margin
-        useful = np.argsort(-np.abs(self.values(self.U, dual)) - (self.weights > 0), kind="stable")[: 5 * len(self.y)]
-        self.U, self.s, self.weights = self.U[useful], self.s[useful], self.weights[useful]
-        self.master = Master(len(self.y))
-        self.master.add(self.columns(self.U, self.s))
-
-    def judge(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """The margin of proposed weights, made feasible, in float64."""
-        weights = np.maximum(weights, 0.0)
-        total = weights.sum()
-        if not np.isfinite(total) or total <= 0:
-            return 0.0, np.zeros(len(weights))
-        weights = np.where(weights > _WEIGHT * total, weights, 0.0)
-        weights = weights / weights.sum()
-        used = np.flatnonzero(weights)
-        outputs = np.maximum(self.Z @ self.U[used].T, 0.0) @ (weights[used] * self.s[used])
-        return float((self.y * outputs).min()), weights
-
-    def price(self, dual: np.ndarray, *, starts: int = _STARTS) -> np.ndarray:
-        """Neurons that are valuable at these dual weights; improves the upper bound."""
-        c = dual * self.y
-        if self.arrangement is not None:
-            found = self.arrangement.price(c, count=_COLUMNS_PER_ROUND)
-            directions, upper = found.directions, found.upper_bound
-        else:
-            tried = np.concatenate([self.U[np.flatnonzero(self.weights)], self.starts(starts)])
-            directions, _ = price_locally(self.Z, c, tried, count=_COLUMNS_PER_ROUND)
-            upper = relaxed_bound(self.rays.directions, self.rays.merge(c)) + self.rays.neglected(c)
-        if upper < self.upper:
-            self.upper, self.dual = upper, dual
-        return directions
-
-    def drop_dust(self) -> None:
-        """Take away dual weights that prove nothing: what mixing of duals left on samples far from the margin."""
-        if self.arrangement is None or self.upper >= 1.0:
-            return
-        upper, dual = self.upper, self.dual
-        self.upper = np.inf
-        for threshold in (1e-4, 1e-6, 1e-8, 1e-10):
-            self.price(_probability(np.where(dual > threshold * dual.max(), dual, 0.0), len(dual)))
-            if self.upper <= upper + 0.1 * self.tol * upper:
-                return
-        self.upper, self.dual = upper, dual
-
-    def polish(self) -> tuple[np.ndarray, np.ndarray]:
-        """Neurons moved to the optimum of their cells, and the dual weights there."""
-        used = np.flatnonzero(self.weights)
-        if not len(used):
-            return np.zeros((0, self.Z.shape[1])), self.dual
-        active = self.U[used] @ self.Z.T > _KINK
-        patterns, index = np.unique(np.column_stack([active, self.s[used] > 0]), axis=0, return_index=True)
-        distance = np.abs(self.U[used][index] @ self.Z.T)
-        walls = np.argpartition(distance, min(_WALLS_PER_DIMENSION * self.Z.shape[1], len(self.y)) - 1, axis=1)
-        walls = walls[:, : _WALLS_PER_DIMENSION * self.Z.shape[1]]
-        v, dual = polish(self.Z, self.y, patterns[:, :-1], self.s[used][index], walls=walls)
-        norms = np.linalg.norm(v, axis=1)
-        keep = np.isfinite(norms) & (norms > 1e-9)
-        if not np.isfinite(dual).all():
-            return np.zeros((0, self.Z.shape[1])), self.dual
-        return v[keep] / norms[keep, None], _probability(dual, len(self.y))
-
-    def solution(self, status: Status, bias: bool) -> VariationNormSolution:
-        self.drop_dust()
-        used = np.flatnonzero(self.weights) if self.margin > 0 else np.array([], dtype=int)
-        weights, U, s = self.weights[used], self.U[used], self.s[used]
-        outputs = self.y * (np.maximum(self.Z @ U.T, 0.0) @ (weights * s))
-        values = s * self.values(U, self.dual)
-        slackness = max(
-            float((self.dual * (outputs - self.margin)).max()),
-            float((weights * (self.upper - values)).max(initial=0.0)),
+    warn_of_size(len(data), "The variation norm problem")
+    started = time.monotonic()
+    with Progress(progress, title) as shown:
+        run = ColumnGeneration(
+            data.Z / scale,
+            rows,
+            tol=tol,
+            time_limit=time_limit,
+            pricing=pricing,
+            seed=seed,
+            neurons=data.directions(neurons),
+            report=lambda rounds, t, upper, seconds: shown.show(rounds, unit * t, unit * upper),
         )
-        half = 0.5 * self.scale  # unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9
-        return VariationNormSolution(
-            margin=half * max(self.margin, 0.0),
-            upper_bound=half * self.upper,
-            certified=status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
-            status=status,
-            atoms=np.column_stack([U, s]) / np.sqrt(2),
-            weights=weights,
-            dual=self.dual,
-            slackness=slackness,
-            bias=bias,
-            rounds=self.rounds,
-            seconds=time.monotonic() - self.started,
-        )
-
-
-def _probability(weights: np.ndarray, n: int) -> np.ndarray:
-    weights = np.where(np.isfinite(weights), np.maximum(weights, 0.0), 0.0)
-    total = weights.sum()
-    return weights / total if total > 0 else np.full(n, 1 / n)
+        status = run.run()
+    return run, status, time.monotonic() - started

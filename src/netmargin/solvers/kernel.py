@@ -18,7 +18,7 @@ _ZERO = 1e-5
 _NEGATIVE = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KernelSolution(Solution):
     """f = sum_n coefficients_n k(x_n, .), of norm 1, with the largest min_n y_n f(x_n); coefficients = y * dual / upper_bound."""
 
@@ -125,4 +125,12 @@ def _judged(Q: np.ndarray, proposed: np.ndarray, tol: float) -> tuple[float, flo
 def _solution(margin, upper, status, dual, y, started) -> KernelSolution:
     coefficients = y * dual / upper if status is not Status.NOT_SEPARABLE else np.zeros(len(y))
     certified = status in (Status.OPTIMAL, Status.NOT_SEPARABLE)
-    return KernelSolution(margin, upper, certified, status, dual, time.monotonic() - started, coefficients)
+    return KernelSolution(
+        margin=margin,
+        upper_bound=upper,
+        certified=certified,
+        status=status,
+        dual=dual,
+        seconds=time.monotonic() - started,
+        coefficients=coefficients,
+    )

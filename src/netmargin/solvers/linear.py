@@ -13,7 +13,7 @@ from .kernel import kernel_max_margin
 _ZERO = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LinearSolution(Solution):
     """x -> weights . x~ with ||weights|| = 1 in the chosen norm and the largest min_n y_n weights . x~_n; x~ is (x, 1) with a bias."""
 
@@ -54,7 +54,16 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
     else:
         status, weights = Status.NOT_SEPARABLE, np.zeros_like(weights)
     certified = status is not Status.STALLED
-    return LinearSolution(margin * scale, upper * scale, certified, status, dual, time.monotonic() - started, weights, bias)
+    return LinearSolution(
+        margin=margin * scale,
+        upper_bound=upper * scale,
+        certified=certified,
+        status=status,
+        dual=dual,
+        seconds=time.monotonic() - started,
+        weights=weights,
+        bias=bias,
+    )
 
 
 def _l2(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,17 +1,32 @@
 """The restricted problem over a finite set of neurons: a linear program that grows by columns."""
 
+from dataclasses import dataclass
+
 import highspy
 import numpy as np
 
 
-class Master:
-    """max t subject to sum_j w_j A_ij >= t for all samples i, sum w <= 1, w >= 0.
+@dataclass(frozen=True)
+class Rows:
+    """What is asked of f at sample i, all in units of t: signs_i f(x_i) + slack_i >= t target_i, or = where `equality`.
 
-    A_ij = s_j y_i relu(u_j . z_i). The simplex method restarts from the last basis. Its
-    answers are proposals: the caller recomputes margins and bounds.
+    Weights and slacks share a mass of 1, a unit of slack costs slack_cost (no slack where that is infinite). So 1 / max t is the smallest
+    sum w + slack_cost sum slack at which the rows hold with t = 1: maximum margin, soft margin and interpolation are one problem.
     """
 
-    def __init__(self, samples: int):
+    signs: np.ndarray
+    target: np.ndarray
+    equality: bool = False
+    slack_cost: float = np.inf
+
+
+class Master:
+    """max t subject to the rows, over given columns signs_i s_j relu(u_j . z_i), w >= 0, slack >= 0.
+
+    The simplex method restarts from the last basis. Its answers are proposals: the caller recomputes margins and bounds.
+    """
+
+    def __init__(self, rows: Rows):
         self._highs = highspy.Highs()
         self._highs.setOptionValue("output_flag", False)
         self._highs.setOptionValue("solver", "simplex")
@@ -19,38 +34,34 @@ class Master:
         self._highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
         self._highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
         self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        infinity, rows = highspy.kHighsInf, samples + 1
+        self._samples, infinity = len(rows.target), highspy.kHighsInf
         none = np.array([], dtype=np.int32)
-        lower = np.append(np.zeros(samples), -infinity)
-        upper = np.append(np.full(samples, infinity), 1.0)
-        self._highs.addRows(rows, lower, upper, 0, np.zeros(rows, dtype=np.int32), none, none.astype(float))
-        index = np.arange(samples, dtype=np.int32)
-        self._highs.addCols(
-            1,
-            np.ones(1),
-            np.full(1, -infinity),
-            np.full(1, infinity),
-            samples,
-            np.zeros(1, dtype=np.int32),
-            index,
-            -np.ones(samples),
-        )
-        self._samples = samples
+        lower = np.append(np.zeros(self._samples), -infinity)
+        upper = np.append(np.full(self._samples, 0.0 if rows.equality else infinity), 1.0)
+        self._highs.addRows(len(lower), lower, upper, 0, np.zeros(len(lower), dtype=np.int32), none, none.astype(float))
+        self._add(np.append(-rows.target, 0.0)[:, None], cost=1.0, lower=-infinity)
+        self._slacks = 0
+        if np.isfinite(rows.slack_cost):
+            self._slacks = self._samples
+            self._add(np.vstack([np.eye(self._samples), np.full(self._samples, rows.slack_cost)]))
 
     def add(self, columns: np.ndarray) -> None:
         """Add neurons; columns has shape (n, k)."""
-        count = columns.shape[1]
-        entries = np.vstack([columns, np.ones(count)])
-        starts = np.arange(count, dtype=np.int32) * len(entries)
-        index = np.tile(np.arange(len(entries), dtype=np.int32), count)
-        self._highs.addCols(
-            count, np.zeros(count), np.zeros(count), np.full(count, highspy.kHighsInf),
-            entries.size, starts, index, entries.T.ravel(),
-        )  # fmt: skip
+        self._add(np.vstack([columns, np.ones(columns.shape[1])]))
 
-    def solve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the neurons and dual weights of the samples, both as the solver gives them."""
+    def solve(self) -> tuple[float, np.ndarray, np.ndarray]:
+        """t, weights of the neurons and dual weights of the samples, as the solver gives them (duals up to a common factor)."""
         self._highs.run()
         self._highs.setOptionValue("presolve", "off")  # from the second round on it would only discard the basis
         solution = self._highs.getSolution()
-        return np.array(solution.col_value)[1:], np.abs(np.array(solution.row_dual)[: self._samples])
+        values = np.array(solution.col_value)
+        return values[0], values[1 + self._slacks :], np.array(solution.row_dual)[: self._samples]
+
+    def _add(self, columns: np.ndarray, *, cost: float = 0.0, lower: float = 0.0) -> None:
+        size, count = columns.shape
+        starts = np.arange(count, dtype=np.int32) * size
+        index = np.tile(np.arange(size, dtype=np.int32), count)
+        self._highs.addCols(
+            count, np.full(count, cost), np.full(count, lower), np.full(count, highspy.kHighsInf),
+            columns.size, starts, index, columns.T.ravel(),
+        )  # fmt: skip

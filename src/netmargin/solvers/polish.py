@@ -4,38 +4,52 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
+from .master import Rows
+
 
 def polish(
-    Z: np.ndarray, y: np.ndarray, active: np.ndarray, signs: np.ndarray, *, walls: np.ndarray | None = None
+    Z: np.ndarray, rows: Rows, active: np.ndarray, signs: np.ndarray, *, walls: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Best neurons in given cells.
 
-    max t subject to sum_j s_j y_i [i in S_j] <z_i, v_j> >= t for all i, sum ||v_j|| <= 1, and v_j in cell j: <z_i, v_j> >= 0 on
-    S_j and <= 0 elsewhere. On a cell, relu is linear, so this is convex; over all cells it is the whole problem.
+    max t subject to the rows with f(x_i) = sum_j s_j [i in S_j] <z_i, v_j>, sum ||v_j|| + slack_cost sum slack <= 1, and v_j in cell j:
+    <z_i, v_j> >= 0 on S_j and <= 0 elsewhere. On a cell, relu is linear, so this is convex; over all cells it is the whole problem.
 
     active : (k, n) booleans, the sets S_j; signs : (k,) in {-1, +1}; walls : (k, m) samples whose hyperplanes are kept as walls of
-    cell j, all by default (fewer are faster; neurons may then leave their cells, which the caller's margins will show). Returns the v_j, shape (k, D), and dual weights of the
-    samples, (n,), both as the solver proposes them.
+    cell j, all by default (fewer are faster; neurons may then leave their cells, which the caller's margins will show). Returns the
+    v_j, shape (k, D), and dual weights of the samples, (n,), both as the solver proposes them.
     """
     k, (n, dimension) = len(active), Z.shape
-    # Variables: t, then r_1 .. r_k with r_j >= ||v_j||, then v_1 .. v_k.
-    first = 1 + k
-    weighted = (signs[:, None] * active * y[None, :]).T[:, :, None] * Z[:, None, :]  # (n, k, D)
-    margins = sparse.hstack([np.ones((n, 1)), sparse.csc_matrix((n, k)), -weighted.reshape(n, k * dimension)])
-    mass = sparse.csc_matrix((np.ones(k), (np.zeros(k, dtype=int), np.arange(1, first))), shape=(1, first + k * dimension))
+    slacks = n if np.isfinite(rows.slack_cost) else 0
+    # Variables: t, then r_1 .. r_k with r_j >= ||v_j||, then the slacks, then v_1 .. v_k.
+    first = 1 + k + slacks
+    weighted = (signs[:, None] * active * rows.signs[None, :]).T[:, :, None] * Z[:, None, :]  # (n, k, D)
+    margins = sparse.hstack([
+        rows.target[:, None],
+        sparse.csc_matrix((n, k)),
+        -sparse.eye(n, slacks),
+        -weighted.reshape(n, k * dimension),
+    ])  # fmt: skip
+    mass = np.zeros((1, first + k * dimension))
+    mass[0, 1 : 1 + k] = 1.0
+    if slacks:
+        mass[0, 1 + k : first] = rows.slack_cost
+    nonnegative = -sparse.eye(slacks, first + k * dimension, k=1 + k)
     walls = np.tile(np.arange(n), (k, 1)) if walls is None else walls
     inside = sparse.block_diag([-np.where(a[w], 1.0, -1.0)[:, None] * Z[w] for a, w in zip(active, walls, strict=True)])
     inside = sparse.hstack([sparse.csc_matrix((walls.size, first)), inside])
     order = [index for j in range(k) for index in (1 + j, *range(first + j * dimension, first + (j + 1) * dimension))]
     norms = -sparse.eye(first + k * dimension, format="csr")[order]
-    A = sparse.vstack([margins, mass, inside, norms], format="csc")
+    A = sparse.vstack([margins, mass, nonnegative, inside, norms], format="csc")
     b = np.zeros(A.shape[0])
     b[n] = 1.0
     cost = np.zeros(A.shape[1])
     cost[0] = -1.0
-    cones = [clarabel.NonnegativeConeT(n + 1 + walls.size), *[clarabel.SecondOrderConeT(1 + dimension)] * k]
+    first_cone = clarabel.ZeroConeT(n) if rows.equality else clarabel.NonnegativeConeT(n)
+    rest = clarabel.NonnegativeConeT(1 + slacks + walls.size)
+    cones = [first_cone, rest, *[clarabel.SecondOrderConeT(1 + dimension)] * k]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
     found = clarabel.DefaultSolver(sparse.csc_matrix((A.shape[1],) * 2), cost, A, b, cones, settings).solve()
-    return np.array(found.x)[first:].reshape(k, dimension), np.maximum(np.array(found.z)[:n], 0.0)
+    return np.array(found.x)[first:].reshape(k, dimension), np.array(found.z)[:n]

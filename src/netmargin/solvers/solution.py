@@ -1,4 +1,4 @@
-"""The result of the variation-norm problem, and its conversion to a net."""
+"""Results of the variation-norm problems, and their conversion to a net."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,19 @@ import torch
 from torch import nn
 
 from ..errors import DataError
-from ..result import Solution
+from ..result import SoftSolution, Solution
 
 
-@dataclass(frozen=True)
-class VariationNormSolution(Solution):
-    """A measure on the unit sphere of (a, b) whose function f(x) = sum_j weights_j b_j relu(a_j . x~) has a large margin.
+@dataclass(frozen=True, kw_only=True)
+class ReLUMeasure:
+    """f(x) = sum_j weights_j b_j relu(a_j . x~): a measure on the unit sphere of (a, b).
 
-    The margin equals the best q_min / ||theta||^2 of two-layer nets where it is optimal, and is half the l1 margin over unit-norm
-    features (Chizat and Bach 2020, Proposition 9).
-
-    atoms : (k, D + 1), rows (a, b) of unit norm, D = d + 1 with a bias. weights : (k,), nonnegative, sum 1.
-    slackness : largest violation of complementary slackness, relative to the largest feature.
+    atoms : (k, D), rows (a, b) of unit norm, D = d + 1, or d + 2 with a bias. weights : (k,), nonnegative.
     """
 
     atoms: np.ndarray
     weights: np.ndarray
-    slackness: float
     bias: bool
-    rounds: int
 
     def decision_function(self, X) -> np.ndarray:
         """f(x) for inputs of shape (N, d)."""
@@ -34,14 +28,14 @@ class VariationNormSolution(Solution):
         return np.maximum(Z @ self.atoms[:, :-1].T, 0.0) @ (self.weights * self.atoms[:, -1])
 
     def to_network(self, width: int | None = None) -> nn.Sequential:
-        """A float64 net Linear - ReLU - Linear with the same function, ||theta|| = 1, and so the same normalized margin.
+        """A float64 net Linear - ReLU - Linear with the same function and ||theta||^2 = the sum of the weights.
 
-        `width` is the number of hidden units, at least the number of atoms (the default); heavier atoms are then shared by
-        several units. Source: Chizat and Bach 2020, (3); Wei et al. 2018, proof of Theorem 3.3.
+        So its normalized margin is that of the measure. `width` is the number of hidden units, at least the number of atoms (the default); heavier atoms are then
+        shared by several units. Source: Chizat and Bach 2020, (3); Wei et al. 2018, proof of Theorem 3.3.
         """
         k = len(self.weights)
         if k == 0:
-            raise DataError("The solution has no atoms (its margin is 0), so there is no net of norm 1 to build.")
+            raise DataError("The solution has no atoms (f = 0), so there is no net to build.")
         width = k if width is None else width
         if width < k:
             raise DataError(f"width must be at least {k}, the number of atoms; got {width}")
@@ -57,3 +51,24 @@ class VariationNormSolution(Solution):
                 hidden.bias.copy_(torch.from_numpy(units[:, inputs]))
             output.weight.copy_(torch.from_numpy(units[:, -1:].T))
         return net
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariationNormSolution(ReLUMeasure, Solution):
+    """A probability measure whose function has a large margin.
+
+    The margin equals the best q_min / ||theta||^2 of two-layer nets where it is optimal, and is half the l1 margin over unit-norm
+    features (Chizat and Bach 2020, Proposition 9). The weights sum to 1.
+
+    slackness : largest violation of complementary slackness, relative to the largest feature.
+    local_gap : gap between the margin and the largest value of a neuron that search found at the best dual weights; proves nothing.
+    """
+
+    slackness: float
+    rounds: int
+    local_gap: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
+    """A measure with small variation norm and hinge loss; the sum of the weights is ||theta||^2."""

@@ -1,0 +1,319 @@
+"""Column generation over the neurons of an infinitely wide two-layer ReLU net.
+
+Everything is in units of the largest |z|, of unit-norm features, and of t: the largest t such that the rows (`master.Rows`) hold with mass 1. For
+dual weights p with p . target = 1, max(max_u |sum_i p_i signs_i relu(u . z_i)|, max_i p_i / slack_cost) is an upper bound of t. A round solves the restricted problem,
+prices neurons by local search at dual weights between the new ones and the best so far, and adds them. Where that finds nothing more, neurons are moved continuously
+(`polish`), and the bound is proved: over the whole arrangement for points of low rank, by branch and bound elsewhere.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from ..result import Status
+from .arrangement import MAX_RANK, Arrangement, Rays
+from .branch_and_bound import SignTree
+from .local_pricing import distinct, price_locally, weighted_sums
+from .master import Master, Rows
+from .polish import polish
+from .relaxation import relaxed_bound
+
+_COLUMNS_PER_ROUND = 48
+_STARTS = 64
+_THOROUGH_STARTS = 4096
+_MOST_COLUMNS = 2500
+_KEPT_COLUMNS = 1000
+_MAX_ARCS = 2_000_000
+_PATIENCE = 6
+_PROGRESS = 1e-3
+_POLISH_EVERY = 5
+_POLISH_BELOW = 1e-2
+_WALLS_PER_DIMENSION = 3
+_KINK = 1e-9
+_ZERO = 1e-10
+_WEIGHT = 1e-11
+_AUTO_WORK = 8e7
+_SLICE_OF_WORK = 4e7
+
+Report = Callable[[int, float, float, float], None]
+
+
+class ColumnGeneration:
+    """One problem; `run` it, then read t, upper, dual, weights, U, s.
+
+    t : attained and recomputed in float64. upper : proved, attained by `dual`. local_upper : the largest value that search found
+    at `centre`, the best dual weights known. U : (k, D) unit directions, s : (k,) output signs, weights : (k,).
+    """
+
+    def __init__(
+        self,
+        Z: np.ndarray,
+        rows: Rows,
+        *,
+        tol: float,
+        time_limit: float | None,
+        pricing: str,
+        seed: int,
+        neurons: np.ndarray,
+        report: Report,
+    ):
+        self.Z, self.rows, self.tol, self.pricing, self.report = Z, rows, tol, pricing, report
+        self.started = time.monotonic()
+        self.deadline = np.inf if time_limit is None else self.started + time_limit
+        self.random = np.random.default_rng(seed)
+        self.rounds, self.t, self.residual = 0, 0.0, 0.0
+        dimension = Z.shape[1]
+        self.magnification = 1.0
+        self.U, self.s, self.A = np.zeros((0, dimension)), np.zeros(0), np.zeros((len(Z), 0))
+        self.weights, self.recent = np.zeros(0), neurons
+        self.centre = self.dual = self.start()
+        self.local_upper = np.inf
+        self.upper = float(np.abs(self.dual).sum()) + 1e-12  # |u . z| is at most 1
+        self.upper = max(self.upper, self.slack_bound(self.dual))
+        self.arrangement: Arrangement | None = None
+
+    def start(self) -> np.ndarray:
+        """Dual weights to begin with: the same for both classes."""
+        target = self.rows.target
+        if self.rows.equality:
+            return target / (target @ target)
+        positive = self.rows.signs > 0
+        weights = np.where(positive, 1 / max(positive.sum(), 1), 1 / max((~positive).sum(), 1))
+        return weights / weights.sum()
+
+    def run(self) -> Status:
+        try:
+            status = self.generate()
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        if status in (Status.INTERRUPTED, Status.TIME_LIMIT) and self.arrangement is None:
+            self.relax(self.centre)
+        self.drop_dust()
+        return status
+
+    def generate(self) -> Status:
+        self.prepare_proofs()
+        self.master = Master(self.rows)
+        proposals = np.concatenate([self.recent, self.starts(_COLUMNS_PER_ROUND), self.search(self.centre)])
+        dual, narrowest, stalled, concluded = self.centre, np.inf, 0, (np.inf, 0)
+        while True:
+            self.rounds += 1
+            added = self.add(proposals, dual)
+            dual = self.solve_master()
+            self.consider_centre(self.centre, 0.0)
+            gap = 1 - self.t / self.local_upper if self.local_upper > 0 else 0.0
+            self.report(self.rounds, self.t, self.local_upper, time.monotonic() - self.started)
+            if time.monotonic() > self.deadline:
+                return Status.TIME_LIMIT
+            stalled = 0 if gap < narrowest * (1 - _PROGRESS) else stalled + 1
+            narrowest = min(gap, narrowest)
+            if gap <= 0.5 * self.tol or stalled >= _PATIENCE or (not added and self.rounds > 2) or self.local_upper <= _ZERO:
+                stalled, narrowest = 0, np.inf
+                attempts = concluded[1] + 1 if gap > concluded[0] * (1 - _PROGRESS) else 0
+                concluded = (min(gap, concluded[0]), attempts)
+                answer = self.conclude(dual, last=attempts >= _PATIENCE)
+                if isinstance(answer, Status):
+                    return answer
+                proposals = answer
+                continue
+            # Duals jump about: price between the new ones and the best so far, and where polishing says they should be.
+            between = 0.5 * dual + 0.5 * self.centre
+            proposals = self.search(between)
+            if gap < _POLISH_BELOW and self.rounds % _POLISH_EVERY == 0:
+                neurons, polished = self.polish()
+                proposals = np.concatenate([neurons, self.search(polished), proposals])
+            if not self.improving(proposals, dual).any():
+                proposals = self.search(dual)
+
+    # Pricing
+
+    def starts(self, count: int) -> np.ndarray:
+        rows = self.Z[self.random.integers(len(self.Z), size=count // 2)] * self.random.choice([-1.0, 1.0], (count // 2, 1))
+        directions = np.concatenate([rows, self.random.normal(size=(count - count // 2, self.Z.shape[1]))])
+        norms = np.linalg.norm(directions, axis=1)
+        return directions[norms > 0] / norms[norms > 0, None]
+
+    def search(self, dual: np.ndarray, *, starts: int = _STARTS) -> np.ndarray:
+        """Neurons that are valuable at these dual weights."""
+        tried = np.concatenate([self.U[self.weights > 0], self.recent, self.starts(starts)])
+        self.recent, values = price_locally(self.Z, self.coefficients(dual), tried, count=_COLUMNS_PER_ROUND)
+        self.consider_centre(dual, np.abs(values).max(initial=0.0))
+        return self.recent
+
+    def consider_centre(self, dual: np.ndarray, found: float) -> None:
+        """The centre is where the largest value known, among all columns, is least."""
+        known = max(found, self.slack_bound(dual), float(np.abs(self.A.T @ dual).max(initial=0.0)))
+        if dual is self.centre:
+            self.local_upper = known if self.local_upper == np.inf else max(known, self.local_upper)
+        elif known < self.local_upper:
+            self.centre, self.local_upper = dual, known
+
+    def prepare_proofs(self) -> None:
+        rank = np.linalg.matrix_rank(self.Z)
+        affordable = len(self.Z) ** max(rank - 1, 1) <= _MAX_ARCS
+        if rank <= MAX_RANK and (self.pricing == "complete" or (self.pricing == "auto" and affordable)):
+            self.arrangement = Arrangement(self.Z)
+        else:
+            self.rays = Rays(self.Z)
+
+    def conclude(self, dual: np.ndarray, *, last: bool) -> Status | np.ndarray:
+        """Where rounds find no more: look thoroughly, then prove. A final status, or neurons with which to go on."""
+        neurons, polished = self.polish()
+        proposals = [neurons]
+        candidates = (self.centre, dual, polished)
+        starts = _STARTS if self.arrangement is not None else _THOROUGH_STARTS
+        self.local_upper = np.inf  # values of the past were found by less thorough search
+        for candidate in candidates:
+            proposals.append(self.search(candidate, starts=starts))
+        if self.local_upper > self.t * (1 + 0.5 * self.tol) and not last and self.t > 0 and self.arrangement is None:
+            return np.concatenate(proposals)
+        proposals.append(self.prove(self.centre if self.arrangement is not None else self.sparse(self.centre)))
+        if self.t <= 0 and self.upper <= _ZERO:
+            return Status.NOT_SEPARABLE
+        if self.upper - self.t <= self.tol * self.upper:
+            return Status.OPTIMAL
+        found = np.concatenate(proposals)
+        if not last and self.improving(found, dual).any():
+            return found
+        return Status.STALLED if self.arrangement is not None else Status.LOCALLY_OPTIMAL
+
+    def prove(self, dual: np.ndarray) -> np.ndarray:
+        """Improves the proved bound at these dual weights; returns valuable neurons."""
+        c = self.coefficients(dual)
+        if self.arrangement is not None:
+            found = self.arrangement.price(c, count=_COLUMNS_PER_ROUND)
+            self.offer_bound(dual, found.upper_bound)
+            directions, values = found.directions, found.values
+        else:
+            merged, neglected = self.rays.merge(c), self.rays.neglected(c)
+            self.relax(dual)
+            if self.pricing == "local":
+                return np.zeros((0, self.Z.shape[1]))
+            tree = SignTree(self.rays.directions, merged, floor=self.t, tol=0.25 * self.tol)
+            allowed = _AUTO_WORK if self.pricing == "auto" and self.deadline == np.inf else np.inf
+            done = 0.0
+            while not tree.finished and done < allowed and time.monotonic() < self.deadline:
+                tree.grow(nodes=_SLICE_OF_WORK / tree.work_per_node, deadline=self.deadline)
+                done += _SLICE_OF_WORK
+                self.offer_bound(dual, tree.upper_bound() + neglected)
+                self.report(self.rounds, self.t, self.upper, time.monotonic() - self.started)
+                if tree.best > self.local_upper * (1 + 0.5 * self.tol):
+                    break  # neurons that search had missed: adding them helps more than a sharper bound here
+            directions, values = distinct(tree.directions, tree.values, _COLUMNS_PER_ROUND)
+        self.consider_centre(dual, np.abs(values).max(initial=0.0))
+        return directions
+
+    def sparse(self, dual: np.ndarray) -> np.ndarray:
+        """Few dual weights whose largest known value is nearly as small: the cost of branching grows with their number."""
+        for threshold in (1e-2, 1e-3, 1e-4, 1e-6):
+            trimmed = self.normalized(np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0))
+            _, values = price_locally(self.Z, self.coefficients(trimmed), self.U[self.weights > 0], count=1)
+            if np.abs(values).max(initial=0.0) <= self.local_upper * (1 + 0.1 * self.tol):
+                return trimmed
+        return dual
+
+    def relax(self, dual: np.ndarray) -> None:
+        c = self.coefficients(dual)
+        self.offer_bound(dual, relaxed_bound(self.rays.directions, self.rays.merge(c)) + self.rays.neglected(c))
+
+    def offer_bound(self, dual: np.ndarray, value: float) -> None:
+        upper = max(value, self.slack_bound(dual))
+        if upper < self.upper:
+            self.upper, self.dual = upper, dual
+
+    def slack_bound(self, dual: np.ndarray) -> float:
+        return float(np.abs(dual).max()) / self.rows.slack_cost
+
+    def drop_dust(self) -> None:
+        """Take away dual weights that prove nothing: what mixing of duals left on samples far from the margin."""
+        if self.arrangement is None or self.upper >= 1.0 or self.rows.equality:
+            return
+        upper, dual = self.upper, self.dual
+        self.upper = np.inf
+        for threshold in (1e-4, 1e-6, 1e-8, 1e-10):
+            self.prove(self.normalized(np.where(dual > threshold * dual.max(), dual, 0.0)))
+            if self.upper <= upper + 0.1 * self.tol * upper:
+                return
+        self.upper, self.dual = upper, dual
+
+    # The restricted problem
+
+    def coefficients(self, dual: np.ndarray) -> np.ndarray:
+        return dual * self.rows.signs
+
+    def improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        return np.abs(weighted_sums(self.Z, self.coefficients(dual), U)) > self.t * (1 + 1e-13) + 1e-15
+
+    def add(self, U: np.ndarray, dual: np.ndarray) -> int:
+        U = U[self.improving(U, dual)] if self.rounds > 1 else U
+        signs = np.where(weighted_sums(self.Z, self.coefficients(dual), U) >= 0, 1.0, -1.0)
+        columns = self.columns(U, signs)
+        self.master.add(self.magnification * columns)
+        self.U, self.s = np.concatenate([self.U, U]), np.concatenate([self.s, signs])
+        self.A = np.hstack([self.A, columns])
+        self.weights = np.concatenate([self.weights, np.zeros(len(U))])
+        return len(U)
+
+    def columns(self, U: np.ndarray, signs: np.ndarray) -> np.ndarray:
+        return signs * self.rows.signs[:, None] * np.maximum(self.Z @ U.T, 0.0)
+
+    def solve_master(self) -> np.ndarray:
+        t, weights, dual = self.master.solve()
+        self.judge(t / self.magnification, weights)
+        dual = self.normalized(dual)
+        if (self.t > 0 and not 0.25 < self.t * self.magnification < 4) or len(self.s) > _MOST_COLUMNS:
+            self.restart_master(dual)
+        return dual
+
+    def restart_master(self, dual: np.ndarray) -> None:
+        """A master whose optimum is near 1, so that the tolerances of the solver are relative to it; without idle neurons."""
+        self.magnification = 1 / self.t if self.t > 0 else self.magnification
+        order = np.argsort(-np.abs(self.A.T @ dual) - (self.weights > 0), kind="stable")
+        useful = order[: max(_KEPT_COLUMNS, 2 * len(self.Z))]
+        self.U, self.s, self.weights, self.A = self.U[useful], self.s[useful], self.weights[useful], self.A[:, useful]
+        rows = self.rows
+        self.master = Master(Rows(rows.signs, rows.target, rows.equality, rows.slack_cost / self.magnification))
+        self.master.add(self.magnification * self.A)
+
+    def judge(self, t: float, weights: np.ndarray) -> None:
+        """Recompute t for proposed weights, made feasible, in float64; keep them if they are the best so far."""
+        weights = np.maximum(np.nan_to_num(weights), 0.0)
+        weights = np.where(weights > _WEIGHT * weights.sum(), weights, 0.0)
+        outputs = self.A @ weights
+        target, residual = self.rows.target, 0.0
+        if self.rows.equality:
+            t = float(outputs @ target) / float(target @ target)
+            residual = float(np.abs(outputs - t * target).max()) / max(abs(t), 1e-300)
+            mass = weights.sum()
+        elif np.isfinite(self.rows.slack_cost):
+            mass = weights.sum() + self.rows.slack_cost * np.maximum(t * target - outputs, 0.0).sum()
+        else:
+            t, mass = float((outputs / target).min()), weights.sum()
+        if mass > 0 and np.isfinite(t / mass) and t / mass >= self.t:
+            self.t, self.weights, self.residual = t / mass, weights / mass, residual
+
+    def normalized(self, dual: np.ndarray) -> np.ndarray:
+        """Proposed dual weights, made feasible: of the right sign, and p . target = 1."""
+        dual = np.nan_to_num(dual, posinf=0.0, neginf=0.0)
+        if not self.rows.equality:
+            dual = np.maximum(dual * np.sign(dual.sum()), 0.0)
+        total = float(dual @ self.rows.target)
+        return dual / total if abs(total) > 1e-300 else self.start()
+
+    def polish(self) -> tuple[np.ndarray, np.ndarray]:
+        """Neurons moved to the optimum of their cells, and the dual weights there."""
+        used = np.flatnonzero(self.weights)
+        nothing = np.zeros((0, self.Z.shape[1])), self.centre
+        if not len(used):
+            return nothing
+        products = self.U[used] @ self.Z.T
+        patterns, index = np.unique(np.column_stack([products > _KINK, self.s[used] > 0]), axis=0, return_index=True)
+        count = min(_WALLS_PER_DIMENSION * self.Z.shape[1], len(self.Z))
+        walls = np.argpartition(np.abs(products[index]), count - 1, axis=1)[:, :count]
+        v, dual = polish(self.Z, self.rows, patterns[:, :-1], self.s[used][index], walls=walls)
+        norms = np.linalg.norm(v, axis=1)
+        keep = np.isfinite(norms) & (norms > 1e-9)
+        if not np.isfinite(dual).all():
+            return nothing
+        return v[keep] / norms[keep, None], self.normalized(dual)
