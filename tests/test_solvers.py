@@ -13,6 +13,7 @@ from netmargin import kernels
 from netmargin.result import Status
 from netmargin.solvers import f1_max_margin, f2_max_margin, kernel_max_margin, linear_max_margin, ntk_max_margin
 from netmargin.solvers.arrangement import Arrangement
+from netmargin.solvers.master import Rows
 from netmargin.solvers.polish import polish
 from netmargin.solvers.relaxation import relaxed_bound
 
@@ -48,7 +49,7 @@ def test_equals_brute_force_over_all_cells(dimension):
         patterns = cells(Z)
         both = np.concatenate([patterns, patterns])
         signs = np.repeat([1.0, -1.0], len(patterns))
-        v, _ = polish(Z, y, both, signs)
+        v, _ = polish(Z, Rows(y, np.ones(len(y))), both, signs)
         outputs = np.einsum("k,kd,nd,kn->n", signs, v, Z, both)
         best = max((y * outputs).min() / np.linalg.norm(v, axis=1).sum(), 0.0)
         assert solution.certified

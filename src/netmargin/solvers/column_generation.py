@@ -21,7 +21,7 @@ from .relaxation import relaxed_bound
 
 _COLUMNS_PER_ROUND = 48
 _STARTS = 64
-_THOROUGH_STARTS = 4096
+_THOROUGH_STARTS = 1024
 _MOST_COLUMNS = 2500
 _KEPT_COLUMNS = 1000
 _MAX_ARCS = 2_000_000
@@ -33,8 +33,8 @@ _WALLS_PER_DIMENSION = 3
 _KINK = 1e-9
 _ZERO = 1e-10
 _WEIGHT = 1e-11
-_AUTO_WORK = 8e7
-_SLICE_OF_WORK = 4e7
+_AUTO_WORK = 1e9
+_SLICE_OF_WORK = 2e8
 
 Report = Callable[[int, float, float, float], None]
 
@@ -112,7 +112,7 @@ class ColumnGeneration:
                 stalled, narrowest = 0, np.inf
                 attempts = concluded[1] + 1 if gap > concluded[0] * (1 - _PROGRESS) else 0
                 concluded = (min(gap, concluded[0]), attempts)
-                answer = self.conclude(dual, last=attempts >= _PATIENCE)
+                answer = self.conclude(dual, attempts)
                 if isinstance(answer, Status):
                     return answer
                 proposals = answer
@@ -120,7 +120,7 @@ class ColumnGeneration:
             # Duals jump about: price between the new ones and the best so far, and where polishing says they should be.
             between = 0.5 * dual + 0.5 * self.centre
             proposals = self.search(between)
-            if gap < _POLISH_BELOW and self.rounds % _POLISH_EVERY == 0:
+            if self.arrangement is not None and gap < _POLISH_BELOW and self.rounds % _POLISH_EVERY == 0:
                 neurons, polished = self.polish()
                 proposals = np.concatenate([neurons, self.search(polished), proposals])
             if not self.improving(proposals, dual).any():
@@ -157,18 +157,19 @@ class ColumnGeneration:
         else:
             self.rays = Rays(self.Z)
 
-    def conclude(self, dual: np.ndarray, *, last: bool) -> Status | np.ndarray:
+    def conclude(self, dual: np.ndarray, attempts: int) -> Status | np.ndarray:
         """Where rounds find no more: look thoroughly, then prove. A final status, or neurons with which to go on."""
-        neurons, polished = self.polish()
-        proposals = [neurons]
-        candidates = (self.centre, dual, polished)
-        starts = _STARTS if self.arrangement is not None else _THOROUGH_STARTS
+        last = attempts >= _PATIENCE
+        candidates, proposals = [self.centre, dual], []
+        if self.arrangement is not None or attempts > 0:
+            neurons, polished = self.polish()
+            candidates.append(polished)
+            proposals.append(neurons)
         self.local_upper = np.inf  # values of the past were found by less thorough search
         for candidate in candidates:
-            proposals.append(self.search(candidate, starts=starts))
-        if self.local_upper > self.t * (1 + 0.5 * self.tol) and not last and self.t > 0 and self.arrangement is None:
-            return np.concatenate(proposals)
-        proposals.append(self.prove(self.centre if self.arrangement is not None else self.sparse(self.centre)))
+            proposals.append(self.search(candidate, starts=_STARTS if self.arrangement is not None else _THOROUGH_STARTS))
+        settled = last or self.local_upper <= self.t * (1 + self.tol)
+        proposals.append(self.prove(self.centre, thoroughly=settled))
         if self.t <= 0 and self.upper <= _ZERO:
             return Status.NOT_SEPARABLE
         if self.upper - self.t <= self.tol * self.upper:
@@ -178,31 +179,35 @@ class ColumnGeneration:
             return found
         return Status.STALLED if self.arrangement is not None else Status.LOCALLY_OPTIMAL
 
-    def prove(self, dual: np.ndarray) -> np.ndarray:
+    def prove(self, dual: np.ndarray, *, thoroughly: bool = True) -> np.ndarray:
         """Improves the proved bound at these dual weights; returns valuable neurons."""
-        c = self.coefficients(dual)
         if self.arrangement is not None:
-            found = self.arrangement.price(c, count=_COLUMNS_PER_ROUND)
+            found = self.arrangement.price(self.coefficients(dual), count=_COLUMNS_PER_ROUND)
             self.offer_bound(dual, found.upper_bound)
             directions, values = found.directions, found.values
         else:
-            merged, neglected = self.rays.merge(c), self.rays.neglected(c)
+            dual = self.sparse(dual)
             self.relax(dual)
             if self.pricing == "local":
                 return np.zeros((0, self.Z.shape[1]))
-            tree = SignTree(self.rays.directions, merged, floor=self.t, tol=0.25 * self.tol)
-            allowed = _AUTO_WORK if self.pricing == "auto" and self.deadline == np.inf else np.inf
-            done = 0.0
-            while not tree.finished and done < allowed and time.monotonic() < self.deadline:
-                tree.grow(nodes=_SLICE_OF_WORK / tree.work_per_node, deadline=self.deadline)
-                done += _SLICE_OF_WORK
-                self.offer_bound(dual, tree.upper_bound() + neglected)
-                self.report(self.rounds, self.t, self.upper, time.monotonic() - self.started)
-                if tree.best > self.local_upper * (1 + 0.5 * self.tol):
-                    break  # neurons that search had missed: adding them helps more than a sharper bound here
-            directions, values = distinct(tree.directions, tree.values, _COLUMNS_PER_ROUND)
+            directions, values = self.branch(dual, thoroughly)
         self.consider_centre(dual, np.abs(values).max(initial=0.0))
         return directions
+
+    def branch(self, dual: np.ndarray, thoroughly: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Branch and bound at these dual weights: for a moment, or thoroughly as far as pricing and time limit allow."""
+        c = self.coefficients(dual)
+        tree = SignTree(self.rays.directions, self.rays.merge(c), floor=self.t, tol=0.25 * self.tol)
+        unlimited = self.pricing == "complete" or self.deadline < np.inf
+        work, allowed = 0.0, _SLICE_OF_WORK if not thoroughly else np.inf if unlimited else _AUTO_WORK
+        while not tree.finished and work < allowed and time.monotonic() < self.deadline:
+            tree.grow(nodes=_SLICE_OF_WORK / tree.work_per_node, deadline=self.deadline)
+            work += _SLICE_OF_WORK
+            self.offer_bound(dual, tree.upper_bound() + self.rays.neglected(c))
+            self.report(self.rounds, self.t, self.upper, time.monotonic() - self.started)
+            if tree.best > self.local_upper * (1 + 0.5 * self.tol):
+                break  # neurons that search had missed: adding them helps more than a sharper bound here
+        return distinct(tree.directions, tree.values, _COLUMNS_PER_ROUND)
 
     def sparse(self, dual: np.ndarray) -> np.ndarray:
         """Few dual weights whose largest known value is nearly as small: the cost of branching grows with their number."""
