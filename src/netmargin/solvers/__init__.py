@@ -1,13 +1,16 @@
 """Convex references: the best margins that nets can have, each with a judged value and a proved bound."""
 
 from .f1 import f1_max_margin, f1_soft_margin
+from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_interpolation
 from .kernel import KernelSolution, f2_max_margin, kernel_max_margin, ntk_max_margin
 from .linear import LinearSolution, linear_max_margin
 from .solution import SoftVariationNormSolution, VariationNormSolution
 
 __all__ = [
+    "KernelInterpolation",
     "KernelSolution",
     "LinearSolution",
+    "MeasureInterpolation",
     "SoftVariationNormSolution",
     "VariationNormSolution",
     "f1_max_margin",
@@ -15,5 +18,6 @@ __all__ = [
     "f2_max_margin",
     "kernel_max_margin",
     "linear_max_margin",
+    "min_norm_interpolation",
     "ntk_max_margin",
 ]

@@ -8,15 +8,18 @@ prices neurons by local search at dual weights between the new ones and the best
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..result import Status
 from .arrangement import MAX_RANK, Arrangement, Rays
 from .branch_and_bound import SignTree
+from .data import SolverData, warn_of_size
 from .local_pricing import distinct, price_locally, weighted_sums
 from .master import Master, Rows
 from .polish import polish
+from .progress import Progress
 from .relaxation import relaxed_bound
 
 _COLUMNS_PER_ROUND = 48
@@ -36,11 +39,42 @@ _WEIGHT = 1e-11
 _AUTO_WORK = 1e9
 _SLICE_OF_WORK = 2e8
 
-Report = Callable[[int, float, float, float], None]
+Report = Callable[[int, float, float], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Relative gap to stop at; seconds; "auto", "complete" or "local" proofs; seed of the starts of local search."""
+
+    tol: float
+    time_limit: float | None
+    pricing: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.pricing not in ("auto", "complete", "local"):
+            raise ValueError(f'pricing must be "auto", "complete" or "local"; got {self.pricing!r}')
+
+
+def generate_columns(
+    data: SolverData, rows: Rows, options: Options, neurons, progress: bool, title: str, *, unit: float
+) -> "ColumnGeneration":
+    """A finished run for data in their own units; `unit` turns t into what a person is shown."""
+    warn_of_size(len(data), "The variation norm problem")
+    with Progress(progress, title) as shown:
+        run = ColumnGeneration(
+            data.Z / data.size / (data.longest / data.size),
+            rows,
+            options,
+            data.directions(neurons),
+            lambda rounds, t, upper: shown.show(rounds, unit * t, unit * upper),
+        )
+        run.run()
+    return run
 
 
 class ColumnGeneration:
-    """One problem; `run` it, then read t, upper, dual, weights, U, s.
+    """One problem; `run` it, then read status, t, upper, dual, weights, U, s.
 
     t : attained and recomputed in float64. upper : proved, attained by `dual`. local_upper : the largest value that search found
     at `centre`, the best dual weights known. U : (k, D) unit directions, s : (k,) output signs, weights : (k,).
@@ -50,19 +84,14 @@ class ColumnGeneration:
         self,
         Z: np.ndarray,
         rows: Rows,
-        *,
-        tol: float,
-        time_limit: float | None,
-        pricing: str,
-        seed: int,
+        options: Options,
         neurons: np.ndarray,
         report: Report,
     ):
-        self.Z, self.rows, self.tol, self.pricing, self.report = Z, rows, tol, pricing, report
-        self.started = time.monotonic()
-        self.deadline = np.inf if time_limit is None else self.started + time_limit
-        self.random = np.random.default_rng(seed)
-        self.rounds, self.t, self.residual = 0, 0.0, 0.0
+        self.Z, self.rows, self.tol, self.pricing, self.report = Z, rows, options.tol, options.pricing, report
+        self.deadline = np.inf if options.time_limit is None else time.monotonic() + options.time_limit
+        self.random = np.random.default_rng(options.seed)
+        self.rounds, self.t = 0, 0.0
         dimension = Z.shape[1]
         self.magnification = 1.0
         self.U, self.s, self.A = np.zeros((0, dimension)), np.zeros(0), np.zeros((len(Z), 0))
@@ -72,6 +101,7 @@ class ColumnGeneration:
         self.upper = float(np.abs(self.dual).sum()) + 1e-12  # |u . z| is at most 1
         self.upper = max(self.upper, self.slack_bound(self.dual))
         self.arrangement: Arrangement | None = None
+        self.rays: Rays | None = None
 
     def start(self) -> np.ndarray:
         """Dual weights to begin with: the same for both classes."""
@@ -82,15 +112,16 @@ class ColumnGeneration:
         weights = np.where(positive, 1 / max(positive.sum(), 1), 1 / max((~positive).sum(), 1))
         return weights / weights.sum()
 
-    def run(self) -> Status:
+    def run(self) -> None:
+        started = time.monotonic()
         try:
-            status = self.generate()
+            self.status = self.generate()
         except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        if status in (Status.INTERRUPTED, Status.TIME_LIMIT) and self.arrangement is None:
+            self.status = Status.INTERRUPTED
+        if self.status in (Status.INTERRUPTED, Status.TIME_LIMIT) and self.arrangement is None and self.rays is not None:
             self.relax(self.centre)
         self.drop_dust()
-        return status
+        self.seconds = time.monotonic() - started
 
     def generate(self) -> Status:
         self.prepare_proofs()
@@ -103,7 +134,7 @@ class ColumnGeneration:
             dual = self.solve_master()
             self.consider_centre(self.centre, 0.0)
             gap = 1 - self.t / self.local_upper if self.local_upper > 0 else 0.0
-            self.report(self.rounds, self.t, self.local_upper, time.monotonic() - self.started)
+            self.report(self.rounds, self.t, self.local_upper)
             if time.monotonic() > self.deadline:
                 return Status.TIME_LIMIT
             stalled = 0 if gap < narrowest * (1 - _PROGRESS) else stalled + 1
@@ -204,7 +235,7 @@ class ColumnGeneration:
             tree.grow(nodes=_SLICE_OF_WORK / tree.work_per_node, deadline=self.deadline)
             work += _SLICE_OF_WORK
             self.offer_bound(dual, tree.upper_bound() + self.rays.neglected(c))
-            self.report(self.rounds, self.t, self.upper, time.monotonic() - self.started)
+            self.report(self.rounds, self.t, self.upper)
             if tree.best > self.local_upper * (1 + 0.5 * self.tol):
                 break  # neurons that search had missed: adding them helps more than a sharper bound here
         return distinct(tree.directions, tree.values, _COLUMNS_PER_ROUND)
@@ -286,17 +317,15 @@ class ColumnGeneration:
         weights = np.maximum(np.nan_to_num(weights), 0.0)
         weights = np.where(weights > _WEIGHT * weights.sum(), weights, 0.0)
         outputs = self.A @ weights
-        target, residual = self.rows.target, 0.0
+        target, mass = self.rows.target, float(weights.sum())
         if self.rows.equality:
             t = float(outputs @ target) / float(target @ target)
-            residual = float(np.abs(outputs - t * target).max()) / max(abs(t), 1e-300)
-            mass = weights.sum()
         elif np.isfinite(self.rows.slack_cost):
-            mass = weights.sum() + self.rows.slack_cost * np.maximum(t * target - outputs, 0.0).sum()
+            mass += self.rows.slack_cost * float(np.maximum(t * target - outputs, 0.0).sum())
         else:
-            t, mass = float((outputs / target).min()), weights.sum()
+            t = float((outputs / target).min())
         if mass > 0 and np.isfinite(t / mass) and t / mass >= self.t:
-            self.t, self.weights, self.residual = t / mass, weights / mass, residual
+            self.t, self.weights = t / mass, weights / mass
 
     def normalized(self, dual: np.ndarray) -> np.ndarray:
         """Proposed dual weights, made feasible: of the right sign, and p . target = 1."""

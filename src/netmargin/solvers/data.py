@@ -1,4 +1,4 @@
-"""Binary data for the convex solvers, checked, in float64."""
+"""Data for the convex solvers, checked, in float64."""
 
 import warnings
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ MANY = 5_000
 
 
 @dataclass(frozen=True)
-class BinaryData:
-    """Inputs Z of shape (n, D), with a last column of ones where a bias is asked for, and labels y in {-1, +1}."""
+class SolverData:
+    """Inputs Z of shape (n, D), with a last column of ones where a bias is asked for, and labels y in {-1, +1}, or real targets."""
 
     Z: np.ndarray
     y: np.ndarray
@@ -52,8 +52,22 @@ def warn_of_size(n: int, problem: str) -> None:
         )
 
 
-def binary_data(X, y, *, bias: bool) -> BinaryData:
+def binary_data(X, y, *, bias: bool) -> SolverData:
     """Check and convert. Labels are {-1, +1} or {0, 1}. Raises DataError."""
+    Z, y = _checked(X, y, bias)
+    values = set(np.unique(y))
+    if not (values <= {-1.0, 1.0} or values <= {0.0, 1.0}):
+        shown = ", ".join(f"{v:g}" for v in sorted(values)[:6])
+        raise DataError(f"Labels must be -1 and +1, or 0 and 1; found {shown}. For more classes use netmargin.estimators.")
+    return SolverData(Z, np.where(y > 0, 1.0, -1.0))
+
+
+def regression_data(X, y, *, bias: bool) -> SolverData:
+    """Check and convert inputs with real targets y. Raises DataError."""
+    return SolverData(*_checked(X, y, bias))
+
+
+def _checked(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
     X = _array(X, "X")
     y = _array(y, "y").reshape(-1)
     if X.ndim != 2 or X.size == 0:
@@ -67,12 +81,8 @@ def binary_data(X, y, *, bias: bool) -> BinaryData:
         raise DataError(f"X holds NaN or infinite values in {len(bad)} samples, first sample {bad[0]}. Drop or impute them.")
     if not np.isfinite(y).all():
         raise DataError("y holds NaN or infinite labels. Drop these samples.")
-    values = set(np.unique(y))
-    if not (values <= {-1.0, 1.0} or values <= {0.0, 1.0}):
-        shown = ", ".join(f"{v:g}" for v in sorted(values)[:6])
-        raise DataError(f"Labels must be -1 and +1, or 0 and 1; found {shown}. For more classes use netmargin.estimators.")
     Z = np.hstack([X, np.ones((len(X), 1))]) if bias else X
-    return BinaryData(np.ascontiguousarray(Z), np.where(y > 0, 1.0, -1.0))
+    return np.ascontiguousarray(Z), y
 
 
 def _array(values, name: str) -> np.ndarray:

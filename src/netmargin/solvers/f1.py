@@ -1,15 +1,12 @@
 """The exact max margin of infinitely wide two-layer ReLU nets, hard and soft, by column generation."""
 
-import time
-
 import numpy as np
 
 from ..errors import DataError
 from ..result import Status
-from .column_generation import ColumnGeneration
-from .data import BinaryData, binary_data, warn_of_size
+from .column_generation import Options, generate_columns
+from .data import binary_data
 from .master import Rows
-from .progress import Progress
 from .solution import SoftVariationNormSolution, VariationNormSolution
 
 
@@ -57,7 +54,8 @@ def f1_max_margin(
     """
     data = binary_data(X, y, bias=bias)
     scale, rows = data.longest, Rows(data.y, np.ones(len(data)))
-    run, status, seconds = _run(data, rows, scale, tol, time_limit, pricing, neurons, seed, progress, "max margin", 0.5 * scale)
+    options = Options(tol, time_limit, pricing, seed)
+    run = generate_columns(data, rows, options, neurons, progress, "max margin", unit=0.5 * scale)
     used = np.flatnonzero(run.weights) if run.t > 0 else np.array([], dtype=int)
     outputs, values = run.A @ run.weights, run.A[:, used].T @ run.dual
     slackness = max(float((run.dual * (outputs - run.t)).max()), float((run.weights[used] * (run.upper - values)).max(initial=0.0)))
@@ -65,10 +63,10 @@ def f1_max_margin(
     return VariationNormSolution(
         margin=half * max(run.t, 0.0),
         upper_bound=half * run.upper,
-        certified=status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
-        status=status,
+        certified=run.status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
+        status=run.status,
         dual=run.dual,
-        seconds=seconds,
+        seconds=run.seconds,
         atoms=np.column_stack([run.U[used], run.s[used]]) / np.sqrt(2),
         weights=run.weights[used],
         bias=bias,
@@ -110,7 +108,8 @@ def f1_soft_margin(
         raise DataError(f"C must be positive and finite; got {C}. For a hard margin use f1_max_margin.")
     data = binary_data(X, y, bias=bias)
     scale, rows = data.longest, Rows(data.y, np.ones(len(data)), slack_cost=C * data.longest)
-    run, status, seconds = _run(data, rows, scale, tol, time_limit, pricing, neurons, seed, progress, "soft margin", scale)
+    options = Options(tol, time_limit, pricing, seed)
+    run = generate_columns(data, rows, options, neurons, progress, "soft margin", unit=scale)
     used = np.flatnonzero(run.weights)
     alphas = run.weights[used] / (run.t * scale)
     outputs = run.A[:, used] @ (alphas * scale)
@@ -119,34 +118,13 @@ def f1_soft_margin(
     return SoftVariationNormSolution(
         objective=norm + C * hinge,
         lower_bound=1 / (run.upper * scale),
-        certified=status is Status.OPTIMAL,
-        status=status,
+        certified=run.status is Status.OPTIMAL,
+        status=run.status,
         dual=run.dual / (run.upper * scale),
-        seconds=seconds,
+        seconds=run.seconds,
         atoms=np.column_stack([run.U[used], run.s[used]]) / np.sqrt(2),
         weights=2 * alphas,
         bias=bias,
         hinge=hinge,
         margin=float(outputs.min()) / (2 * norm) if norm > 0 else 0.0,
     )
-
-
-def _run(data: BinaryData, rows, scale, tol, time_limit, pricing, neurons, seed, progress, title, unit):
-    """A finished `ColumnGeneration` with its status and seconds."""
-    if pricing not in ("auto", "complete", "local"):
-        raise ValueError(f'pricing must be "auto", "complete" or "local"; got {pricing!r}')
-    warn_of_size(len(data), "The variation norm problem")
-    started = time.monotonic()
-    with Progress(progress, title) as shown:
-        run = ColumnGeneration(
-            data.Z / scale,
-            rows,
-            tol=tol,
-            time_limit=time_limit,
-            pricing=pricing,
-            seed=seed,
-            neurons=data.directions(neurons),
-            report=lambda rounds, t, upper, seconds: shown.show(rounds, unit * t, unit * upper),
-        )
-        status = run.run()
-    return run, status, time.monotonic() - started

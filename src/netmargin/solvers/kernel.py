@@ -11,7 +11,7 @@ from scipy import sparse
 from ..errors import DataError
 from ..kernels import arc_cosine, ntk
 from ..result import Solution, Status
-from .data import BinaryData, binary_data
+from .data import SolverData, binary_data
 
 _ZERO = 1e-5
 """A bound below this, relative to the largest feature, is 0 to the precision of float64: its square is what is known to 1e-15 n."""
@@ -78,7 +78,7 @@ def ntk_max_margin(X, y, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = Fal
     return _homogeneous(lambda Z: ntk(Z, r_w=r_w, r_u=r_u), binary_data(X, y, bias=bias), tol)
 
 
-def _homogeneous(kernel: Callable[[np.ndarray], np.ndarray], data: BinaryData, tol: float) -> KernelSolution:
+def _homogeneous(kernel: Callable[[np.ndarray], np.ndarray], data: SolverData, tol: float) -> KernelSolution:
     """For kernels with k(a x, b x') = a b k(x, x'): solved at unit size, because squares of huge inputs overflow."""
     size = data.size
     at_unit_size = kernel_max_margin(kernel(data.Z / size), data.y, tol=tol)

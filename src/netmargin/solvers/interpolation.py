@@ -1,0 +1,154 @@
+"""Functions of least norm that take given values: the limit of weakly regularized regression."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import arc_cosine
+from ..result import Bracket, Status
+from .column_generation import Options, generate_columns
+from .data import SolverData, regression_data
+from .master import Rows
+from .solution import ReLUMeasure
+
+_INCONSISTENT = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpolation:
+    """f with f(x_n) = y_n and a small norm. norm : attained; inf where no such f exists. lower_bound : proved, from `dual`, which then has
+    dual . y = lower_bound and response at most 1 to every unit neuron (l1), or unit norm in the kernel (l2). residual : max |f(x_n) - y_n|.
+    """
+
+    norm: float
+    lower_bound: float
+    residual: float
+    certified: bool
+    status: Status
+    dual: np.ndarray
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """(norm - lower_bound) / norm."""
+        return Bracket(self.lower_bound, self.norm).gap if np.isfinite(self.norm) else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureInterpolation(ReLUMeasure, Interpolation):
+    """Of least variation norm: norm = sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to twice that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelInterpolation(Interpolation):
+    """Of least norm in F_2: f = sum_n coefficients_n k(x_n, .), k = `kernels.arc_cosine`."""
+
+    coefficients: np.ndarray
+    inputs: np.ndarray
+
+    def decision_function(self, X) -> np.ndarray:
+        """f(x) for inputs of shape (N, d)."""
+        X = np.asarray(X, dtype=np.float64)
+        bias = self.inputs.shape[1] > X.shape[1]
+        Z = np.hstack([X, np.ones((len(X), 1))]) if bias else X
+        return arc_cosine(Z, self.inputs, bias=False) @ self.coefficients
+
+
+def min_norm_interpolation(
+    X,
+    y,
+    *,
+    norm: str = "l1",
+    bias: bool = True,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
+    pricing: str = "auto",
+    seed: int = 0,
+    progress: bool = False,
+) -> MeasureInterpolation | KernelInterpolation:
+    """The ReLU function of least norm through the points (x_n, y_n), y real.
+
+    norm="l1" : min sum_j |alpha_j| subject to sum_j alpha_j relu(u_j . x~_n) = y_n over any number of unit directions u_j, by column generation. Half
+    the squared parameter norm of the two-layer net of any width that interpolates with the least norm. norm="l2" : the least norm in F_2,
+    nets with fixed uniform directions, sqrt(y' K^{-1} y) with the arc-cosine kernel K.
+
+    X : (n, d); y : (n,) real. tol bounds the relative gap to the proved lower bound; time_limit, pricing, seed and progress are those of
+    `f1_max_margin` and concern l1. Where no function passes through the points (equal inputs with different values) norm is inf, and
+    `dual` proves it. Raises DataError for NaN or wrong shapes.
+
+    >>> from netmargin.solvers import min_norm_interpolation
+    >>> absolute = min_norm_interpolation([[-1.0], [2.0]], [1.0, 2.0], bias=False)      # relu(x) + relu(-x)
+    >>> round(absolute.norm, 9), absolute.certified
+    (2.0, True)
+
+    Source: Wei et al. 2018, D.3 and D.4.
+    """
+    if norm not in ("l1", "l2"):
+        raise ValueError(f'norm must be "l1" or "l2"; got {norm!r}')
+    data = regression_data(X, y, bias=bias)
+    if norm == "l2":
+        return _least_kernel_norm(data, tol)
+    height = float(np.abs(data.y).max())
+    if height == 0:
+        zero = np.zeros(len(data))
+        atoms = np.zeros((0, data.Z.shape[1] + 1))
+        return MeasureInterpolation(
+            norm=0.0, lower_bound=0.0, residual=0.0, certified=True, status=Status.OPTIMAL, dual=zero, seconds=0.0,
+            atoms=atoms, weights=np.zeros(0), bias=bias,
+        )  # fmt: skip
+    rows = Rows(np.ones(len(data)), data.y / height, equality=True)
+    unit = data.longest / height  # |u . z| is at most `longest`: norms are in units of height / longest
+    options = Options(tol, time_limit, pricing, seed)
+    run = generate_columns(data, rows, options, None, progress, "interpolation: 1 / norm", unit=unit)
+    used = np.flatnonzero(run.weights) if run.t > 0 else np.array([], dtype=int)
+    # Rows that hold to the tolerance of the linear program are made to hold to rounding.
+    alphas = run.weights[used] / run.t if run.t > 0 else run.weights[used]
+    alphas = alphas + np.linalg.lstsq(run.A[:, used], rows.target - run.A[:, used] @ alphas, rcond=None)[0]
+    signs, alphas = run.s[used] * np.where(alphas >= 0, 1.0, -1.0), np.abs(alphas) / unit
+    exists = run.status is not Status.NOT_SEPARABLE and run.t > 0
+    outputs = np.maximum(data.Z @ run.U[used].T, 0.0) @ (alphas * signs)
+    attained = float(alphas.sum()) if exists else np.inf
+    lower = 1 / (run.upper * unit)
+    return MeasureInterpolation(
+        norm=attained,
+        lower_bound=lower,
+        residual=float(np.abs(outputs - data.y).max()),
+        certified=not exists or attained - lower <= tol * attained,
+        status=Status.NOT_ATTAINABLE if run.status is Status.NOT_SEPARABLE else run.status,
+        dual=run.dual * lower / height,
+        seconds=run.seconds,
+        atoms=np.column_stack([run.U[used], signs]) / np.sqrt(2),
+        weights=2 * alphas,
+        bias=bias,
+    )
+
+
+def _least_kernel_norm(data: SolverData, tol: float) -> KernelInterpolation:
+    started = time.monotonic()
+    size = data.size
+    Z, y = data.Z / size, data.y
+    K = arc_cosine(Z, bias=False)
+    coefficients = np.linalg.lstsq(K, y, rcond=1e-14)[0]
+    residual = y - K @ coefficients
+    norm, height = float(np.sqrt(max(coefficients @ K @ coefficients, 0.0))), float(np.abs(y).max())
+    if np.abs(residual).max() > _INCONSISTENT * height:
+        # The residual is orthogonal to every function of the space, up to rounding: no function takes these values.
+        return KernelInterpolation(
+            norm=np.inf, lower_bound=np.inf, residual=float(np.abs(residual).max()), certified=True, status=Status.NOT_ATTAINABLE,
+            dual=residual, seconds=time.monotonic() - started, coefficients=coefficients / size**2, inputs=data.Z,
+        )  # fmt: skip
+    dual = coefficients / norm if norm > 0 else coefficients
+    lower = float(y @ dual)  # <= |f| for every interpolating f, as dual has unit norm
+    status = Status.OPTIMAL if abs(norm - lower) <= tol * norm else Status.STALLED
+    return KernelInterpolation(
+        norm=norm / size,
+        lower_bound=min(lower, norm) / size,
+        residual=float(np.abs(residual).max()),
+        certified=status is Status.OPTIMAL,
+        status=status,
+        dual=dual / size,
+        seconds=time.monotonic() - started,
+        coefficients=coefficients / size**2,
+        inputs=data.Z,
+    )
