@@ -7,15 +7,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import kernels
 from .errors import DataError
-from .result import Solution
-from .solvers import f1_max_margin, kernel_max_margin
+from .result import SoftSolution, Solution
+from .solvers import f1_max_margin, f1_soft_margin, kernel_max_margin, kernel_soft_margin
 
 
 class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
-    """One hard-margin problem for two classes, one against the rest for more; subclasses solve it.
+    """One problem for two classes, one against the rest for more; subclasses solve it.
 
-    Fitted attributes: classes_, solutions_ (one per problem), margin_ and gap_ (of the only problem, or one per class), support_
-    (samples with dual weight in any problem).
+    C=None asks for a hard margin; a number, for a soft one with that cost of hinge loss. Fitted attributes: classes_, solutions_ (one per
+    problem), margin_ and gap_ (of the only problem, or one per class), support_ (samples with dual weight in any problem).
     """
 
     def fit(self, X, y):
@@ -49,7 +49,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
     def _prepare(self, X: np.ndarray) -> None:
         pass
 
-    def _solve(self, X: np.ndarray, y: np.ndarray) -> Solution:
+    def _solve(self, X: np.ndarray, y: np.ndarray) -> Solution | SoftSolution:
         raise NotImplementedError
 
     def _scores(self, solution, X: np.ndarray) -> np.ndarray:
@@ -59,7 +59,8 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
 class VariationNormClassifier(_MaxMarginClassifier):
     """The max-margin infinitely wide two-layer ReLU net: `solvers.f1_max_margin` (Chizat and Bach 2020, (4)).
 
-    Hard margin: data that cannot be separated get margin_ 0 and constant scores. n_neurons_ counts the neurons of all problems.
+    C=None is the hard margin: data that cannot be separated then get margin_ 0 and constant scores. A number C > 0 minimizes ||theta||^2 / 2 + C times the hinge
+    losses (`solvers.f1_soft_margin`). n_neurons_ counts the neurons of all problems.
 
     >>> from netmargin.estimators import VariationNormClassifier
     >>> xor = VariationNormClassifier().fit([[1, 1], [-1, -1], [1, -1], [-1, 1]], ["same", "same", "other", "other"])
@@ -67,7 +68,8 @@ class VariationNormClassifier(_MaxMarginClassifier):
     (['same', 'other'], 4)
     """
 
-    def __init__(self, *, bias=True, tol=1e-4, time_limit=None, pricing="auto", seed=0):
+    def __init__(self, *, C=None, bias=True, tol=1e-4, time_limit=None, pricing="auto", seed=0):
+        self.C = C
         self.bias = bias
         self.tol = tol
         self.time_limit = time_limit
@@ -80,7 +82,8 @@ class VariationNormClassifier(_MaxMarginClassifier):
         return sum(len(s.weights) for s in self.solutions_)
 
     def _solve(self, X, y):
-        return f1_max_margin(X, y, bias=self.bias, tol=self.tol, time_limit=self.time_limit, pricing=self.pricing, seed=self.seed)
+        options = {"bias": self.bias, "tol": self.tol, "time_limit": self.time_limit, "pricing": self.pricing, "seed": self.seed}
+        return f1_max_margin(X, y, **options) if self.C is None else f1_soft_margin(X, y, C=self.C, **options)
 
     def _scores(self, solution, X):
         return solution.decision_function(X)
@@ -92,7 +95,9 @@ class _KernelClassifier(_MaxMarginClassifier):
         self._K = self._kernel(X, X)
 
     def _solve(self, X, y):
-        return kernel_max_margin(self._K, y, tol=self.tol)
+        if self.C is None:
+            return kernel_max_margin(self._K, y, tol=self.tol)
+        return kernel_soft_margin(self._K, y, C=self.C, tol=self.tol)
 
     def _scores(self, solution, X):
         return solution.decision_function(self._kernel(X, self._X))
@@ -102,14 +107,15 @@ class _KernelClassifier(_MaxMarginClassifier):
 
 
 class ReLUKernelClassifier(_KernelClassifier):
-    """The max-margin classifier of F_2, nets with fixed uniform directions (Chizat and Bach 2020, (5)). Hard margin, no free intercept.
+    """The max-margin classifier of F_2, nets with fixed uniform directions (Chizat and Bach 2020, (5)), without a free intercept.
 
     >>> from netmargin.estimators import ReLUKernelClassifier
     >>> ReLUKernelClassifier().fit([[0.0], [1.0], [3.0]], [0, 1, 1]).predict([[0.1], [2.0]]).tolist()
     [0, 1]
     """
 
-    def __init__(self, *, bias=True, tol=1e-6):
+    def __init__(self, *, C=None, bias=True, tol=1e-6):
+        self.C = C
         self.bias = bias
         self.tol = tol
 
@@ -118,12 +124,13 @@ class ReLUKernelClassifier(_KernelClassifier):
 
 
 class NTKClassifier(_KernelClassifier):
-    """The max-margin classifier in the tangent kernel space of a two-layer ReLU net (Wei et al. 2019, Section 2). Hard margin.
+    """The max-margin classifier in the tangent kernel space of a two-layer ReLU net (Wei et al. 2019, Section 2).
 
     r_w and r_u are the initial scales of the second and first layer.
     """
 
-    def __init__(self, *, r_w=1.0, r_u=1.0, bias=True, tol=1e-6):
+    def __init__(self, *, C=None, r_w=1.0, r_u=1.0, bias=True, tol=1e-6):
+        self.C = C
         self.r_w = r_w
         self.r_u = r_u
         self.bias = bias

@@ -2,7 +2,7 @@
 
 from .f1 import f1_max_margin, f1_soft_margin
 from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_interpolation
-from .kernel import KernelSolution, f2_max_margin, kernel_max_margin, ntk_max_margin
+from .kernel import KernelSolution, SoftKernelSolution, f2_max_margin, kernel_max_margin, kernel_soft_margin, ntk_max_margin
 from .linear import LinearSolution, linear_max_margin
 from .solution import SoftVariationNormSolution, VariationNormSolution
 
@@ -11,12 +11,14 @@ __all__ = [
     "KernelSolution",
     "LinearSolution",
     "MeasureInterpolation",
+    "SoftKernelSolution",
     "SoftVariationNormSolution",
     "VariationNormSolution",
     "f1_max_margin",
     "f1_soft_margin",
     "f2_max_margin",
     "kernel_max_margin",
+    "kernel_soft_margin",
     "linear_max_margin",
     "min_norm_interpolation",
     "ntk_max_margin",

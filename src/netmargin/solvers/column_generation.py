@@ -15,7 +15,7 @@ import numpy as np
 from ..result import Status
 from .arrangement import MAX_RANK, Arrangement, Rays
 from .branch_and_bound import SignTree
-from .data import SolverData, warn_of_size
+from .data import SolverData
 from .local_pricing import distinct, price_locally, weighted_sums
 from .master import Master, Rows
 from .polish import polish
@@ -60,7 +60,6 @@ def generate_columns(
     data: SolverData, rows: Rows, options: Options, neurons, progress: bool, title: str, *, unit: float
 ) -> "ColumnGeneration":
     """A finished run for data in their own units; `unit` turns t into what a person is shown."""
-    warn_of_size(len(data), "The variation norm problem")
     with Progress(progress, title) as shown:
         run = ColumnGeneration(
             data.Z / data.size / (data.longest / data.size),

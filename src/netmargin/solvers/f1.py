@@ -5,7 +5,7 @@ import numpy as np
 from ..errors import DataError
 from ..result import Status
 from .column_generation import Options, generate_columns
-from .data import binary_data
+from .data import binary_data, warn_of_size
 from .master import Rows
 from .solution import SoftVariationNormSolution, VariationNormSolution
 
@@ -53,6 +53,7 @@ def f1_max_margin(
     gap to the proved upper bound is within `tol`.
     """
     data = binary_data(X, y, bias=bias)
+    warn_of_size(len(data), "The variation norm problem")
     scale, rows = data.longest, Rows(data.y, np.ones(len(data)))
     options = Options(tol, time_limit, pricing, seed)
     run = generate_columns(data, rows, options, neurons, progress, "max margin", unit=0.5 * scale)
@@ -107,6 +108,7 @@ def f1_soft_margin(
     if not C > 0 or not np.isfinite(C):
         raise DataError(f"C must be positive and finite; got {C}. For a hard margin use f1_max_margin.")
     data = binary_data(X, y, bias=bias)
+    warn_of_size(len(data), "The variation norm problem")
     scale, rows = data.longest, Rows(data.y, np.ones(len(data)), slack_cost=C * data.longest)
     options = Options(tol, time_limit, pricing, seed)
     run = generate_columns(data, rows, options, neurons, progress, "soft margin", unit=scale)

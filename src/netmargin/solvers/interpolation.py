@@ -8,7 +8,7 @@ import numpy as np
 from ..kernels import arc_cosine
 from ..result import Bracket, Status
 from .column_generation import Options, generate_columns
-from .data import SolverData, regression_data
+from .data import SolverData, regression_data, warn_of_size
 from .master import Rows
 from .solution import ReLUMeasure
 
@@ -87,6 +87,7 @@ def min_norm_interpolation(
     if norm not in ("l1", "l2"):
         raise ValueError(f'norm must be "l1" or "l2"; got {norm!r}')
     data = regression_data(X, y, bias=bias)
+    warn_of_size(len(data), "Interpolation")
     if norm == "l2":
         return _least_kernel_norm(data, tol)
     height = float(np.abs(data.y).max())
@@ -114,7 +115,7 @@ def min_norm_interpolation(
         norm=attained,
         lower_bound=lower,
         residual=float(np.abs(outputs - data.y).max()),
-        certified=not exists or attained - lower <= tol * attained,
+        certified=bool(not exists or attained - lower <= tol * attained),
         status=Status.NOT_ATTAINABLE if run.status is Status.NOT_SEPARABLE else run.status,
         dual=run.dual * lower / height,
         seconds=run.seconds,
@@ -129,7 +130,9 @@ def _least_kernel_norm(data: SolverData, tol: float) -> KernelInterpolation:
     size = data.size
     Z, y = data.Z / size, data.y
     K = arc_cosine(Z, bias=False)
-    coefficients = np.linalg.lstsq(K, y, rcond=1e-14)[0]
+    eigenvalues, vectors = np.linalg.eigh(K)
+    kept = eigenvalues > len(y) * np.finfo(float).eps * eigenvalues[-1]
+    coefficients = vectors[:, kept] @ (vectors[:, kept].T @ y / eigenvalues[kept])
     residual = y - K @ coefficients
     norm, height = float(np.sqrt(max(coefficients @ K @ coefficients, 0.0))), float(np.abs(y).max())
     if np.abs(residual).max() > _INCONSISTENT * height:

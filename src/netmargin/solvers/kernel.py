@@ -1,4 +1,4 @@
-"""Hard max margin in a reproducing kernel space, without an intercept."""
+"""Hard and soft max margin in a reproducing kernel space, without an intercept."""
 
 import time
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from scipy import sparse
 
 from ..errors import DataError
 from ..kernels import arc_cosine, ntk
-from ..result import Solution, Status
-from .data import SolverData, binary_data
+from ..result import SoftSolution, Solution, Status
+from .data import SolverData, binary_data, warn_of_size
 
 _ZERO = 1e-5
 """A bound below this, relative to the largest feature, is 0 to the precision of float64: its square is what is known to 1e-15 n."""
@@ -21,6 +21,17 @@ _NEGATIVE = 1e-9
 @dataclass(frozen=True, kw_only=True)
 class KernelSolution(Solution):
     """f = sum_n coefficients_n k(x_n, .), of norm 1, with the largest min_n y_n f(x_n); coefficients = y * dual / upper_bound."""
+
+    coefficients: np.ndarray
+
+    def decision_function(self, K) -> np.ndarray:
+        """Values of f at points whose kernel with the training samples is K, shape (N, n)."""
+        return np.asarray(K, dtype=np.float64) @ self.coefficients
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftKernelSolution(SoftSolution):
+    """f = sum_n coefficients_n k(x_n, .), coefficients = y * dual, of small norm and hinge loss."""
 
     coefficients: np.ndarray
 
@@ -42,20 +53,9 @@ def kernel_max_margin(K, y, *, tol: float = 1e-6) -> KernelSolution:
     0.707106781
     """
     started = time.monotonic()
-    data = binary_data(K, y, bias=False)
-    K, y = data.Z, data.y
-    n = len(y)
-    if K.shape != (n, n) or not np.allclose(K, K.T, rtol=1e-9, atol=1e-12 * np.abs(K).max()):
-        raise DataError(f"K must be a symmetric matrix of shape ({n}, {n}); got shape {K.shape}")
-    scale = float(np.abs(K).max())
+    Q, y, scale = _labelled(K, y)
     if scale == 0:
-        return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(n, 1 / n), y, started)
-    smallest = float(np.linalg.eigvalsh(K / scale)[0])
-    if smallest < -_NEGATIVE * n:
-        raise DataError(
-            f"K is not positive semidefinite (smallest eigenvalue {smallest * scale:.3g}). Compute it in float64, or add that to its diagonal."
-        )
-    Q = y[:, None] * (K / scale) * y[None, :]
+        return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(len(y), 1 / len(y)), y, started)
     margin, upper, dual = _judged(Q, _least_norm(Q), tol)
     if margin > 0:
         status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
@@ -63,6 +63,46 @@ def kernel_max_margin(K, y, *, tol: float = 1e-6) -> KernelSolution:
         status = Status.NOT_SEPARABLE if upper <= _ZERO else Status.STALLED
     unit = float(np.sqrt(scale))
     return _solution(max(margin, 0.0) * unit, upper * unit, status, dual, y, started)
+
+
+def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernelSolution:
+    """min over f of ||f||^2 / 2 + C sum_n max(0, 1 - y_n f(x_n)) in the space of kernel K: a support vector machine without intercept.
+
+    Its dual, max sum p - p' (yy' * K) p / 2 over 0 <= p <= C, proves the lower bound. K, y and errors as for `kernel_max_margin`; C > 0 as in
+    `sklearn.svm.SVC` (which fits an intercept); tol bounds the relative gap between the objective and its lower bound.
+
+    >>> from netmargin.solvers import kernel_soft_margin
+    >>> soft = kernel_soft_margin([[1.0, 1.0], [1.0, 1.0]], [1, -1], C=2.0)          # a contradiction: f = 0
+    >>> round(soft.objective, 6), soft.certified
+    (4.0, True)
+    """
+    if not C > 0 or not np.isfinite(C):
+        raise DataError(f"C must be positive and finite; got {C}. For a hard margin use kernel_max_margin.")
+    started = time.monotonic()
+    Q, y, scale = _labelled(K, y)
+    # In units of K / scale and of p * scale the problem keeps its form, with C * scale and an objective times scale.
+    cap = C * (scale or 1.0)
+    proposed = np.clip(_quadratic_program(Q, cap), 0.0, cap)
+    for threshold in (1e-4, 1e-6, 1e-8, 1e-10, 0.0):
+        dual = np.where(proposed > threshold * proposed.max(initial=0.0), proposed, 0.0)
+        outputs = Q @ dual
+        square = max(float(dual @ outputs), 0.0)
+        hinge = float(np.maximum(1 - outputs, 0.0).sum())
+        objective, lower = 0.5 * square + cap * hinge, float(dual.sum()) - 0.5 * square
+        if objective - lower <= 0.1 * tol * objective:
+            break
+    certified = objective - lower <= tol * objective
+    return SoftKernelSolution(
+        objective=objective / (scale or 1.0),
+        lower_bound=lower / (scale or 1.0),
+        certified=certified,
+        status=Status.OPTIMAL if certified else Status.STALLED,
+        dual=dual / (scale or 1.0),
+        seconds=time.monotonic() - started,
+        hinge=hinge,
+        margin=float(outputs.min()) * float(np.sqrt(scale / square)) if square > 0 else 0.0,
+        coefficients=y * dual / (scale or 1.0),
+    )
 
 
 def f2_max_margin(X, y, *, bias: bool = True, tol: float = 1e-6) -> KernelSolution:
@@ -90,16 +130,48 @@ def _homogeneous(kernel: Callable[[np.ndarray], np.ndarray], data: SolverData, t
     )
 
 
+def _labelled(K, y) -> tuple[np.ndarray, np.ndarray, float]:
+    """yy' * K / scale, labels, and scale, the largest entry of K; checked."""
+    data = binary_data(K, y, bias=False)
+    K, y = data.Z, data.y
+    n = len(y)
+    warn_of_size(n, "A kernel problem")
+    if K.shape != (n, n) or not np.allclose(K, K.T, rtol=1e-9, atol=1e-12 * np.abs(K).max()):
+        raise DataError(f"K must be a symmetric matrix of shape ({n}, {n}); got shape {K.shape}")
+    scale = float(np.abs(K).max())
+    if scale == 0:
+        return K, y, 0.0
+    smallest = float(np.linalg.eigvalsh(K / scale)[0])
+    if smallest < -_NEGATIVE * n:
+        raise DataError(
+            f"K is not positive semidefinite (smallest eigenvalue {smallest * scale:.3g}). Compute it in float64, or add that to its diagonal."
+        )
+    return y[:, None] * (K / scale) * y[None, :], y, scale
+
+
+def _quadratic_program(Q: np.ndarray, cap: float) -> np.ndarray:
+    """Proposed minimizer of p'Qp / 2 - sum p over 0 <= p <= cap."""
+    n = len(Q)
+    A = sparse.vstack([sparse.eye(n), -sparse.eye(n)], format="csc")
+    b = np.append(np.full(n, cap), np.zeros(n))
+    found = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(Q)), -np.ones(n), A, b, [clarabel.NonnegativeConeT(2 * n)], _settings()).solve()
+    return np.nan_to_num(np.array(found.x))
+
+
+def _settings() -> clarabel.DefaultSettings:
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    return settings
+
+
 def _least_norm(Q: np.ndarray) -> np.ndarray:
     """Proposed minimizer of p'Qp over probability weights."""
     n = len(Q)
     A = sparse.vstack([np.ones((1, n)), -sparse.eye(n)], format="csc")
     b = np.append(1.0, np.zeros(n))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n)]
-    found = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(Q)), np.zeros(n), A, b, cones, settings).solve()
+    found = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(Q)), np.zeros(n), A, b, cones, _settings()).solve()
     p = np.maximum(np.array(found.x), 0.0)
     return p if np.isfinite(p).all() and p.sum() > 0 else np.full(n, 1 / n)
 
