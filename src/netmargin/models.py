@@ -27,6 +27,19 @@ class ReLUPower(nn.Module):
         return f"power={self.power}"
 
 
+class SignedSum(nn.Module):
+    """sum_j signs_j h_j, shape (N, 1): an output layer that is not trained."""
+
+    signs: Tensor
+
+    def __init__(self, signs: Tensor):
+        super().__init__()
+        self.register_buffer("signs", signs)
+
+    def forward(self, h: Tensor) -> Tensor:
+        return h @ self.signs[:, None]
+
+
 def mlp(widths: Sequence[int], *, bias: str = "first", power: int = 1) -> nn.Sequential:
     """A fully connected net with layers of the given widths, inputs first and scores last, and (powers of) ReLU between.
 

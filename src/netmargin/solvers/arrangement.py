@@ -1,9 +1,10 @@
-"""Complete pricing: the exact maximum of |sum_i c_i relu(u . z_i)| over the unit sphere, for points z_i of rank at most 4.
+"""Complete pricing: the exact maximum of |sum_i c_i relu(u . z_i)^power| over the unit sphere, for points z_i of rank at most 4.
 
 The hyperplanes u . z_i = 0 cut the sphere into cells. On a face of a cell the sum is linear, <v, u> with v the sum of c_i z_i over
 the active samples, so its maximum there is |P v|, P the projection onto the span of the face, attained at P v / |P v| if that
 lies in the face, and on a smaller face otherwise. It therefore suffices to visit every face and to evaluate the sum at
-P v / |P v| wherever |P v| exceeds the best value so far.
+P v / |P v| wherever |P v| exceeds the best value so far. For squared ReLU the sum is a quadratic form u' M u; a maximum inside the face is a top
+eigenvector of P M P there, by the second-order condition, a minimum a bottom one.
 
 Faces are visited along planes: each choice of D - 2 independent hyperplanes leaves a plane, which the others cut into arcs. The order of the
 arcs does not depend on c: it is computed once, and pricing is a cumulative sum per plane.
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+
+from .local_pricing import weighted_sums
 
 MAX_RANK = 4
 _ANGLE = 1e-11
@@ -45,7 +48,8 @@ class _Planes:
 class Arrangement:
     """Prepared for many prices c of the same points Z, shape (n, D) of rank at most 4."""
 
-    def __init__(self, Z: np.ndarray):
+    def __init__(self, Z: np.ndarray, power: int = 1):
+        self._power = power
         # Directions outside the row space of Z add nothing: work in its coordinates.
         _, singular, rows = np.linalg.svd(Z, full_matrices=False)
         rank = int((singular > singular[0] * 1e-12).sum()) if singular.size and singular[0] > 0 else 0
@@ -66,21 +70,24 @@ class Arrangement:
         if self._rank == 0:
             return Pricing(np.zeros((0, self._rows.shape[1])), np.zeros(0), float(np.abs(c) @ self._neglected))
         terms = c[:, None] * self._Z
-        found = _Best(self._Z, c, count)
+        if self._power == 2:
+            terms = (terms[:, :, None] * self._Z[:, None, :]).reshape(len(c), -1)
+        found = _Best(self._Z, c, count, self._power)
         if self._rank == 1:
             found.evaluate(np.array([[1.0], [-1.0]]))
-        sides = np.zeros((2, len(self._normals), self._rank))  # per line: sums over the samples active on each side
+        sides = np.zeros((2, len(self._normals), terms.shape[1]))  # per line: sums over the samples active on each side
         on_line = self._line >= 0
         for side, sign in enumerate((1.0, -1.0)):
             chosen = on_line & (self._side == sign)
             np.add.at(sides[side], self._line[chosen], terms[chosen])
         for group in self._groups:
-            step = max(1, _CHUNK // (max(group.order.shape[1], 1) * self._rank))
+            step = max(1, _CHUNK // (max(group.order.shape[1], 1) * terms.shape[1]))
             for start in range(0, len(group.basis), step):
                 self._visit(group, slice(start, start + step), terms, sides, found)
         directions, values = found.result()
         # What was not evaluated is at most `found.best` by construction, up to rounding and what the preparation neglected.
-        allowance = 1e-13 * np.abs(terms).sum() + float(np.abs(c) @ self._neglected)
+        neglected = self._neglected if self._power == 1 else self._neglected * (2 * np.linalg.norm(self._Z, axis=1) + self._neglected)
+        allowance = 1e-13 * np.abs(terms).sum() + float(np.abs(c) @ neglected)
         return Pricing(directions @ self._rows, values, found.best + allowance)
 
     def _visit(self, group: _Planes, part: slice, terms: np.ndarray, sides: np.ndarray, found: "_Best") -> None:
@@ -91,7 +98,7 @@ class Arrangement:
         angles = group.angles[part]
         if angles.shape[1]:
             rays = np.cos(angles)[:, :, None] * basis[:, None, 0] + np.sin(angles)[:, :, None] * basis[:, None, 1]
-            found.offer(rays.reshape(-1, self._rank), np.einsum("ped,ped->pe", v[:, 1:], rays).ravel())
+            found.offer(rays.reshape(-1, self._rank), self._sums(v[:, 1:], rays).ravel())
         members = lines.shape[1]
         normals = self._normals[lines]  # (P, M, D)
         walls, wall_signs = self._walls(group, part)
@@ -101,28 +108,51 @@ class Arrangement:
                 if sign:
                     positive = (sign > 0) != flips[:, member]
                     around = around + np.where(positive[:, None], sides[0][lines[:, member]], sides[1][lines[:, member]])[:, None]
+            onto = np.eye(self._rank)[None]
             if pinned == "plane":
-                projected = np.einsum("pek,pkd->ped", np.einsum("ped,pkd->pek", around, basis), basis)
-            elif pinned is None:
-                projected = around
-            else:
-                normal = normals[:, pinned][:, None]
-                projected = around - (around * normal).sum(-1, keepdims=True) * normal
-            # The maximum of the sum on this face is at v / |v|, that of minus the sum at -v / |v|, if these lie in the face.
-            size = _ANGLE * np.linalg.norm(projected, axis=2)
-            inside = [np.ones(size.shape, dtype=bool), np.ones(size.shape, dtype=bool)]
+                onto = np.einsum("pkd,pke->pde", basis, basis)
+            elif pinned is not None:
+                normal = normals[:, pinned]
+                onto = onto - normal[:, :, None] * normal[:, None, :]
+            for projected, bounds in self._critical(around, onto):
+                inside = self._inside(projected, signs, flips, normals, walls, wall_signs)
+                found.consider(
+                    np.concatenate([projected[inside[0]], -projected[inside[1]]]),
+                    np.concatenate([bounds[inside[0]], bounds[inside[1]]]),
+                )
 
-            def cut(distance: np.ndarray, inside=inside, size=size) -> None:
-                inside[0] &= distance >= -size
-                inside[1] &= distance <= size
+    def _sums(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Sums at directions u, of which v are the totals of the active terms."""
+        if self._power == 1:
+            return np.einsum("ped,ped->pe", v, u)
+        return np.einsum("ped,pedk,pek->pe", u, v.reshape(*u.shape, self._rank), u)
 
-            for member, sign in enumerate(signs):
-                if sign:
-                    inward = np.where(flips[:, member], -sign, sign)[:, None]
-                    cut(inward * (projected * normals[:, member][:, None]).sum(-1))
-            for wall, sign in zip(walls, wall_signs, strict=True):
-                cut(sign * (projected * wall).sum(-1))
-            found.consider(np.concatenate([projected[inside[0]], -projected[inside[1]]]))
+    def _critical(self, v: np.ndarray, onto: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Where the sum is critical in the span of a face, and its absolute value there; at minus these as well."""
+        if self._power == 1:
+            projected = np.einsum("ped,pdk->pek", v, np.broadcast_to(onto, (len(v), *onto.shape[1:])))
+            return [(projected, np.linalg.norm(projected, axis=2))]
+        forms = v.reshape(*v.shape[:2], self._rank, self._rank)
+        eigenvalues, vectors = np.linalg.eigh(np.matmul(np.matmul(onto[:, None], forms), onto[:, None]))
+        # The projection adds eigenvalues 0 outside the span; eigenvalues of the other sign on either end are no extrema of |sum|.
+        return [(vectors[..., k], np.abs(eigenvalues[..., k])) for k in (0, -1)]
+
+    def _inside(self, projected, signs, flips, normals, walls, wall_signs) -> list[np.ndarray]:
+        """Which directions, and which of their opposites, lie in the closed face."""
+        size = _ANGLE * np.linalg.norm(projected, axis=2)
+        inside = [np.ones(size.shape, dtype=bool), np.ones(size.shape, dtype=bool)]
+
+        def cut(distance: np.ndarray) -> None:
+            inside[0] &= distance >= -size
+            inside[1] &= distance <= size
+
+        for member, sign in enumerate(signs):
+            if sign:
+                inward = np.where(flips[:, member], -sign, sign)[:, None]
+                cut(inward * (projected * normals[:, member][:, None]).sum(-1))
+        for wall, sign in zip(walls, wall_signs, strict=True):
+            cut(sign * (projected * wall).sum(-1))
+        return inside
 
     def _walls(self, group: _Planes, part: slice) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Unit normals of the hyperplanes at both ends of each arc, and the side of them that the arc is on (0: no wall)."""
@@ -169,7 +199,8 @@ class Arrangement:
 class Rays:
     """The distinct directions among points, on which sums of relu(u . z_i) live: relu(u . (a z)) = a relu(u . z) for a > 0."""
 
-    def __init__(self, Z: np.ndarray):
+    def __init__(self, Z: np.ndarray, power: int = 1):
+        self._power = power
         normals, line, side, self._neglected = _distinct_lines(Z)
         self._lengths = np.linalg.norm(Z, axis=1)
         keys, self._ray = np.unique(np.where(line >= 0, 2 * line + (side < 0), -1), return_inverse=True)
@@ -177,18 +208,19 @@ class Rays:
 
     def neglected(self, c: np.ndarray) -> float:
         """How much a sum can differ because nearly parallel points were taken for parallel."""
-        return float(np.abs(c) @ self._neglected)
+        moved = self._neglected if self._power == 1 else self._neglected * (2 * self._lengths + self._neglected)
+        return float(np.abs(c) @ moved)
 
     def merge(self, c: np.ndarray) -> np.ndarray:
         """Coefficients of the directions, from those of the points."""
-        return np.bincount(self._ray, weights=c * self._lengths, minlength=len(self.directions))
+        return np.bincount(self._ray, weights=c * self._lengths**self._power, minlength=len(self.directions))
 
 
 class _Best:
     """The directions of largest absolute value so far; only candidates that could beat the best are evaluated."""
 
-    def __init__(self, Z: np.ndarray, c: np.ndarray, count: int):
-        self._Z, self._c, self._count = Z, c, count
+    def __init__(self, Z: np.ndarray, c: np.ndarray, count: int, power: int):
+        self._Z, self._c, self._count, self._power = Z, c, count, power
         self.best = 0.0
         self._kept: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -201,18 +233,17 @@ class _Best:
 
     def evaluate(self, directions: np.ndarray) -> None:
         """Unit directions whose values are not known."""
-        self.offer(directions, np.maximum(directions @ self._Z.T, 0.0) @ self._c)
+        self.offer(directions, weighted_sums(self._Z, self._c, directions, self._power))
 
-    def consider(self, v: np.ndarray) -> None:
-        """Projected sums: the value at v / |v| is at most |v|, and is evaluated where that could beat the best."""
-        norms = np.linalg.norm(v, axis=1)
-        open_ = np.flatnonzero(norms > self.best)
-        open_ = open_[np.argsort(-norms[open_], kind="stable")]
+    def consider(self, v: np.ndarray, bounds: np.ndarray) -> None:
+        """The absolute value at v / |v| is at most its bound, and is evaluated where that could beat the best."""
+        open_ = np.flatnonzero(bounds > self.best)
+        open_ = open_[np.argsort(-bounds[open_], kind="stable")]
         for start in range(0, len(open_), 256):
             block = open_[start : start + 256]
-            if norms[block[0]] <= self.best:
+            if bounds[block[0]] <= self.best:
                 break
-            self.evaluate(v[block] / norms[block, None])
+            self.evaluate(v[block] / np.linalg.norm(v[block], axis=1, keepdims=True))
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """The kept directions, largest value first, without near-duplicates."""

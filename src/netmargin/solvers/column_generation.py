@@ -57,7 +57,7 @@ class Options:
 
 
 def generate_columns(
-    data: SolverData, rows: Rows, options: Options, neurons, progress: bool, title: str, *, unit: float
+    data: SolverData, rows: Rows, options: Options, neurons, progress: bool, title: str, *, unit: float, power: int = 1
 ) -> "ColumnGeneration":
     """A finished run for data in their own units; `unit` turns t into what a person is shown."""
     with Progress(progress, title) as shown:
@@ -67,6 +67,7 @@ def generate_columns(
             options,
             data.directions(neurons),
             lambda rounds, t, upper: shown.show(rounds, unit * t, unit * upper),
+            power,
         )
         run.run()
     return run
@@ -86,7 +87,9 @@ class ColumnGeneration:
         options: Options,
         neurons: np.ndarray,
         report: Report,
+        power: int = 1,
     ):
+        self.power = power
         self.Z, self.rows, self.tol, self.pricing, self.report = Z, rows, options.tol, options.pricing, report
         self.deadline = np.inf if options.time_limit is None else time.monotonic() + options.time_limit
         self.random = np.random.default_rng(options.seed)
@@ -167,7 +170,8 @@ class ColumnGeneration:
     def search(self, dual: np.ndarray, *, starts: int = _STARTS) -> np.ndarray:
         """Neurons that are valuable at these dual weights."""
         tried = np.concatenate([self.U[self.weights > 0], self.recent, self.starts(starts)])
-        self.recent, values = price_locally(self.Z, self.coefficients(dual), tried, count=_COLUMNS_PER_ROUND)
+        c = self.coefficients(dual)
+        self.recent, values = price_locally(self.Z, c, tried, count=_COLUMNS_PER_ROUND, power=self.power)
         self.consider_centre(dual, np.abs(values).max(initial=0.0))
         return self.recent
 
@@ -183,9 +187,9 @@ class ColumnGeneration:
         rank = np.linalg.matrix_rank(self.Z)
         affordable = len(self.Z) ** max(rank - 1, 1) <= _MAX_ARCS
         if rank <= MAX_RANK and (self.pricing == "complete" or (self.pricing == "auto" and affordable)):
-            self.arrangement = Arrangement(self.Z)
+            self.arrangement = Arrangement(self.Z, self.power)
         else:
-            self.rays = Rays(self.Z)
+            self.rays = Rays(self.Z, self.power)
 
     def conclude(self, dual: np.ndarray, attempts: int) -> Status | np.ndarray:
         """Where rounds find no more: look thoroughly, then prove. A final status, or neurons with which to go on."""
@@ -218,7 +222,7 @@ class ColumnGeneration:
         else:
             dual = self.sparse(dual)
             self.relax(dual)
-            if self.pricing == "local":
+            if self.pricing == "local" or self.power == 2:
                 return np.zeros((0, self.Z.shape[1]))
             directions, values = self.branch(dual, thoroughly)
         self.consider_centre(dual, np.abs(values).max(initial=0.0))
@@ -243,14 +247,15 @@ class ColumnGeneration:
         """Few dual weights whose largest known value is nearly as small: the cost of branching grows with their number."""
         for threshold in (1e-2, 1e-3, 1e-4, 1e-6):
             trimmed = self.normalized(np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0))
-            _, values = price_locally(self.Z, self.coefficients(trimmed), self.U[self.weights > 0], count=1)
+            used = self.U[self.weights > 0]
+            _, values = price_locally(self.Z, self.coefficients(trimmed), used, count=1, power=self.power)
             if np.abs(values).max(initial=0.0) <= self.local_upper * (1 + 0.1 * self.tol):
                 return trimmed
         return dual
 
     def relax(self, dual: np.ndarray) -> None:
         c = self.coefficients(dual)
-        self.offer_bound(dual, relaxed_bound(self.rays.directions, self.rays.merge(c)) + self.rays.neglected(c))
+        self.offer_bound(dual, relaxed_bound(self.rays.directions, self.rays.merge(c), self.power) + self.rays.neglected(c))
 
     def offer_bound(self, dual: np.ndarray, value: float) -> None:
         upper = max(value, self.slack_bound(dual))
@@ -278,11 +283,11 @@ class ColumnGeneration:
         return dual * self.rows.signs
 
     def improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        return np.abs(weighted_sums(self.Z, self.coefficients(dual), U)) > self.t * (1 + 1e-13) + 1e-15
+        return np.abs(weighted_sums(self.Z, self.coefficients(dual), U, self.power)) > self.t * (1 + 1e-13) + 1e-15
 
     def add(self, U: np.ndarray, dual: np.ndarray) -> int:
         U = U[self.improving(U, dual)] if self.rounds > 1 else U
-        signs = np.where(weighted_sums(self.Z, self.coefficients(dual), U) >= 0, 1.0, -1.0)
+        signs = np.where(weighted_sums(self.Z, self.coefficients(dual), U, self.power) >= 0, 1.0, -1.0)
         columns = self.columns(U, signs)
         self.master.add(self.magnification * columns)
         self.U, self.s = np.concatenate([self.U, U]), np.concatenate([self.s, signs])
@@ -291,7 +296,7 @@ class ColumnGeneration:
         return len(U)
 
     def columns(self, U: np.ndarray, signs: np.ndarray) -> np.ndarray:
-        return signs * self.rows.signs[:, None] * np.maximum(self.Z @ U.T, 0.0)
+        return signs * self.rows.signs[:, None] * np.maximum(self.Z @ U.T, 0.0) ** self.power
 
     def solve_master(self) -> np.ndarray:
         t, weights, dual = self.master.solve()
@@ -335,10 +340,10 @@ class ColumnGeneration:
         return dual / total if abs(total) > 1e-300 else self.start()
 
     def polish(self) -> tuple[np.ndarray, np.ndarray]:
-        """Neurons moved to the optimum of their cells, and the dual weights there."""
+        """Neurons moved to the optimum of their cells, and the dual weights there; of ReLU, which is linear on cells."""
         used = np.flatnonzero(self.weights)
         nothing = np.zeros((0, self.Z.shape[1])), self.centre
-        if not len(used):
+        if not len(used) or self.power == 2:
             return nothing
         products = self.U[used] @ self.Z.T
         patterns, index = np.unique(np.column_stack([products > _KINK, self.s[used] > 0]), axis=0, return_index=True)

@@ -21,6 +21,7 @@ def f1_max_margin(
     neurons=None,
     seed: int = 0,
     progress: bool = False,
+    power: int = 1,
 ) -> VariationNormSolution:
     """The largest margin in the unit ball of the variation norm of two-layer ReLU nets.
 
@@ -40,6 +41,8 @@ def f1_max_margin(
     neurons : (k, D) directions to begin with, for instance `other_solution.atoms[:, :-1]` or the first layer of a net; D = d + 1 with a bias.
     seed : of the starts of local search.
     progress : show rounds, margin and the bound as they come.
+    power : 2 for squared ReLU: measures on unit a and signs eps, with feature eps relu(a . x~)^2 (the S-ReLU of Chizat and Bach 2020, Section 2).
+        There "complete" means the arrangement, and what lies above it has a relaxed bound only.
 
     Returns a `VariationNormSolution`. Data that no such net separates give margin 0, with dual weights on the samples that prove it.
     Raises DataError for data of a wrong shape or kind. Warns where more than 5,000 samples will take long.
@@ -52,25 +55,29 @@ def f1_max_margin(
     Source: Chizat and Bach 2020, (4); Wei et al. 2018, (3.6) and Claim B.3. Margins are judged in float64; `certified` means that the
     gap to the proved upper bound is within `tol`.
     """
+    if power not in (1, 2):
+        raise ValueError(f"power must be 1 (ReLU) or 2 (squared ReLU); got {power!r}")
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
-    scale, rows = data.longest, Rows(data.y, np.ones(len(data)))
+    rows = Rows(data.y, np.ones(len(data)))
+    # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has its own sphere.
+    unit, sphere = (0.5 * data.longest, np.sqrt(2)) if power == 1 else (data.longest**2, 1.0)
     options = Options(tol, time_limit, pricing, seed)
-    run = generate_columns(data, rows, options, neurons, progress, "max margin", unit=0.5 * scale)
+    run = generate_columns(data, rows, options, neurons, progress, "max margin", unit=unit, power=power)
     used = np.flatnonzero(run.weights) if run.t > 0 else np.array([], dtype=int)
     outputs, values = run.A @ run.weights, run.A[:, used].T @ run.dual
     slackness = max(float((run.dual * (outputs - run.t)).max()), float((run.weights[used] * (run.upper - values)).max(initial=0.0)))
-    half = 0.5 * scale  # unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9
     return VariationNormSolution(
-        margin=half * max(run.t, 0.0),
-        upper_bound=half * run.upper,
+        margin=unit * max(run.t, 0.0),
+        upper_bound=unit * run.upper,
         certified=run.status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
         status=run.status,
         dual=run.dual,
         seconds=run.seconds,
-        atoms=np.column_stack([run.U[used], run.s[used]]) / np.sqrt(2),
+        atoms=np.column_stack([run.U[used], run.s[used]]) / sphere,
         weights=run.weights[used],
         bias=bias,
+        power=power,
         slackness=slackness,
         rounds=run.rounds,
         local_gap=max(1 - run.t / run.local_upper, 0.0) if run.local_upper > 0 else 0.0,

@@ -17,8 +17,9 @@ _INCONSISTENT = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolation:
-    """f with f(x_n) = y_n and a small norm. norm : attained; inf where no such f exists. lower_bound : proved, from `dual`, which then has
-    dual . y = lower_bound and response at most 1 to every unit neuron (l1), or unit norm in the kernel (l2). residual : max |f(x_n) - y_n|.
+    """f with f(x_n) = y_n and a small norm. norm : attained; inf where no such f exists. lower_bound : proved by `dual`, which has
+    dual . y = lower_bound and response at most 1 to every unit neuron (l1), or unit norm in the kernel (l2); where norm is inf, responses of 0 but
+    dual . y > 0. residual : max |f(x_n) - y_n|.
     """
 
     norm: float
@@ -107,17 +108,17 @@ def min_norm_interpolation(
     alphas = run.weights[used] / run.t if run.t > 0 else run.weights[used]
     alphas = alphas + np.linalg.lstsq(run.A[:, used], rows.target - run.A[:, used] @ alphas, rcond=None)[0]
     signs, alphas = run.s[used] * np.where(alphas >= 0, 1.0, -1.0), np.abs(alphas) / unit
-    exists = run.status is not Status.NOT_SEPARABLE and run.t > 0
     outputs = np.maximum(data.Z @ run.U[used].T, 0.0) @ (alphas * signs)
-    attained = float(alphas.sum()) if exists else np.inf
-    lower = 1 / (run.upper * unit)
+    attained = float(alphas.sum()) if run.t > 0 else np.inf
+    impossible = run.status is Status.NOT_SEPARABLE
+    lower = np.inf if impossible else 1 / (run.upper * unit)
     return MeasureInterpolation(
         norm=attained,
         lower_bound=lower,
         residual=float(np.abs(outputs - data.y).max()),
-        certified=bool(not exists or attained - lower <= tol * attained),
-        status=Status.NOT_ATTAINABLE if run.status is Status.NOT_SEPARABLE else run.status,
-        dual=run.dual * lower / height,
+        certified=bool(impossible or attained - lower <= tol * attained),
+        status=Status.NOT_ATTAINABLE if impossible else run.status,
+        dual=run.dual / np.abs(run.dual).sum() if impossible else run.dual * lower / height,
         seconds=run.seconds,
         atoms=np.column_stack([run.U[used], signs]) / np.sqrt(2),
         weights=2 * alphas,
@@ -139,7 +140,7 @@ def _least_kernel_norm(data: SolverData, tol: float) -> KernelInterpolation:
         # The residual is orthogonal to every function of the space, up to rounding: no function takes these values.
         return KernelInterpolation(
             norm=np.inf, lower_bound=np.inf, residual=float(np.abs(residual).max()), certified=True, status=Status.NOT_ATTAINABLE,
-            dual=residual, seconds=time.monotonic() - started, coefficients=coefficients / size**2, inputs=data.Z,
+            dual=residual / np.abs(residual).sum(), seconds=time.monotonic() - started, coefficients=coefficients / size**2, inputs=data.Z,
         )  # fmt: skip
     dual = coefficients / norm if norm > 0 else coefficients
     lower = float(y @ dual)  # <= |f| for every interpolating f, as dual has unit norm

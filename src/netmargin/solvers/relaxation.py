@@ -1,4 +1,4 @@
-"""A proved upper bound of |sum_i c_i relu(u . z_i)| over the unit sphere in any dimension; loose, but cheap and valid."""
+"""A proved upper bound of |sum_i c_i relu(u . z_i)^power| over the unit sphere in any dimension; loose, but cheap and valid."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -6,13 +6,16 @@ from scipy.optimize import minimize_scalar
 _TEMPERATURES = 12
 
 
-def relaxed_bound(Z: np.ndarray, c: np.ndarray) -> float:
-    """An upper bound, by a quadratic relaxation of both signs.
+def relaxed_bound(Z: np.ndarray, c: np.ndarray, power: int = 1) -> float:
+    """An upper bound, by a quadratic relaxation of both signs; for power 2, of either sign without the terms of the other.
 
     With relu(t) = (t + |t|)/2, the positive c are bounded by Cauchy-Schwarz, sum c |t_i| <= (C / tau + tau sum c t_i^2)/2 for every
     tau > 0 with C = sum c, and the negative ones by |t| >= t^2 / |z|. What remains is a quadratic form over the ball, whose
     maximum is bounded by its Lagrangian dual at any multiplier; tau and the multiplier are only optimized, never trusted.
     """
+    if power == 2:
+        forms = np.stack([(Z.T * np.maximum(sign * c, 0.0)) @ Z for sign in (1, -1)])
+        return float(np.linalg.eigvalsh(forms)[:, -1].max()) * (1 + 1e-12)
     return max(_one_sided(Z, c), _one_sided(Z, -c), 0.0)
 
 

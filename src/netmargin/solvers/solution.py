@@ -7,31 +7,34 @@ import torch
 from torch import nn
 
 from ..errors import DataError
+from ..models import ReLUPower, SignedSum
 from ..result import SoftSolution, Solution
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReLUMeasure:
-    """f(x) = sum_j weights_j b_j relu(a_j . x~): a measure on the unit sphere of (a, b).
+    """f(x) = sum_j weights_j b_j relu(a_j . x~)^power: a measure on the unit sphere of (a, b), or for power 2 on unit a and b = +-1.
 
-    atoms : (k, D), rows (a, b) of unit norm, D = d + 1, or d + 2 with a bias. weights : (k,), nonnegative.
+    atoms : (k, D), rows (a, b), D = d + 1, or d + 2 with a bias. weights : (k,), nonnegative.
     """
 
     atoms: np.ndarray
     weights: np.ndarray
     bias: bool
+    power: int = 1
 
     def decision_function(self, X) -> np.ndarray:
         """f(x) for inputs of shape (N, d)."""
         X = np.asarray(X, dtype=np.float64)
         Z = np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
-        return np.maximum(Z @ self.atoms[:, :-1].T, 0.0) @ (self.weights * self.atoms[:, -1])
+        return np.maximum(Z @ self.atoms[:, :-1].T, 0.0) ** self.power @ (self.weights * self.atoms[:, -1])
 
     def to_network(self, width: int | None = None) -> nn.Sequential:
         """A float64 net Linear - ReLU - Linear with the same function and ||theta||^2 = the sum of the weights.
 
-        So its normalized margin is that of the measure. `width` is the number of hidden units, at least the number of atoms (the default); heavier atoms are then
-        shared by several units. Source: Chizat and Bach 2020, (3); Wei et al. 2018, proof of Theorem 3.3.
+        So its normalized margin is that of the measure. For power 2 the output layer is a sum with fixed signs. `width` is the number of hidden
+        units, at least the number of atoms (the default); heavier atoms are then shared by several units. Source: Chizat and Bach 2020,
+        (3); Wei et al. 2018, proof of Theorem 3.3.
         """
         k = len(self.weights)
         if k == 0:
@@ -43,8 +46,11 @@ class ReLUMeasure:
         copies[np.argsort(-self.weights, kind="stable")[: width % k]] += 1
         units = np.repeat(self.atoms * np.sqrt(self.weights / copies)[:, None], copies, axis=0)
         inputs = units.shape[1] - 1 - self.bias
-        hidden, output = nn.Linear(inputs, width, bias=self.bias), nn.Linear(width, 1, bias=False)
-        net = nn.Sequential(hidden, nn.ReLU(), output).double()
+        hidden = nn.Linear(inputs, width, bias=self.bias, dtype=torch.float64)
+        output = nn.Linear(width, 1, bias=False, dtype=torch.float64)
+        net = nn.Sequential(hidden, nn.ReLU(), output)
+        if self.power == 2:
+            net = nn.Sequential(hidden, ReLUPower(2), SignedSum(torch.from_numpy(np.repeat(self.atoms[:, -1], copies))))
         with torch.no_grad():
             hidden.weight.copy_(torch.from_numpy(units[:, :inputs]))
             if self.bias:
