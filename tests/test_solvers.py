@@ -11,8 +11,19 @@ from scipy.integrate import quad
 import netmargin as nm
 from netmargin import kernels
 from netmargin.result import Status
-from netmargin.solvers import f1_max_margin, f2_max_margin, kernel_max_margin, linear_max_margin, ntk_max_margin
+from netmargin.solvers import (
+    ReLUMeasure,
+    f1_max_margin,
+    f1_soft_margin,
+    f2_max_margin,
+    kernel_max_margin,
+    kernel_soft_margin,
+    linear_max_margin,
+    min_norm_interpolation,
+    ntk_max_margin,
+)
 from netmargin.solvers.arrangement import Arrangement
+from netmargin.solvers.branch_and_bound import SignTree
 from netmargin.solvers.master import Rows
 from netmargin.solvers.polish import polish
 from netmargin.solvers.relaxation import relaxed_bound
@@ -228,20 +239,285 @@ def test_local_pricing_claims_no_proof_and_brackets_the_optimum():
     X, y = random_problem(5, 3)
     exact, local = f1_max_margin(X, y), f1_max_margin(X, y, pricing="local")
     assert not local.certified
-    assert local.margin == pytest.approx(exact.margin, rel=1e-4)
+    assert local.margin == pytest.approx(exact.margin, rel=1e-5)
+    assert local.local_gap < 1e-5
     assert local.margin <= exact.upper_bound <= local.upper_bound * (1 + 1e-9)
 
 
-def test_higher_dimensions_keep_a_valid_bracket_and_agree_over_seeds():
+def test_higher_dimensions_are_certified_by_branch_and_bound():
     random = np.random.default_rng(0)
     X = random.normal(size=(40, 8))
     y = np.sign(X[:, 0] * X[:, 1])
-    solutions = [f1_max_margin(X, y, seed=seed) for seed in range(2)]
+    solutions = [f1_max_margin(X, y, seed=seed, tol=1e-5) for seed in range(2)]
     for solution in solutions:
-        assert solution.status is Status.LOCALLY_OPTIMAL
-        assert 0 < solution.margin <= solution.upper_bound
+        assert solution.certified
+        assert len(solution.weights) <= len(X)
         assert nm.measure(solution.to_network(), (X, y)).normalized_margin == pytest.approx(solution.margin, rel=1e-10)
-    assert solutions[0].margin == pytest.approx(solutions[1].margin, rel=1e-3)
+    assert solutions[0].margin == pytest.approx(solutions[1].margin, rel=2e-5)
+    again = f1_max_margin(X, y, tol=1e-5, neurons=solutions[0].atoms[:, :-1])
+    assert again.certified
+    assert again.rounds < solutions[0].rounds / 2
+
+
+@pytest.mark.parametrize(("k", "d", "bias"), [(2, 5, False), (4, 5, False), (3, 4, True)])
+def test_parity_above_rank_4(k, d, bias):
+    solution = f1_max_margin(*parity(k, d), bias=bias)
+    even = comb(k - 2, k // 2 - 1) / 2 ** (k - 1) / sqrt(k * d)
+    exact = comb(k - 1, (k - 1) // 2) / 2**k / sqrt(k * d + 1) if bias else even
+    assert solution.certified
+    assert solution.margin == pytest.approx(exact / 2, rel=2e-6)
+
+
+def test_branch_and_bound_equals_the_arrangement_and_is_valid_when_cut_short():
+    random = np.random.default_rng(0)
+    for trial in range(40):
+        D, n = int(random.integers(1, 5)), int(random.integers(1, 16))
+        Z, c = random.normal(size=(n, D)), random.normal(size=n)
+        Z, c = (np.round(Z), np.round(2 * c)) if trial % 2 else (Z, c)
+        exact = Arrangement(Z).price(c).upper_bound
+        tree = SignTree(Z, c, floor=0.0, tol=1e-9)
+        assert tree.upper_bound() >= exact * (1 - 1e-9)
+        tree.grow(nodes=np.inf, deadline=np.inf)
+        assert tree.upper_bound() == pytest.approx(exact, rel=1e-8, abs=1e-12)
+        assert np.maximum(tree.directions @ Z.T, 0) @ c == pytest.approx(tree.values)
+    Z, c = random.normal(size=(60, 6)), random.normal(size=60)
+    tree, bounds = SignTree(Z, c, floor=0.0, tol=1e-6), []
+    U = random.normal(size=(200_000, 6))
+    reached = np.abs(np.maximum(U @ Z.T, 0) @ c / np.linalg.norm(U, axis=1)).max()
+    for _ in range(4):
+        bounds.append(tree.upper_bound())
+        tree.grow(nodes=2000, deadline=np.inf)
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[-1] < 0.9 * bounds[0]
+    assert bounds[-1] >= reached
+
+
+def brute_force_rows(Z: np.ndarray, rows: Rows) -> float:
+    """1 / t of the convex program over every cell at once."""
+    patterns = cells(Z)
+    both, signs = np.concatenate([patterns, patterns]), np.repeat([1.0, -1.0], len(patterns))
+    v, _ = polish(Z, rows, both, signs)
+    outputs = np.einsum("k,kd,nd,kn->n", signs, v, Z, both)
+    mass = np.linalg.norm(v, axis=1).sum()
+    if rows.equality:
+        t = (outputs @ rows.target) / (rows.target @ rows.target)
+        assert outputs == pytest.approx(t * rows.target, abs=1e-7)
+        return mass / t
+    return min(
+        scale * mass + rows.slack_cost * np.maximum(1 - scale * rows.signs * outputs, 0).sum()
+        for scale in np.linspace(0, 3, 301) / max(outputs @ rows.signs / len(outputs), 1e-300)
+    )
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_soft_margin_equals_brute_force_and_its_net(dimension):
+    for seed in range(12):
+        X, y = random_problem(seed, dimension)
+        C = 10.0 ** (seed % 4 - 1)
+        solution = f1_soft_margin(X, y, C=C, tol=1e-8)
+        assert solution.certified
+        Z = np.hstack([X, np.ones((len(X), 1))])
+        coarse = brute_force_rows(Z, Rows(y, np.ones(len(y)), slack_cost=C))
+        assert solution.lower_bound * (1 - 1e-7) <= coarse
+        assert solution.objective <= coarse * (1 + 1e-7)
+        assert (solution.dual >= 0).all()
+        assert (solution.dual <= C * (1 + 1e-9)).all()
+        if len(solution.weights):
+            net = solution.to_network()
+            outputs = net(torch.from_numpy(X)).detach().numpy()[:, 0]
+            half = sum(float((p.detach() ** 2).sum()) for p in net.parameters()) / 2
+            assert half + C * np.maximum(1 - y * outputs, 0).sum() == pytest.approx(solution.objective, rel=1e-9)
+
+
+def test_soft_margins_become_hard():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(20, 2)), random.choice([-1.0, 1.0], 20)
+    hard, soft = f1_max_margin(X, y), f1_soft_margin(X, y, C=1e7)
+    assert soft.objective == pytest.approx(0.5 / hard.margin, rel=1e-5)
+    assert soft.margin == pytest.approx(hard.margin, rel=1e-5)
+    K = kernels.arc_cosine(X)
+    hard, soft = kernel_max_margin(K, y), kernel_soft_margin(K, y, C=1e7)
+    assert soft.certified
+    assert soft.objective == pytest.approx(0.5 / hard.margin**2, rel=1e-5)
+    assert soft.decision_function(K) == pytest.approx(hard.decision_function(K) / hard.margin, rel=1e-4, abs=1e-4)
+
+
+def test_soft_kernel_margin_equals_svc_on_a_centred_kernel():
+    """Antipodal points with opposite labels: the intercept that SVC fits is 0 by symmetry."""
+    from sklearn.svm import SVC
+
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(15, 3)), random.choice([-1.0, 1.0], 15)
+    X, y = np.vstack([X, -X]), np.concatenate([y, -y])
+    K = X @ X.T
+    for C in (0.01, 1.0):
+        ours, theirs = kernel_soft_margin(K, y, C=C), SVC(kernel="precomputed", C=C, tol=1e-10).fit(K, y)
+        assert ours.certified
+        assert ours.decision_function(K) == pytest.approx(theirs.decision_function(K), abs=1e-4)
+    for C in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(nm.DataError, match="C must be positive"):
+            kernel_soft_margin(K, y, C=C)
+        with pytest.raises(nm.DataError, match="C must be positive"):
+            f1_soft_margin(X, y, C=C)
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_interpolation_of_least_variation_norm_equals_brute_force(dimension):
+    random = np.random.default_rng(dimension)
+    for _ in range(12):
+        n = int(random.integers(1, 7))
+        X, y = random.normal(size=(n, dimension)), random.normal(size=n)
+        solution = min_norm_interpolation(X, y, tol=1e-8)
+        assert solution.certified
+        assert solution.decision_function(X) == pytest.approx(y, rel=1e-9, abs=1e-9)
+        assert solution.mass == pytest.approx(2 * solution.norm)
+        assert solution.dual @ y == pytest.approx(solution.lower_bound)
+        Z = np.hstack([X, np.ones((n, 1))])
+        assert Arrangement(Z).price(solution.dual).upper_bound == pytest.approx(1.0)
+        assert solution.norm == pytest.approx(brute_force_rows(Z, Rows(np.ones(n), y, equality=True)), rel=1e-6)
+        scaled = min_norm_interpolation(1e6 * X, 1e-3 * y, bias=False)
+        assert scaled.norm == pytest.approx(1e-9 * min_norm_interpolation(X, y, bias=False).norm, rel=1e-5)
+
+
+def test_kernel_interpolation_and_impossible_values():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(12, 3)), random.normal(size=12)
+    solution = min_norm_interpolation(X, y, norm="l2")
+    assert solution.certified
+    assert solution.decision_function(X) == pytest.approx(y)
+    assert solution.norm == pytest.approx(sqrt(y @ np.linalg.solve(kernels.arc_cosine(X), y)))
+    assert min_norm_interpolation(X, np.zeros(12)).norm == 0.0
+    for norm in ("l1", "l2"):
+        impossible = min_norm_interpolation([[1.0], [2.0], [1.0]], [1.0, 0.0, 2.0], norm=norm)
+        assert (impossible.norm, impossible.status, impossible.certified) == (np.inf, Status.NOT_ATTAINABLE, True)
+        assert impossible.dual == pytest.approx([-0.5, 0.0, 0.5], abs=1e-9)
+
+
+def test_squared_relu():
+    line = f1_max_margin([[1.0], [-1.0]], [1, 1], bias=False, power=2)  # half the mass on each side
+    assert (line.margin, line.certified) == (pytest.approx(0.5), True)
+    random = np.random.default_rng(0)
+    U = random.normal(size=(200_000, 3))
+    for trial in range(30):
+        D, n = int(random.integers(1, 4)), int(random.integers(1, 10))
+        Z, c = random.normal(size=(n, D)), random.normal(size=n)
+        Z = np.round(Z) if trial % 2 else Z
+        directions = U[:, :D] / np.linalg.norm(U[:, :D], axis=1, keepdims=True)
+        search = np.abs(np.maximum(directions @ Z.T, 0) ** 2 @ c).max()
+        found = Arrangement(Z, power=2).price(c).upper_bound
+        assert search <= found + 1e-10
+        assert found == pytest.approx(search, rel=0.03, abs=1e-10)
+        assert found <= relaxed_bound(Z, c, power=2) * (1 + 1e-9)
+    X = random.normal(size=(30, 2))
+    y = np.sign(X[:, 0] * X[:, 1])
+    solution = f1_max_margin(X, y, power=2)
+    assert solution.certified
+    report = nm.measure(solution.to_network(len(solution.weights) + 2), (X, y))
+    assert (report.order, report.normalized_margin) == (2, pytest.approx(solution.margin, rel=1e-10))
+    scaled = f1_max_margin(1e5 * X, y, power=2, bias=False).margin
+    assert scaled == pytest.approx(1e10 * f1_max_margin(X, y, power=2, bias=False).margin, rel=1e-5)
+    loose = f1_max_margin(random.normal(size=(20, 6)), random.choice([-1, 1], 20), power=2)
+    assert 0 < loose.margin <= loose.upper_bound
+
+
+def test_nets_and_measures_are_the_same_thing():
+    torch.manual_seed(0)
+    X, y = torch.randn(20, 3, dtype=torch.float64), torch.randint(0, 2, (20,))
+    for bias in (True, False):
+        net = torch.nn.Sequential(torch.nn.Linear(3, 7, bias=bias), torch.nn.ReLU(), torch.nn.Linear(7, 1, bias=False)).double()
+        measure = ReLUMeasure.from_network(net)
+        outputs = net(X).detach().numpy()[:, 0]
+        report = nm.measure(net, (X, y))
+        assert measure.mass == pytest.approx(report.norm**2)
+        assert measure.normalized_margin(X, y) == pytest.approx(report.normalized_margin)
+        balanced = measure.balanced()
+        assert balanced.mass < measure.mass
+        for same in (measure, balanced):
+            assert same.decision_function(X) == pytest.approx(outputs)
+            assert same.to_network(9)(X).detach().numpy()[:, 0] == pytest.approx(outputs)
+    with pytest.raises(nm.ModelError, match="Linear - ReLU - Linear"):
+        ReLUMeasure.from_network(torch.nn.Linear(2, 1))
+
+
+def test_random_features_approach_f2():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(12, 2)), random.choice([-1.0, 1.0], 12)
+    exact = f2_max_margin(X, y).margin
+    margins = [[linear_max_margin(kernels.random_features(X, m, seed=s), y).margin for s in range(5)] for m in (100, 10_000)]
+    few, many = np.abs(np.array(margins) / exact - 1).mean(1)
+    assert many < 0.02
+    assert many < few / 2
+
+
+def test_empirical_tangent_kernel_equals_gradients_in_any_chunking(monkeypatch):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(18, 2))
+    X = torch.randn(4, 1, 5, 5)
+    gradients = []
+    for x in X.double():
+        twin = model.double()
+        twin.zero_grad()
+        twin(x[None])[0, 1].backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in twin.parameters()]))
+    J = torch.stack(gradients).numpy()
+    model = model.float()
+    for entries in (1, 10**6):
+        monkeypatch.setattr(kernels, "_GRADIENT_ENTRIES", entries)
+        assert kernels.empirical_ntk(model, X, X[:3], output=1) == pytest.approx(J @ J[:3].T, rel=1e-5)
+    assert all(p.grad is not None and p.dtype == torch.float32 for p in model.parameters())
+    with pytest.raises(nm.ModelError, match="no parameters"):
+        kernels.empirical_ntk(torch.nn.ReLU(), X)
+    with pytest.raises(nm.DataError, match="could not process"):
+        kernels.empirical_ntk(model, torch.randn(4, 3))
+
+
+def test_wide_nets_have_the_tangent_kernel():
+    width = 20_000
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(3, width, bias=False), torch.nn.ReLU(), torch.nn.Linear(width, 1, bias=False)
+    ).double()
+    with torch.no_grad():
+        net[0].weight.copy_(torch.nn.functional.normalize(torch.randn(width, 3, dtype=torch.float64)))
+        net[2].weight.copy_(torch.sign(torch.randn(1, width)))
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    assert kernels.empirical_ntk(net, X) / width == pytest.approx(kernels.ntk(X), rel=0.05, abs=0.05)
+
+
+def test_interruption_returns_the_best_bracket_so_far(monkeypatch):
+    X, y = random_problem(2, 3)
+
+    def stop(self, rounds, margin, upper):
+        if rounds == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("netmargin.solvers.progress.Progress.show", stop)
+    cut = f1_max_margin(X, y)
+    monkeypatch.undo()
+    whole = f1_max_margin(X, y)
+    assert (cut.status, cut.certified) == (Status.INTERRUPTED, False)
+    assert 0 <= cut.margin <= whole.margin * (1 + 1e-6) <= cut.upper_bound * (1 + 2e-6)
+
+
+def test_progress_reaches_a_log(capsys, monkeypatch):
+    monkeypatch.setattr("netmargin.solvers.progress._LOG_EVERY_SECONDS", 0.0)
+    f1_max_margin(*random_problem(1, 2), progress=True)
+    assert "max margin: round 1  margin" in capsys.readouterr().err
+
+
+def test_many_samples_are_warned_of(monkeypatch):
+    monkeypatch.setattr("netmargin.solvers.data.MANY", 3)
+    X, y = [[1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1]
+    for solve in (f1_max_margin, f1_soft_margin, f2_max_margin, min_norm_interpolation):
+        with pytest.warns(UserWarning, match="may take many minutes"):
+            solve(X, y)
+
+
+def test_neurons_of_a_wrong_shape_are_refused():
+    with pytest.raises(nm.DataError, match=r"neurons must have shape \(k, 2\)"):
+        f1_max_margin([[1.0], [2.0]], [0, 1], neurons=[[1.0]])
+    with pytest.raises(nm.DataError, match="neurons hold NaN"):
+        f1_max_margin([[1.0], [2.0]], [0, 1], neurons=[[1.0, np.nan]])
 
 
 def test_relaxed_bound_is_valid_and_not_vacuous():

@@ -100,15 +100,24 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--out", type=Path, help="folder of the run (default: runs/NAME); a run that it holds is continued")
     sub.add_argument("--quiet", action="store_true", help="no progress line")
 
-    help = "The largest margin that two-layer nets (f1), fixed-kernel or linear classifiers can have, with a proved upper bound."
+    help = "The largest margin that two-layer nets (f1), fixed-kernel or linear classifiers can have, with a proved bound."
     sub = verbs.add_parser("solve", help=help, description=help, epilog=_EXAMPLES, formatter_class=form)
     sub.set_defaults(run=_solve)
-    sub.add_argument("problem", choices=("f1", "f2", "ntk", "linear"), help="variation norm, arc-cosine or tangent kernel, linear")
-    sub.add_argument("--data", required=True, help=".npz file with arrays X (n, d) and y (two labels)")
+    problems = ("f1", "f2", "ntk", "linear", "interpolate")
     sub.add_argument(
-        "--bias", action=argparse.BooleanOptionalAction, help="a bias that counts in the norm (default: f1 and f2 only)"
+        "problem",
+        choices=problems,
+        help="variation norm, arc-cosine or tangent kernel, linear; least variation norm through real values y",
     )
-    sub.add_argument("--time-limit", type=_positive(float), metavar="SECONDS", help="return the best bracket found by then (f1)")
+    sub.add_argument("--data", required=True, help=".npz file with arrays X (n, d) and y (two labels, or real values)")
+    sub.add_argument(
+        "--bias", action=argparse.BooleanOptionalAction, help="a bias that counts in the norm (default: all but ntk and linear)"
+    )
+    sub.add_argument("--soft", type=_positive(float), metavar="C", help="soft margin with this cost of hinge loss (f1)")
+    sub.add_argument(
+        "--time-limit", type=_positive(float), metavar="SECONDS", help="return the best bracket found by then (f1, interpolate)"
+    )
+    sub.add_argument("--out", type=Path, help="write neurons, weights and dual weights to this .npz file")
     sub.add_argument("--json", action="store_true", help="print the result as JSON, dual weights included")
     return parser
 
@@ -150,34 +159,51 @@ def _measure(options: argparse.Namespace) -> None:
 
 
 def _solve(options: argparse.Namespace) -> None:
+    import numpy as np
+
     from . import solvers
 
     X, y = _arrays(options.data)
-    if options.time_limit and options.problem != "f1":
-        raise DataError("--time-limit is for f1; the other problems are solved at once.")
-    bias = options.problem in ("f1", "f2") if options.bias is None else options.bias
-    solve = {
-        "f1": partial(solvers.f1_max_margin, time_limit=options.time_limit),
+    long = options.problem in ("f1", "interpolate")
+    if options.time_limit and not long:
+        raise DataError("--time-limit is for f1 and interpolate; the other problems are solved at once.")
+    if options.soft and options.problem != "f1":
+        raise DataError("--soft is for f1. For kernels use netmargin.estimators, or solvers.kernel_soft_margin.")
+    bias = options.problem in ("f1", "f2", "interpolate") if options.bias is None else options.bias
+    watched = {"time_limit": options.time_limit, "progress": not options.json} if long else {}
+    solve: dict[str, Any] = {
+        "f1": partial(solvers.f1_soft_margin, C=options.soft) if options.soft else solvers.f1_max_margin,
         "f2": solvers.f2_max_margin,
         "ntk": solvers.ntk_max_margin,
         "linear": solvers.linear_max_margin,
-    }[options.problem]
-    solution: Any = solve(X, y, bias=bias)  # type: ignore[operator]
-    result = {
-        "margin": solution.margin,
-        "upper_bound": solution.upper_bound,
-        "gap": solution.gap,
-        "certified": solution.certified,
-        "status": str(solution.status),
-        "seconds": solution.seconds,
+        "interpolate": solvers.min_norm_interpolation,
     }
+    solution = solve[options.problem](X, y, bias=bias, **watched)
+    kept = (
+        "margin",
+        "upper_bound",
+        "objective",
+        "norm",
+        "lower_bound",
+        "hinge",
+        "residual",
+        "local_gap",
+        "gap",
+        "certified",
+        "seconds",
+    )
+    result = {name: getattr(solution, name) for name in kept if hasattr(solution, name)} | {"status": str(solution.status)}
+    result["samples it rests on"] = int((solution.dual != 0).sum())
+    if hasattr(solution, "atoms"):
+        result["neurons"] = len(solution.weights)
+    if options.out:
+        arrays = {k: v for k, v in vars(solution).items() if isinstance(v, np.ndarray)}
+        np.savez(options.out, **arrays)
     if options.json:
         print(json.dumps(result | {"dual": solution.dual.tolist()}, indent=2))
         return
-    print(
-        f"margin       {solution.margin:.10g}\nupper bound  {solution.upper_bound:.10g}  ({'proved' if solution.certified else 'valid'})"
-    )
-    print(f"{solution.status}\nrests on {len(solution.support)} of {len(solution.dual)} samples; {solution.seconds:.2f} s")
+    for name, value in result.items():
+        print(f"{name.replace('_', ' '):20} {value:.10g}" if isinstance(value, float) else f"{name.replace('_', ' '):20} {value}")
 
 
 def _train(options: argparse.Namespace) -> None:

@@ -1,10 +1,19 @@
-"""Kernels of infinitely wide two-layer ReLU nets, in closed form. Inputs X of shape (n, d), X2 of shape (m, d); float64 results (n, m).
+"""Kernels of two-layer ReLU nets in closed form and by random features, and the tangent kernel of any net.
 
-With a bias, every input gets a last coordinate 1. Angles are computed from both cosine and sine, so that nearly parallel inputs
-lose no digits.
+Inputs X of shape (n, d), X2 of shape (m, d); float64 results (n, m). With a bias, every input gets a last coordinate 1. Angles are
+computed from both cosine and sine, so that nearly parallel inputs lose no digits.
 """
 
+import copy
+
 import numpy as np
+import torch
+from torch import nn
+
+from .batches import explained_failure
+from .errors import ModelError
+
+_GRADIENT_ENTRIES = 50_000_000
 
 
 def arc_cosine(X, X2=None, *, bias: bool = True) -> np.ndarray:
@@ -34,6 +43,62 @@ def ntk(X, X2=None, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = False) -
     size, angle = _polar(A, B)
     both_active = (np.pi - angle) / (2 * np.pi)
     return r_u**2 * arc_cosine(A, B, bias=False) + r_w**2 * size * np.cos(angle) * both_active
+
+
+def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.ndarray:
+    """relu(u_j . x~) / sqrt(count) at random unit directions u_j, shape (n, count): features @ features.T estimates `arc_cosine`.
+
+    A linear classifier on them trains the output layer of a two-layer net alone. The same seed gives the same directions for training and test inputs.
+    Source: Chizat and Bach 2020, Section 5.
+
+    >>> from netmargin.kernels import arc_cosine, random_features
+    >>> features = random_features([[1.0, 2.0], [0.0, 1.0]], 200_000)
+    >>> bool(abs(features @ features.T - arc_cosine([[1.0, 2.0], [0.0, 1.0]])).max() < 0.01)
+    True
+    """
+    Z = _inputs(X, bias)
+    U = np.random.default_rng(seed).normal(size=(count, Z.shape[1]))
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    return np.maximum(Z @ U.T, 0.0) / np.sqrt(count)
+
+
+def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarray:
+    """The tangent kernel of any net at its present parameters: <grad f(x), grad f(x')> of one output, float64, shape (n, m).
+
+    Gradients are taken in double precision, in evaluation mode, over the parameters that require gradients, and in chunks, so that no n x P matrix is
+    needed where it does not fit. X : (n, ...) inputs of the model. Raises DataError for inputs that the model cannot take, ModelError
+    for a model without parameters.
+
+    >>> import torch
+    >>> from netmargin.kernels import empirical_ntk
+    >>> linear = torch.nn.Linear(2, 1, bias=False)                        # the gradient is x
+    >>> empirical_ntk(linear, [[1.0, 2.0], [0.0, 1.0]])
+    array([[5., 2.],
+           [2., 1.]])
+    """
+    twin = copy.deepcopy(model).double().eval()
+    parameters = {name: p.detach() for name, p in twin.named_parameters() if p.requires_grad}
+    if not parameters:
+        raise ModelError("The model has no parameters that require gradients, so it has no tangent kernel.")
+    fixed = {name: p.detach() for name, p in twin.named_parameters() if not p.requires_grad} | dict(twin.named_buffers())
+
+    def score(free: dict, x: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(twin, free | fixed, (x[None],)).reshape(-1)[output]
+
+    gradient = torch.func.vmap(torch.func.grad(score), in_dims=(None, 0))
+    device = next(iter(parameters.values())).device
+    size = max(1, _GRADIENT_ENTRIES // sum(p.numel() for p in parameters.values()))
+
+    def chunks(inputs):
+        x = torch.as_tensor(np.asarray(inputs.detach().cpu() if torch.is_tensor(inputs) else inputs))
+        x = x.to(device=device, dtype=torch.float64 if x.is_floating_point() else x.dtype)
+        for part in x.split(size):
+            with explained_failure(part):
+                rows = gradient(parameters, part)
+            yield torch.cat([g.flatten(1) for g in rows.values()], 1)
+
+    rows = [torch.cat([left @ right.T for right in chunks(X if X2 is None else X2)], 1) for left in chunks(X)]
+    return torch.cat(rows).cpu().numpy()
 
 
 def _inputs(X, bias: bool) -> np.ndarray:

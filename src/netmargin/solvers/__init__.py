@@ -4,13 +4,14 @@ from .f1 import f1_max_margin, f1_soft_margin
 from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_interpolation
 from .kernel import KernelSolution, SoftKernelSolution, f2_max_margin, kernel_max_margin, kernel_soft_margin, ntk_max_margin
 from .linear import LinearSolution, linear_max_margin
-from .solution import SoftVariationNormSolution, VariationNormSolution
+from .solution import ReLUMeasure, SoftVariationNormSolution, VariationNormSolution
 
 __all__ = [
     "KernelInterpolation",
     "KernelSolution",
     "LinearSolution",
     "MeasureInterpolation",
+    "ReLUMeasure",
     "SoftKernelSolution",
     "SoftVariationNormSolution",
     "VariationNormSolution",

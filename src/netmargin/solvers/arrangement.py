@@ -86,7 +86,9 @@ class Arrangement:
                 self._visit(group, slice(start, start + step), terms, sides, found)
         directions, values = found.result()
         # What was not evaluated is at most `found.best` by construction, up to rounding and what the preparation neglected.
-        neglected = self._neglected if self._power == 1 else self._neglected * (2 * np.linalg.norm(self._Z, axis=1) + self._neglected)
+        neglected = (
+            self._neglected if self._power == 1 else self._neglected * (2 * np.linalg.norm(self._Z, axis=1) + self._neglected)
+        )
         allowance = 1e-13 * np.abs(terms).sum() + float(np.abs(c) @ neglected)
         return Pricing(directions @ self._rows, values, found.best + allowance)
 

@@ -13,21 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..result import Status
-from .arrangement import MAX_RANK, Arrangement, Rays
-from .branch_and_bound import SignTree
 from .data import SolverData
-from .local_pricing import distinct, price_locally, weighted_sums
+from .local_pricing import price_locally, weighted_sums
 from .master import Master, Rows
 from .polish import polish
 from .progress import Progress
-from .relaxation import relaxed_bound
+from .proof import Prover
 
 _COLUMNS_PER_ROUND = 48
 _STARTS = 64
 _THOROUGH_STARTS = 1024
 _MOST_COLUMNS = 2500
 _KEPT_COLUMNS = 1000
-_MAX_ARCS = 2_000_000
 _PATIENCE = 6
 _PROGRESS = 1e-3
 _POLISH_EVERY = 5
@@ -36,8 +33,6 @@ _WALLS_PER_DIMENSION = 3
 _KINK = 1e-9
 _ZERO = 1e-10
 _WEIGHT = 1e-11
-_AUTO_WORK = 1e9
-_SLICE_OF_WORK = 2e8
 
 Report = Callable[[int, float, float], None]
 
@@ -90,7 +85,7 @@ class ColumnGeneration:
         power: int = 1,
     ):
         self.power = power
-        self.Z, self.rows, self.tol, self.pricing, self.report = Z, rows, options.tol, options.pricing, report
+        self.Z, self.rows, self.tol, self.report = Z, rows, options.tol, report
         self.deadline = np.inf if options.time_limit is None else time.monotonic() + options.time_limit
         self.random = np.random.default_rng(options.seed)
         self.rounds, self.t = 0, 0.0
@@ -102,8 +97,7 @@ class ColumnGeneration:
         self.local_upper = np.inf
         self.upper = float(np.abs(self.dual).sum()) + 1e-12  # |u . z| is at most 1
         self.upper = max(self.upper, self.slack_bound(self.dual))
-        self.arrangement: Arrangement | None = None
-        self.rays: Rays | None = None
+        self.prover = Prover(Z, power, options.pricing, self.deadline)
 
     def start(self) -> np.ndarray:
         """Dual weights to begin with: the same for both classes."""
@@ -120,13 +114,12 @@ class ColumnGeneration:
             self.status = self.generate()
         except KeyboardInterrupt:
             self.status = Status.INTERRUPTED
-        if self.status in (Status.INTERRUPTED, Status.TIME_LIMIT) and self.arrangement is None and self.rays is not None:
-            self.relax(self.centre)
+        if self.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+            self.offer_bound(self.centre, self.prover.relaxed(self.coefficients(self.centre)))
         self.drop_dust()
         self.seconds = time.monotonic() - started
 
     def generate(self) -> Status:
-        self.prepare_proofs()
         self.master = Master(self.rows)
         proposals = np.concatenate([self.recent, self.starts(_COLUMNS_PER_ROUND), self.search(self.centre)])
         dual, narrowest, stalled, concluded = self.centre, np.inf, 0, (np.inf, 0)
@@ -153,7 +146,7 @@ class ColumnGeneration:
             # Duals jump about: price between the new ones and the best so far, and where polishing says they should be.
             between = 0.5 * dual + 0.5 * self.centre
             proposals = self.search(between)
-            if self.arrangement is not None and gap < _POLISH_BELOW and self.rounds % _POLISH_EVERY == 0:
+            if self.prover.exact and gap < _POLISH_BELOW and self.rounds % _POLISH_EVERY == 0:
                 neurons, polished = self.polish()
                 proposals = np.concatenate([neurons, self.search(polished), proposals])
             if not self.improving(proposals, dual).any():
@@ -183,26 +176,18 @@ class ColumnGeneration:
         elif known < self.local_upper:
             self.centre, self.local_upper = dual, known
 
-    def prepare_proofs(self) -> None:
-        rank = np.linalg.matrix_rank(self.Z)
-        affordable = len(self.Z) ** max(rank - 1, 1) <= _MAX_ARCS
-        if rank <= MAX_RANK and (self.pricing == "complete" or (self.pricing == "auto" and affordable)):
-            self.arrangement = Arrangement(self.Z, self.power)
-        else:
-            self.rays = Rays(self.Z, self.power)
-
     def conclude(self, dual: np.ndarray, attempts: int) -> Status | np.ndarray:
         """Where rounds find no more: look thoroughly, then prove. A final status, or neurons with which to go on."""
         last = attempts >= _PATIENCE
         candidates, proposals = [self.centre, dual], []
-        if self.arrangement is not None or attempts > 0:
+        if self.prover.exact or attempts > 0:
             neurons, polished = self.polish()
             candidates.append(polished)
             proposals.append(neurons)
         self.local_upper = np.inf  # values of the past were found by less thorough search
         for candidate in candidates:
-            proposals.append(self.search(candidate, starts=_STARTS if self.arrangement is not None else _THOROUGH_STARTS))
-        settled = last or self.local_upper <= self.t * (1 + self.tol)
+            proposals.append(self.search(candidate, starts=_STARTS if self.prover.exact else _THOROUGH_STARTS))
+        settled = last or self.local_upper <= max(self.t * (1 + self.tol), _ZERO)
         proposals.append(self.prove(self.centre, thoroughly=settled))
         if self.t <= 0 and self.upper <= _ZERO:
             return Status.NOT_SEPARABLE
@@ -211,37 +196,26 @@ class ColumnGeneration:
         found = np.concatenate(proposals)
         if not last and self.improving(found, dual).any():
             return found
-        return Status.STALLED if self.arrangement is not None else Status.LOCALLY_OPTIMAL
+        if time.monotonic() > self.deadline:
+            return Status.TIME_LIMIT
+        return Status.STALLED if self.prover.exact else Status.LOCALLY_OPTIMAL
 
     def prove(self, dual: np.ndarray, *, thoroughly: bool = True) -> np.ndarray:
         """Improves the proved bound at these dual weights; returns valuable neurons."""
-        if self.arrangement is not None:
-            found = self.arrangement.price(self.coefficients(dual), count=_COLUMNS_PER_ROUND)
-            self.offer_bound(dual, found.upper_bound)
-            directions, values = found.directions, found.values
-        else:
+        if not self.prover.exact:
             dual = self.sparse(dual)
-            self.relax(dual)
-            if self.pricing == "local" or self.power == 2:
-                return np.zeros((0, self.Z.shape[1]))
-            directions, values = self.branch(dual, thoroughly)
-        self.consider_centre(dual, np.abs(values).max(initial=0.0))
-        return directions
-
-    def branch(self, dual: np.ndarray, thoroughly: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Branch and bound at these dual weights: for a moment, or thoroughly as far as pricing and time limit allow."""
-        c = self.coefficients(dual)
-        tree = SignTree(self.rays.directions, self.rays.merge(c), floor=self.t, tol=0.25 * self.tol)
-        unlimited = self.pricing == "complete" or self.deadline < np.inf
-        work, allowed = 0.0, _SLICE_OF_WORK if not thoroughly else np.inf if unlimited else _AUTO_WORK
-        while not tree.finished and work < allowed and time.monotonic() < self.deadline:
-            tree.grow(nodes=_SLICE_OF_WORK / tree.work_per_node, deadline=self.deadline)
-            work += _SLICE_OF_WORK
-            self.offer_bound(dual, tree.upper_bound() + self.rays.neglected(c))
-            self.report(self.rounds, self.t, self.upper)
-            if tree.best > self.local_upper * (1 + 0.5 * self.tol):
-                break  # neurons that search had missed: adding them helps more than a sharper bound here
-        return distinct(tree.directions, tree.values, _COLUMNS_PER_ROUND)
+        found = self.prover.price(
+            self.coefficients(dual),
+            floor=max(self.t, 0.5 * _ZERO),
+            found=self.local_upper,
+            tol=self.tol,
+            count=_COLUMNS_PER_ROUND,
+            thoroughly=thoroughly,
+            report=lambda upper: self.report(self.rounds, self.t, upper),
+        )
+        self.offer_bound(dual, found.upper_bound)
+        self.consider_centre(dual, np.abs(found.values).max(initial=0.0))
+        return found.directions
 
     def sparse(self, dual: np.ndarray) -> np.ndarray:
         """Few dual weights whose largest known value is nearly as small: the cost of branching grows with their number."""
@@ -253,10 +227,6 @@ class ColumnGeneration:
                 return trimmed
         return dual
 
-    def relax(self, dual: np.ndarray) -> None:
-        c = self.coefficients(dual)
-        self.offer_bound(dual, relaxed_bound(self.rays.directions, self.rays.merge(c), self.power) + self.rays.neglected(c))
-
     def offer_bound(self, dual: np.ndarray, value: float) -> None:
         upper = max(value, self.slack_bound(dual))
         if upper < self.upper:
@@ -267,7 +237,7 @@ class ColumnGeneration:
 
     def drop_dust(self) -> None:
         """Take away dual weights that prove nothing: what mixing of duals left on samples far from the margin."""
-        if self.arrangement is None or self.upper >= 1.0 or self.rows.equality:
+        if not self.prover.exact or self.upper >= 1.0 or self.rows.equality:
             return
         upper, dual = self.upper, self.dual
         self.upper = np.inf

@@ -31,7 +31,7 @@ class KernelSolution(Solution):
 
 @dataclass(frozen=True, kw_only=True)
 class SoftKernelSolution(SoftSolution):
-    """f = sum_n coefficients_n k(x_n, .), coefficients = y * dual, of small norm and hinge loss."""
+    """f = sum_n coefficients_n k(x_n, .) of small norm and hinge loss; coefficients are y * dual up to a common factor near 1."""
 
     coefficients: np.ndarray
 
@@ -87,8 +87,13 @@ def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernel
         dual = np.where(proposed > threshold * proposed.max(initial=0.0), proposed, 0.0)
         outputs = Q @ dual
         square = max(float(dual @ outputs), 0.0)
-        hinge = float(np.maximum(1 - outputs, 0.0).sum())
-        objective, lower = 0.5 * square + cap * hinge, float(dual.sum()) - 0.5 * square
+        lower = float(dual.sum()) - 0.5 * square
+        # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f.
+        scales = np.array([1.0, 1 / outputs.min()]) if outputs.min() > 0 else np.ones(1)
+        hinges = np.maximum(1 - scales[:, None] * outputs, 0.0).sum(1)
+        best = np.argmin(0.5 * scales**2 * square + cap * hinges)
+        factor, hinge = float(scales[best]), float(hinges[best])
+        objective = 0.5 * factor**2 * square + cap * hinge
         if objective - lower <= 0.1 * tol * objective:
             break
     certified = objective - lower <= tol * objective
@@ -101,7 +106,7 @@ def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernel
         seconds=time.monotonic() - started,
         hinge=hinge,
         margin=float(outputs.min()) * float(np.sqrt(scale / square)) if square > 0 else 0.0,
-        coefficients=y * dual / (scale or 1.0),
+        coefficients=factor * y * dual / (scale or 1.0),
     )
 
 
@@ -152,10 +157,14 @@ def _labelled(K, y) -> tuple[np.ndarray, np.ndarray, float]:
 def _quadratic_program(Q: np.ndarray, cap: float) -> np.ndarray:
     """Proposed minimizer of p'Qp / 2 - sum p over 0 <= p <= cap."""
     n = len(Q)
+    # By duality sum p <= 1 / (hard margin)^2: in that unit all p are at most 1, and a larger cap only spoils the scaling.
+    hard = _least_norm(Q)
+    unit = min(n * cap, 1 / max(float(hard @ Q @ hard) / float(hard.sum()) ** 2, 1e-14))
     A = sparse.vstack([sparse.eye(n), -sparse.eye(n)], format="csc")
-    b = np.append(np.full(n, cap), np.zeros(n))
-    found = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(Q)), -np.ones(n), A, b, [clarabel.NonnegativeConeT(2 * n)], _settings()).solve()
-    return np.nan_to_num(np.array(found.x))
+    b = np.append(np.full(n, min(cap / unit, 2.0)), np.zeros(n))
+    cost = sparse.csc_matrix(np.triu(Q) * unit)
+    found = clarabel.DefaultSolver(cost, -np.ones(n), A, b, [clarabel.NonnegativeConeT(2 * n)], _settings()).solve()
+    return np.nan_to_num(np.array(found.x)) * unit
 
 
 def _settings() -> clarabel.DefaultSettings:

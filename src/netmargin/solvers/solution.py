@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..errors import DataError
+from ..errors import DataError, ModelError
 from ..models import ReLUPower, SignedSum
 from ..result import SoftSolution, Solution
+from .data import binary_data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,44 @@ class ReLUMeasure:
         X = np.asarray(X, dtype=np.float64)
         Z = np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
         return np.maximum(Z @ self.atoms[:, :-1].T, 0.0) ** self.power @ (self.weights * self.atoms[:, -1])
+
+    @property
+    def mass(self) -> float:
+        """Sum of the weights: ||theta||^2 of the net, for power 1 twice the l1 norm over unit-norm features once the layers are balanced."""
+        return float(self.weights.sum())
+
+    def normalized_margin(self, X, y) -> float:
+        """min_n y_n f(x_n) / mass; labels {-1, +1} or {0, 1}. Raises DataError."""
+        data = binary_data(X, y, bias=False)
+        return float((data.y * self.decision_function(data.Z)).min()) / self.mass
+
+    def balanced(self) -> "ReLUMeasure":
+        """The same function with |a| = |b| in every atom (power 1), which has the least mass; what a net loses to unbalanced layers."""
+        if self.power == 2:
+            return self
+        a, b = np.linalg.norm(self.atoms[:, :-1], axis=1), np.abs(self.atoms[:, -1])
+        used = (a > 0) & (b > 0)
+        unit = self.atoms[used] / np.column_stack([np.tile(a[used, None], (1, self.atoms.shape[1] - 1)), b[used]]) / np.sqrt(2)
+        return ReLUMeasure(atoms=unit, weights=(2 * a * b * self.weights)[used], bias=self.bias)
+
+    @classmethod
+    def from_network(cls, net: nn.Module) -> "ReLUMeasure":
+        """The measure of a net Linear - ReLU - Linear with one output and no output bias: the same function, mass = ||theta||^2.
+
+        Raises ModelError for any other net. Source: Chizat and Bach 2020, (3).
+        """
+        layers = [m for m in net.modules() if not list(m.children())]
+        match layers:
+            case [nn.Linear() as hidden, nn.ReLU(), nn.Linear(out_features=1, bias=None)]:
+                weights_in = hidden.weight if hidden.bias is None else torch.cat([hidden.weight, hidden.bias[:, None]], 1)
+            case _:
+                raise ModelError(
+                    f"A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False); got {', '.join(map(repr, layers))}"
+                )
+        units = torch.cat([weights_in, layers[-1].weight.T], 1).detach().double().cpu().numpy()
+        weights = (units**2).sum(1)
+        used = weights > 0
+        return ReLUMeasure(atoms=units[used] / np.sqrt(weights[used, None]), weights=weights[used], bias=hidden.bias is not None)
 
     def to_network(self, width: int | None = None) -> nn.Sequential:
         """A float64 net Linear - ReLU - Linear with the same function and ||theta||^2 = the sum of the weights.

@@ -1,0 +1,71 @@
+"""Proved pricing: the arrangement for points of low rank, branch and bound or a relaxation elsewhere."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from .arrangement import MAX_RANK, Arrangement, Pricing, Rays
+from .branch_and_bound import SignTree
+from .local_pricing import distinct
+from .relaxation import relaxed_bound
+
+_MAX_ARCS = 2_000_000
+_AUTO_WORK = 1e9
+_SLICE_OF_WORK = 2e8
+
+
+class Prover:
+    """Upper bounds of max_u |sum_i c_i relu(u . z_i)^power| for many c, and neurons of large value.
+
+    exact : whether the whole arrangement is visited. pricing and deadline are those of `f1_max_margin`.
+    """
+
+    def __init__(self, Z: np.ndarray, power: int, pricing: str, deadline: float):
+        self._power, self._pricing, self._deadline = power, pricing, deadline
+        rank = np.linalg.matrix_rank(Z)
+        affordable = len(Z) ** max(rank - 1, 1) <= _MAX_ARCS
+        self.exact = bool(rank <= MAX_RANK and (pricing == "complete" or (pricing == "auto" and affordable)))
+        if self.exact:
+            self._arrangement = Arrangement(Z, power)
+        else:
+            self._rays = Rays(Z, power)
+
+    def price(
+        self,
+        c: np.ndarray,
+        *,
+        floor: float,
+        found: float,
+        tol: float,
+        count: int,
+        thoroughly: bool,
+        report: Callable[[float], None],
+    ) -> Pricing:
+        """Up to `count` directions and an upper bound, which need not be sharper than floor (1 + tol / 4).
+
+        Branch and bound runs for a moment, or thoroughly as far as pricing and deadline allow, and ends early when it finds more
+        than `found`, the best that search knew: adding that neuron helps more than a sharper bound without it.
+        """
+        if self.exact:
+            return self._arrangement.price(c, count=count)
+        upper = self.relaxed(c)
+        if self._pricing == "local" or self._power == 2:
+            return Pricing(np.zeros((0, self._rays.directions.shape[1])), np.zeros(0), upper)
+        tree = SignTree(self._rays.directions, self._rays.merge(c), floor=floor, tol=0.25 * tol)
+        unlimited = self._pricing == "complete" or self._deadline < np.inf
+        work, allowed = 0.0, _SLICE_OF_WORK if not thoroughly else np.inf if unlimited else _AUTO_WORK
+        while not tree.finished and work < allowed and time.monotonic() < self._deadline:
+            tree.grow(nodes=_SLICE_OF_WORK / tree.work_per_node, deadline=self._deadline)
+            work += _SLICE_OF_WORK
+            upper = min(upper, tree.upper_bound() + self._rays.neglected(c))
+            report(upper)
+            if tree.best > max(found, floor) * (1 + 0.5 * tol):
+                break
+        return Pricing(*distinct(tree.directions, tree.values, count), upper)
+
+    def relaxed(self, c: np.ndarray) -> float:
+        """A bound at once, by the arrangement or a relaxation."""
+        if self.exact:
+            return self._arrangement.price(c).upper_bound
+        return relaxed_bound(self._rays.directions, self._rays.merge(c), self._power) + self._rays.neglected(c)
