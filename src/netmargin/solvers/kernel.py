@@ -157,9 +157,12 @@ def _labelled(K, y) -> tuple[np.ndarray, np.ndarray, float]:
 def _quadratic_program(Q: np.ndarray, cap: float) -> np.ndarray:
     """Proposed minimizer of p'Qp / 2 - sum p over 0 <= p <= cap."""
     n = len(Q)
-    # By duality sum p <= 1 / (hard margin)^2: in that unit all p are at most 1, and a larger cap only spoils the scaling.
     hard = _least_norm(Q)
-    unit = min(n * cap, 1 / max(float(hard @ Q @ hard) / float(hard.sum()) ** 2, 1e-14))
+    hard = hard * hard.sum() / max(float(hard @ Q @ hard), 1e-300)
+    if hard.max() <= cap:
+        return hard  # the multipliers of the hard margin: no hinge loss is worth its cost
+    # By duality sum p is at most that of the hard margin: in that unit all p are at most 1, and a larger cap only spoils the scaling.
+    unit = min(n * cap, float(hard.sum()), 1e14)
     A = sparse.vstack([sparse.eye(n), -sparse.eye(n)], format="csc")
     b = np.append(np.full(n, min(cap / unit, 2.0)), np.zeros(n))
     cost = sparse.csc_matrix(np.triu(Q) * unit)
