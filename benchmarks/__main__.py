@@ -1,10 +1,11 @@
-"""python -m benchmarks [NAME ...]"""
+"""python -m benchmarks [NAME ...]; without names, all but the long ones."""
 
 import sys
 
-from . import importing, measuring, training_step
+from . import bound_tightening, cost_growth, importing, measuring, training_step, variation_norm
 
-BENCHMARKS = {"training_step": training_step, "measuring": measuring, "importing": importing}
+QUICK = {"training_step": training_step, "measuring": measuring, "importing": importing, "variation_norm": variation_norm}
+LONG = {"cost_growth": cost_growth, "bound_tightening": bound_tightening}
 
-for name in sys.argv[1:] or BENCHMARKS:
-    BENCHMARKS[name].main()
+for name in sys.argv[1:] or QUICK:
+    (QUICK | LONG)[name].main()

@@ -36,7 +36,7 @@ def f1_max_margin(
     time_limit : seconds, after which the best bracket so far is returned (a round that has begun is finished); Ctrl-C does the same.
     pricing : how it is proved that no neuron is missing. Neurons are found by local search in any case. Points of rank at most 4: "complete"
         visits the whole arrangement. Above, branch and bound over activation patterns, whose cost grows with the number of samples with dual weight:
-        "complete" goes on until the proof is done or the time is up, "auto" for a second or so (until the time is up, if there is a limit). "local" does not try, and bounds the margin
+        "complete" goes on until the proof is done or the time is up, "auto" for some seconds (until the time is up, if there is a limit). "local" does not try, and bounds the margin
         by a relaxation, valid but loose. "auto" takes the arrangement where it is quick: rank 4 up to 125 samples, rank 3 up to 1,400, rank 2 always.
     neurons : (k, D) directions to begin with, for instance `other_solution.atoms[:, :-1]` or the first layer of a net; D = d + 1 with a bias.
     seed : of the starts of local search.

@@ -12,7 +12,7 @@ from .relaxation import relaxed_bound
 
 _MAX_ARCS = 2_000_000
 _AUTO_WORK = 1e9
-_SLICE_OF_WORK = 2e8
+_MOMENT_OF_WORK = 5e7
 
 
 class Prover:
@@ -23,6 +23,7 @@ class Prover:
 
     def __init__(self, Z: np.ndarray, power: int, pricing: str, deadline: float):
         self._power, self._pricing, self._deadline = power, pricing, deadline
+        self._work_left = _AUTO_WORK if pricing == "auto" and deadline == np.inf else np.inf
         rank = np.linalg.matrix_rank(Z)
         affordable = len(Z) ** max(rank - 1, 1) <= _MAX_ARCS
         self.exact = bool(rank <= MAX_RANK and (pricing == "complete" or (pricing == "auto" and affordable)))
@@ -44,20 +45,21 @@ class Prover:
     ) -> Pricing:
         """Up to `count` directions and an upper bound, which need not be sharper than floor (1 + tol / 4).
 
-        Branch and bound runs for a moment, or thoroughly as far as pricing and deadline allow, and ends early when it finds more
+        Branch and bound runs for a moment, or thoroughly as far as pricing and deadline allow ("auto" without a deadline: some
+        seconds in all), and ends early when it finds more
         than `found`, the best that search knew: adding that neuron helps more than a sharper bound without it.
         """
         if self.exact:
             return self._arrangement.price(c, count=count)
         upper = self.relaxed(c)
-        if self._pricing == "local" or self._power == 2:
+        if self._pricing == "local" or self._power == 2 or self._work_left <= 0:
             return Pricing(np.zeros((0, self._rays.directions.shape[1])), np.zeros(0), upper)
         tree = SignTree(self._rays.directions, self._rays.merge(c), floor=floor, tol=0.25 * tol)
-        unlimited = self._pricing == "complete" or self._deadline < np.inf
-        work, allowed = 0.0, _SLICE_OF_WORK if not thoroughly else np.inf if unlimited else _AUTO_WORK
-        while not tree.finished and work < allowed and time.monotonic() < self._deadline:
-            tree.grow(nodes=_SLICE_OF_WORK / tree.work_per_node, deadline=self._deadline)
-            work += _SLICE_OF_WORK
+        moments = 0
+        while not tree.finished and self._work_left > 0 and (thoroughly or not moments) and time.monotonic() < self._deadline:
+            tree.grow(nodes=_MOMENT_OF_WORK / tree.work_per_node, deadline=self._deadline)
+            self._work_left -= _MOMENT_OF_WORK
+            moments += 1
             upper = min(upper, tree.upper_bound() + self._rays.neglected(c))
             report(upper)
             if tree.best > max(found, floor) * (1 + 0.5 * tol):

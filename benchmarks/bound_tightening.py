@@ -1,0 +1,20 @@
+"""How the proved upper bound of `f1_max_margin` tightens in 1, 5 and 20 minutes, where the optimum rests on many samples.
+
+On clusters with seed 0 the proof is done in seconds (see `variation_norm`); with seed 1, over a hundred samples have dual weight.
+"""
+
+from netmargin.solvers import f1_max_margin
+
+from .clusters import clusters
+
+
+def main() -> None:
+    """Three runs with a time limit, 26 minutes in all."""
+    X, y = clusters(seed=1)
+    for minutes in (1, 5, 20):
+        solution = f1_max_margin(X, y, tol=1e-3, time_limit=60 * minutes)
+        print(
+            f"clusters seed 1, {minutes:2} min: margin {solution.margin:.7f} (local gap {solution.local_gap:.1e}), "
+            f"at most {solution.upper_bound:.7f} proved, {len(solution.support)} samples with dual weight",
+            flush=True,
+        )

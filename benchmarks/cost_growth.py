@@ -1,0 +1,68 @@
+"""How the time of `f1_max_margin` grows with the number of samples and with the dimension; writes runs/benchmarks/cost_growth.png."""
+
+import csv
+import time
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from netmargin.solvers import f1_max_margin, f2_max_margin
+
+from .clusters import clusters
+
+SAMPLES = (64, 128, 256, 512, 1024, 2048)
+DIMENSIONS = (2, 4, 8, 16, 32, 64)
+FOLDER = Path("runs/benchmarks")
+
+
+def main() -> None:
+    """Cluster data, tol 1e-3, each run at most 120 s; time, margin and what was proved."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for name, cases in (
+        ("n at d = 2", [(n, 2) for n in SAMPLES]),
+        ("n at d = 15", [(n, 15) for n in SAMPLES]),
+        ("d at n = 256", [(256, d) for d in DIMENSIONS]),
+    ):
+        for n, d in cases:
+            X, y = clusters(n, d)
+            solution = f1_max_margin(X, y, tol=1e-3, time_limit=120)
+            started = time.perf_counter()
+            f2_max_margin(X, y)
+            kernel_seconds = time.perf_counter() - started
+            rows.append((name, n, d, solution.seconds, solution.certified, solution.gap, solution.local_gap, kernel_seconds))
+            print(
+                f"{name}: n {n:4}, d {d:2}: {solution.seconds:6.2f} s, local gap {solution.local_gap:.1e}, gap {solution.gap:.1e}"
+                f"{' proved' if solution.certified else ''}; F2 {kernel_seconds:.2f} s",
+                flush=True,
+            )
+    with open(FOLDER / "cost_growth.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("series", "n", "d", "seconds", "certified", "gap", "local_gap", "f2_seconds"))
+        writer.writerows(rows)
+    draw(rows)
+
+
+def draw(rows: list[tuple]) -> None:
+    """Two panels, log-log; filled points are certified."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    for axes, names, column, label in (
+        (left, ("n at d = 2", "n at d = 15"), 1, "samples n"),
+        (right, ("d at n = 256",), 2, "dimension d"),
+    ):
+        for name in names:
+            series = [row for row in rows if row[0] == name]
+            sizes, seconds = [row[column] for row in series], [row[3] for row in series]
+            (line,) = axes.plot(sizes, seconds, label=f"variation norm, {name}")
+            for row in series:
+                face = line.get_color() if row[4] else "white"
+                axes.plot(row[column], row[3], "o", color=line.get_color(), markerfacecolor=face)
+            axes.plot(sizes, [row[7] for row in series], ":", color=line.get_color(), label="F2 kernel")
+        axes.set(xscale="log", yscale="log", xlabel=label)
+        axes.set_xticks(sizes, [str(size) for size in sizes], minor=False)
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    left.set_ylabel("seconds (2 cores)")
+    figure.suptitle("Cluster data, relative gap 1e-3; filled: proved optimal, open: local optimum or 120 s", fontsize=10)
+    figure.savefig(FOLDER / "cost_growth.png", dpi=120)

@@ -1,0 +1,51 @@
+"""`f1_max_margin` against 50,000 steps of gradient ascent on a net of 1,000 units, the experiment of Chizat and Bach (2020), Section 7."""
+
+import time
+
+import numpy as np
+import torch
+
+from netmargin.solvers import f1_max_margin
+
+from .clusters import clusters
+
+STEPS, UNITS, TARGET = 50_000, 1000, 0.1
+
+
+def main() -> None:
+    """Three draws of the data; both solvers in turn. Ours stops at a relative gap of 1e-3, proved where branch and bound succeeds."""
+    for seed in range(3):
+        X, y = clusters(seed=seed)
+        ours = f1_max_margin(X, y, tol=1e-3)
+        start = time.perf_counter()
+        reached = ascend(X, y)
+        seconds = time.perf_counter() - start
+        print(
+            f"clusters k 3, d 15, n 256, seed {seed}: margin {ours.margin:.7f} in {ours.seconds:.2f} s (at most {ours.upper_bound:.7f} "
+            f"proved, local gap {ours.local_gap:.1e}) against {reached:.7f} in {seconds:.1f} s for {STEPS:,} gradient steps: "
+            f"time ratio {ours.seconds / seconds:.3f} (target at most {TARGET})",
+            flush=True,
+        )
+
+
+def ascend(X: np.ndarray, y: np.ndarray) -> float:
+    """Best normalized margin along ascent of the smooth margin -log mean exp(-margins), steps 0.5 / sqrt(t + 1), float32, full batch."""
+    torch.manual_seed(0)
+    Z = torch.tensor(np.column_stack([X, np.ones(len(X))]), dtype=torch.float32)
+    labels = torch.tensor(y, dtype=torch.float32)
+    A = torch.nn.functional.normalize(torch.randn(UNITS, Z.shape[1]))
+    b = torch.sign(torch.randn(UNITS))
+    best = 0.0
+    for step in range(STEPS):
+        hidden = torch.relu_(Z @ A.T)
+        margins = labels * (hidden @ b) / UNITS
+        weights = torch.softmax(-margins, 0) * labels
+        gradient_b = hidden.T @ weights
+        gradient_A = hidden.sign_().mul_(weights[:, None]).T @ Z
+        rate = 0.5 / (step + 1) ** 0.5
+        A, b = A + rate * b[:, None] * gradient_A, b + rate * gradient_b
+        if step % 500 == 499:
+            mass = (A.double().square().sum() + b.double().square().sum()) / UNITS
+            outputs = torch.relu(Z.double() @ A.double().T) @ b.double() / UNITS
+            best = max(best, float((labels * outputs).min() / mass))
+    return best
