@@ -13,17 +13,18 @@ STEPS, UNITS, TARGET = 50_000, 1000, 0.1
 
 
 def main() -> None:
-    """Three draws of the data; both solvers in turn. Ours stops at a relative gap of 1e-3, proved where branch and bound succeeds."""
+    """Three draws of the data. Ours runs to a relative gap of 1e-3, proved where branch and bound succeeds, and once for 1/50 of the peer's time."""
     for seed in range(3):
         X, y = clusters(seed=seed)
-        ours = f1_max_margin(X, y, tol=1e-3)
         start = time.perf_counter()
         reached = ascend(X, y)
         seconds = time.perf_counter() - start
+        ours = f1_max_margin(X, y, tol=1e-3)
+        quick = f1_max_margin(X, y, tol=1e-3, time_limit=seconds / 50)
         print(
             f"clusters k 3, d 15, n 256, seed {seed}: margin {ours.margin:.7f} in {ours.seconds:.2f} s (at most {ours.upper_bound:.7f} "
             f"proved, local gap {ours.local_gap:.1e}) against {reached:.7f} in {seconds:.1f} s for {STEPS:,} gradient steps: "
-            f"time ratio {ours.seconds / seconds:.3f} (target at most {TARGET})",
+            f"time ratio {ours.seconds / seconds:.3f} (target at most {TARGET}); within 1/50 of the time margin {quick.margin:.7f}",
             flush=True,
         )
 

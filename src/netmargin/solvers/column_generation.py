@@ -20,9 +20,10 @@ from .polish import polish
 from .progress import Progress
 from .proof import Prover
 
-_COLUMNS_PER_ROUND = 48
+_COLUMNS_PER_ROUND = 32
 _STARTS = 64
-_THOROUGH_STARTS = 1024
+_CENTRED = 0.5
+_THOROUGH_STARTS = 512
 _MOST_COLUMNS = 2500
 _KEPT_COLUMNS = 1000
 _PATIENCE = 6
@@ -144,7 +145,7 @@ class ColumnGeneration:
                 proposals = answer
                 continue
             # Duals jump about: price between the new ones and the best so far, and where polishing says they should be.
-            between = 0.5 * dual + 0.5 * self.centre
+            between = (1 - _CENTRED) * dual + _CENTRED * self.centre
             proposals = self.search(between)
             if self.prover.exact and gap < _POLISH_BELOW and self.rounds % _POLISH_EVERY == 0:
                 neurons, polished = self.polish()
@@ -180,25 +181,29 @@ class ColumnGeneration:
         """Where rounds find no more: look thoroughly, then prove. A final status, or neurons with which to go on."""
         last = attempts >= _PATIENCE
         candidates, proposals = [self.centre, dual], []
-        if self.prover.exact or attempts > 0:
+        if self.prover.exact or attempts > 1:
             neurons, polished = self.polish()
             candidates.append(polished)
             proposals.append(neurons)
         self.local_upper = np.inf  # values of the past were found by less thorough search
         for candidate in candidates:
             proposals.append(self.search(candidate, starts=_STARTS if self.prover.exact else _THOROUGH_STARTS))
-        settled = last or self.local_upper <= max(self.t * (1 + self.tol), _ZERO)
-        proposals.append(self.prove(self.centre, thoroughly=settled))
+        proposals.append(self.prove(self.centre, thoroughly=last or self.settled()))
         if self.t <= 0 and self.upper <= _ZERO:
             return Status.NOT_SEPARABLE
         if self.upper - self.t <= self.tol * self.upper:
             return Status.OPTIMAL
         found = np.concatenate(proposals)
-        if not last and self.improving(found, dual).any():
+        go_on = self.prover.exact or not self.settled()
+        if not last and go_on and self.improving(found, dual).any():
             return found
         if time.monotonic() > self.deadline:
             return Status.TIME_LIMIT
         return Status.STALLED if self.prover.exact else Status.LOCALLY_OPTIMAL
+
+    def settled(self) -> bool:
+        """Whether no search has found a neuron that promises more than half the tolerance."""
+        return self.local_upper <= max(self.t * (1 + 0.5 * self.tol), _ZERO)
 
     def prove(self, dual: np.ndarray, *, thoroughly: bool = True) -> np.ndarray:
         """Improves the proved bound at these dual weights; returns valuable neurons."""
@@ -215,6 +220,8 @@ class ColumnGeneration:
         )
         self.offer_bound(dual, found.upper_bound)
         self.consider_centre(dual, np.abs(found.values).max(initial=0.0))
+        there = weighted_sums(self.Z, self.coefficients(self.centre), found.directions, self.power)
+        self.consider_centre(self.centre, np.abs(there).max(initial=0.0))
         return found.directions
 
     def sparse(self, dual: np.ndarray) -> np.ndarray:

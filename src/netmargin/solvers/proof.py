@@ -24,6 +24,7 @@ class Prover:
     def __init__(self, Z: np.ndarray, power: int, pricing: str, deadline: float):
         self._power, self._pricing, self._deadline = power, pricing, deadline
         self._work_left = _AUTO_WORK if pricing == "auto" and deadline == np.inf else np.inf
+        self._quick = True  # whether the last search was of use in the time it had
         rank = np.linalg.matrix_rank(Z)
         affordable = len(Z) ** max(rank - 1, 1) <= _MAX_ARCS
         self.exact = bool(rank <= MAX_RANK and (pricing == "complete" or (pricing == "auto" and affordable)))
@@ -52,7 +53,8 @@ class Prover:
         if self.exact:
             return self._arrangement.price(c, count=count)
         upper = self.relaxed(c)
-        if self._pricing == "local" or self._power == 2 or self._work_left <= 0:
+        hopeless = self._work_left <= 0 or (not thoroughly and not self._quick)
+        if self._pricing == "local" or self._power == 2 or hopeless:
             return Pricing(np.zeros((0, self._rays.directions.shape[1])), np.zeros(0), upper)
         tree = SignTree(self._rays.directions, self._rays.merge(c), floor=floor, tol=0.25 * tol)
         moments = 0
@@ -64,6 +66,7 @@ class Prover:
             report(upper)
             if tree.best > max(found, floor) * (1 + 0.5 * tol):
                 break
+        self._quick = tree.finished or tree.best > found
         return Pricing(*distinct(tree.directions, tree.values, count), upper)
 
     def relaxed(self, c: np.ndarray) -> float:
