@@ -68,8 +68,21 @@ def test_solve(own, capsys, problem):
     assert 0 < result["margin"] <= result["upper_bound"]
     assert result["certified"]
     assert sum(result["dual"]) == pytest.approx(1.0)
-    assert main(["solve", problem, "--data", "points.npz", "--bias"]) == 0
-    assert "proved" in capsys.readouterr().out
+    assert main(["solve", problem, "--data", "points.npz", "--bias", "--out", "solution.npz"]) == 0
+    assert "certified            True" in capsys.readouterr().out
+    assert np.load("solution.npz")["dual"].sum() == pytest.approx(1.0)
+
+
+def test_solve_soft_and_interpolation(own, capsys):
+    assert main(["solve", "f1", "--soft", "2", "--data", "points.npz", "--json"]) == 0
+    soft = json.loads(capsys.readouterr().out)
+    assert soft["lower_bound"] == pytest.approx(soft["objective"], rel=1e-5)
+    assert main(["solve", "interpolate", "--data", "points.npz", "--json", "--time-limit", "30"]) == 0
+    through = json.loads(capsys.readouterr().out)
+    assert through["lower_bound"] <= through["norm"]
+    assert through["residual"] < 1e-9
+    assert main(["solve", "f2", "--soft", "2", "--data", "points.npz"]) == 1
+    assert "--soft is for f1" in capsys.readouterr().err
 
 
 def test_biases_everywhere(tmp_path, capsys):

@@ -39,11 +39,21 @@ def test_two_moons(estimator):
     assert np.array_equal(again.decision_function(X), fitted.decision_function(X))
 
 
+@pytest.mark.parametrize("make", [VariationNormClassifier, ReLUKernelClassifier, NTKClassifier])
+def test_soft_margins_fit_what_does_not_separate(make):
+    X, y = make_moons(80, noise=0.3, random_state=0)
+    X, y = np.vstack([X, X[:2]]), np.append(y, 1 - y[:2])  # contradictions
+    assert make().fit(X, y).margin_ == 0.0
+    soft = make(C=3.0).fit(X, y)
+    assert soft.score(X, y) > 0.8
+    assert soft.margin_ < 0
+    assert 0 <= soft.gap_ <= soft.tol
+    assert set(soft.support_) >= {80, 81}  # these are on the wrong side
+
+
 def test_pipelines_searches_and_several_classes():
     X, y = load_iris(return_X_y=True)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), ReLUKernelClassifier()), {"relukernelclassifier__bias": [True, False]}, cv=3
-    )
+    search = GridSearchCV(make_pipeline(StandardScaler(), ReLUKernelClassifier()), {"relukernelclassifier__C": [None, 10.0]}, cv=3)
     assert search.fit(X[y < 2], y[y < 2]).best_score_ == 1.0
     three = VariationNormClassifier().fit(X[::10, 2:], y[::10])
     assert three.decision_function(X[:, 2:]).shape == (150, 3)

@@ -197,7 +197,7 @@ def _solve(options: argparse.Namespace) -> None:
     if hasattr(solution, "atoms"):
         result["neurons"] = len(solution.weights)
     if options.out:
-        arrays = {k: v for k, v in vars(solution).items() if isinstance(v, np.ndarray)}
+        arrays: dict[str, Any] = {k: v for k, v in vars(solution).items() if isinstance(v, np.ndarray)}
         np.savez(options.out, **arrays)
     if options.json:
         print(json.dumps(result | {"dual": solution.dual.tolist()}, indent=2))

@@ -28,6 +28,8 @@ _MOST_COLUMNS = 2500
 _KEPT_COLUMNS = 1000
 _PATIENCE = 6
 _PROGRESS = 1e-3
+_LOOK_BELOW = 0.03
+_LOOK_AGAIN = 0.3
 _POLISH_EVERY = 5
 _POLISH_BELOW = 1e-2
 _WALLS_PER_DIMENSION = 3
@@ -123,7 +125,7 @@ class ColumnGeneration:
     def generate(self) -> Status:
         self.master = Master(self.rows)
         proposals = np.concatenate([self.recent, self.starts(_COLUMNS_PER_ROUND), self.search(self.centre)])
-        dual, narrowest, stalled, concluded = self.centre, np.inf, 0, (np.inf, 0)
+        dual, narrowest, stalled, concluded, look_below = self.centre, np.inf, 0, (np.inf, 0), _LOOK_BELOW
         while True:
             self.rounds += 1
             added = self.add(proposals, dual)
@@ -150,6 +152,9 @@ class ColumnGeneration:
             if self.prover.exact and gap < _POLISH_BELOW and self.rounds % _POLISH_EVERY == 0:
                 neurons, polished = self.polish()
                 proposals = np.concatenate([neurons, self.search(polished), proposals])
+            if not self.prover.exact and gap < look_below:
+                proposals = np.concatenate([self.prove(self.centre, thoroughly=False), proposals])
+                look_below = _LOOK_AGAIN * gap
             if not self.improving(proposals, dual).any():
                 proposals = self.search(dual)
 
@@ -297,16 +302,20 @@ class ColumnGeneration:
         """Recompute t for proposed weights, made feasible, in float64; keep them if they are the best so far."""
         weights = np.maximum(np.nan_to_num(weights), 0.0)
         weights = np.where(weights > _WEIGHT * weights.sum(), weights, 0.0)
-        outputs = self.A @ weights
-        target, mass = self.rows.target, float(weights.sum())
+        outputs, target = self.A @ weights, self.rows.target
         if self.rows.equality:
-            t = float(outputs @ target) / float(target @ target)
+            candidates = np.array([outputs @ target / (target @ target)])
         elif np.isfinite(self.rows.slack_cost):
-            mass += self.rows.slack_cost * float(np.maximum(t * target - outputs, 0.0).sum())
+            candidates = np.array([t, (outputs / target).min()])  # the second has no slack
         else:
-            t = float((outputs / target).min())
-        if mass > 0 and np.isfinite(t / mass) and t / mass >= self.t:
-            self.t, self.weights = t / mass, weights / mass
+            candidates = np.array([(outputs / target).min()])
+        masses = np.full(len(candidates), weights.sum())
+        if np.isfinite(self.rows.slack_cost):
+            masses += self.rows.slack_cost * np.maximum(candidates[:, None] * target - outputs, 0.0).sum(1)
+        values = np.divide(candidates, masses, out=np.zeros_like(masses), where=masses > 0)
+        best = int(np.argmax(values))
+        if masses[best] > 0 and np.isfinite(values[best]) and values[best] >= self.t:
+            self.t, self.weights = float(values[best]), weights / masses[best]
 
     def normalized(self, dual: np.ndarray) -> np.ndarray:
         """Proposed dual weights, made feasible: of the right sign, and p . target = 1."""

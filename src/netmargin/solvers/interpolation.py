@@ -74,7 +74,8 @@ def min_norm_interpolation(
     the squared parameter norm of the two-layer net of any width that interpolates with the least norm. norm="l2" : the least norm in F_2,
     nets with fixed uniform directions, sqrt(y' K^{-1} y) with the arc-cosine kernel K.
 
-    X : (n, d); y : (n,) real. tol bounds the relative gap to the proved lower bound; time_limit, pricing, seed and progress are those of
+    X : (n, d); y : (n,) real. tol bounds the relative gap to the proved lower bound (for l1, 1e-8 and less is
+    beyond the tolerances of the linear program); time_limit, pricing, seed and progress are those of
     `f1_max_margin` and concern l1. Where no function passes through the points (equal inputs with different values) norm is inf, and
     `dual` proves it. Raises DataError for NaN or wrong shapes.
 
@@ -112,12 +113,14 @@ def min_norm_interpolation(
     attained = float(alphas.sum()) if run.t > 0 else np.inf
     impossible = run.status is Status.NOT_SEPARABLE
     lower = np.inf if impossible else 1 / (run.upper * unit)
+    certified = bool(impossible or attained - lower <= tol * attained)
+    status = run.status if certified or run.status is not Status.OPTIMAL else Status.STALLED
     return MeasureInterpolation(
         norm=attained,
-        lower_bound=lower,
+        lower_bound=float(lower),
         residual=float(np.abs(outputs - data.y).max()),
-        certified=bool(impossible or attained - lower <= tol * attained),
-        status=Status.NOT_ATTAINABLE if impossible else run.status,
+        certified=certified,
+        status=Status.NOT_ATTAINABLE if impossible else status,
         dual=run.dual / np.abs(run.dual).sum() if impossible else run.dual * lower / height,
         seconds=run.seconds,
         atoms=np.column_stack([run.U[used], signs]) / np.sqrt(2),

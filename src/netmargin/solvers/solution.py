@@ -58,12 +58,13 @@ class ReLUMeasure:
         layers = [m for m in net.modules() if not list(m.children())]
         match layers:
             case [nn.Linear() as hidden, nn.ReLU(), nn.Linear(out_features=1, bias=None)]:
+                output = layers[-1].get_parameter("weight")
                 weights_in = hidden.weight if hidden.bias is None else torch.cat([hidden.weight, hidden.bias[:, None]], 1)
             case _:
                 raise ModelError(
                     f"A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False); got {', '.join(map(repr, layers))}"
                 )
-        units = torch.cat([weights_in, layers[-1].weight.T], 1).detach().double().cpu().numpy()
+        units = torch.cat([weights_in, output.T], 1).detach().double().cpu().numpy()
         weights = (units**2).sum(1)
         used = weights > 0
         return ReLUMeasure(atoms=units[used] / np.sqrt(weights[used, None]), weights=weights[used], bias=hidden.bias is not None)
