@@ -210,28 +210,37 @@ class ColumnGeneration:
         """Whether no search has found a neuron that promises more than half the tolerance."""
         return self.local_upper <= max(self.t * (1 + 0.5 * self.tol), _ZERO)
 
+    def local_gap(self) -> float:
+        """Relative distance of t to what search promises at best, or to what is proved where that is closer."""
+        upper = min(self.local_upper, self.upper)
+        return max(1 - self.t / upper, 0.0) if upper > 0 else 0.0
+
     def prove(self, dual: np.ndarray, *, thoroughly: bool = True) -> np.ndarray:
         """Improves the proved bound at these dual weights; returns valuable neurons."""
-        if not self.prover.exact:
-            dual = self.sparse(dual)
-        found = self.prover.price(
-            self.coefficients(dual),
-            floor=max(self.t, 0.5 * _ZERO),
-            found=self.local_upper,
-            tol=self.tol,
-            count=_COLUMNS_PER_ROUND,
-            thoroughly=thoroughly,
-            report=lambda upper: self.report(self.rounds, self.t, upper),
-        )
-        self.offer_bound(dual, found.upper_bound)
-        self.consider_centre(dual, np.abs(found.values).max(initial=0.0))
-        there = weighted_sums(self.Z, self.coefficients(self.centre), found.directions, self.power)
-        self.consider_centre(self.centre, np.abs(there).max(initial=0.0))
-        return found.directions
+        directions, known = [], self.local_upper
+        for candidate in [dual] if self.prover.exact else [self.sparse(dual), dual]:
+            found = self.prover.price(
+                self.coefficients(candidate),
+                floor=max(self.t, 0.5 * _ZERO),
+                found=self.local_upper,
+                tol=self.tol,
+                count=_COLUMNS_PER_ROUND,
+                thoroughly=thoroughly,
+                report=lambda upper: self.report(self.rounds, self.t, upper),
+            )
+            self.offer_bound(candidate, found.upper_bound)
+            directions.append(found.directions)
+            there = weighted_sums(self.Z, self.coefficients(self.centre), found.directions, self.power)
+            self.consider_centre(self.centre, np.abs(there).max(initial=0.0))
+            # A neuron that is valuable only where small weights were trimmed away says nothing about the weights themselves.
+            trimmed_too_much = np.abs(found.values).max(initial=0.0) > known * (1 + 0.5 * self.tol) and self.local_upper <= known
+            if not trimmed_too_much:
+                break
+        return np.concatenate(directions)
 
     def sparse(self, dual: np.ndarray) -> np.ndarray:
         """Few dual weights whose largest known value is nearly as small: the cost of branching grows with their number."""
-        for threshold in (1e-2, 1e-3, 1e-4, 1e-6):
+        for threshold in (1e-3, 1e-4, 1e-6):
             trimmed = self.normalized(np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0))
             used = self.U[self.weights > 0]
             _, values = price_locally(self.Z, self.coefficients(trimmed), used, count=1, power=self.power)

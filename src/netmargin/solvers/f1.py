@@ -80,7 +80,7 @@ def f1_max_margin(
         power=power,
         slackness=slackness,
         rounds=run.rounds,
-        local_gap=max(1 - run.t / run.local_upper, 0.0) if run.local_upper > 0 else 0.0,
+        local_gap=run.local_gap(),
     )
 
 
