@@ -53,16 +53,8 @@ def kernel_max_margin(K, y, *, tol: float = 1e-6) -> KernelSolution:
     0.707106781
     """
     started = time.monotonic()
-    Q, y, scale = _labelled(K, y)
-    if scale == 0:
-        return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(len(y), 1 / len(y)), y, started)
-    margin, upper, dual = _judged(Q, _least_norm(Q), tol)
-    if margin > 0:
-        status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
-    else:
-        status = Status.NOT_SEPARABLE if upper <= _ZERO else Status.STALLED
-    unit = float(np.sqrt(scale))
-    return _solution(max(margin, 0.0) * unit, upper * unit, status, dual, y, started)
+    K, y = _checked(K, y)
+    return _hard_margin(K, y, tol, started)
 
 
 def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernelSolution:
@@ -79,7 +71,8 @@ def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernel
     if not C > 0 or not np.isfinite(C):
         raise DataError(f"C must be positive and finite; got {C}. For a hard margin use kernel_max_margin.")
     started = time.monotonic()
-    Q, y, scale = _labelled(K, y)
+    K, y = _checked(K, y)
+    Q, scale = _labelled(K, y)
     # In units of K / scale and of p * scale the problem keeps its form, with C * scale and an objective times scale.
     cap = C * (scale or 1.0)
     proposed = np.clip(_quadratic_program(Q, cap), 0.0, cap)
@@ -124,9 +117,10 @@ def ntk_max_margin(X, y, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = Fal
 
 
 def _homogeneous(kernel: Callable[[np.ndarray], np.ndarray], data: SolverData, tol: float) -> KernelSolution:
-    """For kernels with k(a x, b x') = a b k(x, x'): solved at unit size, because squares of huge inputs overflow."""
-    size = data.size
-    at_unit_size = kernel_max_margin(kernel(data.Z / size), data.y, tol=tol)
+    """For kernels with k(a x, b x') = a b k(x, x'), positive by their form: solved at unit size, because squares of huge inputs overflow."""
+    started, size = time.monotonic(), data.size
+    warn_of_size(len(data), "A kernel problem")
+    at_unit_size = _hard_margin(kernel(data.Z / size), data.y, tol, started)
     return replace(
         at_unit_size,
         margin=at_unit_size.margin * size,
@@ -135,23 +129,39 @@ def _homogeneous(kernel: Callable[[np.ndarray], np.ndarray], data: SolverData, t
     )
 
 
-def _labelled(K, y) -> tuple[np.ndarray, np.ndarray, float]:
-    """yy' * K / scale, labels, and scale, the largest entry of K; checked."""
+def _checked(K, y) -> tuple[np.ndarray, np.ndarray]:
+    """Kernel and labels, or DataError."""
     data = binary_data(K, y, bias=False)
-    K, y = data.Z, data.y
-    n = len(y)
+    K, n = data.Z, len(data)
     warn_of_size(n, "A kernel problem")
     if K.shape != (n, n) or not np.allclose(K, K.T, rtol=1e-9, atol=1e-12 * np.abs(K).max()):
         raise DataError(f"K must be a symmetric matrix of shape ({n}, {n}); got shape {K.shape}")
-    scale = float(np.abs(K).max())
-    if scale == 0:
-        return K, y, 0.0
+    scale = float(np.abs(K).max()) or 1.0
     smallest = float(np.linalg.eigvalsh(K / scale)[0])
     if smallest < -_NEGATIVE * n:
         raise DataError(
             f"K is not positive semidefinite (smallest eigenvalue {smallest * scale:.3g}). Compute it in float64, or add that to its diagonal."
         )
-    return y[:, None] * (K / scale) * y[None, :], y, scale
+    return K, data.y
+
+
+def _labelled(K: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+    """yy' * K / scale, and scale, the largest entry of K."""
+    scale = float(np.abs(K).max())
+    return y[:, None] * (K / (scale or 1.0)) * y[None, :], scale
+
+
+def _hard_margin(K: np.ndarray, y: np.ndarray, tol: float, started: float) -> KernelSolution:
+    Q, scale = _labelled(K, y)
+    if scale == 0:
+        return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(len(y), 1 / len(y)), y, started)
+    margin, upper, dual = _judged(Q, _least_norm(Q), tol)
+    if margin > 0:
+        status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
+    else:
+        status = Status.NOT_SEPARABLE if upper <= _ZERO else Status.STALLED
+    unit = float(np.sqrt(scale))
+    return _solution(max(margin, 0.0) * unit, upper * unit, status, dual, y, started)
 
 
 def _quadratic_program(Q: np.ndarray, cap: float) -> np.ndarray:
