@@ -16,9 +16,9 @@ from itertools import combinations
 import numpy as np
 
 from .local_pricing import weighted_sums
+from .rays import PARALLEL, distinct_lines
 
 MAX_RANK = 4
-_ANGLE = 1e-11
 _CHUNK = 4_000_000
 
 
@@ -61,7 +61,7 @@ class Arrangement:
         self._neglected = np.linalg.norm(Z - self._Z @ self._rows, axis=1)
         if rank == 0:
             return
-        self._normals, self._line, self._side, moved = _distinct_lines(self._Z)
+        self._normals, self._line, self._side, moved = distinct_lines(self._Z)
         self._neglected = self._neglected + moved
         self._groups = self._enumerate() if rank >= 2 else []
 
@@ -141,7 +141,7 @@ class Arrangement:
 
     def _inside(self, projected, signs, flips, normals, walls, wall_signs) -> list[np.ndarray]:
         """Which directions, and which of their opposites, lie in the closed face."""
-        size = _ANGLE * np.linalg.norm(projected, axis=2)
+        size = PARALLEL * np.linalg.norm(projected, axis=2)
         inside = [np.ones(size.shape, dtype=bool), np.ones(size.shape, dtype=bool)]
 
         def cut(distance: np.ndarray) -> None:
@@ -173,7 +173,7 @@ class Arrangement:
         seen = set()
         for chosen in combinations(range(len(self._normals)), self._rank - 2):
             span, complement = _span_and_complement(self._normals[list(chosen)], self._rank)
-            inside = np.flatnonzero(np.abs(self._normals @ complement.T).max(1) < _ANGLE) if chosen else np.array([], dtype=int)
+            inside = np.flatnonzero(np.abs(self._normals @ complement.T).max(1) < PARALLEL) if chosen else np.array([], dtype=int)
             if tuple(inside) in seen:
                 continue
             seen.add(tuple(inside))
@@ -196,26 +196,6 @@ class Arrangement:
         order = np.argsort(events, 1)
         take = np.take_along_axis
         return _Planes(basis, lines, flips, (order % n).astype(np.int32), take(enters, order, 1), take(events, order, 1), at_start)
-
-
-class Rays:
-    """The distinct directions among points, on which sums of relu(u . z_i) live: relu(u . (a z)) = a relu(u . z) for a > 0."""
-
-    def __init__(self, Z: np.ndarray, power: int = 1):
-        self._power = power
-        normals, line, side, self._neglected = _distinct_lines(Z)
-        self._lengths = np.linalg.norm(Z, axis=1)
-        keys, self._ray = np.unique(np.where(line >= 0, 2 * line + (side < 0), -1), return_inverse=True)
-        self.directions = np.array([np.zeros(Z.shape[1]) if k < 0 else normals[k // 2] * (1 - 2 * (k % 2)) for k in keys])
-
-    def neglected(self, c: np.ndarray) -> float:
-        """How much a sum can differ because nearly parallel points were taken for parallel."""
-        moved = self._neglected if self._power == 1 else self._neglected * (2 * self._lengths + self._neglected)
-        return float(np.abs(c) @ moved)
-
-    def merge(self, c: np.ndarray) -> np.ndarray:
-        """Coefficients of the directions, from those of the points."""
-        return np.bincount(self._ray, weights=c * self._lengths**self._power, minlength=len(self.directions))
 
 
 class _Best:
@@ -281,27 +261,6 @@ def _faces_around(members: int):
             ray = tuple(half * (-1 if i < k else 1 if i > k else 0) for i in range(members))
             yield ray, k
             yield tuple(half * (-1 if i <= k else 1) for i in range(members)), None
-
-
-def _distinct_lines(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Unit normals of the distinct hyperplanes; for each sample its hyperplane (-1 for z = 0), the side it points to, and how
-    far it was moved to lie on the normal of that hyperplane exactly.
-    """
-    norms = np.linalg.norm(Z, axis=1)
-    line, side, moved = np.full(len(Z), -1), np.ones(len(Z)), np.zeros(len(Z))
-    normals: list[np.ndarray] = []
-    for i in np.flatnonzero(norms > norms.max(initial=0.0) * 1e-300):
-        direction = Z[i] / norms[i]
-        if normals:
-            cosines = np.array(normals) @ direction
-            k = int(np.argmax(np.abs(cosines)))
-            distance = np.linalg.norm(direction - np.sign(cosines[k]) * normals[k])
-            if distance < _ANGLE:
-                line[i], side[i], moved[i] = k, np.sign(cosines[k]), distance * norms[i]
-                continue
-        line[i] = len(normals)
-        normals.append(direction)
-    return np.array(normals).reshape(-1, Z.shape[1]), line, side, moved
 
 
 def _span_and_complement(vectors: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:

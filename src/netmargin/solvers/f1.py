@@ -64,18 +64,21 @@ def f1_max_margin(
     unit, sphere = (0.5 * data.longest, np.sqrt(2)) if power == 1 else (data.longest**2, 1.0)
     options = Options(tol, time_limit, pricing, seed)
     run = generate_columns(data, rows, options, neurons, progress, "max margin", unit=unit, power=power)
-    used = np.flatnonzero(run.weights) if run.t > 0 else np.array([], dtype=int)
-    outputs, values = run.A @ run.weights, run.A[:, used].T @ run.dual
-    slackness = max(float((run.dual * (outputs - run.t)).max()), float((run.weights[used] * (run.upper - values)).max(initial=0.0)))
+    best = run.problem
+    used = np.flatnonzero(best.weights) if best.t > 0 else np.array([], dtype=int)
+    outputs, values = best.A @ best.weights, best.A[:, used].T @ run.dual
+    slackness = max(
+        float((run.dual * (outputs - best.t)).max()), float((best.weights[used] * (run.upper - values)).max(initial=0.0))
+    )
     return VariationNormSolution(
-        margin=unit * max(run.t, 0.0),
+        margin=unit * max(best.t, 0.0),
         upper_bound=unit * run.upper,
         certified=run.status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
         status=run.status,
         dual=run.dual,
         seconds=run.seconds,
-        atoms=np.column_stack([run.U[used], run.s[used]]) / sphere,
-        weights=run.weights[used],
+        atoms=np.column_stack([best.U[used], best.s[used]]) / sphere,
+        weights=best.weights[used],
         bias=bias,
         power=power,
         slackness=slackness,
@@ -119,9 +122,10 @@ def f1_soft_margin(
     scale, rows = data.longest, Rows(data.y, np.ones(len(data)), slack_cost=C * data.longest)
     options = Options(tol, time_limit, pricing, seed)
     run = generate_columns(data, rows, options, neurons, progress, "soft margin", unit=scale)
-    used = np.flatnonzero(run.weights)
-    alphas = run.weights[used] / (run.t * scale)
-    outputs = run.A[:, used] @ (alphas * scale)
+    best = run.problem
+    used = np.flatnonzero(best.weights)
+    alphas = best.weights[used] / (best.t * scale)
+    outputs = best.A[:, used] @ (alphas * scale)
     hinge = float(np.maximum(1 - outputs, 0.0).sum())
     norm = float(alphas.sum())
     return SoftVariationNormSolution(
@@ -131,7 +135,7 @@ def f1_soft_margin(
         status=run.status,
         dual=run.dual / (run.upper * scale),
         seconds=run.seconds,
-        atoms=np.column_stack([run.U[used], run.s[used]]) / np.sqrt(2),
+        atoms=np.column_stack([best.U[used], best.s[used]]) / np.sqrt(2),
         weights=2 * alphas,
         bias=bias,
         hinge=hinge,

@@ -104,13 +104,14 @@ def min_norm_interpolation(
     unit = data.longest / height  # |u . z| is at most `longest`: norms are in units of height / longest
     options = Options(tol, time_limit, pricing, seed)
     run = generate_columns(data, rows, options, None, progress, "interpolation: 1 / norm", unit=unit)
-    used = np.flatnonzero(run.weights) if run.t > 0 else np.array([], dtype=int)
+    best = run.problem
+    used = np.flatnonzero(best.weights) if best.t > 0 else np.array([], dtype=int)
     # Rows that hold to the tolerance of the linear program are made to hold to rounding.
-    alphas = run.weights[used] / run.t if run.t > 0 else run.weights[used]
-    alphas = alphas + np.linalg.lstsq(run.A[:, used], rows.target - run.A[:, used] @ alphas, rcond=None)[0]
-    signs, alphas = run.s[used] * np.where(alphas >= 0, 1.0, -1.0), np.abs(alphas) / unit
-    outputs = np.maximum(data.Z @ run.U[used].T, 0.0) @ (alphas * signs)
-    attained = float(alphas.sum()) if run.t > 0 else np.inf
+    alphas = best.weights[used] / best.t if best.t > 0 else best.weights[used]
+    alphas = alphas + np.linalg.lstsq(best.A[:, used], rows.target - best.A[:, used] @ alphas, rcond=None)[0]
+    signs, alphas = best.s[used] * np.where(alphas >= 0, 1.0, -1.0), np.abs(alphas) / unit
+    outputs = np.maximum(data.Z @ best.U[used].T, 0.0) @ (alphas * signs)
+    attained = float(alphas.sum()) if best.t > 0 else np.inf
     impossible = run.status is Status.NOT_SEPARABLE
     lower = np.inf if impossible else 1 / (run.upper * unit)
     certified = bool(impossible or attained - lower <= tol * attained)
@@ -123,7 +124,7 @@ def min_norm_interpolation(
         status=Status.NOT_ATTAINABLE if impossible else status,
         dual=run.dual / np.abs(run.dual).sum() if impossible else run.dual * lower / height,
         seconds=run.seconds,
-        atoms=np.column_stack([run.U[used], signs]) / np.sqrt(2),
+        atoms=np.column_stack([best.U[used], signs]) / np.sqrt(2),
         weights=2 * alphas,
         bias=bias,
     )

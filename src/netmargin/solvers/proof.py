@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .arrangement import MAX_RANK, Arrangement, Pricing, Rays
+from .arrangement import MAX_RANK, Arrangement, Pricing
 from .branch_and_bound import SignTree
 from .local_pricing import distinct
+from .rays import Rays
 from .relaxation import relaxed_bound
 
 _MAX_ARCS = 2_000_000
