@@ -13,18 +13,20 @@ STEPS, UNITS, TARGET = 50_000, 1000, 0.1
 
 
 def main() -> None:
-    """Three draws of the data. Ours runs to a relative gap of 1e-3, proved where branch and bound succeeds, and once for 1/50 of the peer's time."""
+    """Three draws of the data. Ours searches until its local gap is 1e-3; the proof is timed apart, and so is what 1/50 of the peer's time gives."""
     for seed in range(3):
         X, y = clusters(seed=seed)
         start = time.perf_counter()
         reached = ascend(X, y)
         seconds = time.perf_counter() - start
-        ours = f1_max_margin(X, y, tol=1e-3)
-        quick = f1_max_margin(X, y, tol=1e-3, time_limit=seconds / 50)
+        ours = f1_max_margin(X, y, tol=1e-3, pricing="local")
+        quick = f1_max_margin(X, y, tol=1e-3, pricing="local", time_limit=seconds / 50)
+        proved = f1_max_margin(X, y, tol=1e-3)
         print(
-            f"clusters k 3, d 15, n 256, seed {seed}: margin {ours.margin:.7f} in {ours.seconds:.2f} s (at most {ours.upper_bound:.7f} "
-            f"proved, local gap {ours.local_gap:.1e}) against {reached:.7f} in {seconds:.1f} s for {STEPS:,} gradient steps: "
-            f"time ratio {ours.seconds / seconds:.3f} (target at most {TARGET}); within 1/50 of the time margin {quick.margin:.7f}",
+            f"clusters k 3, d 15, n 256, seed {seed}: margin {ours.margin:.7f} in {ours.seconds:.2f} s (local gap {ours.local_gap:.1e}) "
+            f"against {reached:.7f} in {seconds:.1f} s for {STEPS:,} gradient steps: time ratio {ours.seconds / seconds:.3f} "
+            f"(target at most {TARGET}); in 1/50 of the time {quick.margin:.7f}; with proof {proved.margin:.7f} in {proved.seconds:.2f} s, "
+            f"at most {proved.upper_bound:.7f}{' (certified)' if proved.certified else ''}",
             flush=True,
         )
 
