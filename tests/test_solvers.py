@@ -513,6 +513,22 @@ def test_many_samples_are_warned_of(monkeypatch):
             solve(X, y)
 
 
+def test_leaves_at_the_limit_of_precision_end():
+    """Columns of sizes 1e-8 to 1: branches could be refined for ever without closing."""
+    X = np.diag([1e-8, 1e-4, 1e-2, 1e-6, 1.0]) @ np.random.default_rng(0).normal(size=(5, 4))
+    solution = f1_max_margin(X, [1, 1, -1, 1, -1])
+    assert solution.seconds < 20
+    assert solution.margin <= solution.upper_bound
+
+
+def test_values_that_float64_cannot_reach_are_not_called_reached():
+    X = np.array([[8.6e-8], [-6.3e-8], [1.1e-3], [-0.113], [-24.8], [-2.3e-10], [8.2e-10]])
+    y = np.array([1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    solution = min_norm_interpolation(X, y)
+    assert solution.residual < 1e-6 if np.isfinite(solution.norm) else solution.norm == np.inf
+    assert solution.lower_bound <= solution.norm
+
+
 def test_neurons_of_a_wrong_shape_are_refused():
     with pytest.raises(nm.DataError, match=r"neurons must have shape \(k, 2\)"):
         f1_max_margin([[1.0], [2.0]], [0, 1], neurons=[[1.0]])

@@ -20,6 +20,8 @@ _BATCH = 1024
 _STEPS = 20
 _LEAF_STEPS = 200
 _ROOT_STEPS = 300
+_SMALLEST_BATCH = 64
+"""The time of a batch hardly falls below that of so many nodes."""
 _FRONTIER_BYTES = 2_000_000_000
 _ROUNDING = 1e-14
 
@@ -50,7 +52,7 @@ class SignTree:
             terms = self.signed[side, positive, None] * Z[positive]
             self.diagonal[side, positive] = _diagonal_above(terms @ terms.T) / c[positive] ** 2
         self.work_per_node = float(D**3 + 20 * n * D)
-        self.best = floor
+        self.best, self.stuck = floor, 0.0
         self._directions, self.values = np.zeros((0, D)), np.zeros(0)
         sides = np.array([0, 1])
         self.open = self._nodes(sides, np.zeros((2, n), dtype=np.int8), np.zeros((2, n)), np.full(2, self.size), _ROOT_STEPS)
@@ -58,7 +60,7 @@ class SignTree:
     def upper_bound(self) -> float:
         """Proved, of |sum_i c_i relu(u . z_i)| over the unit sphere."""
         closed = self.best * (1 + self.tol)
-        return float(max(self.open[0].max(initial=closed), closed))
+        return float(max(self.open[0].max(initial=closed), self.stuck))
 
     @property
     def directions(self) -> np.ndarray:
@@ -80,13 +82,21 @@ class SignTree:
             bounds, sides, fixed, x, branch = (part[chosen] for part in self.open)
             self.open = tuple(part[~chosen] for part in self.open)
             leaf = branch < 0
-            self._add(sides[leaf], fixed[leaf], x[leaf], bounds[leaf], _LEAF_STEPS)
+            self._finish(sides[leaf], fixed[leaf], x[leaf], bounds[leaf])
             inner = np.flatnonzero(~leaf)
             for side_of_hyperplane in (1, -1):
                 child = fixed[inner].copy()
                 child[np.arange(len(inner)), branch[inner]] = side_of_hyperplane
                 self._add(sides[inner], child, x[inner], bounds[inner], _STEPS)
-            visited += len(leaf) + len(inner)
+            visited += max(len(leaf) + len(inner), _SMALLEST_BATCH)
+
+    def _finish(self, sides, fixed, x, bounds) -> None:
+        """Leaves need more steps; where these help no more, the bound is as good as it gets."""
+        if len(sides):
+            nodes = self._nodes(sides, fixed, x, bounds, _LEAF_STEPS)
+            stuck = nodes[0] > 0.999 * bounds
+            self.stuck = max(self.stuck, float(nodes[0][stuck].max(initial=0.0)))
+            self.open = tuple(np.concatenate([old, new[~stuck]]) for old, new in zip(self.open, nodes, strict=True))
 
     def _add(self, sides, fixed, x, parent_bounds, steps: int) -> None:
         if len(sides):

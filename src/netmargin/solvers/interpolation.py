@@ -13,11 +13,12 @@ from .master import Rows
 from .solution import ReLUMeasure
 
 _INCONSISTENT = 1e-9
+_EXACT = 1e-7
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolation:
-    """f with f(x_n) = y_n and a small norm. norm : attained; inf where no such f exists. lower_bound : proved by `dual`, which has
+    """f with f(x_n) = y_n and a small norm. norm : attained; inf where no such f exists, or none was found to 1e-7 of the largest |y| (status STALLED). lower_bound : proved by `dual`, which has
     dual . y = lower_bound and response at most 1 to every unit neuron (l1), or unit norm in the kernel (l2); where norm is inf, responses of 0 but
     dual . y > 0. residual : max |f(x_n) - y_n|.
     """
@@ -111,7 +112,8 @@ def min_norm_interpolation(
     alphas = alphas + np.linalg.lstsq(best.A[:, used], rows.target - best.A[:, used] @ alphas, rcond=None)[0]
     signs, alphas = best.s[used] * np.where(alphas >= 0, 1.0, -1.0), np.abs(alphas) / unit
     outputs = np.maximum(data.Z @ best.U[used].T, 0.0) @ (alphas * signs)
-    attained = float(alphas.sum()) if best.t > 0 else np.inf
+    residual = float(np.abs(outputs - data.y).max())
+    attained = float(alphas.sum()) if best.t > 0 and residual <= _EXACT * height else np.inf
     impossible = run.status is Status.NOT_SEPARABLE
     lower = np.inf if impossible else 1 / (run.upper * unit)
     certified = bool(impossible or attained - lower <= tol * attained)
@@ -119,7 +121,7 @@ def min_norm_interpolation(
     return MeasureInterpolation(
         norm=attained,
         lower_bound=float(lower),
-        residual=float(np.abs(outputs - data.y).max()),
+        residual=residual,
         certified=certified,
         status=Status.NOT_ATTAINABLE if impossible else status,
         dual=run.dual / np.abs(run.dual).sum() if impossible else run.dual * lower / height,

@@ -6,7 +6,8 @@ u . z_i = 0), where maxima of the ReLU sums usually lie; a Newton method on smoo
 
 import numpy as np
 
-_SETTLED = 24
+_SETTLED, _SETTLED_AT_LEAST, _SETTLED_WORK = 24, 4, 400
+"""A Newton step costs about n D^2 per direction: fewer are taken in high dimensions."""
 _NEWTON_STEPS = 20
 _SMOOTHING = (0.1, 1e-7)
 _ENTRIES = 50_000_000
@@ -20,7 +21,8 @@ def price_locally(
     """Up to `count` distinct unit directions, shape (k, D), largest absolute value first, with their values."""
     U, values = distinct(*_ascend(Z, c, _unit(starts), power, steps), count)
     if power == 1:
-        settled = _settle(Z, c, U[:_SETTLED], np.where(values[:_SETTLED] >= 0, 1.0, -1.0))
+        best = min(_SETTLED, max(_SETTLED_AT_LEAST, _SETTLED_WORK // Z.shape[1]))
+        settled = _settle(Z, c, U[:best], np.where(values[:best] >= 0, 1.0, -1.0))
         U, values = np.concatenate([U, settled]), np.concatenate([values, weighted_sums(Z, c, settled)])
         U, values = distinct(U, values, count)
     return U, values
