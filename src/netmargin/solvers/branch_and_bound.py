@@ -24,6 +24,8 @@ _SMALLEST_BATCH = 64
 """The time of a batch hardly falls below that of so many nodes."""
 _FRONTIER_BYTES = 2_000_000_000
 _ROUNDING = 1e-14
+_HOPE = 0.05
+"""A leaf that comes nearer to closing by less than this part of the way is given up."""
 
 
 class SignTree:
@@ -94,7 +96,7 @@ class SignTree:
         """Leaves need more steps; where these help no more, the bound is as good as it gets."""
         if len(sides):
             nodes = self._nodes(sides, fixed, x, bounds, _LEAF_STEPS)
-            stuck = nodes[0] > 0.999 * bounds
+            stuck = bounds - nodes[0] < _HOPE * (nodes[0] - self.best * (1 + self.tol))
             self.stuck = max(self.stuck, float(nodes[0][stuck].max(initial=0.0)))
             self.open = tuple(np.concatenate([old, new[~stuck]]) for old, new in zip(self.open, nodes, strict=True))
 
