@@ -521,12 +521,38 @@ def test_leaves_at_the_limit_of_precision_end():
     assert solution.margin <= solution.upper_bound
 
 
-def test_values_that_float64_cannot_reach_are_not_called_reached():
-    X = np.array([[8.6e-8], [-6.3e-8], [1.1e-3], [-0.113], [-24.8], [-2.3e-10], [8.2e-10]])
-    y = np.array([1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
-    solution = min_norm_interpolation(X, y)
-    assert solution.residual < 1e-6 if np.isfinite(solution.norm) else solution.norm == np.inf
-    assert solution.lower_bound <= solution.norm
+def test_nearly_impossible_interpolation_claims_only_what_it_reaches():
+    """Points 1e-9 apart with different values, and runs whose first optimum is 0 up to rounding."""
+    for seed in (1005, 1025, 45, 25):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(9, 1)), random.normal(size=9)
+        if seed < 100:
+            X[0] = X[1] * (1 + 1e-9)
+        solution = min_norm_interpolation(X, y)
+        assert solution.lower_bound <= solution.norm * (1 + 1e-9)
+        if np.isfinite(solution.norm):
+            assert solution.residual < 1e-6
+        if solution.status is Status.OPTIMAL:
+            assert solution.norm == pytest.approx(solution.lower_bound, rel=1e-5)
+    for norm, step in (("l2", 1e-3), ("l1", 1e-11)):  # possible, but beyond float64
+        hard = min_norm_interpolation([[0.0], [step], [1.0]], [0, 1, 0], norm=norm)
+        assert (hard.status, hard.certified) == (Status.STALLED, False)
+        assert np.isfinite(hard.lower_bound)
+
+
+def test_separable_data_of_very_different_sizes_are_not_called_inseparable():
+    for size in (1e8, 1e9, 1e11):
+        solution = f1_max_margin([[0.0], [size]], [1, -1])
+        assert solution.status is not Status.NOT_SEPARABLE
+        assert solution.margin <= 0.5 <= solution.upper_bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "option", [{"tol": 0.0}, {"tol": np.nan}, {"tol": 2.0}, {"time_limit": -1.0}, {"time_limit": np.nan}, {"pricing": "no"}]
+)
+def test_impossible_options_are_refused(option):
+    with pytest.raises(ValueError, match=next(iter(option))):
+        f1_max_margin([[1.0], [2.0]], [0, 1], **option)
 
 
 def test_neurons_of_a_wrong_shape_are_refused():

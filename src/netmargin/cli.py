@@ -169,6 +169,8 @@ def _solve(options: argparse.Namespace) -> None:
         raise DataError("--time-limit is for f1 and interpolate; the other problems are solved at once.")
     if options.soft and options.problem != "f1":
         raise DataError("--soft is for f1. For kernels use netmargin.estimators, or solvers.kernel_soft_margin.")
+    if options.out and not options.out.absolute().parent.is_dir():
+        raise DataError(f"The folder of --out {options.out} does not exist. Make it first.")
     bias = options.problem in ("f1", "f2", "interpolate") if options.bias is None else options.bias
     watched = {"time_limit": options.time_limit, "progress": not options.json} if long else {}
     solve: dict[str, Any] = {

@@ -47,6 +47,10 @@ class Options:
     def __post_init__(self) -> None:
         if self.pricing not in ("auto", "complete", "local"):
             raise ValueError(f'pricing must be "auto", "complete" or "local"; got {self.pricing!r}')
+        if not 0 < self.tol < 1:
+            raise ValueError(f"tol must be between 0 and 1; got {self.tol!r}")
+        if self.time_limit is not None and not self.time_limit >= 0:
+            raise ValueError(f"time_limit must be a number of seconds, or None; got {self.time_limit!r}")
 
 
 def generate_columns(

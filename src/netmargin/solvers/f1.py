@@ -66,6 +66,10 @@ def f1_max_margin(
     run = generate_columns(data, rows, options, neurons, progress, "max margin", unit=unit, power=power)
     best = run.problem
     used = np.flatnonzero(best.weights) if best.t > 0 else np.array([], dtype=int)
+    # A bound that is 0 to the precision of the largest samples says nothing if only much smaller ones have dual weight.
+    shortest = float(np.linalg.norm(best.Z, axis=1)[run.dual > 0].min(initial=1.0))
+    unproved = run.status is Status.NOT_SEPARABLE and run.upper > max(1e-13, 1e-6 * shortest)
+    status = Status.STALLED if unproved else run.status
     outputs, values = best.A @ best.weights, best.A[:, used].T @ run.dual
     slackness = max(
         float((run.dual * (outputs - best.t)).max()), float((best.weights[used] * (run.upper - values)).max(initial=0.0))
@@ -73,8 +77,8 @@ def f1_max_margin(
     return VariationNormSolution(
         margin=unit * max(best.t, 0.0),
         upper_bound=unit * run.upper,
-        certified=run.status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
-        status=run.status,
+        certified=status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
+        status=status,
         dual=run.dual,
         seconds=run.seconds,
         atoms=np.column_stack([best.U[used], best.s[used]]) / sphere,

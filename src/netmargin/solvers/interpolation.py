@@ -14,6 +14,8 @@ from .solution import ReLUMeasure
 
 _INCONSISTENT = 1e-9
 _EXACT = 1e-7
+_NOTHING = 1e-12
+_LARGE = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,15 +111,18 @@ def min_norm_interpolation(
     used = np.flatnonzero(best.weights) if best.t > 0 else np.array([], dtype=int)
     # Rows that hold to the tolerance of the linear program are made to hold to rounding.
     alphas = best.weights[used] / best.t if best.t > 0 else best.weights[used]
-    alphas = alphas + np.linalg.lstsq(best.A[:, used], rows.target - best.A[:, used] @ alphas, rcond=None)[0]
+    missing = rows.target - best.A[:, used] @ alphas
+    correction = np.linalg.lstsq(best.A[:, used], missing, rcond=None)[0]
+    if np.abs(missing - best.A[:, used] @ correction).max() < np.abs(missing).max():
+        alphas = alphas + correction
     signs, alphas = best.s[used] * np.where(alphas >= 0, 1.0, -1.0), np.abs(alphas) / unit
     outputs = np.maximum(data.Z @ best.U[used].T, 0.0) @ (alphas * signs)
     residual = float(np.abs(outputs - data.y).max())
     attained = float(alphas.sum()) if best.t > 0 and residual <= _EXACT * height else np.inf
-    impossible = run.status is Status.NOT_SEPARABLE
+    impossible = run.status is Status.NOT_SEPARABLE and run.upper <= _NOTHING
     lower = np.inf if impossible else 1 / (run.upper * unit)
-    certified = bool(impossible or attained - lower <= tol * attained)
-    status = run.status if certified or run.status is not Status.OPTIMAL else Status.STALLED
+    certified = bool(impossible or (np.isfinite(attained) and abs(attained - lower) <= tol * attained))
+    status = run.status if certified or run.status not in (Status.OPTIMAL, Status.NOT_SEPARABLE) else Status.STALLED
     return MeasureInterpolation(
         norm=attained,
         lower_bound=float(lower),
@@ -143,10 +148,14 @@ def _least_kernel_norm(data: SolverData, tol: float) -> KernelInterpolation:
     residual = y - K @ coefficients
     norm, height = float(np.sqrt(max(coefficients @ K @ coefficients, 0.0))), float(np.abs(y).max())
     if np.abs(residual).max() > _INCONSISTENT * height:
-        # The residual is orthogonal to every function of the space, up to rounding: no function takes these values.
+        # A large residual, orthogonal to every function of the space up to rounding, proves that no function takes these values.
+        orthogonal = np.abs(K @ residual).max() <= _NOTHING * np.abs(K).max() * np.abs(residual).sum()
+        impossible = bool(orthogonal and np.abs(residual).max() > _LARGE * height)
         return KernelInterpolation(
-            norm=np.inf, lower_bound=np.inf, residual=float(np.abs(residual).max()), certified=True, status=Status.NOT_ATTAINABLE,
-            dual=residual / np.abs(residual).sum(), seconds=time.monotonic() - started, coefficients=coefficients / size**2, inputs=data.Z,
+            norm=np.inf, lower_bound=np.inf if impossible else max(float(y @ coefficients) / norm, 0.0) / size,
+            residual=float(np.abs(residual).max()), certified=impossible,
+            status=Status.NOT_ATTAINABLE if impossible else Status.STALLED,
+            dual=residual / np.abs(residual).sum() if impossible else coefficients / norm / size, seconds=time.monotonic() - started, coefficients=coefficients / size**2, inputs=data.Z,
         )  # fmt: skip
     dual = coefficients / norm if norm > 0 else coefficients
     lower = float(y @ dual)  # <= |f| for every interpolating f, as dual has unit norm

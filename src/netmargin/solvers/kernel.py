@@ -80,9 +80,10 @@ def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernel
         dual = np.where(proposed > threshold * proposed.max(initial=0.0), proposed, 0.0)
         outputs = Q @ dual
         square = max(float(dual @ outputs), 0.0)
-        lower = float(dual.sum()) - 0.5 * square
+        shrink = min(1.0, float(dual.sum()) / square) if square > 0 else 1.0
+        lower = shrink * float(dual.sum()) - 0.5 * shrink**2 * square
         # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f.
-        scales = np.array([1.0, 1 / outputs.min()]) if outputs.min() > 0 else np.ones(1)
+        scales = np.array([1.0, 0.0, 1 / outputs.min()]) if outputs.min() > 0 else np.array([1.0, 0.0])
         hinges = np.maximum(1 - scales[:, None] * outputs, 0.0).sum(1)
         best = np.argmin(0.5 * scales**2 * square + cap * hinges)
         factor, hinge = float(scales[best]), float(hinges[best])
@@ -95,7 +96,7 @@ def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernel
         lower_bound=lower / (scale or 1.0),
         certified=certified,
         status=Status.OPTIMAL if certified else Status.STALLED,
-        dual=dual / (scale or 1.0),
+        dual=shrink * dual / (scale or 1.0),
         seconds=time.monotonic() - started,
         hinge=hinge,
         margin=float(outputs.min()) * float(np.sqrt(scale / square)) if square > 0 else 0.0,

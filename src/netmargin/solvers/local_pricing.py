@@ -11,7 +11,7 @@ _SETTLED, _SETTLED_AT_LEAST, _SETTLED_WORK = 24, 4, 400
 _NEWTON_STEPS = 20
 _SMOOTHING = (0.1, 1e-7)
 _ENTRIES = 50_000_000
-_FLATTEST = 1e-12
+_STEEPEST = 1e11
 _TINY = 1e-300
 
 
@@ -83,7 +83,7 @@ def _settle(Z: np.ndarray, c: np.ndarray, U: np.ndarray, signs: np.ndarray) -> n
         products = U @ Z.T
         linear = np.where(products > 0, convex, 0.0) @ Z - 0.5 * concave @ Z
         kinks = np.sqrt(products**2 + (smoothing * np.linalg.norm(U, axis=1, keepdims=True) * lengths) ** 2)
-        curvature = 0.5 * concave / np.maximum(kinks, _FLATTEST)
+        curvature = np.minimum(0.5 * concave / np.maximum(kinks, _TINY), _STEEPEST)
         for start in range(0, len(U), batch):
             part = slice(start, start + batch)
             quadratic = np.matmul((curvature[part, :, None] * Z).transpose(0, 2, 1), Z) + np.eye(D)

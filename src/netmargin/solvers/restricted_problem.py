@@ -11,6 +11,8 @@ _KEPT_COLUMNS = 1000
 _WALLS_PER_DIMENSION = 3
 _KINK = 1e-9
 _WEIGHT = 1e-11
+_SMALLEST, _LARGEST = 1e-10, 1e12
+"""Entries beyond these are out of reach of the linear program, whose answers are only proposals."""
 
 
 class RestrictedProblem:
@@ -23,7 +25,8 @@ class RestrictedProblem:
         self.Z, self.rows, self.power = Z, rows, power
         self.t, self.weights = 0.0, np.zeros(0)
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
-        self._master, self._magnification = Master(rows), 1.0
+        slack_cost = _affordable(rows.slack_cost)
+        self._master, self._magnification = Master(Rows(rows.signs, rows.target, rows.equality, slack_cost)), 1.0
 
     def even_dual(self) -> np.ndarray:
         """Dual weights to begin with: the same for both classes."""
@@ -67,18 +70,20 @@ class RestrictedProblem:
         t, weights, dual = self._master.solve()
         self._judge(t / self._magnification, weights)
         dual = self.normalized(dual)
-        if (self.t > 0 and not 0.25 < self.t * self._magnification < 4) or len(self.s) > max(_MOST_COLUMNS, 4 * len(self.Z)):
+        if (self.t > _SMALLEST and not 0.25 < self.t * self._magnification < 4) or len(self.s) > max(
+            _MOST_COLUMNS, 4 * len(self.Z)
+        ):
             self._restart(dual)
         return dual
 
     def _restart(self, dual: np.ndarray) -> None:
         """A linear program whose optimum is near 1, so that the tolerances of the solver are relative to it; without idle neurons."""
-        self._magnification = 1 / self.t if self.t > 0 else self._magnification
+        self._magnification = 1 / self.t if self.t > _SMALLEST else self._magnification
         order = np.argsort(-np.abs(self.A.T @ dual) - (self.weights > 0), kind="stable")
         useful = order[: max(_KEPT_COLUMNS, 2 * len(self.Z))]
         self.U, self.s, self.weights, self.A = self.U[useful], self.s[useful], self.weights[useful], self.A[:, useful]
         rows = self.rows
-        self._master = Master(Rows(rows.signs, rows.target, rows.equality, rows.slack_cost / self._magnification))
+        self._master = Master(Rows(rows.signs, rows.target, rows.equality, _affordable(rows.slack_cost) / self._magnification))
         self._master.add(self._magnification * self.A)
 
     def _judge(self, t: float, weights: np.ndarray) -> None:
@@ -124,3 +129,7 @@ class RestrictedProblem:
         if not np.isfinite(dual).all():
             return nothing
         return v[keep] / norms[keep, None], self.normalized(dual)
+
+
+def _affordable(slack_cost: float) -> float:
+    return slack_cost if slack_cost == np.inf else min(slack_cost, _LARGEST)
