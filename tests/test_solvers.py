@@ -597,6 +597,36 @@ def test_a_time_limit_returns_a_valid_bracket():
     assert hurried.margin <= f1_max_margin(X, y).margin * (1 + 1e-6) <= hurried.upper_bound * (1 + 1e-5)
 
 
+def test_a_time_limit_reaches_the_enumeration_of_the_arrangement():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(150, 3)), random.choice([-1, 1], 150)  # complete: minutes
+    hurried = f1_max_margin(X, y, pricing="complete", time_limit=0.5)
+    assert hurried.status is Status.TIME_LIMIT
+    assert hurried.seconds < 10
+    assert 0 <= hurried.margin <= hurried.upper_bound < 1
+
+
+def test_linearly_separable_data_have_a_margin_at_once():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(200, 200)), random.choice([-1, 1], 200)
+    assert f1_max_margin(X, y, time_limit=0.0).margin > 0.01
+
+
+@pytest.mark.parametrize("C", [1e-10, 1e-3, 1.0, 1e4, 1e8])
+def test_soft_margins_of_contradictions(C):
+    random = np.random.default_rng(0)
+    X, y = np.tile(random.normal(size=(20, 3)), (2, 1)), np.repeat([1.0, -1.0], 20)
+    y[[5, 33]] *= -1  # 18 contradictions: f = 0 on them costs 36 C, and nothing costs less
+    solutions = [kernel_soft_margin(kernels.arc_cosine(X), y, C=C)]
+    if C < 1e5:
+        solutions.append(f1_soft_margin(X, y, C=C))
+    for solution in solutions:
+        assert solution.certified
+        assert 36 * C <= solution.objective * (1 + 1e-9) <= 40 * C * (1 + 2e-9)
+        assert (solution.dual >= 0).all()
+        assert (solution.dual <= C * (1 + 1e-9)).all()
+
+
 def test_arc_cosine_kernel_equals_quadrature_and_monte_carlo():
     x, z = np.array([1.0, 2.0]), np.array([-0.5, 1.0])
 
@@ -642,6 +672,8 @@ def test_linear_margins_agree_with_each_other():
         assert solution.certified
         assert np.linalg.norm(solution.weights, order) == pytest.approx(1.0)
         assert (y * solution.decision_function(X)).min() == pytest.approx(solution.margin)
+        contradiction = linear_max_margin(np.vstack([X, X[:1]]), np.append(y, -y[0]), norm=f"l{order}")
+        assert (contradiction.certified, contradiction.margin, contradiction.support.tolist()) == (True, 0.0, [0, 30])
     assert l1.margin <= l2.margin
     assert l2.margin == pytest.approx(kernel_max_margin(X @ X.T, y).margin, rel=1e-7)
 
@@ -660,6 +692,8 @@ def test_linear_margins_agree_with_each_other():
         (lambda: f1_max_margin(np.zeros((2, 0)), [1, -1]), "n and d at least 1"),
         (lambda: f1_max_margin([[1.0]], [np.nan]), "NaN or infinite labels"),
         (lambda: kernel_max_margin([[1.0, 2.0], [0.0, 1.0]], [1, -1]), "symmetric"),
+        (lambda: f1_max_margin([[1e160], [2e160]], [1, -1], power=2), "Squares of inputs as large as 2e.160"),
+        (lambda: f1_max_margin([[1.0], [2.0]], [1, -1]).decision_function([[1.0, 2.0]]), "as the inputs that were fitted"),
     ],
 )
 def test_bad_input(call, message):

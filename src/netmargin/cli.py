@@ -202,7 +202,10 @@ def _solve(options: argparse.Namespace) -> None:
         arrays: dict[str, Any] = {k: v for k, v in vars(solution).items() if isinstance(v, np.ndarray)}
         np.savez(options.out, **arrays)
     if options.json:
-        print(json.dumps(result | {"dual": solution.dual.tolist()}, indent=2))
+        finite = {
+            k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in result.items()
+        }  # JSON knows no infinity
+        print(json.dumps(finite | {"dual": solution.dual.tolist()}, indent=2))
         return
     for name, value in result.items():
         print(f"{name.replace('_', ' '):20} {value:.10g}" if isinstance(value, float) else f"{name.replace('_', ' '):20} {value}")

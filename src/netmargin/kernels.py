@@ -39,6 +39,8 @@ def ntk(X, X2=None, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = False) -
     Directions of u are uniform on the unit sphere; r_u and r_w scale the first and second layer at initialization. r_w = 0 leaves the
     kernel of the output layer alone (then it is r_u^2 `arc_cosine`). Source: Wei et al. 2019, Section 2.
     """
+    if not (np.isfinite(r_w) and np.isfinite(r_u)):
+        raise ValueError(f"r_w and r_u must be finite; got {r_w} and {r_u}")
     A, B = _inputs(X, bias), _inputs(X if X2 is None else X2, bias)
     size, angle = _polar(A, B)
     both_active = (np.pi - angle) / (2 * np.pi)

@@ -35,7 +35,8 @@ class Bracket:
 class Solution:
     """What all max-margin problems share.
 
-    margin : attained, recomputed in float64 from the returned solution. upper_bound : proved. certified : the bracket is within the tolerance.
+    margin : attained, recomputed in float64 from the returned solution. upper_bound : proved. certified : the bracket is within the tolerance,
+    or the margin is 0 and the bound proves that it is at most what float64 can tell from 0 (status NOT_SEPARABLE).
     dual : (n,), nonnegative, sum 1: weights of the samples that the margin rests on, and the proof of the upper bound.
     """
 

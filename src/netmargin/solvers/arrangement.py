@@ -10,6 +10,7 @@ Faces are visited along planes: each choice of D - 2 independent hyperplanes lea
 arcs does not depend on c: it is computed once, and pricing is a cumulative sum per plane.
 """
 
+import time
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -46,10 +47,13 @@ class _Planes:
 
 
 class Arrangement:
-    """Prepared for many prices c of the same points Z, shape (n, D) of rank at most 4."""
+    """Prepared for many prices c of the same points Z, shape (n, D) of rank at most 4.
 
-    def __init__(self, Z: np.ndarray, power: int = 1):
-        self._power = power
+    Construction and `price` raise TimeoutError once `time.monotonic()` has passed the deadline: an incomplete visit proves nothing.
+    """
+
+    def __init__(self, Z: np.ndarray, power: int = 1, deadline: float = np.inf):
+        self._power, self._deadline = power, deadline
         # Directions outside the row space of Z add nothing: work in its coordinates.
         _, singular, rows = np.linalg.svd(Z, full_matrices=False)
         rank = int((singular > singular[0] * 1e-12).sum()) if singular.size and singular[0] > 0 else 0
@@ -83,6 +87,7 @@ class Arrangement:
         for group in self._groups:
             step = max(1, _CHUNK // (max(group.order.shape[1], 1) * terms.shape[1]))
             for start in range(0, len(group.basis), step):
+                self._check_time()
                 self._visit(group, slice(start, start + step), terms, sides, found)
         directions, values = found.result()
         # What was not evaluated is at most `found.best` by construction, up to rounding and what the preparation neglected.
@@ -91,6 +96,10 @@ class Arrangement:
         )
         allowance = 1e-13 * np.abs(terms).sum() + float(np.abs(c) @ neglected)
         return Pricing(directions @ self._rows, values, found.best + allowance)
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise TimeoutError
 
     def _visit(self, group: _Planes, part: slice, terms: np.ndarray, sides: np.ndarray, found: "_Best") -> None:
         basis, lines, flips = group.basis[part], group.lines[part], group.flips[part]
@@ -172,6 +181,7 @@ class Arrangement:
         planes: dict[int, list] = {}
         seen = set()
         for chosen in combinations(range(len(self._normals)), self._rank - 2):
+            self._check_time()
             span, complement = _span_and_complement(self._normals[list(chosen)], self._rank)
             inside = np.flatnonzero(np.abs(self._normals @ complement.T).max(1) < PARALLEL) if chosen else np.array([], dtype=int)
             if tuple(inside) in seen:

@@ -8,6 +8,7 @@ prices neurons by local search at dual weights between the new ones and the best
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,13 +107,17 @@ class ColumnGeneration:
             self.status = self.generate()
         except KeyboardInterrupt:
             self.status = Status.INTERRUPTED
+        except TimeoutError:
+            self.status = Status.TIME_LIMIT
         if self.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
             self.offer_bound(self.centre, self.prover.relaxed(self.coefficients(self.centre)))
-        self.drop_dust()
+        else:
+            with suppress(KeyboardInterrupt, TimeoutError):
+                self.drop_dust()
         self.seconds = time.monotonic() - started
 
     def generate(self) -> Status:
-        proposals = np.concatenate([self.recent, self.starts(_COLUMNS_PER_ROUND), self.search(self.centre)])
+        proposals = np.concatenate([self.recent, self.linear(), self.starts(_COLUMNS_PER_ROUND), self.search(self.centre)])
         dual, narrowest, stalled, concluded, look_below = self.centre, np.inf, 0, (np.inf, 0), _LOOK_BELOW
         while True:
             self.rounds += 1
@@ -151,6 +156,13 @@ class ColumnGeneration:
 
     def coefficients(self, dual: np.ndarray) -> np.ndarray:
         return dual * self.problem.rows.signs
+
+    def linear(self) -> np.ndarray:
+        """The two neurons of the linear function that fits best: a positive t at once where the data are linearly separable by far."""
+        rows = self.problem.rows
+        w = np.linalg.lstsq(self.problem.Z, rows.signs * rows.target, rcond=None)[0]
+        size = np.linalg.norm(w)
+        return np.array([w, -w]) / size if 0 < size < np.inf else np.zeros((0, len(w)))
 
     def starts(self, count: int) -> np.ndarray:
         rows = self.problem.Z[self.random.integers(len(self.problem.Z), size=count // 2)] * self.random.choice(
@@ -247,16 +259,20 @@ class ColumnGeneration:
     def offer_bound(self, dual: np.ndarray, value: float) -> None:
         upper = max(value, self.problem.slack_bound(dual))
         if upper < self.upper:
-            self.upper, self.dual = upper, dual
+            self.upper, self.dual = float(upper), dual
 
     def drop_dust(self) -> None:
         """Take away dual weights that prove nothing: what mixing of duals left on samples far from the margin."""
         if not self.prover.exact or self.upper >= 1.0 or self.problem.rows.equality:
             return
         upper, dual = self.upper, self.dual
+        enough = upper * (1 + 0.1 * self.tol)
         self.upper = np.inf
-        for threshold in (1e-4, 1e-6, 1e-8, 1e-10):
-            self.prove(self.problem.normalized(np.where(dual > threshold * dual.max(), dual, 0.0)))
-            if self.upper <= upper + 0.1 * self.tol * upper:
-                return
-        self.upper, self.dual = upper, dual
+        try:
+            for threshold in (1e-4, 1e-6, 1e-8, 1e-10):
+                self.prove(self.problem.normalized(np.where(dual > threshold * dual.max(), dual, 0.0)))
+                if self.upper <= enough:
+                    return
+        finally:
+            if self.upper > enough:
+                self.upper, self.dual = upper, dual

@@ -27,6 +27,11 @@ class SolverData:
         """Largest Euclidean norm of a row of Z; 1 where all are zero."""
         return self.size * (float(np.linalg.norm(self.Z / self.size, axis=1).max()) or 1.0)
 
+    def require_squares(self) -> None:
+        """Raises DataError where squares of the inputs leave the range of float64."""
+        if not 1e-150 < self.size < 1e150:
+            raise DataError(f"Squares of inputs as large as {self.size:.0e} are beyond float64. Divide X by {self.size:.0e}.")
+
     def directions(self, neurons) -> np.ndarray:
         """Given neurons as unit rows, shape (k, D); none for None. Raises DataError."""
         U = np.zeros((0, self.Z.shape[1])) if neurons is None else _array(neurons, "neurons")
@@ -65,6 +70,14 @@ def binary_data(X, y, *, bias: bool) -> SolverData:
 def regression_data(X, y, *, bias: bool) -> SolverData:
     """Check and convert inputs with real targets y. Raises DataError."""
     return SolverData(*_checked(X, y, bias))
+
+
+def evaluation_inputs(X, dimension: int, *, bias: bool) -> np.ndarray:
+    """Inputs at which a solution is evaluated, shape (N, dimension), its last column ones where it has a bias. Raises DataError."""
+    X = _array(X, "X")
+    if X.ndim != 2 or X.shape[1] != dimension - bias:
+        raise DataError(f"X must have shape (N, {dimension - bias}), as the inputs that were fitted; got {X.shape}")
+    return np.hstack([X, np.ones((len(X), 1))]) if bias else X
 
 
 def _checked(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -33,11 +33,13 @@ def f1_max_margin(
     X : (n, d), y : (n,) labels {-1, +1} or {0, 1}.
     bias : whether neurons have a bias.
     tol : relative gap between margin and upper bound at which to stop.
-    time_limit : seconds, after which the best bracket so far is returned (a round that has begun is finished); Ctrl-C does the same.
+    time_limit : seconds, after which the best bracket so far is returned, by Ctrl-C too. A round that has begun is finished, which takes seconds
+        for hundreds of samples and dimensions.
     pricing : how it is proved that no neuron is missing. Neurons are found by local search in any case. Points of rank at most 4: "complete"
-        visits the whole arrangement. Above, branch and bound over activation patterns, whose cost grows with the number of samples with dual weight:
-        "complete" goes on until the proof is done or the time is up, "auto" for some seconds (until the time is up, if there is a limit). "local" does not try, and bounds the margin
-        by a relaxation, valid but loose. "auto" takes the arrangement where it is quick: rank 4 up to 125 samples, rank 3 up to 1,400, rank 2 always.
+        visits the whole arrangement. Above, branch and bound over activation patterns, whose cost grows with the number of samples with dual
+        weight: "complete" goes on until the proof is done or the time is up, "auto" for some seconds (until the time is up, if there is a
+        limit). "local" does not try, and bounds the margin by a relaxation, valid but loose. "auto" takes the arrangement where it is affordable: rank 4 up to 125 samples (half a minute), rank 3 up
+        to 1,400, rank 2 always.
     neurons : (k, D) directions to begin with, for instance `other_solution.atoms[:, :-1]` or the first layer of a net; D = d + 1 with a bias.
     seed : of the starts of local search.
     progress : show rounds, margin and the bound as they come.
@@ -61,6 +63,8 @@ def f1_max_margin(
     warn_of_size(len(data), "The variation norm problem")
     rows = Rows(data.y, np.ones(len(data)))
     # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has its own sphere.
+    if power == 2:
+        data.require_squares()
     unit, sphere = (0.5 * data.longest, np.sqrt(2)) if power == 1 else (data.longest**2, 1.0)
     options = Options(tol, time_limit, pricing, seed)
     run = generate_columns(data, rows, options, neurons, progress, "max margin", unit=unit, power=power)
@@ -110,7 +114,8 @@ def f1_soft_margin(
     instead of the squared norm of a support vector machine. As C grows, f / ||theta||^2 tends to the solution of `f1_max_margin`, where the data separate.
 
     C : cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`. Other parameters as for `f1_max_margin`; tol bounds the relative gap
-    between the objective and its proved lower bound. Raises DataError for data of a wrong shape or kind, or C <= 0.
+    between the objective and its proved lower bound. Contradictory labels with C |x| above 1e5 are beyond the precision of the linear program
+    (status STALLED; the bracket is valid). Raises DataError for data of a wrong shape or kind, or C <= 0.
 
     >>> from netmargin.solvers import f1_soft_margin
     >>> contradiction = f1_soft_margin([[1.0], [1.0]], [1, -1], C=3.0, bias=False)
@@ -132,11 +137,14 @@ def f1_soft_margin(
     outputs = best.A[:, used] @ (alphas * scale)
     hinge = float(np.maximum(1 - outputs, 0.0).sum())
     norm = float(alphas.sum())
+    objective = norm + C * hinge
+    lower = min(1 / (run.upper * scale), objective)  # above by rounding only
+    certified = run.status is Status.OPTIMAL and objective - lower <= tol * objective
     return SoftVariationNormSolution(
-        objective=norm + C * hinge,
-        lower_bound=1 / (run.upper * scale),
-        certified=run.status is Status.OPTIMAL,
-        status=run.status,
+        objective=objective,
+        lower_bound=lower,
+        certified=certified,
+        status=run.status if certified or run.status is not Status.OPTIMAL else Status.STALLED,
         dual=run.dual / (run.upper * scale),
         seconds=run.seconds,
         atoms=np.column_stack([best.U[used], best.s[used]]) / np.sqrt(2),

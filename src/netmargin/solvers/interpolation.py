@@ -8,7 +8,7 @@ import numpy as np
 from ..kernels import arc_cosine
 from ..result import Bracket, Status
 from .column_generation import Options, generate_columns
-from .data import SolverData, regression_data, warn_of_size
+from .data import SolverData, evaluation_inputs, regression_data, warn_of_size
 from .master import Rows
 from .solution import ReLUMeasure
 
@@ -20,9 +20,11 @@ _LARGE = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolation:
-    """f with f(x_n) = y_n and a small norm. norm : attained; inf where no such f exists, or none was found to 1e-7 of the largest |y| (status STALLED). lower_bound : proved by `dual`, which has
-    dual . y = lower_bound and response at most 1 to every unit neuron (l1), or unit norm in the kernel (l2); where norm is inf, responses of 0 but
-    dual . y > 0. residual : max |f(x_n) - y_n|.
+    """f with f(x_n) = y_n and a small norm.
+
+    norm : attained; inf where no such f exists, or none was found to 1e-7 of the largest |y| (status STALLED). residual : max |f(x_n) - y_n|.
+    lower_bound : proved by `dual`, which has dual . y = lower_bound and response at most 1 to every unit neuron (l1), or unit norm in
+    the kernel (l2); where norm is inf because no f exists, responses of 0 but dual . y > 0.
     """
 
     norm: float
@@ -50,13 +52,11 @@ class KernelInterpolation(Interpolation):
 
     coefficients: np.ndarray
     inputs: np.ndarray
+    bias: bool
 
     def decision_function(self, X) -> np.ndarray:
         """f(x) for inputs of shape (N, d)."""
-        X = np.asarray(X, dtype=np.float64)
-        bias = self.inputs.shape[1] > X.shape[1]
-        Z = np.hstack([X, np.ones((len(X), 1))]) if bias else X
-        return arc_cosine(Z, self.inputs, bias=False) @ self.coefficients
+        return arc_cosine(evaluation_inputs(X, self.inputs.shape[1], bias=self.bias), self.inputs, bias=False) @ self.coefficients
 
 
 def min_norm_interpolation(
@@ -94,7 +94,7 @@ def min_norm_interpolation(
     data = regression_data(X, y, bias=bias)
     warn_of_size(len(data), "Interpolation")
     if norm == "l2":
-        return _least_kernel_norm(data, tol)
+        return _least_kernel_norm(data, tol, bias)
     height = float(np.abs(data.y).max())
     if height == 0:
         zero = np.zeros(len(data))
@@ -116,8 +116,8 @@ def min_norm_interpolation(
     if np.abs(missing - best.A[:, used] @ correction).max() < np.abs(missing).max():
         alphas = alphas + correction
     signs, alphas = best.s[used] * np.where(alphas >= 0, 1.0, -1.0), np.abs(alphas) / unit
-    outputs = np.maximum(data.Z @ best.U[used].T, 0.0) @ (alphas * signs)
-    residual = float(np.abs(outputs - data.y).max())
+    measure = ReLUMeasure(atoms=np.column_stack([best.U[used], signs]) / np.sqrt(2), weights=2 * alphas, bias=False)
+    residual = float(np.abs(measure.decision_function(data.Z) - data.y).max())
     attained = float(alphas.sum()) if best.t > 0 and residual <= _EXACT * height else np.inf
     impossible = run.status is Status.NOT_SEPARABLE and run.upper <= _NOTHING
     lower = np.inf if impossible else 1 / (run.upper * unit)
@@ -131,43 +131,45 @@ def min_norm_interpolation(
         status=Status.NOT_ATTAINABLE if impossible else status,
         dual=run.dual / np.abs(run.dual).sum() if impossible else run.dual * lower / height,
         seconds=run.seconds,
-        atoms=np.column_stack([best.U[used], signs]) / np.sqrt(2),
-        weights=2 * alphas,
+        atoms=measure.atoms,
+        weights=measure.weights,
         bias=bias,
     )
 
 
-def _least_kernel_norm(data: SolverData, tol: float) -> KernelInterpolation:
+def _least_kernel_norm(data: SolverData, tol: float, bias: bool) -> KernelInterpolation:
     started = time.monotonic()
-    size = data.size
-    Z, y = data.Z / size, data.y
-    K = arc_cosine(Z, bias=False)
+    data.require_squares()
+    size, y, height = data.size, data.y, float(np.abs(data.y).max())
+    K = arc_cosine(data.Z / size, bias=False)
     eigenvalues, vectors = np.linalg.eigh(K)
     kept = eigenvalues > len(y) * np.finfo(float).eps * eigenvalues[-1]
     coefficients = vectors[:, kept] @ (vectors[:, kept].T @ y / eigenvalues[kept])
-    residual = y - K @ coefficients
-    norm, height = float(np.sqrt(max(coefficients @ K @ coefficients, 0.0))), float(np.abs(y).max())
-    if np.abs(residual).max() > _INCONSISTENT * height:
-        # A large residual, orthogonal to every function of the space up to rounding, proves that no function takes these values.
-        orthogonal = np.abs(K @ residual).max() <= _NOTHING * np.abs(K).max() * np.abs(residual).sum()
-        impossible = bool(orthogonal and np.abs(residual).max() > _LARGE * height)
-        return KernelInterpolation(
-            norm=np.inf, lower_bound=np.inf if impossible else max(float(y @ coefficients) / norm, 0.0) / size,
-            residual=float(np.abs(residual).max()), certified=impossible,
-            status=Status.NOT_ATTAINABLE if impossible else Status.STALLED,
-            dual=residual / np.abs(residual).sum() if impossible else coefficients / norm / size, seconds=time.monotonic() - started, coefficients=coefficients / size**2, inputs=data.Z,
-        )  # fmt: skip
+    missing = y - K @ coefficients
+    residual = float(np.abs(missing).max())
+    norm = float(np.sqrt(max(coefficients @ K @ coefficients, 0.0)))
     dual = coefficients / norm if norm > 0 else coefficients
-    lower = float(y @ dual)  # <= |f| for every interpolating f, as dual has unit norm
-    status = Status.OPTIMAL if abs(norm - lower) <= tol * norm else Status.STALLED
+    lower, status = (
+        max(float(y @ dual), 0.0),
+        Status.STALLED,
+    )  # y . dual <= |f| for every f through the points, as dual has unit norm
+    if residual <= _INCONSISTENT * height:
+        lower = min(lower, norm)
+        status = Status.OPTIMAL if norm - lower <= tol * norm else Status.STALLED
+    else:
+        norm = np.inf
+        # A large residual, orthogonal to every function of the space up to rounding, proves that no function takes these values.
+        if residual > _LARGE * height and np.abs(K @ missing).max() <= _NOTHING * np.abs(K).max() * np.abs(missing).sum():
+            dual, lower, status = size * missing / np.abs(missing).sum(), np.inf, Status.NOT_ATTAINABLE
     return KernelInterpolation(
         norm=norm / size,
-        lower_bound=min(lower, norm) / size,
-        residual=float(np.abs(residual).max()),
-        certified=status is Status.OPTIMAL,
+        lower_bound=lower / size,
+        residual=residual,
+        certified=status is not Status.STALLED,
         status=status,
         dual=dual / size,
         seconds=time.monotonic() - started,
         coefficients=coefficients / size**2,
         inputs=data.Z,
+        bias=bias,
     )

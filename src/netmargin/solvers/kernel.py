@@ -11,6 +11,7 @@ from scipy import sparse
 from ..errors import DataError
 from ..kernels import arc_cosine, ntk
 from ..result import SoftSolution, Solution, Status
+from .cone_program import minimize
 from .data import SolverData, binary_data, warn_of_size
 
 _ZERO = 1e-5
@@ -82,11 +83,11 @@ def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernel
         square = max(float(dual @ outputs), 0.0)
         shrink = min(1.0, float(dual.sum()) / square) if square > 0 else 1.0
         lower = shrink * float(dual.sum()) - 0.5 * shrink**2 * square
-        # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f.
-        scales = np.array([1.0, 0.0, 1 / outputs.min()]) if outputs.min() > 0 else np.array([1.0, 0.0])
-        hinges = np.maximum(1 - scales[:, None] * outputs, 0.0).sum(1)
-        best = np.argmin(0.5 * scales**2 * square + cap * hinges)
-        factor, hinge = float(scales[best]), float(hinges[best])
+        # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f. In its scale, their sum is convex and bends at 1 / output.
+        scales = np.concatenate([[0.0, 1.0], 1 / outputs[outputs > 1e-6]])
+        hinges = _hinges(scales, outputs)
+        factor = float(scales[np.argmin(0.5 * scales**2 * square + cap * hinges)])
+        hinge = float(np.maximum(1 - factor * outputs, 0.0).sum())
         objective = 0.5 * factor**2 * square + cap * hinge
         if objective - lower <= 0.1 * tol * objective:
             break
@@ -102,6 +103,14 @@ def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernel
         margin=float(outputs.min()) * float(np.sqrt(scale / square)) if square > 0 else 0.0,
         coefficients=factor * y * dual / (scale or 1.0),
     )
+
+
+def _hinges(scales: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    """sum_i max(0, 1 - scale outputs_i) for many scales."""
+    ascending = np.sort(outputs)
+    sums = np.concatenate([[0.0], np.cumsum(ascending)])
+    below = np.searchsorted(ascending, np.divide(1, scales, out=np.full_like(scales, np.inf), where=scales > 0))
+    return below - scales * sums[below]
 
 
 def f2_max_margin(X, y, *, bias: bool = True, tol: float = 1e-6) -> KernelSolution:
@@ -172,20 +181,19 @@ def _quadratic_program(Q: np.ndarray, cap: float) -> np.ndarray:
     hard = hard * hard.sum() / max(float(hard @ Q @ hard), 1e-300)
     if hard.max() <= cap:
         return hard  # the multipliers of the hard margin: no hinge loss is worth its cost
-    # By duality sum p is at most that of the hard margin: in that unit all p are at most 1, and a larger cap only spoils the scaling.
-    unit = min(n * cap, float(hard.sum()), 1e14)
-    A = sparse.vstack([sparse.eye(n), -sparse.eye(n)], format="csc")
-    b = np.append(np.full(n, min(cap / unit, 2.0)), np.zeros(n))
-    cost = sparse.csc_matrix(np.triu(Q) * unit)
-    found = clarabel.DefaultSolver(cost, -np.ones(n), A, b, [clarabel.NonnegativeConeT(2 * n)], _settings()).solve()
-    return np.nan_to_num(np.array(found.x)) * unit
-
-
-def _settings() -> clarabel.DefaultSettings:
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
-    return settings
+    # With p = cap q, Q = F F' and v = sqrt(cap) F'q: min |v|^2 / 2 - sum q over 0 <= q <= 1 keeps its scaling for every cap.
+    eigenvalues, vectors = np.linalg.eigh(Q)
+    kept = eigenvalues > n * np.finfo(float).eps * eigenvalues[-1]
+    F = vectors[:, kept] * np.sqrt(eigenvalues[kept])
+    rank = F.shape[1]
+    box = sparse.hstack([sparse.csc_matrix((2 * n, rank)), sparse.vstack([sparse.eye(n), -sparse.eye(n)])])
+    A = sparse.vstack([np.hstack([-np.eye(rank), np.sqrt(cap) * F.T]), box])
+    b = np.concatenate([np.zeros(rank), np.ones(n), np.zeros(n)])
+    quadratic = sparse.diags(np.append(np.ones(rank), np.zeros(n)))
+    cost = np.append(np.zeros(rank), -np.ones(n))
+    cones = [clarabel.ZeroConeT(rank), clarabel.NonnegativeConeT(2 * n)]
+    x, _ = minimize(cost, A, b, cones, quadratic=quadratic, tol=1e-10)
+    return cap * x[rank:]
 
 
 def _least_norm(Q: np.ndarray) -> np.ndarray:
@@ -194,9 +202,9 @@ def _least_norm(Q: np.ndarray) -> np.ndarray:
     A = sparse.vstack([np.ones((1, n)), -sparse.eye(n)], format="csc")
     b = np.append(1.0, np.zeros(n))
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n)]
-    found = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(Q)), np.zeros(n), A, b, cones, _settings()).solve()
-    p = np.maximum(np.array(found.x), 0.0)
-    return p if np.isfinite(p).all() and p.sum() > 0 else np.full(n, 1 / n)
+    x, _ = minimize(np.zeros(n), A, b, cones, quadratic=Q, tol=1e-12)
+    p = np.maximum(x, 0.0)
+    return p if p.sum() > 0 else np.full(n, 1 / n)
 
 
 def _judged(Q: np.ndarray, proposed: np.ndarray, tol: float) -> tuple[float, float, np.ndarray]:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from ..result import Solution, Status
-from .data import binary_data
+from .data import binary_data, evaluation_inputs
 from .kernel import kernel_max_margin
 
 _ZERO = 1e-9
@@ -22,8 +22,7 @@ class LinearSolution(Solution):
 
     def decision_function(self, X) -> np.ndarray:
         """Values at inputs of shape (N, d)."""
-        X = np.asarray(X, dtype=np.float64)
-        return (np.hstack([X, np.ones((len(X), 1))]) if self.bias else X) @ self.weights
+        return evaluation_inputs(X, len(self.weights), bias=self.bias) @ self.weights
 
 
 def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float = 1e-6) -> LinearSolution:
@@ -45,6 +44,9 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
     signed = data.y[:, None] * data.Z / scale
     weights, dual = _l2(signed) if norm == "l2" else _l1(signed)
     order, dual_order = (2, 2) if norm == "l2" else (1, np.inf)
+    if norm == "l2" and (signed @ weights).min() <= 0:
+        # Where 0 is in the hull of the samples, the vertex that linear programming finds is a proof; a least norm is found to a square root only.
+        dual = _l1(signed)[1]
     size = np.linalg.norm(weights, order)
     weights = weights / size if size > 0 else weights
     margin = max(float((signed @ weights).min()), 0.0)

@@ -4,6 +4,7 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
+from .cone_program import minimize
 from .master import Rows
 
 
@@ -48,8 +49,5 @@ def polish(
     first_cone = clarabel.ZeroConeT(n) if rows.equality else clarabel.NonnegativeConeT(n)
     rest = clarabel.NonnegativeConeT(1 + slacks + walls.size)
     cones = [first_cone, rest, *[clarabel.SecondOrderConeT(1 + dimension)] * k]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
-    found = clarabel.DefaultSolver(sparse.csc_matrix((A.shape[1],) * 2), cost, A, b, cones, settings).solve()
-    return np.array(found.x)[first:].reshape(k, dimension), np.array(found.z)[:n]
+    x, multipliers = minimize(cost, A, b, cones, tol=1e-10)
+    return x[first:].reshape(k, dimension), multipliers[:n]

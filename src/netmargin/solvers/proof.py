@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -23,16 +24,17 @@ class Prover:
     """
 
     def __init__(self, Z: np.ndarray, power: int, pricing: str, deadline: float):
-        self._power, self._pricing, self._deadline = power, pricing, deadline
+        self._Z, self._power, self._pricing, self._deadline = Z, power, pricing, deadline
         self._work_left = _AUTO_WORK if pricing == "auto" and deadline == np.inf else np.inf
         self._quick = True  # whether the last search was of use in the time it had
         rank = np.linalg.matrix_rank(Z)
         affordable = len(Z) ** max(rank - 1, 1) <= _MAX_ARCS
         self.exact = bool(rank <= MAX_RANK and (pricing == "complete" or (pricing == "auto" and affordable)))
-        if self.exact:
-            self._arrangement = Arrangement(Z, power)
-        else:
-            self._rays = Rays(Z, power)
+        self._rays = Rays(Z, power)
+
+    @cached_property
+    def _arrangement(self) -> Arrangement:
+        return Arrangement(self._Z, self._power, self._deadline)
 
     def price(
         self,
@@ -48,8 +50,8 @@ class Prover:
         """Up to `count` directions and an upper bound, which need not be sharper than floor (1 + tol / 4).
 
         Branch and bound runs for a moment, or thoroughly as far as pricing and deadline allow ("auto" without a deadline: some
-        seconds in all), and ends early when it finds more
-        than `found`, the best that search knew: adding that neuron helps more than a sharper bound without it.
+        seconds in all), and ends early when it finds more than `found`, the best that search knew: adding that neuron helps more than a
+        sharper bound without it. The arrangement is visited whole, or TimeoutError raised at the deadline.
         """
         if self.exact:
             return self._arrangement.price(c, count=count)
@@ -71,7 +73,5 @@ class Prover:
         return Pricing(*distinct(tree.directions, tree.values, count), upper)
 
     def relaxed(self, c: np.ndarray) -> float:
-        """A bound at once, by the arrangement or a relaxation."""
-        if self.exact:
-            return self._arrangement.price(c).upper_bound
+        """A bound at once."""
         return relaxed_bound(self._rays.directions, self._rays.merge(c), self._power) + self._rays.neglected(c)

@@ -23,7 +23,8 @@ class RestrictedProblem:
 
     def __init__(self, Z: np.ndarray, rows: Rows, power: int):
         self.Z, self.rows, self.power = Z, rows, power
-        self.t, self.weights = 0.0, np.zeros(0)
+        # f = 0 with slacks for all, or nothing: t of the empty net
+        self.t, self.weights = 0.0 if rows.equality else 1 / (rows.slack_cost * float(rows.target.sum())), np.zeros(0)
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
         slack_cost = _affordable(rows.slack_cost)
         self._master, self._magnification = Master(Rows(rows.signs, rows.target, rows.equality, slack_cost)), 1.0

@@ -1,5 +1,6 @@
 """Results of the variation-norm problems, and their conversion to a net."""
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from torch import nn
 from ..errors import DataError, ModelError
 from ..models import ReLUPower, SignedSum
 from ..result import SoftSolution, Solution
-from .data import binary_data
+from .data import binary_data, evaluation_inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +27,7 @@ class ReLUMeasure:
 
     def decision_function(self, X) -> np.ndarray:
         """f(x) for inputs of shape (N, d)."""
-        X = np.asarray(X, dtype=np.float64)
-        Z = np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
+        Z = evaluation_inputs(X, self.atoms.shape[1] - 1, bias=self.bias)
         return np.maximum(Z @ self.atoms[:, :-1].T, 0.0) ** self.power @ (self.weights * self.atoms[:, -1])
 
     @property
@@ -36,9 +36,9 @@ class ReLUMeasure:
         return float(self.weights.sum())
 
     def normalized_margin(self, X, y) -> float:
-        """min_n y_n f(x_n) / mass; labels {-1, +1} or {0, 1}. Raises DataError."""
+        """min_n y_n f(x_n) / mass, 0 for no atoms; labels {-1, +1} or {0, 1}. Raises DataError."""
         data = binary_data(X, y, bias=False)
-        return float((data.y * self.decision_function(data.Z)).min()) / self.mass
+        return float((data.y * self.decision_function(data.Z)).min()) / (self.mass or 1.0)
 
     def balanced(self) -> "ReLUMeasure":
         """The same function with |a| = |b| in every atom (power 1), which has the least mass; what a net loses to unbalanced layers."""
@@ -79,7 +79,7 @@ class ReLUMeasure:
         k = len(self.weights)
         if k == 0:
             raise DataError("The solution has no atoms (f = 0), so there is no net to build.")
-        width = k if width is None else width
+        width = k if width is None else operator.index(width)
         if width < k:
             raise DataError(f"width must be at least {k}, the number of atoms; got {width}")
         copies = np.full(k, width // k)
