@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 
+_ITERATIONS_PER_ROW = 10
+"""Rounds take a few iterations per row; on nearly degenerate data the simplex method can cycle for ever."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -33,6 +36,7 @@ class Master:
         self._highs.setOptionValue("simplex_strategy", 4)  # primal: stays feasible when columns are added
         self._highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
         self._highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
+        self._highs.setOptionValue("simplex_iteration_limit", _ITERATIONS_PER_ROW * len(rows.target))
         self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self._samples, infinity = len(rows.target), highspy.kHighsInf
         none = np.array([], dtype=np.int32)
@@ -52,6 +56,9 @@ class Master:
     def solve(self) -> tuple[float, np.ndarray, np.ndarray]:
         """t, weights of the neurons and dual weights of the samples, as the solver gives them (duals up to a common factor)."""
         self._highs.run()
+        if self._highs.getModelStatus() == highspy.HighsModelStatus.kIterationLimit:  # it cycles: begin without the basis
+            self._highs.clearSolver()
+            self._highs.run()
         self._highs.setOptionValue("presolve", "off")  # from the second round on it would only discard the basis
         solution = self._highs.getSolution()
         values = np.array(solution.col_value)
