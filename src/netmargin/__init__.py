@@ -12,6 +12,7 @@ from .errors import (
     ModelError,
     NetmarginError,
     NotHomogeneousError,
+    NotSeparatedError,
 )
 from .homogeneity import Homogeneity, analyse
 from .margins import MarginReport, measure
@@ -28,12 +29,23 @@ from .training import (
 
 if TYPE_CHECKING:
     from . import estimators, solvers
+    from .kkt import KKTCertificate, certify
+    from .training.gradient_flow import Trajectory, gradient_flow
+
+_ON_DEMAND = {
+    "certify": "kkt",
+    "KKTCertificate": "kkt",
+    "gradient_flow": "training.gradient_flow",
+    "Trajectory": "training.gradient_flow",
+}
 
 
 def __getattr__(name: str):
     # The LP and cone solvers and scikit-learn take a second to import: load them when they are first used.
     if name in ("estimators", "solvers"):
         return importlib.import_module(f".{name}", __name__)
+    if name in _ON_DEMAND:
+        return getattr(importlib.import_module(f".{_ON_DEMAND[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -46,6 +58,7 @@ __all__ = [
     "History",
     "Homogeneity",
     "Interrupted",
+    "KKTCertificate",
     "LogLossBelow",
     "LossBasedLR",
     "MarginGrowthBelow",
@@ -53,9 +66,13 @@ __all__ = [
     "ModelError",
     "NetmarginError",
     "NotHomogeneousError",
+    "NotSeparatedError",
+    "Trajectory",
     "analyse",
+    "certify",
     "datasets",
     "estimators",
+    "gradient_flow",
     "kernels",
     "load_weights",
     "losses",

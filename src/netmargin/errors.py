@@ -17,6 +17,10 @@ class NotHomogeneousError(ModelError):
     """The question needs a homogeneous model and this one is not; the message names the blocking modules."""
 
 
+class NotSeparatedError(ModelError):
+    """The question needs a net that classifies every sample correctly, and this one does not."""
+
+
 class CheckpointError(NetmarginError, RuntimeError):
     """A file of a run cannot be read or written, or belongs to another run or another model."""
 

@@ -4,16 +4,13 @@ Inputs X of shape (n, d), X2 of shape (m, d); float64 results (n, m). With a bia
 computed from both cosine and sine, so that nearly parallel inputs lose no digits.
 """
 
-import copy
-
 import numpy as np
 import torch
 from torch import nn
 
-from .batches import explained_failure
+from .batches import explained_failure, scores
 from .errors import ModelError
-
-_GRADIENT_ENTRIES = 50_000_000
+from .gradients import SampleGradients, double_twin
 
 
 def arc_cosine(X, X2=None, *, bias: bool = True) -> np.ndarray:
@@ -78,29 +75,23 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
     array([[5., 2.],
            [2., 1.]])
     """
-    twin = copy.deepcopy(model).double().eval()
-    parameters = {name: p.detach() for name, p in twin.named_parameters() if p.requires_grad}
-    if not parameters:
+    twin = double_twin(model)
+    names = [name for name, p in twin.named_parameters() if p.requires_grad]
+    if not names:
         raise ModelError("The model has no parameters that require gradients, so it has no tangent kernel.")
-    fixed = {name: p.detach() for name, p in twin.named_parameters() if not p.requires_grad} | dict(twin.named_buffers())
 
-    def score(free: dict, x: torch.Tensor) -> torch.Tensor:
-        return torch.func.functional_call(twin, free | fixed, (x[None],)).reshape(-1)[output]
-
-    gradient = torch.func.vmap(torch.func.grad(score), in_dims=(None, 0))
-    device = next(iter(parameters.values())).device
-    size = max(1, _GRADIENT_ENTRIES // sum(p.numel() for p in parameters.values()))
-
-    def chunks(inputs):
+    def prepared(inputs) -> tuple[torch.Tensor, torch.Tensor]:
         x = torch.as_tensor(np.asarray(inputs.detach().cpu() if torch.is_tensor(inputs) else inputs))
-        x = x.to(device=device, dtype=torch.float64 if x.is_floating_point() else x.dtype)
-        for part in x.split(size):
-            with explained_failure(part):
-                rows = gradient(parameters, part)
-            yield torch.cat([g.flatten(1) for g in rows.values()], 1)
+        x = x.to(device=next(twin.parameters()).device, dtype=torch.float64 if x.is_floating_point() else x.dtype)
+        with torch.no_grad(), explained_failure(x):
+            outputs = scores(twin, x[:1]).shape[1]
+        weights = torch.zeros(len(x), outputs, dtype=torch.float64, device=x.device)
+        weights[:, output] = 1.0
+        return x, weights
 
-    rows = [torch.cat([left @ right.T for right in chunks(X if X2 is None else X2)], 1) for left in chunks(X)]
-    return torch.cat(rows).cpu().numpy()
+    left = prepared(X)
+    right = () if X2 is None else prepared(X2)
+    return SampleGradients(twin, names, left[0]).gram(*left, *right).cpu().numpy()
 
 
 def _inputs(X, bias: bool) -> np.ndarray:

@@ -207,7 +207,7 @@ def measure(
                 )
             log_loss = logspace.log_add(log_loss, batch_loss)
     assert homogeneity is not None
-    norm, log_norms = _norms(model, homogeneity)
+    norm, log_norms = norms(model, homogeneity)
     return MarginReport(torch.cat(q), log_loss, homogeneity, norm, loss, log_norms)
 
 
@@ -247,7 +247,8 @@ def in_mode(model: nn.Module, *, training: bool):
             module.training = own
 
 
-def _norms(model: nn.Module, homogeneity: Homogeneity) -> tuple[float, dict[str, float | None]]:
+def norms(model: nn.Module, homogeneity: Homogeneity) -> tuple[float, dict[str, float | None]]:
+    """||theta|| over what counts, and the `log_norms` of a `MarginReport`. Raises ModelError."""
     counted = {n: p.detach() for n, p in model.named_parameters() if n not in homogeneity.ignored}
     squares = {n: torch.linalg.vector_norm(p, dtype=torch.float64).item() ** 2 for n, p in counted.items()}
     total = math.fsum(squares.values())

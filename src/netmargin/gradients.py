@@ -1,0 +1,214 @@
+"""Gradients of a net's outputs in its parameters, one row per sample, without a matrix of samples times parameters.
+
+The gradient of a dense layer's weight is an outer product of what comes in and what is asked of what goes out: it is kept as these two
+factors, so that inner products of gradients cost next to nothing for the layers that hold most parameters.
+"""
+
+import copy
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from .batches import explained_failure
+
+_ENTRIES = 30_000_000
+_SAMPLES = 200
+"""Gradients are held for at most this many samples at once, and at most this many numbers: 240 MB."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Gradients outgoing_k incoming_k' of the weight of a dense layer, and outgoing_k of its bias."""
+
+    weight: str
+    bias: str | None
+    outgoing: Tensor
+    incoming: Tensor
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """K gradients: explicit rows (K, p) of the parameters in `names`, factors of the others."""
+
+    names: tuple[str, ...]
+    rows: Tensor
+    factors: tuple[Factors, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def inner(self, other: "Gradients") -> Tensor:
+        """Inner products, shape (K, K of other)."""
+        total = self.rows @ other.rows.T
+        for own, theirs in zip(self.factors, other.factors, strict=True):
+            total += (own.outgoing @ theirs.outgoing.T) * (own.incoming @ theirs.incoming.T + (own.bias is not None))
+        return total
+
+    def along(self, direction: dict[str, Tensor]) -> Tensor:
+        """Inner products with a direction in parameter space, shape (K,)."""
+        total = torch.zeros(len(self), dtype=self.rows.dtype, device=self.rows.device)
+        if self.names:
+            total += self.rows @ torch.cat([direction[name].reshape(-1) for name in self.names])
+        for factors in self.factors:
+            moved = factors.incoming @ direction[factors.weight].T
+            total += (factors.outgoing * (moved if factors.bias is None else moved + direction[factors.bias])).sum(1)
+        return total
+
+    def combination(self, weights: Tensor, like: dict[str, Tensor]) -> dict[str, Tensor]:
+        """sum_k weights_k gradient_k, with the names and shapes of `like`."""
+        total, start = {}, 0
+        for name in self.names:
+            size = like[name].numel()
+            total[name] = (weights @ self.rows[:, start : start + size]).reshape(like[name].shape)
+            start += size
+        for factors in self.factors:
+            weighted = factors.outgoing * weights[:, None]
+            total[factors.weight] = weighted.T @ factors.incoming
+            if factors.bias is not None:
+                total[factors.bias] = weighted.sum(0)
+        return total
+
+    def __getitem__(self, index: Tensor) -> "Gradients":
+        """Some of them."""
+        factors = tuple(replace(f, outgoing=f.outgoing[index], incoming=f.incoming[index]) for f in self.factors)
+        return Gradients(self.names, self.rows[index], factors)
+
+    @classmethod
+    def concatenate(cls, parts: list["Gradients"]) -> "Gradients":
+        """All rows of the parts, in order."""
+        factors = zip(*(part.factors for part in parts), strict=True)
+        return cls(
+            parts[0].names,
+            torch.cat([part.rows for part in parts]),
+            tuple(
+                Factors(f[0].weight, f[0].bias, torch.cat([g.outgoing for g in f]), torch.cat([g.incoming for g in f]))
+                for f in factors
+            ),
+        )
+
+
+def double_twin(model: nn.Module) -> nn.Module:
+    """A copy in float64 and evaluation mode; what it computes is what certificates are about."""
+    return copy.deepcopy(model).double().eval()
+
+
+class SampleGradients:
+    """Gradients of weighted sums of outputs, w_k . Phi(x_k), for samples x_k one by one.
+
+    twin : from `double_twin`; names : the parameters to differentiate in; x : a batch, of which one sample is followed. The parameters
+    are those the twin has at the time of the call.
+    """
+
+    def __init__(self, twin: nn.Module, names: Iterable[str], x: Tensor):
+        self._twin, self.names = twin, tuple(names)
+        self._dense = _dense_layers(twin, set(self.names), x[:1])
+        factored = {f"{layer}.{kind}" for layer in self._dense for kind in ("weight", "bias")}
+        self._explicit = tuple(n for n in self.names if n not in factored)
+        parameters = dict(twin.named_parameters())
+        width = sum(parameters[n].numel() for n in self._explicit)
+        width += sum(sum(parameters[f"{layer}.weight"].shape) for layer in self._dense)
+        self.chunk = max(1, min(_ENTRIES // width, _SAMPLES))
+
+    def __call__(self, x: Tensor, weights: Tensor) -> Gradients:
+        """Gradients of weights_k . Phi(x_k); x : (K, ...), weights : (K, C)."""
+        parameters = dict(self._twin.named_parameters())
+        explicit = {n: parameters[n].detach() for n in self._explicit}
+        fixed = {n: p.detach() for n, p in parameters.items() if n not in explicit} | dict(self._twin.named_buffers())
+        added = {
+            name: torch.zeros(1, parameters[f"{name}.weight"].shape[0], dtype=torch.float64, device=x.device)
+            for name in self._dense
+        }
+
+        def score(free: dict, added: dict, x: Tensor, w: Tensor):
+            incoming: dict[str, Tensor] = {}
+            with _shifted(self._twin, added, incoming):
+                output = torch.func.functional_call(self._twin, free | fixed, (x[None],)).reshape(-1)
+            return output @ w, {name: a.reshape(-1) for name, a in incoming.items()}
+
+        gradient = torch.func.vmap(torch.func.grad(score, argnums=(0, 1), has_aux=True), in_dims=(None, None, 0, 0))
+        with explained_failure(x):
+            (rows, outgoing), incoming = gradient(explicit, added, x, weights)
+        count = len(x)
+        flat = [rows[n].reshape(count, -1) for n in self._explicit]
+        factors = tuple(
+            Factors(
+                f"{name}.weight",
+                f"{name}.bias" if f"{name}.bias" in self.names else None,
+                outgoing[name].reshape(count, -1),
+                incoming[name],
+            )
+            for name in self._dense
+        )
+        return Gradients(
+            self._explicit, torch.cat(flat, 1) if flat else torch.zeros(count, 0, dtype=torch.float64, device=x.device), factors
+        )
+
+    def chunks(self, x: Tensor, weights: Tensor):
+        """`Gradients` of a few samples at a time."""
+        for part, w in zip(x.split(self.chunk), weights.split(self.chunk), strict=True):
+            yield self(part, w)
+
+    def gram(self, x: Tensor, weights: Tensor, x2: Tensor | None = None, weights2: Tensor | None = None) -> Tensor:
+        """Inner products of all gradients with all, or with a second set; float64, computed in chunks."""
+        if x2 is None or weights2 is None:
+            x2, weights2 = x, weights
+        whole = list(self.chunks(x2, weights2)) if len(x2) <= self.chunk else None
+        rows = [
+            torch.cat([left.inner(right) for right in (whole or self.chunks(x2, weights2))], 1) for left in self.chunks(x, weights)
+        ]
+        return torch.cat(rows)
+
+
+@contextmanager
+def _shifted(twin: nn.Module, added: dict[str, Tensor], incoming: dict[str, Tensor]):
+    """Inside, dense layers add a tensor to their output, by which a gradient tells what is asked of it; inputs are noted."""
+
+    def hook(name: str) -> Callable:
+        def shift(module, inputs, output):
+            incoming[name] = inputs[0]
+            return output + added[name]
+
+        return shift
+
+    modules = dict(twin.named_modules())
+    handles = [modules[name].register_forward_hook(hook(name)) for name in added]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str, ...]:
+    """nn.Linear layers that are run once per sample, on one vector, with parameters of their own: those whose gradients are outer products."""
+    calls: dict[str, list[int]] = {}
+    handles = []
+    owners: dict[int, int] = {}
+    for module in twin.modules():
+        for parameter in module.parameters(recurse=False):
+            owners[id(parameter)] = owners.get(id(parameter), 0) + 1
+    candidates = {
+        name: module
+        for name, module in twin.named_modules()
+        if type(module) is nn.Linear
+        and f"{name}.weight" in names
+        and (module.bias is None or f"{name}.bias" in names)
+        and all(owners[id(p)] == 1 for p in module.parameters())
+        and module.weight.numel() > 4 * sum(module.weight.shape)
+    }
+
+    def note(name: str) -> Callable:
+        return lambda module, inputs, output: calls.setdefault(name, []).append(output.numel() // module.out_features)
+
+    for name, module in candidates.items():
+        handles.append(module.register_forward_hook(note(name)))
+    try:
+        with torch.no_grad(), explained_failure(x):
+            twin(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return tuple(name for name in candidates if calls.get(name) == [1])

@@ -1,0 +1,342 @@
+"""The smallest epsilon at which a net is an (epsilon, delta)-KKT point of the max-margin problem."""
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .. import logspace
+from ..batches import Arrays, Data, open_data
+from ..errors import ModelError, NotHomogeneousError, NotSeparatedError
+from ..gradients import double_twin
+from ..homogeneity import Homogeneity, Kind
+from ..losses import CrossEntropy, Exponential, Logistic, Loss
+from ..margins import MarginReport, measure
+from .certificate import Completeness, KKTCertificate
+from .constraints import Chosen, Constraints, Vector
+from .multipliers import multipliers
+
+_FIRST = 256
+_EULER = 1e-6
+_DUST = 1e-10
+
+
+def certify(
+    model: nn.Module,
+    data: Data,
+    *,
+    norm: str = "global",
+    loss: Loss | None = None,
+    radius: float = 0.0,
+    tol: float = 1e-3,
+    max_constraints: int = 2000,
+    seed: int = 0,
+) -> KKTCertificate:
+    """Is this net a KKT point of the max-margin problem, and which training samples does it rest on?
+
+    (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1, with s_nj = Phi_{y_n} - Phi_j for all j != y_n, or y_n Phi for a net with one
+    output. Its KKT points are the limits of gradient flow (Lyu and Li 2019, Theorem 4.4 and Appendix F).
+
+    The smallest epsilon over multipliers lambda >= 0 is a nonnegative least squares problem on the inner products of constraint gradients, whose
+    linear term is L s by Euler's theorem. Constraints near the margin enter first; forward-mode passes over all constraints bring in
+    those that lower epsilon most, until the rest are proved not to matter: with residual r = theta~ - sum lambda h, the vector
+    r - tau theta~, tau = max <r, h> / (L s), is feasible in the dual, and bounds every epsilon from below.
+
+    Parameters
+    ----------
+    model : a net that classifies all samples correctly, homogeneous in the sense that `norm` asks for. It is not changed; the computation is in
+        float64 at its parameters, in evaluation mode.
+    data : a pair (X, y), or an iterable of (x, y) batches, which is read once and held in memory.
+    norm : "global", of all parameters. "layers": the problem with the product of layer norms instead, which is (P) after the layers of a
+        multi-homogeneous net are rescaled to ||W_i||^2 proportional to k_i (a KKT point is balanced like that). "partial": min ||w||^2 / 2 over the
+        parameters w with positive exponent only; in the others the gradient of the Lagrangian is to vanish.
+    loss : of which the alignment and the multipliers of Lemma C.8 are reported; cross-entropy (logistic for one output) by default.
+    radius : > 0 adds gradients from points within radius ||theta||: max-margin ReLU nets sit on kinks, where one gradient is not enough.
+    tol : how far the relative epsilon may be from the smallest over all constraints.
+    max_constraints : how many may take part; memory and time grow with its square.
+    seed : of the points within the radius.
+
+    Raises
+    ------
+    NotSeparatedError : some margin is not positive. NotHomogeneousError : no homogeneity of the kind that `norm` asks for; later biases
+        that are all 0 count as absent. DataError, ModelError : as `measure`.
+
+    >>> import torch, netmargin as nm
+    >>> net = torch.nn.Linear(2, 1, bias=False)
+    >>> _ = net.weight.data.copy_(torch.tensor([[1.0, 1.0]]))                # the max-margin direction of these two points
+    >>> certificate = nm.certify(net, ([[2.0, 0.0], [0.0, -2.0]], [1, -1]))
+    >>> certificate.epsilon < 1e-12, certificate.multipliers.tolist(), certificate.support.tolist()
+    (True, [0.25, 0.25], [0, 1])
+    """
+    if norm not in ("global", "layers", "partial"):
+        raise ValueError(f'norm must be "global", "layers" or "partial"; got {norm!r}')
+    if not (radius >= 0 and 0 < tol < 1 and max_constraints >= 1):
+        raise ValueError(f"need radius >= 0, 0 < tol < 1 and max_constraints >= 1; got {radius}, {tol}, {max_constraints}")
+    started = time.monotonic()
+    problem = Problem.of(model, data, norm=norm, loss=loss or CrossEntropy())
+    search = _Search(problem, tol, max_constraints)
+    status = search.run()
+    found = search.judged()
+    by_loss = _loss_multipliers(problem)
+    radius_epsilon, share = found.epsilon, None
+    if radius > 0:
+        from .subgradients import within_radius
+
+        radius_epsilon = within_radius(problem, search.chosen, search.multipliers, radius=radius, seed=seed)
+    order = torch.argsort(found.multipliers, descending=True, stable=True)
+    order = order[found.multipliers[order] > 0]
+    return KKTCertificate(
+        epsilon=found.epsilon,
+        epsilon_lower=min(search.lower, found.epsilon),
+        delta=found.delta,
+        norm=problem.norm,
+        order=problem.order,
+        q_min=problem.report.q_min,
+        constraints=torch.stack([search.chosen.samples[order], search.chosen.classes[order]], 1).cpu(),
+        multipliers=found.multipliers[order].cpu(),
+        alignment=by_loss.alignment,
+        loss_epsilon=problem.norm * math.sqrt(max(2 - 2 * by_loss.alignment, 0.0)),
+        loss_delta=by_loss.delta,
+        lemma_delta=by_loss.bound,
+        completeness=status,
+        radius=radius,
+        radius_epsilon=min(radius_epsilon, found.epsilon),
+        kink_share=share,
+        seconds=time.monotonic() - started,
+        samples=problem.report.n,
+        _gram=search.gram,
+        _values=search.values,
+    )
+
+
+class Problem:
+    """(P) at theta~: its constraints, the target theta~ (0 for parameters that no norm counts), and L."""
+
+    def __init__(self, constraints: Constraints, report: MarginReport, loss: Loss, target: Vector, order: float):
+        self.constraints, self.report, self.loss, self.target, self.order = constraints, report, loss, target, order
+        self.norm = norm_of(target)
+
+    @classmethod
+    def of(cls, model: nn.Module, data: Data, *, norm: str, loss: Loss) -> "Problem":
+        """For a net on data. Raises what `certify` raises."""
+        samples = in_memory(data)
+        twin = double_twin(model)
+        report = measure(twin, samples, loss=loss)
+        _require_separation(report)
+        homogeneity = report.homogeneity
+        _require_homogeneity(twin, homogeneity, norm)
+        constraints = Constraints(twin, samples, tuple(n for n, _ in twin.named_parameters() if n not in homogeneity.ignored))
+        members, groups = homogeneity.members, homogeneity.groups
+        point = constraints.point
+        if norm == "layers":
+            for name, k in groups.items():
+                size = norm_of({n: point[n] for n in members[name]})
+                for n in members[name]:
+                    point[n] *= math.sqrt(float(k)) / size if k > 0 else 1.0
+        counted = set(point) if norm == "global" else {n for name, k in groups.items() if k > 0 for n in members[name]}
+        order = float(sum(groups.values()))
+        # Scale what is counted until the smallest margin is 1, in two steps: rounding in a deep net is repaired by the second.
+        for _ in range(2):
+            constraints.move_to(point)
+            q_min = min(gaps.min().item() for _, gaps in constraints.values())
+            if not q_min > 0:
+                raise NotSeparatedError(f"The smallest margin, {report.q_min:.3g}, is lost in rounding. Train further.")
+            factor = math.exp(-math.log(q_min) / order)
+            point = {n: p * factor if n in counted else p for n, p in point.items()}
+        constraints.move_to(point)
+        target = {n: p if n in counted else torch.zeros_like(p) for n, p in point.items()}
+        return cls(constraints, report, loss, target, order)
+
+    def residual(self, combination: Vector) -> Vector:
+        """theta~ minus a combination of gradients."""
+        return {n: self.target[n] - combination[n] for n in self.target}
+
+
+def in_memory(data: Data) -> Arrays:
+    """The data as a pair of tensors."""
+    samples = open_data(data)
+    if isinstance(samples, Arrays):
+        return samples
+    parts = [open_data((x, y)) for x, y in samples]
+    return open_data((torch.cat([p.X for p in parts]), torch.cat([p.y for p in parts])))  # type: ignore[union-attr, return-value]
+
+
+def norm_of(vector: Vector) -> float:
+    """Euclidean norm over all parameters."""
+    return math.sqrt(math.fsum(torch.linalg.vector_norm(p).item() ** 2 for p in vector.values()))
+
+
+def inner_product(a: Vector, b: Vector) -> float:
+    """Over all parameters of a."""
+    return math.fsum((a[n] * b[n]).sum().item() for n in a)
+
+
+def _require_separation(report: MarginReport) -> None:
+    if report.q_min > 0:
+        return
+    wrong = torch.nonzero(report.q <= 0)[:, 0]
+    raise NotSeparatedError(
+        f"{len(wrong)} of {report.n} samples have a margin that is not positive (first: sample {wrong[0].item()}, margin "
+        f"{report.q[wrong[0]].item():.3g}), so no multiple of the net is feasible. Train until all are correct (nm.train), or leave these samples out."
+    )
+
+
+def _require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) -> None:
+    whole = homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)
+    reasons = "\n  ".join(map(str, homogeneity.blockers)) or f"it is {homogeneity.kind}"
+    if norm == "global" and not whole:
+        raise NotHomogeneousError(f'The net has no homogeneity order:\n  {reasons}\nTry norm="partial", or replace these modules.')
+    if norm == "layers" and homogeneity.kind is not Kind.MULTI_HOMOGENEOUS:
+        raise NotHomogeneousError(f'The layers cannot be scaled one by one: the net is {homogeneity.kind}. Use norm="global".')
+    if homogeneity.order is None or not homogeneity.order > 0:
+        raise NotHomogeneousError(f"The net is homogeneous in no part of its parameters:\n  {reasons}")
+    parameters = dict(twin.named_parameters())
+    present = [n for n in homogeneity.ignored if parameters[n].detach().abs().max() > 0]
+    if present:
+        raise NotHomogeneousError(
+            f"The biases outside the first layer make the net non-homogeneous: {', '.join(present)}. "
+            "Set them to 0 and train without them (bias=False), and certify that net."
+        )
+
+
+@dataclass
+class _Judged:
+    epsilon: float
+    delta: float
+    multipliers: Tensor
+
+
+class _Search:
+    """Constraints that take part, their inner products, and the best multipliers; `lower` is the proved bound of epsilon."""
+
+    def __init__(self, problem: Problem, tol: float, most: int):
+        self._problem, self._tol, self._most = problem, tol, most
+        self.lower = 0.0
+
+    def run(self) -> Completeness:
+        problem, constraints = self._problem, self._problem.constraints
+        first = min(_FIRST, self._most)
+        self._begin(constraints.best(((part, -gaps) for part, gaps in constraints.values()), first))
+        while True:
+            residual = problem.residual(constraints.weighted_gradient(self.chosen, self.multipliers))
+            entering = self._prove(residual)
+            if len(self.chosen) == constraints.count:
+                return Completeness.ALL
+            if norm_of(residual) - self.lower <= self._tol * problem.norm:
+                return Completeness.PROVED
+            grown = self.chosen.joined(entering)
+            if len(grown) == len(self.chosen) or len(self.chosen) >= self._most:
+                return Completeness.OPEN
+            room = min(self._most, 2 * len(self.chosen))
+            self._extend(Chosen(*(part[len(self.chosen) : room] for part in vars(grown).values())))
+
+    def judged(self) -> _Judged:
+        """Epsilon and delta of the multipliers without dust, recomputed."""
+        p = self.multipliers
+        p = torch.where(p > _DUST * p.max(), p, 0.0)
+        residual = self._problem.residual(self._problem.constraints.weighted_gradient(self.chosen, p))
+        excess = torch.from_numpy(np.maximum(self.values - 1, 0.0)).to(p.device)
+        return _Judged(norm_of(residual), (p * excess).max().item(), p)
+
+    def _begin(self, chosen: Chosen) -> None:
+        constraints = self._problem.constraints
+        self.chosen, self.gram = chosen, constraints.gram(chosen).cpu().numpy()
+        self.values = constraints.values_of(chosen).cpu().numpy()
+        few = Chosen(*(part[:8] for part in vars(chosen).values()))
+        by_euler = self._problem.order * constraints.values_of(few)
+        direct = constraints.gradients(few).along(self._problem.target)
+        if not torch.allclose(direct, by_euler, rtol=_EULER, atol=_EULER * self._problem.norm):
+            raise ModelError(
+                f"Euler's theorem fails: <theta, grad s> = {direct[0].item():.6g} but L s = {by_euler[0].item():.6g}. "
+                "The gradients of the model are not those of its outputs (a detached or custom operation), or it is not homogeneous."
+            )
+        self._solve()
+
+    def _extend(self, new: Chosen) -> None:
+        constraints = self._problem.constraints
+        across = constraints.gram(self.chosen, new).cpu().numpy()
+        own = constraints.gram(new).cpu().numpy()
+        self.gram = np.block([[self.gram, across], [across.T, own]])
+        self.values = np.append(self.values, constraints.values_of(new).cpu().numpy())
+        self.chosen = self.chosen.joined(new)
+        self._solve()
+
+    def _solve(self) -> None:
+        self.gram = (self.gram + self.gram.T) / 2
+        p = multipliers(self.gram, self._problem.order * self.values)
+        self.multipliers = torch.from_numpy(p).to(self.chosen.samples.device)
+
+    def _prove(self, residual: Vector) -> Chosen:
+        """Raises the lower bound of epsilon by a pass over all constraints; returns those that promise most."""
+        constraints, order = self._problem.constraints, self._problem.order
+        worst = 0.0
+
+        def merits():
+            nonlocal worst
+            for part, gaps, slopes in constraints.slopes(residual):
+                ratio = torch.where(torch.isfinite(gaps), slopes / (order * gaps), -math.inf)
+                worst = max(worst, ratio.max().item())
+                yield part, torch.where(ratio > 0, ratio, -math.inf)
+
+        entering = constraints.best(merits(), self._most)
+        square = self._problem.norm**2
+        inner, length = inner_product(self._problem.target, residual), norm_of(residual) ** 2
+        above = inner - worst * square
+        below = length - 2 * worst * inner + worst**2 * square
+        if above > 0 and below > 0:
+            self.lower = max(self.lower, above / math.sqrt(below))
+        return entering
+
+
+@dataclass(frozen=True)
+class _ByLoss:
+    alignment: float
+    delta: float
+    bound: float | None
+
+
+def _loss_multipliers(problem: Problem) -> _ByLoss:
+    """Lemma C.8's multipliers: proportional to the slopes of the loss at theta itself, lengthened to ||theta~||.
+
+    At theta a gap is q_min times that at theta~. Derivation of the bound: with M constraints and weights w = -l'(s) (times the
+    softmax), the lemma's proof gives sum lambda (s~ - 1) <= gamma~^{-2/L} / L * sum w (s - q_min) / (l^{-1}(Loss) Loss), and w (s - q_min) sums to at
+    most (M - 1) e^{-q_min} / e; e^{-q_min} <= Loss for the exponential loss and <= e^Loss - 1 for the logistic loss, whose own g / g' leaves e^Loss.
+    """
+    constraints, report, loss = problem.constraints, problem.report, problem.loss
+    q_min = report.q_min
+    scale = report.log_loss
+
+    def soft(gaps: Tensor) -> Tensor:
+        return gaps[:, 0] if gaps.shape[1] == 1 else -torch.logsumexp(-gaps, 1)
+
+    def weigh(gaps: Tensor) -> Tensor:
+        gaps = q_min * gaps
+        q = soft(gaps)
+        slopes = torch.exp(loss.log_slope(q) - scale)
+        return slopes[:, None] if gaps.shape[1] == 1 else slopes[:, None] * torch.exp(q[:, None] - gaps)
+
+    gradient = constraints.loss_gradient(weigh)
+    length = norm_of(gradient)
+    if not (length > 0 and math.isfinite(length)):
+        return _ByLoss(math.nan, math.nan, None)
+    alignment = inner_product(problem.target, gradient) / (problem.norm * length)
+    delta = 0.0
+    for _, gaps in constraints.values():
+        finite = torch.isfinite(gaps)
+        delta = max(delta, ((weigh(gaps) * (gaps - 1)).where(finite, torch.zeros(())).max() * problem.norm / length).item())
+    return _ByLoss(min(alignment, 1.0), delta, _lemma_delta(problem))
+
+
+def _lemma_delta(problem: Problem) -> float | None:
+    report, loss = problem.report, problem.loss
+    smoothed = loss.inverse_link(report.log_loss)
+    known = isinstance(loss, (Exponential, Logistic)) and loss.power == 1
+    if not known or not smoothed > 0:
+        return None
+    factor = math.exp(min(math.exp(report.log_loss), 1.0)) if isinstance(loss, Logistic) else 1.0
+    # gamma~ rho^L = l^{-1}(Loss), so gamma~^{-2/L} is (||theta~|| (q_min / l^{-1}(Loss))^{1/L})^2.
+    squared = problem.norm**2 * logspace.scaled_ratio(1.0, 2 / problem.order * math.log(smoothed / report.q_min))
+    return (problem.constraints.count - 1) * factor * squared / (math.e * problem.order * smoothed)

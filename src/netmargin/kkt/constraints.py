@@ -1,0 +1,189 @@
+"""The constraints s_nj >= 1 of the max-margin problem at a point: their values, gradients, and slopes along a direction.
+
+Everything is computed by a float64 twin of the net, in batches; what is kept per sample is its margin.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..batches import Arrays, Labels, batches, scores
+from ..gradients import Gradients, SampleGradients
+from ..margins import score_gaps
+
+_BATCH = 200
+Vector = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some constraints: sample n, class j (-1 for a net with one output), and an order of merit, largest first."""
+
+    samples: Tensor
+    classes: Tensor
+    merit: Tensor
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def joined(self, other: "Chosen") -> "Chosen":
+        """Both, without repetitions."""
+        return Chosen(
+            *(torch.cat([mine, theirs]) for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
+        ).distinct()
+
+    def distinct(self) -> "Chosen":
+        """Without repetitions, in order of first appearance."""
+        seen: set[tuple[int, int]] = set()
+        kept = [
+            i
+            for i, pair in enumerate(zip(self.samples.tolist(), self.classes.tolist(), strict=True))
+            if not (pair in seen or seen.add(pair))
+        ]
+        return Chosen(self.samples[kept], self.classes[kept], self.merit[kept])
+
+    def best(self, count: int) -> "Chosen":
+        """Those of largest merit."""
+        order = torch.argsort(self.merit, descending=True, stable=True)[:count]
+        return Chosen(self.samples[order], self.classes[order], self.merit[order])
+
+
+class Constraints:
+    """s_nj = Phi_{y_n} - Phi_j for all j != y_n, or y_n Phi for a net with one output, as functions of the parameters `names` of a twin."""
+
+    def __init__(self, twin: nn.Module, data: Arrays, names: tuple[str, ...]):
+        self.twin, self._data, self.names = twin, data, names
+        self._parameters = dict(twin.named_parameters())
+        self._device = next(twin.parameters()).device
+        with torch.no_grad():
+            x, _ = next(batches(data, 1, twin))
+            self.outputs = scores(twin, x).shape[1]
+            self._gradients = SampleGradients(twin, names, x)
+        labels = Labels(self.outputs)
+        self._y = labels.encode(data.y).to(self._device)
+
+    @property
+    def count(self) -> int:
+        """How many constraints there are."""
+        return len(self._data) * max(self.outputs - 1, 1)
+
+    @property
+    def point(self) -> Vector:
+        """The parameters, copied."""
+        return {n: self._parameters[n].detach().clone() for n in self.names}
+
+    def move_to(self, point: Vector) -> None:
+        """Put the twin at other parameters."""
+        with torch.no_grad():
+            for name, value in point.items():
+                self._parameters[name].copy_(value)
+
+    def gaps(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """s, shape (N, C) with +infinity at j = y_n, or (N, 1)."""
+        return (y * outputs[:, 0])[:, None] if self.outputs == 1 else score_gaps(outputs, y)
+
+    def values(self) -> Iterator[tuple[slice, Tensor]]:
+        """s in batches, with the samples they belong to."""
+        with torch.no_grad():
+            start = 0
+            for x, _ in batches(self._data, _BATCH, self.twin):
+                part = slice(start, start + len(x))
+                yield part, self.gaps(scores(self.twin, x), self._y[part])
+                start += len(x)
+
+    def slopes(self, direction: Vector) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """s and the inner products <grad s, direction>, both (N, C) or (N, 1), in batches, by forward-mode differentiation."""
+        fixed = {n: p for n, p in self._parameters.items() if n not in direction} | dict(self.twin.named_buffers())
+        start = 0
+        for x, _ in batches(self._data, _BATCH, self.twin):
+            part = slice(start, start + len(x))
+
+            def outputs(free: Vector, x: Tensor = x) -> Tensor:
+                result = torch.func.functional_call(self.twin, free | fixed, (x,))
+                return result[:, None] if result.ndim == 1 else result
+
+            with torch.no_grad():
+                value, slope = torch.func.jvp(outputs, (self.point,), (direction,))
+            gaps = self.gaps(value, self._y[part])
+            # The slope of a difference is the difference of slopes; at j = y_n there is no constraint.
+            slope = self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0)
+            yield part, gaps, slope
+            start += len(x)
+
+    def best(self, parts: Iterator[tuple[slice, Tensor]], count: int) -> Chosen:
+        """The `count` constraints of largest finite merit, from merits (N, C) in batches."""
+        best: Chosen | None = None
+        for part, merit in parts:
+            finite = torch.isfinite(merit)
+            samples, classes = torch.nonzero(finite, as_tuple=True)
+            found = Chosen(samples + part.start, classes if self.outputs > 1 else classes - 1, merit[finite]).best(count)
+            best = found if best is None else best.joined(found).best(count)
+        assert best is not None
+        return best
+
+    def _weights(self, chosen: Chosen) -> Tensor:
+        """Weights of the outputs of which each constraint is the sum, shape (K, C)."""
+        if self.outputs == 1:
+            return self._y[chosen.samples][:, None]
+        weights = torch.zeros(len(chosen), self.outputs, dtype=torch.float64, device=self._device)
+        weights.scatter_(1, self._y[chosen.samples][:, None], 1.0)
+        return weights.scatter_(1, chosen.classes[:, None], -1.0)
+
+    def _inputs(self, chosen: Chosen) -> Tensor:
+        x = self._data.X[chosen.samples.to(self._data.X.device)].to(self._device)
+        return x.double() if x.is_floating_point() else x
+
+    def values_of(self, chosen: Chosen) -> Tensor:
+        """s of some constraints at the present point."""
+        with torch.no_grad():
+            parts = [scores(self.twin, x) for x in self._inputs(chosen).split(_BATCH)]
+            return (torch.cat(parts) * self._weights(chosen)).sum(1)
+
+    def gram(self, chosen: Chosen, other: Chosen | None = None) -> Tensor:
+        """Inner products of their gradients with each other, or with those of others."""
+        rest = () if other is None else (self._inputs(other), self._weights(other))
+        return self._gradients.gram(self._inputs(chosen), self._weights(chosen), *rest)
+
+    def gradients(self, chosen: Chosen) -> Gradients:
+        """All of their gradients."""
+        return Gradients.concatenate(list(self._gradients.chunks(self._inputs(chosen), self._weights(chosen))))
+
+    def weighted_gradient(self, chosen: Chosen, multipliers: Tensor) -> Vector:
+        """sum_k multipliers_k grad s_k, by backward passes over the samples that count."""
+        used = torch.nonzero(multipliers)[:, 0]
+        x, cotangents = self._inputs(chosen)[used], (multipliers[:, None] * self._weights(chosen))[used]
+        return self._pulled_back(zip(x.split(_BATCH), cotangents.split(_BATCH), strict=True))
+
+    def loss_gradient(self, weigh) -> Vector:
+        """sum over all constraints of weigh(gaps) grad s; `weigh` maps a batch of gaps to weights of that shape."""
+
+        def parts():
+            start = 0
+            for x, _ in batches(self._data, _BATCH, self.twin):
+                y = self._y[start : start + len(x)]
+                with torch.no_grad():
+                    weights = weigh(self.gaps(scores(self.twin, x), y))
+                if self.outputs == 1:
+                    yield x, weights * y[:, None]
+                else:
+                    yield x, (-weights).scatter(1, y[:, None], weights.sum(1, keepdim=True))
+                start += len(x)
+
+        return self._pulled_back(parts())
+
+    def _pulled_back(self, parts) -> Vector:
+        free = [self._parameters[n] for n in self.names]
+        flags = [p.requires_grad for p in free]
+        total = {n: torch.zeros_like(self._parameters[n]) for n in self.names}
+        for p in free:
+            p.requires_grad_(True)
+        for x, cotangent in parts:
+            found = torch.autograd.grad(scores(self.twin, x), free, cotangent, allow_unused=True)
+            for name, gradient in zip(self.names, found, strict=True):
+                if gradient is not None:
+                    total[name] += gradient
+        for p, flag in zip(free, flags, strict=True):
+            p.requires_grad_(flag)
+        return total

@@ -1,0 +1,127 @@
+"""The velocity of gradient flow, on one side of every kink or along some of them."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from .. import logspace
+from ..batches import Arrays, Labels, batches, scores
+from ..gates import Gates
+from ..losses import Loss
+from ..margins import margins
+from .relative_loss import relative_gradient
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Which pre-activations are active, and which slide: stay at 0 because both sides push them back.
+
+    active : one boolean tensor per relu call, False for sliding ones. sliding : (K,) positions in the concatenation of all calls.
+    """
+
+    active: list[Tensor]
+    sliding: Tensor
+
+
+@dataclass(frozen=True)
+class Velocity:
+    """At one point: d theta / ds = V rho^2 / (1 + rho |V|), V minus the gradient of the log-loss, and dt / ds, as its natural log.
+
+    z : pre-activations, all calls in one vector. gates : (K,), the gate of each sliding one that keeps it at 0; normals : (K, P), their gradients.
+    q, log_loss : margins, and log of the summed loss. alignment : beta, the cosine of theta and V.
+    """
+
+    direction: Tensor
+    log_time_rate: float
+    z: Tensor
+    gates: Tensor
+    normals: Tensor
+    pull: Tensor
+    q: Tensor
+    log_loss: float
+    alignment: float
+
+
+class FlowField:
+    """-grad of the summed loss, for a float64 twin of a net on whole data, in a time s of its own.
+
+    Far from stationary points s is arc length relative to the norm, in which a homogeneous net moves steadily however small its loss is; near
+    them it is t up to a factor, so that the velocity stays smooth.
+
+    Along a kink that both sides push against, the flow slides: its velocity is the projection of either side's onto the kink, which is the
+    element of least norm of the subdifferential if the gate that this takes lies in [0, 1] (Lyu and Li 2019, Lemma H.3).
+    """
+
+    def __init__(self, twin: nn.Module, data: Arrays, loss: Loss):
+        self._twin, self._loss = twin, loss
+        self._names = [n for n, p in twin.named_parameters() if p.requires_grad]
+        self._shapes = [dict(twin.named_parameters())[n].shape for n in self._names]
+        self._sizes = [s.numel() for s in self._shapes]
+        self._x, y = next(batches(data, len(data), twin))
+        with torch.no_grad():
+            self._y = Labels(scores(twin, self._x[:1]).shape[1]).encode(y).to(self._x.device)
+        self._fixed = {n: p.detach() for n, p in twin.named_parameters() if n not in self._names} | dict(twin.named_buffers())
+        self.evaluations = 0
+        self.normal_evaluations = 0
+
+    @property
+    def start(self) -> Tensor:
+        """The twin's own parameters, in one vector."""
+        parameters = dict(self._twin.named_parameters())
+        return torch.cat([parameters[n].detach().reshape(-1) for n in self._names]).clone()
+
+    def named(self, theta: Tensor) -> dict[str, Tensor]:
+        """The vector as parameters."""
+        return {n: part.reshape(s) for n, part, s in zip(self._names, theta.split(self._sizes), self._shapes, strict=True)}
+
+    def pattern(self, theta: Tensor) -> Pattern:
+        """The gates at a point, none sliding."""
+        with torch.no_grad(), Gates() as gates:
+            torch.func.functional_call(self._twin, self.named(theta) | self._fixed, (self._x,))
+        return Pattern([z > 0 for z in gates.inputs], torch.zeros(0, dtype=torch.int64))
+
+    def preactivations(self, theta: Tensor, pattern: Pattern) -> Tensor:
+        """Of all relu calls with the gates of the pattern, in one vector; a forward pass, no gradient."""
+        with torch.no_grad(), Gates(pattern.active) as gates:
+            torch.func.functional_call(self._twin, self.named(theta) | self._fixed, (self._x,))
+        return torch.cat([z.reshape(-1) for z in gates.inputs])
+
+    def __call__(self, theta: Tensor, pattern: Pattern) -> Velocity:
+        self.evaluations += 1
+        leaves = {n: p.detach().requires_grad_(True) for n, p in self.named(theta).items()}
+        with torch.enable_grad(), Gates(pattern.active) as gates:
+            outputs = torch.func.functional_call(self._twin, leaves | self._fixed, (self._x,))
+        outputs = outputs[:, None] if outputs.ndim == 1 else outputs
+        q, soft = margins(outputs.detach(), self._y)
+        log_loss = self._loss.log_sum(soft)
+        cotangent = relative_gradient(self._loss, outputs, self._y, logspace.log_mean(log_loss, len(q)))
+        sliding = len(pattern.sliding) > 0
+        wanted = [*leaves.values(), *(gates.outputs if sliding else [])]
+        found = torch.autograd.grad(outputs, wanted, cotangent, retain_graph=sliding)
+        velocity = -torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
+        z = torch.cat([z.detach().reshape(-1) for z in gates.inputs]) if gates.inputs else torch.zeros(0, dtype=torch.float64)
+        shares, normals, pull = torch.zeros(0, dtype=torch.float64), velocity.new_zeros(0, len(velocity)), velocity.new_zeros(0)
+        if sliding:
+            self.normal_evaluations += 1
+            normals = self._normals(gates.inputs, pattern.sliding, leaves)
+            pull = torch.cat([g.reshape(-1) for g in found[len(leaves) :]])[pattern.sliding]
+            forces = torch.linalg.lstsq(normals @ normals.T, (normals @ velocity)[:, None], driver="gelsd").solution[:, 0]
+            velocity = velocity - normals.T @ forces
+            shares = forces / pull
+        size, rho = torch.linalg.vector_norm(velocity).item(), torch.linalg.vector_norm(theta).item()
+        alignment = (theta @ velocity).item() / (rho * size) if size > 0 else 0.0
+        pace = rho**2 / (1 + rho * size)
+        return Velocity(velocity * pace, math.log(pace) - log_loss, z, shares, normals, pull, q, log_loss, alignment)
+
+    def _normals(self, inputs: list[Tensor], sliding: Tensor, leaves: dict[str, Tensor]) -> Tensor:
+        chosen = torch.cat([z.reshape(-1) for z in inputs])[sliding]
+        rows = torch.autograd.grad(
+            chosen, list(leaves.values()), torch.eye(len(sliding), dtype=torch.float64), is_grads_batched=True, allow_unused=True
+        )
+        parts = [
+            (torch.zeros(len(sliding), size, dtype=torch.float64) if g is None else g.reshape(len(sliding), -1))
+            for g, size in zip(rows, self._sizes, strict=True)
+        ]
+        return torch.cat(parts, 1)
