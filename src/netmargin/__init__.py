@@ -29,14 +29,19 @@ from .training import (
 
 if TYPE_CHECKING:
     from . import estimators, solvers
-    from .kkt import KKTCertificate, certify
+    from .kkt import KKTCertificate, TangentSVM, certify, tangent_svm
     from .training.gradient_flow import Trajectory, gradient_flow
+    from .training.maximize_margin import MarginAscent, maximize_margin
 
 _ON_DEMAND = {
     "certify": "kkt",
     "KKTCertificate": "kkt",
+    "TangentSVM": "kkt",
+    "tangent_svm": "kkt",
     "gradient_flow": "training.gradient_flow",
     "Trajectory": "training.gradient_flow",
+    "MarginAscent": "training.maximize_margin",
+    "maximize_margin": "training.maximize_margin",
 }
 
 
@@ -61,12 +66,14 @@ __all__ = [
     "KKTCertificate",
     "LogLossBelow",
     "LossBasedLR",
+    "MarginAscent",
     "MarginGrowthBelow",
     "MarginReport",
     "ModelError",
     "NetmarginError",
     "NotHomogeneousError",
     "NotSeparatedError",
+    "TangentSVM",
     "Trajectory",
     "analyse",
     "certify",
@@ -76,8 +83,10 @@ __all__ = [
     "kernels",
     "load_weights",
     "losses",
+    "maximize_margin",
     "measure",
     "models",
     "solvers",
+    "tangent_svm",
     "train",
 ]

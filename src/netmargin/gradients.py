@@ -5,7 +5,7 @@ factors, so that inner products of gradients cost next to nothing for the layers
 """
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,9 @@ from .batches import explained_failure
 
 _ENTRIES = 30_000_000
 _SAMPLES = 200
-"""Gradients are held for at most this many samples at once, and at most this many numbers: 240 MB."""
+"""Gradients are computed for at most this many samples at once, and at most this many numbers (240 MB)."""
+_HELD = 120_000_000
+"""At most this many numbers are held for later (1 GB)."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class SampleGradients:
         parameters = dict(twin.named_parameters())
         width = sum(parameters[n].numel() for n in self._explicit)
         width += sum(sum(parameters[f"{layer}.weight"].shape) for layer in self._dense)
+        self.width = width
         self.chunk = max(1, min(_ENTRIES // width, _SAMPLES))
 
     def __call__(self, x: Tensor, weights: Tensor) -> Gradients:
@@ -151,15 +154,36 @@ class SampleGradients:
         for part, w in zip(x.split(self.chunk), weights.split(self.chunk), strict=True):
             yield self(part, w)
 
-    def gram(self, x: Tensor, weights: Tensor, x2: Tensor | None = None, weights2: Tensor | None = None) -> Tensor:
-        """Inner products of all gradients with all, or with a second set; float64, computed in chunks."""
-        if x2 is None or weights2 is None:
-            x2, weights2 = x, weights
-        whole = list(self.chunks(x2, weights2)) if len(x2) <= self.chunk else None
-        rows = [
-            torch.cat([left.inner(right) for right in (whole or self.chunks(x2, weights2))], 1) for left in self.chunks(x, weights)
-        ]
-        return torch.cat(rows)
+
+class StoredGradients:
+    """Many gradients: held as long as they fit, otherwise computed in chunks whenever they are asked for."""
+
+    def __init__(self, source: SampleGradients, x: Tensor, weights: Tensor):
+        self._source, self._x, self._weights = source, x, weights
+        self._held = list(source.chunks(x, weights)) if len(x) * source.width <= _HELD else None
+
+    def __iter__(self) -> Iterator[Gradients]:
+        return iter(self._held) if self._held is not None else self._source.chunks(self._x, self._weights)
+
+    def inner(self, other: "StoredGradients | None" = None) -> Tensor:
+        """Inner products with each other or with others, float64."""
+        return torch.cat([torch.cat([left.inner(right) for right in other or self], 1) for left in self])
+
+    def along(self, direction: dict[str, Tensor]) -> Tensor:
+        """Inner products with a direction in parameter space."""
+        return torch.cat([part.along(direction) for part in self])
+
+    def joined(self, other: "StoredGradients") -> "StoredGradients":
+        """Both."""
+        both = StoredGradients.__new__(StoredGradients)
+        both._source, both._x, both._weights = (
+            self._source,
+            torch.cat([self._x, other._x]),
+            torch.cat([self._weights, other._weights]),
+        )
+        fits = self._held is not None and other._held is not None and len(both._x) * self._source.width <= _HELD
+        both._held = [*self._held, *other._held] if fits else None
+        return both
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from torch import nn
 
 from .batches import explained_failure, scores
 from .errors import ModelError
-from .gradients import SampleGradients, double_twin
+from .gradients import SampleGradients, StoredGradients, double_twin
 
 
 def arc_cosine(X, X2=None, *, bias: bool = True) -> np.ndarray:
@@ -90,8 +90,9 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
         return x, weights
 
     left = prepared(X)
-    right = () if X2 is None else prepared(X2)
-    return SampleGradients(twin, names, left[0]).gram(*left, *right).cpu().numpy()
+    source = SampleGradients(twin, names, left[0])
+    right = None if X2 is None else StoredGradients(source, *prepared(X2))
+    return StoredGradients(source, *left).inner(right).cpu().numpy()
 
 
 def _inputs(X, bias: bool) -> np.ndarray:

@@ -2,5 +2,6 @@
 
 from .certificate import KKTCertificate
 from .certify import certify
+from .tangent_svm import TangentSVM, tangent_svm
 
-__all__ = ["KKTCertificate", "certify"]
+__all__ = ["KKTCertificate", "TangentSVM", "certify", "tangent_svm"]

@@ -15,11 +15,13 @@ from ..gradients import double_twin
 from ..homogeneity import Homogeneity, Kind
 from ..losses import CrossEntropy, Exponential, Logistic, Loss
 from ..margins import MarginReport, measure
+from ..training.loop import flushed_denormals
 from .certificate import Completeness, KKTCertificate
 from .constraints import Chosen, Constraints, Vector
 from .multipliers import multipliers
 
-_FIRST = 256
+_FIRST = 800
+_GROWTH = 2
 _EULER = 1e-6
 _DUST = 1e-10
 
@@ -31,7 +33,7 @@ def certify(
     norm: str = "global",
     loss: Loss | None = None,
     radius: float = 0.0,
-    tol: float = 1e-3,
+    tol: float = 5e-3,
     max_constraints: int = 2000,
     seed: int = 0,
 ) -> KKTCertificate:
@@ -76,16 +78,18 @@ def certify(
     if not (radius >= 0 and 0 < tol < 1 and max_constraints >= 1):
         raise ValueError(f"need radius >= 0, 0 < tol < 1 and max_constraints >= 1; got {radius}, {tol}, {max_constraints}")
     started = time.monotonic()
-    problem = Problem.of(model, data, norm=norm, loss=loss or CrossEntropy())
-    search = _Search(problem, tol, max_constraints)
-    status = search.run()
-    found = search.judged()
-    by_loss = _loss_multipliers(problem)
-    radius_epsilon, share = found.epsilon, None
-    if radius > 0:
-        from .subgradients import within_radius
+    with flushed_denormals():
+        problem = Problem.of(model, data, norm=norm, loss=loss or CrossEntropy())
+        search = _Search(problem, tol, max_constraints)
+        status = search.run()
+        found = search.judged()
+        by_loss = _loss_multipliers(problem)
+        radius_epsilon, share = found.epsilon, None
+        if radius > 0:
+            from .subgradients import kink_share, within_radius
 
-        radius_epsilon = within_radius(problem, search.chosen, search.multipliers, radius=radius, seed=seed)
+            radius_epsilon = within_radius(problem, search.chosen, search.multipliers, radius=radius, seed=seed)
+            share = kink_share(problem, search.chosen, found.multipliers, radius)
     order = torch.argsort(found.multipliers, descending=True, stable=True)
     order = order[found.multipliers[order] > 0]
     return KKTCertificate(
@@ -131,21 +135,17 @@ class Problem:
         constraints = Constraints(twin, samples, tuple(n for n, _ in twin.named_parameters() if n not in homogeneity.ignored))
         members, groups = homogeneity.members, homogeneity.groups
         point = constraints.point
+        log_q = math.log(report.q_min)
         if norm == "layers":
             for name, k in groups.items():
-                size = norm_of({n: point[n] for n in members[name]})
+                factor = math.sqrt(float(k)) / norm_of({n: point[n] for n in members[name]}) if k > 0 else 1.0
+                log_q += float(k) * math.log(factor)
                 for n in members[name]:
-                    point[n] *= math.sqrt(float(k)) / size if k > 0 else 1.0
+                    point[n] *= factor
         counted = set(point) if norm == "global" else {n for name, k in groups.items() if k > 0 for n in members[name]}
         order = float(sum(groups.values()))
-        # Scale what is counted until the smallest margin is 1, in two steps: rounding in a deep net is repaired by the second.
-        for _ in range(2):
-            constraints.move_to(point)
-            q_min = min(gaps.min().item() for _, gaps in constraints.values())
-            if not q_min > 0:
-                raise NotSeparatedError(f"The smallest margin, {report.q_min:.3g}, is lost in rounding. Train further.")
-            factor = math.exp(-math.log(q_min) / order)
-            point = {n: p * factor if n in counted else p for n, p in point.items()}
+        factor = math.exp(-log_q / order)
+        point = {n: p * factor if n in counted else p for n, p in point.items()}
         constraints.move_to(point)
         target = {n: p if n in counted else torch.zeros_like(p) for n, p in point.items()}
         return cls(constraints, report, loss, target, order)
@@ -219,18 +219,26 @@ class _Search:
     def run(self) -> Completeness:
         problem, constraints = self._problem, self._problem.constraints
         first = min(_FIRST, self._most)
-        self._begin(constraints.best(((part, -gaps) for part, gaps in constraints.values()), first))
+        nearest = torch.argsort(problem.report.q, stable=True)[:first]  # no other sample has one of the `first` smallest gaps
+        self._begin(constraints.smallest(nearest, first))
         while True:
             residual = problem.residual(constraints.weighted_gradient(self.chosen, self.multipliers))
-            entering = self._prove(residual)
             if len(self.chosen) == constraints.count:
+                self.lower, _ = self._bound(residual)
                 return Completeness.ALL
-            if norm_of(residual) - self.lower <= self._tol * problem.norm:
-                return Completeness.PROVED
-            grown = self.chosen.joined(entering)
-            if len(grown) == len(self.chosen) or len(self.chosen) >= self._most:
-                return Completeness.OPEN
-            room = min(self._most, 2 * len(self.chosen))
+            full = len(self.chosen) >= self._most
+            if not full:
+                likely, entering = self._bound(residual, torch.float32)
+                grown = self.chosen.joined(entering)
+                full = len(grown) == len(self.chosen) or norm_of(residual) - likely <= self._tol * problem.norm
+            if full:
+                self.lower, entering = self._bound(residual)
+                grown = self.chosen.joined(entering)
+                if norm_of(residual) - self.lower <= self._tol * problem.norm:
+                    return Completeness.PROVED
+                if len(grown) == len(self.chosen) or len(self.chosen) >= self._most:
+                    return Completeness.OPEN
+            room = min(self._most, _GROWTH * len(self.chosen))
             self._extend(Chosen(*(part[len(self.chosen) : room] for part in vars(grown).values())))
 
     def judged(self) -> _Judged:
@@ -243,11 +251,11 @@ class _Search:
 
     def _begin(self, chosen: Chosen) -> None:
         constraints = self._problem.constraints
-        self.chosen, self.gram = chosen, constraints.gram(chosen).cpu().numpy()
+        self.chosen, self._gradients = chosen, constraints.gradients(chosen)
+        self.gram = self._gradients.inner().cpu().numpy()
         self.values = constraints.values_of(chosen).cpu().numpy()
-        few = Chosen(*(part[:8] for part in vars(chosen).values()))
-        by_euler = self._problem.order * constraints.values_of(few)
-        direct = constraints.gradients(few).along(self._problem.target)
+        by_euler = torch.from_numpy(self._problem.order * self.values).to(chosen.samples.device)
+        direct = self._gradients.along(self._problem.target)
         if not torch.allclose(direct, by_euler, rtol=_EULER, atol=_EULER * self._problem.norm):
             raise ModelError(
                 f"Euler's theorem fails: <theta, grad s> = {direct[0].item():.6g} but L s = {by_euler[0].item():.6g}. "
@@ -257,9 +265,10 @@ class _Search:
 
     def _extend(self, new: Chosen) -> None:
         constraints = self._problem.constraints
-        across = constraints.gram(self.chosen, new).cpu().numpy()
-        own = constraints.gram(new).cpu().numpy()
-        self.gram = np.block([[self.gram, across], [across.T, own]])
+        entering = constraints.gradients(new)
+        across = self._gradients.inner(entering).cpu().numpy()
+        self.gram = np.block([[self.gram, across], [across.T, entering.inner().cpu().numpy()]])
+        self._gradients = self._gradients.joined(entering)
         self.values = np.append(self.values, constraints.values_of(new).cpu().numpy())
         self.chosen = self.chosen.joined(new)
         self._solve()
@@ -269,14 +278,14 @@ class _Search:
         p = multipliers(self.gram, self._problem.order * self.values)
         self.multipliers = torch.from_numpy(p).to(self.chosen.samples.device)
 
-    def _prove(self, residual: Vector) -> Chosen:
-        """Raises the lower bound of epsilon by a pass over all constraints; returns those that promise most."""
+    def _bound(self, residual: Vector, dtype: torch.dtype = torch.float64) -> tuple[float, Chosen]:
+        """A lower bound of epsilon by a pass over all constraints, proved in float64, and those that promise most."""
         constraints, order = self._problem.constraints, self._problem.order
         worst = 0.0
 
         def merits():
             nonlocal worst
-            for part, gaps, slopes in constraints.slopes(residual):
+            for part, gaps, slopes in constraints.slopes(residual, dtype):
                 ratio = torch.where(torch.isfinite(gaps), slopes / (order * gaps), -math.inf)
                 worst = max(worst, ratio.max().item())
                 yield part, torch.where(ratio > 0, ratio, -math.inf)
@@ -286,9 +295,7 @@ class _Search:
         inner, length = inner_product(self._problem.target, residual), norm_of(residual) ** 2
         above = inner - worst * square
         below = length - 2 * worst * inner + worst**2 * square
-        if above > 0 and below > 0:
-            self.lower = max(self.lower, above / math.sqrt(below))
-        return entering
+        return (above / math.sqrt(below) if above > 0 and below > 0 else 0.0), entering
 
 
 @dataclass(frozen=True)
@@ -305,29 +312,25 @@ def _loss_multipliers(problem: Problem) -> _ByLoss:
     softmax), the lemma's proof gives sum lambda (s~ - 1) <= gamma~^{-2/L} / L * sum w (s - q_min) / (l^{-1}(Loss) Loss), and w (s - q_min) sums to at
     most (M - 1) e^{-q_min} / e; e^{-q_min} <= Loss for the exponential loss and <= e^Loss - 1 for the logistic loss, whose own g / g' leaves e^Loss.
     """
-    constraints, report, loss = problem.constraints, problem.report, problem.loss
-    q_min = report.q_min
-    scale = report.log_loss
-
-    def soft(gaps: Tensor) -> Tensor:
-        return gaps[:, 0] if gaps.shape[1] == 1 else -torch.logsumexp(-gaps, 1)
+    q_min, log_loss, loss = problem.report.q_min, problem.report.log_loss, problem.loss
+    heaviest = 0.0
 
     def weigh(gaps: Tensor) -> Tensor:
-        gaps = q_min * gaps
-        q = soft(gaps)
-        slopes = torch.exp(loss.log_slope(q) - scale)
-        return slopes[:, None] if gaps.shape[1] == 1 else slopes[:, None] * torch.exp(q[:, None] - gaps)
+        nonlocal heaviest
+        s = q_min * gaps
+        q = s[:, 0] if s.shape[1] == 1 else -torch.logsumexp(-s, 1)
+        weights = torch.exp(loss.log_slope(q) - log_loss)[:, None]
+        if s.shape[1] > 1:
+            weights = weights * torch.exp(q[:, None] - s)
+        heaviest = max(heaviest, (weights * (gaps - 1)).where(torch.isfinite(gaps), torch.zeros(())).max().item())
+        return weights
 
-    gradient = constraints.loss_gradient(weigh)
+    gradient = problem.constraints.loss_gradient(weigh)
     length = norm_of(gradient)
     if not (length > 0 and math.isfinite(length)):
         return _ByLoss(math.nan, math.nan, None)
     alignment = inner_product(problem.target, gradient) / (problem.norm * length)
-    delta = 0.0
-    for _, gaps in constraints.values():
-        finite = torch.isfinite(gaps)
-        delta = max(delta, ((weigh(gaps) * (gaps - 1)).where(finite, torch.zeros(())).max() * problem.norm / length).item())
-    return _ByLoss(min(alignment, 1.0), delta, _lemma_delta(problem))
+    return _ByLoss(min(alignment, 1.0), heaviest * problem.norm / length, _lemma_delta(problem))
 
 
 def _lemma_delta(problem: Problem) -> float | None:

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ..batches import Arrays, Labels, batches, scores
-from ..gradients import Gradients, SampleGradients
+from ..gates import Gates
+from ..gradients import SampleGradients, StoredGradients
 from ..margins import score_gaps
 
-_BATCH = 200
+_BATCH = 100
 Vector = dict[str, Tensor]
 
 
@@ -93,23 +94,30 @@ class Constraints:
                 yield part, self.gaps(scores(self.twin, x), self._y[part])
                 start += len(x)
 
-    def slopes(self, direction: Vector) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """s and the inner products <grad s, direction>, both (N, C) or (N, 1), in batches, by forward-mode differentiation."""
-        fixed = {n: p for n, p in self._parameters.items() if n not in direction} | dict(self.twin.named_buffers())
+    def slopes(self, direction: Vector, dtype: torch.dtype = torch.float64) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """s and the inner products <grad s, direction>, both (N, C) or (N, 1), in batches, by forward-mode differentiation.
+
+        Computed in `dtype`: float32 is quicker and good enough to choose by.
+        """
+
+        def cast(vector: Vector) -> Vector:
+            return {n: p.detach().to(dtype) if p.is_floating_point() else p for n, p in vector.items()}
+
+        point, moved = cast({n: self._parameters[n] for n in direction}), cast(direction)
+        fixed = cast({n: p for n, p in self._parameters.items() if n not in direction} | dict(self.twin.named_buffers()))
         start = 0
         for x, _ in batches(self._data, _BATCH, self.twin):
             part = slice(start, start + len(x))
+            x = x.to(dtype) if x.is_floating_point() else x
 
             def outputs(free: Vector, x: Tensor = x) -> Tensor:
                 result = torch.func.functional_call(self.twin, free | fixed, (x,))
                 return result[:, None] if result.ndim == 1 else result
 
             with torch.no_grad():
-                value, slope = torch.func.jvp(outputs, (self.point,), (direction,))
-            gaps = self.gaps(value, self._y[part])
+                value, slope = torch.func.jvp(outputs, (point,), (moved,))
             # The slope of a difference is the difference of slopes; at j = y_n there is no constraint.
-            slope = self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0)
-            yield part, gaps, slope
+            yield part, self.gaps(value, self._y[part]), self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0)
             start += len(x)
 
     def best(self, parts: Iterator[tuple[slice, Tensor]], count: int) -> Chosen:
@@ -122,6 +130,24 @@ class Constraints:
             best = found if best is None else best.joined(found).best(count)
         assert best is not None
         return best
+
+    def smallest(self, samples: Tensor, count: int) -> Chosen:
+        """The `count` constraints of smallest s among those of some samples."""
+        samples = samples.to(self._device)
+        everything = Chosen(samples, torch.zeros_like(samples), torch.zeros(len(samples), device=self._device))
+        with torch.no_grad():
+            gaps = torch.cat([self.gaps(scores(self.twin, x), y) for x, y in self._labelled(everything)])
+        found = self.best(iter([(slice(0, len(samples)), -gaps)]), count)
+        return Chosen(samples[found.samples], found.classes, found.merit)
+
+    def preactivations(self, samples: Tensor) -> list[Tensor]:
+        """Inputs of every relu on some samples."""
+        with torch.no_grad(), Gates() as gates:
+            self.twin(self._inputs(Chosen(samples, samples, samples)))
+        return gates.inputs
+
+    def _labelled(self, chosen: Chosen):
+        return zip(self._inputs(chosen).split(_BATCH), self._y[chosen.samples].split(_BATCH), strict=True)
 
     def _weights(self, chosen: Chosen) -> Tensor:
         """Weights of the outputs of which each constraint is the sum, shape (K, C)."""
@@ -141,20 +167,17 @@ class Constraints:
             parts = [scores(self.twin, x) for x in self._inputs(chosen).split(_BATCH)]
             return (torch.cat(parts) * self._weights(chosen)).sum(1)
 
-    def gram(self, chosen: Chosen, other: Chosen | None = None) -> Tensor:
-        """Inner products of their gradients with each other, or with those of others."""
-        rest = () if other is None else (self._inputs(other), self._weights(other))
-        return self._gradients.gram(self._inputs(chosen), self._weights(chosen), *rest)
-
-    def gradients(self, chosen: Chosen) -> Gradients:
-        """All of their gradients."""
-        return Gradients.concatenate(list(self._gradients.chunks(self._inputs(chosen), self._weights(chosen))))
+    def gradients(self, chosen: Chosen) -> "StoredGradients":
+        """Their gradients, held where they fit and computed again and again where they do not."""
+        return StoredGradients(self._gradients, self._inputs(chosen), self._weights(chosen))
 
     def weighted_gradient(self, chosen: Chosen, multipliers: Tensor) -> Vector:
         """sum_k multipliers_k grad s_k, by backward passes over the samples that count."""
         used = torch.nonzero(multipliers)[:, 0]
         x, cotangents = self._inputs(chosen)[used], (multipliers[:, None] * self._weights(chosen))[used]
-        return self._pulled_back(zip(x.split(_BATCH), cotangents.split(_BATCH), strict=True))
+        return self._pulled_back(
+            (scores(self.twin, part), w) for part, w in zip(x.split(_BATCH), cotangents.split(_BATCH), strict=True)
+        )
 
     def loss_gradient(self, weigh) -> Vector:
         """sum over all constraints of weigh(gaps) grad s; `weigh` maps a batch of gaps to weights of that shape."""
@@ -162,13 +185,12 @@ class Constraints:
         def parts():
             start = 0
             for x, _ in batches(self._data, _BATCH, self.twin):
-                y = self._y[start : start + len(x)]
-                with torch.no_grad():
-                    weights = weigh(self.gaps(scores(self.twin, x), y))
+                outputs, y = scores(self.twin, x), self._y[start : start + len(x)]
+                weights = weigh(self.gaps(outputs.detach(), y))
                 if self.outputs == 1:
-                    yield x, weights * y[:, None]
+                    yield outputs, weights * y[:, None]
                 else:
-                    yield x, (-weights).scatter(1, y[:, None], weights.sum(1, keepdim=True))
+                    yield outputs, (-weights).scatter(1, y[:, None], weights.sum(1, keepdim=True))
                 start += len(x)
 
         return self._pulled_back(parts())
@@ -179,8 +201,8 @@ class Constraints:
         total = {n: torch.zeros_like(self._parameters[n]) for n in self.names}
         for p in free:
             p.requires_grad_(True)
-        for x, cotangent in parts:
-            found = torch.autograd.grad(scores(self.twin, x), free, cotangent, allow_unused=True)
+        for outputs, cotangent in parts:
+            found = torch.autograd.grad(outputs, free, cotangent, allow_unused=True)
             for name, gradient in zip(self.names, found, strict=True):
                 if gradient is not None:
                     total[name] += gradient

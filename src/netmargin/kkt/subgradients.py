@@ -33,7 +33,7 @@ def within_radius(problem: Problem, chosen: Chosen, weights: torch.Tensor, *, ra
     values = constraints.values_of(chosen)
     merit = torch.where((weights > 0) | (values <= 1 + _NEAR), weights / weights.max() - values, -math.inf)
     near = Chosen(chosen.samples, chosen.classes, merit).best(min(_CONSTRAINTS, int(torch.isfinite(merit).sum())))
-    columns = _Columns(problem, constraints.gradients(near))
+    columns = _Columns(problem, Gradients.concatenate(list(constraints.gradients(near))))
     random = torch.Generator().manual_seed(seed)
     best, patience = columns.epsilon, 0
     try:
@@ -44,7 +44,7 @@ def within_radius(problem: Problem, chosen: Chosen, weights: torch.Tensor, *, ra
             for direction, reach in directions:
                 step = radius * reach * problem.norm / norm_of(direction)
                 constraints.move_to({n: p + step * direction[n] for n, p in centre.items()})
-                columns.enter(constraints.gradients(near), residual)
+                columns.enter(Gradients.concatenate(list(constraints.gradients(near))), residual)
             columns.solve()
             patience = 0 if columns.epsilon < best * (1 - _PROGRESS) else patience + 1
             best = min(best, columns.epsilon)
@@ -53,6 +53,18 @@ def within_radius(problem: Problem, chosen: Chosen, weights: torch.Tensor, *, ra
     finally:
         constraints.move_to(centre)
     return best
+
+
+def kink_share(problem: Problem, chosen: Chosen, weights: torch.Tensor, radius: float) -> float | None:
+    """Of the pre-activations z of ReLUs on the samples with positive multipliers, the share with |z| at most radius times the root mean square of
+    its layer: those that a change of the parameters by that share can turn. None for a net without ReLUs.
+    """
+    near = total = 0
+    samples = torch.unique(chosen.samples[weights > 0])
+    for z in problem.constraints.preactivations(samples):
+        near += int((z.abs() <= radius * z.square().mean().sqrt()).sum())
+        total += z.numel()
+    return near / total if total else None
 
 
 class _Columns:

@@ -91,7 +91,7 @@ def gradient_flow(
     rules = [until] if isinstance(until, StoppingRule) else list(until)
     if time is None and not rules:
         raise ValueError("Say when to stop: time=..., or until=nm.LogLossBelow(...)")
-    if time is not None and not time > 0 or not 0 < rtol < 1 or (step_size is not None and not step_size > 0):
+    if (time is not None and not time > 0) or not 0 < rtol < 1 or (step_size is not None and not step_size > 0):
         raise ValueError(f"time, rtol and step_size must be positive; got {time}, {rtol}, {step_size}")
     run = _Flow(model, data, loss or CrossEntropy(), time, rules, rtol, step_size, levels, max_evaluations)
     trajectory = run.run()
@@ -128,7 +128,9 @@ class _Flow:
             ratio = taken.error / (self.rtol * torch.linalg.vector_norm(theta).item())
             if not math.isfinite(ratio):
                 if h <= _FLOOR:
-                    raise DivergenceError(f"The velocity of gradient flow is not finite after t = e^{self.log_time:.4g}. Check the data's scale.")
+                    raise DivergenceError(
+                        f"The velocity of gradient flow is not finite after t = e^{self.log_time:.4g}. Check the data's scale."
+                    )
                 h = max(_SHRINK * h, _FLOOR)
                 continue
             proposed = h * min(max(_SAFETY * max(ratio, 1e-12) ** (-1 / ORDER), _SHRINK), _GROW)

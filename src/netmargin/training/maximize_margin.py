@@ -1,0 +1,154 @@
+"""Ascending the smoothed normalized margin itself, with falling temperature: far quicker than a flow that does so at log speed."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from ..batches import Data
+from ..errors import NotHomogeneousError, NotSeparatedError
+from ..gradients import double_twin
+from ..homogeneity import Kind
+from ..kkt import KKTCertificate, certify
+from ..kkt.certify import in_memory
+from ..losses import CrossEntropy
+from ..margins import MarginReport, measure
+from .history import History
+from .loop import flushed_denormals
+from .progress import Progress
+from .smoothed_margin import SmoothedMargin
+
+_HISTORY = 30
+_SEPARATING_ROUNDS = 40
+_LOOKS = 4
+_PENALTY, _STIFFER = 0.3, 1.1
+"""Penalty relative to the largest multiplier at first, and its growth per step: weak, so that each subproblem is well conditioned."""
+
+
+@dataclass
+class MarginAscent(History):
+    """Rows of a margin ascent, one per temperature; the keys are temperature, gradient_samples and those of `MarginReport.to_dict()`.
+
+    report : margins at the end. certificate : how far from a KKT point that is.
+    """
+
+    report: MarginReport | None = None
+    certificate: KKTCertificate | None = None
+
+
+def maximize_margin(
+    model: nn.Module,
+    data: Data,
+    *,
+    temperatures: Sequence[float] = (0.1, 0.05, 0.02, 0.01, 0.005),
+    iterations: int = 60,
+    multiplier_steps: int = 0,
+    radius: float = 0.0,
+    progress: bool = True,
+) -> MarginAscent:
+    """Ascend the normalized margin of a homogeneous net from where it is; the model is changed in place, its layers balanced.
+
+    Maximizes -T log sum exp(-s_nj / T), s_nj the gaps Phi_{y_n} - Phi_j divided by the product of layer norms (multi-homogeneous nets) or by
+    ||theta||^L, by L-BFGS, for falling temperatures T. A net that does not separate the data yet is first
+    trained by L-BFGS on the cross-entropy. Where gradient flow increases the margin like a power of log t, this ascends it directly; both
+    end at KKT points, not always the same.
+
+    Parameters
+    ----------
+    temperatures : relative to the median margin at the beginning of each stage, falling. iterations : of L-BFGS in each stage, about as many
+        gradient evaluations. multiplier_steps : finish by this many steps of the method of multipliers for min ||theta||^2 / 2 subject to s_nj >= 1, each with
+        as many iterations again; smooth nets then come close to a KKT point. radius : of the final certificate (`certify`).
+    progress : show temperature and margin as they come.
+
+    Raises
+    ------
+    NotHomogeneousError : the net has no homogeneity order. DataError, ModelError : as `measure`. Ctrl-C keeps the best net so far and raises.
+
+    Beyond the papers; the smoothed margin is that of Lyu and Li 2019, Definitions A.3 and G.1, with the temperature as inverse scale.
+    """
+    samples = in_memory(data)
+    twin = double_twin(model)
+    homogeneity = measure(twin, samples).homogeneity
+    if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
+        raise NotHomogeneousError(
+            "The net has no homogeneity order, so its margin has no normalization to ascend in:\n  "
+            + "\n  ".join(map(str, homogeneity.blockers or homogeneity.ignored))
+        )
+    layers = homogeneity.kind is Kind.MULTI_HOMOGENEOUS
+    smoothed = SmoothedMargin(twin, samples, homogeneity, layers)
+    ascent = MarginAscent()
+    with flushed_denormals(), Progress(progress, "maximize margin") as display:
+        _separate(smoothed, iterations)
+        smoothed.normalize()
+        best, state = -math.inf, {}
+
+        def keep(temperature: float) -> None:
+            nonlocal best, state
+            report = measure(twin, samples, homogeneity=homogeneity)
+            margin = report.layer_normalized_margin if layers else report.normalized_margin
+            assert margin is not None
+            head = {"epoch": len(ascent.rows), "temperature": temperature, "gradient_samples": smoothed.gradient_samples}
+            ascent.rows.append(head | report.to_dict())
+            display.show(ascent.rows[-1], len(temperatures) + 1 - len(ascent.rows))
+            if margin > best:
+                best, state = margin, {n: p.detach().clone() for n, p in twin.state_dict().items()}
+
+        try:
+            keep(math.nan)
+            for share in temperatures:
+                temperature = share * smoothed.margins().clamp(min=0).median().item()
+                smoothed.active = smoothed.near(temperature)
+                for _ in range(_LOOKS):
+                    _minimize(smoothed.parameters, partial(smoothed.loss, temperature), iterations)
+                    near = smoothed.near(temperature)
+                    if torch.isin(near, smoothed.active).all():
+                        break
+                    smoothed.active = torch.unique(torch.cat([smoothed.active, near]))
+                keep(temperature)
+            if multiplier_steps:
+                smoothed.feasible()
+                multipliers = smoothed.softmax_multipliers(temperatures[-1])
+                penalty = _PENALTY * multipliers.max().item()
+                for _ in range(multiplier_steps):
+                    _minimize(smoothed.parameters, partial(smoothed.augmented_lagrangian, multipliers, penalty), iterations)
+                    with torch.no_grad():
+                        multipliers = smoothed.forces(multipliers, penalty)
+                    penalty *= _STIFFER
+                    keep(0.0)
+        finally:
+            twin.load_state_dict(state)
+            smoothed.normalize()
+            model.load_state_dict(twin.state_dict())
+    ascent.report = measure(twin, samples, loss=CrossEntropy(), homogeneity=homogeneity)
+    ascent.certificate = certify(twin, samples, radius=radius)
+    ascent.status = f"margin {best:.6g} after {smoothed.gradient_samples:,} sample gradients"
+    return ascent
+
+
+def _separate(smoothed: SmoothedMargin, iterations: int) -> None:
+    """Minimize the cross-entropy until all margins are positive, if they are not."""
+    for _ in range(_SEPARATING_ROUNDS):
+        if smoothed.margins().min() > 0:
+            return
+        _minimize(smoothed.parameters, smoothed.cross_entropy, max(iterations // 4, 5))
+    raise NotSeparatedError(
+        f"The net still misclassifies samples after {smoothed.gradient_samples:,} sample gradients of the cross-entropy. "
+        "Train it first (nm.train), or check the data for equal inputs with different labels."
+    )
+
+
+def _minimize(parameters: list[Tensor], loss: Callable[[], Tensor], iterations: int) -> None:
+    optimizer = torch.optim.LBFGS(
+        parameters, max_iter=iterations, history_size=_HISTORY, line_search_fn="strong_wolfe", tolerance_grad=0, tolerance_change=0
+    )
+
+    def closure():
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        return value.detach()
+
+    optimizer.step(closure)

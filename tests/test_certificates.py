@@ -1,0 +1,233 @@
+"""KKT certificates against explicit Jacobians, closed forms and convex optima."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import nnls
+from torch import nn
+
+import netmargin as nm
+from netmargin import solvers
+from netmargin.gates import Gates
+from netmargin.gradients import SampleGradients, StoredGradients, double_twin
+from netmargin.kkt import multipliers as multipliers_module
+from netmargin.kkt.certificate import Completeness
+from netmargin.kkt.multipliers import multipliers
+from netmargin.models import mlp, mnist_cnn
+
+
+def separated_problem(seed: int):
+    """A net with random weights and labels that it gives itself, so that every margin is positive."""
+    torch.manual_seed(seed)
+    if seed % 3 == 2:
+        net, X = mnist_cnn(channels=(2, 3), hidden=6).double(), torch.rand(6, 1, 28, 28, dtype=torch.float64)
+    else:
+        outputs = 1 if seed % 3 else 4
+        net, X = mlp([4, 9, 6, outputs]).double(), torch.randn(int(torch.randint(1, 15, ())), 4, dtype=torch.float64)
+        net[0].bias.data.normal_()
+    outputs = net(X).detach()
+    return net, X, (torch.where(outputs[:, 0] > 0, 1, -1) if outputs.shape[1] == 1 else outputs.argmax(1))
+
+
+def explicit(net, X, y):
+    """Values and gradients of all constraints, one by one, in order of sample and class."""
+    outputs, rows, values, keys = net(X), [], [], []
+    classes = outputs.shape[1]
+    for n in range(len(X)):
+        for j in range(-1, 0) if classes == 1 else [j for j in range(classes) if j != y[n]]:
+            s = y[n] * outputs[n, 0] if classes == 1 else outputs[n, y[n]] - outputs[n, j]
+            rows.append(torch.cat([g.reshape(-1) for g in torch.autograd.grad(s, list(net.parameters()), retain_graph=True)]))
+            values.append(s.item())
+            keys.append((n, j))
+    return torch.stack(rows).numpy(), np.array(values), keys
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_equals_nonnegative_least_squares_on_the_jacobian(seed):
+    net, X, y = separated_problem(seed)
+    certificate = nm.certify(net, (X, y))
+    report = nm.measure(net, (X, y))
+    with torch.no_grad():
+        for p in net.parameters():
+            p *= report.q_min ** (-1 / float(report.order))
+    J, values, keys = explicit(net, X, y)
+    theta = torch.cat([p.detach().reshape(-1) for p in net.parameters()]).numpy()
+    best, epsilon = nnls(J.T, theta, maxiter=10_000)
+    assert certificate.epsilon == pytest.approx(epsilon, rel=1e-8, abs=1e-8)
+    assert certificate.epsilon_lower <= certificate.epsilon * (1 + 1e-12)
+    assert certificate.epsilon_lower == pytest.approx(epsilon, rel=1e-5, abs=1e-5)
+    ours = dict(zip(map(tuple, certificate.constraints.tolist()), certificate.multipliers.tolist(), strict=True))
+    assert np.array([ours.get(key, 0.0) for key in keys]) == pytest.approx(best, abs=1e-8 * max(best.max(), 1))
+    assert certificate.delta == pytest.approx((best * (values - 1)).max(), abs=1e-7)
+    assert certificate.norm == pytest.approx(np.linalg.norm(theta))
+    assert certificate.trade_off(certificate.loss_delta) <= certificate.loss_epsilon * (1 + 1e-9)
+
+
+def test_linear_optimum_is_certified_and_its_multipliers_are_the_dual():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(30, 4))
+    y = np.sign(X @ [1.0, -2.0, 0.5, 0.3])
+    best = solvers.linear_max_margin(X, y, tol=1e-9)
+    net = nn.Linear(4, 1, bias=False).double()
+    net.weight.data[0] = torch.from_numpy(best.weights)
+    certificate = nm.certify(net, (X, y))
+    assert certificate.relative_epsilon < 1e-8
+    shares = np.zeros(30)
+    shares[certificate.constraints[:, 0].numpy()] = certificate.multipliers.numpy()
+    assert shares / shares.sum() == pytest.approx(best.dual, abs=1e-6)
+    assert nm.tangent_svm(net, (X, y)).cosine == pytest.approx(1.0, abs=1e-9)
+    net.weight.data[0] *= torch.tensor([1.0, -1.0, 1.0, 1.0])  # a flipped sign is no KKT point
+    with pytest.raises(nm.NotSeparatedError):
+        nm.certify(net, (X, y))
+
+
+def test_convex_optimum_of_two_layer_nets_is_a_kkt_point_within_a_radius():
+    """XOR: four neurons on no kink; and its layers thrown out of balance are no KKT point, but their product margin is."""
+    X, y = [[1.0, 1], [-1, -1], [1, -1], [-1, 1]], [1, 1, -1, -1]
+    net = solvers.f1_max_margin(X, y, bias=False).to_network()
+    assert nm.certify(net, (X, y)).relative_epsilon < 1e-9
+    net[0].weight.data *= 3
+    assert nm.certify(net, (X, y)).relative_epsilon > 0.1
+    assert nm.certify(net, (X, y), norm="layers").relative_epsilon < 1e-9
+
+
+def test_subgradients_within_a_radius_lower_epsilon_on_a_kink():
+    """f = relu(w . x) with w . x_2 = 0 up to 1e-9: the KKT point needs both sides of the kink."""
+    X, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]], [1, -1, 1]
+    best = solvers.f1_max_margin(X, y, bias=False)
+    net = best.to_network()
+    sharp, wide = nm.certify(net, (X, y)), nm.certify(net, (X, y), radius=1e-2)
+    assert wide.relative_radius_epsilon <= sharp.relative_epsilon
+    assert wide.relative_radius_epsilon < 1e-2
+    assert wide.kink_share is not None
+    assert 0 <= wide.kink_share <= 1
+
+
+def test_windows_prove_what_they_leave_out(monkeypatch):
+    """With few constraints at first, more are brought in until the rest are proved not to matter."""
+    torch.manual_seed(0)
+    net = mlp([10, 20, 3]).double()
+    X = torch.randn(300, 10, dtype=torch.float64)
+    outputs = net(X).detach()
+    clear = outputs.topk(2).values
+    X, outputs = X[clear[:, 0] - clear[:, 1] > 0.5], outputs[clear[:, 0] - clear[:, 1] > 0.5]
+    data = (X, outputs.argmax(1))
+    whole = nm.certify(net, data)
+    assert whole.completeness is Completeness.ALL
+    monkeypatch.setattr("netmargin.kkt.certify._FIRST", 10)
+    part = nm.certify(net, data, tol=0.02, max_constraints=len(X))
+    assert part.completeness is Completeness.PROVED
+    assert part.epsilon_lower <= whole.epsilon <= part.epsilon <= whole.epsilon + 0.02 * whole.norm
+    cut = nm.certify(net, data, max_constraints=5)
+    assert cut.completeness is Completeness.OPEN
+    assert cut.epsilon_lower <= whole.epsilon * (1 + 1e-9) <= cut.epsilon * (1 + 2e-9)
+
+
+def test_partial_norm_counts_only_what_scales():
+    """BatchNorm in evaluation mode: homogeneous in the last layer and the affine parameters; the gradient elsewhere must vanish as well."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1, bias=False)).double()
+    net(torch.randn(50, 3, dtype=torch.float64))
+    net.eval()
+    X = torch.randn(6, 3, dtype=torch.float64)
+    y = torch.where(net(X)[:, 0] > 0, 1, -1)
+    with pytest.raises(nm.NotHomogeneousError):
+        nm.certify(net, (X, y))
+    certificate = nm.certify(net, (X, y), norm="partial")
+    assert certificate.order == float(nm.measure(net, (X, y)).homogeneity.order)
+    assert 0 < certificate.relative_epsilon < 1
+
+
+def test_identical_constraints_share_a_multiplier():
+    net, X, y = separated_problem(1)
+    once = nm.certify(net, (X, y))
+    twice = nm.certify(net, (torch.cat([X, X]), torch.cat([y, y])))
+    assert twice.epsilon == pytest.approx(once.epsilon, rel=1e-9)
+    assert twice.multipliers.sum() == pytest.approx(once.multipliers.sum().item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_low_precision_nets_are_certified_at_their_own_parameters(dtype):
+    net, X, y = separated_problem(0)
+    low = mlp([4, 9, 6, 4])
+    low.load_state_dict(net.state_dict())
+    low = low.to(dtype)
+    same = mlp([4, 9, 6, 4]).double()
+    same.load_state_dict(low.state_dict())
+    outputs = same(X).detach()
+    a, b = nm.certify(low, (X, outputs.argmax(1))), nm.certify(same, (X, outputs.argmax(1)))
+    assert a.epsilon == b.epsilon
+
+
+def test_bad_input():
+    net, X, y = separated_problem(1)
+    with pytest.raises(nm.NotSeparatedError, match=f"{len(X)} of {len(X)} samples"):
+        nm.certify(net, (X, -y))
+    with torch.no_grad():
+        net[-1].weight.zero_()
+    with pytest.raises(nm.NotSeparatedError, match="not positive"):
+        nm.certify(net, (X, y))
+    biased = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 1)).double()
+    y = torch.where(biased(X)[:, 0] > 0, 1, -1)
+    with pytest.raises(nm.NotHomogeneousError, match="2.bias"):
+        nm.certify(biased, (X, y))
+    with pytest.raises(ValueError, match="norm must be"):
+        nm.certify(net, (X, y), norm="l1")
+    with torch.no_grad():
+        biased[2].bias.zero_()
+    y = torch.where(biased(X)[:, 0] > 0, 1, -1)
+    assert nm.certify(biased, (X, y)).relative_epsilon <= 1
+
+
+def test_multipliers_with_upper_bounds_equal_bounded_least_squares():
+    from scipy.optimize import lsq_linear
+
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        A, b = random.normal(size=(8, 12)), random.normal(size=8)
+        upper = np.where(random.random(12) < 0.5, random.random(12), np.inf)
+        ours = multipliers(A.T @ A, A.T @ b, upper)
+        theirs = lsq_linear(A, b, (0, upper), tol=1e-12).x
+        assert np.linalg.norm(A @ ours - b) <= np.linalg.norm(A @ theirs - b) + 1e-9
+        assert ((ours >= 0) & (ours <= upper)).all()
+
+
+def test_a_broken_sign_is_noticed(monkeypatch):
+    """The residual is recomputed by a backward pass: multipliers of the wrong problem show as a large epsilon."""
+    net = nn.Linear(2, 1, bias=False).double()
+    net.weight.data[:] = 1.0
+    data = ([[2.0, 0.0], [0.0, -2.0]], [1, -1])
+    assert nm.certify(net, data).epsilon < 1e-12
+    monkeypatch.setattr("netmargin.kkt.certify.multipliers", lambda G, c: multipliers_module.multipliers(G, 0.5 * c))
+    assert nm.certify(net, data).relative_epsilon > 0.4
+
+
+@pytest.mark.parametrize("net", [mlp([6, 40, 30, 3]), mnist_cnn(channels=(4, 6), hidden=64)])
+def test_sample_gradients_equal_autograd(net, monkeypatch):
+    twin = double_twin(net)
+    x = torch.rand((5, 6) if isinstance(net[0], nn.Linear) else (5, 1, 28, 28), dtype=torch.float64)
+    weights = torch.randn(5, twin(x).shape[1], dtype=torch.float64)
+    rows = [torch.autograd.grad(twin(x[k : k + 1])[0] @ weights[k], list(twin.parameters())) for k in range(5)]
+    J = torch.stack([torch.cat([g.reshape(-1) for g in row]) for row in rows])
+    source = SampleGradients(twin, [n for n, _ in twin.named_parameters()], x)
+    direction = {n: torch.randn_like(p) for n, p in twin.named_parameters()}
+    flat = torch.cat([d.reshape(-1) for d in direction.values()])
+    for chunk, held in ((200, 10**9), (2, 0)):
+        source.chunk = chunk
+        monkeypatch.setattr("netmargin.gradients._HELD", held)
+        stored = StoredGradients(source, x, weights)
+        assert torch.allclose(stored.inner(), J @ J.T, rtol=1e-12, atol=1e-14)
+        assert torch.allclose(stored.along(direction), J @ flat, rtol=1e-12, atol=1e-14)
+    whole = source(x, weights).combination(torch.arange(5.0).double(), direction)
+    assert torch.allclose(torch.cat([whole[n].reshape(-1) for n in direction]), torch.arange(5.0).double() @ J)
+
+
+def test_gates_record_and_replace_relus():
+    net, x = mlp([3, 4, 2]).double(), torch.randn(6, 3, dtype=torch.float64)
+    with Gates() as own:
+        free = net(x)
+    with Gates([z > 0 for z in own.inputs]) as fixed:
+        assert torch.equal(net(x), free)
+    assert torch.equal(fixed.inputs[0], own.inputs[0])
+    with Gates([torch.zeros_like(own.inputs[0], dtype=torch.bool)]):
+        assert (net(x) == 0).all()

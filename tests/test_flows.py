@@ -1,0 +1,204 @@
+"""Gradient flow against closed forms, tiny steps and its own order; descent under (S5); margin ascent."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+from netmargin.losses import Exponential, Logistic
+from netmargin.models import mlp
+from netmargin.training.gradient_descent import SmoothnessBounds, TheoryRate, gradient_descent
+
+
+def flat(state: dict) -> np.ndarray:
+    return np.concatenate([p.reshape(-1).numpy() for p in state.values()])
+
+
+def random_data(n: int, d: int, seed: int = 0):
+    random = torch.Generator().manual_seed(seed)
+    return torch.randn(n, d, generator=random, dtype=torch.float64), 1 - 2 * (torch.rand(n, generator=random) < 0.5).long()
+
+
+def test_closed_form_of_one_weight_deep_in_time():
+    """w' = e^{-w}: w(t) = log(e^w0 + t), also at t = e^200."""
+    net = nn.Linear(1, 1, bias=False).double()
+    net.weight.data.fill_(0.5)
+    flow = nm.gradient_flow(net, ([[1.0]], [1]), time=math.exp(200.0), loss=Exponential())
+    assert flow.rows[-1]["log_time"] == 200.0
+    assert flow.final["weight"].item() == pytest.approx(200.0, rel=1e-6)
+    assert net.weight.item() == 0.5  # the model is not changed
+
+
+def test_relu_flow_equals_tiny_steps():
+    """The test of the neighbours' trap: 20 points, d 5, 20 units, T = 10. Pre-activations cross, slide and leave their kinks."""
+    torch.manual_seed(0)
+    net = mlp([5, 20, 1], bias="none").double()
+    X, y = random_data(20, 5)
+    flow = nm.gradient_flow(net, (X, y), time=10.0, loss=Exponential(), rtol=1e-7, estimate_error=True)
+    assert flow.evaluations + flow.normal_evaluations <= 5000
+    assert max(flow.column("sliding")) > 0
+    assert flow.error < 1e-5
+    (W, a), Xn, yn = [p.detach().numpy().copy() for p in net.parameters()], X.numpy(), y.numpy()
+    a, h, differences = a[0], 1e-4, []
+    for step in (4 * h, h):
+        V, b = W.copy(), a.copy()
+        for _ in range(round(10 / step)):
+            z = Xn @ V.T
+            pull = step * yn * np.exp(-yn * (np.maximum(z, 0) @ b))
+            V, b = V + ((pull[:, None] * (z > 0)) * b).T @ Xn, b + pull @ np.maximum(z, 0)
+        differences.append(np.abs(flat(flow.final) - np.append(V.ravel(), b)).max())
+    # Euler's own error is proportional to its step: what is left of ours vanishes in it.
+    assert differences[1] < 5e-3
+    assert differences[1] < 0.4 * differences[0]
+
+
+def test_smoothed_margin_never_falls_along_relu_flow():
+    torch.manual_seed(0)
+    net = mlp([4, 10, 1], bias="none").double()
+    flow = nm.gradient_flow(net, random_data(12, 4), until=nm.LogLossBelow(-30), loss=Exponential())
+    rows = [row for row in flow.rows if row["log_loss"] < 0]
+    assert len(rows) > 50
+    margins = np.array([row["smoothed_margin"] for row in rows])
+    assert (np.diff(margins) >= -1e-8 * margins[1:]).all()
+
+
+def test_order_of_the_integrator():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 1)).double()
+    data = random_data(8, 3)
+    exact = flat(nm.gradient_flow(net, data, time=1.0, rtol=1e-13).final)
+    steps = np.array([0.1, 0.05, 0.025])
+    errors = [np.linalg.norm(flat(nm.gradient_flow(net, data, time=1.0, step_size=h).final) - exact) for h in steps]
+    slope = np.polyfit(np.log(steps), np.log(errors), 1)[0]
+    assert 4.3 < slope < 6.5
+
+
+def test_flow_of_a_smooth_net_approaches_a_kkt_point():
+    """Epsilon falls at least 10x, beta tends to 1, and the trade-off passes on or below Lemma C.8's point at every recorded time."""
+    torch.manual_seed(0)
+    X = torch.randn(6, 3)
+    y = torch.where(X[:, 0] > 0, 1, -1)
+    net = mlp([3, 2, 1], power=2, bias="none").double()
+    flow = nm.gradient_flow(net, (X, y), until=nm.LogLossBelow(-300), loss=Exponential(), rtol=1e-6, levels=(-3, -10, -30, -100, -299))
+    epsilons = []
+    for state in flow.states.values():
+        net.load_state_dict(state)
+        c = nm.certify(net, (X, y), loss=Exponential())
+        epsilons.append(c.relative_epsilon)
+        assert c.trade_off(c.loss_delta) <= c.loss_epsilon * (1 + 1e-9)
+        assert c.loss_delta <= c.lemma_delta
+        assert c.alignment == pytest.approx(next(r for r in flow.rows if r["log_loss"] == r["log_loss"])["alignment"], abs=2)
+    assert len(epsilons) == 5
+    assert epsilons[-1] <= epsilons[0] / 10
+    assert c.alignment > 0.999
+
+
+def test_flow_of_a_relu_net_approaches_a_kkt_point_within_a_radius():
+    torch.manual_seed(0)
+    X, y = torch.randn(12, 4), torch.where(torch.rand(12) < 0.5, -1, 1)
+    net = mlp([4, 10, 1], bias="none").double()
+    flow = nm.gradient_flow(net, (X, y), until=nm.LogLossBelow(-100), levels=(-3, -99))
+    epsilons = []
+    for state in flow.states.values():
+        net.load_state_dict(state)
+        epsilons.append(nm.certify(net, (X, y), radius=1e-3).relative_radius_epsilon)
+    assert epsilons[1] <= epsilons[0] / 3
+
+
+class Square(nn.Module):
+    def forward(self, z):
+        return z * z
+
+
+@pytest.mark.parametrize("power", [2, 3])
+def test_gamma_hat_never_falls_under_s5(power):
+    torch.manual_seed(3)
+    X = torch.randn(6, 3, dtype=torch.float64)
+    X = X / X.norm(dim=1, keepdim=True)
+    if power == 2:
+        net, y = nn.Sequential(nn.Linear(3, 8, bias=False), Square(), nn.Linear(8, 1, bias=False)).double(), X[:, 0].abs() > X[:, 1].abs()
+    else:
+        net, y = mlp([3, 8, 1], bias="none", power=3).double(), X[:, 0] > 0
+    y = torch.where(y, 1, -1)
+    net.load_state_dict(nm.gradient_flow(net, (X, y), until=nm.LogLossBelow(-1.5), loss=Exponential()).final)
+    bounds = SmoothnessBounds.two_layer(X, power)
+
+    def margins(relative: float) -> np.ndarray:
+        history = gradient_descent(copy.deepcopy(net), (X, y), steps=300, rate=bounds, relative=relative)
+        assert all(row["log_gamma_hat"] <= math.log(row["smoothed_margin"]) for row in history.rows if row["smoothed_margin"] > 0)
+        return np.array([row.get("log_gamma_hat", -np.inf) for row in history.rows])
+
+    assert (np.diff(margins(1.0)) >= 0).all()
+    wild = margins(1e7)
+    assert not (wild[1:] >= wild[:-1]).all()
+
+
+@pytest.mark.parametrize("power", [2, 3])
+def test_smoothness_bounds_hold_and_are_nearly_attained(power):
+    random = np.random.default_rng(0)
+    x = torch.from_numpy(random.normal(size=(1, 2)))
+    bounds, largest = SmoothnessBounds.two_layer(x, power), np.zeros(3)
+
+    def f(theta: torch.Tensor) -> torch.Tensor:
+        W, a = theta[:4].reshape(2, 2), theta[4:]
+        return (a * (x[0] @ W.T).clamp(min=0) ** power).sum()
+
+    for k in range(400):
+        theta = torch.from_numpy(random.normal(size=6))
+        if k % 2:  # one neuron along x
+            theta = torch.cat([x[0] * random.random(), torch.zeros(2), torch.tensor([random.random(), 0.0])]).double()
+        theta = (theta / theta.norm()).requires_grad_(True)
+        gradient = torch.autograd.grad(f(theta), theta, create_graph=True)[0]
+        hessian = torch.autograd.functional.hessian(f, theta.detach())
+        largest = np.maximum(largest, [f(theta).item(), gradient.norm().item(), torch.linalg.matrix_norm(hessian, 2).item()])
+    limits = np.array([bounds.value, bounds.gradient, bounds.hessian])
+    assert (largest <= limits * (1 + 1e-9)).all()
+    assert (largest[:2] >= 0.99 * limits[:2]).all()
+
+
+def test_theory_rate_equals_the_papers_formulas_at_small_losses():
+    rate = TheoryRate(-3.0, 0.2, 3.0, SmoothnessBounds(0.4, 1.2, 4.0))
+    u = 50.0
+    assert rate.phi(-u) == pytest.approx(math.log(u) - 3.0 * (1 / u + 1 / (6 * u**2)), rel=1e-12)
+    assert rate.log_kappa(-u) == pytest.approx(-u + (4 / 3) * math.log(u))
+    assert rate.mu(-u) == 3.0 / (2 * u)
+    slopes = np.diff([rate.phi(-v) for v in np.linspace(3.0, 8.0, 2001)]) / (5.0 / 2000)
+    assert (slopes > 0).all()  # phi falls with the loss, and no jump where formula and quadrature meet
+    assert np.abs(np.diff(slopes)).max() < 0.01
+
+
+def test_margin_ascent_beats_training_and_ends_near_a_kkt_point():
+    X, y = nm.datasets.digits(limit=300)
+    torch.manual_seed(0)
+    net = mlp([64, 32, 10], power=2)
+    trained = copy.deepcopy(net)
+    history = nm.train(trained, (X, y), until=nm.Epochs(60), progress=False)
+    ascent = nm.maximize_margin(net, (X, y), multiplier_steps=12, progress=False)
+    assert ascent.report.layer_normalized_margin > 3 * history.rows[-1]["layer_normalized_margin"]
+    assert nm.measure(net, (X, y)).layer_normalized_margin == pytest.approx(ascent.report.layer_normalized_margin, rel=1e-4)
+    assert ascent.certificate.relative_epsilon < 0.02
+    margins = ascent.column("layer_normalized_margin")
+    assert margins[5] > margins[0] > 0
+
+
+def test_bad_input():
+    X, y = random_data(8, 3)
+    net = mlp([3, 4, 1]).double()
+    with pytest.raises(ValueError, match="when to stop"):
+        nm.gradient_flow(net, (X, y))
+    with pytest.raises(ValueError, match="positive"):
+        nm.gradient_flow(net, (X, y), time=-1.0)
+    assert "raise max_evaluations" in nm.gradient_flow(net, (X, y), time=1e9, max_evaluations=20).status
+    with pytest.raises(nm.NotSeparatedError, match="equal inputs"):
+        nm.maximize_margin(net, (torch.ones(2, 3), [1, -1]), iterations=5, progress=False)
+    blocked = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    with pytest.raises(nm.NotHomogeneousError):
+        nm.maximize_margin(blocked, (X, y), progress=False)
+    with pytest.raises(nm.DataError, match="summed loss is below 1"):
+        gradient_descent(net, (X, y), steps=1, rate=SmoothnessBounds(1.0, 1.0, 1.0))
+    flow = nm.gradient_flow(blocked, (X, y), time=1.0, loss=Logistic())
+    assert flow.rows[-1]["log10_mean_loss"] < flow.rows[0]["log10_mean_loss"]
