@@ -462,7 +462,8 @@ def test_empirical_tangent_kernel_equals_gradients_in_any_chunking(monkeypatch):
     J = torch.stack(gradients).numpy()
     model = model.float()
     for entries in (1, 10**6):
-        monkeypatch.setattr(kernels, "_GRADIENT_ENTRIES", entries)
+        monkeypatch.setattr("netmargin.gradients._ENTRIES", entries)
+        monkeypatch.setattr("netmargin.gradients._HELD", entries)
         assert kernels.empirical_ntk(model, X, X[:3], output=1) == pytest.approx(J @ J[:3].T, rel=1e-5)
     assert all(p.grad is not None and p.dtype == torch.float32 for p in model.parameters())
     with pytest.raises(nm.ModelError, match="no parameters"):

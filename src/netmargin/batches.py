@@ -10,7 +10,6 @@ from torch.nn.parameter import is_lazy
 
 from .errors import DataError, ModelError
 
-Data = tuple | Iterable
 _STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
 
 
@@ -23,6 +22,9 @@ class Arrays:
 
     def __len__(self) -> int:
         return len(self.X)
+
+
+Data = tuple | Iterable | Arrays
 
 
 def open_data(data: Data) -> Arrays | Iterable:

@@ -1,9 +1,17 @@
-"""Figures of a training run, as PNG and PDF files."""
+"""Figures of training runs and certificates, as PNG and PDF files."""
 
+import math
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
 
 from .margins import MarginReport
 from .training import History
+
+if TYPE_CHECKING:
+    from .kkt import KKTCertificate
 
 _MARGINS = {
     "normalized_margin": r"$q_{\min}/\|\theta\|^L$",
@@ -22,6 +30,68 @@ def draw_run(history: History, report: MarginReport, folder: str | Path) -> list
         for ending in ("png", "pdf"):
             figure.savefig(folder / f"{name}.{ending}", dpi=130)
     return [folder / f"{name}.png" for name in drawn]
+
+
+def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) -> list[Path]:
+    """Write the trade-off curve and, where samples are square images, the heaviest support vectors; PNG and PDF; returns the PNG paths."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = {"trade_off": _trade_off(certificate)}
+    images = _as_images(X)
+    if images is not None:
+        drawn["support"] = _support(certificate, images, y)
+    for name, figure in drawn.items():
+        for ending in ("png", "pdf"):
+            figure.savefig(folder / f"{name}.{ending}", dpi=130)
+    return [folder / f"{name}.png" for name in drawn]
+
+
+def _trade_off(certificate: "KKTCertificate"):
+    figure, (axis,) = _figure()
+    deltas, epsilons = certificate.curve()
+    axis.plot(deltas, epsilons / certificate.norm, color=_BLUE, marker="o", markersize=3, label="best multipliers")
+    axis.plot(
+        certificate.loss_delta,
+        certificate.loss_epsilon / certificate.norm,
+        "s",
+        color=_ORANGE,
+        label="the loss's multipliers (Lemma C.8)",
+    )
+    axis.set_xscale("log")
+    axis.set_ylim(bottom=0)
+    axis.set(xlabel=r"$\delta = \max\ \lambda (s - 1)$", ylabel=r"$\epsilon\ /\ \|\tilde\theta\|$")
+    axis.legend(frameon=False)
+    return figure
+
+
+def _as_images(X) -> Tensor | None:
+    """(N, height, width) for images of one or three channels, or vectors of square length; None for other data."""
+    X = torch.as_tensor(X).detach().cpu().float()
+    if X.ndim == 4 and X.shape[1] in (1, 3):
+        return X[:, 0] if X.shape[1] == 1 else X.movedim(1, -1)
+    side = math.isqrt(X.shape[1]) if X.ndim == 2 else 0
+    return X.reshape(-1, side, side) if side > 3 and side**2 == X.shape[1] else None
+
+
+def _support(certificate: "KKTCertificate", images: Tensor, y, rows: int = 4, columns: int = 10):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(0.9 * columns, 1.25 * rows), layout="constrained")
+    share: dict[int, float] = {}
+    rival: dict[int, int] = {}
+    for (sample, other), weight in zip(certificate.constraints.tolist(), certificate.multipliers.tolist(), strict=True):
+        share[sample] = share.get(sample, 0.0) + weight
+        rival.setdefault(sample, other)
+    total, axes = sum(share.values()), figure.subplots(rows, columns).ravel()
+    heaviest = sorted(share, key=lambda n: -share[n])[: rows * columns]
+    for axis, sample in zip(axes, heaviest, strict=False):
+        axis.imshow(images[sample], cmap="gray_r")
+        against = f" | {rival[sample]}" if rival[sample] >= 0 else ""
+        axis.set_title(f"{int(y[sample])}{against}\n{100 * share[sample] / total:.1f}%", fontsize=7)
+    for axis in axes:
+        axis.axis("off")
+    figure.suptitle(f"The heaviest of {len(share)} support vectors: label | rival class, share of the multipliers", fontsize=9)
+    return figure
 
 
 def _figure(columns: int = 1):

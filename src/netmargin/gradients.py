@@ -182,7 +182,7 @@ class StoredGradients:
             torch.cat([self._weights, other._weights]),
         )
         fits = self._held is not None and other._held is not None and len(both._x) * self._source.width <= _HELD
-        both._held = [*self._held, *other._held] if fits else None
+        both._held = (self._held or []) + (other._held or []) if fits else None
         return both
 
 

@@ -37,12 +37,10 @@ class Chosen:
 
     def distinct(self) -> "Chosen":
         """Without repetitions, in order of first appearance."""
-        seen: set[tuple[int, int]] = set()
-        kept = [
-            i
-            for i, pair in enumerate(zip(self.samples.tolist(), self.classes.tolist(), strict=True))
-            if not (pair in seen or seen.add(pair))
-        ]
+        first: dict[tuple[int, int], int] = {}
+        for index, pair in enumerate(zip(self.samples.tolist(), self.classes.tolist(), strict=True)):
+            first.setdefault(pair, index)
+        kept = list(first.values())
         return Chosen(self.samples[kept], self.classes[kept], self.merit[kept])
 
     def best(self, count: int) -> "Chosen":
@@ -115,7 +113,7 @@ class Constraints:
                 return result[:, None] if result.ndim == 1 else result
 
             with torch.no_grad():
-                value, slope = torch.func.jvp(outputs, (point,), (moved,))
+                value, slope, *_ = torch.func.jvp(outputs, (point,), (moved,))
             # The slope of a difference is the difference of slopes; at j = y_n there is no constraint.
             yield part, self.gaps(value, self._y[part]), self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0)
             start += len(x)

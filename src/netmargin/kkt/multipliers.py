@@ -24,7 +24,7 @@ def multipliers(
     With G the inner products of vectors h_k and c_k = <b, h_k> this is the point of their cone nearest to b. upper : (K,), may be infinite.
     start : multipliers to go on from. slack : slopes below this, relative to the largest c_k / |h_k|, count as 0.
     """
-    upper = np.full(len(c), np.inf) if upper is None else upper
+    limit = upper = np.full(len(c), np.inf) if upper is None else upper
     size = np.sqrt(np.maximum(np.diag(G), 0.0))
     used = np.flatnonzero((size > 0) & (upper > 0))
     p = np.zeros(len(c))
@@ -38,7 +38,7 @@ def multipliers(
     c, upper = c / scale, upper / scale
     first = _proposed(G, c, upper) if start is None else start[used] * size / scale
     p[used] = _active_set(G, c, upper, np.clip(first, 0.0, upper), slack) * scale / size
-    return p
+    return np.minimum(p, limit)
 
 
 def _proposed(G: np.ndarray, c: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -12,16 +12,16 @@ import numpy as np
 import torch
 
 from ..gradients import Gradients
-from .certify import Problem, norm_of
 from .constraints import Chosen, Vector
 from .multipliers import multipliers
+from .problem import Problem, norm_of
 
-_CONSTRAINTS = 600
+_CONSTRAINTS = 1200
 _NEAR = 0.02
 _REACHES = (1.0, -1.0, 0.3, -0.3, 0.1, -0.1)
 _RANDOM = 2
 _ENTERING = 80
-_COLUMNS = 1200
+_COLUMNS = 1600
 _ROUNDS = 12
 _PATIENCE = 2
 _PROGRESS = 0.03
@@ -75,7 +75,7 @@ class _Columns:
         self._gradients = gradients
         self._gram = gradients.inner(gradients).cpu().numpy()
         self._linear = gradients.along(problem.target).cpu().numpy()
-        self._weights: np.ndarray | None = None
+        self._weights = np.zeros(0)
         self.solve()
 
     def enter(self, gradients: Gradients, residual: Vector) -> None:

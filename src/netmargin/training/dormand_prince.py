@@ -15,7 +15,7 @@ _STAGES = (
     (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
     (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
 )
-_LOWER = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40)
+LOWER_WEIGHTS = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40)
 WEIGHTS = (*_STAGES[-1], 0.0)
 # Shampine's interpolant of order 4: coefficients of sigma .. sigma^4 per stage.
 _DENSE = (
@@ -61,5 +61,5 @@ def step(field: Callable, y: Tensor, first, h: float) -> Step:
     for row in _STAGES:
         moved = sum(a * stage.direction for a, stage in zip(row, stages, strict=True) if a)
         stages.append(field(y + h * moved))
-    difference = sum((w - v) * s.direction for w, v, s in zip(WEIGHTS, _LOWER, stages, strict=True) if w != v)
+    difference = sum((w - v) * s.direction for w, v, s in zip(WEIGHTS, LOWER_WEIGHTS, stages, strict=True) if w != v)
     return Step(y, h, stages, h * torch.linalg.vector_norm(difference).item())

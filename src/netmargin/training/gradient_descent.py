@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import nn
 
 from .. import logspace
@@ -12,7 +11,7 @@ from ..batches import Data
 from ..errors import DataError, NotHomogeneousError
 from ..gradients import double_twin
 from ..homogeneity import Kind
-from ..kkt.certify import in_memory
+from ..kkt.problem import in_memory
 from ..losses import Exponential
 from ..margins import MarginReport, measure, norms
 from .flow_field import FlowField
@@ -107,9 +106,7 @@ class TheoryRate:
         return -self._start * (1 / u + 1 / (2 * self.order * u**2))
 
 
-def gradient_descent(
-    model: nn.Module, data: Data, *, steps: int, rate: float | SmoothnessBounds, relative: float = 1.0
-) -> History:
+def gradient_descent(model: nn.Module, data: Data, *, steps: int, rate: float | SmoothnessBounds, relative: float = 1.0) -> History:
     """theta <- theta - eta grad of the *summed* exponential loss, over all samples, in float64; the model is changed in place.
 
     rate : eta, or bounds on the net's smoothness, with which eta is `relative` times the largest rate that (S5) allows: then gamma-hat, in every row
@@ -136,7 +133,9 @@ def gradient_descent(
         log_rate = math.log(relative) + rule.log_rate(here.log_loss) if rule else math.log(rate)  # type: ignore[arg-type]
         row = {"epoch": index, "log_rate": log_rate, "log_time": log_time} | report.to_dict()
         if rule and here.log_loss < 0:
-            row["log_gamma_hat"] = rule.log_gamma_hat(min(here.log_loss, history.rows[0]["log_loss"] if history.rows else 0.0), math.log(norm))
+            row["log_gamma_hat"] = rule.log_gamma_hat(
+                min(here.log_loss, history.rows[0]["log_loss"] if history.rows else 0.0), math.log(norm)
+            )
         history.rows.append(row)
         log_time = logspace.log_add(log_time, log_rate)
         # The field is -grad / Loss, times its pace.

@@ -14,10 +14,10 @@ from .. import logspace
 from ..batches import Data
 from ..errors import DivergenceError, ModelError
 from ..gradients import double_twin
-from ..kkt.certify import in_memory
+from ..kkt.problem import in_memory
 from ..losses import CrossEntropy, Loss
 from ..margins import MarginReport, measure, norms
-from .dormand_prince import ORDER, Step, step
+from .dormand_prince import LOWER_WEIGHTS, ORDER, WEIGHTS, Step, step
 from .flow_events import first_event, settle
 from .flow_field import FlowField, Pattern, Velocity
 from .history import History
@@ -125,7 +125,7 @@ class _Flow:
         h = self.step_size or _FIRST_STEP
         while not self._finished():
             taken = step(partial(self.field, pattern=pattern), theta, velocity, h)
-            ratio = taken.error / (self.rtol * torch.linalg.vector_norm(theta).item())
+            ratio = max(taken.error / torch.linalg.vector_norm(theta).item(), self._log_time_error(taken)) / self.rtol
             if not math.isfinite(ratio):
                 if h <= _FLOOR:
                     raise DivergenceError(
@@ -166,6 +166,13 @@ class _Flow:
         rates = np.array([stage.log_time_rate for stage in taken.stages])
         total = float(np.dot(taken.weights(share), np.exp(rates - rates.max()))) * taken.h
         return logspace.log_add(self.log_time, math.log(total) + float(rates.max())) if total > 0 else self.log_time
+
+    def _log_time_error(self, taken: Step) -> float:
+        """Of log t at the end of the step, by the embedded method."""
+        rates = np.array([stage.log_time_rate for stage in taken.stages])
+        scaled = np.exp(rates - rates.max()) * taken.h
+        before = math.exp(min(self.log_time - float(rates.max()), 700.0))
+        return abs(float(np.dot(np.subtract(WEIGHTS, LOWER_WEIGHTS), scaled))) / (before + abs(float(np.dot(WEIGHTS, scaled))))
 
     def _share_at_end(self, taken: Step, most: float) -> float:
         return brentq(lambda share: self._log_time_after(taken, share) - self.log_end, 1e-12, most, xtol=1e-15)

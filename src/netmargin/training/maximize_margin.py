@@ -13,7 +13,7 @@ from ..errors import NotHomogeneousError, NotSeparatedError
 from ..gradients import double_twin
 from ..homogeneity import Kind
 from ..kkt import KKTCertificate, certify
-from ..kkt.certify import in_memory
+from ..kkt.problem import in_memory
 from ..losses import CrossEntropy
 from ..margins import MarginReport, measure
 from .history import History
@@ -140,9 +140,14 @@ def _separate(smoothed: SmoothedMargin, iterations: int) -> None:
     )
 
 
-def _minimize(parameters: list[Tensor], loss: Callable[[], Tensor], iterations: int) -> None:
+def _minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iterations: int) -> None:
     optimizer = torch.optim.LBFGS(
-        parameters, max_iter=iterations, history_size=_HISTORY, line_search_fn="strong_wolfe", tolerance_grad=0, tolerance_change=0
+        list(parameters),
+        max_iter=iterations,
+        history_size=_HISTORY,
+        line_search_fn="strong_wolfe",
+        tolerance_grad=0,
+        tolerance_change=0,
     )
 
     def closure():

@@ -39,7 +39,8 @@ class SmoothedMargin:
 
     def log_norm(self) -> Tensor:
         """Natural log of what margins are divided by."""
-        return sum(0.5 * k * torch.log(sum(p.square().sum() for p in group)) for group, k in self._groups)  # type: ignore[return-value]
+        squares = [torch.stack([p.square().sum() for p in group]).sum() for group, _ in self._groups]
+        return torch.stack([0.5 * k * torch.log(square) for (_, k), square in zip(self._groups, squares, strict=True)]).sum()
 
     def normalize(self) -> None:
         """Give every layer norm sqrt(k_i), or theta norm sqrt(L): the same normalized margins, and balanced layers."""
@@ -85,7 +86,7 @@ class SmoothedMargin:
 
     def square(self) -> Tensor:
         """||theta||^2 over what counts."""
-        return sum(p.square().sum() for p in self.parameters)  # type: ignore[return-value]
+        return torch.stack([p.square().sum() for p in self.parameters]).sum()
 
     def augmented_lagrangian(self, multipliers: Tensor, penalty: float) -> Tensor:
         """||theta||^2 / 2 + sum of (max(0, lambda + penalty (1 - s))^2 - lambda^2) / (2 penalty); differentiable."""

@@ -10,7 +10,7 @@ from ..batches import Data
 from ..losses import CrossEntropy
 from ..solvers import kernel_max_margin
 from ..training.loop import flushed_denormals
-from .certify import Problem
+from .problem import Problem
 
 
 @dataclass(frozen=True)

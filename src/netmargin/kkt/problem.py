@@ -1,0 +1,100 @@
+"""The max-margin problem of a net on data, at the feasible multiple of its parameters."""
+
+import math
+
+import torch
+from torch import nn
+
+from ..batches import Arrays, Data, open_data
+from ..errors import NotHomogeneousError, NotSeparatedError
+from ..gradients import double_twin
+from ..homogeneity import Homogeneity, Kind
+from ..losses import Loss
+from ..margins import MarginReport, measure
+from .constraints import Constraints, Vector
+
+
+class Problem:
+    """(P) at theta~: its constraints, the target theta~ (0 for parameters that no norm counts), and L."""
+
+    def __init__(self, constraints: Constraints, report: MarginReport, loss: Loss, target: Vector, order: float):
+        self.constraints, self.report, self.loss, self.target, self.order = constraints, report, loss, target, order
+        self.norm = norm_of(target)
+
+    @classmethod
+    def of(cls, model: nn.Module, data: Data, *, norm: str, loss: Loss) -> "Problem":
+        """For a net on data. Raises what `certify` raises."""
+        samples = in_memory(data)
+        twin = double_twin(model)
+        report = measure(twin, samples, loss=loss)
+        _require_separation(report)
+        homogeneity = report.homogeneity
+        _require_homogeneity(twin, homogeneity, norm)
+        constraints = Constraints(twin, samples, tuple(n for n, _ in twin.named_parameters() if n not in homogeneity.ignored))
+        members, groups = homogeneity.members, homogeneity.groups
+        point = constraints.point
+        log_q = math.log(report.q_min)
+        if norm == "layers":
+            for name, k in groups.items():
+                factor = math.sqrt(float(k)) / norm_of({n: point[n] for n in members[name]}) if k > 0 else 1.0
+                log_q += float(k) * math.log(factor)
+                for n in members[name]:
+                    point[n] *= factor
+        counted = set(point) if norm == "global" else {n for name, k in groups.items() if k > 0 for n in members[name]}
+        order = float(sum(groups.values()))
+        factor = math.exp(-log_q / order)
+        point = {n: p * factor if n in counted else p for n, p in point.items()}
+        constraints.move_to(point)
+        target = {n: p if n in counted else torch.zeros_like(p) for n, p in point.items()}
+        return cls(constraints, report, loss, target, order)
+
+    def residual(self, combination: Vector) -> Vector:
+        """theta~ minus a combination of gradients."""
+        return {n: self.target[n] - combination[n] for n in self.target}
+
+
+def in_memory(data: Data) -> Arrays:
+    """The data as a pair of tensors."""
+    samples = open_data(data)
+    if isinstance(samples, Arrays):
+        return samples
+    parts = [open_data((x, y)) for x, y in samples]
+    return open_data((torch.cat([p.X for p in parts]), torch.cat([p.y for p in parts])))  # type: ignore[union-attr, return-value]
+
+
+def norm_of(vector: Vector) -> float:
+    """Euclidean norm over all parameters."""
+    return math.sqrt(math.fsum(torch.linalg.vector_norm(p).item() ** 2 for p in vector.values()))
+
+
+def inner_product(a: Vector, b: Vector) -> float:
+    """Over all parameters of a."""
+    return math.fsum((a[n] * b[n]).sum().item() for n in a)
+
+
+def _require_separation(report: MarginReport) -> None:
+    if report.q_min > 0:
+        return
+    wrong = torch.nonzero(report.q <= 0)[:, 0]
+    raise NotSeparatedError(
+        f"{len(wrong)} of {report.n} samples have a margin that is not positive (first: sample {wrong[0].item()}, margin "
+        f"{report.q[wrong[0]].item():.3g}), so no multiple of the net is feasible. Train until all are correct (nm.train), or leave these samples out."
+    )
+
+
+def _require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) -> None:
+    whole = homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)
+    reasons = "\n  ".join(map(str, homogeneity.blockers)) or f"it is {homogeneity.kind}"
+    if norm == "global" and not whole:
+        raise NotHomogeneousError(f'The net has no homogeneity order:\n  {reasons}\nTry norm="partial", or replace these modules.')
+    if norm == "layers" and homogeneity.kind is not Kind.MULTI_HOMOGENEOUS:
+        raise NotHomogeneousError(f'The layers cannot be scaled one by one: the net is {homogeneity.kind}. Use norm="global".')
+    if homogeneity.order is None or not homogeneity.order > 0:
+        raise NotHomogeneousError(f"The net is homogeneous in no part of its parameters:\n  {reasons}")
+    parameters = dict(twin.named_parameters())
+    present = [n for n in homogeneity.ignored if parameters[n].detach().abs().max() > 0]
+    if present:
+        raise NotHomogeneousError(
+            f"The biases outside the first layer make the net non-homogeneous: {', '.join(present)}. "
+            "Set them to 0 and train without them (bias=False), and certify that net."
+        )
