@@ -2,10 +2,15 @@
 
 import sys
 
-from . import bound_tightening, cost_growth, importing, measuring, training_step, variation_norm
+from . import bound_tightening, certificate, cost_growth, importing, margin_ascent, measuring, training_step, variation_norm
 
 QUICK = {"training_step": training_step, "measuring": measuring, "importing": importing, "variation_norm": variation_norm}
-LONG = {"cost_growth": cost_growth, "bound_tightening": bound_tightening}
+LONG = {
+    "cost_growth": cost_growth,
+    "bound_tightening": bound_tightening,
+    "certificate": certificate,
+    "margin_ascent": margin_ascent,
+}
 
 for name in sys.argv[1:] or QUICK:
     (QUICK | LONG)[name].main()

@@ -101,8 +101,8 @@ class FlowField:
         wanted = [*leaves.values(), *(gates.outputs if sliding else [])]
         found = torch.autograd.grad(outputs, wanted, cotangent, retain_graph=sliding)
         velocity = -torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
-        z = torch.cat([z.detach().reshape(-1) for z in gates.inputs]) if gates.inputs else torch.zeros(0, dtype=torch.float64)
-        shares, normals, pull = torch.zeros(0, dtype=torch.float64), velocity.new_zeros(0, len(velocity)), velocity.new_zeros(0)
+        z = torch.cat([z.detach().reshape(-1) for z in gates.inputs]) if gates.inputs else theta.new_zeros(0)
+        shares, normals, pull = velocity.new_zeros(0), velocity.new_zeros(0, len(velocity)), velocity.new_zeros(0)
         if sliding:
             self.normal_evaluations += 1
             normals = self._normals(gates.inputs, pattern.sliding, leaves)
@@ -118,10 +118,14 @@ class FlowField:
     def _normals(self, inputs: list[Tensor], sliding: Tensor, leaves: dict[str, Tensor]) -> Tensor:
         chosen = torch.cat([z.reshape(-1) for z in inputs])[sliding]
         rows = torch.autograd.grad(
-            chosen, list(leaves.values()), torch.eye(len(sliding), dtype=torch.float64), is_grads_batched=True, allow_unused=True
+            chosen,
+            list(leaves.values()),
+            torch.eye(len(sliding), dtype=chosen.dtype, device=chosen.device),
+            is_grads_batched=True,
+            allow_unused=True,
         )
         parts = [
-            (torch.zeros(len(sliding), size, dtype=torch.float64) if g is None else g.reshape(len(sliding), -1))
+            (chosen.new_zeros(len(sliding), size) if g is None else g.reshape(len(sliding), -1))
             for g, size in zip(rows, self._sizes, strict=True)
         ]
         return torch.cat(parts, 1)

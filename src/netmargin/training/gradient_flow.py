@@ -21,6 +21,7 @@ from .dormand_prince import LOWER_WEIGHTS, ORDER, WEIGHTS, Step, step
 from .flow_events import first_event, settle
 from .flow_field import FlowField, Pattern, Velocity
 from .history import History
+from .progress import Progress
 from .stopping import StoppingRule
 
 _FIRST_STEP = 1e-3
@@ -60,6 +61,7 @@ def gradient_flow(
     levels: Sequence[float] = (),
     estimate_error: bool = False,
     max_evaluations: int = 100_000,
+    progress: bool = False,
 ) -> Trajectory:
     """d theta / dt = -grad of the *summed* loss, from the model's parameters; float64, all samples at once. The model is not changed.
 
@@ -73,7 +75,8 @@ def gradient_flow(
     time : t at which to stop, reached exactly. until : stopping rules as for `train`, such as LogLossBelow(-40). One of them is needed.
     rtol : error per step relative to ||theta||. step_size : instead of that, steps of this length in s (events shorten them).
     levels : log10 of the mean loss at which to keep the state. estimate_error : integrate once more with halved steps.
-    max_evaluations : of the gradient, after which the flow stops and says so.
+    max_evaluations : of the gradient, after which the flow stops and says so. Ctrl-C does the same.
+    progress : show log10-loss, margin and log t as they come.
 
     Raises
     ------
@@ -94,11 +97,12 @@ def gradient_flow(
     if (time is not None and not time > 0) or not 0 < rtol < 1 or (step_size is not None and not step_size > 0):
         raise ValueError(f"time, rtol and step_size must be positive; got {time}, {rtol}, {step_size}")
     run = _Flow(model, data, loss or CrossEntropy(), time, rules, rtol, step_size, levels, max_evaluations)
-    trajectory = run.run()
+    with Progress(progress, "gradient flow") as display:
+        trajectory = run.run(display)
     if estimate_error:
         halved = None if step_size is None else step_size / 2
         finer = _Flow(model, data, loss or CrossEntropy(), time, rules, rtol / 2**ORDER, halved, levels, 2 * max_evaluations)
-        other = finer.run()
+        other = finer.run(Progress(False, ""))
         a, b = (torch.cat([p.reshape(-1) for p in t.final.values()]) for t in (trajectory, other))
         trajectory.error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))
     return trajectory
@@ -117,13 +121,22 @@ class _Flow:
         self.trajectory = Trajectory()
         self.log_time, self.s = -math.inf, 0.0
 
-    def run(self) -> Trajectory:
+    def run(self, display: Progress) -> Trajectory:
+        try:
+            self._integrate(display)
+        except KeyboardInterrupt:
+            self.trajectory.status = f"interrupted at log t = {self.log_time:.6g}"
+        self.trajectory.final = {n: p.clone() for n, p in self.field.named(self.theta).items()}
+        return self.trajectory
+
+    def _integrate(self, display: Progress) -> None:
         theta = self.field.start
         pattern = self.field.pattern(theta)
         velocity = self.field(theta, pattern)
         self._record(theta, velocity, pattern)
         h = self.step_size or _FIRST_STEP
         while not self._finished():
+            display.show(self.trajectory.rows[-1], None)
             taken = step(partial(self.field, pattern=pattern), theta, velocity, h)
             ratio = max(taken.error / torch.linalg.vector_norm(theta).item(), self._log_time_error(taken)) / self.rtol
             if not math.isfinite(ratio):
@@ -158,8 +171,6 @@ class _Flow:
                 h = proposed
             h = self.step_size or h
             self._record(theta, velocity, pattern)
-        self.trajectory.final = {n: p.clone() for n, p in self.field.named(theta).items()}
-        return self.trajectory
 
     def _log_time_after(self, taken: Step, share: float) -> float:
         """log of t at a share of the step: the quadrature of dt / ds with the weights of the method, scaled by its largest value."""
@@ -190,6 +201,7 @@ class _Flow:
                     parameter.copy_(point[name])
         norm, log_norms = norms(self.twin, self.homogeneity)
         report = MarginReport(velocity.q, velocity.log_loss, self.homogeneity, norm, self.loss, log_norms)
+        self.theta = theta
         rows = self.trajectory.rows
         head = {"epoch": len(rows), "log_time": self.log_time, "s": self.s, "alignment": velocity.alignment}
         counts = {"sliding": len(pattern.sliding), "evaluations": self.field.evaluations}
