@@ -1,7 +1,7 @@
 """Nonnegative multipliers: min p'Gp / 2 - c'p over 0 <= p <= upper, G a Gram matrix.
 
-A cone solver proposes, or an earlier solution is given; an active-set method (Lawson and Hanson 1974, with blocks of entering variables) goes
-on from there to the minimizer, and never makes it worse.
+A cone solver proposes; an active-set method (Lawson and Hanson 1974, with blocks of entering variables) goes on from there to the minimizer,
+and never makes it worse.
 """
 
 import clarabel
@@ -14,15 +14,14 @@ _ROUNDS = 1000
 _AT_BOUND = 1e-7
 _SLACK = 1e-13
 _SINGULAR = 1e-13
+_REFINEMENTS = 5
 
 
-def multipliers(
-    G: np.ndarray, c: np.ndarray, upper: np.ndarray | None = None, *, start: np.ndarray | None = None, slack: float = _SLACK
-) -> np.ndarray:
+def multipliers(G: np.ndarray, c: np.ndarray, upper: np.ndarray | None = None, *, exact: bool = True) -> np.ndarray:
     """The minimizer, shape (K,), as exact as float64 allows; any of them where G is singular.
 
     With G the inner products of vectors h_k and c_k = <b, h_k> this is the point of their cone nearest to b. upper : (K,), may be infinite.
-    start : multipliers to go on from. slack : slopes below this, relative to the largest c_k / |h_k|, count as 0.
+    exact : False leaves it at what the cone solver proposes, to about 1e-6.
     """
     limit = upper = np.full(len(c), np.inf) if upper is None else upper
     size = np.sqrt(np.maximum(np.diag(G), 0.0))
@@ -36,8 +35,8 @@ def multipliers(
     if (c <= 0).all():
         return p
     c, upper = c / scale, upper / scale
-    first = _proposed(G, c, upper) if start is None else start[used] * size / scale
-    p[used] = _active_set(G, c, upper, np.clip(first, 0.0, upper), slack) * scale / size
+    found = np.clip(_proposed(G, c, upper), 0.0, upper)
+    p[used] = (_active_set(G, c, upper, found) if exact else found) * scale / size
     return np.minimum(p, limit)
 
 
@@ -49,14 +48,14 @@ def _proposed(G: np.ndarray, c: np.ndarray, upper: np.ndarray) -> np.ndarray:
     return np.where(p > _AT_BOUND * p.max(initial=0.0), np.where(p > upper * (1 - _AT_BOUND), upper, p), 0.0)
 
 
-def _active_set(G: np.ndarray, c: np.ndarray, upper: np.ndarray, p: np.ndarray, slack: float) -> np.ndarray:
+def _active_set(G: np.ndarray, c: np.ndarray, upper: np.ndarray, p: np.ndarray) -> np.ndarray:
     free = (p > 0) & (p < upper)
     block = len(c)
     for _ in range(_ROUNDS):
         p, free = _minimized(G, c, upper, p, free)
         slope = c - G @ p
         gain = np.where(free, 0.0, np.where(p <= 0, slope, -slope))
-        waiting = np.flatnonzero(gain > slack)
+        waiting = np.flatnonzero(gain > _SLACK)
         if not len(waiting):
             break
         entering = waiting[np.argsort(-gain[waiting], kind="stable")[:block]]
@@ -97,11 +96,17 @@ def _minimized(G, c, upper, p, free):
 
 
 def _solve(G: np.ndarray, c: np.ndarray) -> np.ndarray:
-    try:
-        factor = linalg.cho_factor(G)
-        if np.diag(factor[0]).min() ** 2 > _SINGULAR:
-            p = linalg.cho_solve(factor, c)
-            return p + linalg.cho_solve(factor, c - G @ p)
-    except linalg.LinAlgError:
-        pass
-    return linalg.lstsq(G, c, cond=_SINGULAR, lapack_driver="gelsy")[0]
+    """G^-1 c; where G is singular, one of the solutions, by a ridge and iterative refinement."""
+    ridge = 0.0
+    while True:
+        try:
+            factor = linalg.cho_factor(G + ridge * np.eye(len(c)))
+            if np.diag(factor[0]).min() ** 2 > _SINGULAR:
+                break
+        except linalg.LinAlgError:
+            pass
+        ridge = max(10 * ridge, _SINGULAR)
+    p = linalg.cho_solve(factor, c)
+    for _ in range(1 if ridge == 0 else _REFINEMENTS):
+        p = p + linalg.cho_solve(factor, c - G @ p)
+    return p

@@ -93,10 +93,10 @@ class _Columns:
     def solve(self) -> None:
         """The best multipliers; columns without one are dropped where there are many."""
         self._gram = (self._gram + self._gram.T) / 2
-        self._weights = multipliers(self._gram, self._linear, slack=1e-6)
+        self._weights = multipliers(self._gram, self._linear, exact=False)
         self.epsilon = norm_of(self.residual())
         if len(self._weights) > _COLUMNS:
-            kept = np.flatnonzero(self._weights > 1e-12 * self._weights.max())
+            kept = np.flatnonzero(self._weights > 0)
             self._gradients = self._gradients[torch.from_numpy(kept).to(self._gradients.rows.device)]
             self._gram, self._linear, self._weights = self._gram[np.ix_(kept, kept)], self._linear[kept], self._weights[kept]
 
