@@ -61,6 +61,25 @@ def test_your_own_model_and_data(own, capsys):
     assert "order 2" in capsys.readouterr().out
 
 
+def test_certify(tmp_path, capsys):
+    torch.manual_seed(0)
+    net, data = nm.models.mlp([64, 256, 10]), nm.datasets.digits(limit=60)
+    nm.maximize_margin(net, data, temperatures=(0.1,), iterations=20, progress=False)
+    torch.save(net.state_dict(), tmp_path / "net.pt")
+    command = ["certify", str(tmp_path / "net.pt"), "--factory", "digits-mlp", "--data", "digits", "--limit", "60", "--radius", "1e-3"]
+    assert main([*command, "--out", str(tmp_path / "out"), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == json.loads((tmp_path / "out/certificate.json").read_text()) | {"seconds": shown["seconds"]}
+    assert 0 <= shown["relative_radius_epsilon"] <= shown["relative_epsilon"] < 1
+    assert shown["relative_epsilon"] == pytest.approx(nm.certify(net, data).relative_epsilon)
+    assert {p.name for p in (tmp_path / "out").iterdir()} > {"trade_off.png", "support.png", "support.pdf"}
+    assert main(command) == 0
+    assert "heaviest support samples" in capsys.readouterr().out
+    torch.save(nm.models.mlp([64, 256, 10]).state_dict(), tmp_path / "net.pt")
+    assert main(command) == 1
+    assert "margin that is not positive" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("problem", ["f1", "f2", "ntk", "linear"])
 def test_solve(own, capsys, problem):
     assert main(["solve", problem, "--data", "points.npz", "--json"]) == 0
