@@ -66,7 +66,18 @@ def test_certify(tmp_path, capsys):
     net, data = nm.models.mlp([64, 256, 10]), nm.datasets.digits(limit=60)
     nm.maximize_margin(net, data, temperatures=(0.1,), iterations=20, progress=False)
     torch.save(net.state_dict(), tmp_path / "net.pt")
-    command = ["certify", str(tmp_path / "net.pt"), "--factory", "digits-mlp", "--data", "digits", "--limit", "60", "--radius", "1e-3"]
+    command = [
+        "certify",
+        str(tmp_path / "net.pt"),
+        "--factory",
+        "digits-mlp",
+        "--data",
+        "digits",
+        "--limit",
+        "60",
+        "--radius",
+        "1e-3",
+    ]
     assert main([*command, "--out", str(tmp_path / "out"), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown == json.loads((tmp_path / "out/certificate.json").read_text()) | {"seconds": shown["seconds"]}

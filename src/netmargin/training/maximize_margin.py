@@ -30,7 +30,7 @@ _PENALTY, _STIFFER = 0.3, 1.1
 
 @dataclass
 class MarginAscent(History):
-    """Rows of a margin ascent, one per temperature; the keys are temperature, gradient_samples and those of `MarginReport.to_dict()`.
+    """Rows of a margin ascent, one per temperature or multiplier step; the keys are temperature (None before and after), gradient_samples and those of `MarginReport.to_dict()`.
 
     report : margins at the end. certificate : how far from a KKT point that is.
     """
@@ -43,8 +43,8 @@ def maximize_margin(
     model: nn.Module,
     data: Data,
     *,
-    temperatures: Sequence[float] = (0.1, 0.05, 0.02, 0.01, 0.005),
-    iterations: int = 60,
+    temperatures: Sequence[float] = (0.1, 0.03, 0.01, 0.003),
+    iterations: int = 100,
     multiplier_steps: int = 0,
     radius: float = 0.0,
     progress: bool = True,
@@ -63,9 +63,16 @@ def maximize_margin(
         as many iterations again; smooth nets then come close to a KKT point. radius : of the final certificate (`certify`).
     progress : show temperature and margin as they come.
 
+    >>> import torch, netmargin as nm
+    >>> net = torch.nn.Linear(2, 1, bias=False)
+    >>> data = ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
+    >>> ascent = nm.maximize_margin(net, data, progress=False)
+    >>> abs(ascent.report.normalized_margin - 3 / 2**0.5) < 1e-4, ascent.certificate.relative_epsilon < 0.01
+    (True, True)
+
     Raises
     ------
-    NotHomogeneousError : the net has no homogeneity order. DataError, ModelError : as `measure`. Ctrl-C keeps the best net so far and raises.
+    NotHomogeneousError : the net has no homogeneity order. NotSeparatedError : the data cannot be separated by it from where it is. DataError, ModelError : as `measure`. Ctrl-C keeps the best net so far and raises.
 
     Beyond the papers; the smoothed margin is that of Lyu and Li 2019, Definitions A.3 and G.1, with the temperature as inverse scale.
     """
@@ -85,7 +92,7 @@ def maximize_margin(
         smoothed.normalize()
         best, state = -math.inf, {}
 
-        def keep(temperature: float) -> None:
+        def keep(temperature: float | None) -> None:
             nonlocal best, state
             report = measure(twin, samples, homogeneity=homogeneity)
             margin = report.layer_normalized_margin if layers else report.normalized_margin
@@ -97,7 +104,7 @@ def maximize_margin(
                 best, state = margin, {n: p.detach().clone() for n, p in twin.state_dict().items()}
 
         try:
-            keep(math.nan)
+            keep(None)
             for share in temperatures:
                 temperature = share * smoothed.margins().clamp(min=0).median().item()
                 smoothed.active = smoothed.near(temperature)
@@ -109,6 +116,7 @@ def maximize_margin(
                     smoothed.active = torch.unique(torch.cat([smoothed.active, near]))
                 keep(temperature)
             if multiplier_steps:
+                twin.load_state_dict(state)
                 smoothed.feasible()
                 multipliers = smoothed.softmax_multipliers(temperatures[-1])
                 penalty = _PENALTY * multipliers.max().item()
@@ -117,11 +125,12 @@ def maximize_margin(
                     with torch.no_grad():
                         multipliers = smoothed.forces(multipliers, penalty)
                     penalty *= _STIFFER
-                    keep(0.0)
+                    keep(None)
         finally:
-            twin.load_state_dict(state)
-            smoothed.normalize()
-            model.load_state_dict(twin.state_dict())
+            if state:
+                twin.load_state_dict(state)
+                smoothed.normalize()
+                model.load_state_dict(twin.state_dict())
     ascent.report = measure(twin, samples, loss=CrossEntropy(), homogeneity=homogeneity)
     ascent.certificate = certify(twin, samples, radius=radius)
     ascent.status = f"margin {best:.6g} after {smoothed.gradient_samples:,} sample gradients"
