@@ -191,7 +191,7 @@ def test_margin_ascent_beats_training_and_ends_near_a_kkt_point():
     net = mlp([64, 32, 10], power=2)
     trained = copy.deepcopy(net)
     history = nm.train(trained, (X, y), until=nm.Epochs(60), progress=False)
-    ascent = nm.maximize_margin(net, (X, y), multiplier_steps=12, progress=False)
+    ascent = nm.maximize_margin(net, (X, y), iterations=60, multiplier_steps=12, progress=False)
     assert ascent.report.layer_normalized_margin > 3 * history.rows[-1]["layer_normalized_margin"]
     assert nm.measure(net, (X, y)).layer_normalized_margin == pytest.approx(ascent.report.layer_normalized_margin, rel=1e-4)
     assert ascent.certificate.relative_epsilon < 0.02
