@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy.optimize import nnls
 from torch import nn
+from torch.nn import functional as F
 
 import netmargin as nm
 from netmargin import solvers
@@ -50,6 +51,11 @@ def test_equals_nonnegative_least_squares_on_the_jacobian(seed):
     net, X, y = separated_problem(seed)
     certificate = nm.certify(net, (X, y))
     report = nm.measure(net, (X, y))
+    outputs = net(X)
+    loss = F.softplus(-y * outputs[:, 0]).sum() if outputs.shape[1] == 1 else F.cross_entropy(outputs, y, reduction="sum")
+    downhill = -torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(net.parameters()))])
+    theta = torch.cat([p.detach().reshape(-1) for p in net.parameters()])
+    assert certificate.alignment == pytest.approx((theta @ downhill / theta.norm() / downhill.norm()).item(), abs=1e-9)
     with torch.no_grad():
         for p in net.parameters():
             p *= report.q_min ** (-1 / float(report.order))
