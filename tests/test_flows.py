@@ -10,7 +10,7 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.losses import Exponential, Logistic
-from netmargin.models import mlp
+from netmargin.models import mlp, mnist_cnn
 from netmargin.training.gradient_descent import SmoothnessBounds, TheoryRate, gradient_descent
 
 
@@ -197,6 +197,15 @@ def test_margin_ascent_beats_training_and_ends_near_a_kkt_point():
     assert ascent.certificate.relative_epsilon < 0.02
     margins = ascent.column("layer_normalized_margin")
     assert margins[5] > margins[0] > 0
+
+
+def test_margin_ascent_of_a_convolutional_net_in_any_memory_layout():
+    torch.manual_seed(0)
+    net = mnist_cnn(channels=(4, 6), hidden=32)  # channels last
+    X, y = torch.rand(8, 1, 28, 28), torch.arange(8) % 2
+    ascent = nm.maximize_margin(net, (X, y), temperatures=(0.1,), iterations=10, progress=False)
+    assert ascent.report.normalized_margin > 0
+    assert nm.measure(net, (X, y)).layer_normalized_margin == pytest.approx(ascent.report.layer_normalized_margin, rel=1e-4)
 
 
 def test_bad_input():

@@ -163,6 +163,9 @@ def _minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iteratio
         optimizer.zero_grad()
         value = loss()
         value.backward()
+        for p in parameters:
+            if p.grad is not None:
+                p.grad = p.grad.contiguous()  # the optimizer flattens gradients, and convolutions may return channels-last ones
         return value.detach()
 
     optimizer.step(closure)
