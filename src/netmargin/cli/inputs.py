@@ -14,6 +14,8 @@ from ..recipes import RECIPES
 
 
 def positive(number: type):
+    """A parser of positive numbers, for argparse."""
+
     def parse(text: str):
         value = number(text)
         if not value > 0:
@@ -25,6 +27,7 @@ def positive(number: type):
 
 
 def model(options: argparse.Namespace) -> nn.Module:
+    """The net of a recipe, or what the user's factory returns. Raises ModelError."""
     name = getattr(options, "recipe", None) or options.factory
     if name is None:
         raise ModelError("Say which model: the name of a recipe, or --factory package.module:function.")
@@ -45,6 +48,7 @@ def model(options: argparse.Namespace) -> nn.Module:
 
 
 def data_name(options: argparse.Namespace) -> str:
+    """The data set or file that was asked for, or that of the recipe. Raises DataError."""
     recipe = RECIPES.get(getattr(options, "recipe", None) or options.factory)
     name = options.data or (recipe.data if recipe else None)
     if name is None:
@@ -53,6 +57,7 @@ def data_name(options: argparse.Namespace) -> str:
 
 
 def arrays(path: str):
+    """X and y of an .npz file. Raises DataError."""
     import numpy as np
 
     try:
@@ -65,6 +70,7 @@ def arrays(path: str):
 
 
 def data(options: argparse.Namespace, *, limit: int | None):
+    """The samples that were asked for. Raises DataError."""
 
     name = data_name(options)
     if name in datasets.BY_NAME:

@@ -10,6 +10,7 @@ from . import inputs
 
 
 def solve(options: argparse.Namespace) -> None:
+    """Solve, print the bracket, and write the arrays if asked to."""
     import numpy as np
 
     from .. import solvers

@@ -20,6 +20,7 @@ _MILESTONES = (-1, -2, -5, -10, -20, -40, -80, -120, -200, -400, -800)
 
 
 def train(options: argparse.Namespace) -> None:
+    """Train, or continue a run, and write its results."""
     torch.manual_seed(options.seed)
     model, recipe = make_model(options), RECIPES.get(options.recipe or options.factory)
     data = read_data(options, limit=options.limit)
