@@ -174,6 +174,16 @@ class StoredGradients:
         """Inner products with a direction in parameter space."""
         return torch.cat([part.along(direction) for part in self])
 
+    def combination(self, weights: Tensor, like: dict[str, Tensor]) -> dict[str, Tensor]:
+        """sum_k weights_k gradient_k, with the names and shapes of `like`."""
+        total = {name: torch.zeros_like(p) for name, p in like.items()}
+        start = 0
+        for part in self:
+            for name, share in part.combination(weights[start : start + len(part)], like).items():
+                total[name] += share
+            start += len(part)
+        return total
+
     def joined(self, other: "StoredGradients") -> "StoredGradients":
         """Both."""
         both = StoredGradients.__new__(StoredGradients)

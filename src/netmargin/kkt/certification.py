@@ -136,7 +136,7 @@ class _Search:
         nearest = torch.argsort(problem.report.q, stable=True)[:first]  # no other sample has one of the `first` smallest gaps
         self._begin(constraints.smallest(nearest, first))
         while True:
-            residual = problem.residual(constraints.weighted_gradient(self.chosen, self.multipliers))
+            residual = problem.residual(self._gradients.combination(self.multipliers, problem.target))
             if len(self.chosen) == constraints.count:
                 self.lower, _ = self._bound(residual)
                 return Completeness.ALL

@@ -11,7 +11,7 @@ from ..gradients import double_twin
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
-from .constraints import Constraints, Vector
+from .constraints import BATCH, Constraints, Vector
 
 
 class Problem:
@@ -26,7 +26,7 @@ class Problem:
         """For a net on data. Raises what `certify` raises."""
         samples = in_memory(data)
         twin = double_twin(model)
-        report = measure(twin, samples, loss=loss)
+        report = measure(twin, samples, loss=loss, batch_size=BATCH)
         _require_separation(report)
         homogeneity = report.homogeneity
         _require_homogeneity(twin, homogeneity, norm)
