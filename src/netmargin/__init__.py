@@ -23,6 +23,7 @@ from .training import (
     LogLossBelow,
     LossBasedLR,
     MarginGrowthBelow,
+    Separated,
     load_weights,
     train,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "LossBasedLR",
     "MarginAscent",
     "MarginGrowthBelow",
+    "Separated",
     "MarginReport",
     "ModelError",
     "NetmarginError",

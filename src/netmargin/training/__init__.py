@@ -4,7 +4,7 @@ from .checkpoint import load_weights
 from .history import History
 from .learning_rate import ConstantLR, LearningRate, LossBasedLR
 from .loop import train
-from .stopping import Epochs, LogLossBelow, MarginGrowthBelow, StoppingRule
+from .stopping import Epochs, LogLossBelow, MarginGrowthBelow, Separated, StoppingRule
 
 __all__ = [
     "ConstantLR",
@@ -14,6 +14,7 @@ __all__ = [
     "LogLossBelow",
     "LossBasedLR",
     "MarginGrowthBelow",
+    "Separated",
     "StoppingRule",
     "load_weights",
     "train",

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from ..batches import Data
+from ..batches import Arrays, Data
 from ..errors import NotHomogeneousError, NotSeparatedError
 from ..gradients import double_twin
 from ..homogeneity import Kind
@@ -17,12 +17,13 @@ from ..kkt.problem import in_memory
 from ..losses import CrossEntropy
 from ..margins import MarginReport, measure
 from .history import History
-from .loop import flushed_denormals
+from .loop import flushed_denormals, train
 from .progress import Progress
 from .smoothed_margin import SmoothedMargin
+from .stopping import Epochs, Separated
 
 _HISTORY = 30
-_SEPARATING_ROUNDS = 40
+_SEPARATING_EPOCHS = 200
 _LOOKS = 4
 _PENALTY, _STIFFER = 0.3, 1.1
 """Penalty relative to the largest multiplier at first, and its growth per step: weak, so that each subproblem is well conditioned."""
@@ -53,7 +54,7 @@ def maximize_margin(
 
     Maximizes -T log sum exp(-s_nj / T), s_nj the gaps Phi_{y_n} - Phi_j divided by the product of layer norms (multi-homogeneous nets) or by
     ||theta||^L, by L-BFGS, for falling temperatures T. A net that does not separate the data yet is first
-    trained by L-BFGS on the cross-entropy. Where gradient flow increases the margin like a power of log t, this ascends it directly; both
+    trained until it does (`train` with its defaults). Where gradient flow increases the margin like a power of log t, this ascends it directly; both
     end at KKT points, not always the same.
 
     Parameters
@@ -76,19 +77,24 @@ def maximize_margin(
 
     Beyond the papers; the smoothed margin is that of Lyu and Li 2019, Definitions A.3 and G.1, with the temperature as inverse scale.
     """
+    if not (len(temperatures) and min(temperatures) > 0 and iterations >= 1 and multiplier_steps >= 0):
+        raise ValueError(
+            f"need positive temperatures, iterations >= 1 and multiplier_steps >= 0; got {temperatures}, {iterations}, {multiplier_steps}"
+        )
     samples = in_memory(data)
-    twin = double_twin(model)
-    homogeneity = measure(twin, samples).homogeneity
+    homogeneity = measure(model, samples).homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
         raise NotHomogeneousError(
             "The net has no homogeneity order, so its margin has no normalization to ascend in:\n  "
             + "\n  ".join(map(str, homogeneity.blockers or homogeneity.ignored))
         )
     layers = homogeneity.kind is Kind.MULTI_HOMOGENEOUS
+    separating = _separate(model, samples, progress)
+    twin = double_twin(model)
     smoothed = SmoothedMargin(twin, samples, homogeneity, layers)
+    smoothed.gradient_samples = separating
     ascent = MarginAscent()
     with flushed_denormals(), Progress(progress, "maximize margin") as display:
-        _separate(smoothed, iterations)
         smoothed.normalize()
         best, state = -math.inf, {}
 
@@ -137,15 +143,16 @@ def maximize_margin(
     return ascent
 
 
-def _separate(smoothed: SmoothedMargin, iterations: int) -> None:
-    """Minimize the cross-entropy until all margins are positive, if they are not."""
-    for _ in range(_SEPARATING_ROUNDS):
-        if smoothed.margins().min() > 0:
-            return
-        _minimize(smoothed.parameters, smoothed.cross_entropy, max(iterations // 4, 5))
+def _separate(model: nn.Module, samples: Arrays, progress: bool) -> int:
+    """Train by SGD until all margins are positive, if they are not; the sample gradients that it took."""
+    if measure(model, samples).q_min > 0:
+        return 0
+    history = train(model, samples, until=[Separated(), Epochs(_SEPARATING_EPOCHS)], progress=progress)
+    if measure(model, samples).q_min > 0:
+        return history.rows[-1]["gradient_samples"]
     raise NotSeparatedError(
-        f"The net still misclassifies samples after {smoothed.gradient_samples:,} sample gradients of the cross-entropy. "
-        "Train it first (nm.train), or check the data for equal inputs with different labels."
+        f"The net still misclassifies samples after {len(history.rows) - 1} epochs of nm.train ({history.status}). "
+        "Train it first with other settings, or check the data for equal inputs with different labels."
     )
 
 

@@ -4,6 +4,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ..batches import Arrays, Labels, batches, scores
 from ..homogeneity import Homogeneity
@@ -11,6 +12,8 @@ from ..margins import margins
 
 _NEGLIGIBLE = 30.0
 """Constraints further than this many temperatures above the smallest weigh less than 1e-13 of it."""
+_SAMPLES = 2000
+"""Of larger batches the activations are computed twice instead of held."""
 
 
 class SmoothedMargin:
@@ -99,15 +102,13 @@ class SmoothedMargin:
         gaps, own = self._gaps(self._x, self._y)
         return (multipliers + penalty * (1 - gaps)).masked_fill(own, 0.0).clamp(min=0)
 
-    def cross_entropy(self) -> Tensor:
-        """Of theta as it is, averaged over all samples; differentiable."""
-        self.gradient_samples += len(self._x)
-        gaps, own = self._gaps(self._x, self._y)
-        return torch.nn.functional.softplus(torch.logsumexp((-gaps).masked_fill(own, -math.inf), 1)).mean()
-
     def _gaps(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Gaps to the scores of all classes, and which of them is the sample's own, where there is no constraint."""
-        outputs = scores(self._twin, x)
+        if len(x) <= _SAMPLES:
+            outputs = scores(self._twin, x)
+        else:
+            parts = [checkpoint(scores, self._twin, part, use_reentrant=False) for part in x.split(_SAMPLES)]
+            outputs = torch.cat(parts)
         if outputs.shape[1] == 1:
             return y[:, None] * outputs, torch.zeros_like(outputs, dtype=torch.bool)
         own = torch.zeros_like(outputs, dtype=torch.bool).scatter_(1, y[:, None], True)

@@ -34,6 +34,17 @@ class Epochs(StoppingRule):
 
 
 @dataclass(frozen=True)
+class Separated(StoppingRule):
+    """Stop once every training sample is classified correctly."""
+
+    def reached(self, rows):
+        return "all samples are correct" if rows[-1]["q_min"] > 0 else None
+
+    def epochs_left(self, rows):
+        return None
+
+
+@dataclass(frozen=True)
 class LogLossBelow(StoppingRule):
     """Stop once the base-10 log of the mean training loss is below `log10`; -800 is fine."""
 
