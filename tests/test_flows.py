@@ -33,27 +33,50 @@ def test_closed_form_of_one_weight_deep_in_time():
     assert net.weight.item() == 0.5  # the model is not changed
 
 
-def test_relu_flow_equals_tiny_steps():
+def tiny_steps(weights, X: np.ndarray, y: np.ndarray, time: float, step: float) -> np.ndarray:
+    """Euler's method for a ReLU net without biases and the exponential loss."""
+    W = [w.detach().numpy().copy() for w in weights]
+    for _ in range(round(time / step)):
+        layers = [X]
+        for w in W[:-1]:
+            layers.append(np.maximum(layers[-1] @ w.T, 0))
+        back = (step * y * np.exp(-y * (layers[-1] @ W[-1][0])))[:, None]
+        for i in reversed(range(len(W))):
+            asked = back
+            back = (back @ W[i]) * (layers[i] > 0)
+            W[i] += asked.T @ layers[i]
+    return np.concatenate([w.ravel() for w in W])
+
+
+@pytest.mark.parametrize(("widths", "seed", "time", "most"), [((5, 20, 1), 0, 10.0, 5000), ((5, 12, 6, 1), 2, 3.0, 10000)])
+def test_relu_flow_equals_tiny_steps(widths, seed, time, most):
     """The test of the neighbours' trap: 20 points, d 5, 20 units, T = 10. Pre-activations cross, slide and leave their kinks."""
-    torch.manual_seed(0)
-    net = mlp([5, 20, 1], bias="none").double()
+    torch.manual_seed(seed)
+    net = mlp(list(widths), bias="none").double()
     X, y = random_data(20, 5)
-    flow = nm.gradient_flow(net, (X, y), time=10.0, loss=Exponential(), rtol=1e-7, estimate_error=True)
-    assert flow.evaluations + flow.normal_evaluations <= 5000
+    flow = nm.gradient_flow(net, (X, y), time=time, loss=Exponential(), rtol=1e-7, estimate_error=True)
+    assert flow.evaluations + flow.normal_evaluations <= most
     assert max(flow.column("sliding")) > 0
     assert flow.error < 1e-5
-    (W, a), Xn, yn = [p.detach().numpy().copy() for p in net.parameters()], X.numpy(), y.numpy()
-    a, h, differences = a[0], 1e-4, []
-    for step in (4 * h, h):
-        V, b = W.copy(), a.copy()
-        for _ in range(round(10 / step)):
-            z = Xn @ V.T
-            pull = step * yn * np.exp(-yn * (np.maximum(z, 0) @ b))
-            V, b = V + ((pull[:, None] * (z > 0)) * b).T @ Xn, b + pull @ np.maximum(z, 0)
-        differences.append(np.abs(flat(flow.final) - np.append(V.ravel(), b)).max())
+    h, final = time * 1e-5, flat(flow.final)
+    differences = [np.abs(final - tiny_steps(net.parameters(), X.numpy(), y.numpy(), time, step)).max() for step in (4 * h, h)]
     # Euler's own error is proportional to its step: what is left of ours vanishes in it.
     assert differences[1] < 5e-3
     assert differences[1] < 0.4 * differences[0]
+
+
+@pytest.mark.parametrize(
+    ("widths", "n", "seed"),
+    [((5, 12, 6, 1), 40, 8), ((5, 10, 10, 10, 1), 40, 12), ((2, 10, 10, 10, 1), 60, 27), ((8, 16, 8, 3), 25, 10)],
+)
+def test_flow_passes_where_kinks_meet(widths, n, seed):
+    """Kinks of several layers on one sample, layers that die on a sample, kinks that depend on each other: found by hand, each stopped the flow."""
+    torch.manual_seed(seed)
+    X = torch.randn(n, widths[0])
+    net = mlp(list(widths), bias="none")
+    y = torch.where(X[:, 0] > 0, 1, -1) if widths[-1] == 1 else torch.randint(0, 3, (n,))
+    flow = nm.gradient_flow(net, (X, y), time=2.0, max_evaluations=20_000)
+    assert flow.status == "t reached 2"
 
 
 def test_smoothed_margin_never_falls_along_relu_flow():
@@ -208,7 +231,7 @@ def test_margin_ascent_of_a_convolutional_net_in_any_memory_layout():
     assert nm.measure(net, (X, y)).layer_normalized_margin == pytest.approx(ascent.report.layer_normalized_margin, rel=1e-4)
 
 
-def test_bad_input():
+def test_bad_input(tmp_path):
     X, y = random_data(8, 3)
     net = mlp([3, 4, 1]).double()
     with pytest.raises(ValueError, match="when to stop"):
@@ -221,7 +244,14 @@ def test_bad_input():
     blocked = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
     with pytest.raises(nm.NotHomogeneousError):
         nm.maximize_margin(blocked, (X, y), progress=False)
+    frozen = mlp([3, 4, 1], bias="none")
+    frozen[0].weight.requires_grad_(False)
+    with pytest.raises(nm.ModelError, match="0.weight is frozen"):
+        nm.maximize_margin(frozen, (X, y), progress=False)
+    with pytest.raises(ValueError, match="positive temperatures"):
+        nm.maximize_margin(net, (X, y), temperatures=(), progress=False)
     with pytest.raises(nm.DataError, match="summed loss is below 1"):
         gradient_descent(net, (X, y), steps=1, rate=SmoothnessBounds(1.0, 1.0, 1.0))
     flow = nm.gradient_flow(blocked, (X, y), time=1.0, loss=Logistic())
     assert flow.rows[-1]["log10_mean_loss"] < flow.rows[0]["log10_mean_loss"]
+    assert "Infinity" not in flow.save(tmp_path / "flow.jsonl").read_text()

@@ -13,7 +13,7 @@ _RELUS = {torch.relu, torch.relu_, torch.Tensor.relu, torch.Tensor.relu_, F.relu
 class Gates(TorchFunctionMode):
     """Inside, relu(z) is gate * z. Records z and its output of every call, in order.
 
-    gates : one boolean tensor per call, or None for relu itself. With fixed gates the net is a polynomial of its parameters.
+    gates : one tensor of factors per call, boolean or not, or None for relu itself. With fixed gates the net is a polynomial of its parameters.
     """
 
     def __init__(self, gates: Sequence[Tensor] | None = None):
@@ -27,7 +27,7 @@ class Gates(TorchFunctionMode):
             return func(*args, **(kwargs or {}))
         z = args[0] if args else (kwargs or {})["input"]
         call = len(self.inputs)
-        output = torch.relu(z) if self.gates is None else torch.where(self.gates[call], z, torch.zeros_like(z))
+        output = torch.relu(z) if self.gates is None else z * self.gates[call]
         self.inputs.append(z)
         self.outputs.append(output)
         return output

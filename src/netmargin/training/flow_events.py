@@ -9,8 +9,8 @@ from .flow_field import FlowField, Pattern, Velocity
 
 _ON_KINK = 1e-12
 _GATE = 1e-9
+_AT_END = 1e-10
 _SHARE = 1e-14
-_TURNS = 40
 
 
 def violations(z: Tensor, gates: Tensor, pattern: Pattern) -> Tensor:
@@ -29,16 +29,24 @@ def first_event(field: FlowField, step: Step, pattern: Pattern) -> float | None:
 
     Conditions that fail and hold again within the step are not seen.
     """
-    end = step.stages[-1]
-    if not end.z.numel() or violations(end.z, end.gates, pattern).max() <= 0:
+    start, end = step.stages[0], step.stages[-1]
+    if not end.z.numel():
         return None
+    # What leaves a kink may begin on its wrong side, by rounding: it violates its condition where it goes further there.
+    allowed = violations(start.z, start.kinks.gates, pattern).clamp(min=0) + _SHARE
+    ahead = violations(end.z, end.kinks.gates, pattern) > allowed
+    if not ahead.any():
+        return None
+    of_gates = ahead[len(end.z) :].any()
 
     def worst(share: float) -> float:
         theta = step.inside(share)
-        if len(pattern.sliding):
+        if of_gates:
             here = field(theta, pattern)
-            return violations(here.z, here.gates, pattern).max().item()
-        return violations(field.preactivations(theta, pattern), end.gates, pattern).max().item()
+            z, gates = here.z, here.kinks.gates
+        else:
+            z, gates = field.preactivations(theta, pattern), start.kinks.gates
+        return (violations(z, gates, pattern) - allowed).max().item()
 
     if worst(0.0) >= 0:
         return 0.0
@@ -48,41 +56,42 @@ def first_event(field: FlowField, step: Step, pattern: Pattern) -> float | None:
 def settle(field: FlowField, theta: Tensor, pattern: Pattern) -> tuple[Pattern, Velocity]:
     """The pattern with which flow goes on from a point where conditions are violated, or about to be, and the velocity.
 
-    A pre-activation at 0 is first tried as sliding. It stays so if its gate lies in [0, 1] and both sides push it back (a convex kink); it
-    becomes active if the gate would exceed 1, inactive if it would be negative; it crosses where the sides push away.
+    All pre-activations at 0 are first tried as sliding. Where both sides push back (convex kinks), the gates in [0, 1] that make the velocity least
+    tell which stay so, which turn active (1) and which inactive (0); one that the sides push away crosses. Lower layers are decided
+    first: the gates of the others depend on them.
     """
     velocity = field(theta, pattern)
-    arriving = violations(velocity.z, velocity.gates, pattern)[: len(velocity.z)] > -2 * _ON_KINK
+    arriving = violations(velocity.z, velocity.kinks.gates, pattern)[: len(velocity.z)] > -2 * _ON_KINK
     was_active = torch.cat([a.reshape(-1) for a in pattern.active])
-    pattern = _changed(pattern, sliding=torch.nonzero(arriving)[:, 0])
-    tried = set(pattern.sliding.tolist())
-    for _ in range(_TURNS):
+    slid = torch.zeros_like(was_active)
+    slid[pattern.sliding] = True
+    pattern = _changed(pattern, torch.cat([pattern.sliding, torch.nonzero(arriving)[:, 0]]).unique(), was_active)
+    while True:
         velocity = field(theta, pattern)
-        if not len(pattern.sliding):
-            break
-        repelling = velocity.pull <= 0
-        out = torch.where(repelling, 1.0, torch.maximum(-velocity.gates, velocity.gates - 1))
-        worst = int(out.argmax())
-        if out[worst] <= 0.1 * _GATE:
-            break
-        unit = int(pattern.sliding[worst])
-        side = not bool(was_active[unit]) if repelling[worst] else bool(velocity.gates[worst] > 1)
-        if repelling[worst] and unit not in tried:
-            side = bool(velocity.gates[worst] > 0.5)
-        pattern = _changed(pattern, released=(unit, side))
-    return pattern, velocity
+        units, kinks = pattern.sliding, velocity.kinks
+        # At 0 because all that feeds them is 0, as in a layer after one that dies on a sample: their sides stay as they were.
+        fixed = (
+            torch.linalg.vector_norm(velocity.normals, dim=1) * torch.linalg.vector_norm(theta) <= _GATE * velocity.z.abs().max()
+        )
+        if fixed.any():
+            leaving, side = fixed, was_active[units]
+        elif not kinks.convex.all():
+            leaving, side = ~kinks.convex, torch.where(slid[units], kinks.rising, ~was_active[units])
+        else:
+            leaving, side = (kinks.bounded <= _AT_END) | (kinks.bounded >= 1 - _AT_END), kinks.bounded > 0.5
+        if not leaving.any():
+            return pattern, velocity
+        calls = torch.searchsorted(
+            torch.tensor([a.numel() for a in pattern.active], device=units.device).cumsum(0), units, right=True
+        )
+        leaving = leaving & (calls == calls[leaving].min())
+        active = torch.cat([a.reshape(-1) for a in pattern.active])
+        active[units[leaving]] = side[leaving]
+        pattern = _changed(pattern, units[~leaving], active)
 
 
-def _changed(pattern: Pattern, *, sliding: Tensor | None = None, released: tuple[int, bool] | None = None) -> Pattern:
-    active = torch.cat([a.reshape(-1) for a in pattern.active])
-    slides = pattern.sliding
-    if sliding is not None:
-        slides = torch.unique(torch.cat([slides, sliding]))
-        active = active.clone()
-        active[slides] = False
-    if released is not None:
-        unit, side = released
-        slides, active = slides[slides != unit], active.clone()
-        active[unit] = side
+def _changed(pattern: Pattern, sliding: Tensor, active: Tensor) -> Pattern:
+    active = active.clone()
+    active[sliding] = False
     parts = active.split([a.numel() for a in pattern.active])
-    return Pattern([part.reshape(a.shape) for part, a in zip(parts, pattern.active, strict=True)], slides)
+    return Pattern([part.reshape(a.shape) for part, a in zip(parts, pattern.active, strict=True)], sliding)

@@ -1,9 +1,12 @@
 """The velocity of gradient flow, on one side of every kink or along some of them."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
+from scipy.optimize import lsq_linear
 from torch import Tensor, nn
 
 from .. import logspace
@@ -12,6 +15,10 @@ from ..gates import Gates
 from ..losses import Loss
 from ..margins import margins
 from .relative_loss import relative_gradient
+
+_FAR = 10.0
+_SAME = 1e-10
+_NEGLIGIBLE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -26,22 +33,41 @@ class Pattern:
 
 
 @dataclass(frozen=True)
+class Kinks:
+    """What holds sliding pre-activations at 0, each (K,).
+
+    convex : both sides push back, so that it can stay. rising : where they do not, whether it goes on to the active side.
+    gates : how far each must be open to stay at 0; outside [0, 1] where that is impossible.
+    bounded : within [0, 1], the ones that make the velocity as small as can be: 0 for those that turn inactive, 1 for active.
+    """
+
+    convex: Tensor
+    rising: Tensor
+    gates: Tensor
+    bounded: Tensor
+
+
+@dataclass(frozen=True)
 class Velocity:
     """At one point: d theta / ds = V rho^2 / (1 + rho |V|), V minus the gradient of the log-loss, and dt / ds, as its natural log.
 
-    z : pre-activations, all calls in one vector. gates : (K,), the gate of each sliding one that keeps it at 0; normals : (K, P), their gradients.
+    z : pre-activations, all calls in one vector. normals : (K, P), gradients of the sliding ones.
     q, log_loss : margins, and log of the summed loss. alignment : beta, the cosine of theta and V.
     """
 
     direction: Tensor
     log_time_rate: float
     z: Tensor
-    gates: Tensor
     normals: Tensor
-    pull: Tensor
     q: Tensor
     log_loss: float
     alignment: float
+    _find_kinks: Callable[[], Kinks]
+
+    @cached_property
+    def kinks(self) -> Kinks:
+        """Found when first asked for."""
+        return self._find_kinks()
 
 
 class FlowField:
@@ -91,9 +117,7 @@ class FlowField:
     def __call__(self, theta: Tensor, pattern: Pattern) -> Velocity:
         self.evaluations += 1
         leaves = {n: p.detach().requires_grad_(True) for n, p in self.named(theta).items()}
-        with torch.enable_grad(), Gates(pattern.active) as gates:
-            outputs = torch.func.functional_call(self._twin, leaves | self._fixed, (self._x,))
-        outputs = outputs[:, None] if outputs.ndim == 1 else outputs
+        outputs, gates = self._forward(leaves, pattern.active)
         q, soft = margins(outputs.detach(), self._y)
         log_loss = self._loss.log_sum(soft)
         cotangent = relative_gradient(self._loss, outputs, self._y, logspace.log_mean(log_loss, len(q)))
@@ -102,18 +126,40 @@ class FlowField:
         found = torch.autograd.grad(outputs, wanted, cotangent, retain_graph=sliding)
         velocity = -torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
         z = torch.cat([z.detach().reshape(-1) for z in gates.inputs]) if gates.inputs else theta.new_zeros(0)
-        shares, normals, pull = velocity.new_zeros(0), velocity.new_zeros(0, len(velocity)), velocity.new_zeros(0)
+        free, normals, pull, forces = velocity, velocity.new_zeros(0, len(velocity)), velocity.new_zeros(0), velocity.new_zeros(0)
         if sliding:
             self.normal_evaluations += 1
             normals = self._normals(gates.inputs, pattern.sliding, leaves)
             pull = torch.cat([g.reshape(-1) for g in found[len(leaves) :]])[pattern.sliding]
-            forces = torch.linalg.lstsq(normals @ normals.T, (normals @ velocity)[:, None], driver="gelsd").solution[:, 0]
-            velocity = velocity - normals.T @ forces
-            shares = forces / pull
+            forces = torch.linalg.lstsq(normals @ normals.T, (normals @ free)[:, None], driver="gelsd").solution[:, 0]
+            velocity = free - normals.T @ forces
+
+        def find_kinks() -> Kinks:
+            kinks = _kinks(free, normals, forces, pull)
+            # What is asked of a unit also comes through units of later layers, by as much as their gates are open.
+            for _ in range(_layers(pattern) - 1):
+                kinks = _kinks(free, normals, forces, self._pull(leaves, pattern, kinks.gates.clamp(0, 1), cotangent))
+            return kinks
+
         size, rho = torch.linalg.vector_norm(velocity).item(), torch.linalg.vector_norm(theta).item()
         alignment = (theta @ velocity).item() / (rho * size) if size > 0 else 0.0
         pace = rho**2 / (1 + rho * size)
-        return Velocity(velocity * pace, math.log(pace) - log_loss, z, shares, normals, pull, q, log_loss, alignment)
+        return Velocity(velocity * pace, math.log(pace) - log_loss, z, normals, q, log_loss, alignment, find_kinks)
+
+    def _forward(self, leaves: dict[str, Tensor], factors: list[Tensor]) -> tuple[Tensor, Gates]:
+        with torch.enable_grad(), Gates(factors) as gates:
+            outputs = torch.func.functional_call(self._twin, leaves | self._fixed, (self._x,))
+        return outputs[:, None] if outputs.ndim == 1 else outputs, gates
+
+    def _pull(self, leaves: dict[str, Tensor], pattern: Pattern, shares: Tensor, cotangent: Tensor) -> Tensor:
+        """The gradient in the outputs of sliding units, when their gates are open by these shares."""
+        self.evaluations += 1
+        factors = torch.cat([a.reshape(-1) for a in pattern.active]).to(shares.dtype)
+        factors[pattern.sliding] = shares
+        parts = factors.split([a.numel() for a in pattern.active])
+        outputs, gates = self._forward(leaves, [p.reshape(a.shape) for p, a in zip(parts, pattern.active, strict=True)])
+        found = torch.autograd.grad(outputs, gates.outputs, cotangent)
+        return torch.cat([g.reshape(-1) for g in found])[pattern.sliding]
 
     def _normals(self, inputs: list[Tensor], sliding: Tensor, leaves: dict[str, Tensor]) -> Tensor:
         chosen = torch.cat([z.reshape(-1) for z in inputs])[sliding]
@@ -129,3 +175,25 @@ class FlowField:
             for g, size in zip(rows, self._sizes, strict=True)
         ]
         return torch.cat(parts, 1)
+
+
+def _kinks(free: Tensor, normals: Tensor, forces: Tensor, pull: Tensor) -> Kinks:
+    """The gates by which free - sum_k gate_k pull_k normal_k is the velocity, which with the right forces is orthogonal to the normals."""
+    gates = torch.nan_to_num(forces / pull, nan=_FAR).clamp(-_FAR, _FAR)
+    convex = pull * torch.linalg.vector_norm(normals, dim=1) > _NEGLIGIBLE * torch.linalg.vector_norm(free)
+    rising = forces > pull / 2
+    if ((gates >= 0) & (gates <= 1)).all() or not convex.all():
+        return Kinks(convex, rising, gates, gates.clamp(0, 1))
+    columns = normals.T * pull
+    q, r = torch.linalg.qr(columns)
+    found = lsq_linear(r.cpu().numpy(), (q.T @ free).cpu().numpy(), (0, 1), method="bvls").x
+    bounded = torch.from_numpy(found).to(gates)
+    # Where normals depend on each other there are many gates for one velocity.
+    same = torch.linalg.vector_norm(columns @ bounded - normals.T @ forces) <= _SAME * torch.linalg.vector_norm(free)
+    return Kinks(convex, rising, bounded if same else gates, bounded)
+
+
+def _layers(pattern: Pattern) -> int:
+    """In how many relu calls units slide."""
+    ends = torch.tensor([a.numel() for a in pattern.active], device=pattern.sliding.device).cumsum(0)
+    return len(torch.unique(torch.searchsorted(ends, pattern.sliding, right=True)))

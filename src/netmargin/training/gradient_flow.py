@@ -33,7 +33,7 @@ _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 5.0
 class Trajectory(History):
     """Rows along gradient flow, one per step, the first at the start: every key of `MarginReport.to_dict()`, and
 
-    log_time : natural log of t (-inf at the start). s : the time of integration, about |d theta| / ||theta||.
+    log_time : natural log of t (None at the start, where t = 0). s : the time of integration, about |d theta| / ||theta||.
     alignment : beta, the cosine of theta and the velocity. sliding : how many pre-activations stay at 0. evaluations : gradients of the
     loss over all samples so far.
 
@@ -203,7 +203,7 @@ class _Flow:
         report = MarginReport(velocity.q, velocity.log_loss, self.homogeneity, norm, self.loss, log_norms)
         self.theta = theta
         rows = self.trajectory.rows
-        head = {"epoch": len(rows), "log_time": self.log_time, "s": self.s, "alignment": velocity.alignment}
+        head = {"epoch": len(rows), "log_time": self.log_time if rows else None, "s": self.s, "alignment": velocity.alignment}
         counts = {"sliding": len(pattern.sliding), "evaluations": self.field.evaluations}
         rows.append(head | counts | report.to_dict())
         self.trajectory.evaluations, self.trajectory.normal_evaluations = self.field.evaluations, self.field.normal_evaluations

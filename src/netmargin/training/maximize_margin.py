@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..batches import Arrays, Data
-from ..errors import NotHomogeneousError, NotSeparatedError
+from ..errors import ModelError, NotHomogeneousError, NotSeparatedError
 from ..gradients import double_twin
 from ..homogeneity import Kind
 from ..kkt import KKTCertificate, certify
@@ -81,6 +81,9 @@ def maximize_margin(
         raise ValueError(
             f"need positive temperatures, iterations >= 1 and multiplier_steps >= 0; got {temperatures}, {iterations}, {multiplier_steps}"
         )
+    frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
+    if frozen:
+        raise ModelError(f"{frozen[0]} is frozen, but an ascent rescales every layer. Unfreeze it, or train the rest with nm.train.")
     samples = in_memory(data)
     homogeneity = measure(model, samples).homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
