@@ -33,7 +33,7 @@ def first_event(field: FlowField, step: Step, pattern: Pattern) -> float | None:
     if not end.z.numel():
         return None
     # What leaves a kink may begin on its wrong side, by rounding: it violates its condition where it goes further there.
-    allowed = violations(start.z, start.kinks.gates, pattern).clamp(min=0) + _SHARE
+    allowed = violations(start.z, start.kinks.gates, pattern).clamp(min=0) + _ON_KINK
     ahead = violations(end.z, end.kinks.gates, pattern) > allowed
     if not ahead.any():
         return None
