@@ -29,7 +29,7 @@ from .training import (
 )
 
 if TYPE_CHECKING:
-    from . import estimators, solvers
+    from . import estimators, solvers, twolayer
     from .kkt import KKTCertificate, TangentSVM, certify, tangent_svm
     from .training.gradient_flow import Trajectory, gradient_flow
     from .training.maximize_margin import MarginAscent, maximize_margin
@@ -48,7 +48,7 @@ _ON_DEMAND = {
 
 def __getattr__(name: str):
     # The LP and cone solvers and scikit-learn take a second to import: load them when they are first used.
-    if name in ("estimators", "solvers"):
+    if name in ("estimators", "solvers", "twolayer"):
         return importlib.import_module(f".{name}", __name__)
     if name in _ON_DEMAND:
         return getattr(importlib.import_module(f".{_ON_DEMAND[name]}", __name__), name)
@@ -91,4 +91,5 @@ __all__ = [
     "solvers",
     "tangent_svm",
     "train",
+    "twolayer",
 ]

@@ -83,7 +83,9 @@ def maximize_margin(
         )
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     if frozen:
-        raise ModelError(f"{frozen[0]} is frozen, but an ascent rescales every layer. Unfreeze it, or train the rest with nm.train.")
+        raise ModelError(
+            f"{frozen[0]} is frozen, but an ascent rescales every layer. Unfreeze it, or train the rest with nm.train."
+        )
     samples = in_memory(data)
     homogeneity = measure(model, samples).homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:

@@ -1,0 +1,165 @@
+"""Training with fixed directions: only the magnitudes of the neurons, or only the output layer; with the rates that are proved for both."""
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.special import softmax
+
+from ..errors import DataError
+from ..result import Status
+from ..solvers.data import binary_data
+from ..solvers.linear import linear_max_margin
+
+_LARGEST_LOG = 690.0
+
+
+@dataclass(frozen=True)
+class FixedFeatureRun:
+    """A run of t = 0 .. steps.
+
+    margins : (steps + 1,), min_n z_n . a_bar(t). log_sizes : (steps + 1,), natural log of beta(t). weights : (m,), a_bar at the end.
+    optimum : gamma, the largest margin of any weights, of which `proved` is an upper bound by linear or convex duality.
+    guarantee : (steps,), what the proposition says that the best margin among the first t = 1 .. steps iterates is at least, with
+    `optimum` for gamma; it may be negative and so say nothing.
+    """
+
+    margins: np.ndarray
+    log_sizes: np.ndarray
+    weights: np.ndarray
+    optimum: float
+    proved: float
+    guarantee: np.ndarray
+
+    @property
+    def best(self) -> np.ndarray:
+        """The best margin among the first t = 1 .. steps iterates, which the guarantee is about."""
+        return np.maximum.accumulate(self.margins[:-1])
+
+
+def train_magnitudes(features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None) -> FixedFeatureRun:
+    """Gradient ascent r(t + 1) = r(t) + eta(t) m grad F(r(t)) of F(r) = -log mean_n exp(-z_n . a), a_j = r_j^2 / m, from r(0) = (1, .., 1).
+
+    A two-layer net whose neurons move along fixed rays. The normalized weights a_bar = a / |a|_1 follow mirror ascent in the simplex towards
+    gamma_1 = max over the simplex of min_n z_n . a, at rate log(t) / sqrt(t).
+
+    Parameters
+    ----------
+    features : (n, m), phi(theta_j, x_n); y : (n,) labels {-1, +1} or {0, 1}; z_nj = y_n phi(theta_j, x_n).
+    steps : iterations. rate : eta of the array of times t; the proposition's 1 / (16 |z|_inf sqrt(t + 1)) by default, for which alone the guarantee is proved.
+
+    Raises DataError : as the solvers, and where all features are 0. ValueError : steps below 1, rates that are not positive.
+
+    >>> import numpy as np, netmargin as nm
+    >>> features = np.random.default_rng(0).normal(size=(8, 30))
+    >>> run = nm.twolayer.train_magnitudes(features, np.tile([1, -1], 4), steps=2000)
+    >>> bool((run.best >= run.guarantee).all()), bool(run.best[-1] > 0.5 * run.optimum)
+    (True, True)
+
+    Source: Chizat and Bach 2020, Proposition 6 with the partial sum of Proposition 16 (15).
+    """
+    z, largest = _signed(features, y)
+    eta = _rates(steps, rate or (lambda t: 1 / (16 * largest * np.sqrt(t + 1))))
+    n, m = z.shape
+
+    def move(mean: np.ndarray, gradient: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
+        grown = mean * (1 + 2 * rate * gradient) ** 2
+        return grown, float(grown.sum())
+
+    margins, log_sizes, weights = _ascend(z, np.full(m, 1 / m), eta, move)
+    optimum, proved = _matrix_game(z)
+    t = np.arange(1, len(eta) + 1)
+    sums = np.cumsum(np.exp(-log_sizes[:-1]) / np.sqrt(t))
+    slack = largest / np.sqrt(t) * (8 * math.log(m) + np.log(t) + 1) + 4 * math.log(n) / np.sqrt(t) * sums
+    return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, optimum - slack)
+
+
+def train_output_layer(features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None) -> FixedFeatureRun:
+    """Gradient ascent r(t + 1) = r(t) + eta(t) m grad F(r(t)) of F(r) = -log mean_n exp(-z_n . a), a = r / m, from r(0) = 0.
+
+    The output layer of a two-layer net with fixed neurons. With beta(t) = max(1, max_s sqrt(m) |a(s)|_2), the weights a_bar = a / beta follow projected
+    gradient ascent in a ball towards gamma_2 = max over sqrt(m) |a|_2 <= 1 of min_n z_n . a, at rate 1 / sqrt(t).
+
+    Parameters
+    ----------
+    features, y, steps : as for `train_magnitudes`. rate : eta / beta of the array of times t; the proposition's sqrt(2) / (|z|_inf sqrt(t + 1)) by default.
+
+    Raises DataError : as `train_magnitudes`; also where gamma_2 = 0, about which nothing is claimed. ValueError : as there.
+
+    >>> import numpy as np, netmargin as nm
+    >>> features = np.random.default_rng(0).normal(size=(8, 30))
+    >>> run = nm.twolayer.train_output_layer(features, np.tile([1, -1], 4), steps=2000)
+    >>> bool((run.best >= run.guarantee).all()), bool(run.best[-1] > 0.9 * run.optimum)
+    (True, True)
+
+    Source: Chizat and Bach 2020, Proposition 7.
+    """
+    z, largest = _signed(features, y)
+    eta = _rates(steps, rate or (lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1))))
+    n, m = z.shape
+    solution = linear_max_margin(z, np.ones(n))
+    if solution.status is Status.NOT_SEPARABLE:
+        raise DataError("No output weights classify all samples correctly, so gamma_2 = 0. Take more features.")
+    optimum, proved = solution.margin / math.sqrt(m), solution.upper_bound / math.sqrt(m)
+
+    def move(mean: np.ndarray, gradient: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
+        moved = mean + rate / m * gradient
+        return moved, max(1.0, math.sqrt(m) * float(np.linalg.norm(moved)))
+
+    margins, log_sizes, weights = _ascend(z, np.zeros(m), eta, move)
+    t = np.arange(1, len(eta) + 1)
+    slack = largest / np.sqrt(t) * (2 * math.sqrt(2) + math.sqrt(3) * math.log(n) / optimum)
+    return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, optimum - slack)
+
+
+def _signed(features, y) -> tuple[np.ndarray, float]:
+    data = binary_data(features, y, bias=False)
+    z = data.y[:, None] * data.Z
+    if not z.any():
+        raise DataError("All features are 0, so every weight has margin 0. Choose neurons that are active on some sample.")
+    return z, data.size
+
+
+def _rates(steps: int, rate: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    steps = operator.index(steps)
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1; got {steps}")
+    eta = np.broadcast_to(np.asarray(rate(np.arange(steps)), dtype=np.float64), steps)
+    if not (np.isfinite(eta) & (eta > 0)).all():
+        raise ValueError("rate must give positive, finite step sizes for all t = 0 .. steps - 1")
+    return eta
+
+
+def _ascend(z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Margins, log beta and the last a_bar of a = beta a_bar, beta(0) = 1: `move` gives a_bar(t + 1) before it is divided by beta(t + 1) / beta(t), and that.
+
+    Its gradient is that of the smooth margin at a. beta is kept as its log, because it grows like exp(sqrt t).
+    """
+    margins, log_sizes, log_size = np.empty(len(eta) + 1), np.empty(len(eta) + 1), 0.0
+    for t, rate in enumerate(np.append(eta, 0.0)):
+        values = z @ mean
+        margins[t], log_sizes[t] = values.min(), log_size
+        if t < len(eta):
+            shares = softmax(-math.exp(min(log_size, _LARGEST_LOG)) * (values - margins[t]))
+            moved, growth = move(mean, shares @ z, rate)
+            mean, log_size = moved / growth, log_size + math.log(growth)
+    return margins, log_sizes, mean
+
+
+def _matrix_game(z: np.ndarray) -> tuple[float, float]:
+    """max over the simplex of min_n z_n . a, and an upper bound: the largest mean feature under the dual weights of the samples."""
+    n, m = z.shape
+    found = linprog(
+        np.append(np.zeros(m), -1.0),
+        A_ub=np.hstack([-z, np.ones((n, 1))]),
+        b_ub=np.zeros(n),
+        A_eq=np.append(np.ones(m), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0, None)] * m + [(None, None)],
+        method="highs",
+    )
+    weights, dual = np.maximum(found.x[:m], 0.0), np.maximum(-found.ineqlin.marginals, 0.0)
+    return float((z @ (weights / weights.sum())).min()), float((dual / dual.sum() @ z).max())
