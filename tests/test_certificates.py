@@ -243,3 +243,56 @@ def test_gates_record_and_replace_relus():
     assert torch.equal(fixed.inputs[0], own.inputs[0])
     with Gates([torch.zeros_like(own.inputs[0], dtype=torch.bool)]):
         assert (net(x) == 0).all()
+
+
+class Tied(nn.Module):
+    """A dense layer whose weight is also used outside of its module."""
+
+    def __init__(self, how: str):
+        super().__init__()
+        self.first, self.last, self.how = nn.Linear(4, 40, bias=False), nn.Linear(40, 40, bias=False), how
+
+    def forward(self, x):
+        h = self.last(torch.relu(self.first(x)))
+        if self.how == "cosine":
+            return h[:, :2] / self.last.weight.norm()
+        return F.linear(torch.relu(h), self.last.weight.T)[:, :2]
+
+
+@pytest.mark.parametrize(("how", "norm"), [("tied", "global"), ("cosine", "partial")])
+def test_weights_used_twice(how, norm):
+    """The gradient of such a layer is no outer product (found by review: a wrong epsilon, called complete)."""
+    torch.manual_seed(0)
+    net = Tied(how).double()
+    X = torch.randn(8, 4, dtype=torch.float64)
+    y = net(X).argmax(1)
+    certificate = nm.certify(net, (X, y), norm=norm)
+    order = 2 if norm == "partial" else 3
+    report = nm.measure(net, (X, y))
+    counted = [net.first.weight] if how == "cosine" else list(net.parameters())
+    order = 1 if how == "cosine" else order
+    with torch.no_grad():
+        for p in counted:
+            p.mul_(report.q_min ** (-1 / order))
+    J, _, _ = explicit(net, X, y)
+    theta = np.concatenate([(p.detach() * any(p is q for q in counted)).reshape(-1).numpy() for p in net.parameters()])
+    assert certificate.epsilon == pytest.approx(nnls(J.T, theta, maxiter=10_000)[1], rel=1e-7)
+
+
+def test_explained_refusals_of_modules():
+    X = 0.03 * torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(0)
+    normalized = nn.Sequential(
+        nn.Linear(4, 16, bias=False), nn.LayerNorm(16, elementwise_affine=False), nn.ReLU(), nn.Linear(16, 2)
+    )
+    normalized[3].bias = None
+    y = normalized(X).argmax(1)
+    with pytest.raises(nm.ModelError, match="eps of normalization"):
+        nm.certify(normalized, (X, y))
+    ascent = nm.maximize_margin(normalized, (X, y), temperatures=(0.1,), iterations=5, progress=False)
+    assert ascent.certificate is None
+    assert "no certificate" in ascent.status
+    with pytest.raises(nm.ModelError, match="lazy"):
+        nm.certify(nn.Sequential(nn.LazyLinear(2)), (X, y))
+    with pytest.raises(ValueError, match="max_constraints"):
+        nm.tangent_svm(mlp([4, 5, 2]), (X, y), max_constraints=0)

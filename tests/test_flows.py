@@ -79,6 +79,46 @@ def test_flow_passes_where_kinks_meet(widths, n, seed):
     assert flow.status == "t reached 2"
 
 
+class Hidden(nn.Module):
+    """One hidden layer with any activation, and a parameter that nothing uses."""
+
+    def __init__(self, activation):
+        super().__init__()
+        self.a, self.b, self.unused = nn.Linear(4, 8, bias=False), nn.Linear(8, 1, bias=False), nn.Parameter(torch.ones(3))
+        self.activation = activation
+
+    def forward(self, x):
+        return self.b(self.activation(self.a(x)))
+
+
+def in_place(z):
+    nn.functional.relu_(z)
+    return z
+
+
+def flow_of(activation, **options):
+    torch.manual_seed(2)
+    net = Hidden(activation).double()
+    return nm.gradient_flow(net, random_data(12, 4, seed=2), **options)
+
+
+def test_relu_in_place_is_relu():
+    assert np.array_equal(flat(flow_of(in_place, time=0.5).final), flat(flow_of(torch.relu, time=0.5).final))
+    assert np.array_equal(flat(flow_of(nn.ReLU(inplace=True), time=0.5).final), flat(flow_of(torch.relu, time=0.5).final))
+
+
+def test_flow_says_where_it_stalls():
+    assert "no relu" in flow_of(lambda z: z.clamp(min=0), time=50.0).status
+    assert flow_of(torch.relu, time=50.0).status == "t reached 50"
+
+
+def test_error_estimate_compares_the_same_time():
+    """Found by review: with a stopping rule it was the distance of two times."""
+    flow = flow_of(torch.relu, until=nm.LogLossBelow(-0.5), estimate_error=True)
+    assert flow.rows[-1]["log10_mean_loss"] < -0.5
+    assert 0 < flow.error < 1e-6
+
+
 def test_smoothed_margin_never_falls_along_relu_flow():
     torch.manual_seed(0)
     net = mlp([4, 10, 1], bias="none").double()

@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-_RELUS = {torch.relu, torch.relu_, torch.Tensor.relu, torch.Tensor.relu_, F.relu}
+_IN_PLACE = {torch.relu_, torch.Tensor.relu_}
+_RELUS = {torch.relu, torch.Tensor.relu, F.relu} | _IN_PLACE
 
 
 class Gates(TorchFunctionMode):
@@ -25,9 +26,10 @@ class Gates(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func not in _RELUS:
             return func(*args, **(kwargs or {}))
-        z = args[0] if args else (kwargs or {})["input"]
-        call = len(self.inputs)
-        output = torch.relu(z) if self.gates is None else z * self.gates[call]
+        changed = args[0] if args else (kwargs or {})["input"]
+        in_place = func in _IN_PLACE or (func is F.relu and (args[1:2] == (True,) or (kwargs or {}).get("inplace", False)))
+        z = changed.clone() if in_place else changed
+        output = torch.relu(z) if self.gates is None else z * self.gates[len(self.inputs)]
         self.inputs.append(z)
         self.outputs.append(output)
-        return output
+        return changed.copy_(output) if in_place else output

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
-from .batches import explained_failure
+from .batches import explained_failure, place_of
+from .errors import DataError, ModelError
 
 _ENTRIES = 30_000_000
 _SAMPLES = 200
@@ -94,6 +96,7 @@ class Gradients:
 
 def double_twin(model: nn.Module) -> nn.Module:
     """A copy in float64 and evaluation mode; what it computes is what certificates are about."""
+    place_of(model)  # refuses what cannot be copied
     twin = copy.deepcopy(model).double().eval()
     return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]  # the quicker layout for float64 convolutions
 
@@ -133,8 +136,15 @@ class SampleGradients:
             return output @ w, {name: a.reshape(-1) for name, a in incoming.items()}
 
         gradient = torch.func.vmap(torch.func.grad(score, argnums=(0, 1), has_aux=True), in_dims=(None, None, 0, 0))
-        with explained_failure(x):
-            (rows, outgoing), incoming = gradient(explicit, added, x, weights)
+        try:
+            with explained_failure(x):
+                (rows, outgoing), incoming = gradient(explicit, added, x, weights)
+        except DataError as error:
+            # One batch of these inputs has passed before: it is the differentiation that fails.
+            raise ModelError(
+                f"Gradients sample by sample failed: {error.__cause__}. Data-dependent Python control flow and .item() in forward are usual causes; "
+                "remove them for certification."
+            ) from error
         count = len(x)
         flat = [rows[n].reshape(count, -1) for n in self._explicit]
         factors = tuple(
@@ -218,20 +228,15 @@ def _shifted(twin: nn.Module, added: dict[str, Tensor], incoming: dict[str, Tens
 
 
 def _dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str, ...]:
-    """nn.Linear layers that are run once per sample, on one vector, with parameters of their own: those whose gradients are outer products."""
+    """nn.Linear layers that are run once per sample, on one vector, with parameters used nowhere else: those whose gradients are outer products."""
     calls: dict[str, list[int]] = {}
     handles = []
-    owners: dict[int, int] = {}
-    for module in twin.modules():
-        for parameter in module.parameters(recurse=False):
-            owners[id(parameter)] = owners.get(id(parameter), 0) + 1
     candidates = {
         name: module
         for name, module in twin.named_modules()
         if type(module) is nn.Linear
         and f"{name}.weight" in names
         and (module.bias is None or f"{name}.bias" in names)
-        and all(owners[id(p)] == 1 for p in module.parameters())
         and module.weight.numel() > 4 * sum(module.weight.shape)
     }
 
@@ -241,9 +246,32 @@ def _dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str, ...
     for name, module in candidates.items():
         handles.append(module.register_forward_hook(note(name)))
     try:
-        with torch.no_grad(), explained_failure(x):
+        with torch.no_grad(), explained_failure(x), _Uses() as uses:
             twin(x)
     finally:
         for handle in handles:
             handle.remove()
-    return tuple(name for name in candidates if calls.get(name) == [1])
+    return tuple(
+        name for name, module in candidates.items() if calls.get(name) == [1] and all(uses.of(p) == 1 for p in module.parameters())
+    )
+
+
+class _Uses(TorchFunctionMode):
+    """Inside, counts the operations that take each tensor as an argument."""
+
+    def __init__(self):
+        super().__init__()
+        self._counts: dict[int, int] = {}
+
+    def of(self, tensor: Tensor) -> int:
+        return self._counts.get(id(tensor), 0)
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        waiting = [*args, *(kwargs or {}).values()]
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, (list, tuple)):
+                waiting.extend(item)
+            elif isinstance(item, Tensor):
+                self._counts[id(item)] = self.of(item) + 1
+        return func(*args, **(kwargs or {}))

@@ -139,7 +139,7 @@ class _Search:
             residual = problem.residual(self._gradients.combination(self.multipliers, problem.target))
             if len(self.chosen) == constraints.count:
                 self.lower, _ = self._bound(residual)
-                return Completeness.ALL
+                return Completeness.ALL if norm_of(residual) - self.lower <= self._tol * problem.norm else Completeness.OPEN
             full = len(self.chosen) >= self._most
             if not full:
                 likely, entering = self._bound(residual, torch.float32)
@@ -172,9 +172,11 @@ class _Search:
         by_euler = torch.from_numpy(self._problem.order * self.values).to(chosen.samples.device)
         direct = self._gradients.along(self._problem.target)
         if not torch.allclose(direct, by_euler, rtol=_EULER, atol=_EULER * self._problem.norm):
+            worst = int((direct - by_euler).abs().argmax())
             raise ModelError(
-                f"Euler's theorem fails: <theta, grad s> = {direct[0].item():.6g} but L s = {by_euler[0].item():.6g}. "
-                "The gradients of the model are not those of its outputs (a detached or custom operation), or it is not homogeneous."
+                f"Euler's theorem fails: <theta, grad s> = {direct[worst].item():.9g} but L s = {by_euler[worst].item():.9g}. "
+                "The gradients of the model are not those of its outputs (a detached or custom operation), or it is not homogeneous: "
+                "the eps of normalization layers counts where their inputs are small."
             )
         self._solve()
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..batches import Arrays, Labels, batches, scores
+from ..errors import ModelError
 from ..gates import Gates
 from ..gradients import SampleGradients, StoredGradients
 from ..margins import score_gaps
@@ -113,8 +114,14 @@ class Constraints:
                 result = torch.func.functional_call(self.twin, free | fixed, (x,))
                 return result[:, None] if result.ndim == 1 else result
 
-            with torch.no_grad():
-                value, slope, *_ = torch.func.jvp(outputs, (point,), (moved,))
+            try:
+                with torch.no_grad():
+                    value, slope, *_ = torch.func.jvp(outputs, (point,), (moved,))
+            except NotImplementedError as error:
+                raise ModelError(
+                    f"The model uses an operation without a forward-mode derivative: {str(error).splitlines()[0]} Replace it; for "
+                    "torch.nn.utils.weight_norm take torch.nn.utils.parametrizations.weight_norm or remove_weight_norm."
+                ) from error
             # The slope of a difference is the difference of slopes; at j = y_n there is no constraint.
             yield part, self.gaps(value, self._y[part]), self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0)
             start += len(x)

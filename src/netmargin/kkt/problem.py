@@ -41,7 +41,8 @@ class Problem:
                 for n in members[name]:
                     point[n] *= factor
         counted = set(point) if norm == "global" else {n for name, k in groups.items() if k > 0 for n in members[name]}
-        order = float(sum(groups.values()))
+        # What is not counted is not scaled: parts with exponent 0 or below, except that the global norm counts all.
+        order = float(sum(k for k in groups.values() if k > 0 or norm == "global"))
         factor = math.exp(-log_q / order)
         point = {n: p * factor if n in counted else p for n, p in point.items()}
         constraints.move_to(point)

@@ -40,6 +40,8 @@ def tangent_svm(model: nn.Module, data: Data, *, norm: str = "global", max_const
     >>> round(nm.tangent_svm(net, ([[2.0, 0.0], [0.0, -2.0]], [1, -1])).cosine, 9)
     1.0
     """
+    if max_constraints < 1:
+        raise ValueError(f"max_constraints must be at least 1; got {max_constraints}")
     with flushed_denormals():
         problem = Problem.of(model, data, norm=norm, loss=CrossEntropy())
         count = min(max_constraints, problem.constraints.count)

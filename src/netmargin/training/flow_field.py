@@ -106,7 +106,7 @@ class FlowField:
         """The gates at a point, none sliding."""
         with torch.no_grad(), Gates() as gates:
             torch.func.functional_call(self._twin, self.named(theta) | self._fixed, (self._x,))
-        return Pattern([z > 0 for z in gates.inputs], torch.zeros(0, dtype=torch.int64))
+        return Pattern([z > 0 for z in gates.inputs], torch.zeros(0, dtype=torch.int64, device=theta.device))
 
     def preactivations(self, theta: Tensor, pattern: Pattern) -> Tensor:
         """Of all relu calls with the gates of the pattern, in one vector; a forward pass, no gradient."""
@@ -123,7 +123,8 @@ class FlowField:
         cotangent = relative_gradient(self._loss, outputs, self._y, logspace.log_mean(log_loss, len(q)))
         sliding = len(pattern.sliding) > 0
         wanted = [*leaves.values(), *(gates.outputs if sliding else [])]
-        found = torch.autograd.grad(outputs, wanted, cotangent, retain_graph=sliding)
+        reached = torch.autograd.grad(outputs, wanted, cotangent, retain_graph=sliding, allow_unused=True)
+        found = [torch.zeros_like(at) if g is None else g for g, at in zip(reached, wanted, strict=True)]
         velocity = -torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
         z = torch.cat([z.detach().reshape(-1) for z in gates.inputs]) if gates.inputs else theta.new_zeros(0)
         free, normals, pull, forces = velocity, velocity.new_zeros(0, len(velocity)), velocity.new_zeros(0), velocity.new_zeros(0)
@@ -131,7 +132,7 @@ class FlowField:
             self.normal_evaluations += 1
             normals = self._normals(gates.inputs, pattern.sliding, leaves)
             pull = torch.cat([g.reshape(-1) for g in found[len(leaves) :]])[pattern.sliding]
-            forces = torch.linalg.lstsq(normals @ normals.T, (normals @ free)[:, None], driver="gelsd").solution[:, 0]
+            forces = least_squares(normals @ normals.T, normals @ free)
             velocity = free - normals.T @ forces
 
         def find_kinks() -> Kinks:
@@ -158,8 +159,9 @@ class FlowField:
         factors[pattern.sliding] = shares
         parts = factors.split([a.numel() for a in pattern.active])
         outputs, gates = self._forward(leaves, [p.reshape(a.shape) for p, a in zip(parts, pattern.active, strict=True)])
-        found = torch.autograd.grad(outputs, gates.outputs, cotangent)
-        return torch.cat([g.reshape(-1) for g in found])[pattern.sliding]
+        found = torch.autograd.grad(outputs, gates.outputs, cotangent, allow_unused=True)
+        parts = [torch.zeros_like(at) if g is None else g for g, at in zip(found, gates.outputs, strict=True)]
+        return torch.cat([g.reshape(-1) for g in parts])[pattern.sliding]
 
     def _normals(self, inputs: list[Tensor], sliding: Tensor, leaves: dict[str, Tensor]) -> Tensor:
         chosen = torch.cat([z.reshape(-1) for z in inputs])[sliding]
@@ -175,6 +177,11 @@ class FlowField:
             for g, size in zip(rows, self._sizes, strict=True)
         ]
         return torch.cat(parts, 1)
+
+
+def least_squares(matrix: Tensor, values: Tensor) -> Tensor:
+    """The solution of least norm, also where the matrix is singular; on the CPU, where alone torch can."""
+    return torch.linalg.lstsq(matrix.cpu(), values.cpu()[:, None], driver="gelsd").solution[:, 0].to(values.device)
 
 
 def _kinks(free: Tensor, normals: Tensor, forces: Tensor, pull: Tensor) -> Kinks:

@@ -19,7 +19,7 @@ from ..losses import CrossEntropy, Loss
 from ..margins import MarginReport, measure, norms
 from .dormand_prince import LOWER_WEIGHTS, ORDER, WEIGHTS, Step, step
 from .flow_events import first_event, settle
-from .flow_field import FlowField, Pattern, Velocity
+from .flow_field import FlowField, Pattern, Velocity, least_squares
 from .history import History
 from .progress import Progress
 from .stopping import StoppingRule
@@ -27,6 +27,8 @@ from .stopping import StoppingRule
 _FIRST_STEP = 1e-3
 _FLOOR = 1e-10
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 5.0
+_PATIENCE, _STILL = 5000, 1e-2
+"""A flow that advances less than this in s over so many evaluations has stalled."""
 
 
 @dataclass
@@ -67,8 +69,8 @@ def gradient_flow(
 
     Integrated in loss-normalized time, d theta / ds = V ||theta||^2 / (1 + ||theta|| |V|) with V = -grad of the log-loss, in which a homogeneous net
     moves steadily however small its loss is; t is kept as its logarithm. Dormand and Prince's method of order 5 with fixed gates of the ReLUs: where a pre-activation crosses 0, the
-    step ends there. One that both sides push back slides along its kink until its gate leaves [0, 1]. Other kinks (max pooling) are
-    passed with steps as small as the error estimate asks for, down to a floor.
+    step ends there. One that both sides push back slides along its kink until its gate leaves [0, 1]. Other kinks (max pooling,
+    LeakyReLU, clamp) are passed with steps as small as the error estimate asks for, down to a floor; at one that attracts, the flow stalls and says so.
 
     Parameters
     ----------
@@ -96,12 +98,14 @@ def gradient_flow(
         raise ValueError("Say when to stop: time=..., or until=nm.LogLossBelow(...)")
     if (time is not None and not time > 0) or not 0 < rtol < 1 or (step_size is not None and not step_size > 0):
         raise ValueError(f"time, rtol and step_size must be positive; got {time}, {rtol}, {step_size}")
-    run = _Flow(model, data, loss or CrossEntropy(), time, rules, rtol, step_size, levels, max_evaluations)
+    log_end = math.inf if time is None else math.log(time)
+    run = _Flow(model, data, loss or CrossEntropy(), log_end, rules, rtol, step_size, levels, max_evaluations)
     with Progress(progress, "gradient flow") as display:
         trajectory = run.run(display)
-    if estimate_error:
+    if estimate_error and run.log_time > -math.inf:
+        # To the same time: where a rule stops depends on the steps.
         halved = None if step_size is None else step_size / 2
-        finer = _Flow(model, data, loss or CrossEntropy(), time, rules, rtol / 2**ORDER, halved, levels, 2 * max_evaluations)
+        finer = _Flow(model, data, loss or CrossEntropy(), run.log_time, [], rtol / 2**ORDER, halved, (), 4 * max_evaluations)
         other = finer.run(Progress(False, ""))
         a, b = (torch.cat([p.reshape(-1) for p in t.final.values()]) for t in (trajectory, other))
         trajectory.error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))
@@ -109,13 +113,13 @@ def gradient_flow(
 
 
 class _Flow:
-    def __init__(self, model, data, loss, time, rules, rtol, step_size, levels, most):
+    def __init__(self, model, data, loss, log_end, rules, rtol, step_size, levels, most):
         self.twin, data, self.loss = double_twin(model), in_memory(data), loss
         self.homogeneity = measure(self.twin, data, loss=loss).homogeneity
         if not any(p.requires_grad for p in self.twin.parameters()):
             raise ModelError("No parameter of the model requires a gradient, so there is no flow. Unfreeze some.")
         self.field = FlowField(self.twin, data, loss)
-        self.log_end = math.inf if time is None else math.log(time)
+        self.log_end = log_end
         self.rules, self.rtol, self.step_size, self.most = rules, rtol, step_size, most
         self.levels = sorted(levels, reverse=True)
         self.trajectory = Trajectory()
@@ -191,7 +195,7 @@ class _Flow:
     def _back_to_kinks(self, theta: Tensor, velocity: Velocity, pattern: Pattern) -> Tensor:
         """Undo the drift of sliding pre-activations away from 0, to first order."""
         N, z = velocity.normals, velocity.z[pattern.sliding]
-        return theta - N.T @ torch.linalg.lstsq(N @ N.T, z[:, None], driver="gelsd").solution[:, 0]
+        return theta - N.T @ least_squares(N @ N.T, z)
 
     def _record(self, theta: Tensor, velocity: Velocity, pattern: Pattern) -> None:
         point = self.field.named(theta)
@@ -214,7 +218,12 @@ class _Flow:
         rows = self.trajectory.rows
         reasons = [reason for rule in self.rules if (reason := rule.reached(rows))]
         if self.log_time >= self.log_end:
-            reasons.append(f"t reached {math.exp(self.log_end):.6g}")
+            reasons.append(f"t reached {logspace.scaled_ratio(1.0, -self.log_end):.6g}")
+        before = next((row for row in reversed(rows) if row["evaluations"] <= self.field.evaluations - _PATIENCE), None)
+        if before is not None and self.s - before["s"] < _STILL:
+            reasons.append(
+                f"stalled at t = e^{self.log_time:.4g}, most likely at a kink that is no relu (max pooling, LeakyReLU, clamp): only relus can slide"
+            )
         if self.field.evaluations >= self.most:
             reasons.append(f"stopped after {self.field.evaluations} gradient evaluations; raise max_evaluations to go on")
         self.trajectory.status = reasons[0] if reasons else "running"

@@ -33,7 +33,7 @@ _PENALTY, _STIFFER = 0.3, 1.1
 class MarginAscent(History):
     """Rows of a margin ascent, one per temperature or multiplier step; the keys are temperature (None before and after), gradient_samples and those of `MarginReport.to_dict()`.
 
-    report : margins at the end. certificate : how far from a KKT point that is.
+    report : margins at the end. certificate : how far from a KKT point that is; None, with a reason in `status`, where `certify` refuses the net.
     """
 
     report: MarginReport | None = None
@@ -143,8 +143,11 @@ def maximize_margin(
                 smoothed.normalize()
                 model.load_state_dict(twin.state_dict())
     ascent.report = measure(twin, samples, loss=CrossEntropy(), homogeneity=homogeneity)
-    ascent.certificate = certify(twin, samples, radius=radius)
     ascent.status = f"margin {best:.6g} after {smoothed.gradient_samples:,} sample gradients"
+    try:
+        ascent.certificate = certify(twin, samples, radius=radius)
+    except ModelError as error:
+        ascent.status += f"; no certificate: {error}"
     return ascent
 
 
