@@ -2,7 +2,17 @@
 
 import sys
 
-from . import bound_tightening, certificate, cost_growth, importing, margin_ascent, measuring, training_step, variation_norm
+from . import (
+    bound_tightening,
+    certificate,
+    cost_growth,
+    importing,
+    margin_ascent,
+    measuring,
+    training_step,
+    two_layer,
+    variation_norm,
+)
 
 QUICK = {"training_step": training_step, "measuring": measuring, "importing": importing, "variation_norm": variation_norm}
 LONG = {
@@ -10,6 +20,7 @@ LONG = {
     "bound_tightening": bound_tightening,
     "certificate": certificate,
     "margin_ascent": margin_ascent,
+    "two_layer": two_layer,
 }
 
 for name in sys.argv[1:] or QUICK:
