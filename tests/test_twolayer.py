@@ -123,14 +123,14 @@ def test_steps_of_both_layers_equal_autograd(power, loss):
 
 
 def test_both_layers_approach_the_variation_norm_margin():
-    """Two classes in four blobs: margins never exceed gamma_1, come within 5% of it, and wider nets do better on average."""
+    """Two classes in four blobs: margins never exceed gamma_1, come within 5% of it, and wider nets separate more often."""
     random = np.random.default_rng(0)
     corner = random.integers(4, size=40)
     X = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(-1, 1, (40, 2))
     y = 1 - 2 * (corner % 2)
     optimum = nm.solvers.f1_max_margin(X, y).upper_bound
     means = []
-    for width in (4, 16, 256):
+    for width in (2, 6, 256):
         runs = train_both_layers(X, y, width=width, steps=4000, seeds=range(6), progress=False)
         assert (runs.margins <= optimum * (1 + 1e-6)).all()
         means.append(runs.best.mean())

@@ -4,6 +4,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -12,10 +13,13 @@ from torch import Tensor
 from ..losses import Exponential, Logistic, Loss
 from ..solvers.data import binary_data
 from ..solvers.solution import ReLUMeasure
+from ..training.loop import flushed_denormals
 from ..training.progress import Progress
 
 _RESCALED = 10
 _LARGEST_LOG = 80.0
+_TOGETHER = 2**18
+"""So many outputs of neurons stay in cache: of wider nets, runs take turns."""
 
 
 @dataclass(frozen=True)
@@ -89,18 +93,13 @@ def train_both_layers(
     if not (np.isfinite(eta) & (eta > 0)).all():
         raise ValueError("rate must give positive, finite step sizes for all t = 0 .. steps - 1")
     runs = _Runs(data.Z, data.y, width, power, scale, seeds, loss, dtype)
-    wanted = {round(t) for t in np.linspace(0, steps, records + 1)}
-    times, rows = [], []
-    with Progress(progress, "both layers") as display:
-        for t in range(steps + 1):
-            if t in wanted:
-                times.append(t)
-                rows.append(runs.measured())
-                display.show(runs.first_run(t), steps - t)
-            if t < steps:
-                runs.step(float(eta[t]))
-                if t % _RESCALED == 0:
-                    runs.rescale()
+    times = sorted({round(t) for t in np.linspace(0, steps, records + 1)})
+    rows = [runs.measured()]
+    with flushed_denormals(), Progress(progress, "both layers") as display:
+        for start, end in pairwise(times):
+            display.show(runs.first_run(start), steps - start)
+            runs.advance(eta[start:end].tolist())
+            rows.append(runs.measured())
     margins, log_masses = (np.array(column) for column in zip(*rows, strict=True))
     return TwoLayerRuns(np.array(times), margins, log_masses, runs.measures(bias))
 
@@ -110,7 +109,7 @@ def _slowing(t: np.ndarray) -> np.ndarray:
 
 
 class _Runs:
-    """Neurons of R runs, a : (R, m, D), b : (R, m), times e^log_scale, with one buffer for their outputs on all samples."""
+    """Neurons of R runs, a : (R, m, D), b : (R, m), times e^log_scale, with one buffer for their outputs on all samples (of a few runs at a time)."""
 
     def __init__(
         self, Z: np.ndarray, y: np.ndarray, m: int, power: int, scale: float, seeds: Sequence[int], loss: Loss, dtype: torch.dtype
@@ -124,30 +123,45 @@ class _Runs:
         b = np.stack([random.choice([-1.0, 1.0], m) for random in starts])
         self._a, self._b = torch.from_numpy(a).to(dtype), torch.from_numpy(b).to(dtype)
         self._log_scale = torch.full((len(seeds),), math.log(scale), dtype=torch.float64)
-        self._outputs = torch.empty(len(seeds), m, len(Z), dtype=dtype)
+        together = max(1, min(len(seeds), _TOGETHER // (m * len(Z))))
+        self._outputs = torch.empty(together, m, len(Z), dtype=dtype)
 
-    def step(self, eta: float) -> None:
-        """One step of all runs. The update is homogeneous in the neurons, so it is the same for the rescaled ones."""
-        a, b, z = self._a, self._b, self._outputs
+    def advance(self, rates: list[float]) -> None:
+        """Steps of all runs with these rates; runs that do not fit in cache together take turns of all these steps."""
+        count = len(self._outputs)
+        for first in range(0, len(self._a), count):
+            part = slice(first, first + count)
+            for start in range(0, len(rates), _RESCALED):
+                growth = torch.exp((2 * self._log_scale[part]).clamp(max=_LARGEST_LOG))[:, None].to(self._a.dtype)
+                for eta in rates[start : start + _RESCALED]:
+                    self._step(self._a[part], self._b[part], growth, eta)
+                self._rescale(part)
+
+    def _step(self, a: Tensor, b: Tensor, growth: Tensor, eta: float) -> None:
+        """One step. The update is homogeneous in the neurons, so it is the same for the rescaled ones, whose outputs are `growth` times larger in truth."""
+        z = self._outputs[: len(a)]
         torch.matmul(a, self._inputs.T, out=z).relu_()
         h = (torch.matmul(b[:, None, :], z if self._power == 1 else z.square()) / a.shape[1])[:, 0]
-        v = _shares(self._labels * h * self._growth().to(h.dtype), self._loss) * self._labels
+        v = _shares(self._labels * h * growth, self._loss) * self._labels
         if self._power == 1:
-            moved = torch.matmul(z, v[:, :, None])[:, :, 0]
-            z.sign_()
-        z.mul_(v[:, None, :])
+            # v where z > 0, in place: half the passes over the m x n outputs that a mask takes.
+            torch.ops.aten.threshold_backward.grad_input(v[:, None, :].expand_as(z), z, 0, grad_input=z)
+        else:
+            z.mul_(v[:, None, :])
         pull = torch.matmul(z, self._inputs)
+        if self._power == 1:
+            moved = (a * pull).sum(2)  # sum_n v_n relu(a . x_n), by Euler's theorem
         a.addcmul_(pull, b[:, :, None], value=eta * self._power)
         if self._power == 1:
             b.add_(moved, alpha=eta)
 
-    def rescale(self) -> None:
+    def _rescale(self, part: slice) -> None:
         """Bring the mass of each run back to about 1."""
-        size = torch.sqrt(self._a.square().sum(2).mean(1))
-        self._a /= size[:, None, None]
+        size = torch.sqrt(self._a[part].square().sum(2).mean(1))
+        self._a[part] /= size[:, None, None]
         if self._power == 1:
-            self._b /= size[:, None]
-        self._log_scale += torch.log(size.double())
+            self._b[part] /= size[:, None]
+        self._log_scale[part] += torch.log(size.double())
 
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
         """Margins over the mass and log masses, in float64."""
@@ -159,7 +173,7 @@ class _Runs:
 
     def first_run(self, t: int) -> dict:
         """What a progress line shows, as of the last measurement."""
-        q = self._q[0] * self._growth()[0]
+        q = self._q[0] * torch.exp((2 * self._log_scale[0]).clamp(max=_LARGEST_LOG))
         mass = self._masses(self._a[0].double(), self._b[0].double()).mean()
         return {
             "epoch": t,
@@ -167,10 +181,6 @@ class _Runs:
             "accuracy": (q > 0).double().mean().item(),
             "normalized_margin": (self._q[0].min() / mass).item(),
         }
-
-    def _growth(self) -> Tensor:
-        """e^(2 log_scale), by which outputs exceed those of the rescaled neurons, (R, 1)."""
-        return torch.exp((2 * self._log_scale).clamp(max=_LARGEST_LOG))[:, None]
 
     def measures(self, bias: bool) -> list[ReLUMeasure]:
         """The nets as probability measures on the sphere."""
