@@ -171,6 +171,8 @@ def test_bad_input():
         train_magnitudes(np.ones((2, 3)), [1, 1], steps=0)
     with pytest.raises(ValueError, match="positive, finite"):
         train_magnitudes(np.ones((2, 3)), [1, 1], steps=5, rate=lambda t: -1.0)
+    with pytest.raises(ValueError, match="one number or an array"):
+        train_magnitudes(np.ones((2, 3)), [1, 1], steps=5, rate=lambda t: np.ones(3))
     data = ([[0.0, 1.0], [1.0, 0.0]], [1, -1])
     for wrong in (
         {"width": 0},

@@ -15,6 +15,7 @@ from ..solvers.data import binary_data
 from ..solvers.solution import ReLUMeasure
 from ..training.loop import flushed_denormals
 from ..training.progress import Progress
+from .step_sizes import step_sizes
 
 _RESCALED = 10
 _LARGEST_LOG = 80.0
@@ -89,9 +90,7 @@ def train_both_layers(
         )
     if not isinstance(loss, (Exponential, Logistic)) or loss.power != 1:
         raise ValueError(f"loss must be Exponential() or Logistic(); got {loss!r}")
-    eta = np.broadcast_to(np.asarray((rate or _slowing)(np.arange(steps)), dtype=np.float64), steps)
-    if not (np.isfinite(eta) & (eta > 0)).all():
-        raise ValueError("rate must give positive, finite step sizes for all t = 0 .. steps - 1")
+    eta = step_sizes(steps, rate or (lambda t: 0.5 / np.sqrt(t + 1)))
     runs = _Runs(data.Z, data.y, width, power, scale, seeds, loss, dtype)
     times = sorted({round(t) for t in np.linspace(0, steps, records + 1)})
     rows = [runs.measured()]
@@ -102,10 +101,6 @@ def train_both_layers(
             rows.append(runs.measured())
     margins, log_masses = (np.array(column) for column in zip(*rows, strict=True))
     return TwoLayerRuns(np.array(times), margins, log_masses, runs.measures(bias))
-
-
-def _slowing(t: np.ndarray) -> np.ndarray:
-    return 0.5 / np.sqrt(t + 1)
 
 
 class _Runs:

@@ -1,7 +1,6 @@
 """Training with fixed directions: only the magnitudes of the neurons, or only the output layer; with the rates that are proved for both."""
 
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from ..errors import DataError
 from ..result import Status
 from ..solvers.data import binary_data
 from ..solvers.linear import linear_max_margin
+from .step_sizes import step_sizes
 
 _LARGEST_LOG = 690.0
 
@@ -62,7 +62,7 @@ def train_magnitudes(features, y, *, steps: int, rate: Callable[[np.ndarray], np
     Source: Chizat and Bach 2020, Proposition 6 with the partial sum of Proposition 16 (15).
     """
     z, largest = _signed(features, y)
-    eta = _rates(steps, rate or (lambda t: 1 / (16 * largest * np.sqrt(t + 1))))
+    eta = step_sizes(steps, rate or (lambda t: 1 / (16 * largest * np.sqrt(t + 1))))
     n, m = z.shape
 
     def move(mean: np.ndarray, gradient: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
@@ -98,7 +98,7 @@ def train_output_layer(features, y, *, steps: int, rate: Callable[[np.ndarray], 
     Source: Chizat and Bach 2020, Proposition 7.
     """
     z, largest = _signed(features, y)
-    eta = _rates(steps, rate or (lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1))))
+    eta = step_sizes(steps, rate or (lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1))))
     n, m = z.shape
     solution = linear_max_margin(z, np.ones(n))
     if solution.status is Status.NOT_SEPARABLE:
@@ -121,16 +121,6 @@ def _signed(features, y) -> tuple[np.ndarray, float]:
     if not z.any():
         raise DataError("All features are 0, so every weight has margin 0. Choose neurons that are active on some sample.")
     return z, data.size
-
-
-def _rates(steps: int, rate: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    steps = operator.index(steps)
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1; got {steps}")
-    eta = np.broadcast_to(np.asarray(rate(np.arange(steps)), dtype=np.float64), steps)
-    if not (np.isfinite(eta) & (eta > 0)).all():
-        raise ValueError("rate must give positive, finite step sizes for all t = 0 .. steps - 1")
-    return eta
 
 
 def _ascend(z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

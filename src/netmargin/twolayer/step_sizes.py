@@ -1,0 +1,17 @@
+"""Step sizes of a run, as an array of its times."""
+
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+
+def step_sizes(steps: int, rate: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """rate at t = 0 .. steps - 1, shape (steps,). Raises ValueError where it is not positive and finite, or of another shape."""
+    steps = operator.index(steps)
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1; got {steps}")
+    found = np.asarray(rate(np.arange(steps)), dtype=np.float64)
+    if found.shape not in ((), (steps,)) or not (np.isfinite(found) & (found > 0)).all():
+        raise ValueError("rate must give positive, finite step sizes for all t = 0 .. steps - 1, one number or an array of them")
+    return np.broadcast_to(found, steps)
