@@ -21,6 +21,9 @@ _SAME = 1e-10
 _NEGLIGIBLE = 1e-12
 
 
+Metric = Callable[[dict[str, Tensor]], dict[str, Tensor]]
+
+
 @dataclass(frozen=True)
 class Pattern:
     """Which pre-activations are active, and which slide: stay at 0 because both sides push them back.
@@ -78,10 +81,12 @@ class FlowField:
 
     Along a kink that both sides push against, the flow slides: its velocity is the projection of either side's onto the kink, which is the
     element of least norm of the subdifferential if the gate that this takes lies in [0, 1] (Lyu and Li 2019, Lemma H.3).
+
+    metric : the factors by which coordinates move faster, of the parameters by name; norms at kinks are those of this metric.
     """
 
-    def __init__(self, twin: nn.Module, data: Arrays, loss: Loss):
-        self._twin, self._loss = twin, loss
+    def __init__(self, twin: nn.Module, data: Arrays, loss: Loss, metric: Metric | None = None):
+        self._twin, self._loss, self._metric = twin, loss, metric
         self._names = [n for n, p in twin.named_parameters() if p.requires_grad]
         self._shapes = [dict(twin.named_parameters())[n].shape for n in self._names]
         self._sizes = [s.numel() for s in self._shapes]
@@ -125,27 +130,38 @@ class FlowField:
         wanted = [*leaves.values(), *(gates.outputs if sliding else [])]
         reached = torch.autograd.grad(outputs, wanted, cotangent, retain_graph=sliding, allow_unused=True)
         found = [torch.zeros_like(at) if g is None else g for g, at in zip(reached, wanted, strict=True)]
-        velocity = -torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
+        roots = self._metric_roots(theta)
+        velocity = -roots * torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
         z = torch.cat([z.detach().reshape(-1) for z in gates.inputs]) if gates.inputs else theta.new_zeros(0)
+        # In coordinates in which the metric is Euclidean: theta moves by roots times what is free there.
         free, normals, pull, forces = velocity, velocity.new_zeros(0, len(velocity)), velocity.new_zeros(0), velocity.new_zeros(0)
         if sliding:
             self.normal_evaluations += 1
             normals = self._normals(gates.inputs, pattern.sliding, leaves)
             pull = torch.cat([g.reshape(-1) for g in found[len(leaves) :]])[pattern.sliding]
-            forces = least_squares(normals @ normals.T, normals @ free)
-            velocity = free - normals.T @ forces
+            forces = least_squares((normals * roots) @ (normals * roots).T, (normals * roots) @ free)
+            velocity = free - (normals * roots).T @ forces
+        velocity = roots * velocity
 
         def find_kinks() -> Kinks:
-            kinks = _kinks(free, normals, forces, pull)
+            kinks = _kinks(free, normals * roots, forces, pull)
             # What is asked of a unit also comes through units of later layers, by as much as their gates are open.
             for _ in range(_layers(pattern) - 1):
-                kinks = _kinks(free, normals, forces, self._pull(leaves, pattern, kinks.gates.clamp(0, 1), cotangent))
+                kinks = _kinks(free, normals * roots, forces, self._pull(leaves, pattern, kinks.gates.clamp(0, 1), cotangent))
             return kinks
 
         size, rho = torch.linalg.vector_norm(velocity).item(), torch.linalg.vector_norm(theta).item()
         alignment = (theta @ velocity).item() / (rho * size) if size > 0 else 0.0
         pace = rho**2 / (1 + rho * size)
         return Velocity(velocity * pace, math.log(pace) - log_loss, z, normals, q, log_loss, alignment, find_kinks)
+
+    def _metric_roots(self, theta: Tensor) -> Tensor:
+        """Square roots of the metric's factors, (P,); 1 without a metric."""
+        if self._metric is None:
+            return theta.new_ones(())
+        point = self.named(theta)
+        given = self._metric(point)
+        return torch.cat([given.get(n, torch.ones_like(p)).expand_as(p).reshape(-1) for n, p in point.items()]).sqrt()
 
     def _forward(self, leaves: dict[str, Tensor], factors: list[Tensor]) -> tuple[Tensor, Gates]:
         with torch.enable_grad(), Gates(factors) as gates:

@@ -19,7 +19,7 @@ from ..losses import CrossEntropy, Loss
 from ..margins import MarginReport, measure, norms
 from .dormand_prince import LOWER_WEIGHTS, ORDER, WEIGHTS, Step, step
 from .flow_events import first_event, settle
-from .flow_field import FlowField, Pattern, Velocity, least_squares
+from .flow_field import FlowField, Metric, Pattern, Velocity, least_squares
 from .history import History
 from .progress import Progress
 from .stopping import StoppingRule
@@ -61,6 +61,7 @@ def gradient_flow(
     rtol: float = 1e-8,
     step_size: float | None = None,
     levels: Sequence[float] = (),
+    metric: Metric | None = None,
     estimate_error: bool = False,
     max_evaluations: int = 100_000,
     progress: bool = False,
@@ -76,7 +77,9 @@ def gradient_flow(
     ----------
     time : t at which to stop, reached exactly. until : stopping rules as for `train`, such as LogLossBelow(-40). One of them is needed.
     rtol : error per step relative to ||theta||. step_size : instead of that, steps of this length in s (events shorten them).
-    levels : log10 of the mean loss at which to keep the state. estimate_error : integrate once more with halved steps.
+    levels : log10 of the mean loss at which to keep the state.
+    metric : for d theta_i / dt = -M_i(theta) grad_i instead: given the parameters by name, positive factors M by name and of their shapes, 1 for
+        what is left out. So mirror flows are written, M the inverse Hessian of the mirror map. estimate_error : integrate once more with halved steps.
     max_evaluations : of the gradient, after which the flow stops and says so. Ctrl-C does the same.
     progress : show log10-loss, margin and log t as they come.
 
@@ -99,13 +102,15 @@ def gradient_flow(
     if (time is not None and not time > 0) or not 0 < rtol < 1 or (step_size is not None and not step_size > 0):
         raise ValueError(f"time, rtol and step_size must be positive; got {time}, {rtol}, {step_size}")
     log_end = math.inf if time is None else math.log(time)
-    run = _Flow(model, data, loss or CrossEntropy(), log_end, rules, rtol, step_size, levels, max_evaluations)
+    run = _Flow(model, data, loss or CrossEntropy(), log_end, rules, rtol, step_size, levels, metric, max_evaluations)
     with Progress(progress, "gradient flow") as display:
         trajectory = run.run(display)
     if estimate_error and run.log_time > -math.inf:
         # To the same time: where a rule stops depends on the steps.
         halved = None if step_size is None else step_size / 2
-        finer = _Flow(model, data, loss or CrossEntropy(), run.log_time, [], rtol / 2**ORDER, halved, (), 4 * max_evaluations)
+        finer = _Flow(
+            model, data, loss or CrossEntropy(), run.log_time, [], rtol / 2**ORDER, halved, (), metric, 4 * max_evaluations
+        )
         other = finer.run(Progress(False, ""))
         a, b = (torch.cat([p.reshape(-1) for p in t.final.values()]) for t in (trajectory, other))
         trajectory.error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))
@@ -113,12 +118,12 @@ def gradient_flow(
 
 
 class _Flow:
-    def __init__(self, model, data, loss, log_end, rules, rtol, step_size, levels, most):
+    def __init__(self, model, data, loss, log_end, rules, rtol, step_size, levels, metric, most):
         self.twin, data, self.loss = double_twin(model), in_memory(data), loss
         self.homogeneity = measure(self.twin, data, loss=loss).homogeneity
         if not any(p.requires_grad for p in self.twin.parameters()):
             raise ModelError("No parameter of the model requires a gradient, so there is no flow. Unfreeze some.")
-        self.field = FlowField(self.twin, data, loss)
+        self.field = FlowField(self.twin, data, loss, metric)
         self.log_end = log_end
         self.rules, self.rtol, self.step_size, self.most = rules, rtol, step_size, most
         self.levels = sorted(levels, reverse=True)
@@ -222,7 +227,7 @@ class _Flow:
         before = next((row for row in reversed(rows) if row["evaluations"] <= self.field.evaluations - _PATIENCE), None)
         if before is not None and self.s - before["s"] < _STILL:
             reasons.append(
-                f"stalled at t = e^{self.log_time:.4g}, most likely at a kink that is no relu (max pooling, LeakyReLU, clamp): only relus can slide"
+                f"stalled at t = e^{self.log_time:.4g}, most likely at a kink that is no relu (max pooling, LeakyReLU, clamp, a normalization whose eps is tiny): only relus can slide"
             )
         if self.field.evaluations >= self.most:
             reasons.append(f"stopped after {self.field.evaluations} gradient evaluations; raise max_evaluations to go on")

@@ -70,7 +70,7 @@ def train_magnitudes(features, y, *, steps: int, rate: Callable[[np.ndarray], np
         return grown, float(grown.sum())
 
     margins, log_sizes, weights = _ascend(z, np.full(m, 1 / m), eta, move)
-    optimum, proved = _matrix_game(z)
+    _, optimum, proved = matrix_game(z)
     t = np.arange(1, len(eta) + 1)
     sums = np.cumsum(np.exp(-log_sizes[:-1]) / np.sqrt(t))
     slack = largest / np.sqrt(t) * (8 * math.log(m) + np.log(t) + 1) + 4 * math.log(n) / np.sqrt(t) * sums
@@ -139,8 +139,8 @@ def _ascend(z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable) ->
     return margins, log_sizes, mean
 
 
-def _matrix_game(z: np.ndarray) -> tuple[float, float]:
-    """max over the simplex of min_n z_n . a, and an upper bound: the largest mean feature under the dual weights of the samples."""
+def matrix_game(z: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """a in the simplex that maximizes min_n z_n . a, that value, and an upper bound: the largest mean feature under the dual weights of the samples."""
     n, m = z.shape
     found = linprog(
         np.append(np.zeros(m), -1.0),
@@ -152,4 +152,5 @@ def _matrix_game(z: np.ndarray) -> tuple[float, float]:
         method="highs",
     )
     weights, dual = np.maximum(found.x[:m], 0.0), np.maximum(-found.ineqlin.marginals, 0.0)
-    return float((z @ (weights / weights.sum())).min()), float((dual / dual.sum() @ z).max())
+    weights /= weights.sum()
+    return weights, float((z @ weights).min()), float((dual / dual.sum() @ z).max())

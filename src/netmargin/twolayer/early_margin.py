@@ -1,0 +1,132 @@
+"""What good features at the start of a normalized net promise about its margin at a time t: Theorem 3.1 of "The ubiquity of 2-homogeneity", corrected."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..batches import Data
+from ..errors import DataError, ModelError
+from ..gradients import double_twin
+from ..kkt.problem import in_memory
+from ..solvers.data import binary_data
+from .fixed_features import matrix_game
+from .normalized_nets import NormalizedNet
+
+_ENTRIES = 200_000_000
+_GRAM_ROWS = 2000
+
+
+@dataclass(frozen=True)
+class EarlyMargin:
+    """Constants of the theorem for one net, data and time t.
+
+    p : (m,), weights of the features, >= 0 with sum 1, that maximize gamma = min_n <p, z_n>, z_n = y_n beta . F(x_n; V(0)). gamma <= proved, by linear duality.
+    R : D(u_bar, u(0)) / |u_bar|_1 with u_bar = log(t n) / (gamma / 2) p. C_1, C_2 : the largest |<grad_V F_j(x_i), grad_V F_k(x_r)>|
+    for j = k and for j != k, at the start and the states given: lower bounds of the suprema along the flow.
+    drift : by how much min_n <p, z_n> falls until t at most, given these C_1 and C_2. kept : what it is at least, at the start and those states.
+    guarantee : a lower bound of the margin over |a|^2 + |b|^2 at t that holds if min_n <p, z_n> >= gamma / 2 until then, as where `applies`; negative or 0 says nothing.
+    """
+
+    p: np.ndarray
+    gamma: float
+    proved: float
+    R: float
+    C_1: float
+    C_2: float
+    drift: float
+    kept: float
+    guarantee: float
+
+    @property
+    def applies(self) -> bool:
+        """Whether the hypotheses of the theorem hold, given C_1 and C_2: features separate, and drift by gamma / 2 at most."""
+        return self.gamma > 0 and self.drift <= self.gamma / 2
+
+
+def early_margin(net: NormalizedNet, data: Data, *, time: float, states: Iterable[dict[str, Tensor]] = ()) -> EarlyMargin:
+    """The theorem for the flow of the *mean* logistic loss that starts at `net`; `nm.gradient_flow` reaches this time n times sooner.
+
+    time : t. states : of (a, b, V) or of (log_u, V) along the flow, such as `Trajectory.states`.
+
+    The printed theorem lacks n in its time and has constants that its proof does not give; here every step of the proof is evaluated: the mean loss at t is at most
+    B / n, B = (n R |u_bar| / 2 + 1) / t, so that q_min >= l^-1(B), and sum(u) <= (8 R + 2) |u_bar| + 16 / n.
+
+    Raises DataError : labels that are not binary, features that do not separate the data (gamma <= 0), time n <= 1. ModelError : Jacobians of F that do not fit in memory.
+
+    >>> import torch, netmargin as nm
+    >>> net = nm.twolayer.NormalizedNet(nm.twolayer.NormalizedReLU(2, 50), 50)
+    >>> data = ([[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], [1, -1, 1])
+    >>> promised = nm.twolayer.early_margin(net, data, time=3e4)
+    >>> flow = nm.gradient_flow(net, data, time=1e4)
+    >>> 0 < promised.guarantee <= flow.rows[-1]["partial_normalized_margin"]
+    True
+
+    Source: "The ubiquity of 2-homogeneity" 2024, Theorem 3.1 and Lemma 3.4, with the corrections of docs/errata.md.
+    """
+    twin = cast(NormalizedNet, double_twin(net))
+    samples = in_memory(data)
+    x = samples.X.to(twin.a)
+    beta, u = torch.sign(twin.a * twin.b).detach(), (twin.a * twin.b).abs().detach().cpu().numpy()
+    n = len(x)
+    if not 1 < time * n < math.inf:
+        raise DataError(f"time must be above 1 / n = {1 / n:.3g} and finite; got {time}")
+
+    def signed_features() -> np.ndarray:
+        with torch.no_grad():
+            return y[:, None] * (twin.features(x) * beta).cpu().numpy()
+
+    y = binary_data(np.zeros((n, 1)), samples.y.cpu(), bias=False).y
+    start = signed_features()
+    p, gamma, proved = matrix_game(start)
+    if gamma <= 0:
+        raise DataError(
+            f"The features at the start do not separate the data (gamma = {gamma:.3g}). Take a wider net, or other signs of a b."
+        )
+    kept, constants = gamma, _inner_products(twin, x)
+    for state in states:
+        twin.inner.load_state_dict(
+            {name.removeprefix("inner."): v for name, v in state.items() if name.startswith("inner.")}, strict=False
+        )
+        kept = min(kept, float((signed_features() @ p).min()))
+        constants = np.maximum(constants, _inner_products(twin, x))
+    C_1, C_2 = (float(c) for c in constants)
+
+    size = math.log(time * n) / (gamma / 2)
+    used = p > 0
+    divergence = float((p[used] * np.log(size * p[used] / u[used])).sum()) + float(u.sum()) / size - 1
+    bound_of_u = (8 * divergence + 2) * size + 16 / n
+    drift = (C_1 * float(p.max()) + C_2) * (divergence * size + 2 / n) / 2 * bound_of_u
+    losses = (n * divergence * size / 2 + 1) / time
+    margin = -math.log(math.expm1(losses)) if losses < 700 else -losses
+    return EarlyMargin(p, gamma, proved, divergence, C_1, C_2, drift, kept, margin / bound_of_u / 2)
+
+
+def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
+    """C_1 and C_2 at the present V."""
+    V = {name: v.detach() for name, v in twin.inner.named_parameters()}
+    if not V:
+        return np.zeros(2)
+    rows, m = len(x) * len(twin.a), len(twin.a)
+    if rows * sum(v.numel() for v in V.values()) > _ENTRIES:
+        raise ModelError(
+            f"C_1 and C_2 take all {rows} gradients of the features, which do not fit in memory. Take fewer samples or features."
+        )
+
+    def features(V: dict[str, Tensor], sample: Tensor) -> Tensor:
+        return torch.func.functional_call(twin.inner, V, (sample[None],))[0]
+
+    jacobians = torch.func.vmap(torch.func.jacrev(features), (None, 0))(V, x)
+    J = torch.cat([j.reshape(rows, -1) for j in jacobians.values()], 1)
+    feature = torch.arange(rows, device=x.device) % m
+    own = other = 0.0
+    for part, which in zip(J.split(_GRAM_ROWS), feature.split(_GRAM_ROWS), strict=True):
+        products = (part @ J.T).abs()
+        same = which[:, None] == feature
+        own = max(own, (products * same).max().item())
+        other = max(other, (products * ~same).max().item())
+    return np.array([own, other])

@@ -1,0 +1,101 @@
+"""Nets that end in a normalization layer with its own factors and a linear layer: <a . b, F(x; V)>, 2-homogeneous in (a, b)."""
+
+import operator
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..batches import Data
+from ..errors import ModelError
+from ..training.gradient_flow import Trajectory, gradient_flow
+
+_SMALLEST_LOG = -600.0
+
+
+class NormalizedReLU(nn.Module):
+    """F_j(x) = relu(v_j . x / |v_j|), bounded whatever V; v_j begin uniform on the sphere. x : (N, d), F : (N, m). float64."""
+
+    def __init__(self, inputs: int, width: int, *, seed: int = 0):
+        super().__init__()
+        v = torch.randn(width, inputs, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        self.v = nn.Parameter(F.normalize(v, dim=1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x @ F.normalize(self.v, dim=1).T)
+
+
+class NormalizedNet(nn.Module):
+    """h(x) = sum_j a_j b_j F_j(x; V), F any module with outputs (N, m), such as one that ends in LayerNorm(m, elementwise_affine=False).
+
+    a are the factors of the normalization, b the weights of the linear layer after it. They begin as signs / sqrt(m), so that |a_j| = |b_j|, which gradient flow
+    keeps, and the mass of u = |a . b| is 1. Parameters a, b : (m,), float64; V : those of `inner`.
+
+    Source: "The ubiquity of 2-homogeneity" 2024, (2).
+    """
+
+    def __init__(self, inner: nn.Module, width: int, *, seed: int = 0):
+        super().__init__()
+        width = operator.index(width)
+        if width < 1:
+            raise ValueError(f"width must be at least 1; got {width}")
+        signs = torch.randint(2, (2, width), generator=torch.Generator().manual_seed(seed)) * 2.0 - 1
+        self.inner = inner
+        self.a, self.b = (nn.Parameter(s.double() / width**0.5) for s in signs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.features(x) @ (self.a * self.b).to(x.dtype)[:, None]
+
+    def features(self, x: Tensor) -> Tensor:
+        """F(x; V), shape (N, m)."""
+        found = self.inner(x)
+        if found.shape != (len(x), len(self.a)):
+            raise ModelError(
+                f"The inner module must give {len(self.a)} features for each of {len(x)} inputs; it gave {tuple(found.shape)}"
+            )
+        return found
+
+
+def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
+    """d ln u / dt = -2 grad_u and dV / dt = -grad_V of the summed loss, h = <u . beta, F(x; V)>, from u = |a . b|, beta = sign(a . b) of the net.
+
+    In u the loss is convex and the geometry that of the l1 norm. Where |a_j| = |b_j|, gradient flow on (a, b, V) is this flow, u = a^2 = b^2.
+    The net is not changed. data and options : as for `nm.gradient_flow`, with binary labels; a *mean* loss runs n times slower in t.
+
+    Returns a `Trajectory` whose states hold log_u (m,) and V as inner.*. Its margins are not normalized: divide q_min by 2 sum(u) for that over |a|^2 + |b|^2.
+    Raises ModelError : |a_j| != |b_j| or 0, from where the two flows differ. Others as `nm.gradient_flow`.
+
+    >>> import torch, netmargin as nm
+    >>> net = nm.twolayer.NormalizedNet(nm.twolayer.NormalizedReLU(2, 6), 6)
+    >>> data = ([[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], [1, -1, 1])
+    >>> u = torch.exp(nm.twolayer.mirror_flow(net, data, time=10.0).final["log_u"])
+    >>> flow = nm.gradient_flow(net, data, time=10.0).final
+    >>> bool(torch.allclose(u, flow["a"] ** 2, rtol=1e-6)) and torch.equal(flow["a"].abs(), flow["b"].abs())
+    True
+
+    Source: "The ubiquity of 2-homogeneity" 2024, Lemma 3.2.
+    """
+    a, b = net.a.detach(), net.b.detach()
+    if not torch.equal(a.abs(), b.abs()) or (a == 0).any():
+        raise ModelError(
+            "The mirror flow is gradient flow only where |a_j| = |b_j| > 0 for all j. Set b to a, or to -a, somewhere."
+        )
+    return gradient_flow(
+        _MirrorNet(net), data, metric=lambda point: {"log_u": 2 * torch.exp(-point["log_u"].clamp(min=_SMALLEST_LOG))}, **options
+    )
+
+
+class _MirrorNet(nn.Module):
+    """<u . beta, F(x; V)> with parameters log u and V."""
+
+    beta: Tensor
+
+    def __init__(self, net: NormalizedNet):
+        super().__init__()
+        product = (net.a * net.b).detach().double()
+        self.inner = net.inner
+        self.log_u = nn.Parameter(torch.log(product.abs()))
+        self.register_buffer("beta", torch.sign(product))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x) @ (torch.exp(self.log_u) * self.beta)[:, None]
