@@ -64,12 +64,11 @@ class Solution:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoftSolution:
-    """What all soft-margin problems share: norm + C (sum of hinge losses), minimized.
+class RegularizedSolution:
+    """What all problems of a norm plus a loss share, minimized.
 
-    objective : attained, recomputed in float64. lower_bound : proved. certified : they agree within the tolerance. hinge : the sum of
-    hinge losses. margin : the least y_n f(x_n) over the norm of f, as in the hard problem; negative where a sample is on the wrong side.
-    dual : (n,), between 0 and C: weights of the samples, and the proof of the lower bound.
+    objective : attained, recomputed in float64. lower_bound : proved. certified : they agree within the tolerance. dual : (n,), >= 0, at most the largest
+    slope of the loss: weights of the samples, and the proof of the lower bound.
     """
 
     objective: float
@@ -78,8 +77,6 @@ class SoftSolution:
     status: Status
     dual: np.ndarray
     seconds: float
-    hinge: float
-    margin: float
 
     @property
     def gap(self) -> float:
@@ -90,3 +87,15 @@ class SoftSolution:
     def support(self) -> np.ndarray:
         """Samples with positive dual weight."""
         return np.flatnonzero(self.dual > 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftSolution(RegularizedSolution):
+    """What all soft-margin problems share: norm + C (sum of hinge losses), minimized.
+
+    hinge : the sum of hinge losses. margin : the least y_n f(x_n) over the norm of f, as in the hard problem; negative where a sample is on the wrong side.
+    dual : (n,), between 0 and C.
+    """
+
+    hinge: float
+    margin: float

@@ -4,17 +4,20 @@ from .f1 import f1_max_margin, f1_soft_margin
 from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_interpolation
 from .kernel import KernelSolution, SoftKernelSolution, f2_max_margin, kernel_max_margin, kernel_soft_margin, ntk_max_margin
 from .linear import LinearSolution, linear_max_margin
-from .solution import ReLUMeasure, SoftVariationNormSolution, VariationNormSolution
+from .logistic import f1_logistic
+from .solution import LogisticVariationNormSolution, ReLUMeasure, SoftVariationNormSolution, VariationNormSolution
 
 __all__ = [
     "KernelInterpolation",
     "KernelSolution",
     "LinearSolution",
+    "LogisticVariationNormSolution",
     "MeasureInterpolation",
     "ReLUMeasure",
     "SoftKernelSolution",
     "SoftVariationNormSolution",
     "VariationNormSolution",
+    "f1_logistic",
     "f1_max_margin",
     "f1_soft_margin",
     "f2_max_margin",

@@ -9,7 +9,7 @@ from torch import nn
 
 from ..errors import DataError, ModelError
 from ..models import ReLUPower, SignedSum
-from ..result import SoftSolution, Solution
+from ..result import RegularizedSolution, SoftSolution, Solution
 from .data import binary_data, evaluation_inputs
 
 
@@ -50,24 +50,53 @@ class ReLUMeasure:
         return ReLUMeasure(atoms=unit, weights=(2 * a * b * self.weights)[used], bias=self.bias)
 
     @classmethod
-    def from_network(cls, net: nn.Module) -> "ReLUMeasure":
-        """The measure of a net Linear - ReLU - Linear with one output and no output bias: the same function, mass = ||theta||^2.
+    def projected(cls, positions, weights=None, *, bias: bool, power: int = 1) -> "ReLUMeasure":
+        """Pi_2 of a measure of neurons: weight_j |w_j|^2 at w_j / |w_j|, the same function. For power 2 the |a_j| count and the b_j are signs.
 
-        Raises ModelError for any other net. Source: Chizat and Bach 2020, (3).
+        positions : (k, D), rows w_j = (a_j, b_j). weights : (k,), >= 0; 1 / k each by default, the net (1 / k) sum_j b_j relu(a_j . x~)^power.
+        Neurons of size 0 are left out. Raises DataError. Source: Chizat and Bach 2020, (3).
+        """
+        units = np.array(positions, dtype=np.float64)
+        if units.ndim != 2 or units.shape[1] < 2 + bias or not np.isfinite(units).all():
+            raise DataError(f"positions must be a finite array of shape (k, {2 + bias} or more); got shape {units.shape}")
+        weights = np.full(len(units), 1 / max(len(units), 1)) if weights is None else np.array(weights, dtype=np.float64)
+        if weights.shape != units.shape[:1] or not (weights >= 0).all():
+            raise DataError(f"weights must be {len(units)} numbers >= 0; got shape {weights.shape}")
+        if power == 2 and not (np.abs(units[:, -1]) == 1).all():
+            raise DataError("For power 2 the last column of positions holds the signs of the output weights, +1 or -1.")
+        moving = units if power == 1 else units[:, :-1]
+        sizes = np.linalg.norm(moving, axis=1)
+        used = sizes * np.sqrt(weights) > 0
+        moving[used] /= sizes[used, None]
+        return ReLUMeasure(atoms=units[used], weights=(weights * sizes**2)[used], bias=bias, power=power)
+
+    def normalized(self) -> "ReLUMeasure":
+        """The probability measure: weights divided by the mass. Raises DataError where that is 0."""
+        if not self.mass > 0:
+            raise DataError("A measure without mass cannot be normalized: all its neurons have vanished.")
+        return ReLUMeasure(atoms=self.atoms, weights=self.weights / self.mass, bias=self.bias, power=self.power)
+
+    @classmethod
+    def from_network(cls, net: nn.Module) -> "ReLUMeasure":
+        """The measure of a net Linear - ReLU - Linear with one output and no output bias, or of squared ReLUs and a `SignedSum`: the same function.
+
+        Its mass is ||theta||^2. Raises ModelError for any other net. Source: Chizat and Bach 2020, (3).
         """
         layers = [m for m in net.modules() if not list(m.children())]
+        power = 1
         match layers:
-            case [nn.Linear() as hidden, nn.ReLU(), nn.Linear(out_features=1, bias=None)]:
-                output = layers[-1].get_parameter("weight")
-                weights_in = hidden.weight if hidden.bias is None else torch.cat([hidden.weight, hidden.bias[:, None]], 1)
+            case [nn.Linear() as hidden, nn.ReLU(), nn.Linear(out_features=1, bias=None) as output]:
+                outgoing = output.get_parameter("weight")[0]
+            case [nn.Linear() as hidden, ReLUPower(power=2), SignedSum() as output]:
+                outgoing, power = output.signs, 2
             case _:
                 raise ModelError(
-                    f"A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False); got {', '.join(map(repr, layers))}"
+                    "A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False), or Linear - ReLUPower(2) - SignedSum; "
+                    f"got {', '.join(map(repr, layers))}"
                 )
-        units = torch.cat([weights_in, output.T], 1).detach().double().cpu().numpy()
-        weights = (units**2).sum(1)
-        used = weights > 0
-        return ReLUMeasure(atoms=units[used] / np.sqrt(weights[used, None]), weights=weights[used], bias=hidden.bias is not None)
+        rows = [hidden.weight] + ([] if hidden.bias is None else [hidden.bias[:, None]]) + [outgoing[:, None]]
+        units = torch.cat(rows, 1).detach().double().cpu().numpy()
+        return cls.projected(units, np.ones(len(units)), bias=hidden.bias is not None, power=power)
 
     def to_network(self, width: int | None = None) -> nn.Sequential:
         """A float64 net Linear - ReLU - Linear with the same function and ||theta||^2 = the sum of the weights.
@@ -118,3 +147,13 @@ class VariationNormSolution(ReLUMeasure, Solution):
 @dataclass(frozen=True, kw_only=True)
 class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
     """A measure with small variation norm and hinge loss; the sum of the weights is ||theta||^2."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticVariationNormSolution(ReLUMeasure, RegularizedSolution):
+    """A measure with small mean logistic loss and small mass, which is ||theta||^2 of the net.
+
+    log_loss : natural log of the mean loss.
+    """
+
+    log_loss: float

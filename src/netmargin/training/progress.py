@@ -16,7 +16,7 @@ class Progress:
         self._bar: Any = None  # rich is imported only when there is a terminal to draw on
         self._task: Any = None
         self._started = self._logged = time.monotonic()
-        self._first_epoch: int | None = None
+        self._first: float | None = None
 
     def __enter__(self) -> "Progress":
         if self._shown and sys.stderr.isatty():
@@ -36,18 +36,21 @@ class Progress:
 
     def show(self, row: dict, epochs_left: float | None, trying: int = 0) -> None:
         """Show the last accepted epoch, and how many tries the next one has taken."""
+        if self._shown:
+            self.draw(row["epoch"], epochs_left, describe(row), f"  try {trying}" if trying > 1 else "")
+
+    def draw(self, done: float, left: float | None, line: str, aside: str = "") -> None:
+        """Show a line, and the time left as far as the pace so far tells; the aside only on a terminal."""
         if not self._shown:
             return
         now = time.monotonic()
-        if self._first_epoch is None:
-            self._first_epoch = row["epoch"]
-        done = row["epoch"] - self._first_epoch
-        line = describe(row)
-        if epochs_left is not None and done > 0:
-            line += f"  {_duration((now - self._started) / done * max(epochs_left, 0))} left"
+        if self._first is None:
+            self._first = done
+        if left is not None and done > self._first:
+            line += f"  {_duration((now - self._started) / (done - self._first) * max(left, 0))} left"
         if self._bar is not None:
-            total = None if epochs_left is None else row["epoch"] + max(epochs_left, 0)
-            self._bar.update(self._task, completed=row["epoch"], total=total, line=line + (f"  try {trying}" if trying > 1 else ""))
+            total = None if left is None else done + max(left, 0)
+            self._bar.update(self._task, completed=done, total=total, line=line + aside)
         elif now - self._logged > _LOG_EVERY_SECONDS:
             self._logged = now
             print(f"{self._title}: {line}", file=sys.stderr, flush=True)

@@ -3,16 +3,26 @@
 from .both_layers import TwoLayerRuns, train_both_layers
 from .early_margin import EarlyMargin, early_margin
 from .fixed_features import FixedFeatureRun, train_magnitudes, train_output_layer
+from .functionals import Functional, Regularity, regularized_logistic
 from .normalized_nets import NormalizedNet, NormalizedReLU, mirror_flow
+from .perturbation_schedule import Schedule, perturbation_schedule
+from .perturbed_flow import PerturbedFlow, perturbed_flow
 
 __all__ = [
     "EarlyMargin",
     "FixedFeatureRun",
+    "Functional",
     "NormalizedNet",
     "NormalizedReLU",
+    "PerturbedFlow",
+    "Regularity",
+    "Schedule",
     "TwoLayerRuns",
     "early_margin",
     "mirror_flow",
+    "perturbation_schedule",
+    "perturbed_flow",
+    "regularized_logistic",
     "train_both_layers",
     "train_magnitudes",
     "train_output_layer",

@@ -1,0 +1,76 @@
+"""How small a perturbation, and how long a time, prove that perturbed Wasserstein gradient flow finds the optimum."""
+
+import math
+from dataclasses import dataclass
+
+from .functionals import Regularity
+
+_SMALLEST_LOG = -700.0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """sigma : fraction of the mass renewed per unit of time. time : t_epsilon. window : l, the time in which new mass grows until it counts."""
+
+    sigma: float
+    time: float
+    window: float
+
+
+def perturbation_schedule(bounds: Regularity, *, epsilon: float, start: float) -> Schedule:
+    """sigma and t_epsilon with which min over t <= t_epsilon of L[rho_t] is at most inf L + 2 epsilon.
+
+    start : L[rho_0]. The printed theorem hides its constants in polynomials; here its proof is followed with explicit ones, and sigma is the largest
+    power of 1/2 for which every step of it holds. The numbers are huge and tiny: they prove, nobody runs them.
+
+    >>> import netmargin as nm
+    >>> problem = nm.twolayer.regularized_logistic([[1.0], [-1.0]], [1, -1], regularization=0.1)
+    >>> schedule = nm.twolayer.perturbation_schedule(problem.regularity, epsilon=0.1, start=0.7)
+    >>> schedule.sigma < 1e-10, schedule.time > 1e6
+    (True, True)
+
+    Raises ValueError : epsilon or start not positive, or a sigma below e^-700.
+
+    Source: Wei et al. 2018, Theorem E.4, with Lemma E.14 and the window l corrected (docs/errata.md).
+    """
+    if not (epsilon > 0 and start > 0 and bounds.b_V > 0):
+        raise ValueError(f"epsilon, start and b_V must be positive; got {epsilon}, {start}, {bounds.b_V}")
+    steps = 1
+    while -steps * math.log(2) > _SMALLEST_LOG:
+        found = _follow(bounds, 0.5**steps, epsilon, start)
+        if found is not None:
+            return found
+        steps += 1
+    raise ValueError(
+        f"The theory asks for a sigma below e^{_SMALLEST_LOG:g} for epsilon = {epsilon:g}. Ask for less accuracy, or regularize more."
+    )
+
+
+def _follow(bounds: Regularity, sigma: float, epsilon: float, start: float) -> Schedule | None:
+    """The proof with this sigma; None where a step of it fails."""
+    d = bounds.dimension - 1
+    largest = bounds.M_R * bounds.B_Phi + bounds.B_V  # B_L
+    # A 2-homogeneous function with values up to B on the sphere has a radial slope up to 2 B there.
+    slope = math.hypot(bounds.M_Phi, 2 * bounds.B_Phi)
+    c_1 = max(bounds.k * bounds.C_R * bounds.B_Phi**2, bounds.k * bounds.C_R * bounds.B_Phi * slope, largest)
+    c_2 = math.sqrt(bounds.k) * bounds.M_R * bounds.M_Phi + bounds.M_V
+    moment = 4 * start / bounds.b_V  # W^2, as long as sigma t B_L stays small; checked below
+    tau = epsilon / (2 * moment)
+    if sigma >= tau / 2:
+        return None
+    # The share of the sphere within tau / 2c_2 of a point is at least 1 / (2 (4 c_2 / tau)^d).
+    share = d * math.log(max(4 * c_2 / tau, 1.0)) + math.log(2)
+    window = (math.log(moment / sigma) + share) / (tau - sigma) + 1
+    noise = sigma * window * (moment + 1)
+    if c_1 * noise >= tau / 8:
+        return None
+    falls = (
+        (tau / 4 - c_1 * noise) ** 2 / (c_1**2 * moment * window) - 3 * c_1 * noise,
+        window * epsilon**2 / (4 * moment) - 2 * largest * noise,
+    )
+    if min(falls) <= 0:
+        return None
+    time = 2 * window * (math.ceil(start / min(falls)) + 1)
+    if sigma * time * largest > min(start, bounds.b_V / 2):  # then W^2 <= 2 start / (b_V / 2)
+        return None
+    return Schedule(sigma, time, window)

@@ -1,0 +1,207 @@
+"""Perturbed Wasserstein gradient flow in discrete time: gradient descent on weighted particles, of which a little mass is always renewed."""
+
+import operator
+import warnings
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import DataError, DivergenceError
+from ..training.progress import Progress
+from .functionals import Functional
+
+_DIVERGED = 1.1
+_HALVINGS = 12
+
+
+@dataclass(frozen=True)
+class PerturbedFlow:
+    """K records, the first at the start.
+
+    times : (K,), t. values : (K,), L[rho_t]. moments : (K,), W^2 = int |theta|^2 d rho_t. positions : (N, p); weights : (N,), the particles at the end; `resting`
+    is the mass at the origin; all weights and `resting` sum to 1. dropped : what int |theta|^2 d rho lost to the budget of particles, in all. dropping_error :
+    the sum of all changes of L, in absolute value, by that. rate : the step size at the end.
+    """
+
+    times: np.ndarray
+    values: np.ndarray
+    moments: np.ndarray
+    positions: np.ndarray
+    weights: np.ndarray
+    resting: float
+    dropped: float
+    dropping_error: float
+    rate: float
+
+
+def perturbed_flow(
+    functional: Functional,
+    positions,
+    *,
+    weights=None,
+    sigma: float,
+    rate: float,
+    steps: int,
+    renew_every: int = 10,
+    fresh: int = 64,
+    budget: int = 2000,
+    seed: int = 0,
+    records: int = 100,
+    progress: bool = True,
+) -> PerturbedFlow:
+    """rho_{t + rate} = rho_t + rate (-sigma rho_t + sigma U - div(v[rho_t] rho_t)), v = -grad L', U uniform on the unit sphere of positions.
+
+    Every particle takes a step theta_j - rate grad L'(theta_j). After `renew_every` of them all weights shrink by (1 - sigma rate)^renew_every, and the mass that
+    they lose goes to `fresh` new particles on the sphere. More than `budget` particles are reduced to it: half of it are those of largest mass w_j |theta_j|^2, the others those that grow
+    fastest, and the rest moves to the origin, where a neuron contributes nothing. By a 2-homogeneous h with |h| <= B on the sphere, int h d rho changes by at most B times what is dropped.
+
+    Parameters
+    ----------
+    functional : such as `regularized_logistic(X, y, regularization=..)`. positions : (N, p); weights : (N,), > 0 with sum 1; equal by default.
+    sigma : in [0, 1); 0 is Wasserstein gradient flow. rate : the step; where L grows by a tenth between two records, or is not finite, the run goes back
+    to the last record, halves it, and warns. steps : in units of the given rate. seed : of new particles. records : how often L is recorded.
+
+    Raises DataError : positions or weights of a wrong shape, not finite, or not a probability. ValueError : other parameters out of range. DivergenceError : L
+    grows at every step size. Ctrl-C ends the run with what there is.
+
+    >>> import numpy as np, netmargin as nm
+    >>> X, y = [[1.0], [-1.0]], [1, 1]
+    >>> problem = nm.twolayer.regularized_logistic(X, y, regularization=0.1)
+    >>> dirac = np.array([[1.0, 0.0, -1.0]])                            # its output is <= 0: it can only shrink
+    >>> run = nm.twolayer.perturbed_flow(problem, dirac, sigma=1e-4, rate=0.1, steps=3000, progress=False)
+    >>> best = nm.solvers.f1_logistic(X, y, regularization=0.1).objective
+    >>> bool(run.values[-1] < 1.001 * best), bool(abs(run.weights.sum() + run.resting - 1) < 1e-12)
+    (True, True)
+
+    Source: Wei et al. 2018, (4.2) and Theorem E.21.
+    """
+    start = _start(positions, weights)
+    counts = {"steps": steps, "renew_every": renew_every, "fresh": fresh, "budget": budget, "records": records}
+    if (
+        any(operator.index(count) < 1 for count in counts.values())
+        or not 0 <= sigma < 1
+        or not 0 < rate < np.inf
+        or sigma * rate >= 1
+    ):
+        raise ValueError(
+            f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got sigma {sigma}, rate {rate}"
+        )
+    random = torch.Generator().manual_seed(seed)
+    now, rows = start, [start.row(0.0, functional)]
+    times = np.linspace(0, steps * rate, min(records, steps) + 1)
+    with Progress(progress, "perturbed flow") as display:
+        try:
+            for begin, end in pairwise(times):
+                display.draw(
+                    begin,
+                    times[-1] - begin,
+                    f"t {begin:.4g}  L {rows[-1][1]:.6g}  mass {rows[-1][2]:.4g}  {len(now.weights)} particles",
+                )
+                for _ in range(_HALVINGS):
+                    moved = now.advanced(functional, end - begin, rate, sigma, renew_every, fresh, budget, random)
+                    row = moved.row(end, functional)
+                    if row[1] <= _DIVERGED * rows[-1][1]:
+                        break
+                    rate /= 2
+                    warnings.warn(
+                        f"L grew from {rows[-1][1]:.4g} to {row[1]:.4g} before t = {end:.4g}; going back there with rate {rate:.3g}",
+                        UserWarning,
+                        stacklevel=2,
+                    )
+                else:
+                    raise DivergenceError(
+                        f"L grows from {rows[-1][1]:.4g} at t = {begin:.4g} with every step size down to {rate:.3g}. Check the functional."
+                    )
+                now = moved
+                rows.append(row)
+        except KeyboardInterrupt:
+            warnings.warn(f"interrupted at t = {rows[-1][0]:.6g}, of which the particles are returned", UserWarning, stacklevel=2)
+    reached, values, moments = (np.array(column) for column in zip(*rows, strict=True))
+    return PerturbedFlow(
+        reached, values, moments, now.positions.numpy(), now.weights.numpy(), now.resting, now.dropped, now.dropping_error, rate
+    )
+
+
+@dataclass(frozen=True)
+class _Particles:
+    positions: Tensor
+    weights: Tensor
+    resting: float = 0.0
+    dropped: float = 0.0
+    dropping_error: float = 0.0
+
+    def row(self, time: float, functional: Functional) -> tuple[float, float, float]:
+        value = functional.value(self.positions, self.weights).item()
+        return time, value, (self.weights @ self.positions.square().sum(1)).item()
+
+    def advanced(
+        self,
+        functional: Functional,
+        span: float,
+        rate: float,
+        sigma: float,
+        every: int,
+        fresh: int,
+        budget: int,
+        random: torch.Generator,
+    ) -> "_Particles":
+        """After a time, in steps of the rate or a little less."""
+        count = max(1, round(span / rate))
+        now, step = self, span / count
+        for begin in range(0, count, every):
+            theta, chunk = now.positions, min(every, count - begin)
+            for _ in range(chunk):
+                _, _, velocity = functional.slopes(theta, now.weights)
+                theta = theta + step * velocity
+            now = replace(now, positions=theta)
+            if sigma > 0:
+                now = now._renewed(1 - (1 - sigma * step) ** chunk, fresh, random)
+            if len(now.weights) > budget:
+                now = now._reduced(functional, budget)
+        return now
+
+    def _renewed(self, share: float, fresh: int, random: torch.Generator) -> "_Particles":
+        new = torch.randn(fresh, self.positions.shape[1], dtype=torch.float64, generator=random)
+        return replace(
+            self,
+            positions=torch.cat([self.positions, torch.nn.functional.normalize(new, dim=1)]),
+            weights=torch.cat([self.weights * (1 - share), torch.full((fresh,), share / fresh, dtype=torch.float64)]),
+            resting=self.resting * (1 - share),
+        )
+
+    def _reduced(self, functional: Functional, budget: int) -> "_Particles":
+        value, first, _ = functional.slopes(self.positions, self.weights)
+        squares = self.positions.square().sum(1)
+        masses = self.weights * squares
+        # |theta|^2 grows at the rate -4 L' / |theta|^2.
+        growth = torch.where(squares > 0, -first / squares, -torch.inf)
+        growth[torch.argsort(masses, descending=True)[: (budget + 1) // 2]] = torch.inf
+        order = torch.argsort(growth, descending=True)
+        kept, left = order[:budget].sort().values, order[budget:]
+        fewer = replace(self, positions=self.positions[kept], weights=self.weights[kept])
+        change = abs(functional.value(fewer.positions, fewer.weights) - value).item()
+        return replace(
+            fewer,
+            resting=self.resting + self.weights[left].sum().item(),
+            dropped=self.dropped + masses[left].sum().item(),
+            dropping_error=self.dropping_error + change,
+        )
+
+
+def _start(positions, weights) -> _Particles:
+    theta = torch.as_tensor(np.array(positions, dtype=np.float64))
+    if theta.ndim != 2 or not len(theta) or not torch.isfinite(theta).all():
+        raise DataError(f"positions must be a finite array of shape (N, p), N >= 1; got shape {tuple(theta.shape)}")
+    w = (
+        torch.full((len(theta),), 1 / len(theta), dtype=torch.float64)
+        if weights is None
+        else torch.as_tensor(np.array(weights, dtype=np.float64))
+    )
+    if w.shape != theta.shape[:1] or not (w > 0).all() or abs(w.sum().item() - 1) > 1e-9:
+        raise DataError(
+            f"weights must be {len(theta)} positive numbers with sum 1; got shape {tuple(w.shape)} with sum {w.sum().item():.6g}"
+        )
+    return _Particles(theta, w)

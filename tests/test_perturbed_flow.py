@@ -1,0 +1,178 @@
+"""The regularized logistic problem over measures, and the perturbed flow that solves it."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import xlogy
+
+import netmargin as nm
+from netmargin.solvers import f1_logistic
+from netmargin.twolayer import Functional, perturbation_schedule, perturbed_flow, regularized_logistic
+
+
+def corners(n: int = 20):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    return X, np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+
+
+def entropy(p):
+    return -(xlogy(p, p) + xlogy(1 - p, 1 - p))
+
+
+# The convex reference
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("regularization", [1e-6, 1e-3, 0.1])
+def test_logistic_reference_by_brute_force(regularization, power):
+    """On the plane: the dual weights against all directions of a fine grid, the primal value recomputed, both ends meet."""
+    X, y = corners(12)
+    found = f1_logistic(X, y, regularization=regularization, bias=False, power=power)
+    assert found.certified
+    f = found.decision_function(X)
+    assert np.logaddexp(0, -y * f).mean() + regularization * found.mass == pytest.approx(found.objective, rel=1e-9)
+    assert found.log_loss == pytest.approx(np.log(np.logaddexp(0, -y * f).mean()), rel=1e-9)
+    angle = np.linspace(0, 2 * np.pi, 100_001)
+    values = np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0) ** power @ (found.dual * y)
+    most = 2 * regularization if power == 1 else regularization
+    assert np.abs(values).max() == pytest.approx(most, rel=1e-6) if found.mass else np.abs(values).max() <= most
+    assert entropy(len(y) * found.dual).mean() == pytest.approx(found.lower_bound, rel=1e-9)
+    assert 0 <= found.gap <= 1e-6
+
+
+def test_logistic_reference_of_one_sample():
+    """p = min(2 lambda / |z|, 1/2), objective H(p)."""
+    for length, regularization in ((1.0, 0.1), (3.0, 1e-4), (0.5, 0.2)):
+        found = f1_logistic([[length]], [-1], regularization=regularization, bias=False)
+        p = min(2 * regularization / length, 0.5)
+        assert found.objective == pytest.approx(entropy(p), rel=1e-6)
+
+
+def test_logistic_reference_tends_to_the_max_margin():
+    X, y = corners(12)
+    optimum = nm.solvers.f1_max_margin(X, y)
+    margins = [f1_logistic(X, y, regularization=r).normalized_margin(X, y) / optimum.margin for r in (1e-3, 1e-5, 1e-8)]
+    assert margins[0] < margins[1] < margins[2] <= 1 + 1e-9
+    assert margins[2] > 0.95
+
+
+def test_logistic_reference_of_contradictions_is_zero():
+    found = f1_logistic([[1.0, 2.0], [1.0, 2.0]], [1, -1], regularization=1e-3)
+    assert (found.mass, found.objective) == (0.0, pytest.approx(np.log(2)))
+    assert found.certified
+
+
+# The flow
+
+
+@pytest.mark.parametrize("start", ["Dirac", "half-sphere"])
+def test_perturbed_flow_leaves_where_the_unperturbed_is_stuck(start):
+    """To 1e-3 of the certified optimum, from one neuron, and from positive neurons with |a| = b, which stay positive."""
+    X, y = corners()
+    problem = regularized_logistic(X, y, regularization=0.01)
+    best = f1_logistic(X, y, regularization=0.01)
+    random = np.random.default_rng(0)
+    a = random.normal(size=(1 if start == "Dirac" else 100, 3))
+    positions = np.column_stack([a / np.linalg.norm(a, axis=1, keepdims=True), np.ones(len(a))])
+    options = {"rate": 0.2, "steps": 3000, "budget": 600, "progress": False}
+    stuck = perturbed_flow(problem, positions, sigma=0.0, **options)
+    assert stuck.values[-1] > 1.1 * best.objective
+    assert abs(stuck.values[-1] - stuck.values[-20]) < 1e-3 * stuck.values[-1]  # it has come to rest
+    free = perturbed_flow(problem, positions, sigma=1e-4, **options)
+    assert best.lower_bound <= free.values.min()
+    assert free.values[-1] <= 1.001 * best.objective
+    assert abs(free.weights.sum() + free.resting - 1) < 1e-12
+    assert len(free.weights) <= 600
+    assert 0 < free.dropping_error < 0.01
+    measure = nm.solvers.ReLUMeasure.projected(free.positions, free.weights, bias=True)
+    value = np.logaddexp(0, -y * measure.decision_function(X)).mean() + 0.01 * measure.mass
+    assert value == pytest.approx(free.values[-1], rel=1e-12)
+
+
+def test_unperturbed_flow_is_gradient_descent():
+    X, y = corners(6)
+    problem = regularized_logistic(X, y, regularization=0.05)
+    start = np.random.default_rng(1).normal(size=(4, 4))
+    run = perturbed_flow(problem, start, sigma=0.0, rate=0.1, steps=20, records=20, progress=False)
+    w = torch.tensor(start, requires_grad=True)
+    Z = torch.tensor(np.hstack([X, np.ones((6, 1))]))
+    for t in range(21):
+        f = torch.tensor(y) * ((Z @ w[:, :-1].T).relu() @ w[:, -1] / 4)
+        L = torch.nn.functional.softplus(-f).mean() + 0.05 * w.square().sum() / 4
+        assert run.values[t] == pytest.approx(L.item(), rel=1e-12)
+        (g,) = torch.autograd.grad(L, w)
+        w = (w - 0.1 * 4 * g).detach().requires_grad_(True)  # 4: every particle has weight 1/4
+
+
+def test_change_of_the_objective():
+    """Lemma E.7 for one small step: d/dt L = -sigma E_rho L' + sigma E_U L' - E |v|^2, exact for the U of the new particles."""
+    X, y = corners(8)
+    problem = regularized_logistic(X, y, regularization=0.05)
+    random = np.random.default_rng(2)
+    positions, weights = random.normal(size=(30, 4)), random.dirichlet(np.ones(30))
+    sigma = 0.3
+    _L, first, velocity = problem.slopes(torch.tensor(positions), torch.tensor(weights))
+    errors = []
+    for h in (1e-3, 5e-4):
+        run = perturbed_flow(
+            problem, positions, weights=weights, sigma=sigma, rate=h, steps=1, renew_every=1, fresh=50, records=1, progress=False
+        )
+        new = torch.tensor(run.positions[30:])
+        _, first_new, _ = problem.slopes(
+            torch.cat([torch.tensor(positions), new]), torch.cat([torch.tensor(weights), torch.zeros(50).double()])
+        )
+        expected = sigma * (first_new[30:].mean() - torch.tensor(weights) @ first) - torch.tensor(weights) @ velocity.square().sum(
+            1
+        )
+        errors.append(abs((run.values[1] - run.values[0]) / h - expected.item()))
+    assert 1.6 < errors[0] / errors[1] < 2.4
+    assert errors[1] < 0.01 * abs(expected.item())
+
+
+def test_other_functionals():
+    """Squares instead of a logistic loss: the least R + mass of f = y over one sample is known."""
+    problem = Functional(
+        features=lambda p: p[:, 1:] * p[:, :1].relu(),  # b relu(a)
+        risk=lambda f: (f - 2.0).square().sum(),
+        penalty=lambda p: p.square().sum(1),
+    )
+    run = perturbed_flow(problem, [[0.1, -0.1]], sigma=1e-3, rate=0.05, steps=4000, progress=False)
+    assert run.values[-1] == pytest.approx(3.0, rel=1e-3)  # (f - 2)^2 + 2 f is least at f = 1
+
+
+def test_too_large_steps_are_taken_back():
+    X, y = corners(6)
+    problem = regularized_logistic(100 * X, y, regularization=1.0)
+    with pytest.warns(UserWarning, match="going back there with rate"):
+        run = perturbed_flow(problem, np.random.default_rng(0).normal(size=(5, 4)), sigma=0.0, rate=3.0, steps=100, progress=False)
+    assert run.rate < 3.0
+    assert np.isfinite(run.values).all()
+    assert run.values[-1] < 0.7
+
+
+def test_schedule_follows_the_proof():
+    """More accuracy takes a smaller sigma and more time; the time grows no faster than the theorem says."""
+    bounds = regularized_logistic(*corners(), regularization=0.1).regularity
+    schedules = [perturbation_schedule(bounds, epsilon=e, start=0.7) for e in (0.2, 0.1, 0.05)]
+    sigmas, times = [s.sigma for s in schedules], [s.time for s in schedules]
+    assert sigmas[0] > sigmas[1] > sigmas[2] > 0
+    growth = np.diff(np.log(times)) / np.log(2)
+    assert (growth > 2).all()
+    assert (growth < 4.8).all()  # 1 / epsilon^4 times log^2(1 / epsilon)
+    with pytest.raises(ValueError, match="epsilon"):
+        perturbation_schedule(bounds, epsilon=0.0, start=0.7)
+
+
+def test_bad_input():
+    problem = regularized_logistic([[1.0]], [1], regularization=0.1)
+    good = {"sigma": 0.1, "rate": 0.1, "steps": 2, "progress": False}
+    for wrong in ({"sigma": 1.0}, {"sigma": -0.1}, {"rate": 0.0}, {"steps": 0}, {"fresh": 0}, {"sigma": 0.9, "rate": 2.0}):
+        with pytest.raises(ValueError, match="need sigma"):
+            perturbed_flow(problem, [[1.0, 0.0, 1.0]], **(good | wrong))
+    with pytest.raises(nm.DataError, match="positions"):
+        perturbed_flow(problem, [[np.nan, 0.0, 1.0]], **good)
+    with pytest.raises(nm.DataError, match="weights"):
+        perturbed_flow(problem, [[1.0, 0.0, 1.0]], weights=[0.5], **good)
+    for make in (f1_logistic, regularized_logistic):
+        with pytest.raises(nm.DataError, match="regularization"):
+            make([[1.0]], [1], regularization=0.0)
