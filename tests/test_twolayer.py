@@ -17,6 +17,12 @@ def problem(seed: int):
     return random.normal(size=(n, m)), np.where(random.random(n) < 0.5, -1, 1)
 
 
+def blobs(n: int):
+    random = np.random.default_rng(0)
+    corner = random.integers(4, size=n)
+    return np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(-1, 1, (n, 2)), 1 - 2 * (corner % 2)
+
+
 def softmin_slope(a: np.ndarray, z: np.ndarray) -> np.ndarray:
     p = np.exp(-(z @ a) + (z @ a).min())
     return p / p.sum() @ z
@@ -124,10 +130,7 @@ def test_steps_of_both_layers_equal_autograd(power, loss):
 
 def test_both_layers_approach_the_variation_norm_margin():
     """Two classes in four blobs: margins never exceed gamma_1, come within 5% of it, and wider nets separate more often."""
-    random = np.random.default_rng(0)
-    corner = random.integers(4, size=40)
-    X = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(-1, 1, (40, 2))
-    y = 1 - 2 * (corner % 2)
+    X, y = blobs(40)
     optimum = nm.solvers.f1_max_margin(X, y).upper_bound
     means = []
     for width in (2, 6, 256):
@@ -138,12 +141,119 @@ def test_both_layers_approach_the_variation_norm_margin():
     assert (runs.best > 0.95 * optimum).all()
 
 
-def test_runs_side_by_side_are_the_runs_alone():
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("loss", [Exponential(), Logistic()], ids=str)
+def test_runs_side_by_side_are_the_runs_alone(power, loss):
+    """Of several widths, sample sizes, rates and targets, padded into the same tensors."""
+    random = np.random.default_rng(0)
+    sizes, widths, seeds = (12, 9, 16, 12), (20, 15, 18, 31), (0, 1, 2, 0)
+    sets = [random.normal(size=(n, 2)) for n in sizes]
+    labels = [np.where(X[:, 0] > 0, 1, -1) for X in sets]
+    rates = [lambda t, r=r: r / power**3 / np.sqrt(t + 1) for r in (0.5, 0.3, 0.2, 0.1)]  # of larger ones rounding errors grow
+    targets = [0.03, 10.0, 10.0, 10.0]
+    options = {"steps": 300, "power": power, "loss": loss, "dtype": torch.float64, "progress": False, "records": 30}
+    together = train_both_layers(sets, labels, width=widths, seeds=seeds, rate=rates, target=targets, **options)
+    for r in range(4):
+        alone = train_both_layers(
+            sets[r], labels[r], width=widths[r], seeds=(seeds[r],), rate=rates[r], target=targets[r], **options
+        )
+        steps = alone.times.searchsorted(alone.steps[0]) + 1
+        assert together.steps[r] == alone.steps[0]
+        assert together.margins[:steps, r] == pytest.approx(alone.margins[:steps, 0], rel=1e-9, abs=1e-12)
+        assert together.log_masses[:steps, r] == pytest.approx(alone.log_masses[:steps, 0], abs=1e-9)
+        assert together.measures[r].normalized_margin(sets[r], labels[r]) == pytest.approx(alone.margins[-1, 0], rel=1e-9)
+    assert together.steps[0] < 300 == together.steps[1]
+    assert (together.margins[together.times >= together.steps[0], 0] == together.margins[-1, 0]).all()
+    assert together.margins[-1, 0] >= 0.03
+
+
+def test_runs_of_different_size_in_different_buckets():
     X, y = np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
-    together = train_both_layers(X, y, width=20, steps=300, seeds=(0, 1, 2), dtype=torch.float64, progress=False)
-    for index in range(3):
-        alone = train_both_layers(X, y, width=20, steps=300, seeds=(index,), dtype=torch.float64, progress=False)
-        assert together.margins[:, index] == pytest.approx(alone.margins[:, 0], rel=1e-9, abs=1e-12)
+    together = train_both_layers(X, y, width=[4, 400, 5], steps=100, dtype=torch.float64, progress=False)
+    alone = train_both_layers(X, y, width=400, steps=100, dtype=torch.float64, progress=False)
+    assert together.margins[:, 1] == pytest.approx(alone.margins[:, 0], rel=1e-9, abs=1e-12)
+    assert [len(measure.weights) for measure in together.measures] == [4, 400, 5]
+
+
+def test_diverging_runs_go_back_and_others_do_not_notice():
+    """A step of 30 throws run 1 far away; it goes on with smaller ones. Run 0 keeps its steps."""
+    X, y = 3 * np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
+    rates = [lambda t: np.full(len(t), 0.02), lambda t: np.full(len(t), 30.0)]
+    with pytest.warns(UserWarning, match="run 1 diverged between steps 0 and"):
+        runs = train_both_layers(X, y, width=30, steps=200, rate=rates, dtype=torch.float64, progress=False)
+    alone = train_both_layers(X, y, width=30, steps=200, rate=rates[0], dtype=torch.float64, progress=False)
+    assert runs.halvings[0] == 0 < runs.halvings[1]
+    assert runs.margins[:, 0] == pytest.approx(alone.margins[:, 0], rel=1e-9, abs=1e-12)
+    assert np.isfinite(runs.margins).all()
+    assert np.isfinite(runs.log_masses).all()
+
+
+def test_population_objective_with_fresh_samples():
+    """Steps that only see fresh samples of two half planes learn them; margins are measured on the given ones."""
+
+    def draw(t: int):
+        X = np.random.default_rng(t).uniform(-1, 1, size=(64, 2))
+        return X[np.abs(X[:, 0]) > 0.3], np.sign(X[np.abs(X[:, 0]) > 0.3, 0])
+
+    runs = train_both_layers(*draw(12345), width=50, steps=1000, resample=draw, progress=False)
+    other = train_both_layers(*draw(54321), width=50, steps=1000, resample=draw, progress=False)
+    assert runs.margins[0, 0] < 0.01 < 0.05 < runs.margins[-1, 0]
+    assert np.array_equal(runs.measures[0].weights, other.measures[0].weights)
+
+
+def test_snapshots_hold_the_neurons():
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
+    runs = train_both_layers(X, y, width=10, steps=50, scale=2.0, paired=True, snapshots=[0, 20], progress=False)
+    assert [snapshot.time for snapshot in runs.snapshots] == [0, 20, 50]
+    start = runs.snapshots[0].positions(0)
+    assert np.linalg.norm(start[:, :-1], axis=1) == pytest.approx(np.full(10, 2.0))
+    assert np.array_equal(start[:5, -1], -start[5:, -1])
+    assert runs.snapshots[0].measures[0].decision_function(X) == pytest.approx(np.zeros(12), abs=1e-12)  # paired
+    for snapshot in runs.snapshots:
+        row = list(runs.times).index(snapshot.time)
+        w = snapshot.positions(0)
+        q = y * (np.maximum(np.hstack([X, np.ones((12, 1))]) @ w[:, :-1].T, 0) @ w[:, -1] / 10)
+        assert q.min() == pytest.approx(runs.margins[row, 0] * math.exp(runs.log_masses[row, 0]), rel=1e-6, abs=1e-9)
+        assert snapshot.duals[0].sum() == pytest.approx(1.0)
+        if snapshot.time == 0:
+            assert snapshot.duals[0] == pytest.approx(np.exp(-q) / np.exp(-q).sum(), rel=1e-6)
+
+
+def test_interruption_keeps_the_records(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
+    whole = train_both_layers(X, y, width=10, steps=100, records=10, progress=False)
+    calls = []
+
+    def interrupted(t: int):
+        calls.append(t)
+        if t == 35:
+            raise KeyboardInterrupt
+        return X, y
+
+    with pytest.warns(UserWarning, match="as they were after step 30"):
+        runs = train_both_layers(X, y, width=10, steps=100, records=10, resample=interrupted, progress=False)
+    assert list(runs.times) == [0, 10, 20, 30]
+    assert runs.margins[:, 0] == pytest.approx(whole.margins[:4, 0], rel=1e-5, abs=1e-9)
+    assert runs.measures[0].normalized_margin(X, y) == pytest.approx(runs.margins[-1, 0], rel=1e-9)
+
+
+def test_lazy_nets_approach_the_tangent_margin_first():
+    """From a large paired start with a rate like 1 / scale: most of the tangent kernel's margin while neurons hardly move, the variation-norm margin later."""
+    X, y = blobs(30)
+    options = {"width": 800, "scale": 20.0, "paired": True, "rate": lambda t: np.full(len(t), 0.02 / 20)}
+    runs = train_both_layers(X, y, steps=8000, snapshots=[0, 300], progress=False, **options)
+    start, lazy, rich = (snapshot.positions(0) for snapshot in runs.snapshots)
+    tangent, optimum = nm.twolayer.tangent_max_margin(start, X, y).margin, nm.solvers.f1_max_margin(X, y).margin
+    assert np.linalg.norm(lazy - start) < 0.1 * np.linalg.norm(start)
+    assert 0.9 * tangent < nm.twolayer.tangent_margin(start, lazy, X, y) <= tangent * (1 + 1e-6)
+    assert runs.snapshots[1].measures[0].normalized_margin(X, y) < 0.2 * optimum
+    assert nm.twolayer.tangent_margin(start, rich, X, y) < 0.7 * tangent
+    assert 0.98 * optimum < runs.margins[-1, 0] <= optimum * (1 + 1e-6)
+    # Proposition 12 holds ever better.
+    residuals = [nm.twolayer.slackness(s.measures[0], X, y, s.duals[0]) for s in runs.snapshots]
+    assert all(r.proved for r in residuals)
+    assert residuals[2].residual < 0.1 * min(residuals[1].residual, residuals[0].residual)
+    assert residuals[2].residual >= optimum - runs.margins[-1, 0] - 1e-9
 
 
 def test_layers_stay_balanced_up_to_the_step():
@@ -179,9 +289,20 @@ def test_bad_input():
         {"steps": 0},
         {"power": 3},
         {"scale": -1.0},
-        {"seeds": ()},
+        {"width": 3, "paired": True},
     ):
         with pytest.raises(ValueError, match="need width"):
             train_both_layers(*data, **({"width": 3, "steps": 3, "progress": False} | wrong))
+    for wrong in ({"seeds": ()}, {"seeds": (0, 1), "width": [1, 2, 3]}):
+        with pytest.raises(ValueError, match="one for each run"):
+            train_both_layers(*data, **({"width": 3, "steps": 3, "progress": False} | wrong))
+    with pytest.raises(ValueError, match="snapshots must be"):
+        train_both_layers(*data, width=3, steps=3, snapshots=[4], progress=False)
+    with pytest.raises(nm.DataError, match="same dimension"):
+        train_both_layers([data[0], [[0.0], [1.0]]], [data[1], [1, -1]], width=3, steps=3, progress=False)
+    with pytest.raises(nm.DataError, match="NaN"):
+        train_both_layers([[np.nan, 1.0]], [1], width=3, steps=3, progress=False)
+    with pytest.raises(nm.DataError, match="No neuron has moved"):
+        nm.twolayer.tangent_margin(np.ones((2, 4)), np.ones((2, 4)), *data)
     with pytest.raises(ValueError, match="loss must be"):
         train_both_layers(*data, width=3, steps=3, loss=Exponential(3), progress=False)

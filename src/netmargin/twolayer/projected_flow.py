@@ -1,0 +1,142 @@
+"""Wasserstein gradient flow of the smooth margin, seen on the sphere: directions and log masses of particles."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.integrate import solve_ivp
+
+from ..errors import DataError
+from ..losses import Loss
+from ..solvers.data import SolverData, binary_data
+from ..solvers.solution import ReLUMeasure
+from .smooth_margin import margin_loss, sample_weights
+
+_LARGEST_LOG = 300.0
+"""Of masses that are larger, weights of the samples differ no more."""
+
+
+@dataclass(frozen=True)
+class ProjectedFlow:
+    """K times. margins : (K,), of the probability measures nu_bar_t. log_masses : (K,), natural logs of nu_t(sphere). duals : (K, n), grad S: minus the slopes
+    of the loss, with sum 1. measures : nu_bar_t, particles in the order of the start.
+    """
+
+    times: np.ndarray
+    margins: np.ndarray
+    log_masses: np.ndarray
+    duals: np.ndarray
+    measures: list[ReLUMeasure]
+
+
+def projected_flow(
+    start: ReLUMeasure,
+    X,
+    y,
+    *,
+    times: Sequence[float],
+    loss: Loss | None = None,
+    rtol: float = 1e-6,
+    max_evaluations: int = 100_000,
+) -> ProjectedFlow:
+    """d nu_t / dt = -div(grad J' nu_t) + 4 J' nu_t on the sphere, J'(theta) = sum_n grad_n S y_n phi(theta, x_n), S = -log sum_n l(q_n), from nu_0 = `start`.
+
+    It is nu_t = Pi_2(mu_t) of gradient ascent dw_j / dt = m grad_j S of a net. The probability measures nu_bar_t solve d nu_bar / dt = -div(grad J' nu_bar) +
+    4 (J' - int J' d nu_bar) nu_bar, with the same J', that of nu_t (not of nu_bar_t, as (12) is printed).
+
+    Directions and log masses of the particles are integrated to relative accuracy rtol by Dormand and Prince's method of order 8. The flow is smooth on times like
+    1 / mass, and the mass grows like exp(4 gamma t), so this is for its beginning: `train_both_layers` follows it further. For power 2 directions are those of a,
+    and b are signs; kinks of ReLU take many small steps.
+
+    Parameters
+    ----------
+    start : particles, such as `ReLUMeasure.projected(positions)`. X : (n, d); y : (n,) labels {-1, +1} or {0, 1}. times : increasing, from 0 on.
+    loss : `Exponential()` (the default) or `Logistic()`. max_evaluations : of the velocity, after which the times so far are returned, with a warning.
+
+    Raises DataError : data; a start without mass. ValueError : times, loss.
+
+    >>> import numpy as np, netmargin as nm
+    >>> X, y = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1, -1, 1, -1]
+    >>> neurons = np.random.default_rng(0).normal(size=(40, 4))
+    >>> neurons[:, 3] = np.sign(neurons[:, 3])
+    >>> flow = nm.twolayer.projected_flow(nm.solvers.ReLUMeasure.projected(neurons, bias=True, power=2), X, y, times=[0, 1, 4])
+    >>> bool((np.diff(flow.margins) > 0).all()), bool(flow.margins[-1] > 0.8 * nm.solvers.f1_max_margin(X, y, power=2).margin)
+    (True, True)
+
+    Source: Chizat and Bach 2020, (11) and (12).
+    """
+    data, loss = binary_data(X, y, bias=start.bias), margin_loss(loss)
+    t = np.asarray(times, dtype=np.float64)
+    if t.ndim != 1 or not len(t) or t[0] < 0 or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
+        raise ValueError("times must be increasing, finite numbers from 0 on")
+    if not start.mass > 0 or start.atoms.shape[1] != data.Z.shape[1] + 1:
+        raise DataError(
+            f"start must have mass, and atoms of dimension {data.Z.shape[1] + 1} for these inputs; got {start.atoms.shape}"
+        )
+    used = start.weights > 0
+    field = _Field(data, start.atoms[used], start.power, loss, max_evaluations)
+    state = np.concatenate([start.atoms[used][:, : field.moving].ravel(), np.log(start.weights[used])])
+    rows, now = [], 0.0
+    try:
+        for time in t:
+            if time > now:
+                found = solve_ivp(field, (now, time), state, method="DOP853", rtol=rtol, atol=rtol)
+                state, now = found.y[:, -1], time
+            rows.append(field.row(state, start.bias))
+    except TimeoutError:
+        warnings.warn(
+            f"stopped between t = {now:.6g} and {time:.6g} after {max_evaluations} evaluations: masses of e^{field.row(state, start.bias)[1]:.3g} and more take "
+            "ever smaller steps. Raise max_evaluations or rtol, or use train_both_layers.",
+            UserWarning,
+            stacklevel=2,
+        )
+    margins, log_masses, duals, measures = (list(column) for column in zip(*rows, strict=True))
+    return ProjectedFlow(t[: len(rows)], np.array(margins), np.array(log_masses), np.array(duals), measures)
+
+
+class _Field:
+    """The velocity of directions, (N, moving) unit rows, and of log masses, (N,), in one vector."""
+
+    def __init__(self, data: SolverData, atoms: np.ndarray, power: int, loss: Loss, most: int):
+        self._data, self._power, self._loss, self._left = data, power, loss, most
+        self._signs = atoms[:, -1]
+        self.moving = atoms.shape[1] if power == 1 else atoms.shape[1] - 1
+
+    def __call__(self, t: float, state: np.ndarray) -> np.ndarray:
+        if not self._left:
+            raise TimeoutError
+        self._left -= 1
+        theta, _, z, b, p = self._look(state)
+        v = p * self._data.y
+        active = (z > 0) @ (v[:, None] * self._data.Z) if self._power == 1 else 2 * z @ (v[:, None] * self._data.Z)
+        gradient = b[:, None] * active
+        if self._power == 1:
+            gradient = np.column_stack([gradient, z @ v])
+        J = b * (z**self._power @ v)
+        # By Euler's theorem the radial part of the gradient is 2 J' theta.
+        return np.concatenate([(gradient - 2 * J[:, None] * theta).ravel(), 4 * J])
+
+    def row(self, state: np.ndarray, bias: bool) -> tuple[float, float, np.ndarray, ReLUMeasure]:
+        """Margin, log mass, dual weights, probability measure."""
+        theta, log_masses, z, b, p = self._look(state)
+        largest = log_masses.max()
+        shares = np.exp(log_masses - largest)
+        log_mass = float(largest + math.log(shares.sum()))
+        atoms = theta if self._power == 1 else np.column_stack([theta, self._signs])
+        measure = ReLUMeasure(atoms=atoms, weights=shares / shares.sum(), bias=bias, power=self._power)
+        q = self._data.y * ((measure.weights * b) @ z**self._power)
+        return float(q.min()), log_mass, p, measure
+
+    def _look(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        count = len(self._signs)
+        theta, log_masses = state[:-count].reshape(count, self.moving), state[-count:]
+        theta = theta / np.linalg.norm(theta, axis=1, keepdims=True)  # integration drifts off the sphere
+        a, b = (theta[:, :-1], theta[:, -1]) if self._power == 1 else (theta, self._signs)
+        z = np.maximum(a @ self._data.Z.T, 0.0)
+        largest = log_masses.max()
+        masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG))
+        q = self._data.y * ((masses * b) @ z**self._power)
+        return theta, log_masses, z, b, sample_weights(torch.from_numpy(-q)[None], self._loss)[0].numpy()

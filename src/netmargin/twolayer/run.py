@@ -1,0 +1,72 @@
+"""One run of training both layers: its neurons, and what is known of them."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from ..losses import Loss
+from ..solvers.data import SolverData
+from ..solvers.solution import ReLUMeasure
+from .smooth_margin import sample_weights
+
+_LARGEST_LOG = 80.0
+"""Margins that are e^80 times larger do not change the weights of the samples."""
+
+
+def growth(log_scale):
+    """How much larger outputs are than those of neurons of size 1, as far as it matters."""
+    return np.exp(np.minimum(2 * log_scale, _LARGEST_LOG))
+
+
+@dataclass
+class Run:
+    """Neurons a : (m, D), b : (m,), of size about 1, times e^log_scale; step sizes per time; the margin at which it stops; and what `measure` found."""
+
+    index: int
+    data: SolverData
+    a: np.ndarray
+    b: np.ndarray
+    log_scale: float
+    rates: np.ndarray
+    target: float
+    power: int
+    loss: Loss
+    margin: float = math.nan
+    log_mass: float = math.nan
+    objective: float = math.nan
+    q: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    dual: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    steps: int = 0
+    halvings: int = 0
+    stopped: bool = False
+
+    def measure(self) -> None:
+        """The margin over the mass, its log, the smooth margin F and the shares of the samples in its slopes, in float64."""
+        # In torch, as the steps: NumPy's threads and torch's keep each other waiting.
+        a, b, Z = (torch.from_numpy(values) for values in (self.a, self.b, self.data.Z))
+        mass = (a.square().sum() + (b.square().sum() if self.power == 1 else 0.0)) / len(a)
+        q = torch.from_numpy(self.data.y) * ((Z @ a.T).relu_() ** self.power @ b) / len(a)
+        self.q, self.margin, self.log_mass = q.numpy(), (q.min() / mass).item(), torch.log(mass).item() + 2 * self.log_scale
+        slopes = sample_weights(-q[None] * growth(self.log_scale), self.loss)[0]
+        self.dual = (slopes / slopes.sum()).numpy()
+        self.objective = math.log(len(q)) - self.loss.log_sum(q * growth(self.log_scale))
+
+    def shown(self, t: int) -> dict:
+        """What a progress line shows, as of the last measurement."""
+        return {
+            "epoch": t,
+            "log10_mean_loss": -self.objective / math.log(10),
+            "accuracy": float((self.q > 0).mean()),
+            "normalized_margin": self.margin,
+        }
+
+    def as_measure(self, bias: bool) -> ReLUMeasure:
+        """The net as a probability measure, neurons in order."""
+        moving = np.column_stack([self.a, self.b]) if self.power == 1 else self.a
+        sizes = np.linalg.norm(moving, axis=1, keepdims=True)
+        atoms = np.divide(moving, sizes, out=np.zeros_like(moving), where=sizes > 0)
+        if self.power == 2:
+            atoms = np.column_stack([atoms, self.b])
+        return ReLUMeasure(atoms=atoms, weights=sizes[:, 0] ** 2 / (sizes**2).sum(), bias=bias, power=self.power)

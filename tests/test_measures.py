@@ -1,0 +1,150 @@
+"""Nets as measures on the sphere: projection, conversions, the flows there, and optimality conditions."""
+
+import numpy as np
+import pytest
+import torch
+
+import netmargin as nm
+from netmargin.models import ReLUPower, SignedSum
+from netmargin.solvers import ReLUMeasure
+from netmargin.twolayer import projected_flow, slackness, train_both_layers
+
+DATA = np.random.default_rng(0).normal(size=(8, 2)), np.tile([1, -1], 4)
+
+
+def neurons(m: int, power: int = 1) -> np.ndarray:
+    w = np.random.default_rng(1).normal(size=(m, 4))
+    w[:, -1] = w[:, -1] if power == 1 else np.sign(w[:, -1])
+    return w
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_projection_keeps_the_function(power):
+    X, y = DATA
+    w = neurons(6, power)
+    w[2, :-1] = 0.0
+    weights = np.arange(6.0)
+    measure = ReLUMeasure.projected(w, weights, bias=True, power=power)
+    f = np.maximum(np.hstack([X, np.ones((8, 1))]) @ w[:, :-1].T, 0) ** power @ (weights * w[:, -1])
+    assert measure.decision_function(X) == pytest.approx(f)
+    moving = measure.atoms if power == 1 else measure.atoms[:, :-1]
+    assert np.linalg.norm(moving, axis=1) == pytest.approx(np.ones(len(moving)))
+    assert measure.mass == pytest.approx(weights @ (w[:, : 4 if power == 1 else 3] ** 2).sum(1))
+    unit = measure.normalized()
+    assert unit.mass == pytest.approx(1.0)
+    assert unit.normalized_margin(X, y) == pytest.approx(measure.normalized_margin(X, y))
+    again = ReLUMeasure.projected(measure.atoms, measure.weights, bias=True, power=power)
+    assert again.atoms == pytest.approx(measure.atoms)
+    net = measure.to_network(width=7)
+    back = ReLUMeasure.from_network(net)
+    assert back.power == power
+    assert back.mass == pytest.approx(measure.mass)
+    assert back.decision_function(X) == pytest.approx(f)
+    assert net(torch.tensor(X))[:, 0].detach().numpy() == pytest.approx(f)
+
+
+def test_solutions_are_measures_that_training_starts_near():
+    """A solver's solution is a measure, a net, and again a measure with its margin."""
+    X, y = DATA
+    best = nm.solvers.f1_max_margin(X, y)
+    assert ReLUMeasure.from_network(best.to_network()).normalized_margin(X, y) == pytest.approx(best.margin)
+    assert slackness(best, X, y, best.dual).residual < 1e-6 * best.margin
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_projected_flow_is_gradient_ascent_of_the_net(power):
+    """(11), from the start of a run: its steps approach the flow at first order."""
+    X, y = DATA
+    errors = []
+    for steps in (40, 80):
+        runs = train_both_layers(
+            X,
+            y,
+            width=12,
+            steps=steps,
+            rate=lambda t, h=0.8 / steps: np.full(len(t), h),
+            power=power,
+            snapshots=[0],
+            dtype=torch.float64,
+            progress=False,
+        )
+        start = ReLUMeasure.projected(runs.snapshots[0].positions(0), bias=True, power=power)
+        flow = projected_flow(start, X, y, times=[0.0, 0.8], rtol=1e-9 if power == 2 else 1e-6)  # ReLU has kinks
+        assert flow.log_masses[0] == pytest.approx(np.log(start.mass))
+        assert flow.margins[0] == pytest.approx(start.normalized_margin(X, y))
+        end = runs.measures[0]
+        errors.append(
+            abs(flow.log_masses[-1] - runs.log_masses[-1, 0]) + np.abs(flow.measures[-1].atoms - end.atoms).max()
+            + np.abs(flow.measures[-1].weights - end.weights).max()
+        )  # fmt: skip
+    assert 1.6 < errors[0] / errors[1] < 2.4
+    assert errors[1] < 0.02
+
+
+def test_normalized_flow_is_driven_by_the_whole_measure():
+    """(12): d/dt of int Psi d nu_bar = int <grad J', grad Psi> + 4 (J' - mean J') Psi d nu_bar with J' of nu_t; with J' of nu_bar_t, as printed, it is not."""
+    X, y = DATA
+    Z = np.hstack([X, np.ones((8, 1))])
+    start = ReLUMeasure.projected(neurons(15, 2) * [3, 3, 3, 1], bias=True, power=2)  # mass 27: nu_t is far from nu_bar_t
+    h = 1e-4
+    flow = projected_flow(start, X, y, times=[0.0, h], rtol=1e-12)
+    Psi = lambda measure: measure.weights @ measure.atoms[:, 0] ** 2  # noqa: E731
+    change = (Psi(flow.measures[1]) - Psi(flow.measures[0])) / h
+    first = flow.measures[0]
+    a, b, weights = first.atoms[:, :-1], first.atoms[:, -1], first.weights
+
+    def expected(dual: np.ndarray) -> float:
+        z = np.maximum(a @ Z.T, 0)
+        J = b * (z**2 @ (dual * y))
+        gradient = 2 * b[:, None] * (z @ ((dual * y)[:, None] * Z)) - 2 * J[:, None] * a
+        return float(weights @ (2 * a[:, 0] * gradient[:, 0] + 4 * (J - weights @ J) * a[:, 0] ** 2))
+
+    assert change == pytest.approx(expected(flow.duals[0]), rel=1e-2)
+    q = y * first.decision_function(X)
+    printed = expected(np.exp(-q) / np.exp(-q).sum())
+    assert abs(change - printed) > 0.1 * abs(change)
+
+
+def test_long_projected_flows_say_where_they_stop():
+    X, y = DATA
+    with pytest.warns(UserWarning, match="stopped between t = 1 and 50 after 200 evaluations"):
+        flow = projected_flow(ReLUMeasure.projected(neurons(10), bias=True), X, y, times=[0, 1, 50], max_evaluations=200, rtol=1e-3)
+    assert list(flow.times) == [0, 1]
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_slackness_by_brute_force(power):
+    X, y = DATA
+    measure = ReLUMeasure.projected(
+        np.random.default_rng(2).normal(size=(5, 3)) if power == 1 else [[1, 2, 1], [0, 1, -1]], bias=False, power=power
+    )
+    dual = np.random.default_rng(3).uniform(size=8)
+    found = slackness(measure, X, y, dual)
+    angle = np.linspace(0, 2 * np.pi, 200_001)
+    p = dual / dual.sum()
+    values = np.abs(np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0) ** power @ (p * y))
+    q = y * measure.decision_function(X) / measure.mass
+    assert found.proved
+    assert found.neurons == pytest.approx(values.max() / (2 if power == 1 else 1) - p @ q, rel=1e-6)
+    assert found.samples == pytest.approx(p @ q - q.min())
+
+
+def test_bad_input():
+    X, y = DATA
+    with pytest.raises(nm.DataError, match="positions"):
+        ReLUMeasure.projected([[1.0]], bias=False)
+    with pytest.raises(nm.DataError, match="numbers >= 0"):
+        ReLUMeasure.projected([[1.0, 1.0]], [-1.0], bias=False)
+    with pytest.raises(nm.DataError, match="signs of the output"):
+        ReLUMeasure.projected([[1.0, 0.5]], bias=False, power=2)
+    nothing = ReLUMeasure.projected(np.zeros((3, 4)), bias=True)
+    with pytest.raises(nm.DataError, match="vanished"):
+        nothing.normalized()
+    with pytest.raises(nm.DataError, match="start must have mass"):
+        projected_flow(nothing, X, y, times=[1.0])
+    with pytest.raises(ValueError, match="times"):
+        projected_flow(ReLUMeasure.projected(neurons(3), bias=True), X, y, times=[1.0, 0.5])
+    with pytest.raises(nm.DataError, match="dual"):
+        slackness(ReLUMeasure.projected(neurons(3), bias=True), X, y, np.zeros(8))
+    with pytest.raises(nm.ModelError, match="ReLUPower"):
+        ReLUMeasure.from_network(torch.nn.Sequential(torch.nn.Linear(2, 3), ReLUPower(3), SignedSum(torch.ones(3))))
