@@ -188,6 +188,18 @@ def test_diverging_runs_go_back_and_others_do_not_notice():
     assert np.isfinite(runs.log_masses).all()
 
 
+def test_steps_that_kill_all_neurons_are_taken_back():
+    X, y = 1e3 * np.random.default_rng(0).normal(size=(6, 2)), np.tile([1, -1], 3)
+    with pytest.warns(UserWarning, match="half its step sizes"):
+        runs = train_both_layers(X, y, width=20, steps=300, power=2, rate=lambda t: np.full(len(t), 1e-3), progress=False)
+    assert runs.measures[0].decision_function(X).any()
+    with (
+        pytest.warns(UserWarning, match="half its step sizes"),
+        pytest.raises(nm.DivergenceError, match="largest input is 2.* Divide X by that"),
+    ):
+        train_both_layers(1e5 * X, y, width=20, steps=300, progress=False)
+
+
 def test_population_objective_with_fresh_samples():
     """Steps that only see fresh samples of two half planes learn them; margins are measured on the given ones."""
 

@@ -145,13 +145,15 @@ class Bucket:
 
 def _diverged(run: Run, before: Run, falls: float) -> bool:
     numbers = (run.margin, run.log_mass, run.objective)
-    return not all(map(math.isfinite, numbers)) or run.objective < before.objective - falls
+    died = before.q.any() and not run.q.any()  # no neuron is active on any sample
+    return died or not all(map(math.isfinite, numbers)) or run.objective < before.objective - falls
 
 
 def _go_back(run: Run, before: Run, start: int, end: int) -> None:
     if run.halvings >= _HALVINGS:
         raise DivergenceError(
-            f"Run {run.index} diverges at step {start} with every step size down to {run.rates[start]:.3g}. Check the scale of the data."
+            f"Run {run.index} diverges at step {start} with every step size down to {run.rates[start]:.3g}; its largest input is {run.data.size:.3g}. "
+            "Divide X by that, or take smaller rates."
         )
     run.a, run.b, run.log_scale = before.a, before.b, before.log_scale
     run.rates, run.halvings = run.rates / 2, run.halvings + 1
