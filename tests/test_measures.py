@@ -106,11 +106,26 @@ def test_normalized_flow_is_driven_by_the_whole_measure():
     assert abs(change - printed) > 0.1 * abs(change)
 
 
-def test_long_projected_flows_say_where_they_stop():
+def test_long_projected_flows_say_where_they_stop(monkeypatch):
     X, y = DATA
-    with pytest.warns(UserWarning, match="stopped between t = 1 and 50 after 200 evaluations"):
-        flow = projected_flow(ReLUMeasure.projected(neurons(10), bias=True), X, y, times=[0, 1, 50], max_evaluations=200, rtol=1e-3)
+    start = ReLUMeasure.projected(neurons(10), bias=True)
+    with pytest.warns(UserWarning, match="by max_evaluations = 200 between t = 1 and 50"):
+        flow = projected_flow(start, X, y, times=[0, 1, 50], max_evaluations=200, rtol=1e-3)
     assert list(flow.times) == [0, 1]
+    with pytest.warns(UserWarning, match="by max_evaluations = 10 between t = 0 and 5"):
+        flow = projected_flow(start, X, y, times=[5], max_evaluations=10)
+    assert list(flow.times) == [0]
+    with pytest.warns(UserWarning, match="below the precision of t"), np.errstate(all="ignore"):
+        flow = projected_flow(start, 1e150 * X, y, times=[0, 1], max_evaluations=10_000)
+    assert flow.times[-1] < 1e-100
+
+
+def test_slackness_without_the_time_for_a_proof():
+    """The arrangement of 120 points of rank 4 takes seconds: without them the maximum is that of the search, and says so."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(120, 3)), random.choice([-1, 1], 120)
+    measure = ReLUMeasure.projected(random.normal(size=(20, 5)), bias=True)
+    assert not slackness(measure, X, y, torch.ones(120), time_limit=0.1).proved
 
 
 @pytest.mark.parametrize("power", [1, 2])

@@ -61,14 +61,17 @@ def test_gradient_flow_is_mirror_flow(kind, time):
     assert torch.linalg.vector_norm(u - net.a.detach() ** 2) > 1e-3 * torch.linalg.vector_norm(u)
 
 
-def test_another_mirror_map_is_another_flow():
-    """With metric 1 / u, as if the factor 2 of Lemma 3.2 were missing, u differs."""
+def test_another_mirror_map_is_another_flow(monkeypatch):
+    """Without the factor 2 of Lemma 3.2, u differs."""
     net, data = make("LayerNorm")
     u = torch.exp(mirror_flow(net, data, time=10.0).final["log_u"])
-    from netmargin.twolayer.normalized_nets import _MirrorNet
 
-    wrong = nm.gradient_flow(_MirrorNet(net), data, time=10.0, metric=lambda point: {"log_u": torch.exp(-point["log_u"])})
-    assert torch.linalg.vector_norm(torch.exp(wrong.final["log_u"]) - u) > 1e-2 * torch.linalg.vector_norm(u)
+    def halved(*arguments, metric, **options):
+        return nm.gradient_flow(*arguments, metric=lambda point: {k: v / 2 for k, v in metric(point).items()}, **options)
+
+    monkeypatch.setattr("netmargin.twolayer.normalized_nets.gradient_flow", halved)
+    wrong = torch.exp(mirror_flow(net, data, time=10.0).final["log_u"])
+    assert torch.linalg.vector_norm(wrong - u) > 1e-2 * torch.linalg.vector_norm(u)
 
 
 @pytest.mark.parametrize(("kind", "time"), [("normalized ReLU", 1e3), ("LayerNorm", 1e3), ("transformer", 1e2)])
@@ -156,12 +159,37 @@ def test_constants_of_normalized_relus():
     assert found.C_2 == 0.0
 
 
+def test_flows_pass_where_all_coordinates_vanish():
+    """log u = 0 is no special point, and w = 0 only to the norm: h = u x from u = 1/4 or 1, and h = w x from w = -1."""
+    data = (torch.ones(1, 1, dtype=torch.float64), torch.tensor([1]))
+    for a in (0.5, 1.0):
+        net = NormalizedNet(_Fixed(nn.Identity()), 1, seed=1)
+        with torch.no_grad():
+            net.a.fill_(a)
+            net.b.fill_(a)
+        u = torch.exp(mirror_flow(net, data, time=20.0).final["log_u"]).item()
+        assert u > 1.5
+        assert u == pytest.approx(nm.gradient_flow(net, data, time=20.0).final["a"].item() ** 2, rel=1e-6)
+    line = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(line.weight, -1.0)
+    flow = nm.gradient_flow(line, data, time=10.0, loss=nm.losses.Exponential())
+    assert flow.final["weight"].item() == pytest.approx(math.log(10 + math.exp(-1)), rel=1e-6)  # w = log(t + e^-1)
+
+
 def test_bad_input():
     net, data = make("normalized ReLU")
     with torch.no_grad():
         net.b[0] *= 2
     with pytest.raises(nm.ModelError, match=r"\|a_j\| = \|b_j\|"):
         mirror_flow(net, data, time=1.0)
+    with pytest.raises(nm.ModelError, match=r"\|a_j\| = \|b_j\|"):
+        early_margin(net, data, time=10.0)
+    whole = make("normalized ReLU")[0]
+    with pytest.raises(nm.ModelError, match=r"must hold the parameters inner\.v"):
+        early_margin(whole, data, time=10.0, states={-1: whole.state_dict()})
+    for metric in ({"b1": torch.ones(30)}, {"b": 2.0}, {"b": -torch.ones(30)}):
+        with pytest.raises(nm.ModelError, match="positive, finite tensors"):
+            nm.gradient_flow(whole, data, time=1.0, metric=lambda point, given=metric: given)
     with pytest.raises(ValueError, match="width"):
         NormalizedNet(nn.Identity(), 0)
     with pytest.raises(nm.ModelError, match="3 features for each of 8"):

@@ -7,7 +7,7 @@ from scipy.special import xlogy
 
 import netmargin as nm
 from netmargin.solvers import f1_logistic
-from netmargin.twolayer import Functional, perturbation_schedule, perturbed_flow, regularized_logistic
+from netmargin.twolayer import Functional, Regularity, perturbation_schedule, perturbed_flow, regularized_logistic
 
 
 def corners(n: int = 20):
@@ -143,11 +143,25 @@ def test_other_functionals():
 def test_too_large_steps_are_taken_back():
     X, y = corners(6)
     problem = regularized_logistic(100 * X, y, regularization=1.0)
-    with pytest.warns(UserWarning, match="going back there with rate"):
+    with pytest.warns(UserWarning, match="back to the first with rate"):
         run = perturbed_flow(problem, np.random.default_rng(0).normal(size=(5, 4)), sigma=0.0, rate=3.0, steps=100, progress=False)
     assert run.rate < 3.0
     assert np.isfinite(run.values).all()
     assert run.values[-1] < 0.7
+
+
+def test_growth_by_new_mass_is_no_divergence():
+    """From the optimum with a large sigma, L grows, whatever the step: the flow goes on with the rate given."""
+    X, y = [[1.0], [-1.0]], [1, 1]
+    problem = regularized_logistic(X, y, regularization=1e-3)
+    best = f1_logistic(X, y, regularization=1e-3)
+    positions, weights = best.atoms * np.sqrt(best.mass), best.weights / best.mass
+    options = {"weights": weights, "sigma": 0.3, "renew_every": 1, "progress": False}
+    run = perturbed_flow(problem, positions, rate=0.05, steps=20, records=1, **options)
+    fine = perturbed_flow(problem, positions, rate=0.0125, steps=80, records=80, **options)
+    assert run.rate == 0.05
+    assert run.values[-1] > 1.2 * run.values[0]
+    assert run.values[-1] == pytest.approx(fine.values[-1], rel=0.1)
 
 
 def test_schedule_follows_the_proof():
@@ -163,6 +177,20 @@ def test_schedule_follows_the_proof():
         perturbation_schedule(bounds, epsilon=0.0, start=0.7)
 
 
+def test_schedules_are_positive():
+    """Of any problem: an early version gave negative times where sigma is large."""
+    random = np.random.default_rng(0)
+    for _ in range(500):
+        M_R, C_R, B_Phi, M_Phi, b_V = 10 ** random.uniform(-4, 4, size=5)
+        bounds = Regularity(int(random.integers(2, 6)), int(random.integers(1, 5)), M_R, C_R, B_Phi, M_Phi, b_V, b_V * 1.5, 0.0)
+        try:
+            found = perturbation_schedule(bounds, epsilon=10 ** random.uniform(-3, 0), start=10 ** random.uniform(-1, 2))
+        except ValueError:
+            continue
+        assert found.window >= 1
+        assert found.time >= 2 * found.window
+
+
 def test_bad_input():
     problem = regularized_logistic([[1.0]], [1], regularization=0.1)
     good = {"sigma": 0.1, "rate": 0.1, "steps": 2, "progress": False}
@@ -171,6 +199,10 @@ def test_bad_input():
             perturbed_flow(problem, [[1.0, 0.0, 1.0]], **(good | wrong))
     with pytest.raises(nm.DataError, match="positions"):
         perturbed_flow(problem, [[np.nan, 0.0, 1.0]], **good)
+    with pytest.raises(nm.DataError, match=r"cannot take positions of shape \(1, 7\)"):
+        perturbed_flow(problem, [[1.0] * 7], **good)
+    with pytest.raises(ValueError, match="bounds are not known"):
+        perturbation_schedule(None, epsilon=0.1, start=1.0)
     with pytest.raises(nm.DataError, match="weights"):
         perturbed_flow(problem, [[1.0, 0.0, 1.0]], weights=[0.5], **good)
     for make in (f1_logistic, regularized_logistic):

@@ -314,6 +314,14 @@ def test_bad_input():
         train_both_layers([data[0], [[0.0], [1.0]]], [data[1], [1, -1]], width=3, steps=3, progress=False)
     with pytest.raises(nm.DataError, match="NaN"):
         train_both_layers([[np.nan, 1.0]], [1], width=3, steps=3, progress=False)
+    random = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="the same t"):
+        train_both_layers(*data, width=3, steps=3, resample=lambda t: (random.normal(size=(2, 2)), [1, -1]), progress=False)
+    with pytest.raises(nm.DataError, match=r"resample\(0\) gave inputs of dimension 1"):
+        train_both_layers(*data, width=3, steps=3, resample=lambda t: ([[1.0]], [1]), progress=False)
+    with pytest.raises(ValueError, match="rate must be a function"):
+        train_both_layers(*data, width=3, steps=3, rate=0.1, progress=False)
+    assert train_both_layers(*data, width=np.array(3), steps=3, progress=False).margins.shape == (4, 1)
     with pytest.raises(nm.DataError, match="No neuron has moved"):
         nm.twolayer.tangent_margin(np.ones((2, 4)), np.ones((2, 4)), *data)
     with pytest.raises(ValueError, match="loss must be"):

@@ -34,7 +34,7 @@ class SolverData:
 
     def directions(self, neurons) -> np.ndarray:
         """Given neurons as unit rows, shape (k, D); none for None. Raises DataError."""
-        U = np.zeros((0, self.Z.shape[1])) if neurons is None else _array(neurons, "neurons")
+        U = np.zeros((0, self.Z.shape[1])) if neurons is None else as_array(neurons, "neurons")
         if U.ndim != 2 or U.shape[1] != self.Z.shape[1]:
             raise DataError(f"neurons must have shape (k, {self.Z.shape[1]}), the bias included; got {U.shape}")
         if not np.isfinite(U).all():
@@ -74,15 +74,15 @@ def regression_data(X, y, *, bias: bool) -> SolverData:
 
 def evaluation_inputs(X, dimension: int, *, bias: bool) -> np.ndarray:
     """Inputs at which a solution is evaluated, shape (N, dimension), its last column ones where it has a bias. Raises DataError."""
-    X = _array(X, "X")
+    X = as_array(X, "X")
     if X.ndim != 2 or X.shape[1] != dimension - bias:
         raise DataError(f"X must have shape (N, {dimension - bias}), as the inputs that were fitted; got {X.shape}")
     return np.hstack([X, np.ones((len(X), 1))]) if bias else X
 
 
 def _checked(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
-    X = _array(X, "X")
-    y = _array(y, "y").reshape(-1)
+    X = as_array(X, "X")
+    y = as_array(y, "y").reshape(-1)
     if X.ndim != 2 or X.size == 0:
         raise DataError(
             f"X must have shape (n, d) with n and d at least 1; got {X.shape}. Flatten images with X.reshape(len(X), -1)."
@@ -98,7 +98,8 @@ def _checked(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(Z), y
 
 
-def _array(values, name: str) -> np.ndarray:
+def as_array(values, name: str) -> np.ndarray:
+    """float64, from arrays, nested lists and tensors. Raises DataError."""
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     try:

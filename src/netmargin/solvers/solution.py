@@ -10,7 +10,7 @@ from torch import nn
 from ..errors import DataError, ModelError
 from ..models import ReLUPower, SignedSum
 from ..result import RegularizedSolution, SoftSolution, Solution
-from .data import binary_data, evaluation_inputs
+from .data import as_array, binary_data, evaluation_inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +56,10 @@ class ReLUMeasure:
         positions : (k, D), rows w_j = (a_j, b_j). weights : (k,), >= 0; 1 / k each by default, the net (1 / k) sum_j b_j relu(a_j . x~)^power.
         Neurons of size 0 are left out. Raises DataError. Source: Chizat and Bach 2020, (3).
         """
-        units = np.array(positions, dtype=np.float64)
+        units = as_array(positions, "positions").copy()
         if units.ndim != 2 or units.shape[1] < 2 + bias or not np.isfinite(units).all():
             raise DataError(f"positions must be a finite array of shape (k, {2 + bias} or more); got shape {units.shape}")
-        weights = np.full(len(units), 1 / max(len(units), 1)) if weights is None else np.array(weights, dtype=np.float64)
+        weights = np.full(len(units), 1 / max(len(units), 1)) if weights is None else as_array(weights, "weights")
         if weights.shape != units.shape[:1] or not (weights >= 0).all():
             raise DataError(f"weights must be {len(units)} numbers >= 0; got shape {weights.shape}")
         if power == 2 and not (np.abs(units[:, -1]) == 1).all():

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from .. import logspace
 from ..batches import Arrays, Labels, batches, scores
+from ..errors import ModelError
 from ..gates import Gates
 from ..losses import Loss
 from ..margins import margins
@@ -19,6 +20,7 @@ from .relative_loss import relative_gradient
 _FAR = 10.0
 _SAME = 1e-10
 _NEGLIGIBLE = 1e-12
+_NEAR_ZERO = 1e-3
 
 
 Metric = Callable[[dict[str, Tensor]], dict[str, Tensor]]
@@ -94,14 +96,20 @@ class FlowField:
         with torch.no_grad():
             self._y = Labels(scores(twin, self._x[:1]).shape[1]).encode(y).to(self._x.device)
         self._fixed = {n: p.detach() for n, p in twin.named_parameters() if n not in self._names} | dict(twin.named_buffers())
+        self._least = _NEAR_ZERO * torch.linalg.vector_norm(self.start).item()
         self.evaluations = 0
         self.normal_evaluations = 0
+        self._metric_roots(self.start)  # refuses what is no metric
 
     @property
     def start(self) -> Tensor:
         """The twin's own parameters, in one vector."""
         parameters = dict(self._twin.named_parameters())
         return torch.cat([parameters[n].detach().reshape(-1) for n in self._names]).clone()
+
+    def length(self, theta: Tensor) -> float:
+        """What steps and errors are relative to: the norm, or a little of the first one where the flow passes near 0."""
+        return max(torch.linalg.vector_norm(theta).item(), self._least)
 
     def named(self, theta: Tensor) -> dict[str, Tensor]:
         """The vector as parameters."""
@@ -150,8 +158,9 @@ class FlowField:
                 kinks = _kinks(free, normals * roots, forces, self._pull(leaves, pattern, kinks.gates.clamp(0, 1), cotangent))
             return kinks
 
-        size, rho = torch.linalg.vector_norm(velocity).item(), torch.linalg.vector_norm(theta).item()
-        alignment = (theta @ velocity).item() / (rho * size) if size > 0 else 0.0
+        size, rho = torch.linalg.vector_norm(velocity).item(), self.length(theta)
+        norm = torch.linalg.vector_norm(theta).item()
+        alignment = (theta @ velocity).item() / (norm * size) if norm * size > 0 else 0.0
         pace = rho**2 / (1 + rho * size)
         return Velocity(velocity * pace, math.log(pace) - log_loss, z, normals, q, log_loss, alignment, find_kinks)
 
@@ -161,6 +170,11 @@ class FlowField:
             return theta.new_ones(())
         point = self.named(theta)
         given = self._metric(point)
+        for name, factors in given.items():
+            if name not in point or not torch.is_tensor(factors) or not ((factors > 0) & torch.isfinite(factors)).all():
+                raise ModelError(
+                    f"metric gave {name!r}: it must give positive, finite tensors, under names of parameters that require gradients: {', '.join(point)}"
+                )
         return torch.cat([given.get(n, torch.ones_like(p)).expand_as(p).reshape(-1) for n, p in point.items()]).sqrt()
 
     def _forward(self, leaves: dict[str, Tensor], factors: list[Tensor]) -> tuple[Tensor, Gates]:

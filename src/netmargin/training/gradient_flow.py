@@ -147,7 +147,7 @@ class _Flow:
         while not self._finished():
             display.show(self.trajectory.rows[-1], None)
             taken = step(partial(self.field, pattern=pattern), theta, velocity, h)
-            ratio = max(taken.error / torch.linalg.vector_norm(theta).item(), self._log_time_error(taken)) / self.rtol
+            ratio = max(taken.error / self.field.length(theta), self._log_time_error(taken)) / self.rtol
             if not math.isfinite(ratio):
                 if h <= _FLOOR:
                     raise DivergenceError(

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -110,8 +111,8 @@ def train_both_layers(
     X : (n, d); y : (n,) labels {-1, +1} or {0, 1}; or lists of R of them. width : neurons m. steps : iterations, each with all samples.
     rate : eta of the array of times t; 0.5 / sqrt(t + 1) by default. loss : `Exponential()` (the default) or `Logistic()`.
     bias : x~ = (x, 1). scale : large ones begin in the lazy regime, with a rate of order 1 / scale (`tangent_max_margin`). paired : neuron j + m / 2 begins as (a_j, -b_j), so that h = 0.
-    target : a run stops when its margin reaches this. resample : step t takes the samples `resample(t)`, (X, y), in place of the data, where the margins are
-    still measured: fresh ones for the population objective, X + noise for a smoothed one. records : how often margins are measured, in float64.
+    target : a run stops when its margin reaches this. resample : step t takes the samples `resample(t)`, (X, y), a function of t alone, in place of the data, where the
+    margins are still measured: fresh ones for the population objective, X + noise for a smoothed one. records : how often margins are measured, in float64.
     snapshots : times at which to keep the nets. dtype : of the steps. progress : show the first run.
 
     Where the loss grows by a factor e between two records, or is not finite, the run goes back to the last record and halves its step size, and says so.
@@ -131,7 +132,7 @@ def train_both_layers(
     steps, records = operator.index(steps), operator.index(records)
     several = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 2
     counted = {"width": width, "rate": rate, "seeds": seeds, "target": target, "X": X if several else None}
-    lengths = {len(value) for value in counted.values() if isinstance(value, (Sequence, np.ndarray)) and len(value) != 1}
+    lengths = {len(value) for value in counted.values() if _is_list(value) and len(value) != 1}
     if len(lengths) > 1 or 0 in lengths or (several and len(y) != len(X)):
         raise ValueError(
             f"width, rate, seeds, target and the lists X and y must have one entry, or one for each run; got lengths {sorted(lengths)}"
@@ -169,13 +170,14 @@ def train_both_layers(
         )
     ]
 
+    samples = None if resample is None else _checked(resample, sets[0], bias)
     times = sorted({round(t) for t in np.linspace(0, steps, records + 1)} | set(snapshots))
     return _train(
         runs,
         dtype,
         times,
         set(snapshots),
-        None if resample is None else lambda t: binary_data(*resample(t), bias=bias),
+        samples,
         bias,
         progress,
     )
@@ -183,8 +185,26 @@ def train_both_layers(
 
 def _each(value, count: int) -> list:
     """One entry per run."""
-    entries = list(value) if isinstance(value, (Sequence, np.ndarray)) else [value]
+    entries = list(value) if _is_list(value) else [value]
     return entries * count if len(entries) == 1 else entries
+
+
+def _checked(resample: Callable[[int], tuple], data: SolverData, bias: bool) -> Callable[[int], SolverData]:
+    def samples(t: int) -> SolverData:
+        found = binary_data(*resample(t), bias=bias)
+        if found.Z.shape[1] != data.Z.shape[1]:
+            raise DataError(
+                f"resample({t}) gave inputs of dimension {found.Z.shape[1] - bias}, the data have {data.Z.shape[1] - bias}"
+            )
+        return found
+
+    if not np.array_equal(samples(0).Z, samples(0).Z):
+        raise ValueError("resample must give the same samples whenever it is asked for the same t: seed what it draws with t.")
+    return samples
+
+
+def _is_list(value) -> TypeGuard[Sequence]:
+    return isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _start(data: SolverData, m: int, power: int, scale: float, paired: bool, seed: int) -> tuple[np.ndarray, np.ndarray, float]:

@@ -1,7 +1,7 @@
 """What good features at the start of a normalized net promise about its margin at a time t: Theorem 3.1 of "The ubiquity of 2-homogeneity", corrected."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -51,12 +51,13 @@ class EarlyMargin:
 def early_margin(net: NormalizedNet, data: Data, *, time: float, states: Iterable[dict[str, Tensor]] = ()) -> EarlyMargin:
     """The theorem for the flow of the *mean* logistic loss that starts at `net`; `nm.gradient_flow` reaches this time n times sooner.
 
-    time : t. states : of (a, b, V) or of (log_u, V) along the flow, such as `Trajectory.states`.
+    time : t. states : of (a, b, V) or of (log_u, V) along the flow, such as `Trajectory.states.values()`.
 
     The printed theorem lacks n in its time and has constants that its proof does not give; here every step of the proof is evaluated: the mean loss at t is at most
     B / n, B = (n R |u_bar| / 2 + 1) / t, so that q_min >= l^-1(B), and sum(u) <= (8 R + 2) |u_bar| + 16 / n.
 
-    Raises DataError : labels that are not binary, features that do not separate the data (gamma <= 0), time n <= 1. ModelError : Jacobians of F that do not fit in memory.
+    Raises DataError : labels that are not binary, features that do not separate the data (gamma <= 0), time n <= 1. ModelError : |a_j| != |b_j|, states without V, Jacobians
+    of F that do not fit in memory.
 
     >>> import torch, netmargin as nm
     >>> net = nm.twolayer.NormalizedNet(nm.twolayer.NormalizedReLU(2, 50), 50)
@@ -68,10 +69,11 @@ def early_margin(net: NormalizedNet, data: Data, *, time: float, states: Iterabl
 
     Source: "The ubiquity of 2-homogeneity" 2024, Theorem 3.1 and Lemma 3.4, with the corrections of docs/errata.md.
     """
+    product = net.balanced_product()
     twin = cast(NormalizedNet, double_twin(net))
     samples = in_memory(data)
     x = samples.X.to(twin.a)
-    beta, u = torch.sign(twin.a * twin.b).detach(), (twin.a * twin.b).abs().detach().cpu().numpy()
+    beta, u = torch.sign(product), product.abs().cpu().numpy()
     n = len(x)
     if not 1 < time * n < math.inf:
         raise DataError(f"time must be above 1 / n = {1 / n:.3g} and finite; got {time}")
@@ -88,10 +90,13 @@ def early_margin(net: NormalizedNet, data: Data, *, time: float, states: Iterabl
             f"The features at the start do not separate the data (gamma = {gamma:.3g}). Take a wider net, or other signs of a b."
         )
     kept, constants = gamma, _inner_products(twin, x)
+    names = {f"inner.{name}" for name, _ in twin.inner.named_parameters()}
     for state in states:
-        twin.inner.load_state_dict(
-            {name.removeprefix("inner."): v for name, v in state.items() if name.startswith("inner.")}, strict=False
-        )
+        if not isinstance(state, Mapping) or not names <= state.keys():
+            raise ModelError(
+                f"Each state must hold the parameters {', '.join(sorted(names))}, as those in trajectory.states.values()."
+            )
+        twin.inner.load_state_dict({name.removeprefix("inner."): state[name] for name in names}, strict=False)
         kept = min(kept, float((signed_features() @ p).min()))
         constants = np.maximum(constants, _inner_products(twin, x))
     C_1, C_2 = (float(c) for c in constants)

@@ -69,7 +69,7 @@ def regularized_logistic(X, y, *, regularization: float, bias: bool = True) -> F
     data = binary_data(X, y, bias=bias)
     if not 0 < regularization < np.inf:
         raise DataError(f"regularization must be positive and finite; got {regularization}")
-    Z, labels = torch.from_numpy(data.Z), torch.from_numpy(data.y)
+    Z, labels = torch.tensor(data.Z), torch.tensor(data.y)
     lengths, n = np.linalg.norm(data.Z, axis=1), len(data)
 
     def features(positions: Tensor) -> Tensor:

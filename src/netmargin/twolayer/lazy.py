@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..errors import DataError
-from ..solvers.data import SolverData, binary_data
+from ..solvers.data import SolverData, as_array, binary_data
 from ..solvers.kernel import KernelSolution, kernel_max_margin
 
 
@@ -58,7 +58,7 @@ def _outer_gradients(w: np.ndarray, data: SolverData, power: int):
 
 
 def _neurons(positions) -> np.ndarray:
-    w = np.array(positions, dtype=np.float64)
+    w = as_array(positions, "positions").copy()
     if w.ndim != 2 or not np.isfinite(w).all():
         raise DataError(f"positions must be a finite array of shape (m, D + 1); got shape {w.shape}")
     return w

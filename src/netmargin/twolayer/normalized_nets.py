@@ -18,7 +18,7 @@ class NormalizedReLU(nn.Module):
 
     def __init__(self, inputs: int, width: int, *, seed: int = 0):
         super().__init__()
-        v = torch.randn(width, inputs, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        v = torch.randn(width, inputs, dtype=torch.float64, generator=torch.Generator().manual_seed(operator.index(seed)))
         self.v = nn.Parameter(F.normalize(v, dim=1))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ class NormalizedNet(nn.Module):
         width = operator.index(width)
         if width < 1:
             raise ValueError(f"width must be at least 1; got {width}")
-        signs = torch.randint(2, (2, width), generator=torch.Generator().manual_seed(seed)) * 2.0 - 1
+        signs = torch.randint(2, (2, width), generator=torch.Generator().manual_seed(operator.index(seed))) * 2.0 - 1
         self.inner = inner
         self.a, self.b = (nn.Parameter(s.double() / width**0.5) for s in signs)
 
@@ -54,6 +54,15 @@ class NormalizedNet(nn.Module):
                 f"The inner module must give {len(self.a)} features for each of {len(x)} inputs; it gave {tuple(found.shape)}"
             )
         return found
+
+    def balanced_product(self) -> Tensor:
+        """a . b, float64, (m,). Raises ModelError where |a_j| != |b_j| or 0: then |a . b| does not follow the mirror flow, and is not |a|^2."""
+        a, b = self.a.detach().double(), self.b.detach().double()
+        if not torch.equal(a.abs(), b.abs()) or (a == 0).any():
+            raise ModelError(
+                "Gradient flow is the mirror flow only where |a_j| = |b_j| > 0 for all j. Set every b_j to a_j or -a_j."
+            )
+        return a * b
 
 
 def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
@@ -75,27 +84,33 @@ def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
 
     Source: "The ubiquity of 2-homogeneity" 2024, Lemma 3.2.
     """
-    a, b = net.a.detach(), net.b.detach()
-    if not torch.equal(a.abs(), b.abs()) or (a == 0).any():
-        raise ModelError(
-            "The mirror flow is gradient flow only where |a_j| = |b_j| > 0 for all j. Set b to a, or to -a, somewhere."
-        )
-    return gradient_flow(
-        _MirrorNet(net), data, metric=lambda point: {"log_u": 2 * torch.exp(-point["log_u"].clamp(min=_SMALLEST_LOG))}, **options
+    mirror = _MirrorNet(net)
+    flow = gradient_flow(
+        mirror,
+        data,
+        metric=lambda point: {"moved_log_u": 2 * torch.exp(-mirror.log_u(point["moved_log_u"]).clamp(min=_SMALLEST_LOG))},
+        **options,
     )
+    for state in (flow.final, *flow.states.values()):
+        state["log_u"] = mirror.log_u(state.pop("moved_log_u"))
+    return flow
 
 
 class _MirrorNet(nn.Module):
-    """<u . beta, F(x; V)> with parameters log u and V."""
+    """<u . beta, F(x; V)> with parameters log u, moved to where their norm is no accident of u = 1 (steps are relative to it), and V."""
 
     beta: Tensor
 
     def __init__(self, net: NormalizedNet):
         super().__init__()
-        product = (net.a * net.b).detach().double()
-        self.inner = net.inner
-        self.log_u = nn.Parameter(torch.log(product.abs()))
+        product = net.balanced_product()
+        self.inner, log_u = net.inner, torch.log(product.abs())
+        self._shift = 1 - log_u.min().item()
+        self.moved_log_u = nn.Parameter(log_u + self._shift)
         self.register_buffer("beta", torch.sign(product))
 
+    def log_u(self, moved: Tensor) -> Tensor:
+        return moved - self._shift
+
     def forward(self, x: Tensor) -> Tensor:
-        return self.inner(x) @ (torch.exp(self.log_u) * self.beta)[:, None]
+        return self.inner(x) @ (torch.exp(self.log_u(self.moved_log_u)) * self.beta)[:, None]

@@ -17,7 +17,7 @@ class Schedule:
     window: float
 
 
-def perturbation_schedule(bounds: Regularity, *, epsilon: float, start: float) -> Schedule:
+def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: float) -> Schedule:
     """sigma and t_epsilon with which min over t <= t_epsilon of L[rho_t] is at most inf L + 2 epsilon.
 
     start : L[rho_0]. The printed theorem hides its constants in polynomials; here its proof is followed with explicit ones, and sigma is the largest
@@ -33,6 +33,8 @@ def perturbation_schedule(bounds: Regularity, *, epsilon: float, start: float) -
 
     Source: Wei et al. 2018, Theorem E.4, with Lemma E.14 and the window l corrected (docs/errata.md).
     """
+    if bounds is None:
+        raise ValueError("bounds are not known for this functional. Give it a Regularity.")
     if not (epsilon > 0 and start > 0 and bounds.b_V > 0):
         raise ValueError(f"epsilon, start and b_V must be positive; got {epsilon}, {start}, {bounds.b_V}")
     steps = 1
@@ -60,7 +62,7 @@ def _follow(bounds: Regularity, sigma: float, epsilon: float, start: float) -> S
         return None
     # The share of the sphere within tau / 2c_2 of a point is at least 1 / (2 (4 c_2 / tau)^d).
     share = d * math.log(max(4 * c_2 / tau, 1.0)) + math.log(2)
-    window = (math.log(moment / sigma) + share) / (tau - sigma) + 1
+    window = max(math.log(moment / sigma) + share, 0.0) / (tau - sigma) + 1
     noise = sigma * window * (moment + 1)
     if c_1 * noise >= tau / 8:
         return None

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError, DivergenceError
+from ..solvers.data import as_array
 from ..training.progress import Progress
 from .functionals import Functional
 
-_DIVERGED = 1.1
+_DIVERGED, _SAME = 1.1, 0.05
 _HALVINGS = 12
 
 
@@ -62,7 +63,7 @@ def perturbed_flow(
     ----------
     functional : such as `regularized_logistic(X, y, regularization=..)`. positions : (N, p); weights : (N,), > 0 with sum 1; equal by default.
     sigma : in [0, 1); 0 is Wasserstein gradient flow. rate : the step; where L grows by a tenth between two records, or is not finite, the run goes back
-    to the last record, halves it, and warns. steps : in units of the given rate. seed : of new particles. records : how often L is recorded.
+    to the last record, halves it until L falls or no longer depends on it, and warns. steps : in units of the given rate. seed : of new particles. records : how often L is recorded.
 
     Raises DataError : positions or weights of a wrong shape, not finite, or not a probability. ValueError : other parameters out of range. DivergenceError : L
     grows at every step size. Ctrl-C ends the run with what there is.
@@ -89,8 +90,11 @@ def perturbed_flow(
         raise ValueError(
             f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got sigma {sigma}, rate {rate}"
         )
-    random = torch.Generator().manual_seed(seed)
-    now, rows = start, [start.row(0.0, functional)]
+    random = torch.Generator().manual_seed(operator.index(seed))
+    try:
+        now, rows = start, [start.row(0.0, functional)]
+    except RuntimeError as error:
+        raise DataError(f"The functional cannot take positions of shape {tuple(start.positions.shape)}: {error}") from error
     times = np.linspace(0, steps * rate, min(records, steps) + 1)
     with Progress(progress, "perturbed flow") as display:
         try:
@@ -100,20 +104,27 @@ def perturbed_flow(
                     times[-1] - begin,
                     f"t {begin:.4g}  L {rows[-1][1]:.6g}  mass {rows[-1][2]:.4g}  {len(now.weights)} particles",
                 )
-                for _ in range(_HALVINGS):
-                    moved = now.advanced(functional, end - begin, rate, sigma, renew_every, fresh, budget, random)
+                tried, state = np.nan, random.get_state()
+                for halvings in range(_HALVINGS):
+                    random.set_state(state)
+                    moved = now.advanced(functional, end - begin, rate / 2**halvings, sigma, renew_every, fresh, budget, random)
                     row = moved.row(end, functional)
                     if row[1] <= _DIVERGED * rows[-1][1]:
                         break
-                    rate /= 2
-                    warnings.warn(
-                        f"L grew from {rows[-1][1]:.4g} to {row[1]:.4g} before t = {end:.4g}; going back there with rate {rate:.3g}",
-                        UserWarning,
-                        stacklevel=2,
-                    )
+                    if abs(row[1] - tried) <= _SAME * tried:  # new mass makes L grow, not the step
+                        halvings = 0
+                        break
+                    tried = row[1]
                 else:
                     raise DivergenceError(
-                        f"L grows from {rows[-1][1]:.4g} at t = {begin:.4g} with every step size down to {rate:.3g}. Check the functional."
+                        f"L grows from {rows[-1][1]:.4g} at t = {begin:.4g} by steps of every size down to {rate / 2**halvings:.3g}. Check the functional, or take more records."
+                    )
+                if halvings:
+                    rate /= 2**halvings
+                    warnings.warn(
+                        f"L grew by more than a tenth between t = {begin:.4g} and {end:.4g}; back to the first with rate {rate:.3g}",
+                        UserWarning,
+                        stacklevel=2,
                     )
                 now = moved
                 rows.append(row)
@@ -192,13 +203,13 @@ class _Particles:
 
 
 def _start(positions, weights) -> _Particles:
-    theta = torch.as_tensor(np.array(positions, dtype=np.float64))
+    theta = torch.tensor(as_array(positions, "positions"))
     if theta.ndim != 2 or not len(theta) or not torch.isfinite(theta).all():
         raise DataError(f"positions must be a finite array of shape (N, p), N >= 1; got shape {tuple(theta.shape)}")
     w = (
         torch.full((len(theta),), 1 / len(theta), dtype=torch.float64)
         if weights is None
-        else torch.as_tensor(np.array(weights, dtype=np.float64))
+        else torch.tensor(as_array(weights, "weights"))
     )
     if w.shape != theta.shape[:1] or not (w > 0).all() or abs(w.sum().item() - 1) > 1e-9:
         raise DataError(

@@ -54,7 +54,7 @@ def projected_flow(
     Parameters
     ----------
     start : particles, such as `ReLUMeasure.projected(positions)`. X : (n, d); y : (n,) labels {-1, +1} or {0, 1}. times : increasing, from 0 on.
-    loss : `Exponential()` (the default) or `Logistic()`. max_evaluations : of the velocity, after which the times so far are returned, with a warning.
+    loss : `Exponential()` (the default) or `Logistic()`. max_evaluations : of the velocity, after which, as on Ctrl-C, the times so far are returned, with a warning.
 
     Raises DataError : data; a start without mass. ValueError : times, loss.
 
@@ -79,22 +79,33 @@ def projected_flow(
     used = start.weights > 0
     field = _Field(data, start.atoms[used], start.power, loss, max_evaluations)
     state = np.concatenate([start.atoms[used][:, : field.moving].ravel(), np.log(start.weights[used])])
-    rows, now = [], 0.0
+    rows, reached, now, stopped = [], [], 0.0, ""
     try:
         for time in t:
             if time > now:
                 found = solve_ivp(field, (now, time), state, method="DOP853", rtol=rtol, atol=rtol)
-                state, now = found.y[:, -1], time
+                state, now = found.y[:, -1], float(found.t[-1])
+                stopped = "" if found.success else "by steps below the precision of t"
+            if stopped:
+                break
             rows.append(field.row(state, start.bias))
+            reached.append(now)
     except TimeoutError:
+        stopped = f"by max_evaluations = {max_evaluations}"
+    except KeyboardInterrupt:
+        stopped = "by an interruption"
+    if stopped:
         warnings.warn(
-            f"stopped between t = {now:.6g} and {time:.6g} after {max_evaluations} evaluations: masses of e^{field.row(state, start.bias)[1]:.3g} and more take "
-            "ever smaller steps. Raise max_evaluations or rtol, or use train_both_layers.",
+            f"stopped {stopped} between t = {now:.6g} and {time:.6g}; the times so far are returned. Large masses, large inputs and kinks of ReLU take small steps: "
+            "raise max_evaluations or rtol, scale X, or use train_both_layers.",
             UserWarning,
             stacklevel=2,
         )
+        if not reached or now > reached[-1]:
+            rows.append(field.row(state, start.bias))
+            reached.append(now)
     margins, log_masses, duals, measures = (list(column) for column in zip(*rows, strict=True))
-    return ProjectedFlow(t[: len(rows)], np.array(margins), np.array(log_masses), np.array(duals), measures)
+    return ProjectedFlow(np.array(reached), np.array(margins), np.array(log_masses), np.array(duals), measures)
 
 
 class _Field:

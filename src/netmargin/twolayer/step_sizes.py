@@ -9,6 +9,8 @@ import numpy as np
 def step_sizes(steps: int, rate: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """rate at t = 0 .. steps - 1, shape (steps,). Raises ValueError where it is not positive and finite, or of another shape."""
     steps = operator.index(steps)
+    if not callable(rate):
+        raise ValueError(f"rate must be a function of the array of times, such as lambda t: 0.5 / np.sqrt(t + 1); got {rate!r}")
     if steps < 1:
         raise ValueError(f"steps must be at least 1; got {steps}")
     found = np.asarray(rate(np.arange(steps)), dtype=np.float64)
