@@ -1,5 +1,6 @@
 """Perturbed Wasserstein gradient flow in discrete time: gradient descent on weighted particles, of which a little mass is always renewed."""
 
+import math
 import operator
 import warnings
 from dataclasses import dataclass, replace
@@ -16,6 +17,9 @@ from .functionals import Functional
 
 _DIVERGED, _SAME = 1.1, 0.05
 _HALVINGS = 12
+
+Row = tuple[float, float, float]
+"""t, L, second moment."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ def perturbed_flow(
         raise ValueError(
             f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got sigma {sigma}, rate {rate}"
         )
+    renewal = _Renewal(sigma, renew_every, fresh, budget)
     random = torch.Generator().manual_seed(operator.index(seed))
     try:
         now, rows = start, [start.row(0.0, functional)]
@@ -104,35 +109,48 @@ def perturbed_flow(
                     times[-1] - begin,
                     f"t {begin:.4g}  L {rows[-1][1]:.6g}  mass {rows[-1][2]:.4g}  {len(now.weights)} particles",
                 )
-                tried, state = np.nan, random.get_state()
-                for halvings in range(_HALVINGS):
-                    random.set_state(state)
-                    moved = now.advanced(functional, end - begin, rate / 2**halvings, sigma, renew_every, fresh, budget, random)
-                    row = moved.row(end, functional)
-                    if row[1] <= _DIVERGED * rows[-1][1]:
-                        break
-                    if abs(row[1] - tried) <= _SAME * tried:  # new mass makes L grow, not the step
-                        halvings = 0
-                        break
-                    tried = row[1]
-                else:
-                    raise DivergenceError(
-                        f"L grows from {rows[-1][1]:.4g} at t = {begin:.4g} by steps of every size down to {rate / 2**halvings:.3g}. Check the functional, or take more records."
-                    )
-                if halvings:
-                    rate /= 2**halvings
+                now, row, slower = _moved(now, rows[-1], functional, end, rate, renewal, random)
+                rows.append(row)
+                if slower < rate:
+                    rate = slower
                     warnings.warn(
                         f"L grew by more than a tenth between t = {begin:.4g} and {end:.4g}; back to the first with rate {rate:.3g}",
                         UserWarning,
                         stacklevel=2,
                     )
-                now = moved
-                rows.append(row)
         except KeyboardInterrupt:
             warnings.warn(f"interrupted at t = {rows[-1][0]:.6g}, of which the particles are returned", UserWarning, stacklevel=2)
     reached, values, moments = (np.array(column) for column in zip(*rows, strict=True))
     return PerturbedFlow(
         reached, values, moments, now.positions.numpy(), now.weights.numpy(), now.resting, now.dropped, now.dropping_error, rate
+    )
+
+
+@dataclass(frozen=True)
+class _Renewal:
+    sigma: float
+    every: int
+    fresh: int
+    budget: int
+
+
+def _moved(
+    now: "_Particles", row: Row, functional: Functional, end: float, rate: float, renewal: _Renewal, random: torch.Generator
+) -> tuple["_Particles", Row, float]:
+    """The particles at time `end`, their row, and the rate: halved until L does not grow by it. New mass makes L grow as well, but with half the rate as much."""
+    tried, state = math.nan, random.get_state()
+    for halvings in range(_HALVINGS):
+        slower = rate / 2**halvings
+        random.set_state(state)
+        moved = now.advanced(functional, end - row[0], slower, renewal, random)
+        reached = moved.row(end, functional)
+        if reached[1] <= _DIVERGED * row[1]:
+            return moved, reached, slower
+        if abs(reached[1] - tried) <= _SAME * tried:
+            return moved, reached, rate
+        tried = reached[1]
+    raise DivergenceError(
+        f"L grows from {row[1]:.4g} at t = {row[0]:.4g} by steps of every size down to {slower:.3g}. Check the functional, or take more records."
     )
 
 
@@ -144,34 +162,26 @@ class _Particles:
     dropped: float = 0.0
     dropping_error: float = 0.0
 
-    def row(self, time: float, functional: Functional) -> tuple[float, float, float]:
+    def row(self, time: float, functional: Functional) -> Row:
         value = functional.value(self.positions, self.weights).item()
         return time, value, (self.weights @ self.positions.square().sum(1)).item()
 
     def advanced(
-        self,
-        functional: Functional,
-        span: float,
-        rate: float,
-        sigma: float,
-        every: int,
-        fresh: int,
-        budget: int,
-        random: torch.Generator,
+        self, functional: Functional, span: float, rate: float, renewal: _Renewal, random: torch.Generator
     ) -> "_Particles":
         """After a time, in steps of the rate or a little less."""
         count = max(1, round(span / rate))
         now, step = self, span / count
-        for begin in range(0, count, every):
-            theta, chunk = now.positions, min(every, count - begin)
+        for begin in range(0, count, renewal.every):
+            theta, chunk = now.positions, min(renewal.every, count - begin)
             for _ in range(chunk):
                 _, _, velocity = functional.slopes(theta, now.weights)
                 theta = theta + step * velocity
             now = replace(now, positions=theta)
-            if sigma > 0:
-                now = now._renewed(1 - (1 - sigma * step) ** chunk, fresh, random)
-            if len(now.weights) > budget:
-                now = now._reduced(functional, budget)
+            if renewal.sigma > 0:
+                now = now._renewed(1 - (1 - renewal.sigma * step) ** chunk, renewal.fresh, random)
+            if len(now.weights) > renewal.budget:
+                now = now._reduced(functional, renewal.budget)
         return now
 
     def _renewed(self, share: float, fresh: int, random: torch.Generator) -> "_Particles":
