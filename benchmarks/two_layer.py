@@ -10,7 +10,7 @@ import netmargin as nm
 from .clusters import clusters
 from .runner import compare
 
-_STEPS = 200
+_STEPS = 500
 
 
 def main() -> None:
