@@ -6,9 +6,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
+from netmargin.datasets import clusters
 from netmargin.solvers import f1_max_margin, f2_max_margin
-
-from .clusters import clusters
 
 SAMPLES = (64, 128, 256, 512, 1024, 2048)
 DIMENSIONS = (2, 4, 8, 16, 32, 64)
@@ -25,7 +24,7 @@ def main() -> None:
         ("d at n = 256", [(256, d) for d in DIMENSIONS]),
     ):
         for n, d in cases:
-            X, y = clusters(n, d)
+            X, y = (part.numpy() for part in clusters(n, d))
             solution = f1_max_margin(X, y, tol=1e-3, time_limit=60)
             started = time.perf_counter()
             f2_max_margin(X, y)

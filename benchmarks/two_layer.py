@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 import netmargin as nm
+from netmargin.datasets import clusters
 
-from .clusters import clusters
 from .runner import compare
 
 _STEPS = 500
@@ -15,7 +15,7 @@ _STEPS = 500
 
 def main() -> None:
     """Times steps alone and side by side, then trains on the clusters of Chizat and Bach (2020), Section 7."""
-    X, y = clusters()
+    X, y = (part.numpy() for part in clusters())
     Z = np.hstack([X, np.ones((len(X), 1))]).astype(np.float32)
     labels = y.astype(np.float32)
     peers = {
