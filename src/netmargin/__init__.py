@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .kkt import KKTCertificate, TangentSVM, certify, tangent_svm
     from .training.gradient_flow import Trajectory, gradient_flow
     from .training.maximize_margin import MarginAscent, maximize_margin
+    from .training.regularization_path import RegularizationPath, regularization_path
 
 _ON_DEMAND = {
     "certify": "kkt",
@@ -43,6 +44,8 @@ _ON_DEMAND = {
     "Trajectory": "training.gradient_flow",
     "MarginAscent": "training.maximize_margin",
     "maximize_margin": "training.maximize_margin",
+    "RegularizationPath": "training.regularization_path",
+    "regularization_path": "training.regularization_path",
 }
 
 
@@ -74,6 +77,7 @@ __all__ = [
     "NetmarginError",
     "NotHomogeneousError",
     "NotSeparatedError",
+    "RegularizationPath",
     "Separated",
     "TangentSVM",
     "Trajectory",
@@ -88,6 +92,7 @@ __all__ = [
     "maximize_margin",
     "measure",
     "models",
+    "regularization_path",
     "solvers",
     "tangent_svm",
     "train",

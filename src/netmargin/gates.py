@@ -1,4 +1,4 @@
-"""The gates of ReLU nets: pre-activations of every relu in a forward pass, and relus with prescribed gates."""
+"""The gates of ReLU nets: pre-activations of every relu in a forward pass, relus with prescribed gates, and smoothed ones."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,25 @@ class Gates(TorchFunctionMode):
         changed = args[0] if args else (kwargs or {})["input"]
         in_place = func in _IN_PLACE or (func is F.relu and (args[1:2] == (True,) or (kwargs or {}).get("inplace", False)))
         z = changed.clone() if in_place else changed
-        output = torch.relu(z) if self.gates is None else z * self.gates[len(self.inputs)]
+        output = self._output(z)
         self.inputs.append(z)
         self.outputs.append(output)
         return changed.copy_(output) if in_place else output
+
+    def _output(self, z: Tensor) -> Tensor:
+        return torch.relu(z) if self.gates is None else z * self.gates[len(self.inputs)]
+
+
+class SmoothedReLUs(Gates):
+    """Inside, relu(z) is (z + sqrt(z^2 + w^2)) / 2, with w the given width times the root mean square of z in that call, held fixed in differentiation.
+
+    Minima of ReLU nets lie on kinks, where descent along gradients stops too early; minima of the smoothed net move onto them as the width falls.
+    """
+
+    def __init__(self, width: float):
+        super().__init__()
+        self._width = width
+
+    def _output(self, z: Tensor) -> Tensor:
+        w = self._width * z.detach().square().mean().sqrt()
+        return 0.5 * (z + torch.sqrt(z.square() + w.square()))

@@ -1,12 +1,12 @@
 """Ascending the smoothed normalized margin itself, with falling temperature: far quicker than a flow that does so at log speed."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..batches import Arrays, Data
 from ..errors import ModelError, NotHomogeneousError, NotSeparatedError
@@ -17,12 +17,12 @@ from ..kkt.problem import in_memory
 from ..losses import CrossEntropy
 from ..margins import MarginReport, measure
 from .history import History
+from .lbfgs import minimize
 from .loop import flushed_denormals, train
 from .progress import Progress
 from .smoothed_margin import SmoothedMargin
 from .stopping import Epochs, Separated
 
-_HISTORY = 30
 _SEPARATING_EPOCHS = 200
 _LOOKS = 4
 _PENALTY, _STIFFER = 0.3, 1.1
@@ -120,7 +120,7 @@ def maximize_margin(
                 temperature = share * smoothed.margins().clamp(min=0).median().item()
                 smoothed.active = smoothed.near(temperature)
                 for _ in range(_LOOKS):
-                    _minimize(smoothed.parameters, partial(smoothed.loss, temperature), iterations)
+                    minimize(smoothed.parameters, partial(smoothed.loss, temperature), iterations)
                     near = smoothed.near(temperature)
                     if torch.isin(near, smoothed.active).all():
                         break
@@ -132,7 +132,7 @@ def maximize_margin(
                 multipliers = smoothed.softmax_multipliers(temperatures[-1])
                 penalty = _PENALTY * multipliers.max().item()
                 for _ in range(multiplier_steps):
-                    _minimize(smoothed.parameters, partial(smoothed.augmented_lagrangian, multipliers, penalty), iterations)
+                    minimize(smoothed.parameters, partial(smoothed.augmented_lagrangian, multipliers, penalty), iterations)
                     with torch.no_grad():
                         multipliers = smoothed.forces(multipliers, penalty)
                     penalty *= _STIFFER
@@ -162,25 +162,3 @@ def _separate(model: nn.Module, samples: Arrays, progress: bool) -> int:
         f"The net still misclassifies samples after {len(history.rows) - 1} epochs of nm.train ({history.status}). "
         "Train it first with other settings, or check the data for equal inputs with different labels."
     )
-
-
-def _minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iterations: int) -> None:
-    optimizer = torch.optim.LBFGS(
-        list(parameters),
-        max_iter=iterations,
-        history_size=_HISTORY,
-        line_search_fn="strong_wolfe",
-        tolerance_grad=0,
-        tolerance_change=0,
-    )
-
-    def closure():
-        optimizer.zero_grad()
-        value = loss()
-        value.backward()
-        for p in parameters:
-            if p.grad is not None:
-                p.grad = p.grad.contiguous()  # the optimizer flattens gradients, and convolutions may return channels-last ones
-        return value.detach()
-
-    optimizer.step(closure)

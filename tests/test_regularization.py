@@ -1,0 +1,98 @@
+"""The path of weak regularization against certified optima."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+from netmargin import datasets
+from netmargin.models import mlp
+from netmargin.solvers import f1_logistic, f1_max_margin
+
+
+def line(x, y):
+    return torch.tensor(x, dtype=torch.float64)[:, None], torch.tensor(y)
+
+
+def circle(n: int):
+    angle = 2 * np.pi * np.arange(n) / n
+    return torch.tensor(np.column_stack([np.cos(angle), np.sin(angle)])), torch.tensor(1 - 2 * (np.arange(n) % 2))
+
+
+# Sets whose exact minimizer at lambda = 1e-12 is itself within 1% of the max margin; elsewhere that takes a smaller lambda.
+SETS = {
+    "two pairs": line([-2.0, -1.0, 1.0, 2.0], [1, 1, -1, -1]),
+    "inside, outside": line([-3.0, -1.0, 1.0, 3.0], [-1, 1, 1, -1]),
+    "square": datasets.parity(2, 2),
+    "xor": datasets.gaussian_xor(20, 2),
+    "hexagon": circle(6),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_margins_tend_to_the_certified_optimum(name):
+    X, y = SETS[name]
+    optimum = f1_max_margin(X, y)
+    assert optimum.certified
+    path = nm.regularization_path(lambda: mlp([X.shape[1], 16, 1]), (X, y), lambdas=[1e-3, 1e-6, 1e-12], progress=False)
+    gaps = 1 - np.array(path.column("normalized_margin")) / optimum.margin
+    assert gaps[-1] < 0.01
+    assert (np.diff(gaps) <= 1e-5).all()
+    assert (gaps > -1e-6).all()
+
+
+def test_the_path_is_the_exact_path():
+    """Where the minimizer itself is further away: its objective and margin are those of the convex problem, at every lambda."""
+    X, y = datasets.alternating(4)
+    path = nm.regularization_path(lambda: mlp([1, 20, 1]), (X, y), lambdas=[1e-2, 1e-4, 1e-8, 1e-12], starts=3, progress=False)
+    for row in path.rows:
+        exact = f1_logistic(X, y, regularization=row["regularization"])
+        assert exact.lower_bound <= math.exp(row["log_objective"]) * (1 + 1e-9)
+        assert math.exp(row["log_objective"]) <= exact.objective * (1 + 1e-5)
+        assert row["normalized_margin"] == pytest.approx(exact.normalized_margin(X, y), rel=3e-3)
+    net = mlp([1, 20, 1]).double()
+    net.load_state_dict(path.states[1e-12])
+    report = nm.measure(net, (X, y))
+    assert report.normalized_margin == pytest.approx(path.rows[-1]["normalized_margin"])
+    assert path.rows[-1]["log_objective"] == pytest.approx(
+        math.log(math.exp(report.log_loss) / 4 + 1e-12 * report.norm**2), rel=1e-9
+    )
+
+
+def test_multi_class_path_meets_a_margin_ascent():
+    """Three classes on a circle: the margin at lambda = 1e-12 and that of `maximize_margin`, which knows no lambda."""
+    angle = 2 * np.pi * np.arange(6) / 6
+    X, y = torch.tensor(np.column_stack([np.cos(angle), np.sin(angle)])), torch.arange(6) % 3
+    path = nm.regularization_path(lambda: mlp([2, 20, 3]), (X, y), lambdas=[1e-2, 1e-4, 1e-8, 1e-12], starts=3, progress=False)
+    found = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        net = mlp([2, 20, 3]).double()
+        found.append(nm.maximize_margin(net, (X, y), iterations=400, progress=False).report.normalized_margin)
+    assert (np.diff(path.column("normalized_margin")) > 0).all()
+    assert path.rows[-1]["normalized_margin"] > 0.98 * max(found)
+
+
+def test_far_below_underflow_and_other_powers():
+    """A linear net: the max margin at lambda = 1e-300, for any power r, and by layers."""
+    X, y = torch.tensor([[2.0, 1.0], [-1.0, -2.0]]), torch.tensor([1, -1])
+    for r, norm in ((1.0, "global"), (2.0, "layers"), (3.5, "global")):
+        path = nm.regularization_path(
+            lambda: nn.Linear(2, 1, bias=False), (X, y), lambdas=[1e-3, 1e-300], r=r, norm=norm, starts=1, progress=False
+        )
+        assert path.rows[-1]["normalized_margin"] == pytest.approx(3 / math.sqrt(2), rel=1e-6)
+        assert path.rows[-1]["log10_mean_loss"] < -290
+        assert path.rows[-1]["stationarity"] < 1e-4
+
+
+def test_bad_input():
+    data = (torch.tensor([[1.0]]), torch.tensor([1]))
+    for wrong in ({"lambdas": []}, {"lambdas": [0.0]}, {"r": -1.0}, {"starts": 0}, {"norm": "l1"}):
+        with pytest.raises(ValueError, match="need positive"):
+            nm.regularization_path(lambda: nn.Linear(1, 1), data, **({"lambdas": [0.1], "progress": False} | wrong))
+    frozen = nn.Linear(1, 1).requires_grad_(False)
+    with pytest.raises(nm.ModelError, match="nothing to regularize"):
+        nm.regularization_path(lambda: frozen, data, lambdas=[0.1], progress=False)
