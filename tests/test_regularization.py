@@ -88,6 +88,55 @@ def test_far_below_underflow_and_other_powers():
         assert path.rows[-1]["stationarity"] < 1e-4
 
 
+# Theorem 2.2
+
+
+def test_exponent_is_the_smallest_that_the_proof_allows():
+    """Hand-computed: r = a, two classes: 14.75, 7.75, 6.25, 4.25 for n = 2, 5, 10, 100 are the first multiples of 1/4 that do."""
+    for n, quarter in ((2, 14.75), (5, 7.75), (10, 6.25), (100, 4.25)):
+        assert quarter - 0.25 < nm.weak_regularization(0.3, n=n).exponent <= quarter
+    for n, classes, r, order in ((2, 2, 1.0, 3.0), (7, 10, 2.0, 1.0), (1, 3, 3.0, 2.0)):
+        weak = nm.weak_regularization(0.3, n=n, classes=classes, r=r, order=order)
+        depth = math.log((classes - 1) * 0.3 ** (r / order)) - weak.log_regularization
+        bound = 4 * weak.regularization * (depth / 0.3) ** (r / order)  # L^(UB) of the proof
+        assert depth >= 1
+        assert n * bound <= 0.5
+        promised = -math.log(2 * n * bound) * (weak.regularization / bound) ** (order / r)
+        assert promised >= weak.guarantee * (1 - 1e-9)
+        assert weak.guarantee == pytest.approx(0.3 / (2 * 4 ** (order / r)))
+
+
+def test_two_approximate_minimizers_keep_their_margin():
+    """Adversarially: of all linear classifiers in the plane, on a fine grid of directions and sizes, with L <= 2 L_min, the worst margin."""
+    worst = []
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(4, 2))
+        y = np.sign(X @ random.normal(size=2))
+        gamma = nm.solvers.linear_max_margin(X, y).margin
+        weak = nm.weak_regularization(gamma, n=4, order=1.0, r=2.0)
+        angle, size = np.linspace(0, 2 * np.pi, 2001), np.geomspace(1e-3, 1e3, 2001) / gamma
+        margins = (np.column_stack([np.cos(angle), np.sin(angle)]) @ (X * y[:, None]).T)[:, None]
+        L = np.logaddexp(0, -margins * size[:, None]).mean(2) + weak.regularization * size**2
+        allowed = 2 * L.min() >= L
+        worst.append(margins[:, 0].min(1)[allowed.any(1)].min() / weak.guarantee)
+        # With a lambda that is not weak the guarantee fails: the theorem says something.
+        strong = np.logaddexp(0, -margins * size[:, None]).mean(2) + 1.0 * size**2
+        assert margins[:, 0].min(1)[(strong <= 2 * strong.min()).any(1)].min() < weak.guarantee
+    assert min(worst) >= 1
+
+
+def test_one_sample_of_two_classes_has_no_weak_lambda():
+    """The counterexample to the printed theorem: logistic loss, x = 1, lambda = 1: Theta = -1/2 has less than twice the least loss."""
+    theta = np.linspace(-3, 3, 60_001)
+    L = np.logaddexp(0, -theta) + theta**2
+    assert L[np.argmin(np.abs(theta + 0.5))] < 2 * L.min()
+    with pytest.raises(ValueError, match="n \\(classes - 1\\) >= 2"):
+        nm.weak_regularization(1.0, n=1)
+    with pytest.raises(ValueError, match="must be positive"):
+        nm.weak_regularization(-1.0, n=5)
+
+
 def test_bad_input():
     data = (torch.tensor([[1.0]]), torch.tensor([1]))
     for wrong in ({"lambdas": []}, {"lambdas": [0.0]}, {"r": -1.0}, {"starts": 0}, {"norm": "l1"}):

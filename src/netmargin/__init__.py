@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .training.gradient_flow import Trajectory, gradient_flow
     from .training.maximize_margin import MarginAscent, maximize_margin
     from .training.regularization_path import RegularizationPath, regularization_path
+    from .training.weak_regularization import WeakRegularization, weak_regularization
 
 _ON_DEMAND = {
     "certify": "kkt",
@@ -46,6 +47,8 @@ _ON_DEMAND = {
     "maximize_margin": "training.maximize_margin",
     "RegularizationPath": "training.regularization_path",
     "regularization_path": "training.regularization_path",
+    "WeakRegularization": "training.weak_regularization",
+    "weak_regularization": "training.weak_regularization",
 }
 
 
@@ -81,6 +84,7 @@ __all__ = [
     "Separated",
     "TangentSVM",
     "Trajectory",
+    "WeakRegularization",
     "analyse",
     "certify",
     "datasets",
@@ -97,4 +101,5 @@ __all__ = [
     "tangent_svm",
     "train",
     "twolayer",
+    "weak_regularization",
 ]
