@@ -29,7 +29,7 @@ from .training import (
 )
 
 if TYPE_CHECKING:
-    from . import estimators, solvers, twolayer
+    from . import bounds, estimators, solvers, twolayer
     from .kkt import KKTCertificate, TangentSVM, certify, tangent_svm
     from .training.gradient_flow import Trajectory, gradient_flow
     from .training.maximize_margin import MarginAscent, maximize_margin
@@ -54,7 +54,7 @@ _ON_DEMAND = {
 
 def __getattr__(name: str):
     # The LP and cone solvers and scikit-learn take a second to import: load them when they are first used.
-    if name in ("estimators", "solvers", "twolayer"):
+    if name in ("bounds", "estimators", "solvers", "twolayer"):
         return importlib.import_module(f".{name}", __name__)
     if name in _ON_DEMAND:
         return getattr(importlib.import_module(f".{_ON_DEMAND[name]}", __name__), name)
@@ -86,6 +86,7 @@ __all__ = [
     "Trajectory",
     "WeakRegularization",
     "analyse",
+    "bounds",
     "certify",
     "datasets",
     "estimators",

@@ -1,0 +1,23 @@
+"""Generalization bounds: each returns its terms, says what it assumes, and when it is vacuous."""
+
+from .bound import Bound, margin_bound
+from .interclass import InterclassDistance, interclass_bound, interclass_distance
+from .networks import deep_bound, fast_rate_bound, kernel_bound, regression_bound, truncated_squares, two_layer_bound
+from .rademacher import Rademacher, kernel_ball, variation_ball
+
+__all__ = [
+    "Bound",
+    "InterclassDistance",
+    "Rademacher",
+    "deep_bound",
+    "fast_rate_bound",
+    "interclass_bound",
+    "interclass_distance",
+    "kernel_ball",
+    "kernel_bound",
+    "margin_bound",
+    "regression_bound",
+    "truncated_squares",
+    "two_layer_bound",
+    "variation_ball",
+]

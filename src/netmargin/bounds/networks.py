@@ -1,0 +1,161 @@
+"""Test errors of nets and kernel predictors from their training margins."""
+
+import math
+
+import numpy as np
+
+from ..errors import DataError
+from .bound import Bound, margin_bound, require_delta
+
+_MOMENT = "mean |x|^2 of the distribution is at most that of the samples (its expected value stands in the theorem)"
+
+
+def two_layer_bound(q, X, *, radius: float, margin: float | None = None, delta: float = 0.05) -> Bound:
+    """Test error of a two-layer net with 1-Lipschitz, 1-homogeneous activation: 6 / gamma sqrt(D / n) + eps(gamma), D the mean of |x|^2, whatever the width.
+
+    q : (n,), margins divided by ||Theta||^2, `report.q / report.norm**2`. X : (n, d), training inputs, with a column of ones if neurons have a bias. radius : C >= |x| for all x.
+    margin : gamma, min q by default; samples below it count by the ramp loss.
+
+    >>> import numpy as np, netmargin as nm
+    >>> X = np.sign(np.random.default_rng(0).normal(size=(200_000, 2)))
+    >>> round(nm.bounds.two_layer_bound(np.full(200_000, 0.17), X, radius=2**0.5).value, 2)
+    0.12
+
+    Raises as `margin_bound`. Source: Wei et al. 2018, Theorem 3.1 and its proof; with training errors, Theorem C.1.
+    """
+    # In units of the l1 norm over unit-norm features: twice the margin, Rad <= 3 |X|_F / n.
+    q, X, gamma = 2 * _margins(q), _inputs(X, radius), None if margin is None else 2 * margin
+    rademacher = 3 * math.sqrt(float((X**2).sum(1).mean()) / len(X))
+    return margin_bound(
+        q, rademacher=rademacher, largest=max(radius, q.min()), margin=gamma, delta=delta, assumptions=(_radius(radius), _MOMENT)
+    )
+
+
+def kernel_bound(q, K, *, largest: float, margin: float | None = None, delta: float = 0.05) -> Bound:
+    """Test error of a kernel predictor: 4 / gamma sqrt(trace K) / n + eps(gamma). For the arc-cosine kernel this is 2 sqrt 2 / gamma sqrt(D / (d n)).
+
+    q : (n,), margins divided by the norm of f in the space of the kernel. K : (n, n), of the training inputs. largest : sup of sqrt(K(x, x)) over all x.
+    Raises as `margin_bound`. Source: Wei et al. 2018, Lemma 3.4 with explicit constants; Chizat and Bach 2020, Theorem 22.
+    """
+    K = np.asarray(K, dtype=np.float64)
+    q = _margins(q)
+    if K.shape != (len(q), len(q)):
+        raise DataError(f"K must have shape ({len(q)}, {len(q)}), as many as margins; got {K.shape}")
+    assumption = "mean K(x, x) of the distribution is at most that of the samples"
+    return margin_bound(
+        q,
+        rademacher=math.sqrt(float(np.trace(K))) / len(q),
+        largest=largest,
+        margin=margin,
+        delta=delta,
+        assumptions=(f"K(x, x) <= {largest:.4g}^2", assumption),
+    )
+
+
+def deep_bound(q, *, depth: int, radius: float, n: int | None = None, delta: float = 0.05) -> Bound:
+    """Test error of a ReLU net of `depth` layers that separates its samples: 4 C (sqrt(2 log 2 depth) + 1) / (depth^{depth/2} gamma sqrt n) + eps(gamma).
+
+    q : (n,), margins divided by ||Theta||^depth, all positive. radius : C >= |x| for all x.
+    Raises DataError : margins that are not positive; as `margin_bound`. Source: Wei et al. 2019, Proposition D.1, constants as in Golowich et al. 2018, Theorem 1.
+    """
+    q = _margins(q)
+    if depth < 1 or not 0 < radius < math.inf:
+        raise DataError(f"depth must be at least 1 and radius positive; got {depth}, {radius}")
+    gamma, n = float(q.min()), len(q)
+    # At ||Theta||_F <= 1 the product of layer norms is at most depth^{-depth/2}.
+    largest = radius * depth ** (-depth / 2)
+    rademacher = largest * (math.sqrt(2 * math.log(2) * depth) + 1) / math.sqrt(n)
+    return margin_bound(q, rademacher=rademacher, largest=max(largest, gamma), delta=delta, assumptions=(_radius(radius),))
+
+
+def fast_rate_bound(q, *, radius: float, delta: float = 0.05, constant: float = 1e5) -> Bound:
+    """Test error of a normalized two-layer net that separates its samples: K (log^3 n Rad^2 / gamma^2 + log(log(4 b / gamma) / delta) / n), Rad <= radius / sqrt n.
+
+    q : (n,), margins y h / (|a|^2 + |b|^2) of sum_j a_j b_j relu(v_j . x / |v_j|), at most radius / 2. constant : K, which the source does not give better than "below 10^5".
+    A bound that falls like 1 / n, not 1 / sqrt n, and is vacuous for any n that fits in memory unless a smaller constant is assumed.
+    Source: "The ubiquity of 2-homogeneity" 2024, Theorem 4.1; Srebro, Sridharan, Tewari 2010, Theorem 5.
+    """
+    q = 2 * _margins(q)
+    require_delta(delta)
+    gamma, n = float(q.min()), len(q)
+    if not 0 < gamma <= radius < math.inf:
+        raise DataError(
+            f"margins must be positive and at most radius / 2; got a smallest one of {gamma / 2:.4g} for radius {radius:.4g}"
+        )
+    return Bound(
+        {
+            "complexity, K log^3 n (Rad / gamma)^2": constant * max(math.log(n), 1.0) ** 3 * (radius / gamma) ** 2 / n,
+            "confidence": constant * math.log(math.log(4 * radius / gamma) / delta) / n,
+        },
+        1 - delta,
+        (
+            "samples drawn independently from one distribution",
+            _radius(radius),
+            f"the universal constant of the theorem is at most {constant:g} (chosen)",
+        ),
+    )
+
+
+def regression_bound(
+    losses, X, *, norm: float, largest_loss: float, lipschitz: float, kernel: bool = False, delta: float = 0.05
+) -> Bound:
+    """Expected loss of a two-layer ReLU function: mean training loss + 12 M max(1, |alpha| |X|_F) / n + 2 c sqrt((log(1 / delta) + log max(2, 4 |alpha| |X|_F)) / 2n).
+
+    losses : (n,), of the training samples, in [-c, c]; such as `truncated_squares`. X : (n, d), a column of ones included for a bias. norm : |alpha|_1 over
+    unit-norm features, half of ||Theta||^2, or for kernel=True the norm in the arc-cosine space, with 4 M / sqrt(2 d) in place of 12 M.
+    largest_loss : c. lipschitz : M, of the loss in the prediction.
+
+    Raises DataError. Source: Wei et al. 2018, Lemmas D.4 and D.5, with the factors 4 and 2 c that the union over norms and losses in [-c, c] take (docs/errata.md).
+    """
+    losses, X = np.asarray(losses, dtype=np.float64).reshape(-1), _inputs(X, math.inf)
+    require_delta(delta)
+    if (
+        len(losses) != len(X)
+        or not (np.abs(losses) <= largest_loss).all()
+        or not (0 <= norm < math.inf and 0 < lipschitz < math.inf)
+    ):
+        raise DataError(
+            f"need one loss in [-c, c] per sample, c = {largest_loss}, norm >= 0 and lipschitz > 0; got {len(losses)} losses for {len(X)} samples"
+        )
+    n, size = len(X), norm * math.sqrt(float((X**2).sum()))
+    rate = 4 / math.sqrt(2 * X.shape[1]) if kernel else 12.0
+    return Bound(
+        {
+            "mean training loss": float(losses.mean()),
+            "complexity": rate * lipschitz * max(1.0, size) / n,
+            "confidence, all norms at once": 2
+            * largest_loss
+            * math.sqrt((math.log(1 / delta) + math.log(max(2.0, 4 * size))) / (2 * n)),
+        },
+        1 - delta,
+        ("samples drawn independently from one distribution", _MOMENT),
+        largest=largest_loss,
+    )
+
+
+def truncated_squares(predictions, y, *, largest: float = 1.0) -> np.ndarray:
+    """min(largest, (f(x) - y)^2), (n,): a loss in [0, largest] with Lipschitz constant 2 sqrt(largest), for `regression_bound`."""
+    return np.minimum(largest, (np.asarray(predictions, dtype=np.float64) - np.asarray(y, dtype=np.float64)) ** 2)
+
+
+def _margins(q) -> np.ndarray:
+    found = np.asarray(q.detach().cpu() if hasattr(q, "detach") else q, dtype=np.float64).reshape(-1)
+    if not found.size:
+        raise DataError("q must hold at least one margin.")
+    return found
+
+
+def _inputs(X, radius: float) -> np.ndarray:
+    X = np.asarray(X.detach().cpu() if hasattr(X, "detach") else X, dtype=np.float64)
+    if X.ndim != 2 or not len(X) or not np.isfinite(X).all():
+        raise DataError(f"X must be a finite array of shape (n, d); got shape {X.shape}")
+    longest = float(np.linalg.norm(X, axis=1).max())
+    if longest > radius * (1 + 1e-12):
+        raise DataError(
+            f"radius must bound |x| over the distribution, but a training sample has |x| = {longest:.6g} > {radius:.6g}"
+        )
+    return X
+
+
+def _radius(radius: float) -> str:
+    return f"|x| <= {radius:.4g} for all x"

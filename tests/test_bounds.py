@@ -1,0 +1,158 @@
+"""Generalization bounds against hand-computed numbers, brute force, and 200 trials."""
+
+import math
+
+import numpy as np
+import pytest
+
+import netmargin as nm
+from netmargin import bounds
+from netmargin.kernels import arc_cosine
+
+
+def test_numbers_by_hand():
+    n = 10_000
+    units = np.zeros((n, 2))
+    units[:, 0] = 1.0
+    two = bounds.two_layer_bound(np.full(n, 0.25), units, radius=1.0)
+    # gamma 1/4, D 1: 6 / (1/4) / 100; in l1 units gamma is 1/2, log_2(4 / (1/2)) = 3.
+    assert list(two.terms.values()) == pytest.approx([0.0, 0.24, math.sqrt(math.log(3) / n), math.sqrt(math.log(20) / (2 * n))])
+    assert two.value == pytest.approx(sum(two.terms.values()))
+    with_errors = bounds.two_layer_bound(np.tile([0.25, 0.125, -1.0, 0.25], n // 4), units, radius=1.0, margin=0.25)
+    assert with_errors.value == pytest.approx(two.value + (0.5 + 1) / 4)
+
+    m = 400
+    kernel = bounds.kernel_bound(np.full(m, 0.5), 0.25 * np.eye(m), largest=0.5)
+    assert list(kernel.terms.values()) == pytest.approx(
+        [0.0, 4 * 0.025 / 0.5, math.sqrt(math.log(2) / m), math.sqrt(math.log(20) / (2 * m))]
+    )
+    # Of the arc-cosine kernel: 2 sqrt 2 / gamma sqrt(D / (d n)).
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    arc = bounds.kernel_bound(np.full(50, 0.3), arc_cosine(X, bias=False), largest=10.0)
+    assert arc.terms["complexity, 4 Rad / gamma"] == pytest.approx(2 * math.sqrt(2) / 0.3 * math.sqrt((X**2).sum() / 50 / (3 * 50)))
+
+    deep = bounds.deep_bound(np.full(n, 0.125), depth=2, radius=1.0)
+    assert deep.terms["complexity, 4 Rad / gamma"] == pytest.approx(4 * 0.5 * (math.sqrt(4 * math.log(2)) + 1) / (0.125 * 100))
+    assert deep.terms["all margins at once"] == pytest.approx(math.sqrt(math.log(4) / n))
+
+    fast = bounds.fast_rate_bound(np.full(n, 0.25), radius=1.0, constant=2.0)
+    assert list(fast.terms.values()) == pytest.approx([2 * math.log(n) ** 3 * 4 / n, 2 * math.log(math.log(8) / 0.05) / n])
+
+    losses = np.full(n, 0.01)
+    regression = bounds.regression_bound(losses, units, norm=2.0, largest_loss=1.0, lipschitz=2.0)
+    assert list(regression.terms.values()) == pytest.approx(
+        [0.01, 12 * 2 * 200 / n, 2 * math.sqrt((math.log(20) + math.log(800)) / (2 * n))]
+    )
+    smooth = bounds.regression_bound(losses, units, norm=2.0, largest_loss=1.0, lipschitz=2.0, kernel=True)
+    assert smooth.terms["complexity"] == pytest.approx(4 / 2 * 2 * 200 / n)
+    assert bounds.truncated_squares([0.0, 3.0], [0.5, 0.0]) == pytest.approx([0.25, 1.0])
+
+    rate = bounds.interclass_bound(n, distance=0.5, radius=1.0, r=2, constant=0.1, epsilon=0.5)
+    assert list(rate.terms.values()) == pytest.approx(
+        [0.001 * 2 ** (5 / 1.5), math.sqrt(math.log(math.log2(0.8) + 4) / n), math.sqrt(math.log(20) / (2 * n))]
+    )
+
+
+def test_vacuous_bounds_say_so():
+    X = np.eye(3)
+    bound = bounds.two_layer_bound(np.full(3, 0.1), X, radius=1.0)
+    assert bound.vacuous
+    assert "vacuous" in bound.summary()
+    assert all(name in bound.summary() for name in bound.terms)
+    assert "assumes: |x| <= 1" in bound.summary()
+    assert not bounds.regression_bound(np.zeros(10_000), np.ones((10_000, 1)), norm=0.0, largest_loss=5.0, lipschitz=1.0).vacuous
+
+
+def test_no_bound_is_violated_in_200_trials():
+    """Noisy half planes, and the net |w|-balanced that computes a direction learnt from the samples: at most the bound, each time; and not by miles."""
+    ratios = []
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        n = 20_000
+
+        def draw(count: int, random=random):
+            X = random.uniform(-1, 1, size=(count, 2))
+            return X, np.where(random.random(count) < 0.05, -1, 1) * np.sign(X[:, 0])
+
+        X, y = draw(n)
+        u = (y[:, None] * X).mean(0)
+        u /= np.linalg.norm(u)
+        # f(x) = u . x = relu(u . x) - relu(-u . x): |Theta|^2 = 4 with balanced layers.
+        bound = bounds.two_layer_bound(y * (X @ u) / 4, X, radius=math.sqrt(2), margin=0.1)
+        assert not bound.vacuous
+        X, y = draw(20_000)
+        error = float((y * (X @ u) <= 0).mean())
+        assert error <= bound.value
+        ratios.append(bound.value / error)
+    assert 3 < np.median(ratios) < 20
+
+
+def test_rademacher_of_the_variation_ball_by_brute_force():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    found = bounds.variation_ball(X, bias=False, draws=20, seed=3)
+    signs = np.random.default_rng([3, 1]).choice([-1.0, 1.0], (20, 12))
+    angle = np.linspace(0, 2 * np.pi, 20_001)
+    features = np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0)
+    assert found.exact
+    assert found.estimate == pytest.approx(np.abs(signs @ features.T).max(1).mean() / 12, rel=1e-5)
+    assert found.bound == pytest.approx(3 * np.linalg.norm(X) / 12)
+
+
+def test_rademacher_estimates_stay_below_their_lemmas():
+    for seed in range(5):
+        X = np.random.default_rng(seed).normal(size=(25, 1 + seed))
+        for ball in (bounds.variation_ball, bounds.kernel_ball):
+            found = ball(X, draws=200 if ball is bounds.kernel_ball else 40)
+            assert 0 < found.estimate - 3 * found.error < found.bound
+        assert bounds.kernel_ball(X, draws=4000).estimate > 0.8 * bounds.kernel_ball(X).bound  # Jensen loses little
+    assert not bounds.variation_ball(np.random.default_rng(0).normal(size=(20, 6)), draws=3).exact
+
+
+def test_interclass_distance_finds_planted_structure():
+    """Two coordinates of 15 tell the classes apart: found within 0.1%, inside a bracket of less than 1%; and in the flat case exactly."""
+    for draw, distance in ((nm.datasets.hypercube, math.sqrt(2)), (nm.datasets.gaussian_xor, 2.0)):
+        X, y = draw(120, 15)
+        found = bounds.interclass_distance(X, y, 2)
+        assert found.distance >= 0.999 * distance
+        assert found.distance <= found.upper_bound <= 1.01 * distance
+        assert found.basis.T @ found.basis == pytest.approx(np.eye(2), abs=1e-9)
+        projected = X.numpy() @ found.basis
+        pairs = np.linalg.norm(projected[y > 0][:, None] - projected[y < 0], axis=2)
+        assert pairs.min() == pytest.approx(found.distance)
+        flat = bounds.interclass_distance(X[:, :2], y, 2)
+        assert flat.distance == flat.upper_bound == pytest.approx(distance)
+
+
+def test_interclass_distance_in_one_dimension_by_brute_force():
+    """The widest gap between classes on lines through the plane, by all angles."""
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(10, 2)), np.tile([1, -1], 5)
+        angle = np.linspace(0, np.pi, 100_001)
+        lines = X @ np.array([np.cos(angle), np.sin(angle)])
+        widest = np.abs(lines[y > 0][:, None] - lines[y < 0]).min((0, 1)).max()
+        found = bounds.interclass_distance(X, y, 1, starts=12)
+        assert found.distance == pytest.approx(widest, rel=1e-3)
+        assert found.upper_bound >= widest * (1 - 1e-9)
+
+
+def test_bad_input():
+    X = np.eye(2)
+    with pytest.raises(nm.DataError, match="gamma must be positive"):
+        bounds.two_layer_bound([-0.1, 0.2], X, radius=1.0)
+    with pytest.raises(nm.DataError, match="radius must bound"):
+        bounds.two_layer_bound([0.1, 0.2], 3 * X, radius=1.0)
+    with pytest.raises(ValueError, match="delta"):
+        bounds.margin_bound([1.0], rademacher=0.1, largest=1.0, delta=1.5)
+    with pytest.raises(nm.DataError, match="all finite"):
+        bounds.margin_bound([math.nan], rademacher=0.1, largest=1.0)
+    with pytest.raises(nm.DataError, match="K must have shape"):
+        bounds.kernel_bound([0.1], np.eye(2), largest=1.0)
+    with pytest.raises(nm.DataError, match="one loss"):
+        bounds.regression_bound([2.0, 0.0], X, norm=1.0, largest_loss=1.0, lipschitz=1.0)
+    with pytest.raises(ValueError, match="both classes"):
+        bounds.interclass_distance(X, [1, 1], 1)
+    with pytest.raises(ValueError, match="r must be"):
+        bounds.interclass_distance(X, [1, -1], 3)
+    with pytest.raises(ValueError, match="constant"):
+        bounds.interclass_bound(10, distance=0.1, radius=1.0, r=1, constant=0.0)
