@@ -34,6 +34,41 @@ def draw_run(history: History, report: MarginReport, folder: str | Path) -> list
     return [folder / f"{name}.png" for name in drawn]
 
 
+def draw_data(X, y, folder: str | Path, *, title: str = "data") -> list[Path]:
+    """Write the samples: on a line for one coordinate, else by their first two, as PNG and PDF, or as pictures for images; returns the PNG path."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = _samples(torch.as_tensor(X), torch.as_tensor(y), title)
+    for ending in ("png", "pdf"):
+        figure.savefig(folder / f"data.{ending}", dpi=130)
+    return [folder / "data.png"]
+
+
+def _samples(X: Tensor, y: Tensor, title: str):
+    images = _as_images(X) if X.ndim > 2 or y.unique().numel() > 2 else None
+    if images is not None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9, 4), layout="constrained")
+        for axis, image, label in zip(figure.subplots(4, 10).ravel(), images, y, strict=False):
+            axis.imshow(image, cmap="gray_r")
+            axis.set_title(int(label), fontsize=7)
+        for axis in figure.axes:
+            axis.axis("off")
+        figure.suptitle(title)
+        return figure
+    figure, (axis,) = _figure()
+    for label, colour, marker in zip(y.unique().tolist(), (_BLUE, _ORANGE), ("s", "o"), strict=False):
+        points = X[y == label].reshape(-1, X.shape[1])
+        height = points[:, 1] if X.shape[1] > 1 else torch.full((len(points),), float(label))
+        axis.scatter(points[:, 0], height, s=14, color=colour, marker=marker, alpha=0.7, label=f"y = {label}")
+    axis.set(xlabel="$x_1$", ylabel="$x_2$" if X.shape[1] > 1 else "y", title=title)
+    if X.shape[1] > 1:
+        axis.set_aspect("equal", adjustable="datalim")
+    axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
 def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) -> list[Path]:
     """Write the trade-off curve and, where samples are square images, the heaviest support vectors; PNG and PDF; returns the PNG paths."""
     folder = Path(folder)

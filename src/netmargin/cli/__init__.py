@@ -18,7 +18,9 @@ from ..recipes import RECIPES
 from ..training import load_weights
 from ..training.checkpoint import write_atomically
 from . import inputs
+from .bounding import bound
 from .inputs import positive
+from .showing import DRAWN, show
 from .solving import solve
 from .training import train
 
@@ -29,7 +31,9 @@ _EXAMPLES = """examples:
   netmargin measure runs/digits-mlp/model.pt --factory digits-mlp --data digits
   netmargin certify runs/digits-mlp/model.pt --factory digits-mlp --data digits --radius 1e-3
   netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
-  netmargin solve f1 --data points.npz --time-limit 60
+  netmargin data show clusters --n 256 --d 15 --k 3 --out runs/clusters
+  netmargin solve f1 --data runs/clusters/points.npz --time-limit 60
+  netmargin bounds --data runs/clusters/points.npz
 """
 
 
@@ -134,6 +138,31 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--out", type=Path, help="write neurons, weights and dual weights to this .npz file")
     sub.add_argument("--json", action="store_true", help="print the result as JSON, dual weights included")
+
+    help = "Bounds of the test error of the best two-layer net and kernel predictor on the data, with their terms and assumptions."
+    sub = verbs.add_parser("bounds", help=help, description=help, epilog=_EXAMPLES, formatter_class=form)
+    sub.set_defaults(run=bound)
+    sub.add_argument("--data", required=True, help=".npz file with arrays X (n, d) and y (two labels)")
+    sub.add_argument("--bias", action=argparse.BooleanOptionalAction, default=True, help="a bias that counts in the norm")
+    sub.add_argument(
+        "--radius", type=positive(float), help="bound of |x| over the distribution, with the bias (default: of the samples)"
+    )
+    sub.add_argument("--delta", type=positive(float), default=0.05, help="bounds hold with probability 1 - delta (default: 0.05)")
+    sub.add_argument("--time-limit", type=positive(float), default=60.0, metavar="SECONDS", help="for the best net (default: 60)")
+    sub.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    help = "The papers' distributions and the image sets: what they are, a picture, samples as arrays."
+    sub = verbs.add_parser("data", help=help, description=help, epilog=_EXAMPLES, formatter_class=form)
+    shown = sub.add_subparsers(metavar="show", required=True).add_parser("show", help=help, description=help, formatter_class=form)
+    shown.set_defaults(run=show)
+    shown.add_argument("name", choices=(*DRAWN, *datasets.BY_NAME))
+    shown.add_argument("--n", type=positive(int), default=256, help="samples (default: 256)")
+    shown.add_argument("--d", type=positive(int), default=15, help="dimension (default: 15)")
+    shown.add_argument("--k", type=positive(int), default=3, help="clusters per side; bits of the parity (default: 3)")
+    shown.add_argument("--units", type=positive(int), default=10, help="of the teacher (default: 10)")
+    shown.add_argument("--margin", type=positive(float), default=0.01, help="of the teacher, not normalized (default: 0.01)")
+    shown.add_argument("--seed", type=int, default=0, help="default: 0")
+    shown.add_argument("--out", type=Path, help="folder for points.npz and pictures")
     return parser
 
 

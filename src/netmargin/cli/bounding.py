@@ -1,0 +1,60 @@
+"""`netmargin bounds`."""
+
+import argparse
+import json
+import math
+
+from ..errors import DataError
+from . import inputs
+
+
+def bound(options: argparse.Namespace) -> None:
+    """Bounds of the test error of the best two-layer net and of the best kernel predictor on the data, and how far its classes are apart in few dimensions."""
+    import numpy as np
+
+    from .. import bounds, kernels, solvers
+
+    if options.delta >= 1:
+        raise DataError(f"--delta must be below 1; got {options.delta}")
+    X, y = inputs.arrays(options.data)
+    f1 = solvers.f1_max_margin(X, y, bias=options.bias, time_limit=options.time_limit, progress=not options.json)
+    f2 = solvers.f2_max_margin(X, y, bias=options.bias)
+    Z = np.hstack([X, np.ones((len(X), 1))]) if options.bias else np.asarray(X, dtype=np.float64)
+    longest = float(np.linalg.norm(Z, axis=1).max())
+    radius, labels = options.radius or longest, np.where(np.asarray(y).reshape(-1) > 0, 1, -1)
+    found = {}
+    if f1.margin > 0:
+        q = labels * f1.decision_function(X)
+        found["the best two-layer net (Wei et al. 2018, Theorem 3.1)"] = bounds.two_layer_bound(
+            q, Z, radius=radius, delta=options.delta
+        )
+    if f2.margin > 0:
+        largest, K = radius / math.sqrt(2 * Z.shape[1]), kernels.arc_cosine(X, bias=options.bias)
+        q = labels * f2.decision_function(K)
+        found["the best kernel predictor, F_2 (Lemma 3.4)"] = bounds.kernel_bound(
+            q, K, largest=max(largest, float(q.min())), delta=options.delta
+        )
+    both = len(set(labels.tolist())) == 2
+    distances = {r: bounds.interclass_distance(X, y, r) for r in range(1, min(3, X.shape[1]) + 1)} if both else {}
+    if options.json:
+        result = {
+            "margins": {"f1": f1.margin, "f1_upper_bound": f1.upper_bound, "f2": f2.margin},
+            "radius": radius,
+            "bounds": [
+                {"of": name, "value": b.value, "vacuous": b.vacuous, "terms": dict(b.terms), "assumptions": list(b.assumptions)}
+                for name, b in found.items()
+            ],
+            "interclass_distance": {r: [d.distance, d.upper_bound] for r, d in distances.items()},
+        }
+        print(json.dumps(result, indent=2))
+        return
+    print(f"margins: F_1 {f1.margin:.6g} (at most {f1.upper_bound:.6g}), F_2 {f2.margin:.6g}")
+    if not options.radius:
+        print(f"radius {radius:.4g}: that of the samples; give --radius if the distribution reaches further")
+    if not found:
+        print("No net and no kernel predictor separates these samples, so there is no margin to bound an error by.")
+    for name, b in found.items():
+        print(f"\ntest error of {name}: {b.summary()}")
+    for r, d in distances.items():
+        print(f"\nclasses are {d.distance:.4g} apart in the best {r}-dimensional view found (at most {d.upper_bound:.4g})", end="")
+    print()
