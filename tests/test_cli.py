@@ -115,6 +115,30 @@ def test_solve_soft_and_interpolation(own, capsys):
     assert "--soft is for f1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["clusters", "gaussian-xor", "hypercube", "teacher", "parity", "alternating", "digits"])
+def test_data_show_then_bounds(own, capsys, name):
+    assert main(["data", "show", name, "--n", "40", "--d", "3", "--k", "2", "--units", "2", "--out", "shown"]) == 0
+    assert "40 samples of shape" in capsys.readouterr().out
+    assert (own / "shown" / "data.png").stat().st_size > 5000
+    if name in ("hypercube", "alternating"):
+        assert main(["bounds", "--data", "shown/points.npz", "--time-limit", "5", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert len(found["bounds"]) == 2
+        assert all(b["value"] == pytest.approx(sum(b["terms"].values())) and b["vacuous"] for b in found["bounds"])
+        distance, upper = found["interclass_distance"]["1"]
+        assert 0 < distance <= upper * (1 + 1e-9)
+        assert main(["bounds", "--data", "shown/points.npz", "--time-limit", "5", "--radius", "9"]) == 0
+        assert "complexity, 4 Rad / gamma" in capsys.readouterr().out
+
+
+def test_bounds_of_inseparable_data(own, capsys):
+    np.savez(own / "same.npz", X=np.ones((4, 2)), y=[1, -1, 1, -1])
+    assert main(["bounds", "--data", "same.npz"]) == 0
+    assert "No net and no kernel predictor separates" in capsys.readouterr().out
+    assert main(["bounds", "--data", "same.npz", "--delta", "2"]) == 1
+    assert "--delta must be below 1" in capsys.readouterr().err
+
+
 def test_biases_everywhere(tmp_path, capsys):
     assert main(["train", "digits-mlp", "--bias", "all", "--limit", "50", "--epochs", "1", "--out", str(tmp_path), "--quiet"]) == 0
     assert main(["analyse", "digits-mlp", "--bias", "all", "--json"]) == 0

@@ -145,3 +145,12 @@ def test_bad_input():
     frozen = nn.Linear(1, 1).requires_grad_(False)
     with pytest.raises(nm.ModelError, match="nothing to regularize"):
         nm.regularization_path(lambda: frozen, data, lambdas=[0.1], progress=False)
+
+
+def test_nets_beat_kernels_on_the_hypercube():
+    """d = 20, n = 160, between d and d^2: mean test error of the regularized net below 5%, of the best tangent kernel above 20%."""
+    from examples.hypercube import errors
+
+    found = [errors(160, 20, seed=seed, tested=2000) for seed in range(3)]
+    assert np.mean([net for net, _ in found]) < 0.05
+    assert np.mean([kernels for _, kernels in found], 0).min() > 0.2

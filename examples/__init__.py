@@ -1,0 +1,1 @@
+"""Small studies with the library."""
