@@ -90,7 +90,7 @@ def _draw(rows: list[tuple], d: int, path: Path) -> None:
     axis.set(xlabel=f"samples n (d = {d}, d$^2$ = {d * d})", ylabel="test error (mean, 2 standard errors)", ylim=(-0.02, 0.55))
     axis.grid(alpha=0.3)
     axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False, loc="center right")
+    axis.legend(frameon=False, loc="center", bbox_to_anchor=(0.42, 0.33))
     figure.savefig(path, dpi=130)
 
 

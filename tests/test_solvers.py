@@ -700,3 +700,36 @@ def test_linear_margins_agree_with_each_other():
 def test_bad_input(call, message):
     with pytest.raises(nm.DataError, match=message):
         call()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_margins_of_narrow_nets(seed):
+    """Theorem 3.2: non-decreasing in the width, and from width n on that of any width; and no ascent of a net of that width finds more."""
+    random = np.random.default_rng(seed)
+    n = 4
+    X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
+    y[0], y[1] = 1, -1
+    nets = [nm.solvers.narrow_max_margin(X, y, m) for m in range(1, n + 2)]
+    margins = [net.normalized_margin(X, y) for net in nets]
+    best = f1_max_margin(X, y, bias=False)
+    assert (np.diff(margins) >= -1e-7).all()
+    assert margins[n - 1] == pytest.approx(best.margin, rel=1e-5, abs=1e-9)
+    assert margins[n] == pytest.approx(best.margin, rel=1e-5, abs=1e-9)
+    assert all(len(net.weights) <= m + 1 for m, net in enumerate(nets))
+    for start in range(3):
+        torch.manual_seed(start)
+        net = nm.models.mlp([2, 2, 1], bias="none").double()
+        try:
+            ascent = nm.maximize_margin(net, (torch.tensor(X), torch.tensor(y)), progress=False)
+        except nm.NetmarginError:  # from this start it does not separate, or is dead
+            continue
+        assert ascent.report.normalized_margin <= margins[1] + 1e-6
+
+
+def test_narrow_margins_refuse_what_they_cannot_try():
+    with pytest.raises(nm.DataError, match="rank 3"):
+        nm.solvers.narrow_max_margin(np.eye(3), [1, -1, 1], 1)
+    with pytest.raises(nm.DataError, match="problems"):
+        nm.solvers.narrow_max_margin(np.random.default_rng(0).normal(size=(40, 2)), np.tile([1, -1], 20), 5)
+    with pytest.raises(nm.DataError, match="width"):
+        nm.solvers.narrow_max_margin([[1.0]], [1], 0)

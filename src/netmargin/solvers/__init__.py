@@ -5,6 +5,7 @@ from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_i
 from .kernel import KernelSolution, SoftKernelSolution, f2_max_margin, kernel_max_margin, kernel_soft_margin, ntk_max_margin
 from .linear import LinearSolution, linear_max_margin
 from .logistic import f1_logistic
+from .narrow import narrow_max_margin
 from .solution import LogisticVariationNormSolution, ReLUMeasure, SoftVariationNormSolution, VariationNormSolution
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "kernel_soft_margin",
     "linear_max_margin",
     "min_norm_interpolation",
+    "narrow_max_margin",
     "ntk_max_margin",
 ]
