@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .kkt import KKTCertificate, TangentSVM, certify, tangent_svm
     from .training.gradient_flow import Trajectory, gradient_flow
     from .training.maximize_margin import MarginAscent, maximize_margin
-    from .training.regularization_path import RegularizationPath, regularization_path
+    from .training.regularization_path import RegularizationPath, interpolation_path, regularization_path
     from .training.weak_regularization import WeakRegularization, weak_regularization
 
 _ON_DEMAND = {
@@ -47,6 +47,7 @@ _ON_DEMAND = {
     "maximize_margin": "training.maximize_margin",
     "RegularizationPath": "training.regularization_path",
     "regularization_path": "training.regularization_path",
+    "interpolation_path": "training.regularization_path",
     "WeakRegularization": "training.weak_regularization",
     "weak_regularization": "training.weak_regularization",
 }
@@ -91,6 +92,7 @@ __all__ = [
     "datasets",
     "estimators",
     "gradient_flow",
+    "interpolation_path",
     "kernels",
     "load_weights",
     "losses",

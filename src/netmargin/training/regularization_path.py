@@ -1,31 +1,21 @@
 """Minimizers of loss + lambda ||theta||^r for falling lambda: weak regularization finds the max margin."""
 
-import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
-from ..batches import Data, Labels, batches, scores
-from ..errors import ModelError
-from ..gates import Gates, SmoothedReLUs
-from ..gradients import double_twin
-from ..homogeneity import Kind
+from ..batches import Arrays, Data
+from ..errors import DataError
 from ..kkt.problem import in_memory
 from ..losses import CrossEntropy, Loss
-from ..margins import margins, measure
+from ..margins import measure
 from .history import History
-from .lbfgs import minimize
 from .loop import flushed_denormals
 from .progress import Progress
-from .relative_loss import relative_gradient
-
-_WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
-_LARGEST_STEP = 20.0
+from .regularized_objective import MarginObjective, RegularizedObjective, SquaresObjective
 
 
 @dataclass
@@ -74,6 +64,69 @@ def regularization_path(
 
     Source: Wei et al. 2018, (2.1) with the mean loss, as its proofs have it, and Theorem 2.1.
     """
+    samples, chosen = in_memory(data), loss or CrossEntropy()
+
+    def row(objective: RegularizedObjective) -> dict:
+        return measure(objective.twin, samples, loss=chosen).to_dict()
+
+    def make(model: nn.Module, r: float, norm: str) -> RegularizedObjective:
+        return MarginObjective(model, samples, chosen, r, norm)
+
+    return _follow(make_model, make, row, lambdas, r, norm, starts, iterations, seed, progress)
+
+
+def interpolation_path(
+    make_model: Callable[[], nn.Module],
+    data: tuple,
+    *,
+    lambdas: Sequence[float],
+    r: float = 2.0,
+    norm: str = "global",
+    starts: int = 5,
+    iterations: int = 100,
+    seed: int = 0,
+    progress: bool = True,
+) -> RegularizationPath:
+    """Minimize mean_n (f(x_n) - y_n)^2 + lambda ||theta||^r for each lambda, as `regularization_path` does, for real y and a net with one output.
+
+    As lambda -> 0, a wide two-layer net becomes the interpolation of least norm, ||theta||^2 -> 2 |alpha|_1 of `solvers.min_norm_interpolation`. Rows have regularization,
+    log_objective, log_mean_loss, norm (of what is trained), stationarity and start. Parameters and errors : as `regularization_path`; DataError for several outputs.
+
+    >>> import torch, netmargin as nm
+    >>> make = lambda: torch.nn.Linear(2, 1, bias=False)
+    >>> path = nm.interpolation_path(make, ([[1.0, 1.0]], [2.0]), lambdas=[1e-2, 1e-8], starts=1, progress=False)
+    >>> abs(path.rows[-1]["norm"] - 2**0.5) < 1e-6                     # the least norm through w . (1, 1) = 2
+    True
+
+    Source: Wei et al. 2018, Theorem D.3.
+    """
+    X, y = data
+    inputs, values = in_memory((X, torch.zeros(len(X)))).X, torch.as_tensor(y, dtype=torch.float64).reshape(-1)
+    if len(values) != len(inputs) or not torch.isfinite(values).all():
+        raise DataError(f"y must hold one finite value per sample; got {len(values)} for {len(inputs)} samples")
+    samples = Arrays(inputs, values)
+
+    def row(objective: RegularizedObjective) -> dict:
+        return {"log_mean_loss": objective.log_mean_loss(), "norm": objective.size()}
+
+    def make(model: nn.Module, r: float, norm: str) -> RegularizedObjective:
+        return SquaresObjective(model, samples, r, norm)
+
+    return _follow(make_model, make, row, lambdas, r, norm, starts, iterations, seed, progress)
+
+
+def _follow(
+    make_model: Callable[[], nn.Module],
+    make: Callable[[nn.Module, float, str], RegularizedObjective],
+    row: Callable[[RegularizedObjective], dict],
+    lambdas: Sequence[float],
+    r: float,
+    norm: str,
+    starts: int,
+    iterations: int,
+    seed: int,
+    progress: bool,
+) -> RegularizationPath:
     ordered = sorted({float(value) for value in lambdas}, reverse=True)
     if (
         not ordered
@@ -85,110 +138,30 @@ def regularization_path(
         raise ValueError(
             f'need positive, finite lambdas and r, starts and iterations >= 1, norm "global" or "layers"; got {list(lambdas)}, {r}, {starts}, {iterations}, {norm!r}'
         )
-    samples, path = in_memory(data), RegularizationPath()
-    runs = []
+    path, runs = RegularizationPath(), []
     for start in range(starts):
         with torch.random.fork_rng():
             torch.manual_seed(seed + start)
-            runs.append(_Objective(make_model(), samples, loss or CrossEntropy(), r, norm))
+            runs.append(make(make_model(), r, norm))
     with flushed_denormals(), Progress(progress, "regularization path") as display:
         try:
             for index, value in enumerate(ordered):
+                log_lambda = math.log(value)
                 for run in runs:
-                    run.descend(math.log(value), iterations)
-                objectives = [run.objective(math.log(value)).item() for run in runs]
+                    run.descend(log_lambda, iterations)
+                objectives = [run(log_lambda).item() for run in runs]
                 best = min(range(starts), key=lambda k: objectives[k])
-                report = measure(runs[best].twin, samples, loss=runs[best].loss)
                 head = {
                     "epoch": index,
                     "regularization": value,
                     "log_objective": objectives[best],
-                    "stationarity": runs[best].stationarity(math.log(value)),
+                    "stationarity": runs[best].stationarity(log_lambda),
                     "start": best,
                 }
-                path.rows.append(head | report.to_dict())
+                path.rows.append(head | row(runs[best]))
                 path.states[value] = {n: p.detach().clone() for n, p in runs[best].twin.state_dict().items()}
-                display.show(path.rows[-1], len(ordered) - 1 - index)
+                display.draw(index, len(ordered) - 1 - index, f"lambda {value:g}  log L {objectives[best]:.6g}  start {best}")
             path.status = f"{len(ordered)} values of lambda down to {ordered[-1]:g}"
         except KeyboardInterrupt:
             path.status = f"interrupted after {len(path.rows)} values of lambda"
     return path
-
-
-class _Objective:
-    """log L_lambda of one net as a function of its parameters."""
-
-    def __init__(self, model: nn.Module, data, loss: Loss, r: float, norm: str):
-        self.twin, self.loss, self._r = double_twin(copy.deepcopy(model)), loss, r
-        self.parameters = [p for p in self.twin.parameters() if p.requires_grad]
-        if not self.parameters:
-            raise ModelError("No parameter of the model requires a gradient, so there is nothing to regularize. Unfreeze some.")
-        homogeneity = measure(self.twin, data, loss=loss).homogeneity
-        whole = homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) and not homogeneity.ignored
-        self._order = (
-            float(homogeneity.order)
-            if whole and homogeneity.order is not None and len(self.parameters) == len(list(self.twin.parameters()))
-            else None
-        )
-        self._groups = [self.parameters] if norm == "global" else [[p] for p in self.parameters]
-        self._x, y = next(batches(data, len(data), self.twin))
-        with torch.no_grad(), Gates() as gates:
-            self._y = Labels(scores(self.twin, self._x[:1]).shape[1]).encode(y).to(self._x.device)
-        self._has_relus = bool(gates.inputs)
-
-    def objective(self, log_lambda: float) -> Tensor:
-        """log L_lambda, differentiable."""
-        return torch.logaddexp(self._log_mean_loss(), log_lambda + self._log_penalty())
-
-    def _log_mean_loss(self) -> Tensor:
-        outputs = scores(self.twin, self._x)
-        value = self.loss.log_sum(margins(outputs.detach(), self._y)[1]) - math.log(len(outputs))
-        # Its gradient in the outputs, in closed form and relative to the loss itself.
-        pulled = (outputs * relative_gradient(self.loss, outputs, self._y, value)).sum()
-        return value + pulled - pulled.detach()
-
-    def _log_penalty(self) -> Tensor:
-        squares = torch.stack([torch.stack([p.square().sum() for p in group]).sum() for group in self._groups])
-        return torch.logsumexp(0.5 * self._r * torch.log(squares), 0)
-
-    def descend(self, log_lambda: float, iterations: int) -> None:
-        """To a minimizer nearby: of nets with smoothed ReLUs first, then of the net itself; only if it is better."""
-        self._rescale(log_lambda)
-        before, kept = self.objective(log_lambda).item(), [p.detach().clone() for p in self.parameters]
-
-        def smoothed(width: float) -> Tensor:
-            with SmoothedReLUs(width):
-                return self.objective(log_lambda)
-
-        for width in _WIDTHS if self._has_relus else ():
-            minimize(self.parameters, partial(smoothed, width), iterations)
-        minimize(self.parameters, partial(self.objective, log_lambda), iterations)
-        self._rescale(log_lambda)
-        if not self.objective(log_lambda).item() <= before:
-            with torch.no_grad():
-                for p, value in zip(self.parameters, kept, strict=True):
-                    p.copy_(value)
-
-    def stationarity(self, log_lambda: float) -> float:
-        """|grad log L| ||theta||."""
-        gradients = torch.autograd.grad(self.objective(log_lambda), self.parameters, allow_unused=True)
-        size = math.sqrt(sum(g.square().sum().item() for g in gradients if g is not None))
-        return size * math.sqrt(sum(p.square().sum().item() for p in self.parameters))
-
-    def _rescale(self, log_lambda: float) -> None:
-        """By the best factor, of a net that is homogeneous."""
-        if (order := self._order) is None:
-            return
-        with torch.no_grad():
-            q, penalty = margins(scores(self.twin, self._x), self._y)[1], self._log_penalty().item()
-            count = math.log(len(q))
-
-            def value(log_factor: float) -> float:
-                log_loss = self.loss.log_sum(q * math.exp(order * log_factor)) - count
-                log_penalty = log_lambda + penalty + self._r * log_factor
-                return max(log_loss, log_penalty) + math.log1p(math.exp(-abs(log_loss - log_penalty)))
-
-            factor = math.exp(minimize_scalar(value, bounds=(-_LARGEST_STEP, _LARGEST_STEP / order), method="bounded").x)
-            if value(math.log(factor)) < value(0.0):
-                for p in self.parameters:
-                    p.mul_(factor)
