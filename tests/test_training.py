@@ -150,6 +150,29 @@ def test_same_seed_same_run_and_the_callers_randomness_is_kept(digits):
     assert lr.alpha == 0.1
 
 
+def test_annealed_decay_equals_torch_sgd(tmp_path, digits):
+    """Rates and weight decay that fall by factors, across an interruption; steps are those of torch.optim.SGD with the present values."""
+    X, y = digits[0][:200].double(), digits[1][:200]
+    lr = nm.AnnealedLR(0.1, weight_decay=0.05, rate_drops={2: 0.5}, decay_drops={3: 0.1})
+    model, reference = fresh(), fresh()
+    options = {"lr": lr, "batch_size": None, "checkpoint_dir": tmp_path, "progress": False}
+    nm.train(model, (X, y), until=nm.Epochs(3), **options)
+    resumed = fresh()
+    nm.train(resumed, (X, y), until=nm.Epochs(6), **options)
+    for epoch in range(6):
+        rate, decay = 0.1 * (0.5 if epoch >= 2 else 1), 0.05 * (0.1 if epoch >= 3 else 1)
+        optimizer = torch.optim.SGD(reference.parameters(), lr=rate, weight_decay=decay)
+        optimizer.zero_grad()
+        F.cross_entropy(reference(X), y).backward()
+        optimizer.step()
+    for ours, theirs in zip(resumed.parameters(), reference.parameters(), strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-10, atol=1e-14)
+    with pytest.raises(ValueError, match="weight_decay between"):
+        nm.AnnealedLR(0.1, weight_decay=11.0)
+    with pytest.raises(ValueError, match="factors in"):
+        nm.AnnealedLR(0.1, decay_drops={3: 2.0})
+
+
 @pytest.mark.parametrize("with_dropout", [False, True])
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, digits, with_dropout):
     def make():

@@ -17,6 +17,7 @@ from .errors import (
 from .homogeneity import Homogeneity, analyse
 from .margins import MarginReport, measure
 from .training import (
+    AnnealedLR,
     ConstantLR,
     Epochs,
     History,
@@ -63,6 +64,7 @@ def __getattr__(name: str):
 
 
 __all__ = [
+    "AnnealedLR",
     "CheckpointError",
     "ConstantLR",
     "DataError",

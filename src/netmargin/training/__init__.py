@@ -2,11 +2,12 @@
 
 from .checkpoint import load_weights
 from .history import History
-from .learning_rate import ConstantLR, LearningRate, LossBasedLR
+from .learning_rate import AnnealedLR, ConstantLR, LearningRate, LossBasedLR
 from .loop import train
 from .stopping import Epochs, LogLossBelow, MarginGrowthBelow, Separated, StoppingRule
 
 __all__ = [
+    "AnnealedLR",
     "ConstantLR",
     "Epochs",
     "History",

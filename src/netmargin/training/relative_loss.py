@@ -10,14 +10,16 @@ from ..losses import Loss
 from ..margins import margins, score_gaps
 
 
-def descend(model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float, rate: float) -> None:
-    """One step of gradient descent on the relative loss of a batch; y : signs (one output) or class indices."""
+def descend(model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float, rate: float, shrinkage: float = 1.0) -> None:
+    """One step of gradient descent on the relative loss of a batch, from parameters times `shrinkage`; y : signs (one output) or class indices."""
     outputs = scores(model, x)
     model.zero_grad()
     outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.grad is not None:
+                if shrinkage != 1.0:
+                    parameter.mul_(shrinkage)
                 parameter.sub_(parameter.grad, alpha=rate)
 
 

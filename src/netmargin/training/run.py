@@ -107,7 +107,15 @@ class Run:
         # A net in training mode keeps parts that its owner set to evaluation, such as a frozen BatchNorm.
         with nullcontext() if self.model.training else in_mode(self.model, training=True):
             for x, y in batches(self.data, self.batch_size, self.model, shuffle=True):
-                descend(self.model, x, labels.encode(y), loss=self.loss, log_scale=self.log_scale, rate=rate)
+                descend(
+                    self.model,
+                    x,
+                    labels.encode(y),
+                    loss=self.loss,
+                    log_scale=self.log_scale,
+                    rate=rate,
+                    shrinkage=self.lr.shrinkage,
+                )
                 self.gradient_samples += len(x)
         self.model.zero_grad()
 
