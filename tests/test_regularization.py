@@ -11,6 +11,7 @@ import netmargin as nm
 from netmargin import datasets
 from netmargin.models import mlp
 from netmargin.solvers import f1_logistic, f1_max_margin
+from netmargin.training.lbfgs import minimize
 
 
 def line(x, y):
@@ -140,6 +141,38 @@ def test_two_approximate_minimizers_keep_their_margin():
         strong = np.logaddexp(0, -margins * size[:, None]).mean(2) + 1.0 * size**2
         assert margins[:, 0].min(1)[(strong <= 2 * strong.min()).any(1)].min() < weak.guarantee
     assert min(worst) >= 1
+
+
+@pytest.mark.parametrize("name", ["two points", "square"])
+def test_two_approximate_nets_keep_their_margin(name):
+    """Adversarially for two-layer nets: from the minimizer, ascent of every sample's share of the damage as far as L <= 2 L_min allows, the minimum certified."""
+    X, y = {"two points": datasets.alternating(2), "square": datasets.parity(2, 2)}[name]
+    gamma, n = f1_max_margin(X, y).margin, len(X)
+    weak = nm.weak_regularization(gamma, n=n)
+    least = f1_logistic(X, y, regularization=weak.regularization).lower_bound
+    path = nm.regularization_path(
+        lambda: mlp([X.shape[1], 12, 1]), (X, y), lambdas=[1e-2, 1e-4, weak.regularization], starts=1, progress=False
+    )
+    net, worst = mlp([X.shape[1], 12, 1]).double(), math.inf
+    parameters = list(net.parameters())
+
+    def judged():
+        q, square = y * net(X)[:, 0], sum(p.square().sum() for p in parameters)
+        return q, square, torch.log(nn.functional.softplus(-q).mean() + weak.regularization * square)
+
+    def attack(sample: int, penalty: float):
+        q, square, log_objective = judged()
+        return q[sample] / square / gamma + penalty * torch.relu(log_objective - math.log(2 * least) + 0.05) ** 2
+
+    for sample in range(n):
+        net.load_state_dict(path.states[weak.regularization])
+        for penalty in (1.0, 10.0, 100.0, 1000.0):
+            minimize(parameters, lambda s=sample, p=penalty: attack(s, p), 100)
+        with torch.no_grad():
+            q, square, log_objective = judged()
+        if log_objective <= math.log(2 * least):
+            worst = min(worst, (q.min() / square).item())
+    assert weak.guarantee <= worst < 0.6 * gamma  # the attack gets somewhere, but not that far
 
 
 def test_one_sample_of_two_classes_has_no_weak_lambda():
