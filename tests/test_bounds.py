@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 import netmargin as nm
 from netmargin import bounds
@@ -18,7 +19,7 @@ def test_numbers_by_hand():
     # gamma 1/4, D 1: 6 / (1/4) / 100; in l1 units gamma is 1/2, log_2(4 / (1/2)) = 3.
     assert list(two.terms.values()) == pytest.approx([0.0, 0.24, math.sqrt(math.log(3) / n), math.sqrt(math.log(20) / (2 * n))])
     assert two.value == pytest.approx(sum(two.terms.values()))
-    with_errors = bounds.two_layer_bound(np.tile([0.25, 0.125, -1.0, 0.25], n // 4), units, radius=1.0, margin=0.25)
+    with_errors = bounds.two_layer_bound(np.tile([0.25, 0.125, -0.4, 0.25], n // 4), units, radius=1.0, margin=0.25)
     assert with_errors.value == pytest.approx(two.value + (0.5 + 1) / 4)
 
     m = 400
@@ -136,6 +137,12 @@ def test_interclass_distance_in_one_dimension_by_brute_force():
         assert found.upper_bound >= widest * (1 - 1e-9)
 
 
+def test_distances_scale_with_the_data():
+    X, y = nm.datasets.hypercube(40, 4)
+    found = [bounds.interclass_distance(scale * X, y, 2).distance / scale for scale in (1e-160, 1.0, 1e160)]
+    assert found == pytest.approx([found[1]] * 3, rel=1e-6)
+
+
 def test_bad_input():
     X = np.eye(2)
     with pytest.raises(nm.DataError, match="gamma must be positive"):
@@ -146,10 +153,21 @@ def test_bad_input():
         bounds.margin_bound([1.0], rademacher=0.1, largest=1.0, delta=1.5)
     with pytest.raises(nm.DataError, match="all finite"):
         bounds.margin_bound([math.nan], rademacher=0.1, largest=1.0)
-    with pytest.raises(nm.DataError, match="K must have shape"):
+    with pytest.raises(nm.DataError, match="K must be finite, of shape"):
         bounds.kernel_bound([0.1], np.eye(2), largest=1.0)
     with pytest.raises(nm.DataError, match="one loss"):
         bounds.regression_bound([2.0, 0.0], X, norm=1.0, largest_loss=1.0, lipschitz=1.0)
+    with pytest.raises(nm.DataError, match="divided by the norm"):
+        bounds.two_layer_bound(np.full(10, 1e6), np.ones((10, 2)), radius=2.0)
+    with pytest.raises(nm.DataError, match="divided by the norm"):
+        bounds.deep_bound(np.full(10, 1e6), depth=3, radius=2.0)
+    with pytest.raises(nm.DataError, match="2 margins for 3 samples"):
+        bounds.two_layer_bound([0.1, 0.1], np.eye(3), radius=1.0)
+    with pytest.raises(nm.DataError, match="rademacher"):
+        bounds.margin_bound([1.0], rademacher=-1.0, largest=1.0)
+    with pytest.raises(nm.DataError, match="predictions"):
+        bounds.truncated_squares(np.zeros((5, 2)), np.zeros(5))
+    assert bounds.truncated_squares(torch.zeros(5, 1, requires_grad=True), np.zeros(5)).shape == (5,)
     with pytest.raises(ValueError, match="both classes"):
         bounds.interclass_distance(X, [1, 1], 1)
     with pytest.raises(ValueError, match="r must be"):

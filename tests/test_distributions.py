@@ -27,7 +27,8 @@ def test_samples_are_those_of_their_seed(name):
     assert torch.equal(y, again[1])
     assert not torch.equal(X, other[0])
     assert (X.dtype, y.dtype, len(X)) == (torch.float64, torch.int64, 60)
-    assert set(y.tolist()) == {-1, 1}
+    assert set(y.tolist()) == {-1, 1} or name == "teacher"  # a random net may find all samples of one class
+    assert set(y.tolist()) <= {-1, 1}
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -186,6 +186,23 @@ def test_one_sample_of_two_classes_has_no_weak_lambda():
         nm.weak_regularization(-1.0, n=5)
 
 
+def test_layers_with_parameters_at_zero():
+    """The biases of `mlp` begin at 0, where the logarithm of their penalty has no slope: the path moves all the same."""
+    X, y = datasets.alternating(3)
+    path = nm.regularization_path(
+        lambda: mlp([1, 12, 1]), (X, y), norm="layers", lambdas=[1e-1, 1e-3, 1e-6], starts=2, progress=False
+    )
+    assert path.rows[-1]["normalized_margin"] > 0.8 * f1_max_margin(X, y).margin
+    assert all(math.isfinite(row["stationarity"]) for row in path.rows)
+
+
+def test_weak_lambdas_beyond_float64():
+    for options in ({"order": 600.0, "r": 1.0}, {"order": 1e-3}):
+        weak = nm.weak_regularization(0.1, n=100, **options)
+        assert math.isfinite(weak.log_regularization)
+        assert weak.guarantee >= 0
+
+
 def test_bad_input():
     data = (torch.tensor([[1.0]]), torch.tensor([1]))
     for wrong in ({"lambdas": []}, {"lambdas": [0.0]}, {"r": -1.0}, {"starts": 0}, {"norm": "l1"}):

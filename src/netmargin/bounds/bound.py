@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import DataError
+from ..solvers.data import as_array
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def margin_bound(
     q : (n,), training margins y_n f(x_n) of one f in the class. rademacher : Rad, the *expected* Rademacher complexity of the class for n samples, or an upper bound.
     largest : C >= |f(x)| for all f in the class and all x. margin : gamma; min q by default, where the ramp loss, min(1, max(0, 1 - q / gamma)), is 0.
 
-    Raises DataError : margins that are not finite, gamma or C not positive, gamma above 2 C. ValueError : delta outside (0, 1).
+    Raises DataError : margins that are not finite or above C, gamma or C not positive, gamma above 2 C. ValueError : delta outside (0, 1).
 
     >>> from netmargin.bounds import margin_bound
     >>> bound = margin_bound([1.0] * 10_000, rademacher=0.01, largest=2.0)
@@ -57,9 +58,13 @@ def margin_bound(
     Source: Kakade, Sridharan, Tewari 2009, Theorem 2; Wei et al. 2018, Theorem C.1, which writes the empirical complexity for the expected one; Chizat and Bach 2020,
     Theorem 22.
     """
-    q = np.asarray(q, dtype=np.float64).reshape(-1)
-    if not q.size or not np.isfinite(q).all():
-        raise DataError("q must hold at least one margin, all finite.")
+    q = finite_array(q, "q")
+    if not 0 <= rademacher < math.inf:
+        raise DataError(f"rademacher must be at least 0 and finite; got {rademacher}")
+    if np.abs(q).max() > largest * (1 + 1e-6):
+        raise DataError(
+            f"A margin of {np.abs(q).max():.4g} is impossible for |f(x)| <= C = {largest:.4g}. Are margins divided by the norm, such as report.q / report.norm**2?"
+        )
     gamma = float(q.min()) if margin is None else float(margin)
     require_delta(delta)
     if not 0 < gamma <= 2 * largest < math.inf:
@@ -77,6 +82,14 @@ def margin_bound(
         1 - delta,
         ("samples drawn independently from one distribution", *assumptions),
     )
+
+
+def finite_array(values, name: str) -> np.ndarray:
+    """A flat float64 array, of tensors too. Raises DataError where it is empty or not finite."""
+    found = as_array(values, name).reshape(-1)
+    if not found.size or not np.isfinite(found).all():
+        raise DataError(f"{name} must hold at least one number, all finite.")
+    return found
 
 
 def confidence_term(n: int, delta: float) -> float:

@@ -53,11 +53,12 @@ def interclass_distance(X, y, r: int, *, starts: int = 6, iterations: int = 60, 
     d, r = data.Z.shape[1], operator.index(r)
     if not 1 <= r <= d or not 0 < (data.y > 0).sum() < len(data):
         raise ValueError(f"r must be between 1 and d = {d}, and both classes present; got r = {r}")
-    differences = (data.Z[data.y > 0][:, None] - data.Z[data.y < 0][None]).reshape(-1, d)
+    Z = data.Z / data.size
+    differences = (Z[data.y > 0][:, None] - Z[data.y < 0][None]).reshape(-1, d)
     squares = (differences**2).sum(1)
     scale = math.sqrt(float(squares.min()))
     if r == d or scale == 0:
-        return InterclassDistance(scale, scale, np.eye(d)[:, :r])
+        return InterclassDistance(data.size * scale, data.size * scale, np.eye(d)[:, :r])
     # No view shows a pair further apart than it is: Delta_r is at most the distance of the nearest pair.
     best, upper = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, r)))[0], float(squares.min())
     value = _least(differences, best)
@@ -81,7 +82,7 @@ def interclass_distance(X, y, r: int, *, starts: int = 6, iterations: int = 60, 
                 if np.isin(nearest, active).all():
                     break
                 active = np.union1d(active, nearest)
-    return InterclassDistance(math.sqrt(value), math.sqrt(max(upper, value)), best)
+    return InterclassDistance(data.size * math.sqrt(value), data.size * math.sqrt(max(upper, value)), best)
 
 
 def interclass_bound(

@@ -1,11 +1,13 @@
 """Test errors of nets and kernel predictors from their training margins."""
 
 import math
+import operator
 
 import numpy as np
 
 from ..errors import DataError
-from .bound import Bound, margin_bound, require_delta
+from ..solvers.data import as_array
+from .bound import Bound, finite_array, margin_bound, require_delta
 
 _MOMENT = "mean |x|^2 of the distribution is at most that of the samples (its expected value stands in the theorem)"
 
@@ -24,11 +26,11 @@ def two_layer_bound(q, X, *, radius: float, margin: float | None = None, delta: 
     Raises as `margin_bound`. Source: Wei et al. 2018, Theorem 3.1 and its proof; with training errors, Theorem C.1.
     """
     # In units of the l1 norm over unit-norm features: twice the margin, Rad <= 3 |X|_F / n.
-    q, X, gamma = 2 * _margins(q), _inputs(X, radius), None if margin is None else 2 * margin
+    q, X, gamma = 2 * finite_array(q, "q"), _inputs(X, radius), None if margin is None else 2 * margin
+    if len(q) != len(X):
+        raise DataError(f"There are {len(q)} margins for {len(X)} samples; give those of all samples in X.")
     rademacher = 3 * math.sqrt(float((X**2).sum(1).mean()) / len(X))
-    return margin_bound(
-        q, rademacher=rademacher, largest=max(radius, q.min()), margin=gamma, delta=delta, assumptions=(_radius(radius), _MOMENT)
-    )
+    return margin_bound(q, rademacher=rademacher, largest=radius, margin=gamma, delta=delta, assumptions=(_radius(radius), _MOMENT))
 
 
 def kernel_bound(q, K, *, largest: float, margin: float | None = None, delta: float = 0.05) -> Bound:
@@ -37,10 +39,9 @@ def kernel_bound(q, K, *, largest: float, margin: float | None = None, delta: fl
     q : (n,), margins divided by the norm of f in the space of the kernel. K : (n, n), of the training inputs. largest : sup of sqrt(K(x, x)) over all x.
     Raises as `margin_bound`. Source: Wei et al. 2018, Lemma 3.4 with explicit constants; Chizat and Bach 2020, Theorem 22.
     """
-    K = np.asarray(K, dtype=np.float64)
-    q = _margins(q)
-    if K.shape != (len(q), len(q)):
-        raise DataError(f"K must have shape ({len(q)}, {len(q)}), as many as margins; got {K.shape}")
+    K, q = as_array(K, "K"), finite_array(q, "q")
+    if K.shape != (len(q), len(q)) or not np.isfinite(K).all():
+        raise DataError(f"K must be finite, of shape ({len(q)}, {len(q)}), as many as margins; got {K.shape}")
     assumption = "mean K(x, x) of the distribution is at most that of the samples"
     return margin_bound(
         q,
@@ -52,20 +53,20 @@ def kernel_bound(q, K, *, largest: float, margin: float | None = None, delta: fl
     )
 
 
-def deep_bound(q, *, depth: int, radius: float, n: int | None = None, delta: float = 0.05) -> Bound:
+def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
     """Test error of a ReLU net of `depth` layers that separates its samples: 4 C (sqrt(2 log 2 depth) + 1) / (depth^{depth/2} gamma sqrt n) + eps(gamma).
 
     q : (n,), margins divided by ||Theta||^depth, all positive. radius : C >= |x| for all x.
     Raises DataError : margins that are not positive; as `margin_bound`. Source: Wei et al. 2019, Proposition D.1, constants as in Golowich et al. 2018, Theorem 1.
     """
-    q = _margins(q)
+    q, depth = finite_array(q, "q"), operator.index(depth)
     if depth < 1 or not 0 < radius < math.inf:
         raise DataError(f"depth must be at least 1 and radius positive; got {depth}, {radius}")
-    gamma, n = float(q.min()), len(q)
+    n = len(q)
     # At ||Theta||_F <= 1 the product of layer norms is at most depth^{-depth/2}.
     largest = radius * depth ** (-depth / 2)
     rademacher = largest * (math.sqrt(2 * math.log(2) * depth) + 1) / math.sqrt(n)
-    return margin_bound(q, rademacher=rademacher, largest=max(largest, gamma), delta=delta, assumptions=(_radius(radius),))
+    return margin_bound(q, rademacher=rademacher, largest=largest, delta=delta, assumptions=(_radius(radius),))
 
 
 def fast_rate_bound(q, *, radius: float, delta: float = 0.05, constant: float = 1e5) -> Bound:
@@ -75,7 +76,9 @@ def fast_rate_bound(q, *, radius: float, delta: float = 0.05, constant: float = 
     A bound that falls like 1 / n, not 1 / sqrt n, and is vacuous for any n that fits in memory unless a smaller constant is assumed.
     Source: "The ubiquity of 2-homogeneity" 2024, Theorem 4.1; Srebro, Sridharan, Tewari 2010, Theorem 5.
     """
-    q = 2 * _margins(q)
+    q = 2 * finite_array(q, "q")
+    if not 0 < constant < math.inf:
+        raise DataError(f"constant must be positive and finite; got {constant}")
     require_delta(delta)
     gamma, n = float(q.min()), len(q)
     if not 0 < gamma <= radius < math.inf:
@@ -107,7 +110,7 @@ def regression_bound(
 
     Raises DataError. Source: Wei et al. 2018, Lemmas D.4 and D.5, with the factors 4 and 2 c that the union over norms and losses in [-c, c] take (docs/errata.md).
     """
-    losses, X = np.asarray(losses, dtype=np.float64).reshape(-1), _inputs(X, math.inf)
+    losses, X = finite_array(losses, "losses"), _inputs(X, math.inf)
     require_delta(delta)
     if (
         len(losses) != len(X)
@@ -135,18 +138,14 @@ def regression_bound(
 
 def truncated_squares(predictions, y, *, largest: float = 1.0) -> np.ndarray:
     """min(largest, (f(x) - y)^2), (n,): a loss in [0, largest] with Lipschitz constant 2 sqrt(largest), for `regression_bound`."""
-    return np.minimum(largest, (np.asarray(predictions, dtype=np.float64) - np.asarray(y, dtype=np.float64)) ** 2)
-
-
-def _margins(q) -> np.ndarray:
-    found = np.asarray(q.detach().cpu() if hasattr(q, "detach") else q, dtype=np.float64).reshape(-1)
-    if not found.size:
-        raise DataError("q must hold at least one margin.")
-    return found
+    f, y = finite_array(predictions, "predictions"), finite_array(y, "y")
+    if f.shape != y.shape:
+        raise DataError(f"There are {len(f)} predictions for {len(y)} values y.")
+    return np.minimum(largest, (f - y) ** 2)
 
 
 def _inputs(X, radius: float) -> np.ndarray:
-    X = np.asarray(X.detach().cpu() if hasattr(X, "detach") else X, dtype=np.float64)
+    X = as_array(X, "X")
     if X.ndim != 2 or not len(X) or not np.isfinite(X).all():
         raise DataError(f"X must be a finite array of shape (n, d); got shape {X.shape}")
     longest = float(np.linalg.norm(X, axis=1).max())

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..kernels import arc_cosine
+from ..solvers.data import as_array
 from ..solvers.local_pricing import price_locally
 from ..solvers.proof import Prover
 
@@ -62,7 +63,7 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
 
 
 def _prepared(X, bias: bool, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    X = np.asarray(X.detach().cpu() if hasattr(X, "detach") else X, dtype=np.float64)
+    X = as_array(X, "X")
     if X.ndim != 2 or not len(X) or not np.isfinite(X).all() or draws < 2:
         raise DataError(f"X must be a finite array of shape (n, d), draws at least 2; got shape {X.shape}, {draws}")
     Z = np.hstack([X, np.ones((len(X), 1))]) if bias else X

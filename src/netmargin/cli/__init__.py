@@ -156,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     shown = sub.add_subparsers(metavar="show", required=True).add_parser("show", help=help, description=help, formatter_class=form)
     shown.set_defaults(run=show)
     shown.add_argument("name", choices=(*DRAWN, *datasets.BY_NAME))
-    shown.add_argument("--n", type=positive(int), default=256, help="samples (default: 256)")
+    shown.add_argument("--n", type=positive(int), help="samples (default: 256; of parity all corners)")
     shown.add_argument("--d", type=positive(int), default=15, help="dimension (default: 15)")
     shown.add_argument("--k", type=positive(int), default=3, help="clusters per side; bits of the parity (default: 3)")
     shown.add_argument("--units", type=positive(int), default=10, help="of the teacher (default: 10)")

@@ -31,9 +31,7 @@ def bound(options: argparse.Namespace) -> None:
     if f2.margin > 0:
         largest, K = radius / math.sqrt(2 * Z.shape[1]), kernels.arc_cosine(X, bias=options.bias)
         q = labels * f2.decision_function(K)
-        found["the best kernel predictor, F_2 (Lemma 3.4)"] = bounds.kernel_bound(
-            q, K, largest=max(largest, float(q.min())), delta=options.delta
-        )
+        found["the best kernel predictor, F_2 (Lemma 3.4)"] = bounds.kernel_bound(q, K, largest=largest, delta=options.delta)
     both = len(set(labels.tolist())) == 2
     distances = {r: bounds.interclass_distance(X, y, r) for r in range(1, min(3, X.shape[1]) + 1)} if both else {}
     if options.json:

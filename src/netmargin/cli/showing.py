@@ -22,6 +22,10 @@ def show(options: argparse.Namespace) -> None:
     import numpy as np
 
     name = options.name
+    if options.seed < 0:
+        raise DataError(f"--seed must be at least 0; got {options.seed}")
+    if options.n is None and name != "parity":
+        options.n = 256
     X, y = DRAWN[name](options) if name in DRAWN else datasets.BY_NAME[name](limit=options.n)
     print((DRAWN_DOCS[name] if name in DRAWN else datasets.BY_NAME[name].__doc__ or "").strip().splitlines()[0])
     classes, counts = np.unique(y.numpy(), return_counts=True)
@@ -31,11 +35,11 @@ def show(options: argparse.Namespace) -> None:
     if options.out:
         from ..figures import draw_data
 
-        paths = draw_data(X, y, options.out, title=name)
         try:
+            paths = draw_data(X, y, options.out, title=name)
             np.savez(options.out / "points.npz", X=X.numpy(), y=y.numpy())
         except OSError as error:
-            raise DataError(f"Cannot write {options.out / 'points.npz'}: {error.strerror}.") from error
+            raise DataError(f"Cannot write to {options.out}: {error.strerror}.") from error
         print(f"Written: {options.out}/ (points.npz, {', '.join(path.name for path in paths)})", file=sys.stderr)
 
 

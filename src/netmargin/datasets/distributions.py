@@ -83,6 +83,7 @@ def teacher(n: int, d: int = 20, *, units: int = 10, margin: float = 0.01, seed:
     """Normal inputs labelled by a random net of `units` neurons with normal weights; samples nearer than `margin` to its boundary, |f(x)| < margin, are drawn again.
 
     So some net has q_min >= margin with ||theta||^2 = that of the teacher, `teacher_net(d, units, seed)`, (margin not normalized, as in the papers).
+    Classes are as unbalanced as the random net makes them; few units in few dimensions may leave one alone.
 
     >>> from netmargin.datasets import teacher, teacher_net
     >>> X, y = teacher(50, 5, units=3, margin=0.1, seed=1)

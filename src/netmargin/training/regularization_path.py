@@ -89,7 +89,8 @@ def interpolation_path(
 ) -> RegularizationPath:
     """Minimize mean_n (f(x_n) - y_n)^2 + lambda ||theta||^r for each lambda, as `regularization_path` does, for real y and a net with one output.
 
-    As lambda -> 0, a wide two-layer net becomes the interpolation of least norm, ||theta||^2 -> 2 |alpha|_1 of `solvers.min_norm_interpolation`. Rows have regularization,
+    As lambda -> 0, the global minimizer of a wide two-layer net becomes the interpolation of least norm, ||theta||^2 -> 2 |alpha|_1 of `solvers.min_norm_interpolation`; begin with a large
+    lambda, and take several starts. Squares of differences end at about 1e-16 of those of y, below which smaller lambdas change nothing. Rows have regularization,
     log_objective, log_mean_loss, norm (of what is trained), stationarity and start. Parameters and errors : as `regularization_path`; DataError for several outputs.
 
     >>> import torch, netmargin as nm

@@ -21,6 +21,8 @@ from .relative_loss import relative_gradient
 
 _WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
 _LARGEST_STEP = 20.0
+_SMALLEST_SQUARE = 1e-300
+"""Of parameters that are 0, such as biases at the start: their penalty has no slope there."""
 
 
 class RegularizedObjective(ABC):
@@ -56,7 +58,7 @@ class RegularizedObjective(ABC):
 
     def _log_penalty(self) -> Tensor:
         squares = torch.stack([torch.stack([p.square().sum() for p in group]).sum() for group in self._groups])
-        return torch.logsumexp(0.5 * self._r * torch.log(squares), 0)
+        return torch.logsumexp(0.5 * self._r * torch.log(squares.clamp_min(_SMALLEST_SQUARE)), 0)
 
     def descend(self, log_lambda: float, iterations: int) -> None:
         """To a minimizer nearby: of nets with smoothed ReLUs first, then of the net itself; only if it is better."""

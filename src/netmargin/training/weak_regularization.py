@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from scipy.optimize import brentq
 
-_LARGEST_EXPONENT = 1e6
+from ..logspace import scaled_ratio
 
 
 @dataclass(frozen=True)
 class WeakRegularization:
-    """regularization : lambda = gamma^{r/a} / (n (l - 1))^exponent, also as its natural log. exponent : c, the smallest that the proof allows. guarantee : gamma / (2 4^{a/r})."""
+    """regularization : lambda = gamma^{r/a} / (n (l - 1))^exponent, also as its natural log (it can be beyond float64). exponent : c, the smallest that the proof allows. guarantee : gamma / (2 4^{a/r})."""
 
     regularization: float
     log_regularization: float
@@ -31,7 +31,7 @@ def weak_regularization(margin: float, *, n: int, classes: int = 2, order: float
 
     >>> import netmargin as nm
     >>> weak = nm.weak_regularization(0.1, n=100)
-    >>> 4 < weak.exponent < 4.25, weak.guarantee
+    >>> 4 < weak.exponent < 4.25, round(weak.guarantee, 9)
     (True, 0.0125)
 
     Raises ValueError : n (l - 1) < 2, for which the theorem is false with every c; numbers that are not positive.
@@ -56,6 +56,11 @@ def weak_regularization(margin: float, *, n: int, classes: int = 2, order: float
     # The slack is convex in c and rises in the end: the last root is where the proof begins to hold.
     least = max(0.0, (1 - math.log(classes - 1)) / count)
     lowest = max(least, (2 * share - math.log(classes - 1)) / count)  # where its slope count / 2 - share count / depth is 0
-    exponent = least if slack(lowest) >= 0 else brentq(slack, lowest, _LARGEST_EXPONENT)
+    exponent, highest = least, max(lowest, 1.0)
+    if slack(lowest) < 0:
+        while slack(highest) < 0:
+            highest *= 2
+        exponent = brentq(slack, lowest, highest)
     log_lambda = share * math.log(margin) - exponent * count
-    return WeakRegularization(math.exp(log_lambda), log_lambda, exponent, margin / (2 * 4 ** (1 / share)))
+    log_guarantee = math.log(margin) - math.log(2) - math.log(4) / share
+    return WeakRegularization(scaled_ratio(1.0, -log_lambda), log_lambda, exponent, scaled_ratio(1.0, -log_guarantee))
