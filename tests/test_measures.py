@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import netmargin as nm
-import netmargin.figures
 from netmargin.models import ReLUPower, SignedSum
 from netmargin.solvers import ReLUMeasure
 from netmargin.twolayer import projected_flow, slackness, train_both_layers

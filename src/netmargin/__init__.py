@@ -30,7 +30,7 @@ from .training import (
 )
 
 if TYPE_CHECKING:
-    from . import bounds, estimators, solvers, twolayer
+    from . import bounds, estimators, figures, solvers, twolayer
     from .kkt import KKTCertificate, TangentSVM, certify, tangent_svm
     from .training.gradient_flow import Trajectory, gradient_flow
     from .training.maximize_margin import MarginAscent, maximize_margin
@@ -55,8 +55,8 @@ _ON_DEMAND = {
 
 
 def __getattr__(name: str):
-    # The LP and cone solvers and scikit-learn take a second to import: load them when they are first used.
-    if name in ("bounds", "estimators", "solvers", "twolayer"):
+    # The LP and cone solvers, plots and scikit-learn take a second to import: load them when they are first used.
+    if name in ("bounds", "estimators", "figures", "solvers", "twolayer"):
         return importlib.import_module(f".{name}", __name__)
     if name in _ON_DEMAND:
         return getattr(importlib.import_module(f".{_ON_DEMAND[name]}", __name__), name)
@@ -93,6 +93,7 @@ __all__ = [
     "certify",
     "datasets",
     "estimators",
+    "figures",
     "gradient_flow",
     "interpolation_path",
     "kernels",
