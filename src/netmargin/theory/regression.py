@@ -1,0 +1,20 @@
+"""Exponents by linear regression, with their confidence intervals."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A slope, and half the length of its 95% confidence interval."""
+
+    value: float
+    error: float
+
+
+def slope(x, y) -> Fit:
+    """Of y against x, by least squares with independent errors; three points at least."""
+    fit = stats.linregress(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    return Fit(float(fit.slope), float(stats.t.ppf(0.975, len(x) - 2) * fit.stderr))
