@@ -1,0 +1,319 @@
+"""Chizat and Bach 2020, *Implicit Bias of Gradient Descent for Wide Two-layer Neural Networks Trained with the Logistic Loss*."""
+
+import math
+
+import numpy as np
+import torch
+from scipy.special import logsumexp
+
+from .. import datasets
+from ..logspace import softplus
+from ..solvers import ReLUMeasure, f1_max_margin, linear_max_margin
+from ..twolayer import slackness, train_both_layers, train_magnitudes, train_output_layer
+from .claim import Finding, Trial, claim
+from .directions import Instances
+from .regression import slope
+
+PAPER = "Chizat and Bach 2020"
+
+
+def _blobs(trial: Trial, n: int):
+    """Two classes in four blobs."""
+    random = trial.random
+    corner = np.append(np.arange(4), random.integers(4, size=n - 4))
+    X = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(-1, 1, (n, 2))
+    return X, 1 - 2 * (corner % 2)
+
+
+@claim(
+    "chizat-bach/f1-limit",
+    "the normalized margin of a wide two-layer net tends to gamma_1, the largest of any measure on the sphere",
+    source=f"{PAPER}, Theorem 3 and Corollary 4 (squared ReLU), Theorem 5 (ReLU)",
+    hypotheses="exponential loss, balanced start that covers the sphere: 256 neurons; gamma_1 certified; 4,000 steps of 0.5 / sqrt(t + 1) (half for squared ReLU): a trend",
+    tolerance=1e-6,
+    because="within 5% of gamma_1 and never above it counts as holding; gamma_1 to 1e-6",
+    quick=2,
+    full=8,
+)
+def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
+    power = 2 - trial.number % 2
+    X, y = _blobs(trial, 24)
+    optimum = factor * f1_max_margin(X, y, power=power).upper_bound
+    rate = (lambda t: 0.25 / np.sqrt(t + 1)) if power == 2 else None
+    runs = train_both_layers(X, y, width=width, steps=4000, power=power, rate=rate, seeds=(trial.number,), progress=False)
+    share = runs.margins[:, 0] / optimum
+    name = "ReLU" if power == 1 else "squared ReLU"
+    return Finding.of([share.max() - 1, 0.95 - share.max()], f"{name}, 24 points in four blobs", f"{name}: best margin {share.max():.4f} gamma_1")
+
+
+@claim(
+    "chizat-bach/slackness",
+    "nu is optimal for gamma_1 if and only if weights p exist with nu where J' is largest and p where q is least: max J' - min q >= gamma_1 - margin(nu) for all nu, p, with equality at optimal p; along training it tends to 0",
+    source=f"{PAPER}, Proposition 12; Theorem 10 for the limit",
+    hypotheses="gamma_1 > 0; random measures and weights in the plane with proved maxima; training in the first trial, a trend",
+    tolerance=1e-5,
+    because="gamma_1 to 1e-6, relative to the largest feature; a fall by 10 over 4,000 steps counts as tending to 0",
+    quick=6,
+    full=60,
+)
+def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
+    if trial.number == 0:
+        X, y = _blobs(trial, 24)
+        runs = train_both_layers(X, y, width=256, steps=4000, snapshots=[0], progress=False)
+        found = [slackness(s.measures[0], X, y, s.duals[0]) for s in runs.snapshots]
+        first, last = (factor * f.residual for f in found)
+        proved = 0.0 if all(f.proved for f in found) else 1.0
+        return Finding.of([10 * last / first - 1, proved], "ReLU, 24 points, 256 neurons", f"residual {first:.3g} -> {last:.3g} in units of the margin")
+    random, n = trial.random, 2 + trial.number % 6
+    X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
+    best = f1_max_margin(X, y)
+    size = np.sqrt((X**2).sum(1) + 1).max() / 2
+    optimal = slackness(best, X, y, best.dual)
+    violations = [optimal.residual / size]
+    for k in range(5):
+        atoms = random.normal(size=(5, 4))
+        measure = ReLUMeasure.projected(atoms, random.random(5), bias=True)
+        dual = best.dual if k == 0 else random.dirichlet(np.ones(n))
+        lacking = best.margin - measure.normalized_margin(X, y)
+        residual = factor * slackness(measure, X, y, dual).residual
+        violations.append((lacking - residual) / size if k else abs(lacking - residual) / size)
+    return Finding.of(violations, f"{n} points in the plane")
+
+
+def _features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+    """Features of up to 40 fixed neurons on up to 11 samples; in every fourth trial one neuron and one sample."""
+    random = trial.random
+    n, m = (1, 1) if trial.number % 4 == 3 else (int(random.integers(2, 12)), int(random.integers(2, 40)))
+    return np.abs(random.normal(size=(n, m))) + 0.1 if n == 1 else random.normal(size=(n, m)), np.where(random.random(n) < 0.5, -1, 1)
+
+
+@claim(
+    "chizat-bach/mirror-rate",
+    "training magnitudes alone, max over s < t of the margin >= gamma_1^(m) - (|z|_inf / sqrt t) (8 log m + log t + 1) - (4 log n / sqrt t) sum 1 / (beta(s) sqrt(s + 1)), at every t",
+    source=f"{PAPER}, Proposition 6 before its simplification, (15)",
+    hypotheses="fixed directions, steps 1 / (16 |z|_inf sqrt(t + 1)), uniform start; random features, 3,000 steps",
+    tolerance=1e-9,
+    because="rounding; gamma by a linear program, to its proved bound",
+    quick=8,
+    full=60,
+)
+def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
+    return _rate(trial, train_magnitudes(*_features(trial), steps=3000), share)
+
+
+@claim(
+    "chizat-bach/output-rate",
+    "training the output layer alone, max over s < t of the margin >= gamma_2^(m) - (|z|_inf / sqrt t) (2 sqrt 2 + sqrt 3 log n / gamma_2^(m)), at every t",
+    source=f"{PAPER}, Proposition 7",
+    hypotheses="gamma_2^(m) > 0, steps sqrt 2 beta(t) / (|z|_inf sqrt(t + 1)), start at 0; random features, 3,000 steps",
+    tolerance=1e-9,
+    because="rounding; gamma_2 judged in float64",
+    quick=8,
+    full=60,
+)
+def output_rate(trial: Trial, *, share: float = 1.0) -> Finding:
+    features, y = _features(trial)
+    if not linear_max_margin(features, y).margin > 0:
+        return Finding.of([], "features that do not separate the samples")
+    return _rate(trial, train_output_layer(features, y, steps=3000), share)
+
+
+def _rate(trial: Trial, run, share: float) -> Finding:
+    promised = run.proved - share * (run.optimum - run.guarantee)
+    return Finding.of((promised - run.best) / max(abs(run.proved), 1e-9), "random features, every t of 3,000", f"best {run.best[-1]:.4f}, promised {promised[-1]:.4f}, gamma {run.proved:.4f}")
+
+
+@claim(
+    "chizat-bach/norm-equivalence",
+    "the norm over the sphere of (a, c) is twice that over unit-norm features, and only neurons with |a| = |c| carry it",
+    source=f"{PAPER}, Proposition 9",
+    hypotheses="24 random directions with both signs and three splits of the norm between the layers, 1 to 5 samples; best margins of both balls by linear programs",
+    tolerance=1e-7,
+    because="feasibility of the linear programs",
+    quick=5,
+    full=105,
+)
+def norm_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
+    instances = Instances.drawn(trial)
+    both = np.concatenate([instances.signed, -instances.signed], 2)
+    flat, _ = instances.best_margins(both)
+    angle = np.pi / 4 + np.array([0.0, 0.3, -0.5])
+    sphere, weights = instances.best_margins(np.concatenate([math.cos(t) * math.sin(t) * both for t in angle], 2))
+    unbalanced = weights[:, both.shape[2] :].sum(1)
+    worst = np.maximum(np.abs(factor * sphere - flat) / flat, unbalanced)
+    return Finding.of(worst, f"{both.shape[1]} samples, {both.shape[2]} signed directions")
+
+
+@claim(
+    "chizat-bach/projected-flow",
+    "nu_t = Pi_2(mu_t) solves (11): d/dt int psi d nu = int <grad J', grad psi> + 4 J' psi d nu; the normalized nu_bar_t solves it with J' - int J' d nu_bar in the reaction term, J' that of nu_t",
+    source=f"{PAPER}, (11) and (12), with J'_{{nu_t}} in (12)",
+    hypotheses="ascent of the smooth margin of a two-layer ReLU net, exponential or logistic loss; pointwise, d psi / dt by autograd, psi quadratic",
+    tolerance=1e-9,
+    because="rounding, relative to the size of the terms",
+    quick=8,
+    full=200,
+)
+def projected(trial: Trial, *, reaction: float = 4.0) -> Finding:
+    return Finding.of(_projected_errors(trial, reaction, whole=True), "12 neurons, 6 points in the plane, 20 functions psi")
+
+
+def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarray:
+    """Relative errors of (11) and (12). whole : J' of nu_t, as it should be; else of nu_bar_t."""
+    random, m = trial.random, 12
+    X, y = torch.tensor(np.hstack([random.normal(size=(6, 2)), np.ones((6, 1))])), torch.tensor(random.choice([-1.0, 1.0], 6))
+    w = torch.tensor(2 * random.normal(size=(m, 4))).requires_grad_(True)
+    exponential = trial.number % 2 == 0
+
+    def margins(at: torch.Tensor) -> torch.Tensor:
+        return y * ((X @ at[:, :3].T).relu() @ at[:, 3]) / m
+
+    def smooth(q: torch.Tensor) -> torch.Tensor:
+        return -torch.logsumexp(-q, 0) if exponential else -torch.log(softplus(-q).sum())
+
+    (velocity,) = torch.autograd.grad(smooth(margins(w)), w)
+    velocity = m * velocity
+    square = w.square().sum(1)
+    theta = (w / square.sqrt()[:, None]).detach().requires_grad_(True)
+    q = margins(w).detach() / (1.0 if whole else square.mean().item())
+    q.requires_grad_(True)
+    (p,) = torch.autograd.grad(smooth(q), q)
+    J = (p * y) @ ((X @ theta[:, :3].T).relu() * theta[:, 3])
+    (full,) = torch.autograd.grad(J.sum(), theta)
+    J, full = J.detach(), full.detach()
+    nu, at = (square / m).detach(), theta.detach()
+    bar = nu / nu.sum()
+    errors = []
+    for _ in range(20):
+        A, c = torch.tensor(random.normal(size=(4, 4))), torch.tensor(random.normal(size=4))
+        psi = lambda t, A=A, c=c: ((t @ A) * t).sum(1) + t @ c  # noqa: E731
+        units = w / square.sqrt()[:, None]
+        moved = []
+        for total in ((square / m * psi(units)).sum(), (square * psi(units)).sum() / square.sum()):
+            (g,) = torch.autograd.grad(total, w, retain_graph=True)
+            moved.append((g * velocity).sum().item())
+        value, slope_ = psi(at), at @ (A + A.T) + c
+        along = (full * slope_).sum(1) - (full * at).sum(1) * (slope_ * at).sum(1)
+        terms = [along + reaction * J * value, along + reaction * (J - bar @ J) * value]
+        for found, term, mass in zip(moved, terms, (nu, bar), strict=True):
+            size = (mass @ (along.abs() + 4 * J.abs() * value.abs())).item()
+            errors.append(abs(found - (mass @ term).item()) / size)
+    return np.array(errors if whole else errors[1::2])
+
+
+@projected.printed("(12) with J' of nu_bar_t")
+def _() -> Finding:
+    return Finding.of(_projected_errors(Trial(0), 4.0, whole=False).max(), "12 random neurons of size 4, mass 16")
+
+
+@claim(
+    "chizat-bach/balance",
+    "gradient ascent keeps |a_j|^2 - b_j^2: a . a' = b b', so that steps drift from |a_j| = |b_j| at first order only",
+    source=f"{PAPER}, Lemma 26",
+    hypotheses="two-layer ReLU nets, exponential or logistic loss; pointwise by autograd; drift over a fixed time with steps 0.02 and 0.01 in the first trial",
+    tolerance=1e-10,
+    because="rounding; a ratio of drifts between 1.5 and 2.5 counts as first order",
+    quick=8,
+    full=160,
+)
+def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
+    random = trial.random
+    if trial.number == 0:
+        X, y, drifts = random.normal(size=(10, 2)), np.tile([1, -1], 5), []
+        for rate in (0.02 * factor, 0.01):
+            options = {"width": 20, "steps": round(2 / rate), "rate": lambda t, r=rate: np.full(len(t), r), "dtype": torch.float64}
+            atoms = train_both_layers(X, y, progress=False, **options).measures[0].atoms
+            drifts.append(np.abs((atoms[:, :-1] ** 2).sum(1) - atoms[:, -1] ** 2).max())
+        ratio = drifts[0] / drifts[1]
+        return Finding.of(abs(ratio - 2) - 0.5, "20 neurons, 10 points", f"drifts {drifts[0]:.2g}, {drifts[1]:.2g}: ratio {ratio:.2f}")
+    X, y = torch.tensor(random.normal(size=(64, 5, 3))), torch.tensor(random.choice([-1.0, 1.0], (64, 5)))
+    a, b = (torch.tensor(random.normal(size=shape)).requires_grad_(True) for shape in ((64, 7, 3), (64, 7)))
+    q = y * torch.einsum("bnj,bj->bn", torch.einsum("bnd,bjd->bnj", X, a).relu(), b)
+    S = -torch.logsumexp(-q, 1) if trial.number % 2 else -torch.log(softplus(-q).sum(1))
+    da, db = torch.autograd.grad(S.sum(), [a, b])
+    left, right = (a * da).sum(2), factor * b * db
+    return Finding.of((left - right).abs() / (a.norm(dim=2) * da.norm(dim=2) + (b * db).abs() + 1e-12), "64 nets of 7 neurons, 5 samples")
+
+
+@claim(
+    "chizat-bach/soft-min",
+    "min u <= S_beta(u) <= min u + log(n) / beta for the exponential loss, + log(n / log 2) / beta for the logistic loss and u >= 0; so S_beta tends to min u",
+    source=f"{PAPER}, (14) and Lemma 13, made explicit for the logistic loss",
+    hypotheses="S_beta(u) = -log(mean_n l(beta u_n)) / beta, random u, beta from 1e-2 to 1e6",
+    tolerance=1e-11,
+    because="logarithms of sums, relative to the size of u or log(n) / beta",
+    quick=6,
+    full=60,
+)
+def soft_min(trial: Trial, *, log_n: float = 1.0, sign: float = 1.0) -> Finding:
+    random, n = trial.random, 1 + trial.number % 12
+    u = random.normal(size=(256, n)) * 10 ** random.uniform(-2, 2, (256, 1))
+    u[:64, 1:] += 1e6  # all but one far away: the upper bound is attained
+    beta = 10 ** random.uniform(-2, 6, 256)
+    low = u.min(1)
+    soft = (math.log(n) - logsumexp(-beta[:, None] * u, axis=1)) / beta
+    size = np.abs(low) + math.log(n + 1) / beta
+    violations = np.maximum(sign * (low - soft), soft - low - log_n * math.log(n) / beta) / size
+    v = np.abs(u)
+    losses = torch.log(softplus(torch.tensor(-beta[:, None] * v).clamp(min=-700))).numpy()
+    losses = np.where(beta[:, None] * v > 700, -beta[:, None] * v, losses)
+    soft = (math.log(n) - logsumexp(losses, axis=1)) / beta
+    low = v.min(1)
+    size = low + (math.log(n) + 1) / beta
+    logistic = np.maximum(sign * (low - soft), soft - low - log_n * math.log(n / math.log(2)) / beta) / size
+    return Finding.of(np.concatenate([violations, logistic]), f"{n} numbers, 256 times")
+
+
+@claim(
+    "chizat-bach/growth",
+    "beta(t + 1) / beta(t) >= (1 + 2 eta(t) margin(t))^2, so that log beta grows like sqrt t",
+    source=f"{PAPER}, Lemma 18 (the exact step by Jensen's inequality; its proof prints 2 eta for 4 eta)",
+    hypotheses="fixed directions, random features; sqrt t by regression over steps 1,000 to 20,000 in the first trial, exponent within 0.1 of 1/2 with its interval: a trend",
+    tolerance=1e-12,
+    because="rounding",
+    quick=8,
+    full=60,
+)
+def growth(trial: Trial, *, factor: float = 2.0, exponent: float = 0.5) -> Finding:
+    features, y = _features(trial)
+    if trial.number == 0:
+        run = train_magnitudes(features, y, steps=20_000)
+        late = np.unique(np.geomspace(1000, 20_000, 40).astype(int))
+        positive = run.optimum > 0
+        fit = slope(np.log(late), np.log(run.log_sizes[late]))
+        measured = f"log beta ~ t^({fit.value:.3f} +- {fit.error:.3f})"
+        return Finding.of(abs(fit.value - exponent) + fit.error - 0.1 if positive else [], f"{features.shape} features, gamma_1 {run.optimum:.3f}", measured)
+    rate = 0.2 / np.abs(features).max()
+    run = train_magnitudes(features, y, steps=400, rate=lambda t: np.full(len(t), rate))
+    least = 2 * np.log1p(np.maximum(factor * rate * run.margins[:-1], -0.999))
+    return Finding.of(least - np.diff(run.log_sizes), f"{features.shape[1]} features, {features.shape[0]} samples, every step of 400")
+
+
+@claim(
+    "chizat-bach/interclass",
+    "gamma_1 >= C (Delta_r / R)^{(r + 3) / 2}, whatever the other dimensions",
+    source=f"{PAPER}, Lemma 20 with epsilon -> 0; C is not given, so exponents are fitted",
+    hypotheses="alternating points on a line (r = 1), checkerboards (r = 2), R fixed; gamma_1 by the solver, within 1%; noise coordinates added",
+    tolerance=0.0,
+    because="slope of log gamma_1 against log Delta at most (r + 3) / 2 + 0.15, its interval included; margins with noise at least those without, to 1e-6",
+    quick=1,
+    full=2,
+)
+def interclass(trial: Trial, *, shift: float = 0.0) -> Finding:
+    r = 1 + trial.number % 2
+    counts = (16, 24, 32, 48, 64) if r == 1 else (3, 4, 5, 6)
+    deltas, margins, noisy = [], [], 0.0
+    for k in counts:
+        line = np.linspace(-1, 1, k)
+        X = line[:, None] if r == 1 else np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
+        y = 1 - 2 * (np.arange(k) % 2) if r == 1 else 1 - 2 * (np.add.outer(np.arange(k), np.arange(k)).ravel() % 2)
+        best = f1_max_margin(X, y)
+        deltas.append(2 / (k - 1))
+        margins.append(best.margin)
+        if k == counts[1]:
+            wide = np.hstack([X, 0.5 * trial.random.uniform(-1, 1, (len(X), 3))])
+            start = np.insert(best.atoms[:, :-1], [r] * 3, 0.0, axis=1)
+            noisy = 1 - f1_max_margin(wide, y, neurons=start, pricing="local").margin / best.margin - 1e-6
+    fit = slope(np.log(deltas), np.log(margins))
+    claimed = (r + 3) / 2 + shift
+    return Finding.of([fit.value + fit.error - claimed - 0.15, noisy], f"r = {r}", f"r = {r}: gamma_1 ~ Delta^({fit.value:.2f} +- {fit.error:.2f}), claim at most {claimed:g}")
