@@ -8,28 +8,13 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.twolayer import NormalizedNet, NormalizedReLU, early_margin, mirror_flow
-
-
-class TinyTransformer(nn.Module):
-    """One head of attention over the two halves of the input, a GELU layer, the mean over positions, LayerNorm."""
-
-    def __init__(self, width: int, inner: int = 3):
-        super().__init__()
-        self.embed, self.up = nn.Linear(2, inner), nn.Linear(inner, width)
-        self.query, self.key, self.value = (nn.Linear(inner, inner) for _ in range(3))
-        self.norm = nn.LayerNorm(width, elementwise_affine=False)
-
-    def forward(self, x):
-        h = self.embed(x.reshape(len(x), 2, 2))
-        h = h + torch.softmax(self.query(h) @ self.key(h).transpose(1, 2), -1) @ self.value(h)
-        return self.norm(nn.functional.gelu(self.up(h)).mean(1))
+from netmargin.twolayer import AttentionFeatures, NormalizedNet, NormalizedReLU, early_margin, mirror_flow
 
 
 INNER = {
     "normalized ReLU": lambda: NormalizedReLU(4, 30),
     "LayerNorm": lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.LayerNorm(8, elementwise_affine=False)),
-    "transformer": lambda: TinyTransformer(8),
+    "transformer": lambda: AttentionFeatures(2, 2, 8),
     "RMSNorm": lambda: nn.Sequential(
         nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.RMSNorm(8, eps=1e-5, elementwise_affine=False)
     ),

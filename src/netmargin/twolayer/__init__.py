@@ -5,7 +5,7 @@ from .early_margin import EarlyMargin, early_margin
 from .fixed_features import FixedFeatureRun, train_magnitudes, train_output_layer
 from .functionals import Functional, Regularity, regularized_logistic
 from .lazy import tangent_margin, tangent_max_margin
-from .normalized_nets import NormalizedNet, NormalizedReLU, mirror_flow
+from .normalized_nets import AttentionFeatures, NormalizedNet, NormalizedReLU, mirror_flow
 from .perturbation_schedule import Schedule, perturbation_schedule
 from .perturbed_flow import PerturbedFlow, perturbed_flow
 from .projected_flow import ProjectedFlow, projected_flow
@@ -14,6 +14,7 @@ from .slackness import Slackness, slackness
 __all__ = [
     "EarlyMargin",
     "FixedFeatureRun",
+    "AttentionFeatures",
     "Functional",
     "NormalizedNet",
     "NormalizedReLU",

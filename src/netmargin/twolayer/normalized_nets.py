@@ -25,6 +25,25 @@ class NormalizedReLU(nn.Module):
         return torch.relu(x @ F.normalize(self.v, dim=1).T)
 
 
+class AttentionFeatures(nn.Module):
+    """A tiny transformer as F: the input cut into positions, one head of attention, a GELU layer, the mean over positions, LayerNorm without factors of its own.
+
+    x : (N, positions * inputs), F : (N, width). The weights begin as torch's.
+    """
+
+    def __init__(self, inputs: int, positions: int, width: int, *, inner: int = 3):
+        super().__init__()
+        self._shape = (positions, inputs)
+        self.embed, self.up = nn.Linear(inputs, inner), nn.Linear(inner, width)
+        self.query, self.key, self.value = (nn.Linear(inner, inner) for _ in range(3))
+        self.norm = nn.LayerNorm(width, elementwise_affine=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.embed(x.reshape(len(x), *self._shape))
+        h = h + torch.softmax(self.query(h) @ self.key(h).transpose(1, 2), -1) @ self.value(h)
+        return self.norm(F.gelu(self.up(h)).mean(1))
+
+
 class NormalizedNet(nn.Module):
     """h(x) = sum_j a_j b_j F_j(x; V), F any module with outputs (N, m), such as one that ends in LayerNorm(m, elementwise_affine=False).
 
