@@ -8,38 +8,15 @@ import csv
 from pathlib import Path
 
 import numpy as np
-import torch
 
 import netmargin as nm
-from netmargin.models import mlp
-
-SCALES = ((0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (1.0, 3.0), (3.0, 1.0))
-"""(r_w, r_u): the output layer alone, the hidden layer alone, both."""
+from netmargin.theory.separation import SCALES, separation
 
 
 def errors(n: int, d: int, *, seed: int, tested: int = 4000) -> tuple[float, list[float]]:
-    """Test errors of a net of width 50 that minimizes mean logistic loss + 1e-4 ||theta||^2, and of the max-margin tangent kernel predictor at each of SCALES."""
-    X, y = nm.datasets.hypercube(n, d, seed=seed)
-    T, t = nm.datasets.hypercube(tested, d, seed=10_000 + seed)
-    path = nm.regularization_path(
-        lambda: mlp([d, 50, 1], bias="none"),
-        (X, y),
-        lambdas=[3e-2, 1e-2, 3e-3, 1e-3, 1e-4],
-        starts=1,
-        iterations=60,
-        seed=seed,
-        progress=False,
-    )
-    net = mlp([d, 50, 1], bias="none").double()
-    net.load_state_dict(path.states[1e-4])
-    with torch.no_grad():
-        net_error = (t * net(T)[:, 0] <= 0).double().mean().item()
-    kernel_errors = []
-    for r_w, r_u in SCALES:
-        predictor = nm.solvers.kernel_max_margin(nm.kernels.ntk(X, r_w=r_w, r_u=r_u), y)
-        values = predictor.decision_function(nm.kernels.ntk(T, X, r_w=r_w, r_u=r_u))
-        kernel_errors.append(float((t.numpy() * values <= 0).mean()))
-    return net_error, kernel_errors
+    """Test errors of the regularized net, and of the max-margin tangent kernel predictor at each of SCALES."""
+    train, test = nm.datasets.hypercube(n, d, seed=seed), nm.datasets.hypercube(tested, d, seed=10_000 + seed)
+    return separation(train, test, seed=seed)
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ from torch import nn
 import netmargin as nm
 from netmargin.twolayer import AttentionFeatures, NormalizedNet, NormalizedReLU, early_margin, mirror_flow
 
-
 INNER = {
     "normalized ReLU": lambda: NormalizedReLU(4, 30),
     "LayerNorm": lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.LayerNorm(8, elementwise_affine=False)),

@@ -23,6 +23,7 @@ from .inputs import positive
 from .showing import DRAWN, show
 from .solving import solve
 from .training import train
+from .verifying import verify
 
 _EXAMPLES = """examples:
   netmargin train digits-mlp --until-log10-loss -40
@@ -34,6 +35,8 @@ _EXAMPLES = """examples:
   netmargin data show clusters --n 256 --d 15 --k 3 --out runs/clusters
   netmargin solve f1 --data runs/clusters/points.npz --time-limit 60
   netmargin bounds --data runs/clusters/points.npz
+  netmargin verify --quick
+  netmargin verify lyu-li/sandwich wei --html runs/ledger.html
 """
 
 
@@ -43,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
     try:
-        options.run(options)
+        return options.run(options) or 0
     except (NetmarginError, Interrupted) as error:
         print(f"netmargin: {error}", file=sys.stderr)
         return 1
@@ -150,6 +153,18 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--delta", type=positive(float), default=0.05, help="bounds hold with probability 1 - delta (default: 0.05)")
     sub.add_argument("--time-limit", type=positive(float), default=60.0, metavar="SECONDS", help="for the best net (default: 60)")
     sub.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    help = "Examine the claims of the papers: the ledger. Fails if one of them does."
+    sub = verbs.add_parser("verify", help=help, description=help, epilog=_EXAMPLES, formatter_class=form)
+    sub.set_defaults(run=verify)
+    sub.add_argument("ids", nargs="*", metavar="ID", help="claims, such as lyu-li/euler, or papers, such as lyu-li (default: all)")
+    sub.add_argument("--quick", action="store_true", help="few instances: one or two minutes for all claims")
+    sub.add_argument("--seed", type=int, default=0, help="of the random instances (default: 0)")
+    sub.add_argument("--trial", type=int, metavar="K", help="this trial alone, to repeat a violation")
+    sub.add_argument("--list", action="store_true", help="the claims and what they say")
+    sub.add_argument("--json", action="store_true", help="print the ledger as JSON")
+    sub.add_argument("--html", type=Path, metavar="FILE", help="write it as a page")
+    sub.add_argument("--markdown", type=Path, metavar="FILE", help="write it as Markdown, like docs/ledger.md")
 
     help = "The papers' distributions and the image sets: what they are, a picture, samples as arrays."
     sub = verbs.add_parser("data", help=help, description=help, epilog=_EXAMPLES, formatter_class=form)

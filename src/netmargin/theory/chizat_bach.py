@@ -5,8 +5,9 @@ import math
 import numpy as np
 import torch
 from scipy.special import logsumexp
+from scipy.stats import binom
 
-from .. import datasets
+from ..bounds import interclass_distance
 from ..logspace import softplus
 from ..solvers import ReLUMeasure, f1_max_margin, linear_max_margin
 from ..twolayer import slackness, train_both_layers, train_magnitudes, train_output_layer
@@ -43,7 +44,9 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     runs = train_both_layers(X, y, width=width, steps=4000, power=power, rate=rate, seeds=(trial.number,), progress=False)
     share = runs.margins[:, 0] / optimum
     name = "ReLU" if power == 1 else "squared ReLU"
-    return Finding.of([share.max() - 1, 0.95 - share.max()], f"{name}, 24 points in four blobs", f"{name}: best margin {share.max():.4f} gamma_1")
+    return Finding.of(
+        [share.max() - 1, 0.95 - share.max()], f"{name}, 24 points in four blobs", f"{name}: best margin {share.max():.4f} gamma_1"
+    )
 
 
 @claim(
@@ -63,7 +66,11 @@ def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
         found = [slackness(s.measures[0], X, y, s.duals[0]) for s in runs.snapshots]
         first, last = (factor * f.residual for f in found)
         proved = 0.0 if all(f.proved for f in found) else 1.0
-        return Finding.of([10 * last / first - 1, proved], "ReLU, 24 points, 256 neurons", f"residual {first:.3g} -> {last:.3g} in units of the margin")
+        return Finding.of(
+            [10 * last / first - 1, proved],
+            "ReLU, 24 points, 256 neurons",
+            f"residual {first:.3g} -> {last:.3g} in units of the margin",
+        )
     random, n = trial.random, 2 + trial.number % 6
     X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
     best = f1_max_margin(X, y)
@@ -80,11 +87,19 @@ def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
     return Finding.of(violations, f"{n} points in the plane")
 
 
+@complementary_slackness.printed("p_i(infinity) = 0 for all i in argmin q_i (proof of Theorem 10, step 2)")
+def _() -> Finding:
+    best = f1_max_margin([[1.0, 0.0]], [1])
+    return Finding.of(best.dual[0], "n = 1: the one sample attains the minimum, and its weight is 1")
+
+
 def _features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     """Features of up to 40 fixed neurons on up to 11 samples; in every fourth trial one neuron and one sample."""
     random = trial.random
     n, m = (1, 1) if trial.number % 4 == 3 else (int(random.integers(2, 12)), int(random.integers(2, 40)))
-    return np.abs(random.normal(size=(n, m))) + 0.1 if n == 1 else random.normal(size=(n, m)), np.where(random.random(n) < 0.5, -1, 1)
+    return np.abs(random.normal(size=(n, m))) + 0.1 if n == 1 else random.normal(size=(n, m)), np.where(
+        random.random(n) < 0.5, -1, 1
+    )
 
 
 @claim(
@@ -118,9 +133,24 @@ def output_rate(trial: Trial, *, share: float = 1.0) -> Finding:
     return _rate(trial, train_output_layer(features, y, steps=3000), share)
 
 
+@output_rate.printed("beta(t) >= m gamma_2^(m) sum_{s < t} eta(s) (proof in Appendix F)")
+def _() -> Finding:
+    run = train_output_layer(np.ones((1, 10)), [1], steps=100)
+    sizes = np.exp(run.log_sizes)
+    rates = math.sqrt(2) * sizes[:-1] / np.sqrt(np.arange(1, 101))
+    return Finding.of(
+        10 * run.optimum * rates.sum() / sizes[-1] - 1,
+        f"n = 1, ten equal features, t = 100: beta is {sizes[-1] / rates.sum():.3f} gamma_2 sum eta, not 10 times that",
+    )
+
+
 def _rate(trial: Trial, run, share: float) -> Finding:
     promised = run.proved - share * (run.optimum - run.guarantee)
-    return Finding.of((promised - run.best) / max(abs(run.proved), 1e-9), "random features, every t of 3,000", f"best {run.best[-1]:.4f}, promised {promised[-1]:.4f}, gamma {run.proved:.4f}")
+    return Finding.of(
+        (promised - run.best) / max(abs(run.proved), 1e-9),
+        "random features, every t of 3,000",
+        f"best {run.best[-1]:.4f}, promised {promised[-1]:.4f}, gamma {run.proved:.4f}",
+    )
 
 
 @claim(
@@ -221,18 +251,23 @@ def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
     if trial.number == 0:
         X, y, drifts = random.normal(size=(10, 2)), np.tile([1, -1], 5), []
         for rate in (0.02 * factor, 0.01):
-            options = {"width": 20, "steps": round(2 / rate), "rate": lambda t, r=rate: np.full(len(t), r), "dtype": torch.float64}
-            atoms = train_both_layers(X, y, progress=False, **options).measures[0].atoms
+            steps, constant = round(2 / rate), lambda t, r=rate: np.full(len(t), r)
+            runs = train_both_layers(X, y, width=20, steps=steps, rate=constant, dtype=torch.float64, progress=False)
+            atoms = runs.measures[0].atoms
             drifts.append(np.abs((atoms[:, :-1] ** 2).sum(1) - atoms[:, -1] ** 2).max())
         ratio = drifts[0] / drifts[1]
-        return Finding.of(abs(ratio - 2) - 0.5, "20 neurons, 10 points", f"drifts {drifts[0]:.2g}, {drifts[1]:.2g}: ratio {ratio:.2f}")
-    X, y = torch.tensor(random.normal(size=(64, 5, 3))), torch.tensor(random.choice([-1.0, 1.0], (64, 5)))
+        return Finding.of(
+            abs(ratio - 2) - 0.5, "20 neurons, 10 points", f"drifts {drifts[0]:.2g}, {drifts[1]:.2g}: ratio {ratio:.2f}"
+        )
+    inputs, labels = torch.tensor(random.normal(size=(64, 5, 3))), torch.tensor(random.choice([-1.0, 1.0], (64, 5)))
     a, b = (torch.tensor(random.normal(size=shape)).requires_grad_(True) for shape in ((64, 7, 3), (64, 7)))
-    q = y * torch.einsum("bnj,bj->bn", torch.einsum("bnd,bjd->bnj", X, a).relu(), b)
+    q = labels * torch.einsum("bnj,bj->bn", torch.einsum("bnd,bjd->bnj", inputs, a).relu(), b)
     S = -torch.logsumexp(-q, 1) if trial.number % 2 else -torch.log(softplus(-q).sum(1))
     da, db = torch.autograd.grad(S.sum(), [a, b])
     left, right = (a * da).sum(2), factor * b * db
-    return Finding.of((left - right).abs() / (a.norm(dim=2) * da.norm(dim=2) + (b * db).abs() + 1e-12), "64 nets of 7 neurons, 5 samples")
+    return Finding.of(
+        (left - right).abs() / (a.norm(dim=2) * da.norm(dim=2) + (b * db).abs() + 1e-12), "64 nets of 7 neurons, 5 samples"
+    )
 
 
 @claim(
@@ -264,6 +299,16 @@ def soft_min(trial: Trial, *, log_n: float = 1.0, sign: float = 1.0) -> Finding:
     return Finding.of(np.concatenate([violations, logistic]), f"{n} numbers, 256 times")
 
 
+@soft_min.printed("Lemma 13 for losses with l(u) ~ exp(u) as u -> infinity")
+def _() -> Finding:
+    u, beta = np.array([1.0, 2.0]), 1e3
+    soft = -math.log(np.mean(1 + np.exp(-beta * u))) / beta
+    return Finding.of(
+        u.min() - soft - 1e-2,
+        f"l(u) = 1 + e^u, u = (1, 2), beta = 1000: S_beta = {soft:.3g}, min u = 1; what counts is u -> -infinity",
+    )
+
+
 @claim(
     "chizat-bach/growth",
     "beta(t + 1) / beta(t) >= (1 + 2 eta(t) margin(t))^2, so that log beta grows like sqrt t",
@@ -282,11 +327,27 @@ def growth(trial: Trial, *, factor: float = 2.0, exponent: float = 0.5) -> Findi
         positive = run.optimum > 0
         fit = slope(np.log(late), np.log(run.log_sizes[late]))
         measured = f"log beta ~ t^({fit.value:.3f} +- {fit.error:.3f})"
-        return Finding.of(abs(fit.value - exponent) + fit.error - 0.1 if positive else [], f"{features.shape} features, gamma_1 {run.optimum:.3f}", measured)
+        return Finding.of(
+            abs(fit.value - exponent) + fit.error - 0.1 if positive else [],
+            f"{features.shape} features, gamma_1 {run.optimum:.3f}",
+            measured,
+        )
     rate = 0.2 / np.abs(features).max()
     run = train_magnitudes(features, y, steps=400, rate=lambda t: np.full(len(t), rate))
     least = 2 * np.log1p(np.maximum(factor * rate * run.margins[:-1], -0.999))
-    return Finding.of(least - np.diff(run.log_sizes), f"{features.shape[1]} features, {features.shape[0]} samples, every step of 400")
+    return Finding.of(
+        least - np.diff(run.log_sizes), f"{features.shape[1]} features, {features.shape[0]} samples, every step of 400"
+    )
+
+
+@growth.printed("beta(t + 1) / beta(t) = 1 + eta grad S . Z a_bar + O(eta^2)")
+def _() -> Finding:
+    eta = 1e-4
+    run = train_magnitudes([[1.0]], [1], steps=1, rate=lambda t: np.full(len(t), eta))
+    rest = math.exp(run.log_sizes[1]) - 1 - eta
+    return Finding.of(
+        rest / eta, f"n = m = 1, z = 1, eta = 1e-4: what is left is {rest / eta:.4f} eta, of first order (the factor is 4)"
+    )
 
 
 @claim(
@@ -316,4 +377,25 @@ def interclass(trial: Trial, *, shift: float = 0.0) -> Finding:
             noisy = 1 - f1_max_margin(wide, y, neurons=start, pricing="local").margin / best.margin - 1e-6
     fit = slope(np.log(deltas), np.log(margins))
     claimed = (r + 3) / 2 + shift
-    return Finding.of([fit.value + fit.error - claimed - 0.15, noisy], f"r = {r}", f"r = {r}: gamma_1 ~ Delta^({fit.value:.2f} +- {fit.error:.2f}), claim at most {claimed:g}")
+    return Finding.of(
+        [fit.value + fit.error - claimed - 0.15, noisy],
+        f"r = {r}",
+        f"r = {r}: gamma_1 ~ Delta^({fit.value:.2f} +- {fit.error:.2f}), claim at most {claimed:g}",
+    )
+
+
+@interclass.printed("Delta_r(S_n) <= Delta_r(P) for samples S_n of P (Theorems 8 and 21)")
+def _() -> Finding:
+    X, y = np.array([[-1.0], [-0.1], [0.1], [1.0]]), np.array([1, 1, -1, -1])
+    whole, few = (interclass_distance(X[rows], y[rows], 1).distance for rows in ([0, 1, 2, 3], [0, 3]))
+    return Finding.of(few - whole, f"four points of a line: Delta_1 = {whole:.3g} of all, {few:.3g} of the two outer ones")
+
+
+@interclass.printed("the unit ball of F_1 has Rademacher complexity at most 1 / sqrt n on |x| <= R (proof of Theorem 8)")
+def _() -> Finding:
+    n, R = 100, 3.0
+    # All x_i equal: sup over the ball of f(x) is |x~| / 2, so it is |x~| / 2 E |sum of n signs| / n.
+    signs = np.arange(-n, n + 1, 2)
+    mean = np.sum(np.abs(signs) * binom.pmf(np.arange(n + 1), n, 0.5))
+    found = math.sqrt(R**2 + 1) / 2 * mean / n
+    return Finding.of(found - 1 / math.sqrt(n), f"n = 100, all x_i = 3: {found:.4f} against {1 / math.sqrt(n):.4f}")

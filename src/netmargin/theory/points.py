@@ -65,7 +65,15 @@ class Points:
     groups: list[tuple[list[str], float]]
 
     @classmethod
-    def drawn(cls, trial: Trial, *, outputs: int = 1, samples: int | None = None, kinds: tuple[str, ...] = tuple(KINDS), deepest: float = 1000.0) -> "Points":
+    def drawn(
+        cls,
+        trial: Trial,
+        *,
+        outputs: int = 1,
+        samples: int | None = None,
+        kinds: tuple[str, ...] = tuple(KINDS),
+        deepest: float = 1000.0,
+    ) -> "Points":
         """Of the kind and the number of samples (1 at first) that the trial's number says; smallest margins between 0.3 and `deepest`."""
         name = kinds[trial.number % len(kinds)]
         shape = KINDS[name][1]

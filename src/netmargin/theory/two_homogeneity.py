@@ -37,7 +37,10 @@ INNER: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "normalized ReLU": (lambda: NormalizedReLU(4, 6), 4),
     "LayerNorm": (lambda: nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 5), nn.LayerNorm(5, elementwise_affine=False)), 4),
     "transformer": (lambda: AttentionFeatures(2, 2, 6), 4),
-    "RMSNorm": (lambda: nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 5), nn.RMSNorm(5, eps=1e-5, elementwise_affine=False)), 4),
+    "RMSNorm": (
+        lambda: nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 5), nn.RMSNorm(5, eps=1e-5, elementwise_affine=False)),
+        4,
+    ),
 }
 
 
@@ -81,7 +84,10 @@ def mirror_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
     if trial.number == 1:
         x = torch.randn(5, 4, generator=trial.torch_random, dtype=torch.float64)
         net, data = NormalizedNet(NormalizedReLU(4, 8, seed=1), 8, seed=2), (x, torch.where(x[:, 0] * x[:, 1] > 0, 1, -1))
-        flow, u = gradient_flow(net, data, time=100.0).final, torch.exp(mirror_flow(net, data, time=100.0 * factor / 2).final["log_u"])
+        flow, u = (
+            gradient_flow(net, data, time=100.0).final,
+            torch.exp(mirror_flow(net, data, time=100.0 * factor / 2).final["log_u"]),
+        )
         off = (flow["a"].abs() * flow["b"].abs() - u).norm() / u.norm()
         return Finding.of(off, "flow and mirror flow of a normalized ReLU net to t = 100", f"|u - |a b|| / |u| = {off:.1g}")
     kind, net, theta, x, y = _stacked(trial)
@@ -96,15 +102,20 @@ def mirror_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
         features = net.inner(x).expand(len(a), *x.shape)
     (g,) = torch.autograd.grad(_log_loss(y * torch.einsum("bnm,bm->bn", features, u * beta)).sum(), u)
     moved = -(da * b + a * db) / (a * b)
-    return Finding.of(((moved + factor * g).abs() / (moved.abs() + g.abs() + 1e-12)).amax(1), f"{kind}, {len(x)} samples, 64 random parameters")
+    return Finding.of(
+        ((moved + factor * g).abs() / (moved.abs() + g.abs() + 1e-12)).amax(1), f"{kind}, {len(x)} samples, 64 random parameters"
+    )
 
 
-@mirror_equivalence.printed("f_s = -2 L_s")
+@mirror_equivalence.printed("Section 3.3: d ln u / ds = -grad f_s with f_s = -2 L_s")
 def _() -> Finding:
-    return Finding.of(2.0, "d ln u / ds = -grad f_s = +2 grad L_s has the opposite sign of (3) wherever grad L_s != 0")
+    found = mirror_equivalence.check(Trial(0), factor=-2.0)
+    return Finding.of(found.violations.max(), f"{found.setting}: the two sides have opposite signs")
 
 
-def _mirror_run(z: Callable[[float], np.ndarray], u0: np.ndarray, times, reference: np.ndarray, linear: bool = False) -> dict[str, np.ndarray]:
+def _mirror_run(
+    z: Callable[[float], np.ndarray], u0: np.ndarray, times, reference: np.ndarray, linear: bool = False
+) -> dict[str, np.ndarray]:
     """d ln u / ds = -grad f_s(u), f_s = 2 L_s (mean logistic loss of <u, z_i(s)>), or <u, mean z(s)> : u and integrals at the times."""
     m = len(u0)
 
@@ -117,7 +128,9 @@ def _mirror_run(z: Callable[[float], np.ndarray], u0: np.ndarray, times, referen
         slopes = expit(-q)
         losses = -log_expit(q)
         psi = neg_log_expm1_exp(torch.tensor(math.log(max(losses.sum(), 1e-300)), dtype=torch.float64)).item()
-        return np.concatenate([2 * slopes @ zs / len(q), [2 * losses.mean(), -2 * log_expit(r).mean(), slopes.mean(), expit(-psi) / len(q)]])
+        return np.concatenate(
+            [2 * slopes @ zs / len(q), [2 * losses.mean(), -2 * log_expit(r).mean(), slopes.mean(), expit(-psi) / len(q)]]
+        )
 
     run = solve_ivp(rates, (0, times[-1]), np.append(np.log(u0), np.zeros(4)), "LSODA", t_eval=times, rtol=1e-10, atol=1e-12)
     y = run.y
@@ -150,13 +163,18 @@ def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 
     random, m, linear = trial.random, 2 + trial.number % 5, trial.number % 3 == 0
     z, u0 = _drifting(trial, m)
     reference, times = random.exponential(size=m), np.linspace(0, 5, 41)[1:]
+    if linear:  # half of a later u, where the last inequality is nearly attained
+        reference = _mirror_run(z, u0, times, reference, linear)["u"][20] / 2.001
     run = _mirror_run(z, u0, times, reference, linear)
     D0, D = divergence * _divergence(reference, u0), _divergence(reference, run["u"])
     size = D0 + D + np.abs(run["f_u"]) + np.abs(run["f_reference"])
     first = D - D0 - run["f_reference"] + run["f_u"]
     mass = run["u"].sum(1)
     second = eighth * mass * (mass >= 2 * reference.sum()) + run["f_u"] - D0 - run["f_reference"]
-    return Finding.of(np.concatenate([first / size, second / (size + mass)]), f"{'linear' if linear else 'logistic'} f_s, {m} coordinates, 40 times")
+    return Finding.of(
+        np.concatenate([first / size, second / (size + mass)]),
+        f"{'linear' if linear else 'logistic'} f_s, {m} coordinates, 40 times",
+    )
 
 
 def _bounded(Z: np.ndarray) -> np.ndarray:
@@ -204,22 +222,31 @@ def _() -> Finding:
     return _two_features(1e16, lemma=True)
 
 
+@logistic_control.printed("|u(t)|_1 <= |u(0)|_1 exp(int G) (its proof)")
+def _() -> Finding:
+    run = _mirror_run(lambda s: np.ones((1, 1)), np.ones(1), [10.0], np.ones(1))
+    return Finding.of(
+        run["u"][0, 0] / math.exp(run["G"][0]) - 1,
+        f"n = 1, one feature z = 1, t = 10: |u| = {run['u'][0, 0]:.3f} = exp(2 int G), exp(int G) = {math.exp(run['G'][0]):.3f}",
+    )
+
+
 def _two_features(n: float, *, lemma: bool = False) -> Finding:
     """Frozen features (1, 0.1) of n - 1 samples and (-1, 0.5) of one, at the printed time; the printed margin minus that of the flow."""
     Z, shares = np.array([[1.0, 0.1], [-1.0, 0.5]]), np.array([(n - 1) / n, 1 / n])
     pbar, gamma, _ = matrix_game(Z)
     u0 = np.array([0.5, 0.5])
 
-    def R(t: float) -> float:
+    def ratio(t: float) -> float:
         size = math.log(t * n) / gamma
-        return _divergence(size * pbar, u0) / size if lemma else _divergence(pbar, u0)
+        return float(_divergence(size * pbar, u0) / size if lemma else _divergence(pbar, u0))
 
     t = 1.0
     for _ in range(100):  # R depends on t
-        t = (20 * R(t) / gamma) ** 4
+        t = (20 * ratio(t) / gamma) ** 4
     flow = solve_ivp(lambda s, w: 2 * (shares * expit(-Z @ np.exp(w))) @ Z, (0, t), np.log(u0), "LSODA", rtol=1e-9, atol=1e-12)
     u = np.exp(flow.y[:, -1])
-    margin, promised = (Z @ u).min() / u.sum(), gamma / (2 * (1 + R(t)))
+    margin, promised = (Z @ u).min() / u.sum(), gamma / (2 * (1 + ratio(t)))
     share, unit = (promised, margin) if lemma else (promised / 2, margin / 2)
     where = f"n = {n:.0e}, features (1, 0.1) and once (-1, 0.5), t = {t:.3g}: margin {unit:.3f}, promised {share:.3f}"
     return Finding.of(share - unit, where)
@@ -237,7 +264,7 @@ def _two_features(n: float, *, lemma: bool = False) -> Finding:
 )
 def margin_lower_bound(trial: Trial, *, divergence: float = 1.0, half: float = 0.5) -> Finding:
     random, n, m = trial.random, 1 + trial.number % 4, 2 + 6 * (trial.number % 3)
-    Z = np.full((n, m), 0.5) if trial.number % 3 == 2 else _bounded(random.normal(size=(n, m)) + 0.7)
+    Z = np.full((n, m), 1.0 if trial.number % 2 else 0.5) if trial.number % 3 == 2 else _bounded(random.normal(size=(n, m)) + 0.7)
     if trial.number % 3 == 2:
         Z[:, 0] = 1.0
     pbar, gamma, _ = matrix_game(Z)
@@ -284,8 +311,9 @@ def partial_monotone(trial: Trial, *, order: float = 2.0, sign: float = 1.0) -> 
     descent = torch.autograd.grad(-total.sum(), parts, retain_graph=True)
     up = torch.autograd.grad(psi.sum(), parts, retain_graph=True)
     grow = torch.autograd.grad(size2.sum(), [theta["a"], theta["b"]])
-    growth = sum((g * d).sum(1) for g, d in zip(grow, (descent[names.index("a")], descent[names.index("b")]), strict=True))
-    risen = sum((g * d).flatten(1).sum(1) for g, d in zip(up, descent, strict=True))
+    products = [g * descent[names.index(n)] for g, n in zip(grow, ("a", "b"), strict=True)]
+    growth = torch.stack([product.sum(1) for product in products]).sum(0)
+    risen = torch.stack([(g * d).flatten(1).sum(1) for g, d in zip(up, descent, strict=True)]).sum(0)
     rate = risen / psi - order / 2 * growth / size2
     size = risen / psi + growth.abs() / size2
     keep = total < math.log(math.log(2)) - 1e-6
@@ -305,7 +333,7 @@ def partial_monotone(trial: Trial, *, order: float = 2.0, sign: float = 1.0) -> 
 )
 def early(trial: Trial, *, guarantee: float = 1.0) -> Finding:
     random, n, m = trial.random, 1 + trial.number % 3, (2, 3, 8)[trial.number // 3 % 3]
-    Z = np.abs(random.normal(size=(n, m))) + 0.3 if n < 3 else random.normal(size=(n, m)) + 1.0
+    Z = random.uniform(1, 3, (n, m)) if n == 1 else random.normal(size=(n, m)) + 1.0
     p, gamma, _ = matrix_game(Z)
     if gamma <= 0.05:
         return Finding.of([], "features that do not separate the samples")
@@ -330,6 +358,15 @@ def early(trial: Trial, *, guarantee: float = 1.0) -> Finding:
 @early.printed("for t >= (20 R / gamma)^4, whatever n, the margin is at least gamma / (4 (1 + R))")
 def _() -> Finding:
     return _two_features(1e5)
+
+
+@early.printed("Theorem 4.1: margin at least gamma / (32 d ln(1 / gamma))")
+def _() -> Finding:
+    gamma, d = 1 - 1e-6, 2
+    return Finding.of(
+        gamma / (32 * d * math.log(1 / gamma)) - 1 / 2,
+        "one point x = (1 - 1e-6) e_1: gamma = 1 - 1e-6, d = 2; no y h / (|a|^2 + |b|^2) is above 1/2, since |F| <= 1",
+    )
 
 
 @claim(
@@ -363,8 +400,18 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
     kl = xlogy(u, u * m).sum()
     smallest = _least_divergence(y[:, None] * beta * np.maximum(X @ v.T, 0), gamma / 4)
     tau = tau_factor * tau
-    violations = [abs(u.sum() - 1) - 1e-9, quarter * gamma - margins.min(), kl - math.log(2 / tau), u.max() - 1 / math.sqrt(m), smallest - kl - 1e-6]
-    return Finding.of(violations, f"{n} points, m = {m}", f"gamma {gamma:.3f}: margin {margins.min():.3f}, KL {kl:.2f} (least {smallest:.2f}) <= {math.log(2 / tau):.2f}")
+    violations = [
+        abs(u.sum() - 1) - 1e-9,
+        quarter * gamma - margins.min(),
+        kl - math.log(2 / tau),
+        u.max() - 1 / math.sqrt(m),
+        smallest - kl - 1e-6,
+    ]
+    return Finding.of(
+        violations,
+        f"{n} points, m = {m}",
+        f"gamma {gamma:.3f}: margin {margins.min():.3f}, KL {kl:.2f} (least {smallest:.2f}) <= {math.log(2 / tau):.2f}",
+    )
 
 
 def _least_divergence(Z: np.ndarray, margin: float) -> float:
@@ -403,7 +450,11 @@ def kl_facts(trial: Trial, *, samples: float = 1.0, attained: float = 0.0, eight
         c = 2 * math.log(n) + 1 if logistic else samples * math.log(n)
         size = 1 + np.abs(low)
         violations += [(psi - low) / size, np.where((psi >= 0) & (low >= 0) if logistic else low >= 0, low - psi - c, -1) / size]
-        violations += [losses.mean(1) / np.exp(-low) - 1, G / far - 1, np.where(psi >= 0, far / np.minimum(1, math.e * n**2 * G) - 1, -1)]
+        violations += [
+            losses.mean(1) / np.exp(-low) - 1,
+            G / far - 1,
+            np.where(psi >= 0, far / np.minimum(1, math.e * n**2 * G) - 1, -1),
+        ]
     r, s = (random.exponential(size=(B, n)) * 10 ** random.uniform(-1, 1, (B, 1)) + 1e-9 for _ in range(2))
     s[: B // 8] = r[: B // 8] * random.uniform(2, 5, (B // 8, 1))
     p = random.dirichlet(np.ones(n), B)
@@ -444,12 +495,25 @@ def _() -> Finding:
 def parity_margin(trial: Trial, *, factor: float = 1.0, exponent: float = 0.0) -> Finding:
     if trial.number == 0:
         return _parity_rates(exponent)
-    d, k, bias = ((2, 2, False), (3, 2, True), (3, 3, False), (1, 1, True), (4, 2, False), (3, 3, True), (2, 1, False), (3, 2, False))[trial.number - 1]
+    d, k, bias = (
+        (2, 2, False),
+        (3, 2, True),
+        (3, 3, False),
+        (1, 1, True),
+        (4, 2, False),
+        (3, 3, True),
+        (2, 1, False),
+        (3, 2, False),
+    )[trial.number - 1]
     X, y = datasets.parity(d, k)
     found = f1_max_margin(X, y, bias=bias, pricing="complete")
     expected = factor * datasets.parity_margin(d, k, bias=bias)
     scale = expected or 1.0
-    return Finding.of([abs(found.margin - expected) / scale, (found.upper_bound - expected) / scale - 1e-9], f"d = {d}, k = {k}, {'with' if bias else 'without'} bias", f"l1 margin {2 * found.margin:.6f}")
+    return Finding.of(
+        [abs(found.margin - expected) / scale, (found.upper_bound - expected) / scale - 1e-9],
+        f"d = {d}, k = {k}, {'with' if bias else 'without'} bias",
+        f"l1 margin {2 * found.margin:.6f}",
+    )
 
 
 def _parity_rates(exponent: float) -> Finding:
@@ -487,7 +551,10 @@ def _log_comb(n: int, k: np.ndarray) -> np.ndarray:
 @parity_margin.printed("the F_1 margin is at least 1 / (k sqrt d)")
 def _() -> Finding:
     found = f1_max_margin(*datasets.parity(2, 2), bias=False, pricing="complete")
-    return Finding.of(1 / (2 * math.sqrt(2)) - 2 * found.upper_bound, f"k = d = 2: at most {2 * found.upper_bound:.4f} is proved, 1 / (2 sqrt 2) = 0.3536 is claimed")
+    return Finding.of(
+        1 / (2 * math.sqrt(2)) - 2 * found.upper_bound,
+        f"k = d = 2: at most {2 * found.upper_bound:.4f} is proved, 1 / (2 sqrt 2) = 0.3536 is claimed",
+    )
 
 
 @parity_margin.printed("the same for odd k, net (1) without bias")
@@ -517,6 +584,12 @@ def parity_error(trial: Trial, *, margin: float = 0.1, samples: int = 60) -> Fin
         X, y = datasets.parity(15, 2, n, seed=seed)
         return math.sqrt(15) * X, y
 
-    pairs = [separation(draw(samples, 8 * trial.number + s), draw(2000, 10_000 + s), seed=s) for s in range(4 + 4 * (trial.number > 0))]
+    pairs = [
+        separation(draw(samples, 8 * trial.number + s), draw(2000, 10_000 + s), seed=s) for s in range(4 + 4 * (trial.number > 0))
+    ]
     net, kernel, below = advantage(pairs)
-    return Finding.of([below + margin, net - 0.05], f"d = 15, n = {samples}, {len(pairs)} draws", f"net {100 * net:.2f}%, best kernel {100 * kernel:.1f}%")
+    return Finding.of(
+        [below + margin, net - 0.05],
+        f"d = 15, n = {samples}, {len(pairs)} draws",
+        f"net {100 * net:.2f}%, best kernel {100 * kernel:.1f}%",
+    )

@@ -7,10 +7,18 @@ import torch
 from scipy.special import betainc
 
 from .. import datasets
-from ..bounds import deep_bound, kernel_bound, two_layer_bound
+from ..bounds import Bound, deep_bound, kernel_bound, two_layer_bound
 from ..kernels import arc_cosine
 from ..models import mlp
-from ..solvers import ReLUMeasure, f1_logistic, f1_max_margin, f2_max_margin, linear_max_margin, min_norm_interpolation, narrow_max_margin
+from ..solvers import (
+    ReLUMeasure,
+    f1_logistic,
+    f1_max_margin,
+    f2_max_margin,
+    linear_max_margin,
+    min_norm_interpolation,
+    narrow_max_margin,
+)
 from ..training.regularization_path import interpolation_path, regularization_path
 from ..training.weak_regularization import weak_regularization
 from ..twolayer import perturbed_flow, regularized_logistic
@@ -55,7 +63,7 @@ def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
     name = list(PATHS)[trial.number % len(PATHS)]
     X, y = PATHS[name]()
     best = f1_max_margin(X, y)
-    lambdas = [1e-3, min(1e-3, math.sqrt(weakest)), weakest]
+    lambdas = [*(v for v in (1e-3, 1e-6) if v > weakest), weakest]
     path = regularization_path(lambda: mlp([X.shape[1], 16, 1]), (X, y), lambdas=lambdas, seed=trial.seed, progress=False)
     gaps = 1 - np.array(path.column("normalized_margin")) / best.upper_bound
     measured = f"{name}: gaps to gamma* {', '.join(f'{gap:.2g}' for gap in gaps)}"
@@ -79,7 +87,11 @@ def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0
     gamma = linear_max_margin(X, y).margin
     weak = weak_regularization(gamma, n=n, order=1.0)
     worst = _worst_margin(X * y[:, None], stronger * weak.regularization, gamma)
-    return Finding.of(1 - worst / (guarantee * weak.guarantee), f"{n} points in the plane", f"worst margin {worst / gamma:.3f} gamma*, promised {weak.guarantee / gamma:.3f}")
+    return Finding.of(
+        1 - worst / (guarantee * weak.guarantee),
+        f"{n} points in the plane",
+        f"worst margin {worst / gamma:.3f} gamma*, promised {weak.guarantee / gamma:.3f}",
+    )
 
 
 def _worst_margin(Z: np.ndarray, regularization: float, gamma: float) -> float:
@@ -87,14 +99,17 @@ def _worst_margin(Z: np.ndarray, regularization: float, gamma: float) -> float:
     angle, size = np.linspace(0, 2 * np.pi, 2001), np.geomspace(1e-3, 1e3, 2001) / gamma
     margins = np.column_stack([np.cos(angle), np.sin(angle)]) @ Z.T
     L = sum(np.logaddexp(0, -np.multiply.outer(q, size)) for q in margins.T) / len(Z) + regularization * size**2
-    return float(margins.min(1)[(L <= 2 * L.min()).any(1)].min())
+    return float(margins.min(1)[(2 * L.min() >= L).any(1)].min())
 
 
 @path_accuracy.printed("Theorem 2.2 for any n and l, thus for n (l - 1) = 1: some c gives a margin of gamma* / 8")
 def _() -> Finding:
     theta = np.linspace(-3, 3, 60_001)
     L = np.logaddexp(0, -theta) + theta**2
-    return Finding.of(2 * L.min() - L[np.argmin(np.abs(theta + 0.5))], "n = 1, l = 2, logistic loss, x = 1, r = 2, lambda = 1 for every c: Theta = -1/2 has less than twice the least loss")
+    return Finding.of(
+        2 * L.min() - L[np.argmin(np.abs(theta + 0.5))],
+        "n = 1, l = 2, logistic loss, x = 1, r = 2, lambda = 1 for every c: Theta = -1/2 has less than twice the least loss",
+    )
 
 
 @path_accuracy.printed("its proof: c >= 4 makes (c - 2) / (c + 1) at least 3/5")
@@ -158,8 +173,14 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
     net = ReLUMeasure.from_network(measure.to_network(width=max(n, used.sum())))
     gamma = net.normalized_margin(X, y)
     scale = sol.upper_bound or 1.0
-    violations = [abs(value[0] - factor * sol.margin) / scale / factor, abs(gamma - value[0] / factor) / scale, sol.gap if sol.margin else 0.0]
-    return Finding.of([*violations, float(used.sum() > n - neurons)], f"{n} points in the plane", f"{used.sum()} neurons for {n} samples")
+    violations = [
+        abs(value[0] - factor * sol.margin) / scale / factor,
+        abs(gamma - value[0] / factor) / scale,
+        sol.gap if sol.margin else 0.0,
+    ]
+    return Finding.of(
+        [*violations, float(used.sum() > n - neurons)], f"{n} points in the plane", f"{used.sum()} neurons for {n} samples"
+    )
 
 
 @claim(
@@ -190,7 +211,10 @@ def _() -> Finding:
     alpha, lam = np.tile([1.0, 0.0], 3), np.full(6, 0.5)
     optimal = (signed @ alpha).min() - 1 >= -1e-12 and np.abs(lam @ signed).max() <= 1 + 1e-12 and lam.sum() == alpha.sum()
     silent = alpha == 0
-    return Finding.of(float(optimal) * np.abs(lam @ signed)[silent].max(), "a hexagon, all labels +1: the neurons at 0, 120, 240 degrees are optimal, those at 60, 180, 300 have response 1 and alpha = 0")
+    return Finding.of(
+        float(optimal) * np.abs(lam @ signed)[silent].max(),
+        "a hexagon, all labels +1: the neurons at 0, 120, 240 degrees are optimal, those at 60, 180, 300 have response 1 and alpha = 0",
+    )
 
 
 @claim(
@@ -212,7 +236,9 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
         ds = np.repeat([4, 8, 16, 32], 2)
         in_d = slope(np.log(ds), np.log([_mean_feature(*datasets.gaussian_xor(3000, d, seed=d), population=True) for d in ds]))
         off = [abs(in_n.value + 0.5 + slopes) + in_n.error - 0.1, abs(in_d.value + 1 + slopes) + in_d.error - 0.1]
-        return Finding.of(off, "XOR distribution", f"n^({in_n.value:.3f} +- {in_n.error:.3f}), d^({in_d.value:.2f} +- {in_d.error:.2f})")
+        return Finding.of(
+            off, "XOR distribution", f"n^({in_n.value:.3f} +- {in_n.error:.3f}), d^({in_d.value:.2f} +- {in_d.error:.2f})"
+        )
     n, d = 1 + trial.number % 8, 2 + trial.number % 3
     X, y = random.normal(size=(n, d)), random.choice([-1.0, 1.0], n)
     K = arc_cosine(X)
@@ -254,8 +280,17 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
     atoms[:, -1] = [1, 1, -1, -1]
     four = ReLUMeasure(atoms=atoms / math.sqrt(2), weights=np.full(4, 0.25), bias=False)
     noisy = f1_max_margin(X, y, bias=False, pricing="local", neurons=atoms[:, :-1])
-    violations = [abs(2 * flat.margin / exact - 1), flat.gap, 1 - 2 * four.normalized_margin(X, y) / exact, 1 - 2 * noisy.margin / exact]
-    return Finding.of(violations, f"{draw.__name__}, plane and {d} dimensions", f"{2 * flat.margin:.9f} in the plane, {2 * noisy.margin:.4f} in {d} dimensions")
+    violations = [
+        abs(2 * flat.margin / exact - 1),
+        flat.gap,
+        1 - 2 * four.normalized_margin(X, y) / exact,
+        1 - 2 * noisy.margin / exact,
+    ]
+    return Finding.of(
+        violations,
+        f"{draw.__name__}, plane and {d} dimensions",
+        f"{2 * flat.margin:.9f} in the plane, {2 * noisy.margin:.4f} in {d} dimensions",
+    )
 
 
 @claim(
@@ -270,10 +305,15 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
 )
 def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercube) -> Finding:
     pairs = [
-        separation(draw(120, 15, seed=8 * trial.number + s), draw(2000, 15, seed=10_000 + s), seed=s) for s in range(4 + 4 * (trial.number > 0))
+        separation(draw(120, 15, seed=8 * trial.number + s), draw(2000, 15, seed=10_000 + s), seed=s)
+        for s in range(4 + 4 * (trial.number > 0))
     ]
     net, kernel, below = advantage(pairs)
-    return Finding.of([below + margin, net - 0.05], f"d = 15, n = 120, {len(pairs)} draws", f"net {100 * net:.2f}%, best kernel {100 * kernel:.1f}%")
+    return Finding.of(
+        [below + margin, net - 0.05],
+        f"d = 15, n = 120, {len(pairs)} draws",
+        f"net {100 * net:.2f}%, best kernel {100 * kernel:.1f}%",
+    )
 
 
 @claim(
@@ -292,7 +332,9 @@ def regression_limit(trial: Trial, *, factor: float = 2.0) -> Finding:
     data, lambdas = (torch.tensor(X), torch.tensor(y)), [1e-1, 1e-2, 1e-3, 1e-6]
     path = interpolation_path(lambda: mlp([1, 20, 1]), data, lambdas=lambdas, starts=2, seed=trial.seed, progress=False)
     ratio = path.rows[-1]["norm"] ** 2 / (factor * least.norm)
-    return Finding.of([abs(ratio - 1), 1e4 * (ratio - 1 - 1e-6)], "5 points on a line", f"||Theta||^2 / (2 |alpha|_1) = {ratio:.5f}")
+    return Finding.of(
+        [abs(ratio - 1), 1e4 * (ratio - 1 - 1e-6)], "5 points on a line", f"||Theta||^2 / (2 |alpha|_1) = {ratio:.5f}"
+    )
 
 
 @claim(
@@ -313,7 +355,11 @@ def kernel_regression_norm(trial: Trial, *, factor: float = 1.0, kernel=arc_cosi
     norms = np.einsum("un,un->u", V, np.linalg.solve(kernel(X, bias=False), V.T).T)
     error = norms.std() / math.sqrt(len(norms))
     least = min_norm_interpolation(X, V[V.any(1)][0], bias=False, norm="l1")
-    return Finding.of([abs(norms.mean() - factor * n) / (4 * error) - 1, least.norm - 1 - 1e-6], f"{n} points", f"E y' K^-1 y = {norms.mean():.3f} +- {error:.3f} for n = {n}")
+    return Finding.of(
+        [abs(norms.mean() - factor * n) / (4 * error) - 1, least.norm - 1 - 1e-6],
+        f"{n} points",
+        f"E y' K^-1 y = {norms.mean():.3f} +- {error:.3f} for n = {n}",
+    )
 
 
 @claim(
@@ -334,18 +380,18 @@ def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
         X[:, 0] = np.sign(X[:, 0]) * (gap + (1 - gap) * np.abs(X[:, 0]))
         return X, np.where(random.random(count) < noise, -1, 1) * np.sign(X[:, 0])
 
-    def excess(u, clean_share, X, y, bound):
+    def excess(bound: Bound, u: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
         return float((y * (X @ u) <= 0).mean()) - share * bound.value
 
     # f(x) = u . x = relu(u . x) - relu(-u . x): ||Theta||^2 = 4 with balanced layers; its norm in F_2 is |u| / sqrt(K') with the linear part of the kernel.
     X, y = draw(40_000, noise=0.05)
     u = _direction(X, y)
     first = two_layer_bound(y * (X @ u) / 4, X, radius=math.sqrt(2), margin=0.1)
-    violations = [excess(u, 1, *draw(20_000, noise=0.05), first)]
+    violations = [excess(first, u, *draw(20_000, noise=0.05))]
     X, y = draw(40_000, gap=0.6)
     u = _direction(X, y)
     deep = deep_bound(y * (X @ u) / 4, depth=2, radius=math.sqrt(2))
-    violations.append(excess(u, 1, *draw(20_000, gap=0.6), deep))
+    violations.append(excess(deep, u, *draw(20_000, gap=0.6)))
     X, y = draw(2_000, gap=0.6)
     K = arc_cosine(X, bias=False)
     c = y / len(y)
@@ -439,7 +485,10 @@ def _reaches_the_optimum(sigma: float) -> Finding:
 def _() -> Finding:
     problem, positions, weights, *_ = _particles(Trial(4))
     _, _, v = problem.slopes(positions, weights)
-    return Finding.of(abs((weights @ (2 * positions * v).sum(1)).item()), "h = |theta|^2 is constant on the sphere, so M = 0; with sigma = 0 the bound is 0, and int h moves")
+    return Finding.of(
+        abs((weights @ (2 * positions * v).sum(1)).item()),
+        "h = |theta|^2 is constant on the sphere, so M = 0; with sigma = 0 the bound is 0, and int h moves",
+    )
 
 
 @claim(
@@ -453,7 +502,7 @@ def _() -> Finding:
     full=100,
 )
 def mass_growth(trial: Trial, *, speed: float = 4.0, halves: float = 1.0, growth: float = 1.0) -> Finding:
-    problem, positions, weights, U, _, y = _particles(trial)
+    problem, positions, weights, _, _, y = _particles(trial)
     _, first, v = problem.slopes(positions, weights)
     size2 = positions.square().sum(1)
     grown, N = 2 * (positions * v).sum(1), size2
@@ -473,8 +522,7 @@ def _grown_from_nothing(trial: Trial, growth: float) -> float:
     random, sigma = trial.random, 0.01
     X = random.normal(size=(6, 2))
     problem = regularized_logistic(X, np.where(X[:, 0] > 0, 1, -1), regularization=0.01)
-    sphere = random.normal(size=(4000, 4))
-    sphere = torch.tensor(sphere / np.linalg.norm(sphere, axis=1, keepdims=True))
+    sphere = torch.nn.functional.normalize(torch.tensor(random.normal(size=(4000, 4))), dim=1)
     start = torch.tensor([[1.0, 0.0, 0.0, -0.01]]).double()
 
     def prices(at: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
@@ -484,7 +532,9 @@ def _grown_from_nothing(trial: Trial, growth: float) -> float:
     tau = -before.min().item()
     worst = -math.inf
     for steps in (50, 100, 200, 400):
-        run = perturbed_flow(problem, start.numpy(), sigma=sigma, rate=0.02, steps=steps, renew_every=1, fresh=50, budget=30_000, progress=False)
+        run = perturbed_flow(
+            problem, start.numpy(), sigma=sigma, rate=0.02, steps=steps, renew_every=1, fresh=50, budget=30_000, progress=False
+        )
         at, mass = torch.tensor(run.positions), torch.tensor(run.weights)
         after = prices(at, mass)
         z = (after - before).abs().max().item()

@@ -130,16 +130,21 @@ def gradient_descent(model: nn.Module, data: Data, *, steps: int, rate: float | 
         report = MarginReport(here.q, here.log_loss, homogeneity, norm, loss, log_norms)
         if index == 0 and isinstance(rate, SmoothnessBounds):
             rule = TheoryRate(here.log_loss, math.log(norm), float(homogeneity.order), rate)
-        log_rate = math.log(relative) + rule.log_rate(here.log_loss) if rule else math.log(rate)  # type: ignore[arg-type]
+        over = rule is not None and not here.log_loss < 0  # only far beyond the rate that (S5) allows
+        log_rate = -math.inf
+        if not over:
+            log_rate = math.log(relative) + rule.log_rate(here.log_loss) if rule else math.log(rate)  # type: ignore[arg-type]
         row = {"epoch": index, "log_rate": log_rate, "log_time": log_time} | report.to_dict()
         if rule and here.log_loss < 0:
             row["log_gamma_hat"] = rule.log_gamma_hat(
                 min(here.log_loss, history.rows[0]["log_loss"] if history.rows else 0.0), math.log(norm)
             )
         history.rows.append(row)
+        if over:
+            break
         log_time = logspace.log_add(log_time, log_rate)
         # The field is -grad / Loss, times its pace.
         theta = theta + here.direction * math.exp(log_rate - here.log_time_rate)
     model.load_state_dict(point, strict=False)
-    history.status = f"ran {steps} steps"
+    history.status = f"stopped after {index} steps, where the summed loss was above 1" if over else f"ran {steps} steps"
     return history

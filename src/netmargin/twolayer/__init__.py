@@ -12,9 +12,9 @@ from .projected_flow import ProjectedFlow, projected_flow
 from .slackness import Slackness, slackness
 
 __all__ = [
+    "AttentionFeatures",
     "EarlyMargin",
     "FixedFeatureRun",
-    "AttentionFeatures",
     "Functional",
     "NormalizedNet",
     "NormalizedReLU",

@@ -1,0 +1,265 @@
+"""The ledger: all claims are there, all hold, and every one of them can fail."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import netmargin as nm
+from netmargin.cli import main
+from netmargin.theory import CLAIMS, Claim, Finding, Trial, verify
+
+IDS = {
+    "lyu-li": "euler sandwich smoothed-monotone key-lemma norm-growth multiclass multihomogeneous gd-monotone rates kkt-limit kkt-lemma "
+    "kkt-finite-time gd-key-lemma angle-integral ntk-svm mexican-hat",
+    "wei": "max-margin-path path-accuracy width-monotone l1-equivalence l1-duality kernel-margin-bound four-neurons net-beats-kernel "
+    "regression-limit kernel-regression-norm bounds-hold perturbed-flow mass-growth",
+    "chizat-bach": "f1-limit slackness mirror-rate output-rate norm-equivalence projected-flow balance soft-min growth interclass",
+    "two-homogeneity": "mirror-equivalence implicit-bias logistic-control margin-lower-bound partial-monotone early-margin subsampling "
+    "kl-facts parity-margin parity-error",
+}
+
+
+def half_plane(n: int, d: int, *, seed: int):
+    """Labels that a kernel learns as well as a net."""
+    X = torch.tensor(np.random.default_rng(seed).normal(size=(n, d)))
+    return X[X[:, 0].abs() > 0.5], torch.sign(X[X[:, 0].abs() > 0.5, 0]).long()
+
+
+def other_kernel(X, *, bias: bool):
+    return nm.kernels.arc_cosine(X, bias=bias) + 0.02 * np.eye(len(X))
+
+
+# A sign, a factor or a hypothesis of every claim, broken; and the trials that are to notice.
+BROKEN = [
+    ("lyu-li/euler", {"order_factor": 1.0001}, range(3)),
+    ("lyu-li/euler", {"order_factor": 1.0001}, [3]),  # at kinks
+    ("lyu-li/sandwich", {"log_n": 0.999}, range(8)),
+    ("lyu-li/smoothed-monotone", {"summed": False}, range(8, 16)),
+    ("lyu-li/smoothed-monotone", {"sign": -1.0}, range(4)),
+    ("lyu-li/smoothed-monotone", {"sign": -1.0}, [4]),  # along the flow
+    ("lyu-li/key-lemma", {"factor": 1.001}, range(7)),
+    ("lyu-li/norm-growth", {"order_factor": 1.0001}, range(3)),
+    ("lyu-li/multiclass", {"factor": 1.001}, range(7)),
+    ("lyu-li/multiclass", {"order_factor": 1.0001}, range(3)),
+    ("lyu-li/multihomogeneous", {"factor": 1.001}, range(7)),
+    ("lyu-li/multihomogeneous", {"exponent_factor": 1.001}, range(7)),
+    ("lyu-li/gd-monotone", {"relative": 1e9}, range(3)),
+    ("lyu-li/gd-key-lemma", {"relative": 1e8}, range(3)),
+    ("lyu-li/gd-key-lemma", {"growth": 1.001}, range(2)),
+    ("lyu-li/gd-key-lemma", {"factor": 3.0}, range(3)),
+    ("lyu-li/rates", {"lower": 1.1}, [0]),
+    ("lyu-li/rates", {"upper": 0.9}, [0]),
+    ("lyu-li/rates", {"exponent": 0.3}, [0]),
+    ("lyu-li/kkt-limit", {"rates": 3.0}, [0]),
+    ("lyu-li/kkt-lemma", {"epsilon": 0.999}, range(14)),
+    ("lyu-li/kkt-lemma", {"delta": 0.3}, range(14)),
+    ("lyu-li/kkt-finite-time", {"start": 0.5, "window": 0.01}, range(2)),
+    ("lyu-li/angle-integral", {"factor": 1.001}, range(4)),
+    ("lyu-li/angle-integral", {"factor": 2.0}, [4]),  # along the flow
+    ("lyu-li/ntk-svm", {"order_factor": 1.1}, [0]),
+    ("lyu-li/mexican-hat", {"exponent": 4}, [0]),
+    ("wei/max-margin-path", {"weakest": 0.1}, [0]),
+    ("wei/path-accuracy", {"stronger": 1e7}, range(3)),
+    ("wei/path-accuracy", {"guarantee": 4.0}, range(3)),
+    ("wei/width-monotone", {"from_width": -1}, range(2)),
+    ("wei/l1-equivalence", {"factor": 2.0001}, [0]),
+    ("wei/l1-equivalence", {"neurons": 1}, range(8)),
+    ("wei/l1-duality", {"factor": 1.0001}, [0]),
+    ("wei/l1-duality", {"sign": -1.0}, [0]),
+    ("wei/kernel-margin-bound", {"factor": 0.99}, [8]),
+    ("wei/kernel-margin-bound", {"slopes": 0.3}, [0]),
+    ("wei/four-neurons", {"factor": 1.0001}, [0]),
+    ("wei/net-beats-kernel", {"draw": half_plane}, [0]),
+    ("wei/regression-limit", {"factor": 2.1}, [0]),
+    ("wei/kernel-regression-norm", {"factor": 1.1}, range(3)),
+    ("wei/kernel-regression-norm", {"kernel": other_kernel}, range(3)),
+    ("wei/bounds-hold", {"share": 0.1}, range(2)),
+    ("wei/perturbed-flow", {"renewal": 1.01}, range(2, 8)),
+    ("wei/perturbed-flow", {"renewal": -1.0}, range(2, 8)),
+    ("wei/perturbed-flow", {"speed": 4.01}, [0, 24]),
+    ("wei/perturbed-flow", {"gradient": 0.5}, range(0, 25, 8)),
+    ("wei/perturbed-flow", {"sigma": 0.0}, [1]),
+    ("wei/mass-growth", {"speed": 4.01}, range(3)),
+    ("wei/mass-growth", {"halves": 0.5}, [0]),
+    ("wei/mass-growth", {"growth": 8.0}, [3]),
+    ("chizat-bach/f1-limit", {"width": 2}, range(2)),
+    ("chizat-bach/f1-limit", {"factor": 0.9}, range(2)),
+    ("chizat-bach/slackness", {"factor": 0.99}, range(1, 6)),
+    ("chizat-bach/mirror-rate", {"share": 0.02}, range(8)),
+    ("chizat-bach/output-rate", {"share": 0.02}, range(8)),
+    ("chizat-bach/norm-equivalence", {"factor": 2.0001}, [0]),
+    ("chizat-bach/projected-flow", {"reaction": 4.001}, [0]),
+    ("chizat-bach/balance", {"factor": 1.001}, [1]),
+    ("chizat-bach/balance", {"factor": 3.0}, [0]),
+    ("chizat-bach/soft-min", {"log_n": 0.99}, range(1, 6)),
+    ("chizat-bach/soft-min", {"sign": -1.0}, range(1, 6)),
+    ("chizat-bach/growth", {"factor": 2.01}, [3]),
+    ("chizat-bach/growth", {"exponent": 0.75}, [0]),
+    ("chizat-bach/interclass", {"shift": -0.5}, [0]),
+    ("two-homogeneity/mirror-equivalence", {"factor": 1.999}, [0]),
+    ("two-homogeneity/mirror-equivalence", {"factor": 1.999}, [1]),  # the flow
+    ("two-homogeneity/implicit-bias", {"divergence": 0.99}, [0]),
+    ("two-homogeneity/implicit-bias", {"eighth": 0.16}, [0]),
+    ("two-homogeneity/logistic-control", {"growth": 1.99}, range(6)),
+    ("two-homogeneity/logistic-control", {"r_factor": 0.1}, range(6)),
+    ("two-homogeneity/margin-lower-bound", {"divergence": 0.01}, range(6)),
+    ("two-homogeneity/margin-lower-bound", {"half": 0.51}, range(6)),
+    ("two-homogeneity/partial-monotone", {"order": 2.001}, [0]),
+    ("two-homogeneity/partial-monotone", {"sign": -1.0}, range(5)),
+    ("two-homogeneity/early-margin", {"guarantee": 64.0}, [0]),
+    ("two-homogeneity/subsampling", {"tau_factor": 50.0}, range(3)),
+    ("two-homogeneity/subsampling", {"quarter": 1.01}, range(3)),
+    ("two-homogeneity/kl-facts", {"samples": 0.99}, range(1, 4)),
+    ("two-homogeneity/kl-facts", {"attained": 1e-6}, [0]),
+    ("two-homogeneity/kl-facts", {"eighth": 1.0}, range(4)),
+    ("two-homogeneity/parity-margin", {"factor": 1.0001}, [1]),
+    ("two-homogeneity/parity-margin", {"exponent": 0.5}, [0]),
+    ("two-homogeneity/parity-error", {"samples": 400}, [0]),
+]
+
+
+@pytest.fixture(scope="module")
+def ledger():
+    return verify(quick=True)
+
+
+def test_all_claims_are_there():
+    assert list(CLAIMS) == [
+        f"{paper}/{name}"
+        for paper, names in IDS.items()
+        for name in sorted(names.split(), key=[id.split("/")[1] for id in CLAIMS if id.startswith(paper)].index)
+    ]
+    assert len(CLAIMS) == 49
+    assert {id for id, _, _ in BROKEN} == set(CLAIMS)
+    assert all(claim.statement and claim.source and claim.hypotheses and claim.because for claim in CLAIMS.values())
+
+
+@pytest.mark.parametrize("id", CLAIMS)
+def test_claims_hold(ledger, id):
+    entry = ledger[id]
+    assert entry.instances > 0
+    assert entry.holds, "\n".join(nm.theory.ledger.failure(entry))
+
+
+@pytest.mark.parametrize(("id", "constants", "trials"), BROKEN, ids=[f"{id} {next(iter(c))}" for id, c, _ in BROKEN])
+def test_a_broken_claim_fails(id, constants, trials):
+    entry = CLAIMS[id].examine(trials=trials, **constants)
+    assert entry.instances > 0
+    assert not entry.holds
+    assert re.fullmatch(rf"netmargin verify {id} --trial \d+ --seed 0", entry.command)
+
+
+def test_printed_errors_are_shown(ledger):
+    """Each with its counterexample; and one that cannot be shown makes its claim fail."""
+    assert sum(len(entry.refuted) for entry in ledger) >= 30
+    assert all(violation > entry.claim.tolerance and at for entry in ledger for _, violation, at in entry.refuted)
+    true = Claim("x/true", "1 = 1", "-", "-", 0.0, "-", 1, 1, lambda trial: Finding.of(0.0, "one"))
+    true.printed("2 = 2")(lambda: Finding.of(0.0, "everywhere"))
+    entry = true.examine()
+    assert not entry.holds
+    assert "was not refuted" in "\n".join(nm.theory.ledger.failure(entry))
+
+
+def test_entries_of_claims_that_fail():
+    """The first violated instance, not the worst; NaN is a violation; no instance proves nothing."""
+    claim = Claim(
+        "x/y", "-", "-", "-", 0.5, "-", 2, 9, lambda trial: Finding.of([0.0, trial.number - 1.0], f"setting {trial.number}")
+    )
+    assert claim.examine(quick=True).holds
+    entry = claim.examine(seed=4)
+    assert (entry.worst, entry.instances, entry.holds) == (7.0, 18, False)
+    assert entry.counterexample == "trial 2, instance 1: setting 2; violated by 1"
+    assert entry.command == "netmargin verify x/y --trial 2 --seed 4"
+    assert claim.examine(trials=[2]).counterexample == entry.counterexample
+    assert Claim("x/z", "-", "-", "-", 1.0, "-", 1, 1, lambda trial: Finding.of(np.nan, "-")).examine().worst == np.inf
+    assert not Claim("x/n", "-", "-", "-", 1.0, "-", 1, 1, lambda trial: Finding.of([], "-")).examine().holds
+
+
+def test_trials_are_those_of_their_seed():
+    assert Trial(3).random.random() == Trial(3).random.random() != Trial(3, seed=1).random.random()
+    found = [CLAIMS["lyu-li/key-lemma"].check(Trial(3, seed)).violations for seed in (0, 0, 1)]
+    assert np.array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+
+
+def test_pages(ledger):
+    for page in (ledger.markdown(), ledger.html()):
+        assert all(id in page for id in CLAIMS)
+        assert "49 of 49 claims hold" in page
+    assert all(line.count(" | ") == 3 for line in ledger.markdown().splitlines() if line.startswith("| `"))
+    shown = json.loads(json.dumps(ledger.to_dict(), allow_nan=False))
+    assert shown["holds"]
+    assert len(shown["claims"]) == 49
+    assert ledger.summary().endswith(ledger.conclusion())
+
+
+def test_the_committed_page_is_that_of_these_claims():
+    """Written by a full run: `netmargin verify --markdown docs/ledger.md`."""
+    page = (Path(__file__).parents[1] / "docs/ledger.md").read_text()
+    assert "full run" in page
+    assert "49 of 49 claims hold" in page
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    for id, claim in CLAIMS.items():
+        assert claim.statement.replace("|", "\\|").replace("<theta", "&lt;theta").replace("<a", "&lt;a") in page
+        assert id in rows
+    for name in [
+        "lyu-li/euler",
+        "lyu-li/sandwich",
+        "lyu-li/smoothed-monotone",
+        "lyu-li/key-lemma",
+        "lyu-li/norm-growth",
+        "lyu-li/multiclass",
+        "lyu-li/multihomogeneous",
+        "lyu-li/kkt-lemma",
+        "lyu-li/angle-integral",
+        "lyu-li/mexican-hat",
+        "wei/l1-duality",
+        "wei/kernel-margin-bound",
+        "wei/perturbed-flow",
+        "chizat-bach/norm-equivalence",
+        "chizat-bach/projected-flow",
+        "chizat-bach/balance",
+        "chizat-bach/soft-min",
+        "two-homogeneity/mirror-equivalence",
+        "two-homogeneity/partial-monotone",
+        "two-homogeneity/kl-facts",
+    ]:
+        instances = int(re.search(r"in ([\d,]+) instances", page.split(f"| `{name}` |")[1]).group(1).replace(",", ""))
+        assert instances >= 10_000, name
+
+
+def test_command_line(tmp_path, capsys):
+    pages = ["--html", str(tmp_path / "l.html"), "--markdown", str(tmp_path / "l.md")]
+    assert main(["verify", "lyu-li/euler", "chizat-bach/soft-min", "--quick", *pages]) == 0
+    shown = capsys.readouterr().out
+    assert "2 of 2 claims hold" in shown
+    assert re.search(r"lyu-li/euler +\d+ .* holds", shown)
+    assert all("soft-min" in (tmp_path / name).read_text() for name in ("l.html", "l.md"))
+    assert main(["verify", "two-homogeneity/kl-facts", "--trial", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["claims"][0]["instances"] == 256
+    assert main(["verify", "--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 49
+    assert main(["verify", "lyu-li/nothing"]) == 1
+    assert "There is no claim 'lyu-li/nothing'. The claims are lyu-li/euler" in capsys.readouterr().err
+    assert main(["verify", "lyu-li/euler", "--seed", "-1"]) == 1
+    assert "--seed" in capsys.readouterr().err
+
+
+def test_a_failing_claim_on_the_command_line(monkeypatch, capsys):
+    monkeypatch.setitem(CLAIMS, "x/y", Claim("x/y", "-", "-", "-", 0.5, "-", 2, 9, lambda trial: Finding.of(1.0, "setting")))
+    assert main(["verify", "x/y"]) == 1
+    assert "repeat it with: netmargin verify x/y --trial 0 --seed 0" in capsys.readouterr().out
+
+
+def test_interruption_keeps_the_entries(monkeypatch):
+    def interrupted(trial):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(CLAIMS, "x/y", Claim("x/y", "-", "-", "-", 0.5, "-", 2, 9, interrupted))
+    with pytest.warns(UserWarning, match="1 of 2 claims"):
+        found = verify(["lyu-li/sandwich", "x/y"], quick=True)
+    assert [entry.claim.id for entry in found] == ["lyu-li/sandwich"]
