@@ -182,7 +182,7 @@ def norm_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
     tolerance=1e-9,
     because="rounding, relative to the size of the terms",
     quick=8,
-    full=200,
+    full=280,
 )
 def projected(trial: Trial, *, reaction: float = 4.0) -> Finding:
     return Finding.of(_projected_errors(trial, reaction, whole=True), "12 neurons, 6 points in the plane, 20 functions psi")

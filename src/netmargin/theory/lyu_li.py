@@ -137,7 +137,7 @@ def _growth(at: dict[str, Tensor], order: float) -> tuple[Tensor, Tensor]:
     tolerance=1e-9,
     because="pointwise rounding; the error of the integrator is 1e-9 a step",
     quick=10,
-    full=180,
+    full=220,
 )
 def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -> Finding:
     loss = LOSSES[trial.number % 4]
@@ -187,7 +187,7 @@ def _start(trial: Trial, *, power: int, samples: int = 6, width: int = 5) -> tup
     tolerance=1e-9,
     because=ROUNDING,
     quick=12,
-    full=180,
+    full=220,
 )
 def key_lemma(trial: Trial, *, factor: float = 1.0) -> Finding:
     loss = LOSSES[trial.number % 4]
@@ -205,7 +205,7 @@ def key_lemma(trial: Trial, *, factor: float = 1.0) -> Finding:
     tolerance=1e-9,
     because=ROUNDING,
     quick=12,
-    full=180,
+    full=220,
 )
 def norm_growth(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     loss = LOSSES[trial.number % 4]
@@ -222,7 +222,7 @@ def norm_growth(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     tolerance=1e-9,
     because=ROUNDING,
     quick=14,
-    full=180,
+    full=220,
 )
 def multiclass(trial: Trial, *, factor: float = 1.0, order_factor: float = 1.0) -> Finding:
     points, at = _pointwise(trial, CrossEntropy(), outputs=2 + trial.number % 3)
@@ -251,7 +251,7 @@ def _() -> Finding:
     tolerance=1e-9,
     because=ROUNDING,
     quick=14,
-    full=180,
+    full=220,
 )
 def multihomogeneous(trial: Trial, *, factor: float = 1.0, exponent_factor: float = 1.0) -> Finding:
     loss = LOSSES[trial.number // 7 % 4]
@@ -266,26 +266,19 @@ def multihomogeneous(trial: Trial, *, factor: float = 1.0, exponent_factor: floa
     return Finding.of(((factor * tangential - rate) / size)[at["keep"]], f"{loss.name} loss, {points.setting()}")
 
 
-def _smooth_start(trial: Trial) -> tuple[nn.Module, tuple[Tensor, Tensor], int]:
-    """Unit inputs, where the proved bounds B_0, B_1, B_2 are smallest; squared or cubed ReLUs in turn, so that the net is C^2 or nearly."""
-    power = 3 if trial.number % 2 else 2
-    net, (x, y) = _start(trial, power=power, width=4)
-    return net, (x, y), power
-
-
 @claim(
     "lyu-li/gd-monotone",
     "gradient descent with rates up to H(Loss) never lets gamma^ fall, and gamma^ < gamma~ <= the normalized margin",
     source=f"{PAPER}, Theorem 4.2, Lemma E.1 and Theorem E.2",
-    hypotheses="(S1) C^2 net (cubed ReLUs; quadratic units), exponential loss below 1, (S5) with proved bounds B_0, B_1, B_2",
+    hypotheses="(S1) C^2 net (cubed ReLUs), exponential loss below 1, (S5) with proved bounds B_0, B_1, B_2",
     tolerance=1e-10,
     because="rounding; phi by quadrature to 1e-9 relative cancels between neighbours",
     quick=2,
     full=12,
 )
 def gd_monotone(trial: Trial, *, relative: float = 1.0) -> Finding:
-    net, (x, y), power = _smooth_start(Trial(2 * trial.number + 1, trial.seed))
-    bounds = SmoothnessBounds.two_layer(x, power)
+    net, (x, y) = _start(trial, power=3, width=4)
+    bounds = SmoothnessBounds.two_layer(x, 3)
     history = gradient_descent(net, (x, y), steps=100, rate=bounds, relative=relative)
     log_gamma = np.array([row.get("log_gamma_hat", -math.inf) for row in history.rows])
     below = np.array(
@@ -329,7 +322,7 @@ def _() -> Finding:
     full=20,
 )
 def gd_key_lemma(trial: Trial, *, relative: float = 1.0, growth: float = 1.0, factor: float = 1.0) -> Finding:
-    net, (x, y), power = _smooth_start(Trial(2 * trial.number + 1, trial.seed))
+    net, (x, y) = _start(trial, power=3, width=4)
     names = [n for n, _ in net.named_parameters()]
     theta = torch.cat([p.detach().flatten() for p in net.parameters()])
 
@@ -342,8 +335,8 @@ def gd_key_lemma(trial: Trial, *, relative: float = 1.0, growth: float = 1.0, fa
         return log.item(), torch.autograd.grad(log, at)[0], q.detach()
 
     log, gradient, q = evaluated(theta)
-    L = power + 1.0
-    rule = TheoryRate(log, theta.norm().log().item(), L, SmoothnessBounds.two_layer(x, power))
+    L = 4.0
+    rule = TheoryRate(log, theta.norm().log().item(), L, SmoothnessBounds.two_layer(x, 3))
     first, violations = rule.log_gamma_hat(log, theta.norm().log().item()), []
     for _ in range(12):
         loss, rho2 = math.exp(log), theta.square().sum().item()
@@ -474,7 +467,7 @@ def _late_states(trial: Trial, rates: float = 1.0) -> tuple[nn.Module, tuple[Ten
     tolerance=1e-9,
     because=ROUNDING,
     quick=14,
-    full=180,
+    full=220,
 )
 def kkt_lemma(trial: Trial, *, epsilon: float = 1.0, delta: float = 1.0) -> Finding:
     points, at = _pointwise(trial, Exponential())
@@ -547,7 +540,7 @@ def _() -> Finding:
     tolerance=1e-9,
     because=ROUNDING,
     quick=10,
-    full=180,
+    full=220,
 )
 def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
     if trial.number % 5 == 4 and trial.number < 30:
