@@ -98,7 +98,7 @@ BROKEN = [
     ("chizat-bach/soft-min", {"log_n": 0.99}, range(1, 6)),
     ("chizat-bach/soft-min", {"sign": -1.0}, range(1, 6)),
     ("chizat-bach/growth", {"factor": 2.01}, [3]),
-    ("chizat-bach/growth", {"exponent": 0.75}, [0]),
+    ("chizat-bach/growth", {"share": 5.0}, [0]),
     ("chizat-bach/interclass", {"shift": -0.5}, [0]),
     ("two-homogeneity/mirror-equivalence", {"factor": 1.999}, [0]),
     ("two-homogeneity/mirror-equivalence", {"factor": 1.999}, [1]),  # the flow
