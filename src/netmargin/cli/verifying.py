@@ -3,6 +3,8 @@
 import argparse
 import json
 import sys
+import tempfile
+from pathlib import Path
 
 from ..errors import DataError
 from ..training.checkpoint import write_atomically
@@ -18,6 +20,9 @@ def verify(options: argparse.Namespace) -> int:
     for name in ("seed", "trial"):
         if (getattr(options, name) or 0) < 0:
             raise DataError(f"--{name} must be at least 0; got {getattr(options, name)}")
+    pages = {path: name for path, name in ((options.html, "html"), (options.markdown, "markdown")) if path}
+    for path in pages:
+        _require_writable(path)
     rows = not options.json
     if rows:
         print(ledger.HEADER, flush=True)
@@ -30,12 +35,25 @@ def verify(options: argparse.Namespace) -> int:
         progress=rows and sys.stdout.isatty(),
         watch=(lambda entry: print(ledger.row(entry), flush=True)) if rows else None,
     )
-    for path, page in ((options.html, found.html), (options.markdown, found.markdown)):
-        if path:
-            write_atomically(path, page().encode())
-            print(f"Written: {path}", file=sys.stderr)
     if options.json:
-        print(json.dumps(found.to_dict(), indent=2))
+        print(json.dumps(found.to_dict(), indent=2, allow_nan=False))
     else:
         print("\n".join([*(line for entry in found for line in ledger.failure(entry)), found.conclusion()]))
+    for path, name in pages.items():
+        if found.missing:
+            print(f"Not written: {path}, as the ledger is not complete", file=sys.stderr)
+        else:
+            write_atomically(path, getattr(found, name)().encode())
+            print(f"Written: {path}", file=sys.stderr)
     return 0 if found.holds else 1
+
+
+def _require_writable(path: Path) -> None:
+    """Before minutes of work whose page could not be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise DataError(f"Cannot write to the folder of {path}: {error.strerror}. Choose another one.") from error
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the name of a file.")

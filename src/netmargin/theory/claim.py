@@ -24,7 +24,8 @@ class Trial:
     @property
     def torch_random(self) -> torch.Generator:
         """The same for torch."""
-        return torch.Generator().manual_seed(1_000_003 * self.seed + self.number)
+        state = np.random.SeedSequence([self.seed, self.number]).generate_state(1, np.uint64)
+        return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class Finding:
             violations = violations.detach().cpu().numpy()
         flat = np.atleast_1d(np.asarray(violations, dtype=np.float64)).ravel()
         return cls(np.where(np.isnan(flat), np.inf, flat), setting, measured)
+
+    @classmethod
+    def of_one(cls, criteria, setting: str, measured: str = "") -> "Finding":
+        """Of one instance, such as a run, that has to meet several criteria: its violation is the largest of them; none says nothing."""
+        found = cls.of(criteria, setting, measured)
+        return cls(found.violations.max(keepdims=True) if len(found.violations) else found.violations, setting, measured)
 
 
 @dataclass(frozen=True)
@@ -85,14 +92,18 @@ class Entry:
         claim = self.claim
         words = ("id", "statement", "source", "hypotheses", "because")
         values = ("instances", "worst", "seconds", "setting", "measured", "counterexample", "command", "holds")
-        printed = [{"printed": text, "violation": violation, "counterexample": at} for text, violation, at in self.refuted]
+        printed = [{"printed": text, "violation": _finite(violation), "counterexample": at} for text, violation, at in self.refuted]
         return {
             **{name: getattr(claim, name) for name in words},
             "tolerance": claim.tolerance,
             **{name: getattr(self, name) for name in values},
-            "worst": self.worst if math.isfinite(self.worst) else None,
+            "worst": _finite(self.worst),
             "printed": printed,
         }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None  # JSON knows no infinity
 
 
 @dataclass
@@ -124,21 +135,35 @@ class Claim:
 
         return register
 
-    def examine(self, *, quick: bool = False, seed: int = 0, trials: Iterable[int] | None = None, **constants) -> Entry:
-        """Run the check on `trials`, by default 0 .. quick - 1 or 0 .. full - 1; with constants other than the claim's if they are given."""
+    def examine(
+        self,
+        *,
+        quick: bool = False,
+        seed: int = 0,
+        trials: Iterable[int] | None = None,
+        interrupted: Callable[[], bool] = lambda: False,
+        **constants,
+    ) -> Entry:
+        """Run the check on `trials`, by default 0 .. quick - 1 or 0 .. full - 1; with constants other than the claim's if they are given.
+
+        interrupted : asked after every trial; KeyboardInterrupt where it says so. torch's random state is untouched.
+        """
         started = time.monotonic()
         instances, worst, last, first = 0, 0.0, Finding.of([], "no trial"), None
-        for number in range(self.quick if quick else self.full) if trials is None else trials:
-            last = self.check(Trial(number, seed), **constants)
-            instances += len(last.violations)
-            worst = max(worst, last.violations.max(initial=0.0))
-            if first is None and (last.violations > self.tolerance).any():
-                index = int(np.argmax(last.violations > self.tolerance))
-                first = (number, f"trial {number}, instance {index}: {last.setting}; violated by {last.violations[index]:.3g}")
-        refuted = []
-        for refutation in [] if constants else self.refutations:
-            found = refutation.found()
-            refuted.append((refutation.printed, float(found.violations.max(initial=0.0)), found.setting))
+        with torch.random.fork_rng(devices=[]):
+            for number in range(self.quick if quick else self.full) if trials is None else trials:
+                last = self.check(Trial(number, seed), **constants)
+                if interrupted():
+                    raise KeyboardInterrupt
+                instances += len(last.violations)
+                worst = max(worst, last.violations.max(initial=0.0))
+                if first is None and (last.violations > self.tolerance).any():
+                    index = int(np.argmax(last.violations > self.tolerance))
+                    first = (number, f"trial {number}, instance {index}: {last.setting}; violated by {last.violations[index]:.3g}")
+            refuted = []
+            for refutation in [] if constants else self.refutations:
+                found = refutation.found()
+                refuted.append((refutation.printed, float(found.violations.max(initial=0.0)), found.setting))
         return Entry(
             claim=self,
             instances=instances,
@@ -150,6 +175,11 @@ class Claim:
             command=f"netmargin verify {self.id} --trial {first[0]} --seed {seed}" if first else None,
             refuted=tuple(refuted),
         )
+
+    def broken_off(self, error: Exception, seconds: float) -> Entry:
+        """The entry of a check that did not come to its end: the claim does not hold."""
+        reason = f"the check broke off: {type(error).__name__}: {error}"
+        return Entry(self, 0, math.inf, seconds, reason, "", reason, f"netmargin verify {self.id}", ())
 
 
 CLAIMS: dict[str, Claim] = {}

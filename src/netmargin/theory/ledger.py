@@ -2,8 +2,12 @@
 
 import html
 import math
+import signal
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..errors import DataError
@@ -15,30 +19,32 @@ HEADER = f"{'claim':36} {'instances':>9} {'worst':>9} {'tolerance':>9} {'seconds
 
 @dataclass(frozen=True)
 class Ledger:
-    """What was found for each claim. quick : with few trials. seed : of all trials."""
+    """What was found for each claim. run : "quick run", "full run", or the trials that were asked for. seed : of all trials. missing : claims that an interruption left out."""
 
     entries: tuple[Entry, ...]
-    quick: bool
+    run: str
     seed: int
+    missing: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
-        """Whether every claim that was examined holds, and every printed error was shown."""
-        return bool(self.entries) and all(entry.holds for entry in self.entries)
+        """Whether all claims asked for were examined and hold, and every printed error was shown."""
+        return bool(self.entries) and not self.missing and all(entry.holds for entry in self.entries)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
 
     def __getitem__(self, id: str) -> Entry:
-        return next(entry for entry in self.entries if entry.claim.id == id)
+        return {entry.claim.id: entry for entry in self.entries}[id]
 
     def conclusion(self) -> str:
         """One sentence."""
         holding, refuted = sum(entry.holds for entry in self.entries), sum(len(entry.refuted) for entry in self.entries)
         instances, seconds = sum(entry.instances for entry in self.entries), sum(entry.seconds for entry in self.entries)
+        interrupted = f"; interrupted before {len(self.missing)} more" if self.missing else ""
         return (
             f"{holding} of {len(self.entries)} claims hold in {instances:,} instances; {refuted} printed errors were examined; "
-            f"{'quick' if self.quick else 'full'} run with seed {self.seed}, {seconds:.0f} seconds"
+            f"{self.run} with seed {self.seed}, {seconds:.0f} seconds{interrupted}"
         )
 
     def summary(self) -> str:
@@ -49,7 +55,7 @@ class Ledger:
     def to_dict(self) -> dict:
         """Every value, JSON-ready."""
         entries = [entry.to_dict() for entry in self.entries]
-        return {"quick": self.quick, "seed": self.seed, "holds": self.holds, "claims": entries}
+        return {"run": self.run, "seed": self.seed, "holds": self.holds, "missing": list(self.missing), "claims": entries}
 
     def markdown(self) -> str:
         """A page: what each claim says, where it comes from, what was found, and the printed errors with their counterexamples."""
@@ -77,7 +83,7 @@ class Ledger:
         for entry in self.entries:
             for text, violation, at in entry.refuted:
                 shown = f"{violation:.3g}" + ("" if violation > entry.claim.tolerance else " **not shown**")
-                lines.append("| " + " | ".join(_cell(part) for part in (f"`{entry.claim.id}`", text, at, shown)) + " |")
+                lines.append(f"| `{entry.claim.id}` | {_cell(text)} | {_cell(at)} | {shown} |")
         return "\n".join([*lines, ""])
 
     def html(self) -> str:
@@ -157,7 +163,7 @@ def verify(
     ids : of claims, such as "lyu-li/euler", or of papers, "lyu-li"; all by default. quick : few trials (1 to 2 minutes for all instead of 10 to 20, on two cores). seed : of the instances.
     trials : their numbers, instead of the first ones. progress : show which claim is being examined. watch : is called with every `Entry` as it is found.
 
-    Raises DataError : an unknown id. Ctrl-C returns the ledger of the claims so far, with a warning.
+    Raises DataError : an unknown id. Ctrl-C returns the ledger of the claims so far, with a warning. A check that breaks off does not hold; where `trials` are given its error is raised.
 
     >>> import netmargin as nm
     >>> ledger = nm.theory.verify("lyu-li/euler", quick=True)
@@ -169,16 +175,47 @@ def verify(
     """
     chosen, found = _chosen(ids), []
     numbers = None if trials is None else list(trials)
-    with Progress(progress, "verify") as display:
-        try:
-            for index, claim in enumerate(chosen):
-                display.draw(index, len(chosen) - index, f"{index + 1}/{len(chosen)}  {claim.id}")
-                found.append(claim.examine(quick=quick, seed=seed, trials=numbers))
-                if watch:
-                    watch(found[-1])
-        except KeyboardInterrupt:
-            warnings.warn(f"interrupted: the ledger has {len(found)} of {len(chosen)} claims", UserWarning, stacklevel=2)
-    return Ledger(tuple(found), quick, seed)
+    run = "quick run" if quick else "full run"
+    if numbers is not None:
+        run = f"trials {', '.join(map(str, numbers))}"
+    with Progress(progress, "verify") as display, _noticed_interrupts() as interrupts:
+        for index, claim in enumerate(chosen):
+            display.draw(index, len(chosen) - index, f"{index + 1}/{len(chosen)}  {claim.id}")
+            started = time.monotonic()
+            try:
+                entry = claim.examine(quick=quick, seed=seed, trials=numbers, interrupted=lambda: bool(interrupts))
+            except KeyboardInterrupt:
+                break
+            except Exception as error:
+                if numbers is not None:
+                    raise
+                entry = claim.broken_off(error, time.monotonic() - started)
+            found.append(entry)
+            if watch:
+                watch(entry)
+    missing = tuple(claim.id for claim in chosen[len(found) :])
+    if missing:
+        warnings.warn(f"interrupted: the ledger has {len(found)} of {len(chosen)} claims", UserWarning, stacklevel=2)
+    return Ledger(tuple(found), run, seed, missing)
+
+
+@contextmanager
+def _noticed_interrupts() -> Iterator[list[int]]:
+    """A list that is no longer empty after Ctrl-C, even where a solver took it as a wish to return what it had."""
+    noticed: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield noticed
+        return
+
+    def notice(number: int, frame: object) -> None:
+        noticed.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, notice)
+    try:
+        yield noticed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _chosen(ids: str | Iterable[str] | None) -> list[Claim]:
@@ -193,12 +230,12 @@ def _chosen(ids: str | Iterable[str] | None) -> list[Claim]:
 
 def _result(entry: Entry) -> str:
     worst = f"{entry.worst:.2g}" if math.isfinite(entry.worst) else "infinite"
-    measured = f"<br>{entry.measured}" if entry.measured else ""
+    measured = f"<br>{_cell(entry.measured)}" if entry.measured else ""
     return f"{'holds' if entry.holds else '**fails**'}: worst {worst} in {entry.instances:,} instances{measured}"
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<a", "&lt;a").replace("<theta", "&lt;theta").replace("\n", " ")
+    return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
 
 
 _PAGE_HEAD = """<!doctype html><html lang=en><meta charset=utf-8><title>netmargin: the ledger</title>

@@ -1,5 +1,6 @@
 """Minimization of a function of a net's parameters, all samples at once."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -9,7 +10,10 @@ _HISTORY = 30
 
 
 def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iterations: int) -> None:
-    """L-BFGS with a strong Wolfe line search, about as many evaluations of the differentiable loss as iterations; in place."""
+    """L-BFGS with a strong Wolfe line search, about as many evaluations of the differentiable loss as iterations; in place.
+
+    Where it leaves the finite numbers, as it can once rounding is all that is left to gain, the parameters are those of the least loss that it saw.
+    """
     optimizer = torch.optim.LBFGS(
         list(parameters),
         max_iter=iterations,
@@ -19,9 +23,16 @@ def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iteration
         tolerance_change=0,
     )
 
+    least, best = math.inf, [p.detach().clone() for p in parameters]
+
     def closure():
+        nonlocal least
         optimizer.zero_grad()
         value = loss()
+        if value.item() < least:
+            least = value.item()
+            for kept, p in zip(best, parameters, strict=True):
+                kept.copy_(p.detach())
         value.backward()
         for p in parameters:
             if p.grad is not None:
@@ -29,3 +40,7 @@ def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iteration
         return value.detach()
 
     optimizer.step(closure)
+    if not all(torch.isfinite(p).all() for p in parameters):
+        with torch.no_grad():
+            for kept, p in zip(best, parameters, strict=True):
+                p.copy_(kept)
