@@ -12,7 +12,7 @@ _HISTORY = 30
 def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iterations: int) -> None:
     """L-BFGS with a strong Wolfe line search, about as many evaluations of the differentiable loss as iterations; in place.
 
-    Where it leaves the finite numbers, as it can once rounding is all that is left to gain, the parameters are those of the least loss that it saw.
+    The parameters end as those of the least loss that was seen: the method can run into NaN once rounding is all that is left to gain.
     """
     optimizer = torch.optim.LBFGS(
         list(parameters),
@@ -40,7 +40,6 @@ def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iteration
         return value.detach()
 
     optimizer.step(closure)
-    if not all(torch.isfinite(p).all() for p in parameters):
-        with torch.no_grad():
-            for kept, p in zip(best, parameters, strict=True):
-                p.copy_(kept)
+    with torch.no_grad():
+        for kept, p in zip(best, parameters, strict=True):
+            p.copy_(kept)
