@@ -1,5 +1,6 @@
 """The ledger: all claims are there, all hold, and every one of them can fail."""
 
+import html
 import json
 import re
 from pathlib import Path
@@ -89,8 +90,8 @@ BROKEN = [
     ("chizat-bach/f1-limit", {"width": 2}, range(2)),
     ("chizat-bach/f1-limit", {"factor": 0.9}, range(2)),
     ("chizat-bach/slackness", {"factor": 0.99}, range(1, 6)),
-    ("chizat-bach/mirror-rate", {"share": 0.02}, range(8)),
-    ("chizat-bach/output-rate", {"share": 0.02}, range(8)),
+    ("chizat-bach/mirror-rate", {"share": 0.1}, range(8)),
+    ("chizat-bach/output-rate", {"share": 0.2}, range(8)),
     ("chizat-bach/norm-equivalence", {"factor": 2.0001}, [0]),
     ("chizat-bach/projected-flow", {"reaction": 4.001}, [0]),
     ("chizat-bach/balance", {"factor": 1.001}, [1]),
@@ -200,7 +201,7 @@ def test_the_committed_page_is_that_of_these_claims():
     assert "49 of 49 claims hold" in page
     rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
     for id, claim in CLAIMS.items():
-        assert claim.statement.replace("|", "\\|").replace("<theta", "&lt;theta").replace("<a", "&lt;a") in page
+        assert claim.statement in html.unescape(page.replace("\\|", "|"))
         assert id in rows
     for name in [
         "lyu-li/euler",

@@ -63,6 +63,14 @@ def test_the_path_is_the_exact_path():
     )
 
 
+def test_the_path_goes_on_where_a_strong_lambda_made_the_net_vanish():
+    """Found by the ledger: 0 is stationary for every lambda, and paths that had come there ended there."""
+    X, y = SETS["square"]
+    path = nm.regularization_path(lambda: mlp([2, 16, 1]), (X, y), lambdas=[10.0, 0.3, 1e-3, 1e-12], starts=1, progress=False)
+    assert path.rows[0]["norm"] < 1e-3
+    assert path.rows[-1]["normalized_margin"] > 0.95 * f1_max_margin(X, y).margin
+
+
 def test_multi_class_path_meets_a_margin_ascent():
     """Three classes on a circle: the margin at lambda = 1e-12 and that of `maximize_margin`, which knows no lambda."""
     angle = 2 * np.pi * np.arange(6) / 6

@@ -7,10 +7,9 @@ import torch
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from ..bounds import interclass_distance
 from ..logspace import softplus
-from ..solvers import ReLUMeasure, f1_max_margin, linear_max_margin
-from ..twolayer import slackness, train_both_layers, train_magnitudes, train_output_layer
+from ..solvers import ReLUMeasure, f1_max_margin
+from ..twolayer import FixedFeatureRun, slackness, train_both_layers, train_magnitudes, train_output_layer
 from .claim import Finding, Trial, claim
 from .directions import Instances
 from .regression import slope
@@ -44,8 +43,10 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     runs = train_both_layers(X, y, width=width, steps=4000, power=power, rate=rate, seeds=(trial.number,), progress=False)
     share = runs.margins[:, 0] / optimum
     name = "ReLU" if power == 1 else "squared ReLU"
-    return Finding.of(
-        [share.max() - 1, 0.95 - share.max()], f"{name}, 24 points in four blobs", f"{name}: best margin {share.max():.4f} gamma_1"
+    return Finding.of_one(
+        [share.max() - 1, 0.95 - share[-1]],
+        f"{name}, 24 points in four blobs",
+        f"{name}: margin {share[-1]:.4f} gamma_1 at the end",
     )
 
 
@@ -66,7 +67,7 @@ def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
         found = [slackness(s.measures[0], X, y, s.duals[0]) for s in runs.snapshots]
         first, last = (factor * f.residual for f in found)
         proved = 0.0 if all(f.proved for f in found) else 1.0
-        return Finding.of(
+        return Finding.of_one(
             [10 * last / first - 1, proved],
             "ReLU, 24 points, 256 neurons",
             f"residual {first:.3g} -> {last:.3g} in units of the margin",
@@ -102,35 +103,41 @@ def _features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+def _few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+    """Of 2 to 4 neurons on 1 to 3 samples with a large margin, for which the propositions promise something after some hundred steps."""
+    random, n, m = trial.random, 1 + trial.number % 3, 2 + trial.number % 3
+    y = np.where(random.random(n) < 0.5, -1, 1)
+    z = random.uniform(-1, 1, (n, m))
+    z[:, 0] = random.uniform(0.5, 1, n)
+    return y[:, None] * z, y
+
+
 @claim(
     "chizat-bach/mirror-rate",
     "training magnitudes alone, max over s < t of the margin >= gamma_1^(m) - (|z|_inf / sqrt t) (8 log m + log t + 1) - (4 log n / sqrt t) sum 1 / (beta(s) sqrt(s + 1)), at every t",
     source=f"{PAPER}, Proposition 6 before its simplification, (15)",
-    hypotheses="fixed directions, steps 1 / (16 |z|_inf sqrt(t + 1)), uniform start; random features, 3,000 steps",
+    hypotheses="fixed directions, steps 1 / (16 |z|_inf sqrt(t + 1)), uniform start; 2 to 4 random features on 1 to 3 samples, 20,000 steps; at those t where a positive margin is promised",
     tolerance=1e-9,
     because="rounding; gamma by a linear program, to its proved bound",
     quick=8,
     full=60,
 )
 def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
-    return _rate(trial, train_magnitudes(*_features(trial), steps=3000), share)
+    return _rate(trial, train_magnitudes(*_few_features(trial), steps=20_000), share)
 
 
 @claim(
     "chizat-bach/output-rate",
     "training the output layer alone, max over s < t of the margin >= gamma_2^(m) - (|z|_inf / sqrt t) (2 sqrt 2 + sqrt 3 log n / gamma_2^(m)), at every t",
     source=f"{PAPER}, Proposition 7",
-    hypotheses="gamma_2^(m) > 0, steps sqrt 2 beta(t) / (|z|_inf sqrt(t + 1)), start at 0; random features, 3,000 steps",
+    hypotheses="gamma_2^(m) > 0, steps sqrt 2 beta(t) / (|z|_inf sqrt(t + 1)), start at 0; 2 to 4 random features on 1 to 3 samples, 20,000 steps; at those t where a positive margin is promised",
     tolerance=1e-9,
     because="rounding; gamma_2 judged in float64",
     quick=8,
     full=60,
 )
 def output_rate(trial: Trial, *, share: float = 1.0) -> Finding:
-    features, y = _features(trial)
-    if not linear_max_margin(features, y).margin > 0:
-        return Finding.of([], "features that do not separate the samples")
-    return _rate(trial, train_output_layer(features, y, steps=3000), share)
+    return _rate(trial, train_output_layer(*_few_features(trial), steps=20_000), share)
 
 
 @output_rate.printed("beta(t) >= m gamma_2^(m) sum_{s < t} eta(s) (proof in Appendix F)")
@@ -144,13 +151,14 @@ def _() -> Finding:
     )
 
 
-def _rate(trial: Trial, run, share: float) -> Finding:
+def _rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
     promised = run.proved - share * (run.optimum - run.guarantee)
-    return Finding.of(
-        (promised - run.best) / max(abs(run.proved), 1e-9),
-        "random features, every t of 3,000",
-        f"best {run.best[-1]:.4f}, promised {promised[-1]:.4f}, gamma {run.proved:.4f}",
+    says = promised > 0
+    setting = (
+        f"promises from step {np.argmax(says) + 1:,} of 20,000 on" if says.any() else "nothing is promised within 20,000 steps"
     )
+    measured = f"best {run.best[-1]:.4f}, promised {promised[-1]:.4f}, gamma {run.proved:.4f}"
+    return Finding.of_one(((promised - run.best) / run.proved)[says], setting, measured)
 
 
 @claim(
@@ -182,10 +190,12 @@ def norm_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
     tolerance=1e-9,
     because="rounding, relative to the size of the terms",
     quick=8,
-    full=280,
+    full=520,
 )
 def projected(trial: Trial, *, reaction: float = 4.0) -> Finding:
-    return Finding.of(_projected_errors(trial, reaction, whole=True), "12 neurons, 6 points in the plane, 20 functions psi")
+    return Finding.of(
+        _projected_errors(trial, reaction, whole=True).reshape(20, 2).max(1), "12 neurons, 6 points in the plane, 20 functions psi"
+    )
 
 
 def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarray:
@@ -265,9 +275,8 @@ def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
     S = -torch.logsumexp(-q, 1) if trial.number % 2 else -torch.log(softplus(-q).sum(1))
     da, db = torch.autograd.grad(S.sum(), [a, b])
     left, right = (a * da).sum(2), factor * b * db
-    return Finding.of(
-        (left - right).abs() / (a.norm(dim=2) * da.norm(dim=2) + (b * db).abs() + 1e-12), "64 nets of 7 neurons, 5 samples"
-    )
+    off = (left - right).abs() / (a.norm(dim=2) * da.norm(dim=2) + (b * db).abs() + 1e-12)
+    return Finding.of(off.amax(1), "64 nets of 7 neurons, 5 samples")
 
 
 @claim(
@@ -333,7 +342,7 @@ def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0) -> Finding:
     run = train_magnitudes(features, y, steps=400, rate=lambda t: np.full(len(t), rate))
     least = 2 * np.log1p(np.maximum(factor * rate * run.margins[:-1], -0.999))
     setting = f"{features.shape[1]} features, {features.shape[0]} samples, every step of 400"
-    return Finding.of(least - np.diff(run.log_sizes), setting)
+    return Finding.of_one(least - np.diff(run.log_sizes), setting)
 
 
 @growth.printed("beta(t + 1) / beta(t) = 1 + eta grad S . Z a_bar + O(eta^2)")
@@ -352,13 +361,13 @@ def _() -> Finding:
     source=f"{PAPER}, Lemma 20 with epsilon -> 0; C is not given, so exponents are fitted",
     hypotheses="alternating points on a line (r = 1), checkerboards (r = 2), R fixed; gamma_1 by the solver, within 1%; noise coordinates added",
     tolerance=0.0,
-    because="slope of log gamma_1 against log Delta at most (r + 3) / 2 + 0.15, its interval included; margins with noise at least those without, to 1e-6",
+    because="slope of log gamma_1 against log Delta at most (r + 3) / 2 + 0.15, its interval included; the margin with noise coordinates, solved from scratch, at least that without, to 1e-5",
     quick=1,
     full=2,
 )
 def interclass(trial: Trial, *, shift: float = 0.0) -> Finding:
     r = 1 + trial.number % 2
-    counts = (16, 24, 32, 48, 64) if r == 1 else (3, 4, 5, 6)
+    counts = (12, 24, 32, 48, 64) if r == 1 else (3, 4, 5, 6)
     deltas, margins, noisy = [], [], 0.0
     for k in counts:
         line = np.linspace(-1, 1, k)
@@ -367,24 +376,16 @@ def interclass(trial: Trial, *, shift: float = 0.0) -> Finding:
         best = f1_max_margin(X, y)
         deltas.append(2 / (k - 1))
         margins.append(best.margin)
-        if k == counts[1]:
-            wide = np.hstack([X, 0.5 * trial.random.uniform(-1, 1, (len(X), 3))])
-            start = np.insert(best.atoms[:, :-1], [r] * 3, 0.0, axis=1)
-            noisy = 1 - f1_max_margin(wide, y, neurons=start, pricing="local").margin / best.margin - 1e-6
+        if k == counts[0]:
+            wide = np.hstack([X, 0.5 * trial.random.uniform(-1, 1, (len(X), 2))])
+            noisy = 1 - f1_max_margin(wide, y, time_limit=20).margin / best.margin - 1e-5
     fit = slope(np.log(deltas), np.log(margins))
     claimed = (r + 3) / 2 + shift
-    return Finding.of(
+    return Finding.of_one(
         [fit.value + fit.error - claimed - 0.15, noisy],
         f"r = {r}",
         f"r = {r}: gamma_1 ~ Delta^({fit.value:.2f} +- {fit.error:.2f}), claim at most {claimed:g}",
     )
-
-
-@interclass.printed("Delta_r(S_n) <= Delta_r(P) for samples S_n of P (Theorems 8 and 21)")
-def _() -> Finding:
-    X, y = np.array([[-1.0], [-0.1], [0.1], [1.0]]), np.array([1, 1, -1, -1])
-    whole, few = (interclass_distance(X[rows], y[rows], 1).distance for rows in ([0, 1, 2, 3], [0, 3]))
-    return Finding.of(few - whole, f"four points of a line: Delta_1 = {whole:.3g} of all, {few:.3g} of the two outer ones")
 
 
 @interclass.printed("the unit ball of F_1 has Rademacher complexity at most 1 / sqrt n on |x| <= R (proof of Theorem 8)")

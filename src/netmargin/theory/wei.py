@@ -67,7 +67,7 @@ def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
     path = regularization_path(lambda: mlp([X.shape[1], 16, 1]), (X, y), lambdas=lambdas, seed=trial.seed, progress=False)
     gaps = 1 - np.array(path.column("normalized_margin")) / best.upper_bound
     measured = f"{name}: gaps to gamma* {', '.join(f'{gap:.2g}' for gap in gaps)}"
-    return Finding.of([gaps[-1] - 0.01, *np.diff(gaps), *-gaps], f"{name}, 16 neurons, lambda down to {weakest:g}", measured)
+    return Finding.of_one([gaps[-1] - 0.01, *np.diff(gaps), *-gaps], f"{name}, 16 neurons, lambda down to {weakest:g}", measured)
 
 
 @claim(
@@ -94,21 +94,23 @@ def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0
     )
 
 
-def _worst_margin(Z: np.ndarray, regularization: float, gamma: float) -> float:
+def _worst_margin(Z: np.ndarray, regularization: float, gamma: float, angles: int = 2000) -> float:
     """The smallest margin of linear classifiers u with L <= 2 min L."""
-    angle, size = np.linspace(0, 2 * np.pi, 2001), np.geomspace(1e-3, 1e3, 2001) / gamma
+    angle, size = np.linspace(0, 2 * np.pi, angles + 1), np.geomspace(1e-3, 1e3, 2001) / gamma
     margins = np.column_stack([np.cos(angle), np.sin(angle)]) @ Z.T
     L = sum(np.logaddexp(0, -np.multiply.outer(q, size)) for q in margins.T) / len(Z) + regularization * size**2
     return float(margins.min(1)[(2 * L.min() >= L).any(1)].min())
 
 
-@path_accuracy.printed("Theorem 2.2 for any n and l, thus for n (l - 1) = 1: some c gives a margin of gamma* / 8")
+@path_accuracy.printed(
+    "Theorem 2.2 for any n and l, thus for n (l - 1) = 1: some c gives a margin of gamma* / (2 4^{a/r}) = gamma* / 4"
+)
 def _() -> Finding:
-    theta = np.linspace(-3, 3, 60_001)
-    L = np.logaddexp(0, -theta) + theta**2
+    # n (l - 1) = 1: lambda = gamma*^2 for every c. One weight, gamma* = 1.
+    worst = _worst_margin(np.array([[1.0, 0.0]]), 1.0, 1.0, angles=2)
     return Finding.of(
-        2 * L.min() - L[np.argmin(np.abs(theta + 0.5))],
-        "n = 1, l = 2, logistic loss, x = 1, r = 2, lambda = 1 for every c: Theta = -1/2 has less than twice the least loss",
+        1 / 4 - worst,
+        f"logistic loss, x = 1, r = 2, lambda = 1: Theta = -1/2 has less than twice the least loss, and margin {worst:g}",
     )
 
 
@@ -139,7 +141,7 @@ def width_monotone(trial: Trial, *, from_width: int = 0) -> Finding:
     margins = np.array([narrow_max_margin(X, y, m).normalized_margin(X, y) for m in widths]) / best.margin
     measured = "gamma*,m / gamma* for m = 1 .. n: " + ", ".join(f"{m:.4f}" for m in margins)
     late = margins[n - 1 + from_width :]
-    return Finding.of([*-np.diff(margins), *np.abs(late - 1), best.gap], f"{n} points in the plane", measured)
+    return Finding.of_one([*-np.diff(margins), *np.abs(late - 1), best.gap], f"{n} points in the plane", measured)
 
 
 @width_monotone.printed("gamma* > 0 for distinct points")
@@ -178,7 +180,7 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
         abs(gamma - value[0] / factor) / scale,
         sol.gap if sol.margin else 0.0,
     ]
-    return Finding.of(
+    return Finding.of_one(
         [*violations, float(used.sum() > n - neurons)], f"{n} points in the plane", f"{used.sum()} neurons for {n} samples"
     )
 
@@ -231,12 +233,14 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
     random = trial.random
     if trial.number == 0:
         ns = np.array([50, 100, 200, 400, 800])
-        means = [np.mean([_mean_feature(*datasets.gaussian_xor(n, 1000, seed=s)) for s in range(12)]) for n in ns]
+        means = [
+            np.mean([_mean_feature(*datasets.gaussian_xor(n, 1000, seed=s)) for s in random.integers(2**31, size=12)]) for n in ns
+        ]
         in_n = slope(np.log(ns), np.log(means))
         ds = np.repeat([4, 8, 16, 32], 2)
         in_d = slope(np.log(ds), np.log([_mean_feature(*datasets.gaussian_xor(3000, d, seed=d), population=True) for d in ds]))
         off = [abs(in_n.value + 0.5 + slopes) + in_n.error - 0.1, abs(in_d.value + 1 + slopes) + in_d.error - 0.1]
-        return Finding.of(
+        return Finding.of_one(
             off, "XOR distribution", f"n^({in_n.value:.3f} +- {in_n.error:.3f}), d^({in_d.value:.2f} +- {in_d.error:.2f})"
         )
     n, d = 1 + trial.number % 8, 2 + trial.number % 3
@@ -260,7 +264,7 @@ def _mean_feature(X, y, *, population: bool = False) -> float:
     "wei/four-neurons",
     "the XOR distribution has gamma_l1 >= sqrt(2) / 4, with equality at its four noiseless points; the hypercube of 2019 has 1/4",
     source=f"{W18}, Lemma D.1; {W19}, Section 2",
-    hypotheses="certified margins in the plane; at least that with noise coordinates, and for the net of four neurons itself",
+    hypotheses="certified margins in the plane; that of the net of four neurons, a lower bound, with noise coordinates",
     tolerance=1e-6,
     because="tolerance of the solver",
     quick=2,
@@ -272,24 +276,19 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
         (datasets.hypercube, np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]]), 1 / 4),
     )[trial.number % 2]
     exact *= factor
-    flat = f1_max_margin(*draw(40, 2, seed=trial.number), bias=False)
-    d = 4 + trial.number
-    X, y = draw(24, d, seed=trial.number)
+    seed = int(trial.random.integers(2**31))
+    flat = f1_max_margin(*draw(40, 2, seed=seed), bias=False)
+    d = 4 + trial.number % 20
+    X, y = draw(24, d, seed=seed)
     atoms = np.zeros((4, d + 1))
     atoms[:, :2] = neurons / np.linalg.norm(neurons, axis=1, keepdims=True)
     atoms[:, -1] = [1, 1, -1, -1]
     four = ReLUMeasure(atoms=atoms / math.sqrt(2), weights=np.full(4, 0.25), bias=False)
-    noisy = f1_max_margin(X, y, bias=False, pricing="local", neurons=atoms[:, :-1])
-    violations = [
-        abs(2 * flat.margin / exact - 1),
-        flat.gap,
-        1 - 2 * four.normalized_margin(X, y) / exact,
-        1 - 2 * noisy.margin / exact,
-    ]
-    return Finding.of(
+    violations = [abs(2 * flat.margin / exact - 1), flat.gap, 1 - 2 * four.normalized_margin(X, y) / exact]
+    return Finding.of_one(
         violations,
         f"{draw.__name__}, plane and {d} dimensions",
-        f"{2 * flat.margin:.9f} in the plane, {2 * noisy.margin:.4f} in {d} dimensions",
+        f"{2 * flat.margin:.9f} in the plane, {2 * four.normalized_margin(X, y):.9f} of four neurons in {d} dimensions",
     )
 
 
@@ -304,12 +303,10 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
     full=2,
 )
 def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercube) -> Finding:
-    pairs = [
-        separation(draw(120, 15, seed=8 * trial.number + s), draw(2000, 15, seed=10_000 + s), seed=s)
-        for s in range(4 + 4 * (trial.number > 0))
-    ]
+    seeds = trial.random.integers(2**31, size=(4 + 4 * (trial.number > 0), 2))
+    pairs = [separation(draw(120, 15, seed=a), draw(2000, 15, seed=b), seed=int(a)) for a, b in seeds]
     net, kernel, below = advantage(pairs)
-    return Finding.of(
+    return Finding.of_one(
         [below + margin, net - 0.05],
         f"d = 15, n = 120, {len(pairs)} draws",
         f"net {100 * net:.2f}%, best kernel {100 * kernel:.1f}%",
@@ -327,12 +324,12 @@ def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercu
     full=2,
 )
 def regression_limit(trial: Trial, *, factor: float = 2.0) -> Finding:
-    X, y = np.linspace(-1, 1, 5)[:, None], np.random.default_rng(trial.number).normal(size=5)
+    X, y = np.linspace(-1, 1, 5)[:, None], trial.random.normal(size=5)
     least = min_norm_interpolation(X, y, norm="l1")
     data, lambdas = (torch.tensor(X), torch.tensor(y)), [1e-1, 1e-2, 1e-3, 1e-6]
     path = interpolation_path(lambda: mlp([1, 20, 1]), data, lambdas=lambdas, starts=2, seed=trial.seed, progress=False)
     ratio = path.rows[-1]["norm"] ** 2 / (factor * least.norm)
-    return Finding.of(
+    return Finding.of_one(
         [abs(ratio - 1), 1e4 * (ratio - 1 - 1e-6)], "5 points on a line", f"||Theta||^2 / (2 |alpha|_1) = {ratio:.5f}"
     )
 
@@ -355,7 +352,7 @@ def kernel_regression_norm(trial: Trial, *, factor: float = 1.0, kernel=arc_cosi
     norms = np.einsum("un,un->u", V, np.linalg.solve(kernel(X, bias=False), V.T).T)
     error = norms.std() / math.sqrt(len(norms))
     least = min_norm_interpolation(X, V[V.any(1)][0], bias=False, norm="l1")
-    return Finding.of(
+    return Finding.of_one(
         [abs(norms.mean() - factor * n) / (4 * error) - 1, least.norm - 1 - 1e-6],
         f"{n} points",
         f"E y' K^-1 y = {norms.mean():.3f} +- {error:.3f} for n = {n}",
@@ -368,7 +365,7 @@ def kernel_regression_norm(trial: Trial, *, factor: float = 1.0, kernel=arc_cosi
     source=f"{W18}, Theorem 3.1, Lemma 3.4; {W19}, Proposition D.1; constants as in netmargin.bounds",
     hypotheses="half planes with a gap, 40,000 samples for nets and 2,000 for kernels, where the bounds are below 1; predictors learnt from the samples with 5% flipped labels for 3.1",
     tolerance=0.0,
-    because="test error on 20,000 new samples minus the bound; no trial may violate it",
+    because="test error on 20,000 new samples (kernels 4,000) minus the bound; no trial may violate it",
     quick=5,
     full=200,
 )
@@ -383,7 +380,7 @@ def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
     def excess(bound: Bound, u: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
         return float((y * (X @ u) <= 0).mean()) - share * bound.value
 
-    # f(x) = u . x = relu(u . x) - relu(-u . x): ||Theta||^2 = 4 with balanced layers; its norm in F_2 is |u| / sqrt(K') with the linear part of the kernel.
+    # f(x) = u . x = relu(u . x) - relu(-u . x): ||Theta||^2 = 4 with balanced layers.
     X, y = draw(40_000, noise=0.05)
     u = _direction(X, y)
     first = two_layer_bound(y * (X @ u) / 4, X, radius=math.sqrt(2), margin=0.1)
@@ -399,6 +396,8 @@ def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
     kernel = kernel_bound(q, K, largest=math.sqrt(0.5))
     T, t = draw(4_000, gap=0.6)
     violations.append(float((t * (arc_cosine(T, X, bias=False) @ c) <= 0).mean()) - share * kernel.value)
+    if max(b.value for b in (first, kernel, deep)) >= 1:
+        violations.append(math.inf)  # a vacuous bound shows nothing
     shown = ", ".join(f"{b.value:.2f}" for b in (first, kernel, deep))
     return Finding.of(violations, f"three predictors, bounds {shown}", f"bounds {shown} for 3.1, 3.4, D.1")
 
@@ -428,13 +427,13 @@ def _particles(trial: Trial):
     source=f"{W18}, Lemmas E.5 - E.7, E.9, E.11 (M bounds the whole gradient), Corollary E.8, E.20 with its factor 4, Theorem 4.3; {W19}, Theorem E.4",
     hypotheses="R convex; logistic risk of two-layer nets in the plane; derivatives by autograd of L itself, renewal by a fixed measure; the optimum from one neuron, certified, sigma 1e-4: a trend",
     tolerance=1e-9,
-    because="rounding; 1e-3 above the certified optimum at the end counts as reached",
+    because="rounding; at most 3% above the certified optimum at t = 750, and a tenth of where the unperturbed flow stands, counts as reaching it",
     quick=25,
     full=400,
 )
 def perturbed(trial: Trial, *, renewal: float = 1.0, speed: float = 4.0, sigma: float = 1e-4, gradient: float = 1.0) -> Finding:
     if trial.number == 1:
-        return _reaches_the_optimum(sigma)
+        return _reaches_the_optimum(trial, sigma)
     problem, positions, weights, U, X, y = _particles(trial)
     rate = 0.0 if trial.number % 8 == 0 else trial.random.uniform(0, 0.5)
     _, first, v = problem.slopes(positions, weights)
@@ -467,18 +466,19 @@ def perturbed(trial: Trial, *, renewal: float = 1.0, speed: float = 4.0, sigma: 
         run = perturbed_flow(problem, positions.numpy(), weights=weights.numpy(), sigma=small, rate=0.01, steps=100, progress=False)
         bound = (run.values[0] + small * run.times * B_L) / (bounds.b_V - small * run.times * B_L)
         violations += list(run.moments / bound - 1)
-    return Finding.of(violations, f"{len(y)} points, {k} particles, sigma = {rate:.2g}")
+    return Finding.of_one(violations, f"{len(y)} points, {k} particles, sigma = {rate:.2g}")
 
 
-def _reaches_the_optimum(sigma: float) -> Finding:
-    random = np.random.default_rng(0)
+def _reaches_the_optimum(trial: Trial, sigma: float) -> Finding:
+    random = trial.random
     X = random.normal(size=(8, 2))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
     problem, best = regularized_logistic(X, y, regularization=0.01), f1_logistic(X, y, regularization=0.01)
     dirac = np.append(random.normal(size=3), 1.0)[None]
-    run = perturbed_flow(problem, dirac, sigma=sigma, rate=0.25, steps=2000, budget=300, progress=False)
-    above = run.values[-1] / best.objective - 1
-    return Finding.of(above - 1e-3, "8 points in the plane, from one neuron", f"ends {above:.2g} above the certified optimum")
+    runs = [perturbed_flow(problem, dirac, sigma=s, rate=0.25, steps=3000, budget=300, progress=False) for s in (sigma, 0.0)]
+    above, stuck = (run.values[-1] / best.objective - 1 for run in runs)
+    measured = f"{above:.2g} above the certified optimum at t = 750, without perturbation {stuck:.2g}"
+    return Finding.of_one([above - 0.03, 10 * above / stuck - 1], "8 points in the plane, from one neuron", measured)
 
 
 @perturbed.printed("Lemma E.11 with M a bound of the gradient along the sphere (the Lipschitz constant there)")
@@ -495,30 +495,42 @@ def _() -> Finding:
     "wei/mass-growth",
     "mass where L' <= -tau grows: N' >= (4 tau - sigma) N + sigma m; caps have log m >= -d log(2 c_2 / delta) - log 2; so from nothing N(s) >= sigma m (e^{(tau - sigma) s} - 1) / (tau - sigma) while L' moves by tau / 4 at most",
     source=f"{W18}, Claim E.19 and Lemma E.14 corrected; {W19}, Claim E.20",
-    hypotheses="logistic risk of two-layer nets in the plane; m measured; a run from one neuron in every fourth trial",
-    tolerance=1e-9,
-    because="rounding; the run has room, as its mass grows at four times the level",
+    hypotheses="logistic risk of two-layer nets in the plane; m of the renewed particles themselves; a run from one neuron in every fourth trial",
+    tolerance=1e-4,
+    because="one step of 1e-6 stands for the derivative; the longer run has room, as its mass grows at four times the level",
     quick=8,
     full=100,
 )
 def mass_growth(trial: Trial, *, speed: float = 4.0, halves: float = 1.0, growth: float = 1.0) -> Finding:
     problem, positions, weights, _, _, y = _particles(trial)
-    _, first, v = problem.slopes(positions, weights)
-    size2 = positions.square().sum(1)
-    grown, N = 2 * (positions * v).sum(1), size2
-    level = -first / size2  # L' of the unit vector
-    violations = [((speed * level * N - grown) / (N * (1 + level.abs()))).max().item()]
+    _, first, _ = problem.slopes(positions, weights)
+    size2, sigma, h = positions.square().sum(1), trial.random.uniform(0.01, 0.5), 1e-6
+    level = -first / size2  # of the unit vectors
+    # tau: the least of the positive levels, where the growth is attained; 0.01 where all are negative and new mass alone can grow.
+    tau = level[level > 0].min().item() if (level > 0).any() else 0.01
+    old = level >= tau
+    start = positions.numpy()
+    run = perturbed_flow(
+        problem, start, weights=weights.numpy(), sigma=sigma, rate=h, steps=1, renew_every=1, fresh=200, progress=False
+    )
+    at, mass = torch.tensor(run.positions), torch.tensor(run.weights)
+    new = torch.cat([torch.zeros(len(weights)), torch.ones(len(at) - len(weights))]).bool()
+    _, prices, _ = problem.slopes(torch.cat([positions, at[new]]), torch.cat([weights, torch.zeros(int(new.sum())).double()]))
+    inside = torch.cat([old, prices[len(weights) :] <= -tau])  # no mass leaves the cone over {L' <= -tau}
+    N, m = (weights * size2)[old].sum().item(), inside[new].double().mean().item()
+    grown = ((mass * at.square().sum(1))[inside].sum().item() - N) / h
+    violations = [((speed * tau - sigma) * N + sigma * m - grown) / (tau * N + sigma)]
     d, share = np.arange(1, 40)[:, None], np.linspace(0.01, 1, 50)[None]
     angle = 2 * np.arcsin(share / 2)  # of a chord delta / c_2
     log_m = np.log(0.5 * betainc(d / 2, 0.5, np.sin(angle) ** 2))
     violations.append(float((-d * np.log(2 / share) - halves * math.log(2) - log_m).max()))
     if trial.number % 4 == 3:
-        violations.append(_grown_from_nothing(trial, growth))
-    return Finding.of(violations, f"{len(y)} points, {len(weights)} particles")
+        violations += _grown_from_nothing(trial, growth)
+    return Finding.of_one(violations, f"{len(y)} points, {len(weights)} particles, tau = {tau:.2g}, sigma = {sigma:.2g}")
 
 
-def _grown_from_nothing(trial: Trial, growth: float) -> float:
-    """1 - N / the bound, from a neuron outside T, after the longest of some times with z <= tau / 4."""
+def _grown_from_nothing(trial: Trial, growth: float) -> list[float]:
+    """1 - N / the bound, from a neuron outside T, after those of some times by which L' has moved by tau / 4 at most."""
     random, sigma = trial.random, 0.01
     X = random.normal(size=(6, 2))
     problem = regularized_logistic(X, np.where(X[:, 0] > 0, 1, -1), regularization=0.01)
@@ -530,10 +542,10 @@ def _grown_from_nothing(trial: Trial, growth: float) -> float:
 
     before = prices(start, torch.ones(1).double())
     tau = -before.min().item()
-    worst = -math.inf
-    for steps in (50, 100, 200, 400):
+    found = []
+    for steps in (100, 200, 400):
         run = perturbed_flow(
-            problem, start.numpy(), sigma=sigma, rate=0.02, steps=steps, renew_every=1, fresh=50, budget=30_000, progress=False
+            problem, start.numpy(), sigma=sigma, rate=0.02, steps=steps, renew_every=1, fresh=200, budget=100_000, progress=False
         )
         at, mass = torch.tensor(run.positions), torch.tensor(run.weights)
         after = prices(at, mass)
@@ -544,8 +556,8 @@ def _grown_from_nothing(trial: Trial, growth: float) -> float:
         size2, time = at.square().sum(1), run.times[-1]
         N = (mass * size2)[first <= (-tau / 2 + z) * size2].sum().item()
         m = (before <= -tau / 2).double().mean().item()
-        worst = max(worst, 1 - N * (tau - sigma) / (sigma * m * math.expm1(growth * (tau - sigma) * time)))
-    return worst
+        found.append(1 - N * (tau - sigma) / (sigma * m * math.expm1(growth * (tau - sigma) * time)))
+    return found
 
 
 @mass_growth.printed("Lemma E.14: log m >= -2 d log(c_2 / delta)")

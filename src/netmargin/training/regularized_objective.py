@@ -23,6 +23,8 @@ _WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
 _LARGEST_STEP = 20.0
 _SMALLEST_SQUARE = 1e-300
 """Of parameters that are 0, such as biases at the start: their penalty has no slope there."""
+_COLLAPSED = 1e-3
+"""A net that has shrunk to this share of its first norm is on its way to 0, which is stationary for every lambda."""
 
 
 class RegularizedObjective(ABC):
@@ -42,6 +44,7 @@ class RegularizedObjective(ABC):
         with torch.no_grad(), Gates() as gates:
             self.outputs = scores(self.twin, self._x[:1]).shape[1]
         self._has_relus = bool(gates.inputs)
+        self._first, self._first_size = [p.detach().clone() for p in self.parameters], self.size()
 
     @abstractmethod
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
@@ -61,7 +64,11 @@ class RegularizedObjective(ABC):
         return torch.logsumexp(0.5 * self._r * torch.log(squares.clamp_min(_SMALLEST_SQUARE)), 0)
 
     def descend(self, log_lambda: float, iterations: int) -> None:
-        """To a minimizer nearby: of nets with smoothed ReLUs first, then of the net itself; only if it is better."""
+        """To a minimizer nearby: of nets with smoothed ReLUs first, then of the net itself; only if it is better. From the first parameters where the last lambda was so strong that the net vanished."""
+        if self.size() <= _COLLAPSED * self._first_size:
+            with torch.no_grad():
+                for p, value in zip(self.parameters, self._first, strict=True):
+                    p.copy_(value)
         self._rescale(log_lambda)
         before, kept = self(log_lambda).item(), [p.detach().clone() for p in self.parameters]
 
