@@ -39,7 +39,7 @@ BROKEN = [
     ("lyu-li/euler", {"order_factor": 1.0001}, range(3)),
     ("lyu-li/euler", {"order_factor": 1.0001}, [3]),  # at kinks
     ("lyu-li/sandwich", {"log_n": 0.999}, range(8)),
-    ("lyu-li/smoothed-monotone", {"summed": False}, range(8, 16)),
+    ("lyu-li/smoothed-monotone", {"summed": False}, range(35, 100, 7)),
     ("lyu-li/smoothed-monotone", {"sign": -1.0}, range(4)),
     ("lyu-li/smoothed-monotone", {"sign": -1.0}, [4]),  # along the flow
     ("lyu-li/key-lemma", {"factor": 1.001}, range(7)),

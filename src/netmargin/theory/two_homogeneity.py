@@ -304,8 +304,9 @@ def _() -> Finding:
 )
 def partial_monotone(trial: Trial, *, order: float = 2.0, sign: float = 1.0) -> Finding:
     kind, net, theta, x, y = _stacked(trial)
-    with torch.no_grad():  # any (a, b): no balance is needed
-        theta["b"].mul_(torch.exp(0.5 * torch.randn(theta["b"].shape, generator=trial.torch_random, dtype=torch.float64)))
+    with torch.no_grad():  # any (a, b); balanced ones, where one feature attains equality, among them
+        noise = 0.5 * torch.randn(theta["b"].shape, generator=trial.torch_random, dtype=torch.float64)
+        theta["b"][8:] *= torch.exp(noise[8:])
         y = torch.sign(_scores(net, theta, x))
     total = _log_loss(y * _scores(net, theta, x))
     psi = neg_log_expm1_exp(total)
