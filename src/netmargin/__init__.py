@@ -30,7 +30,7 @@ from .training import (
 )
 
 if TYPE_CHECKING:
-    from . import bounds, estimators, figures, solvers, theory, twolayer
+    from . import bounds, estimators, figures, papers, solvers, theory, twolayer
     from .kkt import KKTCertificate, TangentSVM, certify, tangent_svm
     from .training.gradient_flow import Trajectory, gradient_flow
     from .training.maximize_margin import MarginAscent, maximize_margin
@@ -56,7 +56,7 @@ _ON_DEMAND = {
 
 def __getattr__(name: str):
     # The LP and cone solvers, plots and scikit-learn take a second to import: load them when they are first used.
-    if name in ("bounds", "estimators", "figures", "solvers", "theory", "twolayer"):
+    if name in ("bounds", "estimators", "figures", "papers", "solvers", "theory", "twolayer"):
         return importlib.import_module(f".{name}", __name__)
     if name in _ON_DEMAND:
         return getattr(importlib.import_module(f".{_ON_DEMAND[name]}", __name__), name)
@@ -102,6 +102,7 @@ __all__ = [
     "maximize_margin",
     "measure",
     "models",
+    "papers",
     "regularization_path",
     "solvers",
     "tangent_svm",

@@ -30,8 +30,8 @@ class DivergenceError(NetmarginError, ArithmeticError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during training, after the last accepted epoch was restored and saved. Carries the `history` so far."""
+    """Ctrl-C during long work, after what was done is saved; the same call goes on. Of training, it carries the `history` so far."""
 
-    def __init__(self, message: str, history):
+    def __init__(self, message: str, history=None):
         super().__init__(message)
         self.history = history

@@ -20,6 +20,7 @@ from ..training.checkpoint import write_atomically
 from . import inputs
 from .bounding import bound
 from .inputs import positive
+from .reproducing import reproduce
 from .showing import DRAWN, show
 from .solving import solve
 from .training import train
@@ -37,6 +38,7 @@ _EXAMPLES = """examples:
   netmargin bounds --data runs/clusters/points.npz
   netmargin verify --quick
   netmargin verify lyu-li/sandwich wei --html runs/ledger.html
+  netmargin reproduce chizat-bach/fig2d --scale laptop
 """
 
 
@@ -165,6 +167,20 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--json", action="store_true", help="print the ledger as JSON")
     sub.add_argument("--html", type=Path, metavar="FILE", help="write it as a page")
     sub.add_argument("--markdown", type=Path, metavar="FILE", help="write it as Markdown, like docs/ledger.md")
+
+    help = "Figures and tables of the papers: compute, draw, write the numbers, and say what they show."
+    sub = verbs.add_parser("reproduce", help=help, description=help, epilog=_EXAMPLES, formatter_class=form)
+    sub.set_defaults(run=reproduce)
+    sub.add_argument("ids", nargs="*", metavar="ID", help="figures, such as chizat-bach/fig2d, papers, such as chizat-bach, or all")
+    sub.add_argument(
+        "--scale", choices=("smoke", "laptop", "paper"), default="smoke", help="seconds, minutes, or the paper's own settings"
+    )
+    sub.add_argument("--list", action="store_true", help="ids, titles, minutes per scale, and the last run")
+    sub.add_argument("--check", action="store_true", help="fail if a finding is not reproduced")
+    sub.add_argument("--jobs", type=positive(int), default=2, help="processes (default: 2)")
+    sub.add_argument("--out", type=Path, default=Path("runs/reproduce"), help="folder of all results (default: runs/reproduce)")
+    sub.add_argument("--gallery", type=Path, metavar="FILE", help="write a page with all figures so far, like docs/gallery.md")
+    sub.add_argument("--quiet", action="store_true", help="no progress line")
 
     help = "The papers' distributions and the image sets: what they are, a picture, samples as arrays."
     sub = verbs.add_parser("data", help=help, description=help, epilog=_EXAMPLES, formatter_class=form)

@@ -65,8 +65,8 @@ def train_magnitudes(features, y, *, steps: int, rate: Callable[[np.ndarray], np
     eta = step_sizes(steps, rate or (lambda t: 1 / (16 * largest * np.sqrt(t + 1))))
     n, m = z.shape
 
-    def move(mean: np.ndarray, gradient: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
-        grown = mean * (1 + 2 * rate * gradient) ** 2
+    def move(mean: np.ndarray, shares: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
+        grown = mean * (1 + 2 * rate * (shares @ z)) ** 2
         return grown, float(grown.sum())
 
     margins, log_sizes, weights = _ascend(z, np.full(m, 1 / m), eta, move)
@@ -105,11 +105,15 @@ def train_output_layer(features, y, *, steps: int, rate: Callable[[np.ndarray], 
         raise DataError("No output weights classify all samples correctly, so gamma_2 = 0. Take more features.")
     optimum, proved = solution.margin / math.sqrt(m), solution.upper_bound / math.sqrt(m)
 
-    def move(mean: np.ndarray, gradient: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
-        moved = mean + rate / m * gradient
-        return moved, max(1.0, math.sqrt(m) * float(np.linalg.norm(moved)))
+    # From 0 the weights stay in the span of the samples: a = z' c, for which n x n products are enough.
+    products = z @ z.T
 
-    margins, log_sizes, weights = _ascend(z, np.zeros(m), eta, move)
+    def move(mean: np.ndarray, shares: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
+        moved = mean + rate / m * shares
+        return moved, max(1.0, math.sqrt(m * max(float(moved @ (products @ moved)), 0.0)))
+
+    margins, log_sizes, coefficients = _ascend(products, np.zeros(n), eta, move)
+    weights = coefficients @ z
     t = np.arange(1, len(eta) + 1)
     slack = largest / np.sqrt(t) * (2 * math.sqrt(2) + math.sqrt(3) * math.log(n) / optimum)
     return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, optimum - slack)
@@ -124,9 +128,9 @@ def _signed(features, y) -> tuple[np.ndarray, float]:
 
 
 def _ascend(z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Margins, log beta and the last a_bar of a = beta a_bar, beta(0) = 1: `move` gives a_bar(t + 1) before it is divided by beta(t + 1) / beta(t), and that.
+    """Margins z a_bar, log beta and the last a_bar of a = beta a_bar, beta(0) = 1: `move` gives a_bar(t + 1) before it is divided by beta(t + 1) / beta(t), and that.
 
-    Its gradient is that of the smooth margin at a. beta is kept as its log, because it grows like exp(sqrt t).
+    It is given the weights of the samples in the gradient of the smooth margin at a. beta is kept as its log, because it grows like exp(sqrt t).
     """
     margins, log_sizes, log_size = np.empty(len(eta) + 1), np.empty(len(eta) + 1), 0.0
     for t, rate in enumerate(np.append(eta, 0.0)):
@@ -134,7 +138,7 @@ def _ascend(z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable) ->
         margins[t], log_sizes[t] = values.min(), log_size
         if t < len(eta):
             shares = softmax(-math.exp(min(log_size, _LARGEST_LOG)) * (values - margins[t]))
-            moved, growth = move(mean, shares @ z, rate)
+            moved, growth = move(mean, shares, rate)
             mean, log_size = moved / growth, log_size + math.log(growth)
     return margins, log_sizes, mean
 

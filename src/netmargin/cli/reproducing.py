@@ -1,0 +1,61 @@
+"""`netmargin reproduce`."""
+
+import argparse
+import sys
+
+from ..errors import DataError
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    """Figures by id, of a paper, or all. Returns 1 if `--check` finds one that does not show its finding."""
+    from .. import papers
+
+    if options.list:
+        print("\n".join(_listed(papers, options)))
+        return 0
+    if not options.ids:
+        raise DataError(
+            f"Which figure? Give its id, a paper, or all: {', '.join(papers.IDS)}. `netmargin reproduce --list` says more."
+        )
+    chosen = [id for id in papers.IDS if {"all", id, id.split("/")[0]} & set(options.ids)]
+    unknown = [
+        id for id in options.ids if id != "all" and id not in papers.IDS and id not in {known.split("/")[0] for known in papers.IDS}
+    ]
+    if unknown:
+        raise DataError(f"There is no figure {unknown[0]!r}. Choose from {', '.join(papers.IDS)}.")
+    found = []
+    for id in chosen:
+        if options.scale == "paper":
+            print(
+                f"{id}: about {papers.figure(id).minutes['paper']:g} minutes on 2 cores; it can be interrupted and goes on",
+                file=sys.stderr,
+            )
+        found.append(papers.reproduce(id, options.scale, out=options.out, jobs=options.jobs, progress=not options.quiet))
+        print(found[-1].summary(), flush=True)
+    if options.gallery:
+        papers.write_gallery(options.gallery, options.out)
+        print(f"Written: {options.gallery}", file=sys.stderr)
+    missing = [result.figure.id for result in found if not result.holds]
+    if options.check and missing:
+        print(f"netmargin: the finding was not reproduced: {', '.join(missing)}", file=sys.stderr)
+    return 1 if options.check and missing else 0
+
+
+def _listed(papers, options: argparse.Namespace) -> list[str]:
+    lines = [
+        f"{'id':24} {'smoke':>6} {'laptop':>7} {'paper':>6}  {'last run':28} title",
+        f"{'':24} {'min':>6} {'min':>7} {'min':>6}",
+    ]
+    for id in papers.IDS:
+        known = papers.figure(id)
+        minutes = [f"{known.minutes[scale]:g}" for scale in papers.SCALES]
+        last = next(
+            (
+                f"{scale}: {state}"
+                for scale in reversed(papers.SCALES)
+                if (state := papers.status(id, scale, out=options.out)) != "-"
+            ),
+            "-",
+        )
+        lines.append(f"{id:24} {minutes[0]:>6} {minutes[1]:>7} {minutes[2]:>6}  {last:28} {known.title}")
+    return lines

@@ -1,0 +1,119 @@
+"""Figure 3: a net with a large start, first at the max margin of its tangent kernel, in the end at that of F_1."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ...datasets import clusters
+from ...solvers import f1_max_margin
+from ...twolayer import tangent_margin, tangent_max_margin, train_both_layers
+from ..drawing import canvas, samples
+from ..figure import Check, Figure, Row, Settings
+
+
+def compute(run: Row, settings: Settings, folder: Path) -> Row:
+    """Classifiers at the snapshots on a grid, the share of the tangent kernel's largest margin, and the F_1 margin."""
+    X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
+    scale, times = settings["scale"], settings["times"]
+    runs = train_both_layers(
+        X,
+        y,
+        width=settings["width"],
+        steps=times[-1],
+        scale=scale,
+        paired=True,
+        rate=lambda t: np.full(len(t), settings["rate"] / scale),
+        seeds=(run["seed"],),
+        snapshots=times,
+        progress=False,
+    )
+    ticks = np.linspace(-0.5, 0.5, settings["grid"])
+    grid = np.stack(np.meshgrid(ticks, ticks), -1).reshape(-1, 2)
+    start = runs.snapshots[0].positions(0)
+    best = tangent_max_margin(start, X, y).margin
+    gamma = f1_max_margin(X, y, time_limit=60)
+    values, tangent, margins = [], [], []
+    for snapshot in runs.snapshots:
+        found = snapshot.measures[0].decision_function(grid)
+        values.append(np.round(found / (np.abs(found).max() or 1.0), 4).tolist())
+        tangent.append(tangent_margin(start, snapshot.positions(0), X, y) / best if snapshot.time else 0.0)
+        margins.append(snapshot.measures[0].normalized_margin(X, y) / gamma.margin)
+    return {"values": values, "tangent": tangent, "margins": margins, "X": X.tolist(), "y": y.tolist()}
+
+
+def draw(settings: Settings, rows: list[Row]):
+    """One panel per time."""
+    row, times = rows[0], settings["times"]
+    drawn, axes = canvas(len(times), width=2.3, height=2.7)
+    ticks = np.linspace(-0.5, 0.5, settings["grid"])
+    for axis, time, values, tangent, margin in zip(axes[0], times, row["values"], row["tangent"], row["margins"], strict=True):
+        grid = np.array(values).reshape(len(ticks), len(ticks))
+        grid[np.abs(grid) < 1e-9] = 0.0
+        axis.contourf(ticks, ticks, np.sign(grid), levels=[-1.5, -0.5, 0.5, 1.5], colors=["#f6cdb4", "#ffffff", "#bcd9ec"])
+        if grid.min() < 0 < grid.max():
+            axis.contour(ticks, ticks, grid, levels=[0.0], colors="black", linewidths=1.2)
+        samples(axis, np.array(row["X"]), np.array(row["y"]))
+        axis.set(xlim=(-0.5, 0.5), ylim=(-0.5, 0.5), xticks=[], yticks=[], aspect="equal", title=f"t = {time:,}")
+        axis.set_xlabel(f"tangent margin {100 * tangent:.0f}%\n$\\mathcal{{F}}_1$ margin {100 * margin:.0f}%", fontsize=8)
+    return drawn
+
+
+def check(settings: Settings, rows: list[Row]) -> list[Check]:
+    """Lazy first, rich in the end."""
+    tangent, margins = rows[0]["tangent"], rows[0]["margins"]
+    lazy = int(np.argmax(tangent))
+    return [
+        Check(
+            f"at t = {settings['times'][lazy]:,} the net has {100 * tangent[lazy]:.0f}% of the tangent kernel's largest margin and {100 * margins[lazy]:.0f}% of gamma_1",
+            bool(tangent[lazy] > settings["lazy"] and margins[lazy] < 0.7),
+        ),
+        Check(f"at the end it has {100 * margins[-1]:.0f}% of gamma_1", bool(margins[-1] > settings["rich"])),
+    ]
+
+
+FIGURE = Figure(
+    id="chizat-bach/fig3",
+    title="dynamics of the classifier for an initialization with a large variance and a small step-size",
+    finding="the classifier first approaches the max-margin classifier of the tangent kernel, and in the end that of F_1",
+    differs="pairs of neurons that cancel at the start, so that the classifier begins at 0; sphere of radius 40 instead of N(0, 40^2)",
+    scales={
+        "smoke": {
+            "n": 30,
+            "width": 300,
+            "scale": 20.0,
+            "rate": 0.05,
+            "times": [0, 300, 10_000],
+            "grid": 61,
+            "seed": 0,
+            "lazy": 0.5,
+            "rich": 0.5,
+        },
+        "laptop": {
+            "n": 60,
+            "width": 1000,
+            "scale": 40.0,
+            "rate": 0.05,
+            "times": [0, 30, 300, 3000, 10_000, 50_000],
+            "grid": 101,
+            "seed": 0,
+            "lazy": 0.7,
+            "rich": 0.9,
+        },
+        "paper": {
+            "n": 60,
+            "width": 1000,
+            "scale": 40.0,
+            "rate": 0.05,
+            "times": [0, 30, 300, 3000, 30_000, 200_000],
+            "grid": 101,
+            "seed": 0,
+            "lazy": 0.7,
+            "rich": 0.95,
+        },
+    },
+    minutes={"smoke": 0.1, "laptop": 2.0, "paper": 6.0},
+    runs=lambda settings: [{"seed": settings["seed"]}],
+    compute=compute,
+    draw=draw,
+    check=check,
+)

@@ -1,0 +1,63 @@
+"""What a figure or table of a paper is: settings per scale, the runs it is made of, how they are drawn, and what they should show."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+
+Settings = Mapping[str, Any]
+Row = dict[str, Any]
+"""Parameters and results of one run, JSON values."""
+
+SCALES = ("smoke", "laptop", "paper")
+
+IDS = (
+    "chizat-bach/fig1",
+    "chizat-bach/fig2a",
+    "chizat-bach/fig2b",
+    "chizat-bach/fig2c",
+    "chizat-bach/fig2d",
+    "chizat-bach/fig3",
+    "chizat-bach/fig4",
+)
+"""All figures and tables; each is the module of that name, with - and / replaced."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One sentence of the finding, with numbers, and whether it holds."""
+
+    sentence: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or table of a paper.
+
+    title : of the paper's figure. finding : what to see. differs : from the paper, and why. scales : flat settings by scale, "smoke", "laptop", "paper". minutes : by scale, measured
+    on two cores. runs : the parameters of each run, from the settings. compute : one run, from its parameters, the settings and a folder of its own for checkpoints; results as JSON
+    values. draw : a matplotlib figure of the settings and the rows of all runs. check : what the rows show of the finding.
+    """
+
+    id: str
+    title: str
+    finding: str
+    differs: str
+    scales: Mapping[str, Settings]
+    minutes: Mapping[str, float]
+    runs: Callable[[Settings], list[Row]]
+    compute: Callable[[Row, Settings, Path], Row]
+    draw: Callable[[Settings, list[Row]], Any]
+    check: Callable[[Settings, list[Row]], list[Check]]
+
+
+def figure(id: str) -> Figure:
+    """The figure of that id. Raises DataError where there is none."""
+    if id not in IDS:
+        raise DataError(f"There is no figure {id!r}. Choose one of {', '.join(IDS)}.")
+    module = id.replace("-", "_").replace("/", ".")
+    return importlib.import_module(f".{module}", __package__).FIGURE

@@ -1,0 +1,113 @@
+"""Reproduce a figure or table: compute, draw, write the numbers, and check the finding."""
+
+import csv
+import io
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..errors import DataError
+from ..training.checkpoint import write_atomically
+from .figure import SCALES, Check, Figure, Row, figure
+from .sweep import finished, sweep
+
+OUT = Path("runs/reproduce")
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """rows : parameters and results of every run, with its seconds. checks : what they show of the finding. folder : figure.png, figure.pdf, numbers.csv, numbers.json and the runs."""
+
+    figure: Figure
+    scale: str
+    rows: list[Row]
+    checks: list[Check]
+    folder: Path
+
+    @property
+    def minutes(self) -> float:
+        """That all runs took, one after the other."""
+        return sum(row["seconds"] for row in self.rows) / 60
+
+    @property
+    def holds(self) -> bool:
+        """Whether the finding is reproduced."""
+        return all(check.holds for check in self.checks)
+
+    def summary(self) -> str:
+        """A few lines of text."""
+        lines = [f"{self.figure.id} at {self.scale} scale: {self.figure.title}", f"to see: {self.figure.finding}"]
+        lines += [f"  {'yes' if check.holds else 'NO '}  {check.sentence}" for check in self.checks]
+        return "\n".join([*lines, f"{len(self.rows)} runs, {self.minutes:.1f} minutes of computing; written: {self.folder}/"])
+
+
+def reproduce(id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int = 2, progress: bool = True) -> Reproduction:
+    """The figure or table `id` of the papers, at "smoke" (seconds), "laptop" (minutes) or "paper" scale, the papers' own settings.
+
+    Writes out/id/scale: figure.png and .pdf, numbers.csv and .json, and a file for every run as soon as it is done. What was computed before is not computed again.
+    jobs : processes.
+
+    >>> import tempfile, netmargin as nm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = nm.papers.reproduce("chizat-bach/fig2a", out=folder, jobs=1, progress=False)
+    >>> result.holds, sorted(result.rows[0])
+    (True, ['X', 'distance', 'seconds', 'seed', 'upper_bound', 'y'])
+
+    Raises DataError : an unknown id or scale. Interrupted : Ctrl-C, after which the same call goes on.
+    """
+    chosen = figure(id)
+    settings = _settings(chosen, scale)
+    if jobs < 1:
+        raise DataError(f"jobs must be at least 1; got {jobs}")
+    folder = Path(out) / id / scale
+    rows = sweep(chosen, settings, folder, jobs=jobs, progress=progress)
+    result = Reproduction(chosen, scale, rows, chosen.check(settings, rows), folder)
+    drawn = chosen.draw(settings, rows)
+    for ending in ("png", "pdf"):
+        picture = io.BytesIO()
+        drawn.savefig(picture, format=ending, dpi=110)
+        write_atomically(folder / f"figure.{ending}", picture.getvalue())
+    numbers = {
+        "id": id,
+        "scale": scale,
+        "settings": dict(settings),
+        "checks": [asdict(check) for check in result.checks],
+        "minutes": result.minutes,
+        "hardware": f"{os.cpu_count()} cores, {platform.machine()}",
+        "rows": rows,
+    }
+    write_atomically(folder / "numbers.json", json.dumps(numbers, indent=1, allow_nan=False).encode())
+    write_atomically(folder / "numbers.csv", _table(rows).encode())
+    return result
+
+
+def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
+    """How the last reproduction ended, in a few words."""
+    chosen = figure(id)
+    folder = Path(out) / id / scale
+    done, of = finished(chosen, _settings(chosen, scale), folder)
+    if done < of:
+        return f"{done} of {of} runs" if done else "-"
+    try:
+        checks = json.loads((folder / "numbers.json").read_text())["checks"]
+    except (OSError, ValueError, KeyError):
+        return "computed"
+    return "holds" if all(check["holds"] for check in checks) else "DOES NOT HOLD"
+
+
+def _settings(chosen: Figure, scale: str):
+    if scale not in SCALES:
+        raise DataError(f"scale must be one of {', '.join(SCALES)}; got {scale!r}")
+    return chosen.scales[scale]
+
+
+def _table(rows: list[Row]) -> str:
+    """What is a number or a word in every row; curves are in the JSON file."""
+    columns = [name for name in rows[0] if not any(isinstance(row[name], list | dict) for row in rows)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,53 @@
+"""All runs of a figure side by side, each kept in a file as soon as it is done."""
+
+import hashlib
+import inspect
+import json
+import time
+from pathlib import Path
+
+from joblib import Parallel, delayed
+
+from ..errors import Interrupted
+from ..training.checkpoint import write_atomically
+from ..training.progress import Progress
+from .figure import Figure, Row, Settings, figure
+
+
+def sweep(chosen: Figure, settings: Settings, folder: Path, *, jobs: int, progress: bool) -> list[Row]:
+    """Rows of all runs, in order. Those whose file is in `folder` are read, the others computed by `jobs` processes; a killed sweep loses only the runs that were under way."""
+    runs = chosen.runs(settings)
+    files = [_file(chosen, settings, run, folder) for run in runs]
+    waiting = [index for index, file in enumerate(files) if not file.exists()]
+    done = len(runs) - len(waiting)
+    tasks = (delayed(_computed)(chosen.id, runs[index], dict(settings), files[index]) for index in waiting)
+    with Progress(progress, chosen.id) as display:
+        display.draw(done, len(waiting), f"{done} of {len(runs)} runs")
+        try:
+            for _ in Parallel(n_jobs=min(jobs, max(len(waiting), 1)), return_as="generator_unordered")(tasks):
+                done += 1
+                display.draw(done, len(runs) - done, f"{done} of {len(runs)} runs")
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"{chosen.id}: {done} of {len(runs)} runs are done and kept in {folder}. The same command goes on."
+            ) from None
+    return [run | json.loads(file.read_text()) for run, file in zip(runs, files, strict=True)]
+
+
+def finished(chosen: Figure, settings: Settings, folder: Path) -> tuple[int, int]:
+    """How many runs are done, and of how many."""
+    runs = chosen.runs(settings)
+    return sum(_file(chosen, settings, run, folder).exists() for run in runs), len(runs)
+
+
+def _file(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
+    # Results of other settings, or of another computation, are not those of this figure.
+    source = inspect.getsource(chosen.compute)
+    text = json.dumps([dict(settings), run, source], sort_keys=True)
+    return folder / "runs" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+
+def _computed(id: str, run: Row, settings: Settings, file: Path) -> None:
+    started = time.monotonic()
+    result = figure(id).compute(run, settings, file.with_suffix(""))
+    write_atomically(file, json.dumps(result | {"seconds": time.monotonic() - started}, allow_nan=False).encode())

@@ -1,0 +1,143 @@
+"""Every figure at smoke scale, with its finding; sweeps that are killed go on; the gallery."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import netmargin as nm
+from netmargin.cli import main
+from netmargin.papers import IDS, SCALES, Check, figure, reproduce, status
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """Shared, so that what one test computes the others read."""
+    return tmp_path_factory.mktemp("reproduce")
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_figures_at_smoke_scale(out, id):
+    result = reproduce(id, out=out, jobs=1, progress=False)
+    assert result.holds, result.summary()
+    assert result.minutes < 20 / 60 * 3  # three times what two idle cores take
+    assert (result.folder / "figure.png").stat().st_size > 5000
+    assert (result.folder / "figure.pdf").exists()
+    numbers = json.loads((result.folder / "numbers.json").read_text())
+    assert len(numbers["rows"]) == len(figure(id).runs(figure(id).scales["smoke"]))
+    with (result.folder / "numbers.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == len(numbers["rows"])
+    assert status(id, "smoke", out=out) == "holds"
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_figures_say_what_they_are(id):
+    known = figure(id)
+    assert known.id == id
+    assert known.title
+    assert known.finding
+    assert set(known.scales) == set(known.minutes) == set(SCALES)
+    assert known.minutes["smoke"] <= 20 / 60
+    assert known.minutes["laptop"] <= 10
+    for settings in known.scales.values():
+        assert json.loads(json.dumps(dict(settings))) == dict(settings)  # flat, of JSON values
+        assert len(known.runs(settings)) > 0
+
+
+def test_nothing_is_computed_twice(out, monkeypatch):
+    first = reproduce("chizat-bach/fig4", out=out, jobs=1, progress=False)
+    files = {file: file.stat().st_mtime_ns for file in (first.folder / "runs").iterdir()}
+    again = reproduce("chizat-bach/fig4", out=out, jobs=1, progress=False)
+    assert again.rows == first.rows
+    assert files == {file: file.stat().st_mtime_ns for file in (first.folder / "runs").iterdir()}
+
+
+def test_a_killed_sweep_goes_on(tmp_path):
+    """kill -9 in the middle: the runs that were done are kept, and the rows are those of an uninterrupted sweep."""
+    command = [
+        sys.executable,
+        "-m",
+        "netmargin",
+        "reproduce",
+        "chizat-bach/fig2c",
+        "--out",
+        str(tmp_path),
+        "--jobs",
+        "1",
+        "--quiet",
+    ]
+    runs, process = tmp_path / "chizat-bach/fig2c/smoke/runs", subprocess.Popen(command)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and len(list(runs.glob("*.json"))) < 2:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = {file.name: file.read_bytes() for file in runs.glob("*.json")}
+    assert len(kept) >= 2
+    if len(kept) < 12:
+        assert status("chizat-bach/fig2c", "smoke", out=tmp_path) == f"{len(kept)} of 12 runs"
+    result = reproduce("chizat-bach/fig2c", out=tmp_path, jobs=2, progress=False)
+    assert all((runs / name).read_bytes() == content for name, content in kept.items())
+    assert [(row["d"], row["seed"]) for row in result.rows] == [(d, seed) for d in (4, 12) for seed in range(6)]
+
+
+def test_a_finding_that_is_not_there(out, monkeypatch, capsys):
+    known = figure("chizat-bach/fig4")
+    module = sys.modules["netmargin.papers.chizat_bach.fig4"]
+    wrong = known.__class__(**(vars(known) | {"check": lambda settings, rows: [Check("pigs fly", False)]}))
+    monkeypatch.setattr(module, "FIGURE", wrong)
+    command = ["reproduce", "chizat-bach/fig4", "--out", str(out), "--jobs", "1", "--quiet"]
+    assert main([*command, "--check"]) == 1
+    assert "not reproduced: chizat-bach/fig4" in capsys.readouterr().err
+    assert main(command) == 0
+    assert "NO   pigs fly" in capsys.readouterr().out
+    assert status("chizat-bach/fig4", "smoke", out=out) == "DOES NOT HOLD"
+    monkeypatch.undo()
+    reproduce("chizat-bach/fig4", out=out, jobs=1, progress=False)
+
+
+def test_list_and_gallery(out, tmp_path, capsys):
+    assert main(["reproduce", "--list", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert all(id in shown for id in IDS)
+    assert "smoke: holds" in shown
+    page = tmp_path / "gallery.md"
+    command = ["reproduce", "chizat-bach/fig4", "--out", str(out), "--quiet", "--jobs", "1", "--gallery", str(page)]
+    assert main(command) == 0
+    assert "## chizat-bach/fig4" in page.read_text()
+    assert (tmp_path / "gallery/chizat-bach-fig4.png").exists()
+
+
+def test_bad_input(tmp_path, capsys):
+    with pytest.raises(nm.DataError, match="no figure 'chizat-bach/fig9'"):
+        reproduce("chizat-bach/fig9", out=tmp_path)
+    with pytest.raises(nm.DataError, match="scale must be one of smoke, laptop, paper"):
+        reproduce("chizat-bach/fig4", "huge", out=tmp_path)
+    with pytest.raises(nm.DataError, match="jobs"):
+        reproduce("chizat-bach/fig4", out=tmp_path, jobs=0)
+    assert main(["reproduce", "chizat-bach/fig9"]) == 1
+    assert "There is no figure" in capsys.readouterr().err
+    assert main(["reproduce"]) == 1
+    assert "Which figure?" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["reproduce", "chizat-bach/fig4", "--out", str(tmp_path / "file"), "--quiet", "--jobs", "1"]) == 1
+    assert "Cannot write" in capsys.readouterr().err
+
+
+def test_interrupted_sweeps_say_so(tmp_path, monkeypatch):
+    module = figure("chizat-bach/fig4")
+
+    def interrupted(run, settings, folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        sys.modules["netmargin.papers.chizat_bach.fig4"], "FIGURE", module.__class__(**(vars(module) | {"compute": interrupted}))
+    )
+    with pytest.raises(nm.Interrupted, match="0 of 1 runs are done .* The same command goes on"):
+        reproduce("chizat-bach/fig4", out=tmp_path, jobs=1, progress=False)
+    assert os.listdir(tmp_path) == []
