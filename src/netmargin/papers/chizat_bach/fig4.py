@@ -34,7 +34,7 @@ def draw(settings: Settings, rows: list[Row]):
     for sign in (1, -1):
         axis.plot([-1, 1], [-sign, sign], color=OUTPUT, linewidth=1.8, label="$|a| = |b|$" if sign > 0 else None)
     axis.set(xlabel=r"$\alpha$, $a = \alpha u$", ylabel="$b$", xlim=(-1, 1), ylim=(-1, 1), aspect="equal")
-    axis.legend(frameon=True, loc="upper center")
+    axis.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return drawn
 
 
