@@ -5,7 +5,7 @@ import io
 import json
 import os
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DataError
@@ -73,7 +73,7 @@ def reproduce(id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int
         "id": id,
         "scale": scale,
         "settings": dict(settings),
-        "checks": [asdict(check) for check in result.checks],
+        "checks": [{"sentence": check.sentence, "holds": bool(check.holds)} for check in result.checks],
         "minutes": result.minutes,
         "hardware": f"{os.cpu_count()} cores, {platform.machine()}",
         "rows": rows,

@@ -1,0 +1,54 @@
+"""Figure 1: the distribution on which nets have a large margin and kernels a small one, in 3 dimensions."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ...datasets import gaussian_xor
+from ...solvers import f1_max_margin, f2_max_margin
+from ..drawing import BOTH, OUTPUT
+from ..figure import Check, Figure, Row, Settings
+
+
+def compute(run: Row, settings: Settings, folder: Path) -> Row:
+    """The samples, and both margins."""
+    X, y = gaussian_xor(settings["n"], 3, seed=run["seed"])
+    f1, f2 = f1_max_margin(X, y, bias=False, time_limit=20), f2_max_margin(X, y, bias=False)
+    return {"X": X.tolist(), "y": y.tolist(), "f1": 2 * f1.margin, "f2": f2.margin}
+
+
+def draw(settings: Settings, rows: list[Row]):
+    """Blue: positive, red: negative, as in the paper."""
+    from matplotlib.figure import Figure as Canvas
+
+    drawn = Canvas(figsize=(4.6, 4.2), layout="constrained")
+    axis = drawn.add_subplot(projection="3d")
+    X, y = np.array(rows[0]["X"]), np.array(rows[0]["y"])
+    for label, colour, marker in ((1, BOTH, "o"), (-1, OUTPUT, "^")):
+        axis.scatter(*X[y == label].T, color=colour, marker=marker, s=18, label=f"y = {label:+d}")
+    axis.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$")
+    axis.legend(frameon=False, loc="upper left")
+    return drawn
+
+
+def check(settings: Settings, rows: list[Row]) -> list[Check]:
+    """Lemma D.1, and that kernels have less."""
+    f1, f2 = rows[0]["f1"], rows[0]["f2"]
+    return [
+        Check(f"the l1 margin is {f1:.4f}, at least sqrt(2) / 4 = 0.3536 (Lemma D.1)", f1 >= 2**0.5 / 4 * (1 - 1e-5)),
+        Check(f"the kernel margin is {f2:.4f}, less", f2 < f1),
+    ]
+
+
+FIGURE = Figure(
+    id="wei-2018/fig1",
+    title="60 sampled points of the distribution D in 3 dimensions",
+    finding="no linear classifier separates the four groups, four neurons do",
+    differs="",
+    scales={scale: {"n": 60, "seed": 0} for scale in ("smoke", "laptop", "paper")},
+    minutes={"smoke": 0.1, "laptop": 0.1, "paper": 0.1},
+    runs=lambda settings: [{"seed": settings["seed"]}],
+    compute=compute,
+    draw=draw,
+    check=check,
+)

@@ -1,0 +1,124 @@
+"""Figure 3: test errors of nets and of kernel methods against n, classification and regression, with the leading terms of their bounds."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ...bounds import kernel_bound, regression_bound, truncated_squares, two_layer_bound
+from ...datasets import teacher, teacher_net
+from ...kernels import arc_cosine
+from ...models import mlp
+from ...solvers import f2_max_margin, min_norm_interpolation
+from ...training.regularization_path import interpolation_path, regularization_path
+from ..drawing import BOTH, OUTPUT, canvas
+from ..figure import Check, Figure, Row, Settings
+
+COMPLEXITY = "complexity, 4 Rad / gamma"
+
+
+def compute(run: Row, settings: Settings, folder: Path) -> Row:
+    """One teacher, one sample: errors and leading terms, for the weakly regularized net with m = n and the kernel method with relu features."""
+    n, d, seed, tested = run["n"], settings["d"], run["seed"], settings["tested"]
+    X, y = teacher(n + tested, d, units=6, margin=0.1, seed=seed)
+    values = teacher_net(d, units=6, seed=seed)(X)[:, 0].detach()
+    T, t, v = X[n:], y[n:].numpy(), values[n:]
+    X, y, values = X[:n], y[:n], values[:n] / v.std()
+    v = (v / v.std()).numpy()
+    radius = float(X.norm(dim=1).max())
+    found: Row = {}
+
+    make = lambda: mlp([d, n, 1], bias="none")  # noqa: E731
+    options = {"starts": 1, "iterations": settings["iterations"], "seed": seed, "progress": False}
+    path = regularization_path(make, (X, y), lambdas=[1e-2, 1e-4, 1e-6, 1e-8], **options)
+    found["net"] = _error(make(), path.states[1e-8], T, t)
+    q = path.rows[-1]["normalized_margin"]
+    # Only the smallest margin and the norms of the inputs enter the leading terms.
+    found["net_bound"] = two_layer_bound(np.full(n, q), X, radius=radius).terms[COMPLEXITY] if q > 0 else None
+    kernel, K = f2_max_margin(X, y, bias=False), arc_cosine(X, bias=False)
+    found["kernel"] = float((t * kernel.decision_function(arc_cosine(T, X, bias=False)) <= 0).mean())
+    found["kernel_bound"] = kernel_bound(np.full(n, kernel.margin), K, largest=radius / math.sqrt(2 * d)).terms[COMPLEXITY]
+
+    path = interpolation_path(make, (X, values), lambdas=[1e-1, 1e-2, 1e-4, 1e-8], **options)
+    net = make().double()
+    net.load_state_dict(path.states[1e-8])
+    with torch.no_grad():
+        found["net_squares"] = float(((net(T)[:, 0].numpy() - v) ** 2).mean())
+    smooth = min_norm_interpolation(X, values, bias=False, norm="l2")
+    found["kernel_squares"] = float(((smooth.decision_function(T) - v) ** 2).mean())
+    none = truncated_squares(values, values)
+    for name, norm, kernel_features in (("net", path.rows[-1]["norm"] ** 2 / 2, False), ("kernel", smooth.norm, True)):
+        bound = regression_bound(none, X, norm=norm, largest_loss=1.0, lipschitz=2.0, kernel=kernel_features)
+        found[f"{name}_squares_bound"] = bound.terms["complexity"]
+    return found
+
+
+def _error(net: torch.nn.Module, state: dict, T: torch.Tensor, t: np.ndarray) -> float:
+    net.double().load_state_dict(state)
+    with torch.no_grad():
+        return float((t * net(T)[:, 0].numpy() <= 0).mean())
+
+
+def by_n(name: str, rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """n, means, and standard errors of a result, over the teachers for which it exists."""
+    ns = sorted({row["n"] for row in rows})
+    groups = [np.array([row[name] for row in rows if row["n"] == n and row[name] is not None]) for n in ns]
+    return ns, np.array([g.mean() for g in groups]), np.array([g.std(ddof=1) / math.sqrt(len(g)) for g in groups])
+
+
+def draw(settings: Settings, rows: list[Row]):
+    """Solid: test errors with two standard errors; dotted: leading terms of the bounds."""
+    drawn, axes = canvas(2)
+    for axis, suffix, title, label in zip(
+        axes[0], ("", "_squares"), ("classification", "regression"), ("0-1 error", "squared error"), strict=True
+    ):
+        for method, colour in (("net", BOTH), ("kernel", OUTPUT)):
+            ns, means, errors = by_n(method + suffix, rows)
+            axis.errorbar(ns, means, 2 * errors, color=colour, marker="o", markersize=3, capsize=2, label=method)
+            if settings["bounds"]:
+                axis.plot(*by_n(f"{method}{suffix}_bound", rows)[:2], color=colour, linestyle=":", label=f"{method}, bound")
+        axis.set(xlabel=f"samples n (d = {settings['d']})", ylabel=f"test {label}", title=title)
+        axis.set_yscale("log" if settings["bounds"] else "linear")
+        axis.legend(frameon=False, fontsize=8)
+    return drawn
+
+
+def check(settings: Settings, rows: list[Row]) -> list[Check]:
+    """Nets beat kernels over the larger half of n."""
+    ns = sorted({row["n"] for row in rows})
+    larger, checks = ns[len(ns) // 2 :], []
+    for suffix, words in (("", "0-1 error"), ("_squares", "squared error")):
+        net, kernel = (np.array([row[method + suffix] for row in rows if row["n"] in larger]) for method in ("net", "kernel"))
+        error = (kernel - net).std(ddof=1) / math.sqrt(len(net))
+        sentence = (
+            f"mean {words} for n = {', '.join(map(str, larger))}: net {net.mean():.4f}, kernel {kernel.mean():.4f} "
+            f"(difference {(kernel - net).mean():.4f} +- {error:.4f})"
+        )
+        checks.append(Check(sentence, bool(net.mean() < kernel.mean())))
+    return checks
+
+
+FIGURE = Figure(
+    id="wei-2018/fig3",
+    title="neural networks and kernel methods, classification and regression, with bounds",
+    finding="the net's test error is below that of the kernel as n grows; the bounds are loose",
+    differs="minimized by L-BFGS to lambda = 1e-8 instead of 20,000 gradient steps; the kernel is exact; targets are divided by their standard deviation",
+    scales={
+        "smoke": {"d": 6, "n": [40, 150], "runs": 3, "tested": 1000, "iterations": 30, "bounds": True},
+        "laptop": {"d": 20, "n": [50, 100, 200, 400], "runs": 4, "tested": 4000, "iterations": 60, "bounds": True},
+        "paper": {
+            "d": 20,
+            "n": [50, 100, 150, 200, 250, 300, 400, 500],
+            "runs": 100,
+            "tested": 10_000,
+            "iterations": 100,
+            "bounds": True,
+        },
+    },
+    minutes={"smoke": 0.2, "laptop": 5.0, "paper": 400.0},
+    runs=lambda settings: [{"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])],
+    compute=compute,
+    draw=draw,
+    check=check,
+)

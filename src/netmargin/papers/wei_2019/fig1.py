@@ -1,0 +1,53 @@
+"""Figure 1: the distribution that nets learn from d samples and tangent kernels from d^2."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ...datasets import hypercube
+from ..drawing import canvas, samples
+from ..figure import Check, Figure, Row, Settings
+
+
+def compute(run: Row, settings: Settings, folder: Path) -> Row:
+    """The samples."""
+    X, y = hypercube(settings["n"], 20, seed=run["seed"])
+    return {"X": X[:, :2].tolist(), "noise": X[:, 2:].mean().item(), "y": y.tolist()}
+
+
+def draw(settings: Settings, rows: list[Row]):
+    """The two coordinates that count."""
+    drawn, ((axis,),) = canvas(height=4.0)
+    X = np.array(rows[0]["X"])
+    samples(axis, X + np.random.default_rng(0).normal(scale=0.03, size=X.shape), np.array(rows[0]["y"]))
+    axis.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal", xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), title="drawn with a little noise")
+    return drawn
+
+
+def check(settings: Settings, rows: list[Row]) -> list[Check]:
+    """(2.5)."""
+    X, y = np.array(rows[0]["X"]), np.array(rows[0]["y"])
+    alternating = np.where(X[:, 0] != 0, 1, -1)
+    right = bool(np.array_equal(np.abs(X).sum(1), np.ones(len(X))) and np.array_equal(y, alternating))
+    shares = [float((corner == X).all(1).mean()) for corner in ([1, 0], [-1, 0], [0, 1], [0, -1])]
+    return [
+        Check("samples are +-e_1 with label +1 and +-e_2 with label -1", right),
+        Check(
+            f"each with a share near 1/4: {', '.join(f'{share:.2f}' for share in shares)}",
+            max(abs(share - 0.25) for share in shares) < 0.1,
+        ),
+    ]
+
+
+FIGURE = Figure(
+    id="wei-2019/fig1",
+    title="the first two coordinates of the distribution",
+    finding="all signal is in two coordinates, where four groups alternate; the other d - 2 are noise",
+    differs="",
+    scales={scale: {"n": 300, "seed": 0} for scale in ("smoke", "laptop", "paper")},
+    minutes={"smoke": 0.01, "laptop": 0.01, "paper": 0.01},
+    runs=lambda settings: [{"seed": settings["seed"]}],
+    compute=compute,
+    draw=draw,
+    check=check,
+)

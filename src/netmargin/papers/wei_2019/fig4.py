@@ -1,0 +1,28 @@
+"""Figure 4: the experiment of 2018, figure 3, without the bounds."""
+
+from ..figure import Figure
+from ..wei_2018.fig3 import check, compute, draw
+
+FIGURE = Figure(
+    id="wei-2019/fig4",
+    title="generalization of nets and kernels as n varies, classification and regression",
+    finding="the net's test error is below that of the kernel, and falls faster with n",
+    differs="minimized by L-BFGS to lambda = 1e-8 instead of 20,000 gradient steps; the kernel (r_w = 0, r_u = 1) is exact; targets are divided by their standard deviation",
+    scales={
+        "smoke": {"d": 6, "n": [30, 150], "runs": 3, "tested": 1000, "iterations": 30, "bounds": False},
+        "laptop": {"d": 20, "n": [60, 120, 240, 480], "runs": 4, "tested": 4000, "iterations": 60, "bounds": False},
+        "paper": {
+            "d": 20,
+            "n": [50, 100, 150, 200, 250, 300, 400, 500],
+            "runs": 100,
+            "tested": 10_000,
+            "iterations": 100,
+            "bounds": False,
+        },
+    },
+    minutes={"smoke": 0.2, "laptop": 6.0, "paper": 400.0},
+    runs=lambda settings: [{"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])],
+    compute=compute,
+    draw=draw,
+    check=check,
+)
