@@ -27,6 +27,7 @@ def draw(settings: Settings, rows: list[Row]):
     for label, colour, marker in ((1, BOTH, "o"), (-1, OUTPUT, "^")):
         axis.scatter(*X[y == label].T, color=colour, marker=marker, s=18, label=f"y = {label:+d}")
     axis.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$")
+    axis.set_box_aspect(None, zoom=0.88)
     axis.legend(frameon=False, loc="upper left")
     return drawn
 

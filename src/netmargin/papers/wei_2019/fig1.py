@@ -29,7 +29,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     X, y = np.array(rows[0]["X"]), np.array(rows[0]["y"])
     alternating = np.where(X[:, 0] != 0, 1, -1)
     right = bool(np.array_equal(np.abs(X).sum(1), np.ones(len(X))) and np.array_equal(y, alternating))
-    shares = [float((corner == X).all(1).mean()) for corner in ([1, 0], [-1, 0], [0, 1], [0, -1])]
+    shares = [float(np.isclose(X, corner).all(1).mean()) for corner in ([1, 0], [-1, 0], [0, 1], [0, -1])]
     return [
         Check("samples are +-e_1 with label +1 and +-e_2 with label -1", right),
         Check(
