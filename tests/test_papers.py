@@ -3,10 +3,12 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +35,16 @@ def test_figures_at_smoke_scale(out, id):
     with (result.folder / "numbers.csv").open() as file:
         assert len(list(csv.DictReader(file))) == len(numbers["rows"])
     assert status(id, "smoke", out=out) == "holds"
+
+
+def test_the_committed_gallery():
+    """Every figure is there, holds, and its picture is small."""
+    docs = Path(__file__).parents[1] / "docs"
+    page = (docs / "gallery.md").read_text()
+    assert all(f"## {id}: " in page for id in IDS)
+    assert "not reproduced" not in page
+    assert "--scale smoke" not in page
+    assert all((docs / picture).stat().st_size < 150_000 for picture in re.findall(r"\((gallery/[^)]+)\)", page))
 
 
 @pytest.mark.parametrize("id", IDS)

@@ -47,8 +47,8 @@ class Check:
 class Figure:
     """A figure or table of a paper.
 
-    title : of the paper's figure. finding : what to see. differs : from the paper, and why. scales : flat settings by scale, "smoke", "laptop", "paper". minutes : by scale, measured
-    on two cores. runs : the parameters of each run, from the settings. compute : one run, from its parameters, the settings and a folder of its own for checkpoints; results as JSON
+    title : of the paper's figure. finding : what to see. differs : from the paper, and why. scales : flat settings by scale, "smoke", "laptop", "paper". minutes : by scale on two
+    cores, measured for "smoke" and "laptop", estimated for "paper". runs : the parameters of each run, from the settings. compute : one run, from its parameters, the settings and a folder of its own for checkpoints; results as JSON
     values. draw : a matplotlib figure of the settings and the rows of all runs. check : what the rows show of the finding.
     """
 

@@ -96,7 +96,7 @@ FIGURE = Figure(
             "agreement": [0.95, 0.85],
         },
     },
-    minutes={"smoke": 0.1, "laptop": 1.0, "paper": 3.0},
+    minutes={"smoke": 0.05, "laptop": 0.5, "paper": 1.0},
     runs=lambda settings: [{"seed": seed} for seed in range(settings["sets"])],
     compute=compute,
     draw=draw,

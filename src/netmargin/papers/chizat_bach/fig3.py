@@ -112,7 +112,7 @@ FIGURE = Figure(
             "rich": 0.95,
         },
     },
-    minutes={"smoke": 0.1, "laptop": 2.0, "paper": 6.0},
+    minutes={"smoke": 0.05, "laptop": 1.5, "paper": 3.0},
     runs=lambda settings: [{"seed": settings["seed"]}],
     compute=compute,
     draw=draw,

@@ -19,10 +19,10 @@ def draw(settings: Settings, rows: list[Row]):
     """f(u, v) over the disk, and the curve phi = 1 / (1 - r^2) that the flow follows."""
     from matplotlib.figure import Figure as Canvas
 
-    r, phi = np.meshgrid(np.linspace(1e-3, 0.999, 160), np.linspace(0, 2 * np.pi, 361))
+    r, phi = np.meshgrid(np.linspace(1e-3, 0.999, 60), np.linspace(0, 2 * np.pi, 121))
     drawn = Canvas(figsize=(5.2, 4.4), layout="constrained")
     axis = drawn.add_subplot(projection="3d")
-    axis.plot_surface(r * np.cos(phi), r * np.sin(phi), _hat(r, phi), cmap="viridis", rstride=3, cstride=3, linewidth=0)
+    axis.plot_surface(r * np.cos(phi), r * np.sin(phi), _hat(r, phi), cmap="viridis", rstride=1, cstride=1, linewidth=0)
     along = np.linspace(0.05, 0.97, 2000)
     turn = 1 / (1 - along**2)
     axis.plot(along * np.cos(turn), along * np.sin(turn), _hat(along, turn) + 0.004, color=OUTPUT, linewidth=1.2, zorder=5)

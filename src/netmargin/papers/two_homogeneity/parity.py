@@ -61,7 +61,7 @@ FIGURE = Figure(
         "laptop": {"d": 15, "n": [30, 45, 60, 90, 120, 180], "runs": 5, "tested": 2000},
         "paper": {"d": 20, "n": [40, 60, 80, 120, 160, 240, 320], "runs": 20, "tested": 4000},
     },
-    minutes={"smoke": 0.2, "laptop": 2.0, "paper": 30.0},
+    minutes={"smoke": 0.15, "laptop": 0.6, "paper": 15.0},
     runs=lambda settings: [{"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])],
     compute=compute,
     draw=draw,

@@ -116,7 +116,7 @@ FIGURE = Figure(
             "bounds": True,
         },
     },
-    minutes={"smoke": 0.2, "laptop": 5.0, "paper": 400.0},
+    minutes={"smoke": 0.2, "laptop": 1.0, "paper": 200.0},
     runs=lambda settings: [{"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])],
     compute=compute,
     draw=draw,

@@ -20,7 +20,7 @@ FIGURE = Figure(
             "bounds": False,
         },
     },
-    minutes={"smoke": 0.2, "laptop": 6.0, "paper": 400.0},
+    minutes={"smoke": 0.15, "laptop": 1.5, "paper": 200.0},
     runs=lambda settings: [{"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])],
     compute=compute,
     draw=draw,
