@@ -114,6 +114,7 @@ def test_a_finding_that_is_not_there(out, monkeypatch, capsys):
 
 
 def test_list_and_gallery(out, tmp_path, capsys):
+    reproduce("chizat-bach/fig4", out=out, jobs=1, progress=False)
     assert main(["reproduce", "--list", "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     assert all(id in shown for id in IDS)

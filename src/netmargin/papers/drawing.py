@@ -25,17 +25,6 @@ def band(axis, x: Sequence[float], values: np.ndarray, *, colour: str, label: st
     axis.plot(x, np.mean(values, axis=0), color=colour, linewidth=2.2, marker="o", markersize=3, label=label)
 
 
-def regions(axis, X: np.ndarray, y: np.ndarray, decision, *, low: float = -0.5, high: float = 0.5) -> None:
-    """Samples of two classes in the plane, and where `decision`, (k, 2) -> (k,), is positive, with its boundary."""
-    first, second = np.meshgrid(np.linspace(low, high, 161), np.linspace(low, high, 161))
-    values = decision(np.column_stack([first.ravel(), second.ravel()])).reshape(first.shape)
-    axis.contourf(first, second, np.sign(values), levels=[-1.5, 0, 1.5], colors=["#f6cdb4", "#bcd9ec"])
-    if values.min() < 0 < values.max():
-        axis.contour(first, second, values, levels=[0.0], colors="black", linewidths=1.2)
-    samples(axis, X, y)
-    axis.set(xlim=(low, high), ylim=(low, high), xticks=[], yticks=[], aspect="equal")
-
-
 def samples(axis, X: np.ndarray, y: np.ndarray) -> None:
     """Two classes by their first two coordinates."""
     for label, colour, marker in ((1, BOTH, "+"), (-1, OUTPUT, "_")):

@@ -36,7 +36,7 @@ def write_gallery(page: Path, out: str | Path) -> None:
         lines += [f"- {'' if check['holds'] else '**not reproduced:** '}{check['sentence']}" for check in numbers["checks"]]
         lines += [
             "",
-            f"`netmargin reproduce {id} --scale {numbers['scale']}`: {max(numbers['minutes'], 0.1):.1f} minutes, {numbers['hardware']}.",
+            f"`netmargin reproduce {id} --scale {numbers['scale']}`: {max(numbers['minutes'], 0.1):.1f} minutes of computing, {numbers['hardware']}.",
         ]
         lines += [f"Differs from the paper: {known.differs}.", ""] if known.differs else [""]
     write_atomically(page, "\n".join(lines).encode())

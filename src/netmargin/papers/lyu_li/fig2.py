@@ -20,7 +20,7 @@ def draw(settings: Settings, rows: list[Row]):
     from matplotlib.figure import Figure as Canvas
 
     r, phi = np.meshgrid(np.linspace(1e-3, 0.999, 60), np.linspace(0, 2 * np.pi, 121))
-    drawn = Canvas(figsize=(5.2, 4.4), layout="constrained")
+    drawn = Canvas(figsize=(4.3, 3.6), layout="constrained")
     axis = drawn.add_subplot(projection="3d")
     axis.plot_surface(r * np.cos(phi), r * np.sin(phi), _hat(r, phi), cmap="viridis", rstride=1, cstride=1, linewidth=0)
     along = np.linspace(0.05, 0.97, 2000)
