@@ -142,6 +142,39 @@ def test_bad_input(tmp_path, capsys):
     assert "Cannot write" in capsys.readouterr().err
 
 
+def test_ctrl_c_keeps_no_halves(tmp_path):
+    """Training that is interrupted returns what it has; a sweep must not take that for a result. And the same command goes on, past a damaged file."""
+    command = [
+        sys.executable,
+        "-m",
+        "netmargin",
+        "reproduce",
+        "chizat-bach/fig2c",
+        "--out",
+        str(tmp_path),
+        "--jobs",
+        "2",
+        "--quiet",
+    ]
+    runs, process = (
+        tmp_path / "chizat-bach/fig2c/smoke/runs",
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True),
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not list(runs.glob("*.json")):
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    shown = process.communicate()[1]
+    assert process.returncode == 1
+    assert "The same command goes on" in shown
+    kept = {file.name: json.loads(file.read_text()) for file in runs.glob("*.json")}
+    next(iter(runs.glob("*.json"))).write_text('{"both')
+    rows = reproduce("chizat-bach/fig2c", out=tmp_path, jobs=1, progress=False).rows
+    assert len(rows) == 12
+    final = {file.name: json.loads(file.read_text()) for file in runs.glob("*.json")}
+    assert all(final[name]["both_layers"] == row["both_layers"] for name, row in kept.items())
+
+
 def test_interrupted_sweeps_say_so(tmp_path, monkeypatch):
     module = figure("chizat-bach/fig4")
 

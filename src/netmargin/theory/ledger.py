@@ -2,15 +2,13 @@
 
 import html
 import math
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..errors import DataError
+from ..interrupts import noticed_interrupts
 from ..training.progress import Progress
 from .claim import CLAIMS, Claim, Entry
 
@@ -178,7 +176,7 @@ def verify(
     run = "quick run" if quick else "full run"
     if numbers is not None:
         run = f"trials {', '.join(map(str, numbers))}"
-    with Progress(progress, "verify") as display, _noticed_interrupts() as interrupts:
+    with Progress(progress, "verify") as display, noticed_interrupts() as interrupts:
         for index, claim in enumerate(chosen):
             display.draw(index, len(chosen) - index, f"{index + 1}/{len(chosen)}  {claim.id}")
             started = time.monotonic()
@@ -197,25 +195,6 @@ def verify(
     if missing:
         warnings.warn(f"interrupted: the ledger has {len(found)} of {len(chosen)} claims", UserWarning, stacklevel=2)
     return Ledger(tuple(found), run, seed, missing)
-
-
-@contextmanager
-def _noticed_interrupts() -> Iterator[list[int]]:
-    """A list that is no longer empty after Ctrl-C, even where a solver took it as a wish to return what it had."""
-    noticed: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield noticed
-        return
-
-    def notice(number: int, frame: object) -> None:
-        noticed.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, notice)
-    try:
-        yield noticed
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _chosen(ids: str | Iterable[str] | None) -> list[Claim]:
