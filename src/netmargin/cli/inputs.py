@@ -4,7 +4,9 @@ import argparse
 import importlib
 import os
 import sys
+import tempfile
 import zipfile
+from pathlib import Path
 
 from torch import nn
 
@@ -78,3 +80,14 @@ def data(options: argparse.Namespace, *, limit: int | None):
     X, y = arrays(name)
     X = X.astype("float32") if X.dtype.kind == "f" else X
     return (X, y) if limit is None else datasets.selection.select(X, y, limit, scale=1)
+
+
+def require_writable(path: Path) -> None:
+    """Before minutes of work whose page could not be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise DataError(f"Cannot write to the folder of {path}: {error.strerror}. Choose another one.") from error
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the name of a file.")

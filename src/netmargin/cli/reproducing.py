@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from ..errors import DataError
+from .inputs import require_writable
 
 
 def reproduce(options: argparse.Namespace) -> int:
@@ -23,6 +24,12 @@ def reproduce(options: argparse.Namespace) -> int:
     ]
     if unknown:
         raise DataError(f"There is no figure {unknown[0]!r}. Choose from {', '.join(papers.IDS)}.")
+    if options.gallery:
+        require_writable(options.gallery)
+        if options.gallery.suffix != ".md":
+            raise DataError(
+                f"The gallery is a Markdown page with a folder of that name beside it: give --gallery NAME.md, not {options.gallery}."
+            )
     found = []
     for id in chosen:
         if options.scale == "paper":

@@ -3,11 +3,10 @@
 import argparse
 import json
 import sys
-import tempfile
-from pathlib import Path
 
 from ..errors import DataError
 from ..training.checkpoint import write_atomically
+from .inputs import require_writable
 
 
 def verify(options: argparse.Namespace) -> int:
@@ -22,7 +21,7 @@ def verify(options: argparse.Namespace) -> int:
             raise DataError(f"--{name} must be at least 0; got {getattr(options, name)}")
     pages = {path: name for path, name in ((options.html, "html"), (options.markdown, "markdown")) if path}
     for path in pages:
-        _require_writable(path)
+        require_writable(path)
     rows = not options.json
     if rows:
         print(ledger.HEADER, flush=True)
@@ -46,14 +45,3 @@ def verify(options: argparse.Namespace) -> int:
             write_atomically(path, getattr(found, name)().encode())
             print(f"Written: {path}", file=sys.stderr)
     return 0 if found.holds else 1
-
-
-def _require_writable(path: Path) -> None:
-    """Before minutes of work whose page could not be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path.parent).close()
-    except OSError as error:
-        raise DataError(f"Cannot write to the folder of {path}: {error.strerror}. Choose another one.") from error
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give the name of a file.")

@@ -52,7 +52,7 @@ def _read(file: Path) -> Row | None:
     """What a run left; None if it is not done, or its file is damaged."""
     try:
         return json.loads(file.read_text())
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return None
 
 

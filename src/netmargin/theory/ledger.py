@@ -188,6 +188,8 @@ def verify(
                 if numbers is not None:
                     raise
                 entry = claim.broken_off(error, time.monotonic() - started)
+            if interrupts:
+                break
             found.append(entry)
             if watch:
                 watch(entry)

@@ -25,8 +25,8 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 FIGURE = Figure(
     id="chizat-bach/fig2b",
     title="test error as a function of n, d = 15",
-    finding="training both layers needs far fewer samples than training the output layer",
-    differs="balanced start on the sphere instead of N(0, 1) for both layers; the sums over runs are the same experiment",
+    finding="the more samples, the further training both layers is ahead of training the output layer",
+    differs="balanced start on the sphere instead of N(0, 1) for both layers",
     scales={
         "smoke": {"n": [32, 128], "d": 8, "runs": 6, "width": 100, "steps": 2000, "tested": 1000},
         "laptop": {"n": [32, 64, 128, 256, 512], "d": 15, "runs": 6, "width": 400, "steps": 10_000, "tested": 5000},

@@ -21,7 +21,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 FIGURE = Figure(
     id="chizat-bach/fig2c",
     title="test error as a function of d, n = 256",
-    finding="noise coordinates harm training the output layer much more than training both",
+    finding="in high dimension, with noise in all coordinates but two, training both layers errs less than training the output layer",
     differs="balanced start on the sphere instead of N(0, 1) for both layers",
     scales={
         "smoke": {"n": 128, "d": [4, 12], "runs": 6, "width": 100, "steps": 2000, "tested": 1000},

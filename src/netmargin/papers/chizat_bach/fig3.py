@@ -75,7 +75,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 FIGURE = Figure(
     id="chizat-bach/fig3",
     title="dynamics of the classifier for an initialization with a large variance and a small step-size",
-    finding="the classifier first approaches the max-margin classifier of the tangent kernel, and in the end that of F_1",
+    finding="the classifier first has most of the margin of the tangent kernel and hardly any F_1 margin; in the end it is the other way round",
     differs="pairs of neurons that cancel at the start, so that the classifier begins at 0; sphere of radius 40 instead of N(0, 40^2)",
     scales={
         "smoke": {

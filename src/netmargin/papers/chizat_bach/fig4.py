@@ -19,11 +19,12 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     u = np.array([1.0, 0.0, 0.0])
     ticks = np.linspace(-1, 1, settings["grid"])
     alpha, b = np.meshgrid(ticks, ticks)
-    # F'(a, b) = b sum_n p_n y_n relu(a . x~_n); its gradient in alpha, for a = alpha u, and in b.
-    sums = {sign: float(prices @ np.maximum(sign * Z @ u, 0)) for sign in (1, -1)}
-    s = np.where(alpha > 0, sums[1], sums[-1])
-    along = b * np.where(alpha > 0, sums[1], -sums[-1])
-    return {"ticks": ticks.tolist(), "along": along.tolist(), "b": (np.abs(alpha) * s).tolist()}
+    # F'(a, b) = b sum_n p_n y_n relu(a . x~_n), differentiated numerically along alpha, for a = alpha u, and b.
+    sums = lambda alpha: np.maximum(alpha[..., None] * (Z @ u), 0) @ prices  # noqa: E731
+    h = 1e-6
+    along, up = b * (sums(alpha + h) - sums(alpha - h)) / (2 * h), sums(alpha)
+    along[alpha == 0] = 0.0  # the kink
+    return {"ticks": ticks.tolist(), "along": along.tolist(), "b": up.tolist()}
 
 
 def draw(settings: Settings, rows: list[Row]):
@@ -44,7 +45,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     alpha, b = np.meshgrid(ticks, ticks)
     on = np.isclose(np.abs(alpha), np.abs(b)) & (alpha != 0)
     off = np.abs(along * alpha - up * b)[on].max() / np.abs(up).max()
-    return [Check(f"on |a| = |b| the field points along that set, to {off:.1g}", bool(off < 1e-12))]
+    return [Check(f"on |a| = |b| the field points along that set, to {off:.1g}", bool(off < 1e-8))]
 
 
 FIGURE = Figure(

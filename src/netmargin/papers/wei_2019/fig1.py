@@ -12,7 +12,7 @@ from ..figure import Check, Figure, Row, Settings
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
     """The samples."""
     X, y = hypercube(settings["n"], 20, seed=run["seed"])
-    return {"X": X[:, :2].tolist(), "noise": X[:, 2:].mean().item(), "y": y.tolist()}
+    return {"X": X[:, :2].tolist(), "y": y.tolist()}
 
 
 def draw(settings: Settings, rows: list[Row]):
