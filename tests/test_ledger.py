@@ -187,6 +187,8 @@ def test_pages(ledger):
     for page in (ledger.markdown(), ledger.html()):
         assert all(id in page for id in CLAIMS)
         assert "49 of 49 claims hold" in page
+    assert "<br>*Instances:*" in ledger.markdown()
+    assert "&lt;br" not in ledger.markdown()
     assert all(line.count(" | ") == 3 for line in ledger.markdown().splitlines() if line.startswith("| `"))
     shown = json.loads(json.dumps(ledger.to_dict(), allow_nan=False))
     assert shown["holds"]

@@ -70,12 +70,9 @@ class Ledger:
             lines += [f"## {paper}", "", "| claim | statement | source | result |", "|---|---|---|---|"]
             for entry in entries:
                 claim = entry.claim
-                statement = (
-                    f"{claim.statement}.<br>*Instances:* {claim.hypotheses}.<br>*Tolerance {claim.tolerance:g}:* {claim.because}."
-                )
-                lines.append(
-                    "| " + " | ".join(_cell(text) for text in (f"`{claim.id}`", statement, claim.source, _result(entry))) + " |"
-                )
+                notes = (f"*Instances:* {_cell(claim.hypotheses)}.", f"*Tolerance {claim.tolerance:g}:* {_cell(claim.because)}.")
+                statement = "<br>".join((f"{_cell(claim.statement)}.", *notes))
+                lines.append(f"| `{claim.id}` | {statement} | {_cell(claim.source)} | {_result(entry)} |")
             lines.append("")
         lines += ["## Printed errors", "", "| claim | as printed | counterexample | violation |", "|---|---|---|---|"]
         for entry in self.entries:
