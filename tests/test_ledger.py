@@ -218,7 +218,6 @@ def test_the_committed_page_is_that_of_these_claims():
         "lyu-li/mexican-hat",
         "wei/l1-duality",
         "wei/kernel-margin-bound",
-        "wei/perturbed-flow",
         "chizat-bach/norm-equivalence",
         "chizat-bach/projected-flow",
         "chizat-bach/balance",

@@ -65,13 +65,13 @@ class RegularizedObjective(ABC):
 
     def descend(self, log_lambda: float, iterations: int) -> None:
         """To a minimizer nearby: of nets with smoothed ReLUs first, then of the net itself; only if it is better. From the first parameters where the last lambda was so strong that the net vanished."""
-        self._rescale(log_lambda)
-        before, kept = self(log_lambda).item(), [p.detach().clone() for p in self.parameters]
         if self.size() <= _COLLAPSED * self._first_size:
             with torch.no_grad():
                 for p, value in zip(self.parameters, self._first, strict=True):
                     p.copy_(value)
+        else:  # the best multiple of a random net is next to 0
             self._rescale(log_lambda)
+        before, kept = self(log_lambda).item(), [p.detach().clone() for p in self.parameters]
 
         def smoothed(width: float) -> Tensor:
             with SmoothedReLUs(width):
