@@ -103,7 +103,7 @@ def test_weak_squared_loss_finds_the_least_norm():
         X, y = np.linspace(-1, 1, 5)[:, None], np.random.default_rng(seed).normal(size=5)
         least = nm.solvers.min_norm_interpolation(X, y, norm="l1")
         path = nm.interpolation_path(
-            lambda: mlp([1, 20, 1]), (torch.tensor(X), torch.tensor(y)), lambdas=[1e-1, 1e-2, 1e-3, 1e-6], starts=2, progress=False
+            lambda: mlp([1, 20, 1]), (torch.tensor(X), torch.tensor(y)), lambdas=[1e-1, 1e-2, 1e-3, 1e-6], starts=5, progress=False
         )
         squares = np.array(path.column("norm")) ** 2
         assert squares[-1] == pytest.approx(2 * least.norm, rel=0.01)
