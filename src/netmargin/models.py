@@ -84,6 +84,49 @@ def vgg(*, bias: str = "first", width: int = 64) -> nn.Sequential:
     return _he_normal_images(nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels, 10, bias=_has_bias(bias, index))))
 
 
+class _Residual(nn.Module):
+    """h + conv(relu(conv(relu(h)))), with a 1x1 convolution of relu(h) as the shortcut where the shape changes."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int):
+        super().__init__()
+        self.first = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.second = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        same = inputs == outputs and stride == 1
+        self.shortcut = None if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+
+    def forward(self, h: Tensor) -> Tensor:
+        z = h.relu()
+        moved = self.second(self.first(z).relu())
+        return moved + (h if self.shortcut is None else self.shortcut(z))
+
+
+def wide_resnet(*, depth: int = 16, widen: int = 10) -> nn.Sequential:
+    """A WideResNet without batch normalization, as in Wei et al. (2018, Appendix F), for 3x32x32 inputs and 10 classes; not homogeneous.
+
+    3 groups of (depth - 4) / 6 residual blocks with 16, 32 and 64 times `widen` channels. The last convolution of each
+    block begins at 0, so that the net starts shallow, without which it would diverge at the rates of nets with normalization; all else by He's rule.
+
+    >>> from netmargin.models import wide_resnet
+    >>> sum(p.numel() for p in wide_resnet(widen=1).parameters())
+    174138
+    """
+    if depth < 10 or (depth - 4) % 6:
+        raise ValueError(f"depth must be 6 B + 4 with B >= 1 blocks in each group: 10, 16, 22, ...; got {depth}")
+    blocks, channels = (depth - 4) // 6, 16
+    layers: list[nn.Module] = [nn.Conv2d(3, channels, 3, padding=1, bias=False)]
+    for group, width in enumerate((16 * widen, 32 * widen, 64 * widen)):
+        for block in range(blocks):
+            layers.append(_Residual(channels, width, 2 if group and not block else 1))
+            channels = width
+    net = nn.Sequential(*layers, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
+    net = _he_normal_images(net)
+    with torch.no_grad():
+        for layer in net:
+            if isinstance(layer, _Residual):
+                layer.second.weight.zero_()
+    return net
+
+
 def _has_bias(bias: str, layer: int) -> bool:
     if bias not in BIASES:
         raise ValueError(f"bias must be one of {', '.join(BIASES)}; got {bias!r}")

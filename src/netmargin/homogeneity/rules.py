@@ -19,7 +19,7 @@ from .trace import NEGLIGIBLE, Trace, add_degrees, rule, scale_degree
     "reflection_pad3d", "replication_pad1d", "replication_pad2d", "replication_pad3d", "pixel_shuffle", "pixel_unshuffle",
     "channel_shuffle", "roll", "flip", "gather", "index_select", "index", "sort", "topk", "repeat", "_unsafe_view", "tril", "triu",
     "native_dropout", "embedding", "linalg_vector_norm", "std", "diag_embed", "im2col", "col2im", "take", "unfold_backward",
-    "transpose", "t", "squeeze", "unsqueeze", "swapaxes", "view_copy", "_reshape_copy", "expand_copy", "masked_select", "select_copy", "slice_copy", "transpose_copy",
+    "transpose", "t", "squeeze", "unsqueeze", "swapaxes", "view_copy", "_reshape_copy", "expand_copy", "masked_select", "as_strided", "select_copy", "slice_copy", "transpose_copy",
 )  # fmt: skip
 def _same_as_first(trace: Trace, value, *_, **__) -> AnyDegree:
     return trace.degree(value)

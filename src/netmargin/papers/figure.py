@@ -22,13 +22,23 @@ IDS = (
     "chizat-bach/fig2d",
     "chizat-bach/fig3",
     "chizat-bach/fig4",
+    "lyu-li/fig1",
     "lyu-li/fig2",
+    "lyu-li/fig3",
+    "lyu-li/fig4",
+    "lyu-li/fig5",
+    "lyu-li/fig6",
+    "lyu-li/fig7",
+    "lyu-li/table1",
     "two-homogeneity/monotone",
     "two-homogeneity/parity",
     "wei-2018/fig1",
     "wei-2018/fig2",
     "wei-2018/fig3",
+    "wei-2018/table1",
     "wei-2019/fig1",
+    "wei-2019/fig2",
+    "wei-2019/fig3",
     "wei-2019/fig4",
     "wei-2019/fig5",
 )
@@ -50,6 +60,7 @@ class Figure:
     title : of the paper's figure. finding : what to see. differs : from the paper, and why. scales : flat settings by scale, "smoke", "laptop", "paper". minutes : by scale on two
     cores, measured for "smoke" and "laptop", estimated for "paper". runs : the parameters of each run, from the settings. compute : one run, from its parameters, the settings and a folder of its own for checkpoints; results as JSON
     values. draw : a matplotlib figure of the settings and the rows of all runs. check : what the rows show of the finding.
+    runs_of : whose folder keeps the runs, where several figures are drawn from the same ones, by the same settings and `compute`; its own id by default.
     """
 
     id: str
@@ -62,6 +73,7 @@ class Figure:
     compute: Callable[[Row, Settings, Path], Row]
     draw: Callable[[Settings, list[Row]], Any]
     check: Callable[[Settings, list[Row]], list[Check]]
+    runs_of: str = ""
 
 
 def figure(id: str) -> Figure:

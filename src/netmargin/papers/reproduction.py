@@ -62,7 +62,7 @@ def reproduce(id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int
     if jobs < 1:
         raise DataError(f"jobs must be at least 1; got {jobs}")
     folder = Path(out) / id / scale
-    rows = sweep(chosen, settings, folder, jobs=jobs, progress=progress)
+    rows = sweep(chosen, settings, _runs(chosen, scale, out), jobs=jobs, progress=progress)
     result = Reproduction(chosen, scale, rows, chosen.check(settings, rows), folder)
     drawn = chosen.draw(settings, rows)
     for ending in ("png", "pdf"):
@@ -87,7 +87,7 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
     """How the last reproduction ended, in a few words."""
     chosen = figure(id)
     folder = Path(out) / id / scale
-    done, of = finished(chosen, _settings(chosen, scale), folder)
+    done, of = finished(chosen, _settings(chosen, scale), _runs(chosen, scale, out))
     if done < of:
         return f"{done} of {of} runs" if done else "-"
     try:
@@ -95,6 +95,10 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
     except (OSError, ValueError, KeyError):
         return "computed"
     return "holds" if all(check["holds"] for check in checks) else "DOES NOT HOLD"
+
+
+def _runs(chosen: Figure, scale: str, out: str | Path) -> Path:
+    return Path(out) / (chosen.runs_of or chosen.id) / scale / "runs"
 
 
 def _settings(chosen: Figure, scale: str):

@@ -45,7 +45,7 @@ def finished(chosen: Figure, settings: Settings, folder: Path) -> tuple[int, int
 def _file(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
     # Results of other settings, or of another computation, are not those of this figure.
     text = json.dumps([dict(settings), run, _source(chosen.compute)], sort_keys=True)
-    return folder / "runs" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+    return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 
 def _read(file: Path) -> Row | None:

@@ -1,0 +1,25 @@
+"""Figure 3: training accuracy and the margin by the original definition, with the constant rate."""
+
+from ..figure import Check, Figure, Row, Settings
+from .curves import draw_curves, fitted, rising
+from .training import CONSTANT, RUNS, SCALES, SUBSET, runs, train_net
+
+
+def check(settings: Settings, rows: list[Row]) -> list[Check]:
+    """The net with bias is not homogeneous: it has no margin by definition (2)."""
+    return [*map(fitted, rows), *(rising(row, "margin") for row in rows if row["margin"] is not None)]
+
+
+FIGURE = Figure(
+    id="lyu-li/fig3",
+    title="CNNs on MNIST with the constant rate: training accuracy and normalized margin by the original definition",
+    finding="the training accuracy reaches 100%, and from then on the margin over ||theta||^L rises as well",
+    differs=SUBSET,
+    scales=SCALES,
+    minutes={"smoke": 0.1, "laptop": 3.0, "paper": 100_000.0},
+    runs=lambda settings: runs("cnn", CONSTANT),
+    compute=train_net,
+    draw=lambda settings, rows: draw_curves(rows, {CONSTANT: "constant rate"}, ("accuracy", "margin")),
+    check=check,
+    runs_of=RUNS,
+)

@@ -1,0 +1,133 @@
+"""Figure 3: test error and margin against the width, on data of a teacher and on images."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ... import datasets
+from ...margins import measure
+from ...models import mlp
+from ...training.regularization_path import regularization_path
+from ..drawing import BOTH, canvas
+from ..figure import Check, Figure, Row, Settings
+
+
+def compute(run: Row, settings: Settings, folder: Path) -> Row:
+    """Margin and test error of a weakly regularized minimizer of one width."""
+    of_teacher = run["data"] == "teacher"
+    (X, y), (T, t) = _teacher(run, settings) if of_teacher else _images(run, settings)
+    strongest, weakest = settings["lambdas"] if of_teacher else settings["image_lambdas"]
+    lambdas = np.geomspace(strongest, weakest, settings["stages"]).tolist()
+    make = lambda: mlp([X.shape[1], run["width"], 1 if of_teacher else 10], bias="none")  # noqa: E731
+    options = {"starts": 1, "iterations": settings["iterations"], "seed": run["seed"], "progress": False}
+    path = regularization_path(make, (X, y), lambdas=lambdas, **options)
+    net = make().double()
+    net.load_state_dict(path.states[lambdas[-1]])
+    return {"test_error": 1 - measure(net, (T, t)).accuracy, "margin": path.rows[-1]["normalized_margin"]}
+
+
+def _teacher(run: Row, settings: Settings):
+    n, tested = settings["n"], settings["tested"]
+    X, y = datasets.teacher(n + tested, settings["d"], units=10, margin=0.01, seed=run["seed"])
+    return (X[:n], y[:n]), (X[n:], y[n:])
+
+
+def _images(run: Row, settings: Settings):
+    load = datasets.BY_NAME[run["data"]]
+    return [(X.flatten(1), y) for X, y in (load("train", limit=settings["images"]), load("test", limit=settings["tested_images"]))]
+
+
+def means(settings: Settings, rows: list[Row], data: str) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """Widths, and mean test errors and margins over the runs that fit their samples."""
+    fitting = [row for row in rows if row["data"] == data and row["margin"] > 0]
+    widths = sorted({row["width"] for row in fitting})
+    by = lambda name: np.array([np.mean([row[name] for row in fitting if row["width"] == width]) for width in widths])  # noqa: E731
+    return widths, by("test_error"), by("margin")
+
+
+def draw(settings: Settings, rows: list[Row]):
+    """Test errors above, margins below."""
+    names = {"teacher": f"teacher of 10 units, d = {settings['d']}, n = {settings['n']}"}
+    names[settings["image_data"]] = f"{settings['image_data']}, {settings['images']:,} images"
+    drawn, axes = canvas(2, 2, height=2.6)
+    for column, (data, title) in enumerate(names.items()):
+        widths, errors, margins = means(settings, rows, data)
+        for axis, values, label in (
+            (axes[0, column], errors, "test error"),
+            (axes[1, column], margins, r"margin $q_{\min}/\|\Theta\|^2$"),
+        ):
+            axis.plot(widths, values, color=BOTH, marker="o", markersize=4)
+            axis.set_xscale("log", base=2)
+            axis.set(xlabel="hidden units m", ylabel=label)
+        axes[0, column].set_title(title)
+    return drawn
+
+
+def check(settings: Settings, rows: list[Row]) -> list[Check]:
+    """The wider half against the narrower half of the widths."""
+    checks = []
+    for data in ("teacher", settings["image_data"]):
+        widths, errors, margins = means(settings, rows, data)
+        half = len(widths) // 2
+        for words, values, better in (("test error", errors, -1), ("normalized margin", margins, 1)):
+            narrow, wide = values[:half].mean(), values[half:].mean()
+            sentence = f"{data}: mean {words} {narrow:.3g} for m = {', '.join(map(str, widths[:half]))}, {wide:.3g} for m = {', '.join(map(str, widths[half:]))}"
+            checks.append(Check(sentence, bool(better * (wide - narrow) > 0)))
+    return checks
+
+
+def runs(settings: Settings) -> list[Row]:
+    """The widest, which take longest, first."""
+    teachers = [
+        {"data": "teacher", "width": m, "seed": seed} for m in reversed(settings["widths"]) for seed in range(settings["runs"])
+    ]
+    return [{"data": settings["image_data"], "width": m, "seed": 0} for m in reversed(settings["image_widths"])] + teachers
+
+
+_PATHS = {"lambdas": [1e-2, 1e-5], "image_lambdas": [1e-3, 1e-6], "stages": 4}
+_TEACHER = {"d": 20, "n": 200, "widths": [2**k for k in range(4, 11)], "iterations": 60} | _PATHS
+
+FIGURE = Figure(
+    id="wei-2019/fig3",
+    title="test error and normalized margin against the hidden layer size, synthetic data and MNIST",
+    finding="the wider the net, the larger the margin and the smaller the test error",
+    differs="L-BFGS minimizes to lambda = 1e-5 and 1e-6 (images) in place of 80,000 gradient steps and 600 epochs, and n = 200 is assumed; laptop scale: 1,000 MNIST images, m from 2^4 to 2^9",
+    scales={
+        "smoke": {
+            "d": 6,
+            "n": 60,
+            "widths": [4, 16, 64],
+            "iterations": 30,
+            **_PATHS,
+            "runs": 3,
+            "tested": 1000,
+            "image_data": "digits",
+            "images": 200,
+            "tested_images": 300,
+            "image_widths": [8, 32, 128],
+        },
+        "laptop": _TEACHER
+        | {
+            "runs": 4,
+            "tested": 4000,
+            "image_data": "mnist",
+            "images": 1000,
+            "tested_images": 4000,
+            "image_widths": [2**k for k in range(4, 10)],
+        },
+        "paper": _TEACHER
+        | {
+            "runs": 20,
+            "tested": 10_000,
+            "image_data": "mnist",
+            "images": 60_000,
+            "tested_images": 10_000,
+            "image_widths": [2**k for k in range(6, 16)],
+        },
+    },
+    minutes={"smoke": 0.2, "laptop": 6.0, "paper": 3000.0},
+    runs=runs,
+    compute=compute,
+    draw=draw,
+    check=check,
+)
