@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import netmargin as nm
 from netmargin.homogeneity import Evidence, Kind, analyse, rule
 from netmargin.homogeneity.scaling import ScalingProbe
-from netmargin.models import ReLUPower, mlp, mnist_cnn, vgg
+from netmargin.models import ReLUPower, mlp, mnist_cnn, vgg, wide_resnet
 
 VECTOR, IMAGE, SEQUENCE, TOKENS = (
     torch.randn(6, 5),
@@ -102,6 +102,12 @@ CASES = {
     "MNIST CNN": Case(lambda: mnist_cnn(channels=(3, 4), hidden=8), IMAGE, MULTI, 4, [1, 1, 1, 1]),
     "MNIST CNN, biases everywhere": Case(lambda: mnist_cnn(channels=(3, 4), hidden=8, bias="all"), IMAGE, PARTIAL, 1, {"9": 1}, 3),
     "VGG": Case(lambda: vgg(width=2), torch.randn(4, 3, 32, 32), MULTI, 14, [1] * 14),
+    "WideResNet without normalization": Case(lambda: wide_resnet(depth=10, widen=1), torch.randn(2, 3, 32, 32), PARTIAL, 1, {"7": 1}, 4),
+    "mean over channels-last images": Case(
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 4, 5, bias=False), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), linear(4, 3)
+        ).to(memory_format=torch.channels_last), IMAGE, MULTI, 2, {"0": 1, "4": 1},
+    ),
     "pools of all kinds": Case(
         seq(
             nn.Conv2d(1, 4, 5), nn.AvgPool2d(2), nn.ReLU(), nn.ConvTranspose2d(4, 3, 3, bias=False), nn.MaxPool2d(2),

@@ -11,10 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 import netmargin as nm
 from netmargin.cli import main
 from netmargin.papers import IDS, SCALES, Check, figure, reproduce, status
+from netmargin.papers.lyu_li import training
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,43 @@ def test_nothing_is_computed_twice(out, monkeypatch):
     again = reproduce("chizat-bach/fig4", out=out, jobs=1, progress=False)
     assert again.rows == first.rows
     assert files == {file: file.stat().st_mtime_ns for file in (first.folder / "runs").iterdir()}
+
+
+def test_figures_share_their_runs(out):
+    """What figure 1 of Lyu and Li trained, figures 3 and 4 draw."""
+    reproduce("lyu-li/fig1", out=out, jobs=1, progress=False)
+    assert status("lyu-li/fig3", "smoke", out=out) in ("computed", "holds")
+
+
+def test_a_killed_training_run_goes_on(tmp_path, monkeypatch):
+    """It ends with the same rows, looks and nets, wherever it was broken off."""
+    run = {"net": "cnn", "rate": training.LOSS_BASED, "bias": training.WITHOUT_BIAS, "seed": 0}
+    settings = training.SCALES["smoke"] | {"cnn_levels": [-1, -2]}
+    whole = training.train_net(run, settings, tmp_path / "whole")
+    save, left = training.checkpoint.save, [2]
+
+    def fail_at_the_second_level(path, state):
+        left[0] -= path.name.startswith("level")
+        if not left[0]:
+            raise KeyboardInterrupt
+        save(path, state)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(training.checkpoint, "save", fail_at_the_second_level)
+        with pytest.raises(KeyboardInterrupt):
+            training.train_net(run, settings, tmp_path / "broken")
+    assert training.train_net(run, settings, tmp_path / "broken") == whole
+    states = [torch.load(tmp_path / name / "level-2.pt", weights_only=True) for name in ("whole", "broken")]
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+
+
+def test_the_full_vgg_takes_a_step():
+    net = training.make_net({"net": "vgg", "bias": training.WITHOUT_BIAS, "seed": 0}, training.SCALES["paper"])
+    assert sum(p.numel() for p in net.parameters()) > 14_000_000
+    random = torch.Generator().manual_seed(0)
+    data = (torch.rand(4, 3, 32, 32, generator=random), torch.arange(4))
+    history = nm.train(net, data, until=nm.Epochs(1), lr=nm.ConstantLR(1e-3), batch_size=2, progress=False)
+    assert history.rows[1]["log10_mean_loss"] < history.rows[0]["log10_mean_loss"]
 
 
 def test_a_killed_sweep_goes_on(tmp_path):

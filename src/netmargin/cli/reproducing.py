@@ -34,7 +34,7 @@ def reproduce(options: argparse.Namespace) -> int:
     for id in chosen:
         if options.scale == "paper":
             print(
-                f"{id}: about {papers.figure(id).minutes['paper']:g} minutes on 2 cores; it can be interrupted and goes on",
+                f"{id}: about {_duration(papers.figure(id).minutes['paper'])} on 2 cores; it can be interrupted and goes on",
                 file=sys.stderr,
             )
         found.append(papers.reproduce(id, options.scale, out=options.out, jobs=options.jobs, progress=not options.quiet))
@@ -48,14 +48,18 @@ def reproduce(options: argparse.Namespace) -> int:
     return 1 if options.check and missing else 0
 
 
+def _duration(minutes: float) -> str:
+    return f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
+
+
 def _listed(papers, options: argparse.Namespace) -> list[str]:
     lines = [
-        f"{'id':24} {'smoke':>6} {'laptop':>7} {'paper':>6}  {'last run':28} title",
-        f"{'':24} {'min':>6} {'min':>7} {'min':>6}",
+        f"{'id':24} {'smoke':>6} {'laptop':>7} {'paper':>9}  {'last run':28} title",
+        f"{'':24} {'min':>6} {'min':>7} {'min':>9}",
     ]
     for id in papers.IDS:
         known = papers.figure(id)
-        minutes = [f"{known.minutes[scale]:g}" for scale in papers.SCALES]
+        minutes = [format(known.minutes[scale], "g" if known.minutes[scale] < 1000 else ",.0f") for scale in papers.SCALES]
         last = next(
             (
                 f"{scale}: {state}"
@@ -64,5 +68,5 @@ def _listed(papers, options: argparse.Namespace) -> list[str]:
             ),
             "-",
         )
-        lines.append(f"{id:24} {minutes[0]:>6} {minutes[1]:>7} {minutes[2]:>6}  {last:28} {known.title}")
+        lines.append(f"{id:24} {minutes[0]:>6} {minutes[1]:>7} {minutes[2]:>9}  {last:28} {known.title}")
     return lines

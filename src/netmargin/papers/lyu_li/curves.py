@@ -10,8 +10,8 @@ _MOST = 0.8
 PANELS = {
     "log10_loss": r"$\log_{10}$ training loss",
     "accuracy": "training accuracy",
-    "layer_margin": "normalized margin (layer norms)",
-    "margin": r"normalized margin (2), $q_{\min}/\|\theta\|^L$",
+    "layer_margin": r"margin $q_{\min}/\prod_i\|W_i\|$",
+    "margin": r"margin $q_{\min}/\|\theta\|^L$",
     "alpha": r"relative learning rate $\alpha$",
 }
 

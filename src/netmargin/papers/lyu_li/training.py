@@ -57,12 +57,12 @@ _LAPTOP = {
     "ascent_iterations": 30,
     "vgg_data": "cifar10",
     "vgg_width": 8,
-    "vgg_n": 300,
+    "vgg_n": 200,
     "vgg_tested": 1000,
-    "vgg_batch": 30,
+    "vgg_batch": 20,
     "vgg_rate": 0.01,
-    "vgg_epochs": 300,
-    "vgg_levels": [-1, -5, -10, -15],
+    "vgg_epochs": 500,
+    "vgg_levels": [-1, -5, -10],
     "vgg_seeds": 1,
 }
 _PAPER = {
@@ -90,7 +90,7 @@ _PAPER = {
 }
 SCALES = {"smoke": _SMOKE, "laptop": _LAPTOP, "paper": _PAPER}
 SUBSET = "laptop scale: 8 and 16 channels, 128 hidden units, 1,000 images, 100 of each class, so 10 steps per epoch instead of 600, and a constant rate of 0.1 instead of 0.01"
-SUBSET_VGG = "laptop scale: 8 to 64 channels instead of 64 to 512, 300 images, 30 of each class, batches of 30, and a constant rate of 0.01 instead of 0.1"
+SUBSET_VGG = "laptop scale: 8 to 64 channels instead of 64 to 512, 200 images, 20 of each class, batches of 20, and a constant rate of 0.01 instead of 0.1"
 
 
 _LOOK = {

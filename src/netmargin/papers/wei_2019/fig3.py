@@ -125,7 +125,7 @@ FIGURE = Figure(
             "image_widths": [2**k for k in range(6, 16)],
         },
     },
-    minutes={"smoke": 0.2, "laptop": 6.0, "paper": 3000.0},
+    minutes={"smoke": 0.2, "laptop": 6.0, "paper": 4_000.0},
     runs=runs,
     compute=compute,
     draw=draw,
