@@ -9,6 +9,7 @@ from .errors import (
     DataError,
     DivergenceError,
     Interrupted,
+    MissingLibraryError,
     ModelError,
     NetmarginError,
     NotHomogeneousError,
@@ -32,6 +33,7 @@ from .training import (
 if TYPE_CHECKING:
     from . import bounds, estimators, figures, papers, solvers, theory, twolayer
     from .kkt import KKTCertificate, TangentSVM, certify, tangent_svm
+    from .l2_robustness import RobustnessReport, robustness
     from .training.gradient_flow import Trajectory, gradient_flow
     from .training.maximize_margin import MarginAscent, maximize_margin
     from .training.regularization_path import RegularizationPath, interpolation_path, regularization_path
@@ -42,6 +44,8 @@ _ON_DEMAND = {
     "KKTCertificate": "kkt",
     "TangentSVM": "kkt",
     "tangent_svm": "kkt",
+    "robustness": "l2_robustness",
+    "RobustnessReport": "l2_robustness",
     "gradient_flow": "training.gradient_flow",
     "Trajectory": "training.gradient_flow",
     "MarginAscent": "training.maximize_margin",
@@ -79,11 +83,13 @@ __all__ = [
     "MarginAscent",
     "MarginGrowthBelow",
     "MarginReport",
+    "MissingLibraryError",
     "ModelError",
     "NetmarginError",
     "NotHomogeneousError",
     "NotSeparatedError",
     "RegularizationPath",
+    "RobustnessReport",
     "Separated",
     "TangentSVM",
     "Trajectory",
@@ -104,6 +110,7 @@ __all__ = [
     "models",
     "papers",
     "regularization_path",
+    "robustness",
     "solvers",
     "tangent_svm",
     "theory",

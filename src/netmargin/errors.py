@@ -29,6 +29,10 @@ class DivergenceError(NetmarginError, ArithmeticError):
     """Training produced a loss or parameters that are not finite; the model was put back to its last good epoch."""
 
 
+class MissingLibraryError(NetmarginError, ImportError):
+    """An optional library is not installed; the message holds the command that installs it."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during long work, after what was done is saved; the same call goes on. Of training, it carries the `history` so far."""
 

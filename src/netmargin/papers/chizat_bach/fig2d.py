@@ -81,7 +81,7 @@ FIGURE = Figure(
             "m": [8, 16, 32, 64, 128, 256, 512, 1024],
             "runs": 30,
             "steps": 50_000,
-            "time_limit": 30,
+            "time_limit": 20,
             "lacking": 0.05,
         },
     },

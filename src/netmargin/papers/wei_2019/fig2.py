@@ -93,10 +93,10 @@ FIGURE = Figure(
     id="wei-2019/fig2",
     title="regularizer against none, from the same start N(0, 1): test accuracy, normalized margin, activations changed",
     finding="the regularized net leaves its start and generalizes better, with a larger margin; without a regularizer few activations change: the kernel regime",
-    differs="assumed, as the text lost its numbers: d = 20, n = 200, 500 hidden units, rate 0.1, lambda 5e-4, 20,000 steps",
+    differs="assumed, as the text lost its numbers: d = 20, n = 200, 500 hidden units, rate 0.1, lambda 5e-4, 20,000 steps (laptop scale: 10,000)",
     scales={
         "smoke": _ALL | {"hidden": 100, "steps": 800, "runs": 3, "tested": 2000},
-        "laptop": _ALL | {"hidden": 500, "steps": 20_000, "runs": 5, "tested": 4000},
+        "laptop": _ALL | {"hidden": 500, "steps": 10_000, "runs": 5, "tested": 4000},
         "paper": _ALL | {"hidden": 500, "steps": 20_000, "runs": 20, "tested": 10_000},
     },
     minutes={"smoke": 0.2, "laptop": 6.0, "paper": 25.0},

@@ -1,0 +1,7 @@
+"""Robustness in L2: certified and attacked radii of samples."""
+
+from .evaluation import robustness
+from .lipschitz import score_lipschitz
+from .report import RobustnessReport
+
+__all__ = ["RobustnessReport", "robustness", "score_lipschitz"]

@@ -1,0 +1,92 @@
+"""Certified radii: no input nearer than this is misclassified."""
+
+import torch
+from torch import Tensor, nn
+
+from .lipschitz import layers_of
+
+_LOCAL_ENTRIES, _HELD = 2_000_000, 20_000_000
+"""Slopes of all units, per sample and at once."""
+_ROUNDING = 1e-11
+
+
+def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Phi_y - Phi_j, (N, C), infinite at j = y; y f(x), (N, 1), for one output. y : signs or class indices."""
+    z = net(x)
+    z = z.reshape(len(x), -1)
+    if z.shape[1] == 1:
+        return y[:, None] * z
+    return (z.gather(1, y[:, None]) - z).scatter(1, y[:, None], torch.inf)
+
+
+def certified_radii(net: nn.Module, x: Tensor, y: Tensor, lipschitz: Tensor) -> Tensor:
+    """(N,), radii within which all score gaps of y stay positive, 0 for misclassified samples; float64.
+
+    The smallest gap over its Lipschitz constant. Where the slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear as far as no unit changes sign,
+    and have at most their Lipschitz constant as slope from there on.
+    """
+    with torch.no_grad():
+        gaps = score_margins(net, x, y)
+        # What rounding may have added to a gap.
+        gaps = gaps - _ROUNDING * net(x).abs().reshape(len(x), -1).amax(1, keepdim=True)
+    constants = lipschitz.to(x.device)[y] if lipschitz.shape[1] > 1 else lipschitz.to(x.device).expand(len(x), 1)
+    radii = _ratio(gaps, constants)
+    if _affordable(net, x):
+        size = max(1, _HELD // _slope_entries(net, x))
+        local = [
+            _beyond_the_region(net, *part)
+            for part in zip(x.split(size), y.split(size), gaps.split(size), constants.split(size), strict=True)
+        ]
+        radii = torch.maximum(radii, torch.cat(local))
+    return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0) * (1 - _ROUNDING)
+
+
+def _ratio(gaps: Tensor, slopes: Tensor) -> Tensor:
+    """gaps / slopes, infinite where a positive gap does not change."""
+    return torch.where(slopes > 0, gaps / slopes.clamp(min=1e-300), torch.where(gaps > 0, torch.inf, 0.0))
+
+
+def _units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
+    """What enters the ReLUs, and the scores."""
+    entering = []
+    for layer in layers_of(net):
+        if isinstance(layer, (nn.ReLU, nn.LeakyReLU)):
+            entering.append(x.flatten(1))
+        x = layer(x)
+    return entering, x.reshape(len(x), -1)
+
+
+def _slope_entries(net: nn.Module, x: Tensor) -> int:
+    with torch.no_grad():
+        entering, scores = _units(net, x[:1])
+    return x[0].numel() * (sum(part.numel() for part in entering) + scores.numel())
+
+
+def _affordable(net: nn.Module, x: Tensor) -> bool:
+    piecewise_linear = not any(
+        isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d, nn.Softplus, nn.Tanh, nn.ReLU6, nn.Hardtanh)) for layer in layers_of(net)
+    )
+    return piecewise_linear and _slope_entries(net, x) <= _LOCAL_ENTRIES
+
+
+def _beyond_the_region(net: nn.Module, x: Tensor, y: Tensor, gaps: Tensor, constants: Tensor) -> Tensor:
+    def values(one: Tensor) -> tuple[Tensor, Tensor]:
+        entering, scores = _units(net, one[None])
+        return torch.cat([part[0] for part in entering]) if entering else one.new_zeros(0), scores[0]
+
+    slopes, score_slopes = torch.func.vmap(torch.func.jacrev(values))(x)
+    with torch.no_grad():
+        entering, _ = _units(net, x)
+        at = torch.cat(entering, 1) if entering else x.new_zeros(len(x), 0)
+        steep = slopes.flatten(2).norm(dim=2) if at.shape[1] else at
+        # Units that do not change here, such as those behind dead ones, never change sign.
+        reach = torch.where(steep > 0, at.abs() / steep.clamp(min=1e-300), torch.inf)
+        region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True) * (1 - _ROUNDING)
+        score_slopes = score_slopes.flatten(2)
+        if score_slopes.shape[1] > 1:
+            own = score_slopes.gather(1, y[:, None, None].expand(-1, 1, score_slopes.shape[2]))
+            score_slopes = own - score_slopes
+        steepness = score_slopes.norm(dim=2) * (1 + _ROUNDING)
+        within = _ratio(gaps, steepness)
+        after = region + _ratio((gaps - region * steepness).clamp(min=0), constants)
+        return torch.where(within <= region, within, after)

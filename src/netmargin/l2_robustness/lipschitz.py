@@ -1,0 +1,139 @@
+"""Lipschitz constants of a chain of layers in L2: exact norms of its linear stretches, multiplied."""
+
+import math
+from itertools import groupby
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import ModelError
+
+_LINEAR = (
+    nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d,
+    nn.AdaptiveAvgPool2d, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d,
+)  # fmt: skip
+_CONTRACTIONS = (nn.ReLU, nn.Softplus, nn.Tanh, nn.ReLU6, nn.Hardtanh)
+_EXACT_SIDE, _ENTRIES = 3200, 60_000_000
+"""Linear maps of larger dimensions are not written out: an eigenvalue problem of that size takes half a minute."""
+_FREQUENCIES = 32
+_ROUNDING = 1 + 1e-9
+
+
+def layers_of(net: nn.Module) -> list[nn.Module]:
+    """Its layers one after the other. Raises ModelError where it is not such a chain, or a layer has no known Lipschitz constant."""
+    if isinstance(net, nn.Sequential):
+        return [layer for part in net for layer in layers_of(part)]
+    if isinstance(net, (*_LINEAR, *_CONTRACTIONS, nn.LeakyReLU, nn.MaxPool1d, nn.MaxPool2d)):
+        return [net]
+    raise ModelError(
+        f"{type(net).__name__} has no known Lipschitz constant. Certified radii need a Sequential of linear layers, convolutions, pools and ReLUs."
+    )
+
+
+def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
+    """Bounds (C, C) of the Lipschitz constants of the score gaps Phi_y - Phi_j, for inputs shaped like one of x; of Phi itself, (1, 1), for a net with one output.
+
+    The product of the norms of the layers, consecutive linear ones taken as one map; the last one counts by its rows' differences. Norms are exact to 1e-9,
+    but for convolutions too large to be written out: there they are bounded through their Fourier transform.
+    """
+    stretches = [(linear, list(part)) for linear, part in groupby(layers_of(net), lambda layer: isinstance(layer, _LINEAR))]
+    last = stretches.pop()[1] if stretches[-1][0] else None
+    constant, h = 1.0, torch.zeros_like(x[:1])
+    with torch.no_grad():
+        for linear, part in stretches:
+            constant *= operator_norm(part, h) if linear else math.prod(_kink_constant(layer) for layer in part)
+            h = _run(part, h)
+    if last is None:
+        outputs = h.shape[1]
+        return torch.full((outputs, outputs), constant * (2**0.5 if outputs > 1 else 1), dtype=torch.float64)
+    rows = _rows(last, h).double()
+    gaps = rows if len(rows) == 1 else rows[:, None] - rows[None]
+    return (constant * _ROUNDING * gaps.flatten(-1).norm(dim=-1)).reshape(len(rows), -1)
+
+
+def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
+    """The largest singular value of a chain of linear layers, as a map of inputs shaped like x, biases left out; bounds where it is too large."""
+    inputs, outputs = x.numel(), _run(layers, x).numel()
+    if min(inputs, outputs) <= _EXACT_SIDE and inputs * outputs <= _ENTRIES:
+        matrix = _rows(layers, x) if outputs <= inputs else _columns(layers, x)
+        return math.sqrt(max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0)) * _ROUNDING
+    if len(layers) > 1:
+        constant = 1.0
+        for layer in layers:
+            constant *= operator_norm([layer], x)
+            x = layer(x)
+        return constant
+    (layer,) = layers
+    if isinstance(layer, (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d)):
+        return 1.0
+    if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
+        return _batch_norm_constant(layer)
+    if isinstance(layer, nn.Linear):
+        return torch.linalg.matrix_norm(layer.weight, 2).item() * _ROUNDING
+    if isinstance(layer, nn.Conv2d) and layer.padding_mode in ("zeros", "circular"):
+        return _fourier_bound(layer)
+    if isinstance(layer, nn.AvgPool2d) and all(s >= k for k, s in zip(_pair(layer.kernel_size), _pair(layer.stride), strict=True)):
+        return 1.0  # means over windows that do not overlap shrink distances
+    raise ModelError(f"{layer} on inputs of shape {tuple(x.shape[1:])} is too large for an exact norm, and no bound is known.")
+
+
+def _run(layers: list[nn.Module], x: Tensor) -> Tensor:
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+def _rows(layers: list[nn.Module], x: Tensor) -> Tensor:
+    """The matrix (outputs, inputs) of a linear map, by gradients."""
+    with torch.enable_grad():
+        start = torch.zeros_like(x, requires_grad=True)
+        z = _run(layers, start).flatten()
+        one_hot = torch.eye(len(z), dtype=z.dtype, device=z.device)
+        return torch.autograd.grad(z, start, one_hot, is_grads_batched=True)[0].flatten(1)
+
+
+def _columns(layers: list[nn.Module], x: Tensor) -> Tensor:
+    """The transposed matrix (inputs, outputs) of a linear map, by its values on unit vectors."""
+    units = torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape[1:])
+    return torch.cat([_run(layers, part) - _run(layers, torch.zeros_like(x)) for part in units.split(256)]).flatten(1)
+
+
+def _fourier_bound(layer: nn.Conv2d) -> float:
+    """Of a convolution on inputs of any size: the largest norm of its symbol, over all frequencies.
+
+    Between the points of a grid of N frequencies a trigonometric polynomial of degree n grows by at most 1 / cos(pi n / N) (Duffin and Schaeffer 1937).
+    Strides and zero padding only leave outputs or inputs out.
+    """
+    kernel = layer.weight.reshape(layer.groups, -1, *layer.weight.shape[1:])
+    size = max(_FREQUENCIES, 8 * max(layer.kernel_size))
+    symbol = torch.fft.fft2(kernel.double(), s=(size, size)).permute(0, 3, 4, 1, 2)
+    growth = math.prod(1 / math.cos(math.pi * (k - 1) / 2 / size) for k in layer.kernel_size)
+    return max(torch.linalg.matrix_norm(part, 2).max().item() for part in symbol.flatten(0, 1)) * growth * _ROUNDING
+
+
+def _batch_norm_constant(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> float:
+    if layer.running_var is None:
+        raise ModelError(
+            f"{layer} normalizes by the batch, even in evaluation mode: it has no Lipschitz constant. Track running statistics."
+        )
+    scale = (layer.running_var + layer.eps).rsqrt()
+    return (scale if layer.weight is None else scale * layer.weight.abs()).max().item() * _ROUNDING
+
+
+def _pair(value) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+
+
+def _kink_constant(layer: nn.Module) -> float:
+    """Of a nonlinear layer; a max-pool counts each input once for every window that it lies in."""
+    if isinstance(layer, nn.LeakyReLU):
+        return max(1.0, abs(layer.negative_slope))
+    if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):
+        one = isinstance(layer, nn.MaxPool1d)
+        sizes, strides, dilations = (
+            (value,) if one and isinstance(value, int) else _pair(value)
+            for value in (layer.kernel_size, layer.stride, layer.dilation)
+        )
+        windows = [k if d > 1 else math.ceil(k / s) for k, s, d in zip(sizes, strides, dilations, strict=True)]
+        return math.sqrt(math.prod(windows))
+    return 1.0

@@ -1,0 +1,85 @@
+"""What is known of the L2 robustness of a net on samples."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class RobustnessReport:
+    """Per sample, (n,): lower, the certified radius; upper, the distance of the nearest misclassified input found; q, the margin; found_by, the attack ("" for none).
+
+    Both radii of a misclassified sample are 0. Where no attack found anything, upper is infinite. scale : the median margin, by which scores were divided for the attacks.
+    box : of the inputs, None for all of R^d. no_lower : why no radius is certified (lower is 0 then), or "".
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    q: np.ndarray
+    found_by: np.ndarray
+    scale: float
+    box: tuple[float, float] | None
+    no_lower: str = ""
+
+    @property
+    def n(self) -> int:
+        """Samples."""
+        return len(self.q)
+
+    @property
+    def accuracy(self) -> float:
+        """The share of samples that are correct."""
+        return float((self.q > 0).mean())
+
+    @property
+    def not_found(self) -> int:
+        """How many correct samples no attack could turn."""
+        return int(np.isinf(self.upper).sum())
+
+    def curve(self, epsilons=None):
+        """Robust accuracy over epsilon, as a pandas DataFrame: the shares of samples with radius above epsilon, `certified` (lower) and `attacked` (upper); the truth lies between."""
+        import pandas
+
+        if epsilons is None:
+            finite = self.upper[np.isfinite(self.upper)]
+            epsilons = np.linspace(0, finite.max() if len(finite) and finite.max() > 0 else 1.0, 101)
+        epsilons = np.asarray(epsilons, dtype=float)
+        shares = {
+            name: (radii[None] > epsilons[:, None]).mean(1) for name, radii in (("certified", self.lower), ("attacked", self.upper))
+        }
+        return pandas.DataFrame({"epsilon": epsilons} | shares)
+
+    def table(self):
+        """One row per sample, as a pandas DataFrame."""
+        import pandas
+
+        return pandas.DataFrame({"q": self.q, "lower": self.lower, "upper": self.upper, "found_by": self.found_by})
+
+    def to_dict(self) -> dict:
+        """JSON values; infinite radii are None."""
+        finite = self.upper[np.isfinite(self.upper)]
+        return {
+            "n": self.n,
+            "accuracy": self.accuracy,
+            "median_lower": float(np.median(self.lower)),
+            "median_upper": float(np.median(self.upper)) if np.isfinite(np.median(self.upper)) else None,
+            "largest_upper_found": float(finite.max()) if len(finite) else None,
+            "not_found": self.not_found,
+            "scale": self.scale,
+            "box": self.box,
+            "no_lower": self.no_lower,
+            "lower": self.lower.tolist(),
+            "upper": [radius if np.isfinite(radius) else None for radius in self.upper.tolist()],
+            "found_by": self.found_by.tolist(),
+        }
+
+    def summary(self) -> str:
+        """A few lines of text."""
+        names, counts = np.unique(self.found_by[self.found_by != ""], return_counts=True)
+        lines = [
+            f"{self.n} samples, {100 * self.accuracy:.2f}% correct; inputs in {'R^d' if self.box is None else f'[{self.box[0]:g}, {self.box[1]:g}]^d'}",
+            f"certified radius   median {np.median(self.lower):.4g}" + (f"  (none: {self.no_lower})" if self.no_lower else ""),
+            f"attacked radius    median {np.median(self.upper):.4g}, {self.not_found} samples that no attack could turn",
+            "nearest found by   " + (", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True)) or "none"),
+        ]
+        return "\n".join(lines)
