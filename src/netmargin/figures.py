@@ -13,6 +13,7 @@ from .training import History
 
 if TYPE_CHECKING:
     from .kkt import KKTCertificate
+    from .l2_robustness import RobustnessReport
     from .twolayer import TwoLayerRuns
 
 _MARGINS = {
@@ -67,6 +68,25 @@ def _samples(X: Tensor, y: Tensor, title: str):
         axis.set_aspect("equal", adjustable="datalim")
     axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
+
+
+def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) -> list[Path]:
+    """Write robust accuracy over epsilon, for reports by name, as PNG and PDF: attacked (solid) and certified (dashed); returns the PNG path."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure, (axis,) = _figure()
+    most = max((np.where(np.isfinite(report.upper), report.upper, 0).max() for report in reports.values()), default=0) or 1.0
+    for index, (name, report) in enumerate(reports.items()):
+        curve, colour = report.curve(np.linspace(0, 1.02 * most, 301)), f"C{index}"
+        label = f"{name}, " if name else ""
+        axis.plot(curve["epsilon"], 100 * curve["attacked"], color=colour, label=f"{label}attacked")
+        if not report.no_lower:
+            axis.plot(curve["epsilon"], 100 * curve["certified"], color=colour, linestyle="--", label=f"{label}certified")
+    axis.set(xlabel=r"$\epsilon$ (L2)", ylabel="robust accuracy in %", title="samples that no change of size epsilon turns")
+    axis.legend(frameon=False)
+    for ending in ("png", "pdf"):
+        figure.savefig(folder / f"robustness.{ending}", dpi=130)
+    return [folder / "robustness.png"]
 
 
 def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) -> list[Path]:

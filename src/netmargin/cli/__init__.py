@@ -12,6 +12,7 @@ import torch
 from .. import datasets, losses
 from ..errors import DataError, Interrupted, NetmarginError
 from ..homogeneity import analyse
+from ..l2_robustness.attacks import ATTACKS
 from ..margins import in_mode, measure
 from ..models import BIASES
 from ..recipes import RECIPES
@@ -20,6 +21,7 @@ from ..training.checkpoint import write_atomically
 from . import inputs
 from .bounding import bound
 from .inputs import positive
+from .radii import robustness
 from .reproducing import reproduce
 from .showing import DRAWN, show
 from .solving import solve
@@ -32,6 +34,7 @@ _EXAMPLES = """examples:
   netmargin train --factory mypackage.nets:make_model --data points.npz --epochs 200
   netmargin measure runs/digits-mlp/model.pt --factory digits-mlp --data digits
   netmargin certify runs/digits-mlp/model.pt --factory digits-mlp --data digits --radius 1e-3
+  netmargin robustness runs/digits-mlp/model.pt --factory digits-mlp --data digits --box 0,1 --limit 200
   netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
   netmargin data show clusters --n 256 --d 15 --k 3 --out runs/clusters
   netmargin solve f1 --data runs/clusters/points.npz --time-limit 60
@@ -108,6 +111,19 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--out", type=Path, help="folder for certificate.json, the trade-off curve and, for images, the support vectors"
     )
+
+    sub = verb(
+        "robustness", robustness, "How far inputs must move in L2 to be misclassified: certified and attacked radii of a saved net."
+    )
+    sub.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
+    takes_data(sub)
+    sub.add_argument("--box", metavar="LOW,HIGH", help="values that inputs may take, such as 0,1 for images (default: all)")
+    sub.add_argument("--attacks", nargs="+", choices=ATTACKS, default=ATTACKS, help="which to run (default: all)")
+    sub.add_argument("--certified-only", action="store_true", help="no attacks, which need foolbox")
+    sub.add_argument("--carlini-wagner-steps", type=positive(int), default=300, metavar="N", help="default: 300")
+    sub.add_argument("--batch-size", type=positive(int), default=100, help="samples attacked at once (default: 100)")
+    sub.add_argument("--out", type=Path, help="folder for results and curves; the same call goes on from the batches that it holds")
+    sub.add_argument("--quiet", action="store_true", help="no progress line")
 
     sub = verb("train", train, "Train past float underflow, watching the margins.")
     sub.add_argument("recipe", nargs="?", help="name of a recipe")

@@ -64,12 +64,12 @@ def nearest_misclassified(
         distance = _judged(net, x, y, points, box)
         nearer = distance < best
         best, found_by = torch.where(nearer, distance, best), torch.where(nearer, index, found_by)
-    distance = _searched(net, x, y, best, box)
+    distance = _searched(net, x, y, best, box, widest=bounds[1] - bounds[0])
     return distance, torch.where(distance < best, len(attacks), found_by)
 
 
-def _searched(net: nn.Module, x: Tensor, y: Tensor, best: Tensor, box: tuple[float, float] | None) -> Tensor:
-    """Distances after random points in the ball around each sample that is known to reach the boundary; in few dimensions attacks alone miss the nearest piece of it."""
+def _searched(net: nn.Module, x: Tensor, y: Tensor, best: Tensor, box: tuple[float, float] | None, *, widest: float) -> Tensor:
+    """Distances after random points in the ball around each sample that is known to reach the boundary, or as wide as the inputs may be; in few dimensions attacks alone miss the nearest piece of it."""
     random = torch.Generator(x.device).manual_seed(0)
     in_vain = 0
     while in_vain < _IN_VAIN:
@@ -77,7 +77,7 @@ def _searched(net: nn.Module, x: Tensor, y: Tensor, best: Tensor, box: tuple[flo
         for _ in range(max(_TRIES // x[0].numel(), _LEAST_TRIES)):
             direction = torch.randn(x.shape, generator=random, dtype=x.dtype, device=x.device).flatten(1)
             share = torch.rand(len(x), generator=random, dtype=x.dtype, device=x.device) ** (1 / direction.shape[1])
-            radius = torch.where(torch.isfinite(best), best, 0.0) * share
+            radius = best.clamp(max=widest) * share
             points = x + (direction * (radius / direction.norm(dim=1))[:, None]).reshape_as(x)
             points = points.clamp(*box) if box else points
             distance = (points - x).flatten(1).norm(dim=1)

@@ -57,19 +57,21 @@ class RobustnessReport:
 
     def to_dict(self) -> dict:
         """JSON values; infinite radii are None."""
-        finite = self.upper[np.isfinite(self.upper)]
+
+        def shown(radius: float) -> float | None:
+            return float(radius) if np.isfinite(radius) else None
+
         return {
             "n": self.n,
             "accuracy": self.accuracy,
-            "median_lower": float(np.median(self.lower)),
-            "median_upper": float(np.median(self.upper)) if np.isfinite(np.median(self.upper)) else None,
-            "largest_upper_found": float(finite.max()) if len(finite) else None,
+            "median_lower": shown(np.median(self.lower)),
+            "median_upper": shown(np.median(self.upper)),
             "not_found": self.not_found,
             "scale": self.scale,
             "box": self.box,
             "no_lower": self.no_lower,
-            "lower": self.lower.tolist(),
-            "upper": [radius if np.isfinite(radius) else None for radius in self.upper.tolist()],
+            "lower": list(map(shown, self.lower)),
+            "upper": list(map(shown, self.upper)),
             "found_by": self.found_by.tolist(),
         }
 

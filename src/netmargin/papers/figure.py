@@ -30,6 +30,7 @@ IDS = (
     "lyu-li/fig6",
     "lyu-li/fig7",
     "lyu-li/table1",
+    "lyu-li/fig8",
     "two-homogeneity/monotone",
     "two-homogeneity/parity",
     "wei-2018/fig1",
@@ -60,7 +61,7 @@ class Figure:
     title : of the paper's figure. finding : what to see. differs : from the paper, and why. scales : flat settings by scale, "smoke", "laptop", "paper". minutes : by scale on two
     cores, measured for "smoke" and "laptop", estimated for "paper". runs : the parameters of each run, from the settings. compute : one run, from its parameters, the settings and a folder of its own for checkpoints; results as JSON
     values. draw : a matplotlib figure of the settings and the rows of all runs. check : what the rows show of the finding.
-    runs_of : whose folder keeps the runs, where several figures are drawn from the same ones, by the same settings and `compute`; its own id by default.
+    runs_of : whose folder keeps the runs, where several figures are drawn from the same ones, by the same settings and `compute`; its own id by default. needs : the figure whose runs have to be there before its own.
     """
 
     id: str
@@ -74,6 +75,7 @@ class Figure:
     draw: Callable[[Settings, list[Row]], Any]
     check: Callable[[Settings, list[Row]], list[Check]]
     runs_of: str = ""
+    needs: str = ""
 
 
 def figure(id: str) -> Figure:

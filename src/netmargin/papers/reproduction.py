@@ -62,6 +62,9 @@ def reproduce(id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int
     if jobs < 1:
         raise DataError(f"jobs must be at least 1; got {jobs}")
     folder = Path(out) / id / scale
+    if chosen.needs:
+        needed = figure(chosen.needs)
+        sweep(needed, needed.scales[scale], _runs(needed, scale, out), jobs=jobs, progress=progress)
     rows = sweep(chosen, settings, _runs(chosen, scale, out), jobs=jobs, progress=progress)
     result = Reproduction(chosen, scale, rows, chosen.check(settings, rows), folder)
     drawn = chosen.draw(settings, rows)

@@ -42,6 +42,11 @@ def finished(chosen: Figure, settings: Settings, folder: Path) -> tuple[int, int
     return sum(_read(_file(chosen, settings, run, folder)) is not None for run in runs), len(runs)
 
 
+def folder_of(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
+    """What a run was given to keep its files in."""
+    return _file(chosen, settings, run, folder).with_suffix("")
+
+
 def _file(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
     # Results of other settings, or of another computation, are not those of this figure.
     text = json.dumps([dict(settings), run, _source(chosen.compute)], sort_keys=True)

@@ -88,7 +88,7 @@ _PAPER = {
     "vgg_levels": [-1, -10],
     "vgg_seeds": 3,
 }
-SCALES = {"smoke": _SMOKE, "laptop": _LAPTOP, "paper": _PAPER}
+SCALES: dict[str, Settings] = {"smoke": _SMOKE, "laptop": _LAPTOP, "paper": _PAPER}
 SUBSET = "laptop scale: 8 and 16 channels, 128 hidden units, 1,000 images, 100 of each class, so 10 steps per epoch instead of 600, and a constant rate of 0.1 instead of 0.01"
 SUBSET_VGG = "laptop scale: 8 to 64 channels instead of 64 to 512, 200 images, 20 of each class, batches of 20, and a constant rate of 0.01 instead of 0.1"
 

@@ -1,0 +1,235 @@
+"""Radii against exact distances, brute force, themselves under scaling, and bad input."""
+
+import copy
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+from netmargin import models
+from netmargin.cli import main
+from netmargin.l2_robustness import evaluation
+from netmargin.l2_robustness.lipschitz import _fourier_bound, operator_norm, score_lipschitz
+
+QUICK = ("deepfool", "ddn")
+
+
+def radii(net, data, **options):
+    return nm.robustness(net, data, progress=False, **options)
+
+
+@pytest.fixture(scope="module")
+def digits_net():
+    """A net that is 100% right on 200 digits."""
+    torch.manual_seed(0)
+    net, data = models.mlp([64, 32, 10]), nm.datasets.digits(limit=200)
+    nm.train(net, data, until=nm.LogLossBelow(-2), progress=False)
+    return net, data
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 4])
+def test_linear_nets_are_exact(outputs):
+    """Both radii are the distance to the nearest of the hyperplanes between classes."""
+    torch.manual_seed(outputs)
+    net, X = nn.Linear(6, outputs).double(), torch.randn(60, 6).double()
+    y = torch.randint(max(outputs, 2), (60,))
+    with torch.no_grad():
+        z, W = net(X), net.weight
+        if outputs == 1:
+            exact = ((2 * y - 1) * z[:, 0] / W.norm()).clamp(min=0)
+        else:
+            gaps = z.gather(1, y[:, None]) - z
+            exact = (gaps / (W[y][:, None] - W).norm(dim=2)).nan_to_num(torch.inf).amin(1).clamp(min=0)
+    report = radii(net, (X, y), attacks=QUICK)
+    assert 0 < report.accuracy < 1
+    np.testing.assert_allclose(report.lower, exact, rtol=1e-6)
+    np.testing.assert_allclose(report.upper, exact, rtol=1e-6)
+    assert (report.lower <= report.upper).all()
+
+
+def cnn() -> nn.Module:
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2),
+        nn.Conv2d(4, 6, 3, stride=2, bias=False), nn.LeakyReLU(0.2), nn.AvgPool2d(1), nn.Flatten(), nn.Linear(6, 10),
+    )  # fmt: skip
+
+
+NETS = {
+    "mlp": lambda: models.mlp([64, 32, 10]),
+    "mlp with biases": lambda: models.mlp([64, 24, 16, 10], bias="all"),
+    "binary": lambda: models.mlp([64, 16, 1], bias="all"),
+    "convolutions, pools, batch norm": cnn,
+    "tanh": lambda: nn.Sequential(nn.Linear(64, 20), nn.Tanh(), nn.Linear(20, 10)),
+}
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_lower_is_below_upper(name):
+    """On 500 samples of five nets, and no sample is given up."""
+    torch.manual_seed(1)
+    net, (X, y) = NETS[name](), nm.datasets.digits(limit=500)
+    y = y % 2 if name == "binary" else y
+    nm.train(net, (X, y), until=nm.Epochs(25), lr=nm.ConstantLR(0.2), batch_size=20, progress=False)
+    report = radii(net, (X, y), box=(0, 1), attacks=QUICK, batch_size=250)
+    assert report.n == 500
+    assert report.accuracy > 0.7
+    assert not report.no_lower
+    assert report.not_found == 0
+    right = report.q > 0
+    assert (report.lower <= report.upper).all()
+    assert (report.lower[right] > 0).all()
+    assert (report.upper[~right] == 0).all()
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_the_size_of_the_parameters_does_not_matter(digits_net, factor):
+    net, (X, y) = digits_net
+    scaled = copy.deepcopy(net)
+    with torch.no_grad():
+        for parameter in scaled.parameters():
+            parameter *= factor
+    first, second = (radii(n, (X[:40], y[:40]), box=(0, 1), carlini_wagner_steps=60) for n in (net, scaled))
+    np.testing.assert_allclose(second.upper, first.upper, rtol=1e-4)
+    np.testing.assert_allclose(second.lower, first.lower, rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_two_dimensions_by_a_grid(seed):
+    """The attacked radius is within 1% of the nearest misclassified point of a dense grid; no grid point within the certified radius is misclassified."""
+    torch.manual_seed(seed)
+    X, y = torch.rand(40, 2) * 2 - 1, torch.randint(3, (40,))
+    net = models.mlp([2, 24, 24, 3], bias="all")
+    nm.train(net, (X, y), until=nm.Epochs(200), batch_size=10, progress=False)
+    report = radii(net, (X, y), box=(-1, 1), carlini_wagner_steps=20)
+    line = torch.linspace(-1, 1, 2001, dtype=torch.float64)
+    grid = torch.cartesian_prod(line, line)
+    with torch.no_grad():
+        classes = net.double()(grid).argmax(1)
+    checked = 0
+    for x, label, lower, upper in zip(X.double(), y, report.lower, report.upper, strict=True):
+        exact = (grid[classes != label] - x).norm(dim=1).min().item()
+        if upper > 0:
+            assert lower <= exact + 1e-9
+            if exact > 0.1:  # a hundred steps of the grid
+                assert abs(upper / exact - 1) < 0.01
+                checked += 1
+    assert checked >= 8
+
+
+def test_norms_of_convolutions():
+    """Written out, against the singular values of the matrix; by Fourier transform, above them, and not by much."""
+    torch.manual_seed(0)
+    for layer, shape in (
+        (nn.Conv2d(3, 5, 3, padding=1).double(), (1, 3, 9, 9)),
+        (nn.Conv2d(4, 6, (3, 5), stride=2, groups=2).double(), (1, 4, 11, 11)),
+        (nn.Conv2d(2, 2, 4, padding=3, dilation=2).double(), (1, 2, 12, 12)),
+    ):
+        units = torch.eye(int(np.prod(shape)), dtype=torch.float64).reshape(-1, *shape[1:])
+        with torch.no_grad():
+            exact = torch.linalg.matrix_norm((layer(units) - layer(torch.zeros(shape).double())).flatten(1), 2).item()
+        assert abs(operator_norm([layer], torch.zeros(shape).double()) / exact - 1) < 1e-8
+        assert exact <= _fourier_bound(layer) < 1.6 * exact
+
+
+def test_lipschitz_constants_of_a_pool_that_overlaps():
+    """An input in four windows: moving it moves four outputs."""
+    net = nn.Sequential(nn.MaxPool2d(2, 1), nn.Flatten(), nn.Linear(4, 1, bias=False)).double()
+    with torch.no_grad():
+        net[2].weight.fill_(1.0)
+    x = torch.zeros(1, 1, 3, 3).double()
+    x[..., 1, 1] = 1.0  # all four outputs are 1
+    assert net(x).item() == 4
+    assert score_lipschitz(net, x).item() >= 4  # moved by 1, this input changes the score by 4
+
+
+def test_nets_that_never_change_their_mind(digits_net):
+    """Nothing is found: infinite, counted and shown, never 0."""
+    net = models.mlp([2, 3, 2], bias="all")
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.zero_()
+        net[0].weight.fill_(1e-3)
+        net[2].bias[1] = 1.0
+    report = radii(net, ([[1.0, 0.0], [0.0, 1.0]], [1, 0]), carlini_wagner_steps=5)
+    assert report.upper.tolist() == [np.inf, 0.0]
+    assert report.not_found == 1
+    assert "1 samples that no attack could turn" in report.summary()
+    assert report.to_dict()["upper"] == [None, 0.0]
+    assert report.curve([0.0, 100.0])["attacked"].tolist() == [0.5, 0.5]
+
+
+def test_nets_without_a_lipschitz_constant():
+    class Product(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(2))
+
+        def forward(self, x):
+            return x[:, 0] * x[:, 1] * self.weight.sum()
+
+    report = radii(Product(), ([[1.0, 2.0], [-1.0, 1.0]], [1, -1]), attacks=QUICK)  # from the second, gradients lead to a saddle
+    assert report.lower.tolist() == [0, 0]
+    assert "Product has no known Lipschitz constant" in report.summary()
+    np.testing.assert_allclose(report.upper, [1, 1], rtol=1e-3)
+
+
+def test_bad_input(digits_net, tmp_path, monkeypatch):
+    net, (X, y) = digits_net
+    X, y = X[:4], y[:4]
+    for box in ((1, 0), (0,), (0, float("nan")), "01x", (0, float("inf"))):
+        with pytest.raises(nm.DataError, match="box must be a pair"):
+            radii(net, (X, y), box=box)
+    with pytest.raises(nm.DataError, match=r"4 of 4 inputs lie outside the box \[0, 0.5\]: their values go from 0 to 1"):
+        radii(net, (X, y), box=(0, 0.5))
+    with pytest.raises(ValueError, match="attacks must be of deepfool, ddn, carlini-wagner; got pgd"):
+        radii(net, (X, y), attacks=("pgd",))
+    with pytest.raises(nm.DataError, match="NaN"):
+        radii(net, (X * float("nan"), y))
+    monkeypatch.setitem(sys.modules, "foolbox", None)
+    with pytest.raises(nm.MissingLibraryError, match=r"pip install 'netmargin\[attacks\]'"):
+        radii(net, (X, y))
+    assert (radii(net, (X, y), attacks=()).lower > 0).all()
+
+
+def test_batches_survive(digits_net, tmp_path, monkeypatch):
+    """What was done before an interruption is not done again; a folder is of one call only."""
+    net, (X, y) = digits_net
+    data, attack, left = (X[:12], y[:12]), evaluation.nearest_misclassified, [2]
+
+    def interrupted(*arguments, **options):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return attack(*arguments, **options)
+
+    options = {"box": (0, 1), "attacks": ("deepfool",), "batch_size": 4}
+    with monkeypatch.context() as broken:
+        broken.setattr(evaluation, "nearest_misclassified", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            radii(net, data, folder=tmp_path, **options)
+    assert len(list(tmp_path.glob("batch-*.pt"))) == 2
+    with monkeypatch.context() as counted:
+        left[0] = 1  # one batch is left
+        counted.setattr(evaluation, "nearest_misclassified", interrupted)
+        resumed = radii(net, data, folder=tmp_path, **options)
+    np.testing.assert_array_equal(resumed.upper, radii(net, data, **options).upper)
+    with pytest.raises(nm.CheckpointError, match="results of another net, other data or settings"):
+        radii(models.mlp([64, 32, 10]), data, folder=tmp_path, **options)
+
+
+def test_command_line(digits_net, tmp_path, capsys):
+    net, _ = digits_net
+    torch.save(net.state_dict(), tmp_path / "net.pt")
+    (tmp_path / "make.py").write_text("from netmargin import models\ndef net(): return models.mlp([64, 32, 10])\n")
+    sys.path.insert(0, str(tmp_path))
+    command = ["robustness", str(tmp_path / "net.pt"), "--factory", "make:net", "--data", "digits", "--limit", "20", "--quiet"]
+    assert main([*command, "--box", "0,1", "--attacks", "deepfool", "--out", str(tmp_path / "radii")]) == 0
+    assert "certified radius   median" in capsys.readouterr().out
+    assert (tmp_path / "radii/robustness.png").stat().st_size > 5000
+    assert (tmp_path / "radii/radii.csv").read_text().count("\n") == 21
+    assert main([*command, "--box", "0;1"]) == 1
+    assert "--box takes the smallest and the largest value" in capsys.readouterr().err
+    sys.path.remove(str(tmp_path))
