@@ -226,10 +226,106 @@ def test_command_line(digits_net, tmp_path, capsys):
     (tmp_path / "make.py").write_text("from netmargin import models\ndef net(): return models.mlp([64, 32, 10])\n")
     sys.path.insert(0, str(tmp_path))
     command = ["robustness", str(tmp_path / "net.pt"), "--factory", "make:net", "--data", "digits", "--limit", "20", "--quiet"]
-    assert main([*command, "--box", "0,1", "--attacks", "deepfool", "--out", str(tmp_path / "radii")]) == 0
+    assert main([*command, "--box", "0", "1", "--attacks", "deepfool", "--out", str(tmp_path / "radii")]) == 0
     assert "certified radius   median" in capsys.readouterr().out
     assert (tmp_path / "radii/robustness.png").stat().st_size > 5000
     assert (tmp_path / "radii/radii.csv").read_text().count("\n") == 21
-    assert main([*command, "--box", "0;1"]) == 1
-    assert "--box takes the smallest and the largest value" in capsys.readouterr().err
+    assert main([*command, "--box", "-1", "0.5"]) == 1
+    assert "20 of 20 inputs lie outside the box [-1, 0.5]" in capsys.readouterr().err
+    assert main([*command, "--certified-only", "--out", str(tmp_path / "certified")]) == 0
+    assert "attack" not in capsys.readouterr().out
     sys.path.remove(str(tmp_path))
+
+
+class Wider(nn.Sequential):
+    """A Sequential with a forward of its own."""
+
+    def forward(self, x):
+        return x + 10 * super().forward(x)
+
+
+class Louder(nn.Linear):
+    def forward(self, x):
+        return 10 * super().forward(x)
+
+
+REFUSED = {
+    "a Sequential that is none": lambda: nn.Sequential(Wider(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 2)),
+    "a Linear that is none": lambda: nn.Sequential(Louder(4, 4), nn.ReLU(), nn.Linear(4, 2)),
+    "statistics of the batch": lambda: nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 2)),
+    "a jump": lambda: nn.Sequential(nn.Linear(4, 4), nn.Softplus(threshold=0), nn.Linear(4, 2)),
+    "a hook": lambda: hooked(nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))),
+}
+
+
+def hooked(net: nn.Module) -> nn.Module:
+    net[0].register_forward_hook(lambda module, inputs, outputs: 10 * outputs)
+    return net
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_nothing_is_certified_that_is_not_a_chain(name):
+    torch.manual_seed(0)
+    report = radii(REFUSED[name](), (torch.randn(20, 4), torch.arange(20) % 2), attacks=())
+    assert report.no_lower
+    assert (report.lower == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.Conv2d(1, 1, 1, padding=16, padding_mode="circular"), (1, 1, 64, 64)),
+        (nn.AvgPool2d(2, divisor_override=1), (1, 1, 160, 160)),
+    ],
+)
+def test_large_layers_without_a_bound(layer, shape):
+    """Repeated inputs and sums are not shrunk: too large to be written out, they are refused."""
+    with pytest.raises(nm.ModelError, match="no bound is known"):
+        operator_norm([layer.double()], torch.zeros(shape).double())
+
+
+@pytest.mark.parametrize("factor", [1e-90, 1e90])
+def test_squares_of_slopes_do_not_underflow(factor):
+    torch.manual_seed(0)
+    net, (X, y) = models.mlp([4, 3, 2]).double(), (torch.randn(50, 4).double(), torch.arange(50) % 2)
+    scaled = copy.deepcopy(net)
+    with torch.no_grad():
+        for parameter in scaled.parameters():
+            parameter *= factor
+    first, second = (radii(n, (X, y), attacks=("ddn",)) for n in (net, scaled))
+    np.testing.assert_allclose(second.lower, first.lower, rtol=1e-9)
+    np.testing.assert_allclose(second.upper, first.upper, rtol=1e-4)
+
+
+def test_shapes_and_types(digits_net):
+    """Scores of shape (N,), whole numbers as inputs, rounded inputs at the edge of the box, boxes as arrays."""
+    torch.manual_seed(0)
+    net, X = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1), nn.Flatten(0)), torch.randint(5, (12, 3))
+    y = torch.where(net(X.float()) > 0, 1, 0)
+    report = radii(net, (X, y), box=np.array([0, 4]), attacks=QUICK)
+    assert (report.lower > 0).all()
+    assert (report.lower <= report.upper).all()
+    net, (X, y) = digits_net
+    assert radii(net, (X[:5] * (1 + 1e-7), y[:5]), box=(0, 1), attacks=()).box[1] == pytest.approx(1)
+    with pytest.raises(nm.DataError, match="single numbers"):
+        radii(nn.Sequential(nn.Unflatten(0, (-1, 1)), nn.Linear(1, 1)), (torch.randn(5), torch.ones(5)))
+
+
+def test_linear_nets_in_a_box():
+    """Where the box matters: the attacked radius is that of the quadratic program."""
+    from scipy.optimize import minimize
+
+    torch.manual_seed(0)
+    net, X = nn.Linear(5, 1).double(), torch.rand(8, 5).double() ** 4  # many values near 0
+    with torch.no_grad():
+        net.bias.fill_(-net(X).median().item())
+        y = torch.sign(net(X)[:, 0])
+        weight, bias = net.weight[0].numpy(), net.bias.item()
+    report = radii(net, (X, y), box=(0, 1), attacks=QUICK)
+    for x, sign, upper in zip(X.numpy(), y.tolist(), report.upper, strict=True):
+        constraint = {"type": "ineq", "fun": lambda z, sign=sign: -sign * (z @ weight + bias)}
+        found = minimize(
+            lambda z, x=x: ((z - x) ** 2).sum(), x, bounds=[(0, 1)] * 5, constraints=[constraint], options={"ftol": 1e-11}
+        )
+        assert found.success
+        assert abs(upper / found.fun**0.5 - 1) < 1e-4

@@ -75,11 +75,12 @@ def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     figure, (axis,) = _figure()
-    most = max((np.where(np.isfinite(report.upper), report.upper, 0).max() for report in reports.values()), default=0) or 1.0
+    most = max(report.largest for report in reports.values())
     for index, (name, report) in enumerate(reports.items()):
         curve, colour = report.curve(np.linspace(0, 1.02 * most, 301)), f"C{index}"
         label = f"{name}, " if name else ""
-        axis.plot(curve["epsilon"], 100 * curve["attacked"], color=colour, label=f"{label}attacked")
+        if report.attacks:
+            axis.plot(curve["epsilon"], 100 * curve["attacked"], color=colour, label=f"{label}attacked")
         if not report.no_lower:
             axis.plot(curve["epsilon"], 100 * curve["certified"], color=colour, linestyle="--", label=f"{label}certified")
     axis.set(xlabel=r"$\epsilon$ (L2)", ylabel="robust accuracy in %", title="samples that no change of size epsilon turns")

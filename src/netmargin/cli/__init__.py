@@ -34,7 +34,7 @@ _EXAMPLES = """examples:
   netmargin train --factory mypackage.nets:make_model --data points.npz --epochs 200
   netmargin measure runs/digits-mlp/model.pt --factory digits-mlp --data digits
   netmargin certify runs/digits-mlp/model.pt --factory digits-mlp --data digits --radius 1e-3
-  netmargin robustness runs/digits-mlp/model.pt --factory digits-mlp --data digits --box 0,1 --limit 200
+  netmargin robustness runs/digits-mlp/model.pt --factory digits-mlp --data digits --box 0 1 --limit 200
   netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
   netmargin data show clusters --n 256 --d 15 --k 3 --out runs/clusters
   netmargin solve f1 --data runs/clusters/points.npz --time-limit 60
@@ -117,7 +117,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
     takes_data(sub)
-    sub.add_argument("--box", metavar="LOW,HIGH", help="values that inputs may take, such as 0,1 for images (default: all)")
+    sub.add_argument(
+        "--box",
+        nargs=2,
+        type=float,
+        metavar=("LOW", "HIGH"),
+        help="values that inputs may take, such as 0 1 for images (default: all)",
+    )
     sub.add_argument("--attacks", nargs="+", choices=ATTACKS, default=ATTACKS, help="which to run (default: all)")
     sub.add_argument("--certified-only", action="store_true", help="no attacks, which need foolbox")
     sub.add_argument("--carlini-wagner-steps", type=positive(int), default=300, metavar="N", help="default: 300")

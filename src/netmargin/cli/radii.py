@@ -4,7 +4,6 @@ import argparse
 import json
 import sys
 
-from ..errors import DataError
 from ..training import load_weights
 from ..training.checkpoint import write_atomically
 from . import inputs
@@ -20,7 +19,7 @@ def robustness(options: argparse.Namespace) -> None:
     report = radii(
         model,
         inputs.data(options, limit=options.limit),
-        box=_box(options.box),
+        box=options.box,
         attacks=() if options.certified_only else options.attacks,
         carlini_wagner_steps=options.carlini_wagner_steps,
         batch_size=options.batch_size,
@@ -33,13 +32,3 @@ def robustness(options: argparse.Namespace) -> None:
         drawn = figures.draw_robustness({"": report}, options.out)
         print(f"Written: {options.out}/ (robustness.json, radii.csv, {', '.join(p.name for p in drawn)})", file=sys.stderr)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.summary())
-
-
-def _box(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise DataError(f"--box takes the smallest and the largest value of an input, such as 0,1; got {text!r}") from None
-    return low, high

@@ -12,6 +12,10 @@ ATTACKS = ("deepfool", "ddn", "carlini-wagner")
 SEARCH = "random search"
 _POLISHINGS, _COARSE, _FINE = 12, 16, 48
 """Steps along the boundary, and bisections of a way to it: while moving, and at the end."""
+_MEDIAN_MARGIN = 10.0
+"""Of the scores that attacks see. At 1 the gradient of the cross-entropy is not yet that of the nearest class, and DDN finds radii 5% larger on digits."""
+_BEYOND = 1e-6
+"""How far a step goes beyond the tangent, relative: the boundary itself counts, rounding may miss it."""
 _TRIES, _LEAST_TRIES, _IN_VAIN = 2048, 16, 4
 """Random points per sample and round, divided by the dimension (a ball of many dimensions cannot be searched), and rounds without success after which the search ends."""
 
@@ -41,30 +45,32 @@ def nearest_misclassified(
 ) -> tuple[Tensor, Tensor]:
     """Distances (N,) from correctly classified samples to the nearest misclassified points found, infinite where there is none, and which attack found them (N,), -1 for none.
 
-    bounds : of all inputs that attacks may try; clipped : whether they are a box that results must respect. scale : the scores are divided by it, so that
+    bounds : of all inputs that attacks may try; clipped : whether they are a box that results must respect. scale : the median margin, by which the scores are divided, so that
     attacks, whose steps are made for logits of order 1, see the same net whatever the size of its parameters.
     """
     foolbox = _foolbox()
     box = bounds if clipped else None
+    # From here on scores are of order 1: no square of a slope underflows.
+    net = ScaledScores(net, scale / _MEDIAN_MARGIN).eval()
+    classes = (y > 0).long() if y.is_floating_point() else y
     with torch.no_grad():
-        first_order = _first_order(net, x, y)
+        first_order = _first_order(net, x, classes)
     made = {
         "deepfool": lambda: foolbox.attacks.L2DeepFoolAttack(),
         "ddn": lambda: foolbox.attacks.DDNAttack(init_epsilon=first_order),
         "carlini-wagner": lambda: foolbox.attacks.L2CarliniWagnerAttack(binary_search_steps=6, steps=steps, initial_const=0.1),
     }
-    attacked = foolbox.PyTorchModel(ScaledScores(net, scale).eval(), bounds=bounds, device=x.device)
-    classes = (y > 0).long() if y.is_floating_point() else y
+    attacked = foolbox.PyTorchModel(net, bounds=bounds, device=x.device)
     best, found_by = x.new_full((len(x),), torch.inf), torch.full((len(x),), -1, device=x.device)
     for index, name in enumerate(attacks):
         # Attacks start within their bounds, also where rounding put a sample a bit outside.
         with torch.random.fork_rng():
             torch.manual_seed(0)
             points = made[name]()(attacked, x.clamp(*bounds), classes, epsilons=None)[0].detach()
-        distance = _judged(net, x, y, points, box)
+        distance = _judged(net, x, classes, points, box)
         nearer = distance < best
         best, found_by = torch.where(nearer, distance, best), torch.where(nearer, index, found_by)
-    distance = _searched(net, x, y, best, box, widest=bounds[1] - bounds[0])
+    distance = _searched(net, x, classes, best, box, widest=(bounds[1] - bounds[0]) * x[0].numel() ** 0.5)
     return distance, torch.where(distance < best, len(attacks), found_by)
 
 
@@ -140,13 +146,7 @@ def _polished(net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[f
     shape = (-1, *[1] * (x.ndim - 1))
     for _ in range(_POLISHINGS):
         margin, slope = _margin_and_slope(net, points, y)
-        offset = (points - x).flatten(1)
-        slope = slope.flatten(1)
-        squares = slope.square().sum(1, keepdim=True).clamp(min=1e-300)
-        # The point of the tangent plane at `points` nearest to x.
-        step = slope * ((slope * offset).sum(1, keepdim=True) - margin[:, None]) / squares
-        aim = (x.flatten(1) + step * (1 + 1e-6)).reshape_as(x)
-        aim = aim.clamp(*box) if box else aim
+        aim = _nearest_on_tangent(x, points, margin, slope, box)
         wrong = _margin(net, aim, y) <= 0
         # From an aim that is classified correctly back towards the point that is not.
         candidate = torch.where(wrong.reshape(shape), aim, _first_crossing(net, aim, y, points, _COARSE))
@@ -157,6 +157,28 @@ def _polished(net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[f
         nearest = torch.where((distance < best).reshape(shape), points, nearest)
         best = torch.minimum(best, distance)
     return (_first_crossing(net, x, y, nearest, _FINE) - x).flatten(1).norm(dim=1)
+
+
+def _nearest_on_tangent(x: Tensor, points: Tensor, margin: Tensor, slope: Tensor, box: tuple[float, float] | None) -> Tensor:
+    """The z of the box nearest to x with margin + slope . (z - points) <= 0: x - t slope, clipped, for the smallest such t >= 0; the points show that there is one."""
+    start, slope, offset = x.flatten(1), slope.flatten(1), (points - x).flatten(1)
+    needed = (slope * offset).sum(1, keepdim=True) - margin[:, None]  # of slope . (z - x), at least as low
+    squares = slope.square().sum(1, keepdim=True).clamp(min=1e-300)
+    high = (-needed / squares).clamp(min=0)
+    if box is None:
+        return (start - (1 + _BEYOND) * high * slope).reshape_as(x)
+
+    def lacks(t: Tensor) -> Tensor:
+        return (slope * ((start - t * slope).clamp(*box) - start)).sum(1, keepdim=True) > needed * (1 - 1e-12)
+
+    low = torch.zeros_like(high)
+    for _ in range(_COARSE + _FINE):
+        low, high = torch.where(lacks(high), high, low), torch.where(lacks(high), 4 * high, high)
+    for _ in range(_FINE):
+        middle = (low + high) / 2
+        lacking = lacks(middle)
+        low, high = torch.where(lacking, middle, low), torch.where(lacking, high, middle)
+    return (start - (1 + _BEYOND) * high * slope).clamp(*box).reshape_as(x)
 
 
 def _first_crossing(net: nn.Module, x: Tensor, y: Tensor, points: Tensor, bisections: int) -> Tensor:

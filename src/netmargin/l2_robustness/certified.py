@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from .lipschitz import layers_of
+from .lipschitz import layers_of, norm
 
 _LOCAL_ENTRIES, _HELD = 2_000_000, 20_000_000
 """Slopes of all units, per sample and at once."""
@@ -43,7 +43,7 @@ def certified_radii(net: nn.Module, x: Tensor, y: Tensor, lipschitz: Tensor) -> 
 
 def _ratio(gaps: Tensor, slopes: Tensor) -> Tensor:
     """gaps / slopes, infinite where a positive gap does not change."""
-    return torch.where(slopes > 0, gaps / slopes.clamp(min=1e-300), torch.where(gaps > 0, torch.inf, 0.0))
+    return torch.where(slopes > 0, gaps / torch.where(slopes > 0, slopes, 1.0), torch.where(gaps > 0, torch.inf, 0.0))
 
 
 def _units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -64,7 +64,7 @@ def _slope_entries(net: nn.Module, x: Tensor) -> int:
 
 def _affordable(net: nn.Module, x: Tensor) -> bool:
     piecewise_linear = not any(
-        isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d, nn.Softplus, nn.Tanh, nn.ReLU6, nn.Hardtanh)) for layer in layers_of(net)
+        isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d, nn.Tanh, nn.ReLU6, nn.Hardtanh)) for layer in layers_of(net)
     )
     return piecewise_linear and _slope_entries(net, x) <= _LOCAL_ENTRIES
 
@@ -78,15 +78,15 @@ def _beyond_the_region(net: nn.Module, x: Tensor, y: Tensor, gaps: Tensor, const
     with torch.no_grad():
         entering, _ = _units(net, x)
         at = torch.cat(entering, 1) if entering else x.new_zeros(len(x), 0)
-        steep = slopes.flatten(2).norm(dim=2) if at.shape[1] else at
+        steep = norm(slopes.flatten(2)) if at.shape[1] else at
         # Units that do not change here, such as those behind dead ones, never change sign.
-        reach = torch.where(steep > 0, at.abs() / steep.clamp(min=1e-300), torch.inf)
+        reach = torch.where(steep > 0, at.abs() / torch.where(steep > 0, steep, 1.0), torch.inf)
         region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True) * (1 - _ROUNDING)
         score_slopes = score_slopes.flatten(2)
         if score_slopes.shape[1] > 1:
             own = score_slopes.gather(1, y[:, None, None].expand(-1, 1, score_slopes.shape[2]))
             score_slopes = own - score_slopes
-        steepness = score_slopes.norm(dim=2) * (1 + _ROUNDING)
+        steepness = norm(score_slopes) * (1 + _ROUNDING)
         within = _ratio(gaps, steepness)
         after = region + _ratio((gaps - region * steepness).clamp(min=0), constants)
         return torch.where(within <= region, within, after)

@@ -18,10 +18,11 @@ from ..training import checkpoint
 from ..training.progress import Progress
 from .attacks import ATTACKS, SEARCH, nearest_misclassified
 from .certified import certified_radii, score_margins
-from .lipschitz import score_lipschitz
+from .lipschitz import layers_of, score_lipschitz
 from .report import RobustnessReport
 
 _ROOM = 4.0
+_BOX_ROUNDING = 1e-6
 
 
 def robustness(
@@ -37,7 +38,7 @@ def robustness(
 ) -> RobustnessReport:
     """R(x, y) = inf {||x' - x||_2 : x' in the box is misclassified}, for every sample: a certified lower and an attacked upper radius.
 
-    lower : the score gaps over their Lipschitz constants, the product of the exact spectral norms of the layers with the differences of the last one's rows; for small piecewise
+    lower : the score gaps over their Lipschitz constants, the product of the spectral norms of the layers (exact, bounds for large convolutions) with the differences of the last one's rows; for small piecewise
     linear nets also with the slopes of the sample's own linear region. upper : the nearest of what DeepFool, DDN and Carlini-Wagner find (foolbox), each point
     judged again in float64 (misclassified, in the box, its distance) and moved along the boundary to where that is nearest. Attacks see the scores divided by the
     median margin, so that the size of the parameters does not matter. Misclassified samples, q <= 0, have radius 0.
@@ -68,7 +69,7 @@ def robustness(
         raise ValueError(f"attacks must be of {', '.join(ATTACKS)}; got {', '.join(sorted(unknown))}")
     if carlini_wagner_steps < 1 or batch_size < 1:
         raise ValueError(f"need carlini_wagner_steps >= 1 and batch_size >= 1; got {carlini_wagner_steps}, {batch_size}")
-    samples = in_memory(data)
+    samples = _inputs(in_memory(data))
     net = double_twin(model)
     for module in net.modules():
         if hasattr(module, "inplace"):
@@ -76,12 +77,12 @@ def robustness(
     for parameter in net.parameters():
         parameter.requires_grad_(False)
     measured = measure(net, samples)
-    _check_box(box, samples)
-    bounds = box or _room(samples)
+    box = _checked_box(box, samples)
+    bounds = _room(samples) if box is None else box
     correct = measured.q[measured.q > 0]
     scale = float(correct.median()) if len(correct) else 1.0
     try:
-        constants, no_lower = score_lipschitz(net, next(batches(samples, 1, net))[0]), ""
+        constants, no_lower = _checked_lipschitz(net, next(batches(samples, batch_size, net))[0]), ""
     except ModelError as error:
         constants, no_lower = None, str(error)
 
@@ -105,8 +106,9 @@ def robustness(
         upper,
         measured.q.double().numpy(),
         names[by],
+        tuple(attacks),
         scale,
-        None if box is None else (float(box[0]), float(box[1])),
+        box,
         no_lower,
     )
 
@@ -126,9 +128,31 @@ def _radii(
     return {"lower": lower.cpu(), "upper": upper.cpu(), "found_by": by.cpu()}
 
 
-def _check_box(box, samples: Arrays) -> None:
+def _inputs(samples: Arrays) -> Arrays:
+    """As floats, at least one per sample."""
+    X = samples.X
+    if X.ndim == 1:
+        raise DataError(
+            "Inputs are single numbers, of shape (N,). Give them a dimension, X.reshape(-1, 1), and a model that takes it."
+        )
+    return samples if X.is_floating_point() else Arrays(X.double(), samples.y)
+
+
+def _checked_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
+    """Of the chain of layers, after it was seen to be the net."""
+    with torch.no_grad():
+        z, chained = net(x), x
+        for layer in layers_of(net):
+            chained = layer(chained)
+    if not torch.allclose(z.reshape(len(x), -1), chained.reshape(len(x), -1), rtol=1e-9, atol=0):
+        raise ModelError("The net is not the chain of its layers, so that its Lipschitz constant is not known.")
+    return score_lipschitz(net, x)
+
+
+def _checked_box(box, samples: Arrays) -> tuple[float, float] | None:
+    """The box, wider by what rounding put outside it. Raises DataError."""
     if box is None:
-        return
+        return None
     try:
         low, high = (float(value) for value in box)
     except (TypeError, ValueError):
@@ -139,12 +163,14 @@ def _check_box(box, samples: Arrays) -> None:
         raise DataError(
             f"box must be a pair of finite numbers, the smaller first, such as (0, 1); got {box!r}. Use None for all of R^d."
         )
+    rounding = _BOX_ROUNDING * (high - low)
+    outside = int(((low - rounding > samples.X) | (high + rounding < samples.X)).flatten(1).any(1).sum())
     least, most = float(samples.X.min()), float(samples.X.max())
-    if least < low or most > high:
-        outside = int(((low > samples.X) | (high < samples.X)).flatten(1).any(1).sum())
+    if outside:
         raise DataError(
             f"{outside} of {len(samples)} inputs lie outside the box [{low:g}, {high:g}]: their values go from {least:g} to {most:g}. Scale them, or give their box."
         )
+    return min(low, least), max(high, most)
 
 
 def _room(samples: Arrays) -> tuple[float, float]:
@@ -161,9 +187,11 @@ class _Batches:
         self._folder = None if folder is None else Path(folder)
         if self._folder is None:
             return
-        digest = hashlib.sha256(repr(settings).encode())
-        for tensor in (*net.state_dict().values(), samples.X, samples.y):
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        digest = hashlib.sha256(repr((settings, net)).encode())
+        tensors = [*net.named_parameters(), *net.named_buffers(), ("X", samples.X), ("y", samples.y)]
+        for name, tensor in tensors:
+            digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
         self._key = digest.hexdigest()
 
     def _file(self, index: int) -> Path:

@@ -12,7 +12,7 @@ _LINEAR = (
     nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d,
     nn.AdaptiveAvgPool2d, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d,
 )  # fmt: skip
-_CONTRACTIONS = (nn.ReLU, nn.Softplus, nn.Tanh, nn.ReLU6, nn.Hardtanh)
+_NONLINEAR = (nn.ReLU, nn.LeakyReLU, nn.ReLU6, nn.Hardtanh, nn.Tanh, nn.MaxPool1d, nn.MaxPool2d)
 _EXACT_SIDE, _ENTRIES = 3200, 60_000_000
 """Linear maps of larger dimensions are not written out: an eigenvalue problem of that size takes half a minute."""
 _FREQUENCIES = 32
@@ -21,12 +21,28 @@ _ROUNDING = 1 + 1e-9
 
 def layers_of(net: nn.Module) -> list[nn.Module]:
     """Its layers one after the other. Raises ModelError where it is not such a chain, or a layer has no known Lipschitz constant."""
-    if isinstance(net, nn.Sequential):
-        return [layer for part in net for layer in layers_of(part)]
-    if isinstance(net, (*_LINEAR, *_CONTRACTIONS, nn.LeakyReLU, nn.MaxPool1d, nn.MaxPool2d)):
-        return [net]
+    layers = _parts(net)
+    if isinstance(layers[-1], nn.Flatten) and layers[-1].start_dim == 0:
+        layers.pop()  # scores of shape (N,)
+    for layer in layers:
+        if isinstance(layer, nn.Flatten) and layer.start_dim == 0:
+            raise ModelError("Flatten(0) mixes samples. Certified radii need layers that treat samples one by one.")
+        if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)) and layer.running_var is None:
+            raise ModelError(
+                f"{layer} normalizes by the batch, even in evaluation mode: it has no Lipschitz constant. Track running statistics."
+            )
+    return layers
+
+
+def _parts(net: nn.Module) -> list[nn.Module]:
+    # Exact types: a subclass may have another forward, a hook may change it.
+    if not (net._forward_hooks or net._forward_pre_hooks):
+        if type(net) is nn.Sequential and len(net):
+            return [layer for part in net for layer in _parts(part)]
+        if type(net) in (*_LINEAR, *_NONLINEAR):
+            return [net]
     raise ModelError(
-        f"{type(net).__name__} has no known Lipschitz constant. Certified radii need a Sequential of linear layers, convolutions, pools and ReLUs."
+        f"{type(net).__name__} has no known Lipschitz constant. Certified radii need a Sequential of linear layers, convolutions, pools and ReLUs, without hooks."
     )
 
 
@@ -34,7 +50,7 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
     """Bounds (C, C) of the Lipschitz constants of the score gaps Phi_y - Phi_j, for inputs shaped like one of x; of Phi itself, (1, 1), for a net with one output.
 
     The product of the norms of the layers, consecutive linear ones taken as one map; the last one counts by its rows' differences. Norms are exact to 1e-9,
-    but for convolutions too large to be written out: there they are bounded through their Fourier transform.
+    but for convolutions too large to be written out: there they are bounded through their Fourier transform. Raises ModelError as `layers_of`.
     """
     stretches = [(linear, list(part)) for linear, part in groupby(layers_of(net), lambda layer: isinstance(layer, _LINEAR))]
     last = stretches.pop()[1] if stretches[-1][0] else None
@@ -44,11 +60,18 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
             constant *= operator_norm(part, h) if linear else math.prod(_kink_constant(layer) for layer in part)
             h = _run(part, h)
     if last is None:
-        outputs = h.shape[1]
+        outputs = h.reshape(1, -1).shape[1]
         return torch.full((outputs, outputs), constant * (2**0.5 if outputs > 1 else 1), dtype=torch.float64)
     rows = _rows(last, h).double()
-    gaps = rows if len(rows) == 1 else rows[:, None] - rows[None]
-    return (constant * _ROUNDING * gaps.flatten(-1).norm(dim=-1)).reshape(len(rows), -1)
+    norms = norm(rows)[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
+    return constant * _ROUNDING * norms
+
+
+def norm(vectors: Tensor) -> Tensor:
+    """Of the last dimension, whatever the size of its entries: squares of 1e-200 would vanish."""
+    largest = vectors.abs().amax(-1, keepdim=True)
+    unit = vectors / torch.where(largest > 0, largest, 1.0)
+    return unit.norm(dim=-1) * largest[..., 0]
 
 
 def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
@@ -56,7 +79,9 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
     inputs, outputs = x.numel(), _run(layers, x).numel()
     if min(inputs, outputs) <= _EXACT_SIDE and inputs * outputs <= _ENTRIES:
         matrix = _rows(layers, x) if outputs <= inputs else _columns(layers, x)
-        return math.sqrt(max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0)) * _ROUNDING
+        largest = matrix.abs().max().item()
+        matrix = matrix / (largest or 1.0)
+        return largest * math.sqrt(max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0)) * _ROUNDING
     if len(layers) > 1:
         constant = 1.0
         for layer in layers:
@@ -70,9 +95,13 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
         return _batch_norm_constant(layer)
     if isinstance(layer, nn.Linear):
         return torch.linalg.matrix_norm(layer.weight, 2).item() * _ROUNDING
-    if isinstance(layer, nn.Conv2d) and layer.padding_mode in ("zeros", "circular"):
+    if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros":
         return _fourier_bound(layer)
-    if isinstance(layer, nn.AvgPool2d) and all(s >= k for k, s in zip(_pair(layer.kernel_size), _pair(layer.stride), strict=True)):
+    if (
+        isinstance(layer, nn.AvgPool2d)
+        and layer.divisor_override is None
+        and all(s >= k for k, s in zip(_pair(layer.kernel_size), _pair(layer.stride), strict=True))
+    ):
         return 1.0  # means over windows that do not overlap shrink distances
     raise ModelError(f"{layer} on inputs of shape {tuple(x.shape[1:])} is too large for an exact norm, and no bound is known.")
 
@@ -112,10 +141,7 @@ def _fourier_bound(layer: nn.Conv2d) -> float:
 
 
 def _batch_norm_constant(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> float:
-    if layer.running_var is None:
-        raise ModelError(
-            f"{layer} normalizes by the batch, even in evaluation mode: it has no Lipschitz constant. Track running statistics."
-        )
+    assert layer.running_var is not None
     scale = (layer.running_var + layer.eps).rsqrt()
     return (scale if layer.weight is None else scale * layer.weight.abs()).max().item() * _ROUNDING
 

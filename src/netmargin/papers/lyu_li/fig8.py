@@ -18,22 +18,29 @@ SPLITS = {"train": "training", "test": "test"}
 
 
 def runs(settings: Settings) -> list[Row]:
-    """Each net on each split."""
+    """Each net on each split, with the run that it is from: other training, other radii."""
     levels = TRAINING[settings["training"]]["cnn_levels"]
     nets = [*(f"model-{k}" for k, _ in enumerate(levels, 1)), ASCENDED]
-    return [{"model": name, "split": split} for name in nets for split in SPLITS]
+    return [{"model": name, "split": split, "origin": _origin(name, settings, Path())[1].name} for name in nets for split in SPLITS]
+
+
+def _origin(model: str, settings: Settings, folder: Path) -> tuple[Row, Path]:
+    """The run of the table that a net is from, and what that left behind."""
+    trained, rate = TRAINING[settings["training"]], ASCENT if model == ASCENDED else LOSS_BASED
+    run = next(row for row in figure(TABLE).runs(trained) if row["rate"] == rate)
+    return run, folder_of(figure(TABLE), trained, run, folder)
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Radii of one net that the table's runs left behind, on as many samples of each class."""
+    """Radii of one net of the table, on as many samples of each class."""
     trained = TRAINING[settings["training"]]
-    rate = ASCENT if run["model"] == ASCENDED else LOSS_BASED
-    origin = next(row for row in figure(TABLE).runs(trained) if row["rate"] == rate)
-    kept = folder_of(figure(TABLE), trained, origin, folder.parent)
-    weights = kept / f"level-{1 if rate == ASCENT else run['model'].removeprefix('model-')}.pt"
+    origin, kept = _origin(run["model"], settings, folder.parent)
+    level = 1 if run["model"] == ASCENDED else int(run["model"].removeprefix("model-"))
+    weights = kept / f"level-{level}.pt"
+    if level == len(trained["cnn_levels"]) and not weights.exists():
+        weights = kept / "checkpoint.pt"  # the epochs ended above the last level
     net = make_net(origin, trained)
-    # The last level may be beyond what the epochs reached: the last net is the end of training then.
-    load_weights(net, weights if weights.exists() else kept / "checkpoint.pt")
+    load_weights(net, weights)
     name = "cnn_n" if run["split"] == "train" else "cnn_tested"
     report = robustness(
         net,

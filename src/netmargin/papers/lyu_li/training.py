@@ -61,7 +61,7 @@ _LAPTOP = {
     "vgg_tested": 1000,
     "vgg_batch": 20,
     "vgg_rate": 0.01,
-    "vgg_epochs": 500,
+    "vgg_epochs": 700,
     "vgg_levels": [-1, -5, -10],
     "vgg_seeds": 1,
 }
@@ -139,6 +139,8 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
         if levels and look["log10_loss"] < levels[passed]:
             look["level"] = levels[passed]
             checkpoint.save(folder / f"level-{passed + 1}.pt", net.state_dict())
+        elif looks and look["epochs"] == looks[-1]["epochs"]:
+            break  # stalled before, and again
         looks.append(look)
         checkpoint.write_atomically(file, json.dumps(looks).encode())
     rows = History.load(folder / checkpoint.HISTORY).rows
