@@ -10,7 +10,7 @@ _MOST = 0.8
 PANELS = {
     "log10_loss": r"$\log_{10}$ training loss",
     "accuracy": "training accuracy",
-    "layer_margin": r"margin $q_{\min}/\prod_i\|W_i\|$",
+    "layer_margin": r"margin $q_{\min}/\Pi_i\|W_i\|$",
     "margin": r"margin $q_{\min}/\|\theta\|^L$",
     "alpha": r"relative learning rate $\alpha$",
 }
