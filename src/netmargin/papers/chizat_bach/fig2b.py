@@ -32,7 +32,7 @@ FIGURE = Figure(
         "laptop": {"n": [32, 64, 128, 256, 512], "d": 15, "runs": 6, "width": 400, "steps": 10_000, "tested": 5000},
         "paper": {"n": [32, 64, 128, 256, 512], "d": 15, "runs": 20, "width": 1000, "steps": 50_000, "tested": 10_000},
     },
-    minutes={"smoke": 0.1, "laptop": 1.0, "paper": 30.0},
+    minutes={"smoke": 0.1, "laptop": 1.0, "paper": 17.0},
     runs=lambda settings: [{"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])],
     compute=compute,
     draw=lambda settings, rows: draw_errors("n", f"samples n (d = {settings['d']})", rows, logarithmic=True),

@@ -28,7 +28,7 @@ FIGURE = Figure(
         "laptop": {"n": 256, "d": [5, 10, 15, 20, 25], "runs": 6, "width": 400, "steps": 10_000, "tested": 5000},
         "paper": {"n": 256, "d": [5, 10, 15, 20, 25], "runs": 20, "width": 1000, "steps": 50_000, "tested": 10_000},
     },
-    minutes={"smoke": 0.1, "laptop": 1.5, "paper": 30.0},
+    minutes={"smoke": 0.1, "laptop": 1.5, "paper": 37.0},
     runs=lambda settings: [{"d": d, "seed": seed} for d in settings["d"] for seed in range(settings["runs"])],
     compute=compute,
     draw=lambda settings, rows: draw_errors("d", f"dimension d (n = {settings['n']})", rows),

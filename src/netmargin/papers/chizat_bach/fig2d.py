@@ -85,7 +85,7 @@ FIGURE = Figure(
             "lacking": 0.05,
         },
     },
-    minutes={"smoke": 0.15, "laptop": 3.5, "paper": 45.0},
+    minutes={"smoke": 0.15, "laptop": 3.5, "paper": 30.0},
     runs=lambda settings: [{"seed": seed} for seed in range(settings["runs"])],
     compute=compute,
     draw=draw,

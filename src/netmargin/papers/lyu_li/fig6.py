@@ -6,8 +6,10 @@ from .training import LOSS_BASED, RUNS, SCALES, SUBSET_VGG, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """For the nets without and with bias."""
-    return [*map(fitted, rows), *map(rising, rows)]
+    """For the nets without and with bias, down to the last level of the loss."""
+    level = settings["vgg_levels"][-1]
+    deep = Check(f"both losses fall below 10^{level}", all(row["log10_loss"] < level for row in rows))
+    return [*map(fitted, rows), deep, *map(rising, rows)]
 
 
 FIGURE = Figure(

@@ -101,7 +101,7 @@ FIGURE = Figure(
     finding="the longer the training, the larger the share of samples that no small change can turn; ascending the margin itself goes further",
     differs="the nets of table1 at its scale; the nearest of what DeepFool, DDN and Carlini-Wagner find, judged in float64; laptop scale: 100 images of each split; the last curve is not in the paper",
     scales={
-        "smoke": {"training": "smoke", "n": 20, "carlini_wagner_steps": 5},
+        "smoke": {"training": "smoke", "n": 10, "carlini_wagner_steps": 5},
         "laptop": {"training": "laptop", "n": 100, "carlini_wagner_steps": 30},
         "paper": {"training": "paper", "n": 1000, "carlini_wagner_steps": 1000},
     },
