@@ -1,6 +1,7 @@
 """Radii against exact distances, brute force, themselves under scaling, and bad input."""
 
 import copy
+import json
 import sys
 
 import numpy as np
@@ -223,13 +224,24 @@ def test_batches_survive(digits_net, tmp_path, monkeypatch):
 def test_command_line(digits_net, tmp_path, capsys):
     net, _ = digits_net
     torch.save(net.state_dict(), tmp_path / "net.pt")
+    torch.save(models.mlp([64, 32, 10]).state_dict(), tmp_path / "untrained.pt")
     (tmp_path / "make.py").write_text("from netmargin import models\ndef net(): return models.mlp([64, 32, 10])\n")
     sys.path.insert(0, str(tmp_path))
-    command = ["robustness", str(tmp_path / "net.pt"), "--factory", "make:net", "--data", "digits", "--limit", "20", "--quiet"]
+    options = ["--factory", "make:net", "--data", "digits", "--limit", "20", "--quiet"]
+    command = ["robustness", str(tmp_path / "net.pt"), *options]
     assert main([*command, "--box", "0", "1", "--attacks", "deepfool", "--out", str(tmp_path / "radii")]) == 0
     assert "certified radius   median" in capsys.readouterr().out
     assert (tmp_path / "radii/robustness.png").stat().st_size > 5000
-    assert (tmp_path / "radii/radii.csv").read_text().count("\n") == 21
+    assert (tmp_path / "radii/radii-0.csv").read_text().count("\n") == 21
+    both = ["robustness", str(tmp_path / "net.pt"), str(tmp_path / "untrained.pt"), *options, "--certified-only", "--json"]
+    assert main([*both, "--out", str(tmp_path / "both")]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    trained, untrained = shown.values()
+    assert trained["normalized_margin"] > 0 > untrained["normalized_margin"]
+    assert trained["median_lower"] > untrained["median_lower"] == 0
+    command_twice = ["robustness", str(tmp_path / "net.pt"), str(tmp_path / "net.pt"), *options]
+    assert main(command_twice) == 1
+    assert "named twice" in capsys.readouterr().err
     assert main([*command, "--box", "-1", "0.5"]) == 1
     assert "20 of 20 inputs lie outside the box [-1, 0.5]" in capsys.readouterr().err
     assert main([*command, "--certified-only", "--out", str(tmp_path / "certified")]) == 0

@@ -34,7 +34,7 @@ _EXAMPLES = """examples:
   netmargin train --factory mypackage.nets:make_model --data points.npz --epochs 200
   netmargin measure runs/digits-mlp/model.pt --factory digits-mlp --data digits
   netmargin certify runs/digits-mlp/model.pt --factory digits-mlp --data digits --radius 1e-3
-  netmargin robustness runs/digits-mlp/model.pt --factory digits-mlp --data digits --box 0 1 --limit 200
+  netmargin robustness runs/digits-mlp/model.pt --factory digits-mlp --data digits --box 0 1 --limit 200 --out runs/radii
   netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
   netmargin data show clusters --n 256 --d 15 --k 3 --out runs/clusters
   netmargin solve f1 --data runs/clusters/points.npz --time-limit 60
@@ -113,9 +113,11 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     sub = verb(
-        "robustness", robustness, "How far inputs must move in L2 to be misclassified: certified and attacked radii of a saved net."
+        "robustness",
+        robustness,
+        "How far inputs must move in L2 to be misclassified: certified and attacked radii of saved nets, side by side.",
     )
-    sub.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
+    sub.add_argument("weights", nargs="+", help="files with state dicts or checkpoints, such as one net at several times")
     takes_data(sub)
     sub.add_argument(
         "--box",
