@@ -77,10 +77,12 @@ def _beyond_the_region(net: nn.Module, x: Tensor, y: Tensor, gaps: Tensor, const
     slopes, score_slopes = torch.func.vmap(torch.func.jacrev(values))(x)
     with torch.no_grad():
         entering, _ = _units(net, x)
-        at = torch.cat(entering, 1) if entering else x.new_zeros(len(x), 0)
+        # Less what rounding may have added to each, layer by layer.
+        certain = [(part.abs() - _ROUNDING * part.abs().amax(1, keepdim=True)).clamp(min=0) for part in entering]
+        at = torch.cat(certain, 1) if entering else x.new_zeros(len(x), 0)
         steep = norm(slopes.flatten(2)) if at.shape[1] else at
         # Units that do not change here, such as those behind dead ones, never change sign.
-        reach = torch.where(steep > 0, at.abs() / torch.where(steep > 0, steep, 1.0), torch.inf)
+        reach = torch.where(steep > 0, at / torch.where(steep > 0, steep, 1.0), torch.inf)
         region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True) * (1 - _ROUNDING)
         score_slopes = score_slopes.flatten(2)
         if score_slopes.shape[1] > 1:
