@@ -6,7 +6,7 @@ import numpy as np
 
 from ...l2_robustness import robustness
 from ...training import load_weights
-from ..drawing import OTHER, canvas
+from ..drawing import OUTPUT, canvas
 from ..figure import Check, Figure, Row, Settings, figure
 from ..sweep import folder_of
 from .training import ASCENT, LOSS_BASED, RUNS, images, make_net
@@ -64,7 +64,7 @@ def draw(settings: Settings, rows: list[Row]):
 
     drawn, axes = canvas(2, 2, height=2.9)
     names = list(dict.fromkeys(row["model"] for row in rows))
-    colours = dict(zip(names, colormaps["viridis"](np.linspace(0.9, 0.1, len(names) - 1)), strict=False)) | {ASCENDED: OTHER}
+    colours = dict(zip(names, colormaps["viridis"](np.linspace(0.9, 0.1, len(names) - 1)), strict=False)) | {ASCENDED: OUTPUT}
     for pair, (split, title) in zip(axes, SPLITS.items(), strict=True):
         of_split = [row for row in rows if row["split"] == split]
         finite = np.concatenate([radii(row)[np.isfinite(radii(row))] for row in of_split])
@@ -89,16 +89,22 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
         share = {name: 100 * (by[name, split][None] > grid[:, None]).mean() for name in ("model-1", last, ASCENDED)}
         words = ", ".join(f"{name} {value:.1f}%" for name, value in share.items())
         sentence = f"{title} set: mean robust accuracy for epsilon between {grid[0]:.3g} and {grid[-1]:.3g}: {words}"
-        checks.append(Check(sentence, min(share[last], share[ASCENDED]) > share["model-1"]))
+        checks.append(Check(sentence, share[last] > share["model-1"]))
+    smallest = {name: by[name, "train"].min() for name in ("model-1", last, ASCENDED)}
+    words = ", ".join(f"{name} {value:.3g}" for name, value in smallest.items())
+    found = Check(
+        f"smallest radius of a training image, which the margin bounds: {words}",
+        min(smallest[last], smallest[ASCENDED]) > smallest["model-1"],
+    )
     below = all(lower <= upper for row in rows for lower, upper in zip(row["lower"], radii(row), strict=True))
     certified = float(np.median([row["lower"] for row in rows if row["split"] == "train"]))
-    return [*checks, Check(f"no certified radius (median {certified:.2g}) is above the attacked one", below)]
+    return [*checks, found, Check(f"no certified radius (median {certified:.2g}) is above the attacked one", below)]
 
 
 FIGURE = Figure(
     id="lyu-li/fig8",
     title="L2 robustness of the CNN without bias after training for different numbers of epochs",
-    finding="the longer the training, the larger the share of samples that no small change can turn; ascending the margin itself goes further",
+    finding="the longer the training, the larger the share of samples that no small change can turn; ascending the margin itself lifts the smallest radii, not the whole curve",
     differs="the nets of table1 at its scale; the nearest of what DeepFool, DDN and Carlini-Wagner find, judged in float64; laptop scale: 100 images of each split; the last curve is not in the paper",
     scales={
         "smoke": {"training": "smoke", "n": 10, "carlini_wagner_steps": 5},
