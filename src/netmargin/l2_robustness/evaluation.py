@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..batches import Arrays, Data, Labels, batches, scores
-from ..errors import CheckpointError, DataError, ModelError
+from ..errors import CheckpointError, DataError, Interrupted, ModelError
 from ..gradients import double_twin
 from ..kkt.problem import in_memory
 from ..margins import measure
@@ -54,7 +54,7 @@ def robustness(
     Raises
     ------
     DataError : a box that is none, inputs outside it; as `measure`. ModelError : as `measure`. MissingLibraryError : attacks without foolbox.
-    CheckpointError : a folder that cannot be written, or holds results of something else. Ctrl-C keeps the batches that are done, in the folder.
+    CheckpointError : a folder that cannot be written, or holds results of something else. Interrupted : Ctrl-C; the folder keeps the batches that are done.
 
     >>> import torch, netmargin as nm
     >>> net = torch.nn.Linear(2, 1, bias=False)
@@ -87,18 +87,23 @@ def robustness(
         constants, no_lower = None, str(error)
 
     store = _Batches(folder, net, samples, box, tuple(attacks), carlini_wagner_steps, batch_size)
-    labels, found = Labels(1), []
+    labels = Labels(1)
+    found: list[dict[str, Tensor]] = []
     total = math.ceil(len(samples) / batch_size)
     with Progress(progress, "robustness") as display:
-        for index, (x, y) in enumerate(batches(samples, batch_size, net)):
-            display.draw(index, total - index, f"batch {index + 1} of {total}")
-            if (kept := store.read(index)) is None:
-                with torch.no_grad():
-                    labels.outputs = scores(net, x).shape[1]
-                encoded = labels.encode(y).to(x.device)
-                kept = _radii(net, x, encoded, constants, bounds, box, tuple(attacks), carlini_wagner_steps, scale)
-                store.write(index, kept)
-            found.append(kept)
+        try:
+            for index, (x, y) in enumerate(batches(samples, batch_size, net)):
+                display.draw(index, total - index, f"batch {index + 1} of {total}")
+                if (kept := store.read(index)) is None:
+                    with torch.no_grad():
+                        labels.outputs = scores(net, x).shape[1]
+                    encoded = labels.encode(y).to(x.device)
+                    kept = _radii(net, x, encoded, constants, bounds, box, tuple(attacks), carlini_wagner_steps, scale)
+                    store.write(index, kept)
+                found.append(kept)
+        except KeyboardInterrupt:
+            where = "nothing is on disk: no folder was given" if folder is None else f"kept in {folder}; the same call goes on"
+            raise Interrupted(f"{len(found)} of {total} batches are done; {where}") from None
     lower, upper, by = (torch.cat([part[name] for part in found]).numpy() for name in ("lower", "upper", "found_by"))
     names = np.array([*attacks, SEARCH, ""])  # -1 is the last
     return RobustnessReport(

@@ -120,7 +120,7 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
         ascent = maximize_margin(net, data, iterations=settings["ascent_iterations"], progress=False)
         checkpoint.save(folder / "level-1.pt", net.state_dict())
         passes = (begun.rows[-1]["gradient_samples"] + ascent.rows[-1]["gradient_samples"]) / own["n"]
-        # The ascent leaves the size of the parameters, and so the loss, where it was.
+        # The loss depends on the size of the parameters, to which the ascent is blind.
         return _look(net, tested, measure(net, data).to_dict() | {"epoch": round(passes), "log10_mean_loss": None})
 
     lr, levels = (ConstantLR(own["rate"]), []) if run["rate"] == CONSTANT else (LossBasedLR(), own["levels"])
