@@ -181,6 +181,22 @@ def test_bad_input(tmp_path, capsys):
     assert "Cannot write" in capsys.readouterr().err
 
 
+def test_one_figure_without_data_does_not_stop_the_others(tmp_path, monkeypatch, capsys):
+    chosen = figure("chizat-bach/fig2a")
+    module = sys.modules["netmargin.papers.chizat_bach.fig2a"]
+
+    def without_data(run, settings, folder):
+        raise nm.DataError("no files")
+
+    monkeypatch.setattr(module, "FIGURE", chosen.__class__(**(vars(chosen) | {"compute": without_data})))
+    command = ["reproduce", "chizat-bach/fig2a", "chizat-bach/fig4", "--out", str(tmp_path), "--jobs", "1", "--quiet"]
+    assert main(command) == 1
+    shown = capsys.readouterr()
+    assert "chizat-bach/fig2a: no files" in shown.err
+    assert "not done: chizat-bach/fig2a" in shown.err
+    assert "chizat-bach/fig4 at smoke scale" in shown.out
+
+
 def test_ctrl_c_keeps_no_halves(tmp_path):
     """Training that is interrupted returns what it has; a sweep must not take that for a result. And the same command goes on, past a damaged file."""
     command = [
