@@ -60,7 +60,7 @@ class Figure:
 
     title : of the paper's figure. finding : what to see. differs : from the paper, and why. scales : flat settings by scale, "smoke", "laptop", "paper". minutes : by scale on two
     cores, measured for "smoke" and "laptop", estimated for "paper". runs : the parameters of each run, from the settings. compute : one run, from its parameters, the settings and a folder of its own for checkpoints; results as JSON
-    values. draw : a matplotlib figure of the settings and the rows of all runs. check : what the rows show of the finding.
+    values; `seconds` among them replaces the measured time, where a run goes on after a kill. concerns : whether a run depends on a setting, all by default; `compute` gets no others. draw : a matplotlib figure of the settings and the rows of all runs. check : what the rows show of the finding.
     runs_of : whose folder keeps the runs, where several figures are drawn from the same ones, by the same settings and `compute`; its own id by default. needs : the figure whose runs have to be there before its own.
     """
 
@@ -76,6 +76,7 @@ class Figure:
     check: Callable[[Settings, list[Row]], list[Check]]
     runs_of: str = ""
     needs: str = ""
+    concerns: Callable[[Row, str], bool] = lambda run, setting: True
 
 
 def figure(id: str) -> Figure:

@@ -3,9 +3,8 @@
 import csv
 import io
 import json
-import os
-import platform
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from ..errors import DataError
@@ -53,7 +52,7 @@ def reproduce(id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     result = nm.papers.reproduce("chizat-bach/fig2a", out=folder, jobs=1, progress=False)
     >>> result.holds, sorted(result.rows[0])
-    (True, ['X', 'distance', 'seconds', 'seed', 'upper_bound', 'y'])
+    (True, ['X', 'distance', 'hardware', 'seconds', 'seed', 'upper_bound', 'y'])
 
     Raises DataError : an unknown id or scale. Interrupted : Ctrl-C, after which the same call goes on.
     """
@@ -78,7 +77,8 @@ def reproduce(id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int
         "settings": dict(settings),
         "checks": [{"sentence": check.sentence, "holds": bool(check.holds)} for check in result.checks],
         "minutes": result.minutes,
-        "hardware": f"{os.cpu_count()} cores, {platform.machine()}",
+        "hardware": "; ".join(sorted({row["hardware"] for row in rows})),
+        "netmargin": version("netmargin"),
         "rows": rows,
     }
     write_atomically(folder / "numbers.json", json.dumps(numbers, indent=1, allow_nan=False).encode())

@@ -3,13 +3,19 @@
 import hashlib
 import inspect
 import json
+import os
+import platform
 import time
-from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
+import torch
+from filelock import FileLock
 from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from ..errors import Interrupted
+from ..errors import DataError, Interrupted, NetmarginError
 from ..interrupts import noticed_interrupts
 from ..training.checkpoint import write_atomically
 from ..training.progress import Progress
@@ -22,7 +28,7 @@ def sweep(chosen: Figure, settings: Settings, folder: Path, *, jobs: int, progre
     files = [_file(chosen, settings, run, folder) for run in runs]
     waiting = [index for index, file in enumerate(files) if _read(file) is None]
     done = len(runs) - len(waiting)
-    tasks = (delayed(_computed)(chosen.id, runs[index], dict(settings), files[index]) for index in waiting)
+    tasks = (delayed(_computed)(chosen.id, runs[index], _of(chosen, runs[index], settings), files[index]) for index in waiting)
     with Progress(progress, chosen.id) as display:
         display.draw(done, len(waiting), f"{done} of {len(runs)} runs")
         try:
@@ -32,6 +38,11 @@ def sweep(chosen: Figure, settings: Settings, folder: Path, *, jobs: int, progre
         except KeyboardInterrupt:
             raise Interrupted(
                 f"{chosen.id}: {done} of {len(runs)} runs are done and kept in {folder}. The same command goes on."
+            ) from None
+        except TerminatedWorkerError:
+            raise NetmarginError(
+                f"{chosen.id}: a process was killed, most likely because memory ran out. {done} of {len(runs)} runs are done and kept in {folder}. "
+                "Go on with fewer processes: --jobs 1."
             ) from None
     return [run | (_read(file) or {}) for run, file in zip(runs, files, strict=True)]
 
@@ -47,9 +58,13 @@ def folder_of(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Pat
     return _file(chosen, settings, run, folder).with_suffix("")
 
 
+def _of(chosen: Figure, run: Row, settings: Settings) -> Settings:
+    return {name: value for name, value in settings.items() if chosen.concerns(run, name)}
+
+
 def _file(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
     # Results of other settings, or of another computation, are not those of this figure.
-    text = json.dumps([dict(settings), run, _source(chosen.compute)], sort_keys=True)
+    text = json.dumps([_of(chosen, run, settings), run, _definition(chosen.compute, [])], sort_keys=True)
     return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 
@@ -61,17 +76,48 @@ def _read(file: Path) -> Row | None:
         return None
 
 
-def _source(function: Callable, seen: frozenset = frozenset()) -> str:
-    """Of a function and of those in this package that it calls; not of the library."""
-    called = (function.__globals__.get(name) for name in function.__code__.co_names)
-    helpers = [f for f in called if inspect.isfunction(f) and f.__module__.startswith(__package__) and f not in seen]
-    return "".join([inspect.getsource(function), *(_source(f, seen | {function, *helpers}) for f in helpers)])
+def _definition(value: Any, seen: list) -> str:
+    """Source of a function or class of this package and of all that it refers to in it, constants included; not of the library."""
+    if isinstance(value, dict):
+        return "".join(f"{key!r}: {_definition(item, seen)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return "".join(_definition(item, seen) for item in value)
+    if isinstance(value, str | int | float | None):
+        return repr(value)
+    own = (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__.startswith(__package__)
+    if not own or value in seen:
+        return getattr(value, "__qualname__", "")
+    seen.append(value)
+    functions = [value] if inspect.isfunction(value) else [f for f in vars(value).values() if inspect.isfunction(f)]
+    named = [(name, f.__globals__[name]) for f in functions for name in _names(f.__code__) if name in f.__globals__]
+    return inspect.getsource(value) + "".join(f"{name}: {_definition(item, seen)}" for name, item in named)
+
+
+def _names(code: CodeType) -> list[str]:
+    """That a function uses, comprehensions and inner functions included."""
+    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names(part)]
+    return [*code.co_names, *inner]
 
 
 def _computed(id: str, run: Row, settings: Settings, file: Path) -> None:
-    started = time.monotonic()
-    with noticed_interrupts() as interrupts:
-        result = figure(id).compute(run, settings, file.with_suffix(""))
-    if interrupts:  # some part of it was broken off
-        raise KeyboardInterrupt
-    write_atomically(file, json.dumps(result | {"seconds": time.monotonic() - started}, allow_nan=False).encode())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(file.with_suffix(".lock")):  # another command may be at the same run: wait for what it finds
+        if _read(file) is not None:
+            return
+        started = time.monotonic()
+        with noticed_interrupts() as interrupts:
+            result = figure(id).compute(run, settings, file.with_suffix(""))
+        if interrupts:  # some part of it was broken off
+            raise KeyboardInterrupt
+        record = {"seconds": time.monotonic() - started, "hardware": hardware()} | result
+        try:
+            text = json.dumps(record, allow_nan=False)
+        except ValueError:
+            raise DataError(f"{id}: the run {run} found a number that is not finite. Nothing of it was kept.") from None
+        write_atomically(file, text.encode())
+
+
+def hardware() -> str:
+    """In a few words."""
+    gpu = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
+    return ", ".join([f"{os.cpu_count()} cores", platform.machine(), *gpu])

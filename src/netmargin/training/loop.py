@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -80,7 +80,8 @@ def train(
     lr, loss, data = copy.deepcopy(lr or LossBasedLR()), loss or CrossEntropy(), _several_passes(open_data(data))
     settings = describe_settings(model, data, loss=loss.name, lr=repr(lr), batch_size=batch_size, seed=seed)
     files = RunFiles(checkpoint_dir, settings, every_seconds=checkpoint_seconds) if checkpoint_dir is not None else None
-    with _own_randomness(seed), flushed_denormals(), Progress(progress, type(model).__name__) as display:
+    alone = files.alone() if files else nullcontext()
+    with alone, _own_randomness(seed), flushed_denormals(), Progress(progress, type(model).__name__) as display:
         run = Run(model, data, lr, loss, batch_size, files)
         run.begin(files.read(resume) if files else None)
         try:

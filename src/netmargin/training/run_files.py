@@ -3,9 +3,12 @@
 import hashlib
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from filelock import FileLock, Timeout
 from torch import nn
 
 from ..batches import Arrays
@@ -35,6 +38,24 @@ class RunFiles:
     def history(self) -> Path:
         """The file with one JSON line per accepted epoch."""
         return self.folder / checkpoint.HISTORY
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process writes here meanwhile. Raises CheckpointError where one does already."""
+        lock = FileLock(self.folder / ".lock", timeout=0)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except Timeout:
+            raise CheckpointError(
+                f"Another process is training in {self.folder}. Wait until it has ended, or choose another folder."
+            ) from None
+        except OSError as error:
+            raise CheckpointError(f"Cannot write in {self.folder}: {error.strerror}. Make it writable, or choose another.") from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     def read(self, resume: str) -> dict | None:
         """The saved state if there is one, after checking that it is of this run. Raises CheckpointError."""

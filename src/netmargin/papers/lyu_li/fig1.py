@@ -2,7 +2,7 @@
 
 from ..figure import Check, Figure, Row, Settings
 from .curves import draw_curves, net_name, rising
-from .training import CONSTANT, LOSS_BASED, RUNS, SCALES, SUBSET, runs, train_net
+from .training import CONSTANT, LOSS_BASED, RUNS, SCALES, SUBSET, concerns, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -28,6 +28,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.15, "laptop": 6.0, "paper": 143_000.0},
     runs=lambda settings: runs("cnn", CONSTANT, LOSS_BASED),
     compute=train_net,
+    concerns=concerns,
     draw=lambda settings, rows: draw_curves(
         rows, {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"}, ("log10_loss", "layer_margin")
     ),

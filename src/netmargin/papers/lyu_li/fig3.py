@@ -2,7 +2,7 @@
 
 from ..figure import Check, Figure, Row, Settings
 from .curves import draw_curves, fitted, rising
-from .training import CONSTANT, RUNS, SCALES, SUBSET, runs, train_net
+from .training import CONSTANT, RUNS, SCALES, SUBSET, concerns, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -19,6 +19,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.1, "laptop": 2.0, "paper": 33_000.0},
     runs=lambda settings: runs("cnn", CONSTANT),
     compute=train_net,
+    concerns=concerns,
     draw=lambda settings, rows: draw_curves(rows, {CONSTANT: "constant rate"}, ("accuracy", "margin")),
     check=check,
     runs_of=RUNS,

@@ -2,7 +2,7 @@
 
 from ..figure import Check, Figure, Row, Settings
 from .curves import draw_curves, fitted, rising
-from .training import LOSS_BASED, RUNS, SCALES, SUBSET, runs, train_net
+from .training import LOSS_BASED, RUNS, SCALES, SUBSET, concerns, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -19,6 +19,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.1, "laptop": 5.0, "paper": 110_000.0},
     runs=lambda settings: runs("cnn", LOSS_BASED),
     compute=train_net,
+    concerns=concerns,
     draw=lambda settings, rows: draw_curves(rows, {LOSS_BASED: "loss-based rate"}, ("accuracy", "margin", "alpha")),
     check=check,
     runs_of=RUNS,

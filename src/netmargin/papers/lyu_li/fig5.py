@@ -2,7 +2,7 @@
 
 from ..figure import Check, Figure, Row, Settings
 from .curves import draw_curves, fitted, rising
-from .training import CONSTANT, RUNS, SCALES, SUBSET_VGG, runs, train_net
+from .training import CONSTANT, RUNS, SCALES, SUBSET_VGG, concerns, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -19,6 +19,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.2, "laptop": 2.0, "paper": 830_000.0},
     runs=lambda settings: runs("vgg", CONSTANT),
     compute=train_net,
+    concerns=concerns,
     draw=lambda settings, rows: draw_curves(rows, {CONSTANT: "constant rate"}, ("log10_loss", "accuracy", "layer_margin")),
     check=check,
     runs_of=RUNS,

@@ -2,7 +2,7 @@
 
 from ..figure import Check, Figure, Row, Settings
 from .curves import draw_curves, fitted, rising
-from .training import LOSS_BASED, RUNS, SCALES, SUBSET_VGG, runs, train_net
+from .training import LOSS_BASED, RUNS, SCALES, SUBSET_VGG, concerns, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -21,6 +21,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.2, "laptop": 6.0, "paper": 2_750_000.0},
     runs=lambda settings: runs("vgg", LOSS_BASED),
     compute=train_net,
+    concerns=concerns,
     draw=lambda settings, rows: draw_curves(rows, {LOSS_BASED: "loss-based rate"}, ("log10_loss", "accuracy", "layer_margin")),
     check=check,
     runs_of=RUNS,

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..drawing import BOTH, OUTPUT, canvas
 from ..figure import Check, Figure, Row, Settings
-from .training import LOSS_BASED, RUNS, SCALES, SUBSET, SUBSET_VGG, WITHOUT_BIAS, runs, train_net
+from .training import LOSS_BASED, RUNS, SCALES, SUBSET, SUBSET_VGG, WITHOUT_BIAS, concerns, runs, train_net
 
 NETS = {"cnn": "CNN on MNIST", "vgg": "VGGNet on CIFAR-10"}
 
@@ -55,6 +55,7 @@ FIGURE = Figure(
         + runs("vgg", LOSS_BASED, biases=(WITHOUT_BIAS,), seeds=settings["vgg_seeds"])
     ),
     compute=train_net,
+    concerns=concerns,
     draw=draw,
     check=check,
     runs_of=RUNS,

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from ..drawing import BOTH, OTHER
 from ..figure import Check, Figure, Row, Settings
-from .training import ASCENT, LOSS_BASED, RUNS, SCALES, SUBSET, WITHOUT_BIAS, runs, train_net
+from .training import ASCENT, LOSS_BASED, RUNS, SCALES, SUBSET, WITHOUT_BIAS, concerns, runs, train_net
 
 PAPER = {"model-1": 5.65e-5, "model-2": 9.50e-5, "model-3": 1.30e-4, "model-4": 4.61e-4, "model-5": 1.18e-3}
 COLUMNS = {
@@ -89,6 +89,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.1, "laptop": 5.0, "paper": 110_000.0},
     runs=lambda settings: runs("cnn", LOSS_BASED, ASCENT, biases=(WITHOUT_BIAS,)),
     compute=train_net,
+    concerns=concerns,
     draw=draw,
     check=check,
     runs_of=RUNS,

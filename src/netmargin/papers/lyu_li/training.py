@@ -1,6 +1,7 @@
 """The nets of Appendix J, trained past underflow; every figure about MNIST or CIFAR-10 is drawn from these runs, which `RUNS` holds for all."""
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from ... import datasets, models
 from ...datasets.selection import Split
+from ...errors import CheckpointError
 from ...margins import measure
 from ...training import ConstantLR, Epochs, History, LogLossBelow, LossBasedLR, checkpoint, train
 from ...training.maximize_margin import maximize_margin
@@ -29,6 +31,7 @@ _SMOKE = {
     "cnn_rate": 0.1,
     "cnn_epochs": 200,
     "cnn_levels": [-1, -2, -3, -4, -6],
+    "cnn_stops_at_last_level": True,
     "cnn_seeds": 1,
     "slightly": 0.1,
     "ascent_iterations": 20,
@@ -40,6 +43,7 @@ _SMOKE = {
     "vgg_rate": 0.02,
     "vgg_epochs": 200,
     "vgg_levels": [-1, -5],
+    "vgg_stops_at_last_level": True,
     "vgg_seeds": 1,
 }
 _LAPTOP = {
@@ -52,6 +56,7 @@ _LAPTOP = {
     "cnn_rate": 0.1,
     "cnn_epochs": 600,
     "cnn_levels": [-5, -10, -15, -20, -40],
+    "cnn_stops_at_last_level": True,
     "cnn_seeds": 3,
     "slightly": 0.03,
     "ascent_iterations": 30,
@@ -63,6 +68,7 @@ _LAPTOP = {
     "vgg_rate": 0.01,
     "vgg_epochs": 700,
     "vgg_levels": [-1, -5, -10],
+    "vgg_stops_at_last_level": True,
     "vgg_seeds": 1,
 }
 _PAPER = {
@@ -75,6 +81,7 @@ _PAPER = {
     "cnn_rate": 0.01,
     "cnn_epochs": 10_000,
     "cnn_levels": [-10, -15, -20, -120, -881.5],
+    "cnn_stops_at_last_level": True,
     "cnn_seeds": 10,
     "slightly": 0.01,
     "ascent_iterations": 100,
@@ -86,6 +93,7 @@ _PAPER = {
     "vgg_rate": 0.1,
     "vgg_epochs": 10_000,
     "vgg_levels": [-1, -10],
+    "vgg_stops_at_last_level": False,
     "vgg_seeds": 3,
 }
 SCALES: dict[str, Settings] = {"smoke": _SMOKE, "laptop": _LAPTOP, "paper": _PAPER}
@@ -107,6 +115,13 @@ def runs(net: str, *rates: str, biases: tuple[str, ...] = (WITHOUT_BIAS, WITH_BI
     return [{"net": net, "rate": rate, "bias": bias, "seed": seed} for rate in rates for bias in biases for seed in range(seeds)]
 
 
+def concerns(run: Row, setting: str) -> bool:
+    """What a run depends on: the settings of its net."""
+    return (setting.startswith(run["net"]) and not setting.endswith("seeds")) or (
+        setting == "ascent_iterations" and run["rate"] == ASCENT
+    )
+
+
 def train_net(run: Row, settings: Settings, folder: Path) -> Row:
     """The curve of one run, and looks at it that include test samples: now and then, and where the loss first falls below each level.
 
@@ -126,27 +141,35 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
     lr, levels = (ConstantLR(own["rate"]), []) if run["rate"] == CONSTANT else (LossBasedLR(), own["levels"])
     grid = sorted({round(epoch) for epoch in np.geomspace(1, own["epochs"], _LOOKS)})
     file = folder / "looks.json"
-    looks = json.loads(file.read_text()) if file.exists() else []
+    looks = _looks(file)
+    before, started = looks[-1]["seconds"] if looks else 0.0, time.monotonic()
     status = ""
     while not status.startswith("stalled"):
         passed = sum(look["level"] is not None for look in looks)
         epoch = next((epoch for epoch in grid if not looks or epoch > looks[-1]["epochs"]), None)
-        if epoch is None or (levels and passed == len(levels)):
+        if epoch is None or (levels and passed == len(levels) and own["stops_at_last_level"]):
             break
         until = [Epochs(epoch), *map(LogLossBelow, levels[passed : passed + 1])]
         history = train(net, data, until=until, lr=lr, **options)
         look, status = _look(net, tested, history.rows[-1]) | {"level": None}, history.status
-        if levels and look["log10_loss"] < levels[passed]:
+        if passed < len(levels) and look["log10_loss"] < levels[passed]:
             look["level"] = levels[passed]
             checkpoint.save(folder / f"level-{passed + 1}.pt", net.state_dict())
         elif looks and look["epochs"] == looks[-1]["epochs"]:
             break  # stalled before, and again
-        looks.append(look)
+        looks.append(look | {"seconds": before + time.monotonic() - started})
         checkpoint.write_atomically(file, json.dumps(looks).encode())
     rows = History.load(folder / checkpoint.HISTORY).rows
     kept = sorted({0, *np.unique(np.geomspace(1, len(rows), _POINTS).round().astype(int) - 1).tolist()})
     curve = {name: [rows[index][source] for index in kept] for name, source in (*_LOOK.items(), ("alpha", "relative_rate"))}
-    return {name: looks[-1][name] for name in (*_LOOK, "test_accuracy")} | {"looks": looks, "curve": curve}
+    return {name: looks[-1][name] for name in (*_LOOK, "test_accuracy", "seconds")} | {"looks": looks, "curve": curve}
+
+
+def _looks(file: Path) -> list[Row]:
+    try:
+        return json.loads(file.read_text()) if file.exists() else []
+    except ValueError as error:
+        raise CheckpointError(f"{file} is damaged: {error}. Remove the folder {file.parent}; this run begins anew.") from error
 
 
 def _look(net: nn.Module, tested: tuple[Tensor, Tensor], row: Row) -> Row:
