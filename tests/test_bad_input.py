@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 import torch
+from filelock import FileLock
 from torch import nn
 
 import netmargin as nm
@@ -198,7 +199,7 @@ def test_a_full_disk_loses_nothing_saved(tmp_path, width, which):
     with files_limited_to(room), pytest.raises(nm.CheckpointError, match=f"Cannot write.*{which}.*Free some space"):
         go_on(tmp_path / "run", 60)
     assert (tmp_path / "run/checkpoint.pt").read_bytes() == saved
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoint.pt", "history.jsonl"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [".lock", "checkpoint.pt", "history.jsonl"]
     assert go_on(tmp_path / "run", 60).rows == whole.rows
 
 
@@ -209,6 +210,15 @@ def test_an_unwritable_folder_is_found_before_training_starts(tmp_path):
     with pytest.raises(nm.CheckpointError, match="choose a writable folder"):
         nm.train(model, (X, Y), until=nm.Epochs(2), checkpoint_dir=tmp_path / "file" / "run", progress=False)
     assert torch.equal(before, model[0].weight)
+
+
+def test_two_processes_do_not_train_in_one_folder(tmp_path):
+    run(tmp_path)
+    saved = (tmp_path / "history.jsonl").read_bytes()
+    with FileLock(tmp_path / ".lock"), pytest.raises(nm.CheckpointError, match="Another process is training in"):
+        run(tmp_path, epochs=4)
+    assert (tmp_path / "history.jsonl").read_bytes() == saved
+    assert run(tmp_path, epochs=4).rows[-1]["epoch"] == 4
 
 
 def test_history_with_a_torn_last_line(tmp_path):

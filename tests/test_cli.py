@@ -41,7 +41,7 @@ def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
     assert "ran 5 epochs" in capsys.readouterr().out
     names = {p.name for p in (tmp_path / "run").iterdir()}
     pictures = {f"{stem}.{end}" for stem in ("loss", "margins", "histogram") for end in ("png", "pdf")}
-    assert names == {"history.jsonl", "checkpoint.pt", "model.pt", "summary.json"} | pictures
+    assert names == {".lock", "history.jsonl", "checkpoint.pt", "model.pt", "summary.json"} | pictures
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert summary["epochs"] == 5
     for weights in ("model.pt", "checkpoint.pt"):

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,8 +16,9 @@ import torch
 
 import netmargin as nm
 from netmargin.cli import main
-from netmargin.papers import IDS, SCALES, Check, figure, reproduce, status
+from netmargin.papers import IDS, SCALES, Check, figure, reproduce, status, write_gallery
 from netmargin.papers.lyu_li import training
+from netmargin.papers.sweep import folder_of, sweep
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +96,11 @@ def test_a_killed_training_run_goes_on(tmp_path, monkeypatch):
         broken.setattr(training.checkpoint, "save", fail_at_the_second_level)
         with pytest.raises(KeyboardInterrupt):
             training.train_net(run, settings, tmp_path / "broken")
-    assert training.train_net(run, settings, tmp_path / "broken") == whole
+    resumed = training.train_net(run, settings, tmp_path / "broken")
+    for result in (whole, resumed):
+        for timed in (result, *result["looks"]):
+            assert timed.pop("seconds") > 0
+    assert resumed == whole
     states = [torch.load(tmp_path / name / "level-2.pt", weights_only=True) for name in ("whole", "broken")]
     assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
 
@@ -241,4 +247,100 @@ def test_interrupted_sweeps_say_so(tmp_path, monkeypatch):
     )
     with pytest.raises(nm.Interrupted, match="0 of 1 runs are done .* The same command goes on"):
         reproduce("chizat-bach/fig4", out=tmp_path, jobs=1, progress=False)
-    assert os.listdir(tmp_path) == []
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def changed(monkeypatch, id, **attributes):
+    """A figure with something else in its place."""
+    known = figure(id)
+    module = sys.modules[known.check.__module__]
+    monkeypatch.setattr(module, "FIGURE", known.__class__(**(vars(known) | attributes)))
+
+
+def test_runs_belong_to_what_they_depend_on(tmp_path, monkeypatch):
+    """To settings of their own net, to constants and to helpers in comprehensions; not to thresholds of the check, nor to the number of runs."""
+    known, settings = figure("lyu-li/fig7"), training.SCALES["laptop"]
+    run = known.runs(settings)[0]
+    key = lambda settings: folder_of(known, settings, run, tmp_path).name  # noqa: E731
+    assert key(settings) == key({**settings, "slightly": 0.5, "vgg_seeds": 7, "vgg_width": 64, "cnn_seeds": 1})
+    assert key(settings) != key({**settings, "cnn_rate": 0.2})
+    for id, constant, value in (
+        ("wei-2018/table1", "_DECAY_DROPS", {}),
+        ("two-homogeneity/monotone", "INNER", {"RMSNorm": lambda: None}),
+        ("lyu-li/fig7", "_LOOKS", 3),
+    ):
+        known = figure(id)
+        before = folder_of(known, known.scales["smoke"], known.runs(known.scales["smoke"])[0], tmp_path)
+        with monkeypatch.context() as other:
+            other.setitem(known.compute.__globals__, constant, value)
+            assert folder_of(known, known.scales["smoke"], known.runs(known.scales["smoke"])[0], tmp_path) != before
+
+
+def test_two_commands_at_once_compute_a_run_once(tmp_path, monkeypatch):
+    computed = []
+
+    def slow(run, settings, folder):
+        computed.append(run)
+        time.sleep(0.3)
+        return {"found": 1}
+
+    changed(monkeypatch, "chizat-bach/fig4", compute=slow)
+    known = figure("chizat-bach/fig4")
+    rows = []
+    both = [
+        threading.Thread(target=lambda: rows.append(sweep(known, known.scales["smoke"], tmp_path, jobs=1, progress=False)))
+        for _ in range(2)
+    ]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert len(computed) == 1
+    assert rows[0] == rows[1]
+
+
+def test_a_run_whose_process_is_killed(tmp_path):
+    """As when memory runs out: the command says so, keeps the other runs, and goes on with the other figures."""
+    ids = ["chizat-bach/fig2c", "wei-2018/fig1"]
+    command = [sys.executable, "-m", "netmargin", "reproduce", *ids, "--out", str(tmp_path), "--jobs", "2", "--quiet"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    runs, deadline = tmp_path / "chizat-bach/fig2c/smoke/runs", time.monotonic() + 120
+    while time.monotonic() < deadline and not list(runs.glob("*.json")):
+        time.sleep(0.02)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    worker = next(
+        child
+        for child in children
+        if "loky" in Path(f"/proc/{child}/cmdline").read_text() and "tracker" not in Path(f"/proc/{child}/cmdline").read_text()
+    )
+    os.kill(int(worker), signal.SIGKILL)
+    shown = process.communicate()
+    assert process.returncode == 1
+    assert "a process was killed" in shown[1]
+    assert "not done: chizat-bach/fig2c" in shown[1]
+    assert "Traceback" not in shown[1]
+    assert "wei-2018/fig1 at smoke scale" in shown[0]
+
+
+def test_results_of_other_settings_are_not_shown(tmp_path, monkeypatch):
+    """Neither in the list nor in the gallery; entries of figures that are not at hand stay."""
+    page = tmp_path / "gallery.md"
+    for id in ("chizat-bach/fig2a", "wei-2018/fig1"):
+        reproduce(id, out=tmp_path / "out", jobs=1, progress=False)
+    assert write_gallery(page, tmp_path / "out") == ["chizat-bach/fig2a", "wei-2018/fig1"]
+    before = page.read_text()
+    smoke = figure("wei-2018/fig1").scales["smoke"]
+    changed(monkeypatch, "wei-2018/fig1", scales=figure("wei-2018/fig1").scales | {"smoke": smoke | {"seed": 5}}, finding="other")
+    assert write_gallery(page, tmp_path / "out") == ["chizat-bach/fig2a"]
+    assert page.read_text() == before
+    assert status("wei-2018/fig1", "smoke", out=tmp_path / "out") == "-"
+    (tmp_path / "out/chizat-bach/fig2a/smoke/numbers.json").write_text("{")
+    assert write_gallery(page, tmp_path / "out") == []
+    assert page.read_text() == before
+    assert status("chizat-bach/fig2a", "smoke", out=tmp_path / "out") == "computed"
+
+
+def test_numbers_that_are_not_finite_are_refused(tmp_path, monkeypatch):
+    changed(monkeypatch, "chizat-bach/fig4", compute=lambda run, settings, folder: {"found": float("nan")})
+    with pytest.raises(nm.DataError, match="not finite"):
+        reproduce("chizat-bach/fig4", out=tmp_path, jobs=1, progress=False)

@@ -4,7 +4,6 @@ import argparse
 import importlib
 import os
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from torch import nn
 from .. import datasets
 from ..errors import DataError, ModelError
 from ..recipes import RECIPES
+from ..training.checkpoint import make_folder
 
 
 def positive(number: type):
@@ -83,11 +83,7 @@ def data(options: argparse.Namespace, *, limit: int | None):
 
 
 def require_writable(path: Path) -> None:
-    """Before minutes of work whose page could not be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path.parent).close()
-    except OSError as error:
-        raise DataError(f"Cannot write to the folder of {path}: {error.strerror}. Choose another one.") from error
+    """Before minutes of work whose page could not be written. Raises CheckpointError, DataError."""
+    make_folder(path.parent)
     if path.is_dir():
         raise DataError(f"{path} is a folder; give the name of a file.")

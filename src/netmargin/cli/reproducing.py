@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from ..errors import DataError, NetmarginError
+from ..errors import CheckpointError, DataError, NetmarginError
 from .inputs import require_writable
 
 
@@ -34,19 +34,21 @@ def reproduce(options: argparse.Namespace) -> int:
     for id in chosen:
         if options.scale == "paper":
             print(
-                f"{id}: about {_duration(papers.figure(id).minutes['paper'])} on 2 cores; it can be interrupted and goes on",
+                f"{id}: about {_duration(papers.figure(id).minutes['paper'])} on 2 cores; what is finished survives an interruption",
                 file=sys.stderr,
             )
         try:
             found.append(papers.reproduce(id, options.scale, out=options.out, jobs=options.jobs, progress=not options.quiet))
+        except CheckpointError:  # nothing can be kept
+            raise
         except NetmarginError as error:  # such as data that are not at hand: the other figures do not need them
             broken.append(id)
             print(f"netmargin: {id}: {error}", file=sys.stderr)
             continue
         print(found[-1].summary(), flush=True)
     if options.gallery:
-        papers.write_gallery(options.gallery, options.out)
-        print(f"Written: {options.gallery}", file=sys.stderr)
+        written = papers.write_gallery(options.gallery, options.out)
+        print(f"Written: {options.gallery}, with new entries for {', '.join(written) or 'no figure'}", file=sys.stderr)
     missing = [result.figure.id for result in found if not result.holds]
     if options.check and missing:
         print(f"netmargin: the finding was not reproduced: {', '.join(missing)}", file=sys.stderr)

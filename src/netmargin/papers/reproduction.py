@@ -93,11 +93,19 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
     done, of = finished(chosen, _settings(chosen, scale), _runs(chosen, scale, out))
     if done < of:
         return f"{done} of {of} runs" if done else "-"
-    try:
-        checks = json.loads((folder / "numbers.json").read_text())["checks"]
-    except (OSError, ValueError, KeyError):
+    numbers = read_numbers(folder)
+    if numbers is None or numbers["settings"] != chosen.scales[scale]:
         return "computed"
-    return "holds" if all(check["holds"] for check in checks) else "DOES NOT HOLD"
+    return "holds" if all(check["holds"] for check in numbers["checks"]) else "DOES NOT HOLD"
+
+
+def read_numbers(folder: Path) -> dict | None:
+    """What a reproduction wrote; None if it did not, or if the file is damaged."""
+    try:
+        numbers = json.loads((folder / "numbers.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return numbers if isinstance(numbers, dict) and numbers.keys() >= {"settings", "checks", "minutes", "hardware"} else None
 
 
 def _runs(chosen: Figure, scale: str, out: str | Path) -> Path:

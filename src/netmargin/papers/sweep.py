@@ -17,7 +17,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from ..errors import DataError, Interrupted, NetmarginError
 from ..interrupts import noticed_interrupts
-from ..training.checkpoint import write_atomically
+from ..training.checkpoint import make_folder, write_atomically
 from ..training.progress import Progress
 from .figure import Figure, Row, Settings, figure
 
@@ -28,6 +28,7 @@ def sweep(chosen: Figure, settings: Settings, folder: Path, *, jobs: int, progre
     files = [_file(chosen, settings, run, folder) for run in runs]
     waiting = [index for index, file in enumerate(files) if _read(file) is None]
     done = len(runs) - len(waiting)
+    make_folder(folder)
     tasks = (delayed(_computed)(chosen.id, runs[index], _of(chosen, runs[index], settings), files[index]) for index in waiting)
     with Progress(progress, chosen.id) as display:
         display.draw(done, len(waiting), f"{done} of {len(runs)} runs")
@@ -100,7 +101,6 @@ def _names(code: CodeType) -> list[str]:
 
 
 def _computed(id: str, run: Row, settings: Settings, file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(file.with_suffix(".lock")):  # another command may be at the same run: wait for what it finds
         if _read(file) is not None:
             return

@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,17 @@ from ..errors import CheckpointError
 FORMAT = 1
 CHECKPOINT = "checkpoint.pt"
 HISTORY = "history.jsonl"
+
+
+def make_folder(path: Path) -> None:
+    """Before work whose results could not be kept. Raises CheckpointError where no file can be written there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise CheckpointError(
+            f"Cannot write to the folder {path}: {error.strerror}. Free some space or choose a writable folder."
+        ) from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -42,16 +42,14 @@ class RunFiles:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """No other process writes here meanwhile. Raises CheckpointError where one does already."""
+        checkpoint.make_folder(self.folder)
         lock = FileLock(self.folder / ".lock", timeout=0)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout:
             raise CheckpointError(
                 f"Another process is training in {self.folder}. Wait until it has ended, or choose another folder."
             ) from None
-        except OSError as error:
-            raise CheckpointError(f"Cannot write in {self.folder}: {error.strerror}. Make it writable, or choose another.") from error
         try:
             yield
         finally:

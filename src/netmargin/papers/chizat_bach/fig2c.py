@@ -31,6 +31,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.1, "laptop": 1.5, "paper": 37.0},
     runs=lambda settings: [{"d": d, "seed": seed} for d in settings["d"] for seed in range(settings["runs"])],
     compute=compute,
+    concerns=lambda run, setting: setting not in ("d", "runs"),
     draw=lambda settings, rows: draw_errors("d", f"dimension d (n = {settings['n']})", rows),
     check=check,
 )

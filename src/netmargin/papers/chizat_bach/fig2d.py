@@ -88,6 +88,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.15, "laptop": 3.5, "paper": 21.0},
     runs=lambda settings: [{"seed": seed} for seed in range(settings["runs"])],
     compute=compute,
+    concerns=lambda run, setting: setting not in ("lacking", "runs"),
     draw=draw,
     check=check,
 )

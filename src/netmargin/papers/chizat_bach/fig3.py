@@ -10,6 +10,8 @@ from ...twolayer import tangent_margin, tangent_max_margin, train_both_layers
 from ..drawing import canvas, samples
 from ..figure import Check, Figure, Row, Settings
 
+_HARDLY = 0.25
+
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
     """Classifiers at the snapshots on a grid, the share of the tangent kernel's largest margin, and the F_1 margin."""
@@ -66,9 +68,12 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     return [
         Check(
             f"at t = {settings['times'][lazy]:,} the net has {100 * tangent[lazy]:.0f}% of the tangent kernel's largest margin and {100 * margins[lazy]:.0f}% of gamma_1",
-            bool(tangent[lazy] > settings["lazy"] and margins[lazy] < 0.7),
+            bool(tangent[lazy] > settings["lazy"] and margins[lazy] < _HARDLY),
         ),
-        Check(f"at the end it has {100 * margins[-1]:.0f}% of gamma_1", bool(margins[-1] > settings["rich"])),
+        Check(
+            f"at the end it has {100 * tangent[-1]:.0f}% of the tangent kernel's largest margin and {100 * margins[-1]:.0f}% of gamma_1",
+            bool(margins[-1] > settings["rich"] and tangent[-1] < _HARDLY),
+        ),
     ]
 
 
@@ -76,7 +81,7 @@ FIGURE = Figure(
     id="chizat-bach/fig3",
     title="dynamics of the classifier for an initialization with a large variance and a small step-size",
     finding="the classifier first has most of the margin of the tangent kernel and hardly any F_1 margin; in the end it is the other way round",
-    differs="pairs of neurons that cancel at the start, so that the classifier begins at 0; sphere of radius 40 instead of N(0, 40^2)",
+    differs="pairs of neurons that cancel at the start, so that the classifier begins at 0; sphere of radius 40 instead of N(0, 40^2); n = 60, the rate and the times are assumed",
     scales={
         "smoke": {
             "n": 30,
@@ -115,6 +120,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.05, "laptop": 1.5, "paper": 3.0},
     runs=lambda settings: [{"seed": settings["seed"]}],
     compute=compute,
+    concerns=lambda run, setting: setting not in ("lazy", "rich"),
     draw=draw,
     check=check,
 )

@@ -22,7 +22,7 @@ def draw_curves(rows: list[Row], rates: dict[str, str], names: tuple[str, ...]):
     for row_of_axes, (rate, title) in zip(axes, rates.items(), strict=True):
         for axis, name in zip(row_of_axes, names, strict=True):
             for row in rows:
-                if row["rate"] == rate and row["curve"][name][-1] is not None:
+                if row["rate"] == rate:
                     epochs, values = row["curve"]["epochs"], row["curve"][name]
                     first = 1 if values[0] is None else 0  # there is no rate before training
                     axis.plot(epochs[first:], values[first:], label=net_name(row), color=_colour(row), linewidth=1.5)

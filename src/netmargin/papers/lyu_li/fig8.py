@@ -104,8 +104,8 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 FIGURE = Figure(
     id="lyu-li/fig8",
     title="L2 robustness of the CNN without bias after training for different numbers of epochs",
-    finding="the longer the training, the larger the share of samples that no small change can turn; ascending the margin itself lifts the smallest radii, not the whole curve",
-    differs="the nets of table1 at its scale; the nearest of what DeepFool, DDN and Carlini-Wagner find, judged in float64; laptop scale: 100 images of each split; the last curve is not in the paper",
+    finding="the net that was trained longest has a larger share of samples that no small change can turn than the one that had just fitted them; ascending the margin itself lifts the smallest radii, not the whole curve",
+    differs="the nets of table1 at its scale; the nearest of what DeepFool, DDN and Carlini-Wagner find, judged in float64; the last curve is not in the paper",
     scales={
         "smoke": {"training": "smoke", "n": 10, "carlini_wagner_steps": 5},
         "laptop": {"training": "laptop", "n": 100, "carlini_wagner_steps": 30},

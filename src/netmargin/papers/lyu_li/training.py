@@ -97,8 +97,9 @@ _PAPER = {
     "vgg_seeds": 3,
 }
 SCALES: dict[str, Settings] = {"smoke": _SMOKE, "laptop": _LAPTOP, "paper": _PAPER}
-SUBSET = "laptop scale: 8 and 16 channels, 128 hidden units, 1,000 images, 100 of each class, so 10 steps per epoch instead of 600, and a constant rate of 0.1 instead of 0.01"
-SUBSET_VGG = "laptop scale: 8 to 64 channels instead of 64 to 512, 200 images, 20 of each class, batches of 20, and a constant rate of 0.01 instead of 0.1"
+ENDS = "with the loss-based rate, training ends at the last of the levels of the loss"
+SUBSET = f"{ENDS}; laptop scale: 100 images of each class, so 10 steps per epoch instead of 600"
+SUBSET_VGG = f"{ENDS} (not at paper scale); laptop scale: 20 images of each class"
 
 
 _LOOK = {

@@ -64,6 +64,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.15, "laptop": 0.6, "paper": 15.0},
     runs=lambda settings: [{"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])],
     compute=compute,
+    concerns=lambda run, setting: setting not in ("n", "runs"),
     draw=draw,
     check=check,
 )

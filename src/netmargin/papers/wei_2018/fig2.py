@@ -76,7 +76,7 @@ FIGURE = Figure(
     id="wei-2018/fig2",
     title="two-layer net with one input: margin as lambda decreases, and the functions of the net and the l1 SVM",
     finding="the net's margin tends to that of the l1 SVM as lambda goes to 0, and the functions become the same",
-    differs="the l1 SVM is exact, not that of 1,000 chosen features; the minimizers are found by L-BFGS",
+    differs="the l1 SVM is exact, not that of 1,000 chosen features; the minimizers are found by L-BFGS; the points and the width are assumed",
     scales={
         "smoke": _POINTS | {"lambdas": [1e-2, 1e-4, 1e-8, 1e-14], "starts": 2},
         "laptop": _POINTS | {"lambdas": [10.0**-k for k in range(2, 15)], "starts": 5},

@@ -80,20 +80,18 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """What annealing is for, a smaller loss in the end, and the test errors beside the paper's."""
+    """What annealing is for, a smaller loss in the end; the test errors beside the paper's decide nothing at small scale."""
     by = {decay: [row for row in rows if row["decay"] == decay] for decay in PAPER}
-    losses = {decay: np.mean([row["log10_loss"] for row in of_decay]) for decay, of_decay in by.items()}
+    losses = {decay: np.array([row["log10_loss"] for row in of_decay]) for decay, of_decay in by.items()}
     errors = {decay: np.array([row["test_error"] for row in of_decay]) for decay, of_decay in by.items()}
     gain = errors["fixed"] - errors["annealed"]
-    noise = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+    noise = f" +- {gain.std(ddof=1) / np.sqrt(len(gain)):.2f}" if len(gain) > 1 else ""
     words = ", ".join(f"{decay} {errors[decay].mean():.2f}% (paper: {PAPER[decay]:.2f}%)" for decay in PAPER)
     return [
         Check(
-            f"training loss at the end: 10^{losses['annealed']:.2f} with annealed decay, 10^{losses['fixed']:.2f} with fixed",
-            bool(losses["annealed"] < losses["fixed"]),
-        ),
-        Check(
-            f"test error: {words}; annealing does not lose: gain {gain.mean():.2f} +- {noise:.2f}", bool(gain.mean() > -2 * noise)
+            f"training loss at the end: 10^{losses['annealed'].mean():.3f} with annealed decay, 10^{losses['fixed'].mean():.3f} with fixed, smaller in {(losses['annealed'] < losses['fixed']).sum()} of {len(gain)} pairs of runs; "
+            f"test error: {words}, gain {gain.mean():.2f}{noise} points",
+            bool((losses["annealed"] < losses["fixed"]).all()),
         ),
     ]
 
@@ -101,8 +99,8 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 FIGURE = Figure(
     id="wei-2018/table1",
     title="test error of a WideResNet-16 without batch normalization, annealed against fixed weight decay",
-    finding="annealed decay ends at a smaller training loss and errs no more than fixed decay; the paper's gain of 0.15 points needs all of CIFAR-10",
-    differs="residual branches that start at 0, assumed, as He's start diverges at rate 0.1 without normalization; CIFAR-100 is left out; laptop scale: width 1, 800 images, the schedule within 40 epochs, and decay stronger in proportion to the fewer steps",
+    finding="annealed decay ends at a smaller training loss; whether that lowers the test error, by 0.15 points in the paper, needs all of CIFAR-10",
+    differs="residual branches that start at 0, assumed, as He's start diverges at rate 0.1 without normalization; CIFAR-100 is left out; batches of 128 without augmentation are assumed, and of the two initial decays that the paper gives, 0.0002 and 0.0005, the first; laptop scale: a decay 25 times as strong, for 49 times fewer steps",
     scales={
         "smoke": {
             "data": "digits",
@@ -150,6 +148,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.3, "laptop": 8.0, "paper": 75_000.0},
     runs=lambda settings: [{"decay": decay, "seed": seed} for seed in range(settings["runs"]) for decay in PAPER],
     compute=compute,
+    concerns=lambda run, setting: setting != "runs",
     draw=draw,
     check=check,
 )

@@ -37,26 +37,32 @@ def _images(run: Row, settings: Settings):
     return [(X.flatten(1), y) for X, y in (load("train", limit=settings["images"]), load("test", limit=settings["tested_images"]))]
 
 
-def means(settings: Settings, rows: list[Row], data: str) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """Widths, and mean test errors and margins over the runs that fit their samples."""
-    fitting = [row for row in rows if row["data"] == data and row["margin"] > 0]
-    widths = sorted({row["width"] for row in fitting})
-    by = lambda name: np.array([np.mean([row[name] for row in fitting if row["width"] == width]) for width in widths])  # noqa: E731
-    return widths, by("test_error"), by("margin")
+def by_width(rows: list[Row], data: str, name: str) -> tuple[list[int], np.ndarray]:
+    """Widths, and a result of the runs whose nets fit their samples at every width, (runs, widths)."""
+    of_data = [row for row in rows if row["data"] == data]
+    bad = {row["seed"] for row in of_data if row["margin"] <= 0}
+    widths = sorted({row["width"] for row in of_data})
+    found = {(row["seed"], row["width"]): row[name] for row in of_data}
+    return widths, np.array([[found[seed, m] for m in widths] for seed in sorted({row["seed"] for row in of_data} - bad)])
+
+
+def _noise(values: np.ndarray) -> np.ndarray | float:
+    """Standard errors of means over runs; unknown from a single one."""
+    return values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Test errors above, margins below."""
+    """Test errors above, margins below, with two standard errors."""
     names = {"teacher": f"teacher of 10 units, d = {settings['d']}, n = {settings['n']}"}
     names[settings["image_data"]] = f"{settings['image_data']}, {settings['images']:,} images"
     drawn, axes = canvas(2, 2, height=2.6)
     for column, (data, title) in enumerate(names.items()):
-        widths, errors, margins = means(settings, rows, data)
-        for axis, values, label in (
-            (axes[0, column], errors, "test error"),
-            (axes[1, column], margins, r"margin $q_{\min}/\|\Theta\|^2$"),
+        for axis, name, label in (
+            (axes[0, column], "test_error", "test error"),
+            (axes[1, column], "margin", r"margin $q_{\min}/\|\Theta\|^2$"),
         ):
-            axis.plot(widths, values, color=BOTH, marker="o", markersize=4)
+            widths, values = by_width(rows, data, name)
+            axis.errorbar(widths, values.mean(0), 2 * _noise(values), color=BOTH, marker="o", markersize=4, capsize=2)
             axis.set_xscale("log", base=2)
             axis.set(xlabel="hidden units m", ylabel=label)
         axes[0, column].set_title(title)
@@ -64,15 +70,21 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """The wider half against the narrower half of the widths."""
+    """The wider half against the narrower half of the widths, on the same samples."""
     checks = []
     for data in ("teacher", settings["image_data"]):
-        widths, errors, margins = means(settings, rows, data)
-        half = len(widths) // 2
-        for words, values, better in (("test error", errors, -1), ("normalized margin", margins, 1)):
-            narrow, wide = values[:half].mean(), values[half:].mean()
-            sentence = f"{data}: mean {words} {narrow:.3g} for m = {', '.join(map(str, widths[:half]))}, {wide:.3g} for m = {', '.join(map(str, widths[half:]))}"
-            checks.append(Check(sentence, bool(better * (wide - narrow) > 0)))
+        for words, name, better in (("test error", "test_error", -1), ("normalized margin", "margin", 1)):
+            widths, values = by_width(rows, data, name)
+            half = len(widths) // 2
+            narrow, wide = values[:, :half].mean(1), values[:, half:].mean(1)
+            noise = f" +- {_noise(wide - narrow):.2g}" if len(values) > 1 else ""
+            sentence = (
+                f"{data}: mean {words} {narrow.mean():.3g} for m = {', '.join(map(str, widths[:half]))}, {wide.mean():.3g} for m = {', '.join(map(str, widths[half:]))} "
+                f"(difference {(wide - narrow).mean():.2g}{noise})"
+            )
+            checks.append(
+                Check(sentence, bool(better * (wide - narrow).mean() > settings["standard_errors"] * _noise(wide - narrow)))
+            )
     return checks
 
 
@@ -91,7 +103,7 @@ FIGURE = Figure(
     id="wei-2019/fig3",
     title="test error and normalized margin against the hidden layer size, synthetic data and MNIST",
     finding="the wider the net, the larger the margin and the smaller the test error",
-    differs="L-BFGS minimizes to lambda = 1e-5 and 1e-6 (images) in place of 80,000 gradient steps and 600 epochs, and n = 200 is assumed; laptop scale: 1,000 MNIST images, m from 2^4 to 2^9",
+    differs="L-BFGS minimizes to lambda = 1e-5 and 1e-6 (images) in place of 80,000 gradient steps and 600 epochs, and n = 200 is assumed; at paper scale the widest nets need about 60 GB of memory each",
     scales={
         "smoke": {
             "d": 6,
@@ -100,6 +112,7 @@ FIGURE = Figure(
             "iterations": 30,
             **_PATHS,
             "runs": 3,
+            "standard_errors": 0,
             "tested": 1000,
             "image_data": "digits",
             "images": 200,
@@ -108,7 +121,8 @@ FIGURE = Figure(
         },
         "laptop": _TEACHER
         | {
-            "runs": 4,
+            "runs": 10,
+            "standard_errors": 2,
             "tested": 4000,
             "image_data": "mnist",
             "images": 1000,
@@ -118,6 +132,7 @@ FIGURE = Figure(
         "paper": _TEACHER
         | {
             "runs": 20,
+            "standard_errors": 2,
             "tested": 10_000,
             "image_data": "mnist",
             "images": 60_000,
@@ -128,6 +143,7 @@ FIGURE = Figure(
     minutes={"smoke": 0.2, "laptop": 6.0, "paper": 4_000.0},
     runs=runs,
     compute=compute,
+    concerns=lambda run, setting: setting not in ("widths", "image_widths", "runs", "standard_errors"),
     draw=draw,
     check=check,
 )
