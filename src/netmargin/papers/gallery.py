@@ -64,5 +64,8 @@ def _shown(known: Figure, name: str) -> bool:
 
 def _words(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_words, value))}]"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+        shown = list(map(_words, value))
+        return f"[{', '.join(shown)}]" if len(shown) <= 10 else f"[{shown[0]}, {shown[1]}, ..., {shown[-1]}]"
+    if isinstance(value, bool | str):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"

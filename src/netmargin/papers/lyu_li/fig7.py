@@ -22,7 +22,12 @@ def draw(settings: Settings, rows: list[Row]):
                 axis.plot(*curve, color=colour, linewidth=0.5, alpha=0.4)
             axis.plot(grid, np.mean([np.interp(grid, *curve) for curve in curves], axis=0), color=colour, linewidth=2, label=label)
         axis.set_xscale("log")
-        axis.set(xlabel="epochs", ylabel="accuracy", title=f"{title}, mean of {len(of_net)}", ylim=(0, 1.03))
+        axis.set(
+            xlabel="epochs",
+            ylabel="accuracy",
+            title=f"{title}, {'1 run' if len(of_net) == 1 else f'mean of {len(of_net)} runs'}",
+            ylim=(0, 1.03),
+        )
         axis.legend(frameon=False, loc="lower right")
     return drawn
 
