@@ -68,4 +68,4 @@ def _words(value: Any) -> str:
         return f"[{', '.join(shown)}]" if len(shown) <= 10 else f"[{shown[0]}, {shown[1]}, ..., {shown[-1]}]"
     if isinstance(value, bool | str):
         return str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
