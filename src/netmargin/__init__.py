@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from . import datasets, kernels, losses, models
 from .errors import (
+    ArgumentError,
     CheckpointError,
     DataError,
     DivergenceError,
@@ -69,6 +70,7 @@ def __getattr__(name: str):
 
 __all__ = [
     "AnnealedLR",
+    "ArgumentError",
     "CheckpointError",
     "ConstantLR",
     "DataError",

@@ -5,6 +5,10 @@ class NetmarginError(Exception):
     """Base class of every error that netmargin raises on purpose."""
 
 
+class ArgumentError(NetmarginError, ValueError):
+    """An argument that is neither data nor a model has a value or a type that cannot be used; the message names what to give."""
+
+
 class DataError(NetmarginError, ValueError):
     """The samples or the labels cannot be used: empty, not finite, of the wrong kind, or not to be found."""
 
