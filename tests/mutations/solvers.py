@@ -1,0 +1,349 @@
+"""Mutations of the solvers' provers: bounds that lost a term, a constant, a sign or a rounding margin.
+
+Drawn before `tests/test_sound_bounds.py` was written. Mutations of what only proposes (the linear
+programs, the search, the cone program) are not in the table: a wrong proposal is judged, not believed.
+"""
+
+from .mutation import Mutation
+
+TESTS = ["tests/test_sound_bounds.py"]
+
+_PROOF = "solvers/proof.py"
+_RAYS = "solvers/rays.py"
+_ARRANGEMENT = "solvers/arrangement.py"
+_TREE = "solvers/branch_and_bound.py"
+_RELAXATION = "solvers/relaxation.py"
+_KERNEL = "solvers/kernel.py"
+_LINEAR = "solvers/linear.py"
+_LOGISTIC = "solvers/logistic.py"
+_F1 = "solvers/f1.py"
+_RESTRICTED = "solvers/restricted_problem.py"
+_COLUMNS = "solvers/column_generation.py"
+
+MUTATIONS = [
+    # Which bound is asked for.
+    Mutation(
+        _PROOF,
+        "tree.upper_bound() + self._rays.neglected(c)",
+        "tree.upper_bound()",
+        "branch and bound without what nearly parallel points differ by",
+    ),
+    Mutation(
+        _PROOF,
+        "self._rays.merge(c), self._power) + self._rays.neglected(c)",
+        "self._rays.merge(c), self._power)",
+        "the relaxation without what nearly parallel points differ by",
+    ),
+    Mutation(
+        _PROOF,
+        'self._pricing == "local" or self._power == 2 or hopeless',
+        'self._pricing == "local" or hopeless',
+        "branch and bound, which bounds ReLU sums, for sums of squared ReLU",
+    ),
+    Mutation(
+        _PROOF,
+        "floor=floor, tol=0.25 * tol)",
+        "floor=4 * floor, tol=0.25 * tol)",
+        "branch and bound ends far above the floor: nothing is proved to be optimal",
+    ),
+    Mutation(
+        _PROOF,
+        "self._arrangement.price(c, count=count)",
+        "self._arrangement.price(np.abs(c), count=count)",
+        "the arrangement is asked for other coefficients",
+    ),
+    # Nearly parallel points.
+    Mutation(_RAYS, "return float(np.abs(c) @ moved)", "return float(c @ moved)", "neglected parts that cancel"),
+    Mutation(
+        _RAYS,
+        "self._neglected * (2 * self._lengths + self._neglected)",
+        "self._neglected * self._lengths",
+        "squares of neglected parts without the factor 2 of the cross term",
+    ),
+    Mutation(_RAYS, "c * self._lengths**self._power", "c * self._lengths", "squared ReLU scaled by the length"),
+    Mutation(_RAYS, "np.sign(cosines[k]), distance * norms[i]", "np.sign(cosines[k]), distance", "moved by an angle"),
+    Mutation(_RAYS, "np.where(line >= 0, 2 * line + (side < 0), -1)", "np.where(line >= 0, 2 * line, -1)", "x and -x are one ray"),
+    Mutation(_RAYS, "normals[k // 2] * (1 - 2 * (k % 2))", "normals[k // 2]", "the opposite ray points forward"),
+    Mutation(
+        _RAYS,
+        "distance = np.linalg.norm(direction - np.sign(cosines[k]) * normals[k])",
+        "distance = 1 - abs(cosines[k])",
+        "parallel up to the square of an angle: 1e-6 counts as nothing",
+    ),
+    # The arrangement.
+    Mutation(
+        _ARRANGEMENT,
+        "allowance = 1e-13 * np.abs(terms).sum() + float(np.abs(c) @ neglected)",
+        "allowance = 1e-13 * np.abs(terms).sum()",
+        "the arrangement without what was neglected",
+    ),
+    Mutation(
+        _ARRANGEMENT,
+        "allowance = 1e-13 * np.abs(terms).sum() + float(np.abs(c) @ neglected)",
+        "allowance = float(np.abs(c) @ neglected)",
+        "the arrangement without its rounding margin",
+    ),
+    Mutation(_ARRANGEMENT, "self._neglected + moved", "self._neglected", "points moved onto shared lines for nothing"),
+    Mutation(
+        _ARRANGEMENT,
+        "self._neglected = np.linalg.norm(Z - self._Z @ self._rows, axis=1)",
+        "self._neglected = np.zeros(len(Z))",
+        "a rank that was cut off counts for nothing",
+    ),
+    Mutation(
+        _ARRANGEMENT,
+        "self._neglected * (2 * np.linalg.norm(self._Z, axis=1) + self._neglected)",
+        "self._neglected * self._neglected",
+        "squared ReLU: the cross term of the neglected part is missing",
+    ),
+    Mutation(_ARRANGEMENT, "[[1.0], [-1.0]]", "[[1.0]]", "on a line only one direction is tried"),
+    Mutation(_ARRANGEMENT, "for k in (0, -1)]", "for k in (-1,)]", "squared ReLU: the bottom eigenvectors are left out"),
+    Mutation(
+        _ARRANGEMENT,
+        "(-1 if i <= k else 1) for i in range(members)), None",
+        "(-1 if i < k else 1) for i in range(members)), None",
+        "off by one among the open cells around a plane",
+    ),
+    Mutation(
+        _ARRANGEMENT,
+        "        yield (1,), None\n        yield (-1,), None\n",
+        "        yield (1,), None\n",
+        "one of the two sides of a line is not visited",
+    ),
+    Mutation(_ARRANGEMENT, "for half in (1, -1):", "for half in (1,):", "half of the cells around a plane are not visited"),
+    Mutation(
+        _ARRANGEMENT,
+        "(events[:, n:] < events[:, :n]) & ~on_plane",
+        "(events[:, n:] < events[:, :n])",
+        "samples on the plane count as active at its start",
+    ),
+    Mutation(
+        _ARRANGEMENT,
+        "onto = onto - normal[:, :, None] * normal[:, None, :]",
+        "onto = onto + normal[:, :, None] * normal[:, None, :]",
+        "reflected instead of projected onto the span of a face",
+    ),
+    Mutation(
+        _ARRANGEMENT,
+        "            found.offer(rays.reshape(-1, self._rank), self._sums(v[:, 1:], rays).ravel())",
+        "            pass",
+        "the vertices of the arrangement, where concave kinks meet, are not evaluated",
+    ),
+    Mutation(
+        _ARRANGEMENT,
+        "self._sums(v[:, 1:], rays)",
+        "self._sums(v[:, :-1], rays)",
+        "values at vertices by the arc before",
+        equivalent="the sum is continuous: both arcs give the same value at the vertex between them",
+    ),
+    Mutation(
+        _ARRANGEMENT,
+        "flip = (angle < 0) | (angle >= np.pi)",
+        "flip = angle < 0",
+        "a normal at the angle pi is not turned round",
+        equivalent="then lines are sorted over (0, pi] instead of [0, pi): no two lines share both ends, so the faces are the same",
+    ),
+    # Branch and bound.
+    Mutation(
+        _TREE,
+        "return np.sqrt(best + hidden) + _ROUNDING * self.size, best_x",
+        "return np.sqrt(best), best_x",
+        "branch and bound without its rounding margins",
+    ),
+    Mutation(
+        _TREE,
+        "np.maximum(np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:], 0.0)",
+        "0.5 * np.maximum(np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:], 0.0)",
+        "half the diagonal: the relaxation is not concave",
+    ),
+    Mutation(
+        _TREE,
+        "low = np.where(c < 0, c, ",
+        "low = np.where(c < 0, 2 * c, ",
+        "negative coefficients may move twice as far as duality allows",
+    ),
+    Mutation(
+        _TREE,
+        "np.where(fixed > 0, np.inf, np.where(undecided, c, 0.0))",
+        "np.where(fixed > 0, np.inf, np.where(undecided, c, np.inf))",
+        "samples outside S may have positive weight",
+    ),
+    Mutation(
+        _TREE,
+        "np.maximum(gradient * (c - x), -gradient * x), 0.0)",
+        "np.minimum(gradient * (c - x), -gradient * x), 0.0)",
+        "the linearization at the wrong end of the box",
+    ),
+    Mutation(
+        _TREE,
+        "np.maximum(gradient * (c - x), -gradient * x), 0.0)",
+        "np.maximum(gradient * (c - x), 0.0), 0.0)",
+        "the linearization forgets one end of the box",
+    ),
+    Mutation(
+        _TREE,
+        "bound = (v**2).sum(1) + relaxation.sum(1) + linearized.sum(1)",
+        "bound = (v**2).sum(1) + linearized.sum(1)",
+        "the bound without its concave term",
+    ),
+    Mutation(
+        _TREE,
+        "gradient = 2 * (v @ self.Z.T) + E * (c - 2 * x)",
+        "gradient = (v @ self.Z.T) + E * (c - 2 * x)",
+        "half the gradient of the quadratic form",
+    ),
+    Mutation(
+        _TREE,
+        "self.stuck = max(self.stuck, float(nodes[0][stuck].max(initial=0.0)))",
+        "self.stuck = max(self.stuck, 0.0)",
+        "leaves that are given up are forgotten",
+    ),
+    Mutation(_TREE, "closed = self.best * (1 + self.tol)", "closed = self.best", "nodes closed within the tolerance are forgotten"),
+    Mutation(
+        _TREE,
+        "possible = self.open[0] > self.best * (1 + self.tol)",
+        "possible = self.open[0] > self.best * (1 + 2 * self.tol)",
+        "nodes beyond the tolerance are closed",
+    ),
+    Mutation(_TREE, "for side_of_hyperplane in (1, -1):", "for side_of_hyperplane in (1,):", "half of each branching is left out"),
+    Mutation(_TREE, "self.signed = np.stack([c, -c])", "self.signed = np.stack([c, c])", "only one sign of the sum is bounded"),
+    Mutation(
+        _TREE,
+        "return sums * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0) * (1 + 1e-10)",
+        "return sums * 0.5",
+        "a diagonal that is not above the matrix",
+        equivalent="`_bound` scales every diagonal anew, by the largest eigenvalue on the undecided samples: only its shape counts",
+    ),
+    Mutation(
+        _TREE,
+        "branch = np.where(slack.max(1) > 0, slack.argmax(1), -1)",
+        "branch = np.where(slack.max(1) > 0, slack.argmin(1), -1)",
+        "branching on samples that are decided",
+    ),
+    # The relaxation.
+    Mutation(_RELAXATION, "0.25 * total / tau", "0.125 * total / tau", "half of the constant of Cauchy-Schwarz"),
+    Mutation(_RELAXATION, "0.25 * tau * plus - 0.5 * minus", "0.25 * tau * plus - minus", "twice the negative part is subtracted"),
+    Mutation(_RELAXATION, "0.25 * tau * plus - 0.5 * minus", "0.125 * tau * plus - 0.5 * minus", "half of the positive part"),
+    Mutation(
+        _RELAXATION,
+        "np.divide(negative, norms, out=np.zeros_like(norms), where=norms > 0)",
+        "negative * norms",
+        "|t| >= t^2 / |z| with |z| on the wrong side",
+    ),
+    Mutation(_RELAXATION, "0.5 * (c @ Z)", "0.25 * (c @ Z)", "half of the linear part"),
+    Mutation(
+        _RELAXATION,
+        "weights = 0.25 * (vectors.T @ h) ** 2",
+        "weights = 0.125 * (vectors.T @ h) ** 2",
+        "half of the linear term of the dual",
+    ),
+    Mutation(_RELAXATION, "[:, -1].max()) * (1 + 1e-12)", "[:, -1].max())", "eigenvalues without their rounding margin"),
+    Mutation(_RELAXATION, "for sign in (1, -1)])", "for sign in (1,)])", "squared ReLU: one sign only"),
+    Mutation(_RELAXATION, "max(_one_sided(Z, c), _one_sided(Z, -c), 0.0)", "max(_one_sided(Z, c), 0.0)", "one sign only"),
+    # Kernels.
+    Mutation(
+        _KERNEL, "rounding = 4 * (len(Q) + 4) * float(np.finfo(float).eps)", "rounding = 0.0", "kernel margins without rounding"
+    ),
+    Mutation(
+        _KERNEL,
+        "upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding))",
+        "upper = float(np.sqrt(max(dual @ outputs, 0.0)))",
+        "the kernel's upper bound without its rounding margin",
+    ),
+    Mutation(
+        _KERNEL,
+        "margin = (float(outputs.min()) - rounding) / upper",
+        "margin = (float(outputs.mean()) - rounding) / upper",
+        "the mean margin instead of the least",
+    ),
+    Mutation(
+        _KERNEL,
+        "lower = shrink * float(dual.sum()) - 0.5 * shrink**2 * square",
+        "lower = shrink * float(dual.sum()) - 0.25 * shrink**2 * square",
+        "the soft margin's dual with a quarter of the square",
+    ),
+    Mutation(
+        _KERNEL,
+        "shrink = min(1.0, float(dual.sum()) / square)",
+        "shrink = max(1.0, float(dual.sum()) / square)",
+        "dual weights scaled beyond the cap C",
+    ),
+    Mutation(_KERNEL, "cap = C * (scale or 1.0)", "cap = C", "the cap in other units than the kernel"),
+    Mutation(_KERNEL, "_NEGATIVE = 1e-9", "_NEGATIVE = 1e-4", "kernels that are not positive semidefinite pass"),
+    Mutation(
+        _KERNEL,
+        "_ZERO = 1e-5",
+        "_ZERO = 1e-2",
+        "a bound of 1% is called 0",
+        equivalent="it is read only where no positive margin was found, and float64 finds all above a bound of about 1e-6",
+    ),
+    # Linear and logistic.
+    Mutation(_LINEAR, 'if norm == "l2" else (1, np.inf)', 'if norm == "l2" else (1, 1)', "the l1 margin bounded in the wrong norm"),
+    Mutation(
+        _LINEAR,
+        "np.linalg.norm(dual @ signed, dual_order)",
+        "np.linalg.norm(dual @ signed, np.inf)",
+        "the l2 margin bounded in the norm of l1",
+    ),
+    Mutation(
+        _LOGISTIC,
+        "p = p * min(1.0, self._cost / largest) if largest > 0 else p\n        return float(",
+        "return float(",
+        "the dual objective at weights that are not feasible",
+    ),
+    Mutation(
+        _LOGISTIC,
+        "(data.longest**2, regularization / data.longest**2)",
+        "(data.longest**2, regularization / data.longest)",
+        "squared ReLU: the cost of a neuron in the wrong unit",
+    ),
+    Mutation(
+        _LOGISTIC,
+        "self._offer(p, found.upper_bound)",
+        "self._offer(p, best)",
+        "the best value of the search taken for a proved one",
+    ),
+    Mutation(
+        _LOGISTIC,
+        "bound = self._bound(p, largest * (1 + 1e-12))",
+        "bound = self._bound(p, 0.999 * largest)",
+        "weights scaled a thousandth beyond what is feasible",
+    ),
+    # Margins of the variation norm.
+    Mutation(
+        _F1,
+        "run.upper > max(1e-13, 1e-6 * shortest)",
+        "run.upper > 1.0",
+        "small samples with dual weight prove that large ones cannot be separated",
+    ),
+    Mutation(
+        _F1,
+        "lower = min(1 / (run.upper * scale), objective)",
+        "lower = objective",
+        "the soft margin's objective is its own lower bound",
+    ),
+    Mutation(
+        _RESTRICTED,
+        "return float(np.abs(dual).max()) / self.rows.slack_cost",
+        "return 0.0",
+        "what slacks promise is missing in the soft margin's bound",
+    ),
+    Mutation(
+        _RESTRICTED,
+        "np.abs(self.values(U, dual)) > self.t * (1 + 1e-13) + 1e-15",
+        "np.abs(self.values(U, dual)) > self.t * (1 + 1e-2) + 1e-15",
+        "neurons that help a little are not added",
+    ),
+    Mutation(
+        _COLUMNS,
+        "if self.upper - self.t <= self.tol * self.upper:",
+        "if self.local_upper - self.t <= self.tol * self.local_upper:",
+        "what search found taken for what is proved",
+    ),
+    Mutation(
+        _COLUMNS,
+        "self.upper = max(float(np.abs(self.dual).sum()) + 1e-12, self.problem.slack_bound(self.dual))",
+        "self.upper = max(0.1 * float(np.abs(self.dual).sum()), self.problem.slack_bound(self.dual))",
+        "a first bound that was never proved",
+    ),
+]
