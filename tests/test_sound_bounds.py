@@ -1,0 +1,407 @@
+"""Proved bounds of the solvers against instances that any lost term, constant or rounding margin violates."""
+
+from itertools import product
+from math import hypot, log, sqrt
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.special import xlogy
+
+import netmargin as nm
+from netmargin.result import Status
+from netmargin.solvers import (
+    f1_logistic,
+    f1_max_margin,
+    f1_soft_margin,
+    kernel_max_margin,
+    kernel_soft_margin,
+    linear_max_margin,
+)
+from netmargin.solvers.arrangement import MAX_RANK, Arrangement
+from netmargin.solvers.branch_and_bound import SignTree
+from netmargin.solvers.proof import Prover
+from netmargin.solvers.rays import PARALLEL
+from netmargin.solvers.relaxation import relaxed_bound
+
+
+def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
+    """The largest |sum_i c_i relu(u . z_i)^power| over unit u, from all 4^n pairs of active and pinned samples.
+
+    A maximum lies on a face, where some samples are active and some are pinned to u . z_i = 0. There the sum is linear (power 1) or
+    a quadratic form (power 2), so that u is the projection of the active sum, or an eigenvector, on the span of the face. All pairs
+    are tried, whether or not the face exists; every direction tried is evaluated, so that none counts for more than it is worth.
+    """
+    n, D = Z.shape
+    subsets = np.array(list(product((0.0, 1.0), repeat=n)))
+    linear = subsets @ (c[:, None] * Z)
+    forms = np.einsum("si,i,id,ie->sde", subsets, c, Z, Z)
+    best = 0.0
+    for pinned in subsets.astype(bool):
+        span = np.eye(D)
+        if pinned.any():
+            _, singular, rows = np.linalg.svd(Z[pinned])
+            span = rows[int((singular > 1e-9).sum()) :].T
+        if not span.shape[1]:
+            continue
+        if power == 1:
+            tried = linear @ span @ span.T
+        else:
+            vectors = np.linalg.eigh(span.T @ forms @ span)[1]
+            tried = (span @ vectors).transpose(0, 2, 1).reshape(-1, D)
+        tried = np.concatenate([tried, span.T])  # a span of one direction has no sum of its own
+        sizes = np.linalg.norm(tried, axis=1)
+        U = tried[sizes > 1e-9] / sizes[sizes > 1e-9, None]
+        values = np.maximum(np.concatenate([U, -U]) @ Z.T, 0.0) ** power @ c
+        best = max(best, np.abs(values).max())
+    return float(best)
+
+
+def exact_best_neuron_in_the_plane(Z: np.ndarray, c: np.ndarray) -> mpmath.mpf:
+    """The same for ReLU and points of the plane, to 50 digits: on each arc between the samples' lines the sum is linear."""
+    with mpmath.workdps(50):
+        z = [[mpmath.mpf(float(v)) for v in row] for row in Z]
+        angles = sorted(mpmath.atan2(b, a) + side * mpmath.pi / 2 for a, b in z for side in (-1, 1))
+        directions = [(mpmath.cos(t), mpmath.sin(t)) for t in angles]
+        for left, right in zip(angles, [*angles[1:], angles[0] + 2 * mpmath.pi], strict=True):
+            middle = (mpmath.cos((left + right) / 2), mpmath.sin((left + right) / 2))
+            active = [i for i, (a, b) in enumerate(z) if a * middle[0] + b * middle[1] > 0]
+            v = [mpmath.fsum(mpmath.mpf(float(c[i])) * z[i][k] for i in active) for k in (0, 1)]
+            size = mpmath.hypot(*v)
+            directions += [(s * v[0] / size, s * v[1] / size) for s in (1, -1) if size]
+        return max(abs(exact_value(Z, c, u, 1)) for u in directions)
+
+
+def exact_value(Z: np.ndarray, c: np.ndarray, u, power: int) -> mpmath.mpf:
+    """sum_i c_i relu(u . z_i)^power / |u|^power to 50 digits: what one neuron shows that the maximum is at least."""
+    with mpmath.workdps(50):
+        u = [mpmath.mpf(v) for v in u]
+        total = mpmath.mpf(0)
+        for row, weight in zip(Z, c, strict=True):
+            product_ = mpmath.fsum(a * mpmath.mpf(float(b)) for a, b in zip(u, row, strict=True))
+            total += mpmath.mpf(float(weight)) * max(product_, mpmath.mpf(0)) ** power
+        return total / mpmath.sqrt(mpmath.fsum(v * v for v in u)) ** power
+
+
+def price(Z: np.ndarray, c: np.ndarray, power: int = 1):
+    """The complete proof, whichever the rank asks for."""
+    prover = Prover(Z, power, "complete", np.inf)
+    options = {"floor": 1e-12, "found": np.inf, "tol": 1e-9, "count": 4, "thoroughly": True, "report": lambda _: None}
+    return prover, prover.price(c, **options)
+
+
+KINDS = {
+    "random": lambda random, n, D: random.normal(size=(n, D)),
+    "lattice": lambda random, n, D: random.integers(-1, 2, size=(n, D)).astype(float),
+    "axes and opposites": lambda random, n, D: np.concatenate([np.eye(D), -np.eye(D)])[np.resize(random.permutation(2 * D), n)],
+    "rays of many lengths": lambda random, n, D: (
+        random.normal(size=(2, D))[random.integers(2, size=n)] * random.choice([-3.0, -1.0, 0.5, 2.0], (n, 1))
+    ),
+    "a bias": lambda random, n, D: np.hstack([random.normal(size=(n, D - 1)), np.ones((n, 1))]),
+}
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind, power):
+    """Dimensions 1 to 6: the arrangement up to rank 4, branch and bound above, and the relaxation in any case."""
+    random = np.random.default_rng(power)
+    for D in (1, 2, 3, 3, 4, 4, 6):
+        n = 5 if power == 2 else 6
+        Z = KINDS[kind](random, n, D)
+        c = random.choice([-2.0, -1.0, 1.0, 1.5, 0.3], n) if kind == "lattice" else random.normal(size=n)
+        best = best_neuron(Z, c, power)
+        prover, found = price(Z, c, power)
+        assert found.upper_bound >= best * (1 - 1e-13)
+        assert relaxed_bound(Z, c, power) >= best * (1 - 1e-13)
+        assert prover.relaxed(c) >= best * (1 - 1e-13)
+        if power == 1 or prover.exact:
+            assert found.upper_bound == pytest.approx(best, rel=1e-8, abs=1e-12)
+        tree = SignTree(Z, c, floor=0.0, tol=1e-9)
+        if power == 1 and D <= MAX_RANK:
+            tree.grow(nodes=np.inf, deadline=np.inf)
+            assert tree.upper_bound() == pytest.approx(best, rel=1e-8, abs=1e-12)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_bounds_of_one_sign(sign):
+    """All coefficients of one sign, where the other side of a two-sided bound is 0, and on a line, where the best u is -1."""
+    for power in (1, 2):
+        Z, c = np.array([[-2.0], [-1.0], [0.5]]), sign * np.array([1.0, 1.0, 1.0])
+        best = 2.0**power + 1.0
+        assert Arrangement(Z, power).price(c).upper_bound == pytest.approx(best)
+        assert best <= relaxed_bound(Z, c, power) <= (1.1 if power == 1 else 1 + 1e-9) * best
+    tree = SignTree(np.array([[-2.0], [-1.0], [0.5]]), c, floor=0.0, tol=1e-9)
+    tree.grow(nodes=np.inf, deadline=np.inf)
+    assert tree.upper_bound() == pytest.approx(3.0)
+
+
+def test_branch_and_bound_does_not_bound_sums_of_squares():
+    """Samples at 60 degrees to e_1: half as much under ReLU, a quarter under squared ReLU, whose maximum is larger therefore."""
+    tails = 0.5 * np.eye(6)[:1] + sqrt(0.75) * np.eye(6)[1:]
+    Z, c = np.concatenate([np.eye(6)[:1], tails]), np.array([1.0] + [-0.3] * 5)
+    at_first = float(exact_value(Z, c, np.eye(6)[0], 2))
+    assert at_first == pytest.approx(0.625)
+    assert best_neuron(Z, c, 1) < at_first
+    assert price(Z, c, 2)[1].upper_bound >= at_first
+
+
+# Nearly parallel points
+
+
+def nearly_parallel(angle: float, length: float, dimension: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two points of this length that enclose the angle, with opposite coefficients, and others that count for nothing; and a
+    direction in which the two differ by length * angle, which no bound may undercut.
+    """
+    Z = np.concatenate([np.eye(dimension)[:1], np.eye(dimension)])
+    Z[1, 1] = angle
+    Z[:2] *= length
+    return Z, np.array([3.0, -3.0] + [0.0] * (dimension - 1)), np.eye(dimension)[1]
+
+
+@pytest.mark.parametrize("length", [1.0, 1e3])
+@pytest.mark.parametrize("angle", [0.3 * PARALLEL, 0.9 * PARALLEL, 3e-10, 1e-7])
+@pytest.mark.parametrize("dimension", [2, 3, 6])
+def test_nearly_parallel_points_are_not_one(angle, length, dimension):
+    Z, c, u = nearly_parallel(angle, length, dimension)
+    for order in (slice(None), [1, 0, *range(2, len(Z))]):  # the first of the two is the one that does not move
+        least = exact_value(Z[order], c[order], u, 1)
+        assert abs(least) == pytest.approx(3 * length * angle)
+        prover, found = price(Z[order], c[order])
+        assert found.upper_bound >= abs(least)
+        assert prover.relaxed(c[order]) >= abs(least)
+        # Squares differ most at 45 degrees to the points.
+        least = exact_value(Z[order], c[order], np.eye(dimension)[0] + u, 2)
+        prover, found = price(Z[order], c[order], 2)
+        assert found.upper_bound >= abs(least) * (1 - 1e-9)
+        assert prover.relaxed(c[order]) >= abs(least) * (1 - 1e-9)
+
+
+def test_points_that_differ_below_the_rank_are_not_one():
+    """Their second singular value is 4e-13 of the first, which the arrangement cuts off."""
+    Z, c = np.array([[1.0, 0.0], [1.0, 8e-13]]), np.array([1.0, -1.0])
+    assert Arrangement(Z).price(c).upper_bound >= exact_value(Z, c, (0, 1), 1)
+    assert Arrangement(Z, 2).price(c).upper_bound >= abs(exact_value(Z, c, (1, 1), 2)) * (1 - 1e-9)
+
+
+# Rounding
+
+
+def test_bounds_are_above_the_exact_value_where_terms_cancel():
+    """Coefficients of 1e8 and points 1e-3 apart: what float64 finds lies below the exact maximum in every other case."""
+    for seed in range(24):
+        random = np.random.default_rng(seed)
+        angle = 0.3 + 1e-3 * random.normal(size=6)
+        Z = np.column_stack([np.cos(angle), np.sin(angle)]) * random.uniform(0.5, 1, (6, 1))
+        c = 1e8 * random.normal(size=6)
+        c[-1] -= (c @ Z[:, 0]) / Z[-1, 0] * (1 - 1e-7)  # nearly no sum is left
+        exact = exact_best_neuron_in_the_plane(Z, c)
+        assert Arrangement(Z).price(c).upper_bound >= exact
+        tree = SignTree(Z, c, floor=1e-300, tol=1e-16)
+        tree.grow(nodes=2000, deadline=np.inf)
+        assert tree.upper_bound() >= exact
+
+
+def test_relaxed_forms_are_above_their_exact_eigenvalue():
+    """Squared ReLU, all of one sign, in the positive quadrant: the largest eigenvalue is attained, so it may not be rounded down."""
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        Z, c = random.uniform(0.1, 1, (3, 2)), random.uniform(0.1, 1, 3)
+        with mpmath.workdps(50):
+            a, b, d = (
+                mpmath.fsum(
+                    mpmath.mpf(w) * mpmath.mpf(z[i]) * mpmath.mpf(z[j]) for w, z in zip(c.tolist(), Z.tolist(), strict=True)
+                )
+                for i, j in ((0, 0), (0, 1), (1, 1))
+            )
+            exact = (a + d) / 2 + mpmath.sqrt(((a - d) / 2) ** 2 + b * b)
+        assert exact <= relaxed_bound(Z, c, 2) <= exact * (1 + 1e-9)
+
+
+# Branch and bound, cut short
+
+
+class BlindTree(SignTree):
+    """It evaluates no directions: what is known is the floor alone, as where search misses the best neuron."""
+
+    def _consider(self, v: np.ndarray) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("tol", "above"), [(0.1, 0.5), (0.1, 1.5), (1e-3, 0.5), (1e-3, 3.0), (1e-3, 100.0)])
+def test_what_branch_and_bound_closes_or_gives_up_still_counts(tol, above):
+    """The maximum is above the floor by `above` times the tolerance, and no search finds it: the bound must not pass below."""
+    random = np.random.default_rng(0)
+    for _ in range(12):
+        Z, c = random.normal(size=(9, 3)), random.normal(size=9)
+        best = Arrangement(Z).price(c).upper_bound
+        tree = BlindTree(Z, c, floor=best / (1 + above * tol), tol=tol)
+        assert tree.upper_bound() >= best * (1 - 1e-12)
+        for nodes in (100, 1000, 10_000):
+            tree.grow(nodes=nodes, deadline=np.inf)
+            assert tree.upper_bound() >= best * (1 - 1e-12)
+        assert tree.upper_bound() <= max(best, tree.best * (1 + tol)) * (1 + 1e-6)
+
+
+def test_relaxation_is_tight_where_it_can_be():
+    """One point: c |z|, which Cauchy-Schwarz attains, up to the grid of temperatures."""
+    for length, weight in ((1.0, 1.0), (5.0, 0.3), (0.1, -2.0)):
+        exact = abs(weight) * length
+        assert exact <= relaxed_bound(np.array([[length, 0.0]]), np.array([weight])) <= 1.01 * exact
+    # Long points with negative coefficients: |t| >= t^2 / |z| takes the length where it stands.
+    for length in (0.1, 10.0):
+        Z, c = np.array([[1.0, 0.0], [0.8 * length, 0.6 * length]]), np.array([1.0, -0.3 / length])
+        best = best_neuron(Z, c, 1)
+        assert best <= relaxed_bound(Z, c) <= 1.5 * best
+
+
+# Margins of the variation norm
+
+
+@pytest.mark.parametrize(("positive", "negative"), [(1, 0), (1, 1), (3, 2), (4, 2)])
+def test_margins_of_orthogonal_points(positive, negative):
+    """p is a / n on each class, of norm a / sqrt n: the margin is 1 / (sqrt n_+ + sqrt n_-), halved, and proved in any dimension."""
+    n = positive + negative
+    solution = f1_max_margin(7.0 * np.eye(n), np.repeat([1, -1], [positive, negative]), bias=False, tol=1e-8)
+    exact = 7.0 / (sqrt(positive) + sqrt(negative)) / 2
+    assert solution.certified
+    assert solution.margin <= exact * (1 + 1e-12)
+    assert exact <= solution.upper_bound * (1 + 1e-12)
+    assert solution.margin == pytest.approx(exact, rel=1e-7)
+
+
+def test_search_alone_proves_nothing():
+    """Hard, soft and logistic problems above rank 4: without a proof they are not certified, and their bounds are the relaxed ones."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(10, 6)), np.tile([1, -1], 5)
+    hard, proved = (f1_max_margin(X, y, bias=False, pricing=pricing) for pricing in ("local", "auto"))
+    assert not hard.certified
+    assert hard.upper_bound > proved.upper_bound * (1 + 1e-3)
+    soft = f1_soft_margin(X, y, bias=False, C=0.3, pricing="local")
+    assert not soft.certified
+    assert soft.lower_bound < soft.objective * (1 - 1e-3)
+    logistic = f1_logistic(X, y, bias=False, regularization=1e-3, pricing="local")
+    assert not logistic.certified
+    assert logistic.lower_bound < logistic.objective * (1 - 1e-3)
+
+
+def test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket():
+    """(0, 1) and (size, 1): one neuron each, so that the margin is about 1/2, which weights on the small sample alone do not refute."""
+    for size in (1e9, 1e11):
+        solution = f1_max_margin([[0.0], [size]], [1, -1])
+        assert solution.status is not Status.NOT_SEPARABLE
+        assert solution.margin <= 0.5 <= solution.upper_bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("C", [0.05, 0.4, 3.0])
+def test_soft_margins_are_proved_by_their_dual(C):
+    """0 <= p <= C, no neuron promises more than 1, and the bound is sum p: in the plane, by the exact maximum."""
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(8, 2)), np.tile([1.0, -1.0], 4)
+        X[1] = X[0]  # a contradiction: the cap matters
+        solution = f1_soft_margin(X, y, C=C, bias=False)
+        assert solution.certified
+        assert (solution.dual >= 0).all()
+        assert (solution.dual <= C * (1 + 1e-9)).all()
+        assert exact_best_neuron_in_the_plane(X, solution.dual * y) <= 1 + 1e-12
+        assert solution.lower_bound <= solution.dual.sum() * (1 + 1e-12)
+        assert solution.objective - solution.dual.sum() <= 1e-6 * solution.objective
+
+
+# Kernels
+
+
+def test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples():
+    """min p'Qp of two samples in closed form, to 50 digits: it is known to a few 1e-16 only, and both ends must say so."""
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        v = np.column_stack([random.uniform(0.5, 1, 2), 10.0 ** random.uniform(-7, -5) * random.normal(size=2)])
+        v[1, 0] = v[0, 0]
+        K = v @ v.T
+        with mpmath.workdps(50):
+            a, b, d = (mpmath.mpf(float(K[i, j])) for i, j in ((0, 0), (0, 1), (1, 1)))
+            # Q = yy' * K has -b: the least p'Qp is (a d - b^2) / (a + d + 2 b), at p = (d + b, a + b) / (a + d + 2 b).
+            exact = mpmath.sqrt(max(a * d - b * b, 0) / (a + d + 2 * b))
+        solution = kernel_max_margin(K, [1, -1])
+        assert solution.margin <= exact
+        assert exact <= solution.upper_bound
+
+
+def test_kernel_margins_are_attained():
+    """The least margin of f, recomputed, with a sample far beyond it."""
+    X = np.array([[1.0, 0.2], [-1.0, 0.1], [9.0, 4.0]])
+    solution = kernel_max_margin(X @ X.T, [1, -1, 1])
+    q = np.array([1, -1, 1]) * (X @ X.T @ solution.coefficients)
+    assert solution.margin <= q.min() + 1e-12
+    assert solution.margin <= solution.upper_bound
+
+
+@pytest.mark.parametrize("k", [0.25, 1.0, 9.0])
+@pytest.mark.parametrize("share", [0.3, 0.9, 2.0])
+def test_soft_kernel_margins_of_one_sample(k, share):
+    """f = a k(x, .), a = min(C, 1 / k): C - C^2 k / 2 below the hard margin's C = 1 / k, and 1 / 2k from there on."""
+    C = share / k
+    exact = C - C**2 * k / 2 if share < 1 else 0.5 / k
+    solution = kernel_soft_margin([[k]], [1], C=C)
+    assert solution.certified
+    assert solution.lower_bound <= exact * (1 + 1e-12)
+    assert exact * (1 - 1e-12) <= solution.objective
+    assert solution.objective == pytest.approx(exact, rel=1e-6)
+    assert solution.dual[0] <= C * (1 + 1e-12)
+
+
+def test_kernels_with_a_small_negative_eigenvalue_are_refused():
+    K = np.diag([1.0, 1.0, -1e-6])
+    with pytest.raises(nm.DataError, match="not positive semidefinite"):
+        kernel_max_margin(K, [1, -1, 1])
+
+
+# Linear and logistic
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_linear_margins_in_closed_form(norm):
+    """One point: its dual norm. Two opposite labels: half of the dual norm of their difference, where weights can be even."""
+    size = {"l1": lambda v: np.abs(v).max(), "l2": lambda v: hypot(*v)}[norm]
+    for X, y, exact in (
+        ([[3.0, 1.0]], [1], size([3.0, 1.0])),
+        ([[3.0, 1.0], [-2.0, -1.5]], [1, -1], None),
+        ([[2.0, 1.0], [-2.0, 1.0]], [1, -1], size([2.0, 0.0])),
+    ):
+        solution = linear_max_margin(X, y, norm=norm)
+        if exact is None:  # min over p of the dual norm of p x_1 - (1 - p) x_2, by all p
+            p = np.linspace(0, 1, 20_001)[:, None]
+            hull = p * np.array(X[0]) - (1 - p) * np.array(X[1])
+            exact = (np.abs(hull).max(1) if norm == "l1" else np.linalg.norm(hull, axis=1)).min()
+        assert solution.certified
+        assert solution.margin <= exact * (1 + 1e-9)
+        assert exact * (1 - 1e-7) <= solution.upper_bound
+        assert solution.margin == pytest.approx(exact, rel=1e-5)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("regularization", [1e-4, 3e-3, 0.05])
+def test_logistic_optima_are_proved_by_their_dual(regularization, power):
+    """The weights are feasible by all directions of a grid, their entropy is the lower bound, and the two ends meet within tol."""
+    random = np.random.default_rng(power)
+    X = 3 * random.normal(size=(12, 2))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    found = f1_logistic(X, y, regularization=regularization, bias=False, power=power, tol=1e-5)
+    angle = np.linspace(0, 2 * np.pi, 40_001)
+    values = np.abs(np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0) ** power @ (found.dual * y))
+    p = len(y) * found.dual * min(1.0, (2 if power == 1 else 1) * regularization / values.max())
+    lower = -(xlogy(p, p) + xlogy(1 - p, 1 - p)).mean()
+    objective = np.logaddexp(0, -y * found.decision_function(X)).mean() + regularization * found.mass
+    assert found.certified
+    assert found.objective == pytest.approx(objective, rel=1e-9)
+    assert found.lower_bound <= lower * (1 + 1e-6)
+    assert objective - lower <= 1.1e-5 * objective
+
+
+def test_logistic_optimum_of_one_sample():
+    """p = min(2 lambda / |z|, 1/2), objective H(p)."""
+    for length, regularization in ((1.0, 0.1), (3.0, 1e-4), (0.5, 0.2)):
+        found = f1_logistic([[length]], [-1], regularization=regularization, bias=False)
+        p = min(2 * regularization / length, 0.5)
+        assert found.objective == pytest.approx(-p * log(p) - (1 - p) * log(1 - p), rel=1e-6)
