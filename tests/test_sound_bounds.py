@@ -130,7 +130,7 @@ def test_bounds_of_one_sign(sign):
         Z, c = np.array([[-2.0], [-1.0], [0.5]]), sign * np.array([1.0, 1.0, 1.0])
         best = 2.0**power + 1.0
         assert Arrangement(Z, power).price(c).upper_bound == pytest.approx(best)
-        assert best <= relaxed_bound(Z, c, power) <= (1.1 if power == 1 else 1 + 1e-9) * best
+        assert best <= relaxed_bound(Z, c, power) <= 1.1 * best
     tree = SignTree(np.array([[-2.0], [-1.0], [0.5]]), c, floor=0.0, tol=1e-9)
     tree.grow(nodes=np.inf, deadline=np.inf)
     assert tree.upper_bound() == pytest.approx(3.0)
