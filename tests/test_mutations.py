@@ -20,8 +20,8 @@ def test_every_mutation_applies(room):
         mutated = mutation.applied((REPOSITORY / "src/netmargin" / mutation.file).read_text())
         compile(mutated, mutation.file, "exec")
         assert mutation.why
-        assert (mutation.file, mutation.new) not in seen
-        seen.add((mutation.file, mutation.new))
+        assert (mutation.file, mutation.old, mutation.new) not in seen
+        seen.add((mutation.file, mutation.old, mutation.new))
         if mutation.killed_by:
             path, _, name = mutation.killed_by.partition("::")
             names = {f.name for f in ast.parse((REPOSITORY / path).read_text()).body if isinstance(f, ast.FunctionDef)}
