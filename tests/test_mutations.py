@@ -1,0 +1,37 @@
+"""The tables of mutations fit the present source; one mutation of each room, killed."""
+
+import ast
+import importlib
+
+import pytest
+
+from tests.mutations.__main__ import main
+from tests.mutations.mutation import ROOMS
+from tests.mutations.running import REPOSITORY
+
+TABLES = {room: importlib.import_module(f"tests.mutations.{room}") for room in ROOMS}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_mutation_applies(room):
+    """Each changes one place, compiles, is listed once, and names a test that exists."""
+    seen = set()
+    for mutation in TABLES[room].MUTATIONS:
+        mutated = mutation.applied((REPOSITORY / "src/netmargin" / mutation.file).read_text())
+        compile(mutated, mutation.file, "exec")
+        assert mutation.why
+        assert (mutation.file, mutation.old, mutation.new) not in seen
+        seen.add((mutation.file, mutation.old, mutation.new))
+        if mutation.killed_by:
+            path, _, name = mutation.killed_by.partition("::")
+            names = {f.name for f in ast.parse((REPOSITORY / path).read_text()).body if isinstance(f, ast.FunctionDef)}
+            assert name.partition("[")[0] in names, f"{mutation.killed_by} does not exist"
+    assert all((REPOSITORY / target).exists() for target in TABLES[room].TESTS if target.endswith(".py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", [room for room in ROOMS if TABLES[room].MUTATIONS])
+def test_the_command_kills_one_of_each_room(room, capfd):
+    """`python -m tests.mutations` runs them all."""
+    assert main([room, "--match", TABLES[room].MUTATIONS[0].why]) == 0
+    assert "1 of 1 killed (100.0%)" in capfd.readouterr().out

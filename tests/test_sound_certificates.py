@@ -1,0 +1,1 @@
+"""Certificates against brute force over all constraints: nets made so that a wrong bound shows."""
