@@ -58,7 +58,14 @@ MUTATIONS = [
         _RAYS,
         "self._neglected * (2 * self._lengths + self._neglected)",
         "self._neglected * self._lengths",
-        "squares of neglected parts without the factor 2 of the cross term",
+        "squares of neglected parts with half of the cross term",
+        equivalent="points are moved at equal length, by which zz' changes by |z|^2 sin(angle) <= |z| moved: the factor 2 is room",
+    ),
+    Mutation(
+        _RAYS,
+        "self._neglected * (2 * self._lengths + self._neglected)",
+        "self._neglected * self._neglected",
+        "squares of neglected parts without the cross term",
     ),
     Mutation(_RAYS, "c * self._lengths**self._power", "c * self._lengths", "squared ReLU scaled by the length"),
     Mutation(_RAYS, "np.sign(cosines[k]), distance * norms[i]", "np.sign(cosines[k]), distance", "moved by an angle"),
@@ -103,6 +110,7 @@ MUTATIONS = [
         "(-1 if i <= k else 1) for i in range(members)), None",
         "(-1 if i < k else 1) for i in range(members)), None",
         "off by one among the open cells around a plane",
+        equivalent="over both halves k = 0 .. M - 1 give the same 2 M patterns: all positive takes the place of all negative",
     ),
     Mutation(
         _ARRANGEMENT,
