@@ -246,6 +246,12 @@ MUTATIONS = [
         "the relaxation with one eigenvalue less",
     ),
     Mutation(_INTERCLASS, ".T @ z)[-r:].sum()))", ".T @ z)[-1:].sum()))", "one eigenvalue for r"),
+    Mutation(
+        _INTERCLASS,
+        "best, value = Q, float(here.min())",
+        "best, value = Q, float(here.mean())",
+        "the mean distance of pairs is called attained",
+    ),
     Mutation(_INTERCLASS, "if here.min() > value:", "if here.mean() > value:", "a basis by the mean distance"),
     # Weak regularization: Theorem 2.2 of Wei et al. 2018.
     Mutation(_WEAK, "- math.log(8 * n) -", "- math.log(2 * n) -", "log 2n for log 8n"),
