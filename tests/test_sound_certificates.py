@@ -1,1 +1,395 @@
 """Certificates against brute force over all constraints: nets made so that a wrong bound shows."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import lsq_linear, nnls
+from torch import nn
+
+import netmargin as nm
+from netmargin.kkt import multipliers as multipliers_module
+from netmargin.kkt.certificate import Completeness
+from netmargin.models import mlp
+
+
+def jacobian(net, X, y):
+    """Values and gradients of all constraints one by one, and their samples and classes."""
+    outputs, rows, values, keys = net(X), [], [], []
+    outputs = outputs if outputs.ndim == 2 else outputs[:, None]
+    for n in range(len(X)):
+        for j in range(outputs.shape[1]):
+            if outputs.shape[1] > 1 and j == y[n]:
+                continue
+            s = y[n] * outputs[n, 0] if outputs.shape[1] == 1 else outputs[n, y[n]] - outputs[n, j]
+            found = torch.autograd.grad(s, list(net.parameters()), retain_graph=True, allow_unused=True)
+            rows.append(
+                torch.cat(
+                    [torch.zeros(p.numel()) if g is None else g.reshape(-1) for g, p in zip(found, net.parameters(), strict=True)]
+                )
+            )
+            values.append(s.item())
+            keys.append((n, j if outputs.shape[1] > 1 else -1))
+    return torch.stack(rows).double().numpy(), np.array(values), keys
+
+
+def flat(net, counted=None):
+    """Parameters in one vector; those that are not counted are 0."""
+    parts = [(p.detach() * (counted is None or any(p is c for c in counted))).reshape(-1) for p in net.parameters()]
+    return torch.cat(parts).numpy()
+
+
+def labelled(net, X, clear=0.1):
+    """The inputs that the net separates well, with its own labels."""
+    with torch.no_grad():
+        outputs = net(X)
+    top = outputs.topk(2).values if outputs.shape[1] > 1 else torch.cat([outputs.abs(), 0 * outputs], 1)
+    kept = top[:, 0] - top[:, 1] > clear * outputs.abs().mean()
+    X, outputs = X[kept], outputs[kept]
+    return X, torch.where(outputs[:, 0] > 0, 1, -1) if outputs.shape[1] == 1 else outputs.argmax(1)
+
+
+def made_feasible(net, q_min, order):
+    """Multiply the parameters so that the smallest margin is 1."""
+    with torch.no_grad():
+        for p in net.parameters():
+            p *= q_min ** (-1 / order)
+
+
+def in_one_plane(order: int, turn: float, size: float, others: int = 0):
+    """A net of one neuron per layer on inputs of the plane, all of whose constraint gradients lie in one plane of parameters.
+
+    With equal layer norms these are theta + t (0, .., 0, u') for u' orthogonal to the first layer's
+    weights u, per unit of s. The nearest constraint pulls by 3 to one side, another one of larger s
+    by 1: the other one is the best multiplier's, and the bound from the nearest alone is attained.
+    """
+    u = torch.tensor([math.cos(turn), math.sin(turn)], dtype=torch.float64)
+    across = torch.tensor([-u[1], u[0]])
+    layers = [nn.Linear(2, 1, bias=False), *(nn.Linear(1, 1, bias=False) for _ in range(order - 1))]
+    net = nn.Sequential(*layers).double()
+    with torch.no_grad():
+        net[0].weight[0] = size * u
+        for layer in layers[1:]:
+            layer.weight.fill_(size)
+    # After the best multiplier has used up its sample, many more that matter less.
+    X = torch.stack([1.5 * (u + across), u + 3 * across, *[5 * (u + 3.5 * across)] * others])
+    return net, X, torch.ones(len(X), dtype=torch.int64)
+
+
+@pytest.mark.parametrize("others", [0, 70])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_the_lower_bound_is_attained_in_a_plane(order, others):
+    """One constraint takes part; the bound by the others is the smallest epsilon over all, neither below nor above."""
+    for turn in np.linspace(0, 2 * math.pi, 8):
+        net, X, y = in_one_plane(order, turn, 1.3, others)
+        certificate = nm.certify(net, (X, y), max_constraints=1)
+        assert certificate.completeness is Completeness.OPEN
+        assert certificate.constraints.tolist() == [[1, -1]]
+        made_feasible(net, certificate.q_min, order)
+        J, _, _ = jacobian(net, X, y)
+        exact = nnls(J.T, flat(net))[1]
+        assert certificate.epsilon > 1.05 * exact
+        assert certificate.epsilon_lower <= exact * (1 + 1e-12)
+        assert certificate.epsilon_lower == pytest.approx(exact, rel=1e-9)
+
+
+NETS = {
+    "binary": lambda: mlp([5, 12, 1]),
+    "classes": lambda: mlp([5, 10, 8, 4]),
+    "squares": lambda: nn.Sequential(nn.Linear(5, 7), Square(), nn.Linear(7, 3, bias=False)),
+}
+
+
+class Square(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) ** 2
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("few", [1, 4, 20])
+def test_no_multipliers_beat_the_lower_bound(name, few):
+    """Non-negative least squares over all constraints, of which few took part."""
+    torch.manual_seed(few)
+    for _ in range(3):
+        net = NETS[name]().double()
+        X, y = labelled(net, torch.randn(90, 5, dtype=torch.float64))
+        certificate = nm.certify(net, (X, y), max_constraints=few, tol=1e-9)
+        made_feasible(net, certificate.q_min, certificate.order)
+        J, values, keys = jacobian(net, X, y)
+        theta = flat(net)
+        assert certificate.epsilon_lower <= nnls(J.T, theta, maxiter=10_000)[1] * (1 + 1e-9)
+        weights = np.zeros(len(keys))
+        for key, weight in zip(certificate.constraints.tolist(), certificate.multipliers.tolist(), strict=True):
+            weights[keys.index(tuple(key))] = weight
+        assert (weights >= 0).all()
+        assert certificate.epsilon == pytest.approx(np.linalg.norm(theta - J.T @ weights), rel=1e-9)
+        assert certificate.delta == pytest.approx((weights * (values - 1)).max(), rel=1e-9, abs=1e-12)
+
+
+def test_trade_off_equals_bounded_least_squares():
+    """Over all constraints, with lambda (s - 1) <= delta, at deltas from very little to what is needed."""
+    torch.manual_seed(3)
+    for name in NETS:
+        net = NETS[name]().double()
+        X, y = labelled(net, torch.randn(25, 5, dtype=torch.float64))
+        certificate = nm.certify(net, (X, y))
+        made_feasible(net, certificate.q_min, certificate.order)
+        J, values, _ = jacobian(net, X, y)
+        for delta in (1e-3, 0.03, 0.3, 3.0):
+            upper = np.where(values > 1 + 1e-9, delta / np.maximum(values - 1, 1e-9), np.inf)
+            exact = math.sqrt(2 * lsq_linear(J.T, flat(net), (0, upper), tol=1e-13).cost)
+            assert certificate.trade_off(delta) == pytest.approx(exact, rel=1e-6)
+
+
+def test_completeness_is_not_said_of_multipliers_that_are_not_best(monkeypatch):
+    """All constraints take part, but the solver returns half of what is best."""
+    net, X, y = in_one_plane(2, 0.3, 1.0)
+    assert nm.certify(net, (X, y)).completeness is Completeness.ALL
+    monkeypatch.setattr("netmargin.kkt.certification.multipliers", lambda G, c: 0.5 * multipliers_module.multipliers(G, c))
+    assert nm.certify(net, (X, y)).completeness is Completeness.OPEN
+
+
+class OwnGradient(nn.Module):
+    """Homogeneous of order 2; the gradient of one layer is cut off."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(3, 4, bias=False), nn.Linear(4, 1, bias=False)
+
+    def forward(self, x):
+        return nn.functional.linear(torch.relu(self.first(x)), self.last.weight.detach())
+
+
+def test_gradients_that_are_not_those_of_the_outputs():
+    torch.manual_seed(0)
+    net, X = OwnGradient().double(), torch.randn(6, 3, dtype=torch.float64)
+    with pytest.raises(nm.NetmarginError):
+        nm.certify(net, labelled(net, X))
+
+
+# -- Lemma C.8 -------------------------------------------------------------------------------------
+
+
+LOSSES = {
+    "exponential": (nm.losses.Exponential(), lambda q: torch.exp(-q)),
+    "logistic": (nm.losses.Logistic(), lambda q: torch.nn.functional.softplus(-q)),
+    "cross-entropy": (nm.losses.CrossEntropy(), lambda q: torch.nn.functional.softplus(-q)),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_multipliers_of_the_loss(name, outputs):
+    """lambda proportional to the slopes of the loss with respect to each gap, as long as theta~; and the lemma's bound of their delta."""
+    loss, formula = LOSSES[name]
+    torch.manual_seed(outputs)
+    net = mlp([4, 8, outputs]).double()
+    X, y = labelled(net, torch.randn(150, 4, dtype=torch.float64), clear=0.5)
+    with torch.no_grad():
+        for p in net.parameters():
+            p *= 4
+    report = nm.measure(net, (X, y), loss=loss)
+    certificate = nm.certify(net, (X, y), loss=loss)
+    _, values, _ = jacobian(net, X, y)
+    gaps = torch.tensor(values).reshape(len(X), -1).requires_grad_()
+    total = formula(-torch.logsumexp(-gaps, 1)).sum()
+    slopes = -torch.autograd.grad(total, gaps)[0].reshape(-1).numpy()
+    assert math.log(total.item()) == pytest.approx(report.log_loss)
+    made_feasible(net, report.q_min, 2)
+    J, values, _ = jacobian(net, X, y)
+    theta = flat(net)
+    lambdas = slopes * np.linalg.norm(theta) / np.linalg.norm(slopes @ J)
+    assert certificate.loss_epsilon == pytest.approx(np.linalg.norm(theta - lambdas @ J), rel=1e-9)
+    assert certificate.loss_delta == pytest.approx((lambdas * (values - 1)).max(), rel=1e-9)
+    if certificate.lemma_delta is not None:
+        assert (lambdas * (values - 1)).sum() <= certificate.lemma_delta
+
+
+def test_bound_of_the_lemma_is_nearly_attained():
+    """Two samples of a net with one weight per layer, with margins q and q + 1, where (s - q) e^-s is largest."""
+    for depth, q, size in ((1, 30.0, 7.0), (2, 30.0, 0.4), (3, 12.0, 3.0)):
+        net = nn.Sequential(*(nn.Linear(1, 1, bias=False) for _ in range(depth))).double()
+        with torch.no_grad():
+            for layer in net:
+                layer.weight.fill_(size)
+        X = torch.tensor([[q], [q + 1]]).double() / size**depth
+        certificate = nm.certify(net, (X, torch.ones(2, dtype=torch.int64)), loss=nm.losses.Exponential())
+        assert certificate.loss_delta <= certificate.lemma_delta
+        # Lost: the loss is e^-q (1 + 1 / e), not e^-q, and its margin is a bit smaller than q.
+        assert certificate.loss_delta >= 0.9 * certificate.lemma_delta / (1 + 1 / math.e)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_bound_of_the_lemma_at_large_losses(name, depth):
+    """Its formula at the smoothed margin that `measure` reports, where that is well below the margin."""
+    loss, _ = LOSSES[name]
+    torch.manual_seed(depth)
+    net = mlp([4, *[5] * (depth - 1), 1]).double()
+    X, y = labelled(net, torch.randn(7, 4, dtype=torch.float64))
+    q = nm.measure(net, (X, y)).q
+    factors = torch.linspace(20 / q.min(), 0, 500)[:-1, None]
+    smoothed = -torch.logsumexp(-factors * q, 1) / (factors[:, 0] * q.min())
+    with torch.no_grad():
+        for p in net.parameters():
+            p *= factors[smoothed > 0.7][-1] ** (1 / depth)
+    report = nm.measure(net, (X, y), loss=loss)
+    margin = loss.inverse_link(report.log_loss)
+    assert 0.1 * report.q_min < margin < 0.8 * report.q_min
+    certificate = nm.certify(net, (X, y), loss=loss)
+    # Lemma C.8: delta = gamma~^{-2/L} K (N - 1) / (L l^{-1}(Loss)), K = 1 / e for f(q) = q.
+    bound = report.smoothed_margin ** (-2 / depth) * (len(X) - 1) / (math.e * depth * margin)
+    if name != "exponential":
+        bound *= math.exp(math.exp(report.log_loss))
+    assert certificate.lemma_delta == pytest.approx(bound, rel=1e-9)
+    assert certificate.loss_delta <= bound
+
+
+def test_the_lemma_is_not_claimed_beyond_its_losses():
+    net = nn.Linear(2, 1, bias=False).double()
+    net.weight.data[:] = 3.0
+    data = ([[2.0, 0.0], [0.0, -2.0]], [1, -1])
+    assert nm.certify(net, data, loss=nm.losses.Exponential()).lemma_delta is not None
+    assert nm.certify(net, data, loss=nm.losses.Exponential(power=3)).lemma_delta is None
+    net.weight.data[:] = 1e-3  # the loss is beyond that of a sample with margin 0
+    assert nm.certify(net, data, loss=nm.losses.Exponential()).lemma_delta is None
+
+
+# -- Which problem it is -----------------------------------------------------------------------------
+
+
+def test_layers_are_balanced_by_their_exponents():
+    """||W_i||^2 proportional to k_i: the KKT point of a neuron with a squared ReLU, whatever its layers' sizes."""
+    for sizes in ((1.0, 1.0), (0.2, 5.0), (9.0, 0.5)):
+        net = nn.Sequential(nn.Linear(2, 1, bias=False), Square(), nn.Linear(1, 1, bias=False)).double()
+        with torch.no_grad():
+            net[0].weight.copy_(sizes[0] * torch.tensor([[0.6, 0.8]]))
+            net[2].weight.fill_(sizes[1])
+        data = ([[0.6, 0.8], [1.2, 1.6]], [1, 1])
+        certificate = nm.certify(net, data, norm="layers")
+        assert certificate.relative_epsilon < 1e-7
+        # min (a^2 + w^2) / 2 with a w^2 >= 1: w^2 = 2 a^2, a = 2^{-1/3}.
+        assert certificate.norm == pytest.approx(math.sqrt(3) * 2 ** (-1 / 3))
+        assert certificate.order == 3
+
+
+@pytest.mark.parametrize("norm", ["layers", "global"])
+def test_problems_of_nets_with_unequal_exponents(norm):
+    """Least squares over all constraints at parameters that are balanced by hand."""
+    torch.manual_seed(5)
+    net = NETS["squares"]().double()
+    net[0].bias = None
+    X, y = labelled(net, torch.randn(30, 5, dtype=torch.float64))
+    certificate = nm.certify(net, (X, y), norm=norm)
+    if norm == "layers":
+        with torch.no_grad():
+            for layer, k in ((net[0], 2), (net[2], 1)):
+                layer.weight *= math.sqrt(k) / layer.weight.norm()
+    q = jacobian(net, X, y)[1].min()
+    made_feasible(net, q, 3)
+    J, values, _ = jacobian(net, X, y)
+    assert values.min() == pytest.approx(1.0)
+    assert certificate.norm == pytest.approx(np.linalg.norm(flat(net)))
+    assert certificate.epsilon == pytest.approx(nnls(J.T, flat(net))[1], rel=1e-8)
+    assert certificate.epsilon_lower <= certificate.epsilon
+
+
+class Quotient(nn.Module):
+    """Order 2 in one layer and -1 in the norm of another: 1 in all."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.divisor = nn.Linear(3, 5, bias=False), nn.Linear(3, 1, bias=False)
+
+    def forward(self, x):
+        return (torch.relu(self.first(x)) ** 2).sum(1, keepdim=True) / self.divisor.weight.norm() - 0.0
+
+
+def test_negative_exponents_count_in_the_global_norm():
+    torch.manual_seed(0)
+    net = Quotient().double()
+    X = torch.randn(8, 3, dtype=torch.float64)
+    y = torch.ones(8, dtype=torch.int64)
+    certificate = nm.certify(net, (X, y))
+    assert certificate.order == 1
+    made_feasible(net, certificate.q_min, 1)
+    J, _, _ = jacobian(net, X, y)
+    assert certificate.norm == pytest.approx(np.linalg.norm(flat(net)))
+    assert certificate.epsilon == pytest.approx(nnls(J.T, flat(net))[1], rel=1e-8)
+
+
+def test_later_biases_of_either_sign_are_refused():
+    """Also where all of them are negative."""
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)).double()
+    X = torch.randn(6, 2, dtype=torch.float64)
+    for bias in (1.0, -1.0):
+        with torch.no_grad():
+            net[2].bias.fill_(bias)
+        with pytest.raises(nm.NotHomogeneousError, match=r"2\.bias"):
+            nm.certify(net, labelled(net, X))
+
+
+# -- Gradients within a radius -----------------------------------------------------------------------
+
+
+class TwoUnits(nn.Module):
+    """f(x) = relu(w x) + relu(u x), on the kink of w up to the distance d."""
+
+    def __init__(self, d: float):
+        super().__init__()
+        self.weights = nn.Parameter(torch.tensor([[d], [1 - d]], dtype=torch.float64))
+
+    def forward(self, x):
+        return torch.relu(nn.functional.linear(x, self.weights)).sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("d", [1e-2, 1e-4])
+def test_gradients_come_from_within_the_radius(d):
+    """theta = (d, 1 - d): the gradient (1, 1) alone leaves (1 - 2 d) / sqrt 2; with (0, 1), from beyond the kink, nothing is left."""
+    net, data = TwoUnits(d), ([[1.0]], [1])
+    norm = math.hypot(d, 1 - d)
+    short, far = 0.9 * d / norm, 1.6 * d / norm
+    sharp = nm.certify(net, data)
+    assert sharp.epsilon == pytest.approx((1 - 2 * d) / math.sqrt(2))
+    for seed in range(3):
+        assert nm.certify(net, data, radius=short, seed=seed).radius_epsilon == pytest.approx(sharp.epsilon)
+    assert nm.certify(net, data, radius=far).radius_epsilon < 1e-5
+
+
+@pytest.mark.parametrize("d", [1e-2, 1e-4])
+def test_share_of_kinks(d):
+    """One of two pre-activations, d and 1 - d, is within 1.2 d of 0, none within 0.8 d."""
+    size = math.sqrt((d**2 + (1 - d) ** 2) / 2)
+    for factor, share in ((1.2, 0.5), (0.8, 0.0)):
+        assert nm.certify(TwoUnits(d), ([[1.0]], [1]), radius=factor * d / size).kink_share == share
+
+
+# -- Multipliers and the support vector machine ------------------------------------------------------
+
+
+def test_bounds_of_multipliers_hold_exactly_and_are_left_again():
+    """Many columns along few directions, with bounds of all sizes, against bounded least squares."""
+    random = np.random.default_rng(1)
+    for _ in range(30):
+        directions = random.normal(size=(4, 6)) * 10.0 ** random.integers(-3, 4, size=6)
+        A, b = np.repeat(directions, 3, axis=1) * random.uniform(0.5, 2, size=18), random.normal(size=4)
+        upper = 10.0 ** random.uniform(-6, 3, size=18)
+        ours = multipliers_module.multipliers(A.T @ A, A.T @ b, upper)
+        theirs = lsq_linear(A, b, (0, upper), tol=1e-13).x
+        assert ((ours >= 0) & (ours <= upper)).all()
+        assert np.linalg.norm(A @ ours - b) <= np.linalg.norm(A @ theirs - b) * (1 + 1e-7) + 1e-10
+
+
+def test_tangent_machine_of_a_kkt_point():
+    """Its solution is theta~ / L: cosine 1 and margin L / ||theta~||, at orders 1 to 3."""
+    for order in (1, 2, 3):
+        net = nn.Sequential(nn.Linear(2, 1, bias=False), *(nn.Linear(1, 1, bias=False) for _ in range(order - 1))).double()
+        with torch.no_grad():
+            net[0].weight.copy_(torch.tensor([[0.6, 0.8]]))
+            for layer in net[1:]:
+                layer.weight.fill_(1.0)
+        data = ([[1.2, 1.6], [3.0, 4.0]], [1, 1])
+        machine = nm.kkt.tangent_svm(net, data)
+        assert machine.cosine == pytest.approx(1.0, abs=1e-9)
+        assert machine.margin == pytest.approx(order / nm.certify(net, data).norm, rel=1e-7)

@@ -1,1 +1,322 @@
 """Certified radii against points that are misclassified: nets made so that a wrong bound shows."""
+
+import copy
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+from netmargin.l2_robustness import lipschitz, score_lipschitz
+
+
+def radii(net, X, y, **options):
+    return nm.robustness(net, (X, y), progress=False, **({"attacks": ()} | options))
+
+
+def linear(weight, bias=0.0) -> nn.Linear:
+    """A linear layer with these rows."""
+    weight = torch.as_tensor(weight, dtype=torch.float64)
+    layer = nn.Linear(weight.shape[1], weight.shape[0]).double()
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(torch.as_tensor(bias, dtype=torch.float64).expand(len(weight)))
+    return layer
+
+
+def on_one_channel(*layers) -> nn.Sequential:
+    return nn.Sequential(nn.Unflatten(1, (1, -1)), *layers)
+
+
+@dataclass
+class Case:
+    """A net, a sample that it classifies as `label`, and a misclassified input.
+
+    tight : how much of the distance between both is certified; 0 : nothing, the net is refused.
+    """
+
+    net: nn.Module
+    x: list
+    misclassified: list
+    label: int = 1
+    tight: float = 0.999
+
+
+def pooled(pool: nn.Module, length: int, entry: int) -> Case:
+    """The sum of two maxima, both attained by the same input: moved by d, it changes the sum by 2 d."""
+    x = torch.zeros(length)
+    x[entry] = 1.0
+    net = on_one_channel(pool, nn.Flatten(), linear([[1.0, 1.0]], -1.0))
+    return Case(net, x.tolist(), (0.5 * x).tolist())
+
+
+def pooled_in_the_plane() -> Case:
+    """The sum of four maxima."""
+    x = torch.zeros(3, 3)
+    x[1, 1] = 1.0
+    net = nn.Sequential(nn.Unflatten(1, (1, 3, 3)), nn.MaxPool2d(2, 1), nn.Flatten(), linear([[1.0] * 4], -2.0))
+    return Case(net, x.flatten().tolist(), (0.5 * x).flatten().tolist())
+
+
+def batch_norm(weight: list[float], side: int) -> nn.BatchNorm2d:
+    layer = nn.BatchNorm2d(len(weight), eps=0.0).double()
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(weight))
+    return layer
+
+
+def scaled_channels() -> Case:
+    """Batch norm by -3 and a 1 x 1 convolution by 2, each too large to be written out: 6 in all."""
+    side = 41
+    double = nn.Conv2d(2, 2, 1, bias=False).double()
+    pick = torch.zeros(1, 2 * side * side)
+    pick[0, 0] = 1.0
+    with torch.no_grad():
+        double.weight.copy_(2 * torch.eye(2)[:, :, None, None])
+    net = nn.Sequential(
+        nn.Unflatten(1, (2, side, side)),
+        batch_norm([-3.0, 0.5], side),
+        double,
+        nn.ReLU(),
+        nn.Flatten(),
+        linear(pick, -3.0),
+    )
+    x, z = torch.zeros(2 * side * side), torch.zeros(2 * side * side)
+    x[0], z[0] = -1.0, -0.5
+    return Case(net, x.tolist(), z.tolist())
+
+
+def off_the_grid_of_frequencies() -> Case:
+    """A convolution whose norm is that of its symbol between the frequencies that are looked at.
+
+    Complex numbers as pairs of channels: the symbol is cos(u - a) cos(v - a), largest at a, half way
+    between two of 32 frequencies. Zero padding leaves a tridiagonal matrix along each dimension.
+    """
+    side, a = 58, math.pi / 32
+    turn = torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]], dtype=torch.float64)
+    taps = {-1: turn.T / 2, 0: torch.zeros(2, 2).double(), 1: turn / 2}
+    kernel = torch.zeros(2, 2, 3, 3, dtype=torch.float64)
+    for i, row in taps.items():
+        for j, column in taps.items():
+            kernel[:, :, i + 1, j + 1] = row @ column
+    layer = nn.Conv2d(2, 2, 3, padding=1).double()
+    with torch.no_grad():
+        layer.weight.copy_(kernel)
+        layer.bias.fill_(10.0)  # the ReLU behind it is the identity
+    k = torch.arange(1, side + 1).double()
+    wave = torch.polar(torch.sin(math.pi * k / (side + 1)), -a * k)
+    wave = torch.view_as_real(wave[:, None] * wave[None]).permute(2, 0, 1)
+    wave /= wave.norm()
+    image = torch.nn.functional.conv2d(wave[None], kernel, padding=1).flatten()
+    norm = image.norm()
+    assert norm == pytest.approx(math.cos(math.pi / (side + 1)) ** 2)
+    rows = (image / norm)[None]
+    net = nn.Sequential(nn.Unflatten(1, (2, side, side)), layer, nn.ReLU(), nn.Flatten(), linear(rows, -10 * rows.sum()))
+    wave = wave.flatten()
+    return Case(net, wave.tolist(), (-1e-9 * wave).tolist(), tight=0.98)
+
+
+def kernel_beyond_the_grid_of_frequencies() -> Case:
+    """A convolution that only delays, by more than there are frequencies at least."""
+    layer = nn.Conv2d(1, 1, (1, 41), bias=False).double()
+    with torch.no_grad():
+        layer.weight.zero_()
+        layer.weight[..., -1] = 1.0
+    x, pick = torch.zeros(3300), torch.zeros(1, 3260)
+    x[40], pick[0, 0] = 1.0, 1.0
+    net = nn.Sequential(nn.Unflatten(1, (1, 1, 3300)), layer, nn.ReLU(), nn.Flatten(), linear(pick, -0.5))
+    return Case(net, x.tolist(), (x / 2).tolist(), tight=0.9)
+
+
+def averages_at_the_edge(kernel, stride, padding) -> Case:
+    """Averages of what lies within the image only: at the edge an input counts more than once in all. No bound is known."""
+    pool = nn.AvgPool2d(kernel, stride, padding, count_include_pad=False)
+    x = torch.zeros(1, 1, 60, 60, dtype=torch.float64)
+    x[0, 0, 0] = 1.0
+    outputs = pool(x).numel()
+    rows = pool(x).reshape(1, outputs)
+    slope = torch.func.grad(lambda x: (rows @ torch.relu(pool(x)).flatten())[0])(x)
+    net = nn.Sequential(nn.Unflatten(1, (1, 60, 60)), pool, nn.ReLU(), nn.Flatten(), linear(rows, -rows.square().sum() / 2))
+    t = rows.square().sum() / 2 / slope.square().sum()
+    return Case(net, x.flatten().tolist(), (x - (1 + 1e-9) * t * slope).flatten().tolist(), tight=0.0)
+
+
+def with_hook(kind: str) -> Case:
+    """A ReLU whose input or output is multiplied by 10 by a hook."""
+    net = nn.Sequential(linear([[1.0]]), nn.ReLU(), linear([[1.0]], -5.0))
+    getattr(net[1], f"register_forward_{kind}")(
+        (lambda module, inputs: (10 * inputs[0],)) if kind == "pre_hook" else (lambda module, inputs, output: 10 * output)
+    )
+    return Case(net, [1.0], [0.5], tight=0.0)
+
+
+def with_own_forward(part: int | None) -> Case:
+    """A module whose forward was replaced: the whole net, or one layer of it."""
+    net = nn.Sequential(linear([[1.0]]), nn.ReLU(), linear([[1.0]], -5.0))
+    module = net if part is None else net[part]
+    forward = module.forward
+    module.forward = (lambda x: forward(10 * x)) if part is None else (lambda x: 10 * forward(x))
+    return Case(net, [1.0], [0.5], tight=0.0)
+
+
+CASES = {
+    "max-pool, strides that do not divide": lambda: pooled(nn.MaxPool1d(3, 2), 5, 2),
+    "max-pool, dilated": lambda: pooled(nn.MaxPool1d(2, 2, dilation=2), 5, 2),
+    "max-pool, both dimensions": pooled_in_the_plane,
+    "LeakyReLU, steep": lambda: Case(nn.Sequential(linear([[2.0]]), nn.LeakyReLU(3.0), linear([[1.0]], 3.0)), [0.5], [-0.5]),
+    "LeakyReLU, steep and falling": lambda: Case(
+        nn.Sequential(linear([[1.0]]), nn.LeakyReLU(-3.0), linear([[-1.0]], 4.0)), [-1.0], [-4 / 3]
+    ),
+    "LeakyReLU twice": lambda: Case(nn.Sequential(nn.LeakyReLU(3.0), nn.LeakyReLU(2.0), linear([[1.0]], 6.0)), [-0.5], [-1.0]),
+    "LeakyReLU, many kinks": lambda: Case(
+        nn.Sequential(linear([[1.0]] * 4, [0.0, 1, 2, 3]), nn.LeakyReLU(10.0), linear([[1.0] * 4], -4.0)),
+        [0.1],
+        [-2 / 13],
+        tight=0.5,
+    ),
+    "LeakyReLU in place, first": lambda: Case(nn.Sequential(nn.LeakyReLU(0.5, True), linear([[1.0]], 1.0)), [-1.0], [-2.0]),
+    "slope only within the region": lambda: Case(
+        nn.Sequential(linear([[1.0]]), nn.LeakyReLU(100.0), linear([[1.0]])), [1.0], [0.0]
+    ),
+    "two scores that end nonlinearly": lambda: Case(
+        nn.Sequential(linear(np.eye(2)), nn.Hardtanh(-9, 9)), [2.0, 1.0], [1.5, 1.5], label=0
+    ),
+    "two scores that move apart": lambda: Case(
+        nn.Sequential(linear([[1.0]]), nn.ReLU(), linear([[1.0], [-1.0]])), [1.0], [0.0], label=0
+    ),
+    "three scores, of which one is steep": lambda: Case(
+        nn.Sequential(nn.Tanh(), linear([[0.0], [1.0], [40.0]], [0.0, 10.0, 0.0])), [0.1], [0.2636], label=1, tight=0.9
+    ),
+    "two steep layers": lambda: Case(
+        nn.Sequential(linear([[3.0]]), nn.Tanh(), linear([[3.0]]), nn.Tanh(), linear([[3.0]])), [0.01], [0.0], tight=0.99
+    ),
+    "max-pool, next piece": lambda: Case(
+        nn.Sequential(linear([[0.1], [3.0]], [1.0, 0.0]), nn.MaxPool1d(2), linear([[-1.0]], 2.0)),
+        [0.0],
+        [2 / 3],
+        tight=0.49,
+    ),
+    "tanh, flat here": lambda: Case(nn.Sequential(nn.Tanh(), linear([[1.0]], 0.5)), [3.0], [-0.5494], tight=0.4),
+    "ReLU6, flat here": lambda: Case(nn.Sequential(nn.ReLU6(), linear([[1.0]], -1.0)), [7.0], [1.0], tight=0.8),
+    "Hardtanh, flat here": lambda: Case(nn.Sequential(nn.Hardtanh(), linear([[1.0]], 0.5)), [2.0], [-0.5], tight=0.5),
+    "batch norm and convolution, large": scaled_channels,
+    "convolution, large": off_the_grid_of_frequencies,
+    "convolution with a large kernel": kernel_beyond_the_grid_of_frequencies,
+    "averages that overlap": lambda: averages_at_the_edge(8, 1, 4),
+    "averages that overlap along one dimension": lambda: averages_at_the_edge((8, 1), 1, (4, 0)),
+    "hook before a ReLU": lambda: with_hook("pre_hook"),
+    "hook behind a ReLU": lambda: with_hook("hook"),
+    "a net with a forward of its own": lambda: with_own_forward(None),
+    "a layer with a forward of its own": lambda: with_own_forward(1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_radius_exceeds_the_distance_of_a_misclassified_point(name):
+    """A bound that is wrong by a term is beyond it; the right one comes near."""
+    case = CASES[name]()
+    x, z = torch.tensor([case.x], dtype=torch.float64), torch.tensor([case.misclassified], dtype=torch.float64)
+    y = torch.tensor([case.label])
+    with torch.no_grad():
+        scores = copy.deepcopy(case.net).eval()(torch.cat([x, z]))
+    if scores.shape[1] == 1:
+        q = scores[:, 0] * (2 * case.label - 1)
+    else:
+        others = [j for j in range(scores.shape[1]) if j != case.label]
+        q = scores[:, case.label] - scores[:, others].amax(1)
+    assert q[0] > 0 >= q[1] - 1e-12
+    report = radii(case.net, x.clone(), y)
+    distance = (z - x).norm().item()
+    assert report.lower[0] <= distance * (1 + 1e-9)
+    assert report.lower[0] >= case.tight * distance
+    assert bool(report.no_lower) == (case.tight == 0)
+
+
+def test_a_net_that_is_not_its_chain():
+    """A hook on every module of the process multiplies what Sequentials hand back."""
+    net = nn.Sequential(linear([[1.0]]), nn.ReLU(), linear([[1.0]], -0.5))
+
+    def louder(module, inputs, output):
+        return 10 * output if isinstance(module, nn.Sequential) else output
+
+    handle = torch.nn.modules.module.register_module_forward_hook(louder)
+    try:
+        report = radii(net, [[1.0]], [1])
+    finally:
+        handle.remove()
+    assert "not the chain of its layers" in report.no_lower
+    assert report.lower.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("kind", ["linear", "stretch"])
+def test_lipschitz_constants_in_exact_arithmetic(kind):
+    """Rounded upwards: at least the norm of the weights as rational numbers."""
+    torch.manual_seed(0)
+    for _ in range(20):
+        row = torch.randn(1, 5, dtype=torch.float64)
+        layers = [linear(row)] if kind == "linear" else [linear(row), nn.ReLU(), linear([[1.0]])]
+        constant = score_lipschitz(nn.Sequential(*layers), torch.zeros(1, 5).double()).item()
+        exact = sum(Fraction(w) ** 2 for w in row[0].tolist())
+        assert exact <= Fraction(constant) ** 2 <= exact * (1 + Fraction(1, 10**7))
+
+
+def test_products_of_large_linear_layers(monkeypatch):
+    """All rows alike: the norm is sqrt(n) times what the largest sum of a row says."""
+    monkeypatch.setattr(lipschitz, "_EXACT_SIDE", 3)  # written out it would be exact
+    rows = torch.zeros(4, 4, dtype=torch.float64)
+    rows[:, 0] = 1.0
+    net = nn.Sequential(linear(rows, 1.0), nn.ReLU(), linear([[1.0] * 4], -4.0))
+    report = radii(net, [[1.0, 0, 0, 0]], [1])
+    assert report.lower[0] == pytest.approx(1.0)
+
+
+def test_results_are_kept_for_the_same_call_only(tmp_path):
+    """Other inputs, labels or layers of the same parameters: their radii are others."""
+    torch.manual_seed(0)
+    layers, X, y = (linear(torch.randn(4, 3)), linear(torch.randn(1, 4))), torch.randn(6, 3), torch.arange(6) % 2
+    net = nn.Sequential(layers[0], nn.ReLU(), layers[1])
+    first = radii(net, X, y, folder=tmp_path)
+    np.testing.assert_array_equal(first.lower, radii(net, X, y, folder=tmp_path).lower)
+    for other in (
+        (net, X + 1, y),
+        (net, X, 1 - y),
+        (nn.Sequential(layers[0], nn.LeakyReLU(3.0), layers[1]), X, y),
+    ):
+        with pytest.raises(nm.CheckpointError, match="another net, other data or settings"):
+            radii(*other, folder=tmp_path)
+
+
+def test_ties_are_misclassified():
+    """q = 0: both radii are 0, and no share of the samples is robust at epsilon 0."""
+    report = radii(nn.Sequential(linear([[1.0]])), [[0.0], [1.0], [-2.0]], [1, 1, 1], attacks=("ddn",))
+    assert report.lower[[0, 2]].tolist() == report.upper[[0, 2]].tolist() == [0.0, 0.0]
+    assert report.lower[1] == pytest.approx(1.0)
+    assert report.curve([0.0]).to_numpy()[0, 1:] == pytest.approx([1 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize("lie", ["outside the box", "not misclassified", "no number"])
+def test_attacks_are_judged(lie, monkeypatch):
+    """What an attack hands back counts only where it is misclassified and in the box."""
+    import foolbox
+
+    net = nn.Sequential(linear([[1.0, 10.0]], -0.5))
+    X, y = torch.tensor([[0.9, 0.05]]).double(), torch.tensor([1])
+    lies = {"outside the box": [[0.9, -1.0]], "not misclassified": [[0.89, 0.05]], "no number": [[math.nan, math.nan]]}
+
+    class Liar:
+        def __init__(self, **_):
+            pass
+
+        def __call__(self, model, x, labels, epsilons):
+            return torch.tensor(lies[lie], dtype=x.dtype), None, None
+
+    monkeypatch.setattr(foolbox.attacks, "DDNAttack", Liar)
+    report = radii(net, X, y, attacks=("ddn",), box=(0, 1))
+    # In the box the second input falls by 0.05 at most: the first has to fall to 0.5.
+    exact = math.hypot(0.4, 0.05)
+    assert report.lower[0] <= exact * (1 + 1e-9)
+    assert report.upper[0] >= exact * (1 - 1e-9)

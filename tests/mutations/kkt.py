@@ -2,7 +2,7 @@
 
 from .mutation import Mutation
 
-TESTS = ["tests/test_certificates.py", "tests/test_sound_certificates.py"]
+TESTS = ["tests/test_sound_certificates.py", "tests/test_certificates.py"]
 MUTATIONS = [
     Mutation(
         file="kkt/certification.py",

@@ -2,7 +2,7 @@
 
 from .mutation import Mutation
 
-TESTS = ["tests/test_robustness.py", "tests/test_sound_radii.py"]
+TESTS = ["tests/test_sound_radii.py", "tests/test_robustness.py"]
 MUTATIONS = [
     Mutation(
         file="l2_robustness/lipschitz.py",
@@ -156,9 +156,15 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="if not (net._forward_hooks or net._forward_pre_hooks):",
-        new="if not net._forward_hooks:",
+        old="net._forward_hooks or net._forward_pre_hooks or",
+        new="net._forward_hooks or",
         why="hooks that change the input",
+    ),
+    Mutation(
+        file="l2_robustness/lipschitz.py",
+        old=' or "forward" in vars(net)',
+        new="",
+        why="layers whose forward was replaced",
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",

@@ -35,14 +35,14 @@ def layers_of(net: nn.Module) -> list[nn.Module]:
 
 
 def _parts(net: nn.Module) -> list[nn.Module]:
-    # Exact types: a subclass may have another forward, a hook may change it.
-    if not (net._forward_hooks or net._forward_pre_hooks):
+    # Exact types: a subclass may have another forward, a hook or an attribute of the module may change it.
+    if not (net._forward_hooks or net._forward_pre_hooks or "forward" in vars(net)):
         if type(net) is nn.Sequential and len(net):
             return [layer for part in net for layer in _parts(part)]
         if type(net) in (*_LINEAR, *_NONLINEAR):
             return [net]
     raise ModelError(
-        f"{type(net).__name__} has no known Lipschitz constant. Certified radii need a Sequential of linear layers, convolutions, pools and ReLUs, without hooks."
+        f"{type(net).__name__} has no known Lipschitz constant. Certified radii need a Sequential of linear layers, convolutions, pools and ReLUs, without hooks and with their own forward."
     )
 
 
