@@ -126,14 +126,28 @@ class Homogeneity:
 
     @property
     def bias_sentence(self) -> str:
-        """What it means that later biases were ignored, and what to do; "" where none were."""
+        """The one rule about biases of later layers, for this net; "" where none were ignored."""
         if not self.ignored:
             return ""
         layers = ", ".join(dict.fromkeys(name.rpartition(".")[0] or "the model itself" for name in self.ignored))
         return (
-            f"Order {self.order} with the later biases {', '.join(map(repr, self.ignored))} ignored, as margins are normalized; with them the "
-            f"net is not homogeneous. Use bias=False in {layers}, or set these biases to 0 and keep them there, for statements about the net as it is."
+            f"Order {self.order} with the later biases {', '.join(map(repr, self.ignored))} ignored: normalized margins do "
+            "that, nm.certify and nm.maximize_margin only where these biases are 0, since with them the net is not "
+            f"homogeneous; use bias=False in {layers}, or set them to 0 and keep them there."
         )
+
+    def require_order(self, model: "nn.Module") -> Exponent:
+        """The order of `model` as it is, of which this is the answer that its margins are normalized by.
+
+        Raises NotHomogeneousError where something blocks it, or where the biases that were ignored are not 0.
+        """
+        if not self.whole or self.order is None:
+            reasons = "\n  ".join(map(str, self.blockers)) or f"it is {self.kind}"
+            raise NotHomogeneousError(f"The net has no homogeneity order:\n  {reasons}\nReplace these modules.")
+        parameters = dict(model.named_parameters())
+        if any(bool(parameters[name].detach().any()) for name in self.ignored):
+            raise NotHomogeneousError(self.bias_sentence)
+        return self.order
 
     def check(self, model: "nn.Module", data, *, range: bool = False, seed: int = 1) -> ScalingCheck:
         """Scale the parameters of `model` in float64 and compare with the claimed exponents.

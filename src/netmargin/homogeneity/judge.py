@@ -15,9 +15,9 @@ from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
 from .scaling import FACTORS, TOLERANCE, ScalingProbe, generic_inputs
 
-_TRACED = 4
+_TRACED = 3
 """Samples that the rules follow: enough for batch statistics."""
-_JUDGED = 5
+_JUDGED = 4
 """Samples that the judge takes: another number than the rules follow, so that exponents made of a batch size show."""
 _WIDE = 2.0
 """Decades on both sides of 1 in which factors are drawn for the check of exponents, ..."""
@@ -118,16 +118,17 @@ class Judge:
         return self._rough_probe(answer, exact).miss(*_quasi_scaling(answer, FACTORS[0]))
 
     def _near(self, answer: Homogeneity) -> list[Scaling]:
-        """All groups by 1/2, all by 2, and independent factors between: at the corners for one draw, anywhere for another."""
-        together = [_scaling(answer, dict.fromkeys(answer.groups, c)) for c in FACTORS]
-        anywhere = self._draw(answer, 1, math.log10(2))
-        if len(answer.groups) == 1:
-            return [*together, anywhere]
-        signs = torch.randint(0, 2, (len(answer.groups),), generator=self._generator(2)).tolist()
-        if len(set(signs)) == 1:  # that would be all together once more
-            signs[0] = 1 - signs[0]
-        corner = _scaling(answer, {name: FACTORS[sign] for name, sign in zip(answer.groups, signs, strict=True)})
-        return [*together, anywhere, corner]
+        """All groups by 1/2, all by 2, and independent factors between: at a corner, and anywhere where roundings may differ."""
+        scalings = [_scaling(answer, dict.fromkeys(answer.groups, c)) for c in FACTORS]
+        if answer.epsilons or answer.casts:
+            scalings.append(self._draw(answer, 1, math.log10(2)))
+        if len(answer.groups) > 1:
+            signs = torch.randint(0, 2, (len(answer.groups),), generator=self._generator(2)).tolist()
+            if len(set(signs)) == 1:  # that would be all together once more
+                signs[0] = 1 - signs[0]
+            corner = {name: FACTORS[sign] for name, sign in zip(answer.groups, signs, strict=True)}
+            scalings.append(_scaling(answer, corner))
+        return scalings
 
     def _draw(self, answer: Homogeneity, number: int, decades: float) -> Scaling:
         """Independent factors for the groups, up to so many decades from 1."""
