@@ -58,7 +58,7 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     trace, degree = _follow(model, judge.traced)
     casts, several = tuple(trace.casts), isinstance(x, tuple)
     if isinstance(degree, Unknown):
-        return replace(judge.observe(names, tuple(trace.epsilons), casts, degree), _several_inputs=several)
+        return replace(judge.observe(trace, names, degree), _several_inputs=several)
     known = degree if isinstance(degree, Degree) else CONSTANT
     derivation = Derivation(names, known, tuple(trace.constraints), tuple(trace.observed))
     answer = replace(judge.settle(derivation, casts), _several_inputs=several)

@@ -217,10 +217,9 @@ class Homogeneity:
         lines = [
             f"{_deviation_sentence(self.deviation, self.cause)}{where} (largest relative miss, {self.samples} samples, factors 1/2 to 2)"
         ]
-        if self.deviation > TOLERANCE:
-            neglected = [*map(str, self.epsilons), *self.casts]
-            lines += [f"neglects {text}" for text in neglected[:_SHOWN]]
-            lines += [f"neglects {len(neglected) - _SHOWN} more like these"] * (len(neglected) > _SHOWN)
+        neglected = [*(f"the epsilon {epsilon}" for epsilon in self.epsilons), *self.casts]
+        lines += [f"neglects {text}" for text in neglected[:_SHOWN]]
+        lines += [f"neglects {len(neglected) - _SHOWN} more like these"] * (len(neglected) > _SHOWN)
         return lines
 
     @property
@@ -255,7 +254,7 @@ def tidy(exponent: Fraction | int) -> Exponent:
 
 
 def _deviation_sentence(deviation: float, cause: str) -> str:
-    return "exact up to rounding" if deviation <= TOLERANCE else f"up to {cause}: {deviation:.1g}"
+    return f"up to {cause}: {deviation:.1g}"
 
 
 def _range_sentence(low: float, high: float) -> str:

@@ -14,11 +14,17 @@ from .answer import FARTHEST, LARGEST_MISS, Blocker, Evidence, Homogeneity, Kind
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
 from .scaling import FACTORS, TOLERANCE, ScalingProbe, generic_inputs
+from .trace import Trace
 
 _TRACED = 3
 """Samples that the rules follow: enough for batch statistics."""
 _JUDGED = 4
-"""Samples that the judge takes: another number than the rules follow, so that exponents made of a batch size show."""
+"""Samples on which exponents are judged: another number than the rules follow, so that exponents made of a batch size show."""
+_ROUGH = (8, 32)
+"""Samples on which a net with epsilons or casts is measured as it is, at least and at most: their effect is largest on the rare
+sample that makes a value small, ..."""
+_ROUGH_NUMBERS = 2**13
+"""... so as many are taken as hold so many numbers, which cost next to nothing."""
 _WIDE = 2.0
 """Decades on both sides of 1 in which factors are drawn for the check of exponents, ..."""
 _LARGEST_POWER = 60.0
@@ -39,8 +45,10 @@ class Judge:
     def __init__(self, model: nn.Module, x, *, seed: int = 0):
         self._model, self._seed = model, seed
         self.traced, self._more = few_samples(model, x, _TRACED), few_samples(model, x, _JUDGED)
+        self._rough = few_samples(model, x, _rough_count(self.traced))
         if _count(self._more) == _count(self.traced):
-            self._more = _with_first_repeated(self.traced)
+            self._more = self._rough = _with_first_repeated(self.traced)
+        self._blank = False
 
     # -- derived answers
 
@@ -67,16 +75,13 @@ class Judge:
         exact, probe = self._exact(answer)
         deviation = self._deviation(answer, probe)
         found = self._range(answer, probe) if range else None
-        return ScalingCheck(deviation, exact, self.samples, found, answer.cause)
+        return ScalingCheck(deviation, exact, self._samples(answer), found, answer.cause)
 
-    @property
-    def samples(self) -> int:
-        """On how many samples answers are judged."""
-        return _count(self._more)
+    def _samples(self, answer: Homogeneity) -> int:
+        return _count(self._rough if answer.epsilons or answer.casts else self._more)
 
     def _measured(self, answer: Homogeneity, deviation: float) -> Homogeneity:
-        exact = deviation <= TOLERANCE  # then no cast matters
-        return replace(answer, deviation=deviation, samples=self.samples, casts=() if exact else answer.casts)
+        return replace(answer, deviation=deviation, samples=self._samples(answer))
 
     def _exact(self, answer: Homogeneity) -> tuple[float, ScalingProbe | None]:
         """The miss with epsilons made negligible and factors far apart, and the probe that found it."""
@@ -85,7 +90,8 @@ class Judge:
         if answer.quasi and answer.blockers:
             scalings.append(_quasi_scaling(answer, FACTORS[0]))
         # Blank samples, or constant ones before a normalization, say nothing; generic ones like them do.
-        for x in (self._more, generic_inputs(self._more)):
+        for self._blank in (False, True):
+            x = generic_inputs(self._more) if self._blank else self._more
             # Such samples, or so many of them, may not be to the taste of a forward pass.
             with suppress(RuntimeError, IndexError, ValueError):
                 probe = self._probe(answer, x, neglected=answer.epsilons)
@@ -98,10 +104,10 @@ class Judge:
     def _rough_probe(
         self, answer: Homogeneity, exact: ScalingProbe | None, *, neglected: Sequence[Epsilon] = (), casts: bool = True
     ) -> ScalingProbe:
-        """The net as it is, on the samples of the exact probe; which serves itself where nothing was neglected."""
+        """The net as it is; where nothing was neglected the exact probe serves."""
         if exact is not None and not answer.epsilons and not answer.casts:
             return exact
-        x = self._more if exact is None else exact.x
+        x = generic_inputs(self._rough) if self._blank else self._rough
         probe = self._probe(answer, x, neglected=neglected, as_it_is=True, rounding=casts)
         if probe.silent:  # such as a last layer that starts at 0
             probe = self._probe(answer, x, neglected=neglected, rounding=casts)
@@ -160,7 +166,7 @@ class Judge:
                 break
         return replace(
             answer, kind=Kind.UNKNOWN, order=None, groups={}, members={}, quasi=None, evidence=Evidence.CONTRADICTED, casts=(),
-            epsilons=(), deviation=miss, samples=self.samples,
+            epsilons=(), deviation=miss, samples=_count(self._more),
             notes=(*answer.notes, f"the numerical check contradicts the rules: {reason}"),
         )  # fmt: skip
 
@@ -206,8 +212,9 @@ class Judge:
 
     # -- answers from numbers alone
 
-    def observe(self, names: tuple[str, ...], epsilons: Sequence[Epsilon], casts: Sequence[str], hidden: Unknown) -> Homogeneity:
+    def observe(self, trace: Trace, names: tuple[str, ...], hidden: Unknown) -> Homogeneity:
         """The answer of numbers alone, for nets in which `hidden` could not be followed."""
+        epsilons, casts, blind = tuple(trace.epsilons), tuple(trace.casts), tuple(trace.blind)
         probe = ScalingProbe(self._model, self.traced, neglected=epsilons, seed=self._seed)
         if probe.silent:
             probe = ScalingProbe(self._model, generic_inputs(self.traced), neglected=epsilons, seed=self._seed)
@@ -226,20 +233,20 @@ class Judge:
             kind = Kind.PARTIAL if groups and probe.exponent(together) == order else Kind.UNKNOWN
         blocker = Blocker(hidden.where, hidden.reason, "register a rule with netmargin.homogeneity.rule, for a derived answer")
         unknown = Homogeneity(Kind.UNKNOWN, None, {}, {}, (blocker,), Evidence.NUMERICAL)
-        if kind is Kind.UNKNOWN:
-            return unknown
+        if kind is Kind.UNKNOWN or blind:
+            return replace(unknown, notes=blind)
         members = {name: {**layers, "all": names}[name] for name in groups}
         whole = kind is not Kind.PARTIAL
         answer = Homogeneity(
             kind, tidy(order), {name: tidy(k) for name, k in groups.items()}, members, () if whole else (blocker,),
-            Evidence.NUMERICAL, notes=(str(blocker),) if whole else (), epsilons=tuple(epsilons), casts=tuple(casts),
+            Evidence.NUMERICAL, notes=(str(blocker),) if whole else (), epsilons=epsilons, casts=casts,
         )  # fmt: skip
         exact, wide = self._exact(answer)
         if exact > TOLERANCE:
             return self._contradicted(replace(answer, blockers=(blocker,)), exact)
         deviation = self._deviation(answer, wide)
         if deviation > LARGEST_MISS:
-            return replace(unknown, notes=(f"{answer.cause} miss the observed exponents by {deviation:.1%}",))
+            return replace(unknown, notes=(f"with {answer.cause} the outputs miss the observed exponents by {deviation:.1%}",))
         return self._measured(answer, deviation)
 
 
@@ -278,6 +285,11 @@ def _quasi_scaling(answer: Homogeneity, c: float) -> Scaling:
 
 def _count(x) -> int:
     return len(x[0] if isinstance(x, tuple) else x)
+
+
+def _rough_count(x) -> int:
+    numbers = sum(part.numel() for part in (x if isinstance(x, tuple) else (x,))) / max(_count(x), 1)
+    return int(min(max(_ROUGH_NUMBERS / max(numbers, 1), _ROUGH[0]), _ROUGH[1]))
 
 
 def _with_first_repeated(x):

@@ -1,15 +1,18 @@
 """What an operation without a rule does when its inputs are scaled: exponents seen over many orders of magnitude."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-FACTORS = (2.0, 1e-6, 1e6)
-"""A single operation is cheap, so factors may be far from 1: what saturates or holds a small number shows there."""
+_DECADES = 6.0
+"""Decades on both sides of 1: a single operation is cheap, and what saturates or holds a small number shows far from 1, ..."""
+_LARGEST_POWER = 200.0
+"""... but its outputs must stay within float64."""
 _TOLERANCE = 1e-9
 """Rounding of one operation in float64, with room; a level that does not scale misses by far more at these factors."""
 _DENOMINATOR = 12
@@ -26,8 +29,9 @@ def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fract
 
     Returns
     -------
-    One exponent for each output tensor, 0 for outputs that are not floating numbers and stay the same; or None where
-    there is none, the outputs tell nothing (zeros), or the operation works in place or does not take float64.
+    One exponent for each output tensor, 0 for outputs that are not floating numbers and stay the same; an empty tuple
+    where they follow no power; None where nothing can be learnt: the operation works in place, does not take float64, or
+    its outputs are 0.
     """
     if func._schema.is_mutable:
         return None
@@ -37,37 +41,52 @@ def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fract
     if not all(leaves[index].is_floating_point() for index in scaled):
         return None
 
-    def outputs_at(factor: float) -> list[Tensor]:
+    def outputs_at(factor: float, *, generic: bool) -> list[Tensor]:
         here = [leaf.double() if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf for leaf in leaves]
         for index in scaled:
-            here[index] = here[index] * factor
+            here[index] = (_generic(leaves[index], index) if generic else here[index]) * factor
         new_args, new_kwargs = tree_unflatten(here, structure)
         return [leaf for leaf in tree_flatten(func(*new_args, **new_kwargs))[0] if isinstance(leaf, Tensor)]
 
     try:
         with torch.random.fork_rng():  # the pass that is followed draws its own numbers
-            at_one, *elsewhere = [outputs_at(factor) for factor in (1.0, *FACTORS)]
+            for generic in (False, True):  # at values such as 0 an operation may tell nothing
+                found = _read_exponents(partial(outputs_at, generic=generic))
+                if found is not None:
+                    return found
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
-        return None
-    exponents = [_exponent(outputs) for outputs in zip(at_one, *elsewhere, strict=True)]
-    return None if not exponents or None in exponents else tuple(k for k in exponents if k is not None)
+        pass
+    return None
 
 
-def _exponent(outputs: Sequence[Tensor]) -> Fraction | None:
-    """The k with f(c x) = c^k f(x), from outputs at 1 and at each of FACTORS; None if there is none."""
-    first = outputs[0]
-    if any(output.shape != first.shape for output in outputs):
-        return None
-    if not first.is_floating_point():
-        return Fraction(0) if all(torch.equal(first, output) for output in outputs) else None
-    sizes = [output.abs().max().item() if output.numel() else 0.0 for output in outputs]
-    if not all(0 < size < math.inf for size in sizes):
-        return None
-    k = Fraction(math.log2(sizes[1] / sizes[0])).limit_denominator(_DENOMINATOR)
-    for factor, output in zip(FACTORS, outputs[1:], strict=True):
-        if abs(float(k) * math.log10(factor)) > 300:
+def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fraction, ...] | None:
+    """Exponents read off at the factor 2 and confirmed far from 1; () if they are not confirmed, None if outputs are 0."""
+    first, twice = outputs_at(1.0), outputs_at(2.0)
+    exponents = []
+    for here, there in zip(first, twice, strict=True):
+        if not here.is_floating_point():
+            exponents.append(Fraction(0))
+            continue
+        sizes = [output.abs().max().item() if output.numel() else 0.0 for output in (here, there)]
+        if not all(0 < size < math.inf for size in sizes):
             return None
-        expected = first * factor ** float(k)
-        if not (output - expected).abs().max().item() <= _TOLERANCE * expected.abs().max().item():
-            return None
-    return k
+        exponents.append(Fraction(math.log2(sizes[1] / sizes[0])).limit_denominator(_DENOMINATOR))
+    steepest = max((abs(float(k)) for k in exponents), default=0.0)
+    far = 10 ** min(_DECADES, _LARGEST_POWER / max(steepest, 1.0))
+    for factor, outputs in ((2.0, twice), (1 / far, outputs_at(1 / far)), (far, outputs_at(far))):
+        if not all(_follows(a, b, factor ** float(k)) for a, b, k in zip(first, outputs, exponents, strict=True)):
+            return ()
+    return tuple(exponents) or None
+
+
+def _follows(first: Tensor, output: Tensor, expected: float) -> bool:
+    """Is the output the expected multiple of the first one (the same, where it is not made of floating numbers)?"""
+    if output.shape != first.shape or not first.is_floating_point():
+        return torch.equal(output, first)
+    target = first * expected
+    return bool((output - target).abs().max() <= _TOLERANCE * target.abs().max())
+
+
+def _generic(value: Tensor, seed: int) -> Tensor:
+    """Positive numbers around 1 in the shape of the value."""
+    return torch.rand(value.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(value.device) + 0.5

@@ -82,7 +82,7 @@ class Trace(EagerMode):
 
     constraints : what a scaling must satisfy. epsilons : the guards met, which are neglected at first. casts : where
     values that scale are rounded to a half-precision type. observed : operations without a rule, whose exponents were
-    observed. escaped : the first value that scales and left the graph, of which nothing further is known, or None.
+    observed. blind : where a number meets a value that could not be followed. escaped : the first value that scales and left the graph, of which nothing further is known, or None.
     """
 
     def __init__(self, model: nn.Module, x):
@@ -91,6 +91,7 @@ class Trace(EagerMode):
         self.constraints: list[Constraint] = []
         self.casts: dict[str, None] = {}
         self.observed: dict[str, None] = {}
+        self.blind: dict[str, None] = {}
         self.escaped: Unknown | None = None
         self.path = ModulePath()
         self._types = {name: type(module).__name__ for name, module in model.named_modules()}
@@ -143,10 +144,14 @@ class Trace(EagerMode):
 
     def same(self, a: AnyDegree, b: AnyDegree, reason: str, replacement: str, bias: str | None = None) -> AnyDegree:
         """Require that two degrees agree and return the common one; `a` is the signal where they do not."""
-        if isinstance(a, Unknown) or b is ZERO:
+        if b is ZERO:
             return a
-        if isinstance(b, Unknown) or a is ZERO:
+        if a is ZERO:
             return b
+        if isinstance(a, Unknown) or isinstance(b, Unknown):
+            if not (a and b):  # a number: no finite range of factors tells how far off its effect begins
+                self.blind[f"{self.place} {reason}, after what could not be followed"] = None
+            return a if isinstance(a, Unknown) else b
         assert isinstance(a, Degree)
         assert isinstance(b, Degree)
         if a != b:
@@ -283,7 +288,9 @@ class Trace(EagerMode):
         if not any(inputs):
             return (CONSTANT,)
         exponents = observe_exponents(func, args, kwargs, list(map(bool, inputs))) if _alike(inputs) else None
-        if exponents is None:
+        if not exponents:
+            if exponents is not None:
+                self.blind[f"{self.place}: {name} follows no power of the factor by which its inputs are multiplied"] = None
             return (self.unknown(f"no rule says how {name} scales"),)
         self.observed[f"{self.place}: no rule says how {name} scales; its exponent was observed over factors from 1e-6 to 1e6"] = (
             None
