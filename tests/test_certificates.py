@@ -292,13 +292,15 @@ def test_weights_used_twice(how, norm):
 
 
 def test_explained_refusals_of_modules():
-    X = 0.03 * torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    X = 0.3 * torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(0)
     normalized = nn.Sequential(
         nn.Linear(4, 16, bias=False), nn.LayerNorm(16, elementwise_affine=False), nn.ReLU(), nn.Linear(16, 2)
     )
     normalized[3].bias = None
     y = normalized(X).argmax(1)
+    with pytest.raises(nm.NotHomogeneousError, match="1e-05 is not negligible"):
+        nm.certify(normalized, (0.1 * X, y))
     with pytest.raises(nm.ModelError, match="eps of normalization"):
         nm.certify(normalized, (X, y))
     ascent = nm.maximize_margin(normalized, (X, y), temperatures=(0.1,), iterations=5, progress=False)

@@ -99,7 +99,7 @@ def test_biases_beyond_the_first_layer_are_ignored_and_this_is_said():
     counted = [p for n, p in model.named_parameters() if n not in ("2.bias", "4.bias")]
     assert report.norm == pytest.approx(math.sqrt(sum(p.square().sum().item() for p in counted)))
     assert report.order == 3
-    assert "ignores the biases outside the first layer: 2.bias, 4.bias" in report.summary()
+    assert "Order 3 with the later biases '2.bias', '4.bias' ignored" in report.summary()
 
 
 def test_partial_margin_of_a_net_with_layer_norm():

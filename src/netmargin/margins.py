@@ -139,6 +139,7 @@ class MarginReport:
             f"smoothed normalized margin       {_shown(self.smoothed_margin)}",
             f"samples within 1%, 10% of q_min  {self.near_support(0.01)}, {self.near_support(0.1)}",
         ]
+        lines += [f"homogeneity: {line}" for line in self.homogeneity.accuracy_lines()[:1]]
         lines += [f"note: {note}" for note in self.homogeneity.notes]
         if self.order is None:
             lines += [f"blocked by {blocker}" for blocker in self.homogeneity.blockers]

@@ -68,6 +68,21 @@ AnyDegree = Degree | Zero | Unknown
 
 
 @dataclass(frozen=True)
+class Epsilon:
+    """A number that guards a root or a quotient, and so does not scale: neglected where its measured effect is small.
+
+    where : path of the module that adds it; value : how large it is; place : the module for a sentence.
+    """
+
+    where: str
+    value: float
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.value:g} in {self.place}"
+
+
+@dataclass(frozen=True)
 class Constraint:
     """`difference` must have exponent zero under a scaling for the net to be homogeneous under it."""
 
@@ -77,3 +92,5 @@ class Constraint:
     replacement: str
     bias: str | None = None
     """The parameter whose removal lifts the constraint, when it is an additive bias."""
+    epsilon: Epsilon | None = None
+    """The small number that alone imposes the constraint; the constraint then counts only if that number's effect does."""

@@ -1,5 +1,6 @@
 """Degree rules of learned slopes, normalization layers, attention, and functions without any homogeneity."""
 
+import torch
 from torch import Tensor
 
 from .degree import CONSTANT, AnyDegree, Degree
@@ -17,24 +18,25 @@ def _learned_slope(trace: Trace, value, slope) -> AnyDegree:
 
 
 @rule("native_layer_norm")
-def _layer_normalized(trace: Trace, value, _, scale=None, shift=None, *__) -> AnyDegree:
-    return _after_normalization(trace, value, scale, shift)
+def _layer_normalized(trace: Trace, value, _, scale, shift, epsilon) -> AnyDegree:
+    return _after_normalization(trace, value, scale, shift, epsilon)
 
 
 @rule("native_group_norm")
-def _group_normalized(trace: Trace, value, scale, shift, *_) -> AnyDegree:
-    return _after_normalization(trace, value, scale, shift)
+def _group_normalized(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
+    return _after_normalization(trace, value, scale, shift, rest[-1])
 
 
 @rule("_fused_rms_norm")
-def _rms_normalized(trace: Trace, value, _, scale=None, *__) -> AnyDegree:
-    return _after_normalization(trace, value, scale, None)
+def _rms_normalized(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegree:
+    return _after_normalization(trace, value, scale, None, torch.finfo(value.dtype).eps if epsilon is None else epsilon)
 
 
 @rule("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "cudnn_batch_norm", "batch_norm")
-def _batch_normalized(trace: Trace, value, scale, shift, mean, variance, training, *_) -> AnyDegree:
+def _batch_normalized(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
+    *_statistics, training, _momentum, epsilon = rest[:5]  # stored mean and variance, absent in the "legit" variants without them
     if training:
-        return _after_normalization(trace, value, scale, shift)
+        return _after_normalization(trace, value, scale, shift, epsilon)
     return _with_stored_statistics(trace, value, scale, shift)
 
 
@@ -85,8 +87,7 @@ def _affine(trace: Trace, degree: AnyDegree, value: Tensor, scale: Tensor | None
     return trace.add_bias(degree, shift, value) if shift is not None else degree
 
 
-def _after_normalization(trace: Trace, value: Tensor, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
+def _after_normalization(trace: Trace, value: Tensor, scale: Tensor | None, shift: Tensor | None, epsilon: float) -> AnyDegree:
     degree = trace.degree(value)
-    if isinstance(degree, Degree) and degree:
-        trace.note(f"neglects the epsilon of {trace.place}: what feeds it is scale-invariant up to epsilon / variance")
+    trace.neglect(degree, epsilon)
     return _affine(trace, CONSTANT if isinstance(degree, Degree) else degree, value, scale, shift)

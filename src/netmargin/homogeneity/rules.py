@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from .degree import CONSTANT, ZERO, AnyDegree
-from .trace import NEGLIGIBLE, Trace, add_degrees, rule, scale_degree
+from .trace import ROUGH, Trace, add_degrees, rule, scale_degree
 
 # -- linear maps of one argument, and everything else that is 1-homogeneous and piecewise linear in it
 
 
 @rule(
-    "relu", "leaky_relu", "rrelu_with_noise", "abs", "neg", "positive", "clone", "_to_copy", "lift_fresh", "alias", "detach",
+    "relu", "leaky_relu", "rrelu_with_noise", "abs", "neg", "positive", "clone", "lift_fresh", "alias", "detach",
     "sum", "mean", "nansum", "amax", "amin", "cumsum", "trace", "median", "max_pool2d_with_indices", "max_pool3d_with_indices",
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d",
@@ -23,6 +24,20 @@ from .trace import NEGLIGIBLE, Trace, add_degrees, rule, scale_degree
 )  # fmt: skip
 def _same_as_first(trace: Trace, value, *_, **__) -> AnyDegree:
     return trace.degree(value)
+
+
+@rule("_to_copy")
+def _converted(trace: Trace, value, *_, dtype=None, **__) -> AnyDegree:
+    degree = trace.degree(value)
+    if not degree or dtype is None or dtype == value.dtype:
+        return degree
+    if dtype == torch.bool:  # asks whether a value is 0
+        return CONSTANT
+    if dtype in ROUGH:
+        trace.casts[f"cast to {str(dtype).removeprefix('torch.')} in {trace.place}"] = None
+    if dtype.is_floating_point:
+        return degree
+    return trace.invariant(degree, f"truncates to {str(dtype).removeprefix('torch.')}", "keep floating numbers")
 
 
 @rule("var_mean")
@@ -140,12 +155,17 @@ def _interpolated(trace: Trace, a, b, weight) -> AnyDegree:
     return _elementwise(trace, a, b)
 
 
-@rule("add", "sub", "rsub", "fmod", "remainder", "hypot")
-def _sum(trace: Trace, a, b, *_, **__) -> AnyDegree:
+@rule("add")
+def _plus(trace: Trace, a, b, *_, **__) -> AnyDegree:
     for value, other in ((a, b), (b, a)):
-        if isinstance(value, (int, float)) and 0 < value <= NEGLIGIBLE and trace.degree(other):
+        if isinstance(value, (int, float)) and value > 0 and trace.degree(other):
             trace.adds_epsilon(value)
             return trace.degree(other)
+    return _sum(trace, a, b)
+
+
+@rule("sub", "rsub", "fmod", "remainder", "hypot")
+def _sum(trace: Trace, a, b, *_, **__) -> AnyDegree:
     for signal, bias in ((a, b), (b, a)):
         if trace.parameter(bias) and not trace.parameter(signal):
             return trace.add_bias(trace.degree(signal), bias, signal)
@@ -204,16 +224,20 @@ def _masked(trace: Trace, value, _, number) -> AnyDegree:
     )
 
 
+def _cut_off(trace: Trace, value, *levels) -> AnyDegree:
+    degree = trace.degree(value)
+    for level in levels:
+        if level is not None:
+            degree = trace.same(degree, trace.degree(level), "cuts off at a level that does not scale", "use ReLU (cut off at 0)")
+    return degree
+
+
 @rule("clamp")
 def _clamped(trace: Trace, value, low=None, high=None) -> AnyDegree:
-    degree = trace.degree(value)
-    if isinstance(low, (int, float)) and 0 < low <= NEGLIGIBLE and high is None:
+    if isinstance(low, (int, float)) and low > 0 and high is None and trace.degree(value):
         trace.adds_epsilon(low)
-        return degree
-    for bound in (low, high):
-        if bound is not None:
-            degree = trace.same(degree, trace.degree(bound), "cuts off at a level that does not scale", "use ReLU (cut off at 0)")
-    return degree
+        return trace.degree(value)
+    return _cut_off(trace, value, low, high)
 
 
 @rule("clamp_min")
@@ -223,21 +247,20 @@ def _clamped_below(trace: Trace, value, low) -> AnyDegree:
 
 @rule("clamp_max")
 def _clamped_above(trace: Trace, value, high) -> AnyDegree:
-    return _clamped(trace, value, None, high)
+    return _cut_off(trace, value, high)
 
 
 @rule("threshold")
 def _threshold(trace: Trace, value, level, replacement) -> AnyDegree:
-    return _clamped(trace, value, level, replacement)
+    return _cut_off(trace, value, level, replacement)
 
 
 @rule("hardtanh")
 def _hardtanh(trace: Trace, value, low=-1.0, high=1.0) -> AnyDegree:
-    return _clamped(trace, value, low, high)
+    return _cut_off(trace, value, low, high)
 
 
 @rule("_local_scalar_dense", "is_nonzero", "equal")
 def _leaves_the_graph(trace: Trace, value, *_) -> AnyDegree:
-    if trace.degree(value):
-        trace.escaped = trace.unknown("a value that scales was turned into a Python number")
+    trace.escape(value, "item()")
     return CONSTANT

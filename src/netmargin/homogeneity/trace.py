@@ -11,16 +11,19 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import TypeVar
 
+import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .degree import CONSTANT, ZERO, AnyDegree, Constraint, Degree, Unknown
+from .degree import CONSTANT, ZERO, AnyDegree, Constraint, Degree, Epsilon, Unknown
+from .observation import observe_exponents
 
 Rule = TypeVar("Rule", bound=Callable[..., AnyDegree | tuple[AnyDegree, ...]])
 RULES: dict[str, Callable[..., AnyDegree | tuple[AnyDegree, ...]]] = {}
 
-NEGLIGIBLE = 1e-3
-"""Positive numbers up to this are read as an epsilon, and neglected (with a note), where they guard a root or a quotient."""
+ROUGH = (torch.float16, torch.bfloat16)
+"""Floating types whose rounding is larger than what an answer may be off by without a word."""
 
 
 def rule(*operations: str) -> Callable[[Rule], Rule]:
@@ -45,16 +48,52 @@ class EagerMode(TorchDispatchMode):
         return False
 
 
+class ModulePath:
+    """Which module of a net runs now, by its path; '' is the net itself."""
+
+    def __init__(self) -> None:
+        self._running: list[str] = []
+
+    @property
+    def where(self) -> str:
+        """Path of the innermost module that runs."""
+        return self._running[-1] if self._running else ""
+
+    @contextmanager
+    def following(self, model: nn.Module) -> Iterator[None]:
+        """Keep `where` up to date while the model runs."""
+
+        def leave(*_) -> None:
+            self._running.pop()
+
+        handles = []
+        for name, module in model.named_modules():
+            handles.append(module.register_forward_pre_hook(lambda *_, name=name: self._running.append(name)))
+            handles.append(module.register_forward_hook(leave, always_call=True))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
 class Trace(EagerMode):
-    """The degrees of all values met so far, and the constraints that their sums and functions impose."""
+    """The degrees of all values met so far, and the constraints that their sums and functions impose.
+
+    constraints : what a scaling must satisfy. epsilons : the guards met, which are neglected at first. casts : where
+    values that scale are rounded to a half-precision type. observed : operations without a rule, whose exponents were
+    observed. blind : where a number meets a value that could not be followed. escaped : the first value that scales and left the graph, of which nothing further is known, or None.
+    """
 
     def __init__(self, model: nn.Module, x):
         super().__init__()
-        self.epsilons: set[float] = set()
+        self.epsilons: dict[Epsilon, None] = {}
         self.constraints: list[Constraint] = []
-        self.notes: dict[str, None] = {}
+        self.casts: dict[str, None] = {}
+        self.observed: dict[str, None] = {}
+        self.blind: dict[str, None] = {}
         self.escaped: Unknown | None = None
-        self._modules: list[str] = []
+        self.path = ModulePath()
         self._types = {name: type(module).__name__ for name, module in model.named_modules()}
         self._degrees: dict[int, AnyDegree] = {}
         self._parameters: dict[int, str] = {}
@@ -92,16 +131,12 @@ class Trace(EagerMode):
     @property
     def where(self) -> str:
         """Path of the module that runs now; '' is the model itself."""
-        return self._modules[-1] if self._modules else ""
+        return self.path.where
 
     @property
     def place(self) -> str:
         """Path and type of the module that runs now, for a sentence."""
         return f"{self.where or 'the model'} ({self._types[self.where]})"
-
-    def note(self, text: str) -> None:
-        """Remember something that the reader of the analysis should know, once."""
-        self.notes[text] = None
 
     def product(self, *values) -> AnyDegree:
         """Degree of a product of values."""
@@ -109,10 +144,14 @@ class Trace(EagerMode):
 
     def same(self, a: AnyDegree, b: AnyDegree, reason: str, replacement: str, bias: str | None = None) -> AnyDegree:
         """Require that two degrees agree and return the common one; `a` is the signal where they do not."""
-        if isinstance(a, Unknown) or b is ZERO:
+        if b is ZERO:
             return a
-        if isinstance(b, Unknown) or a is ZERO:
+        if a is ZERO:
             return b
+        if isinstance(a, Unknown) or isinstance(b, Unknown):
+            if not (a and b):  # a number: no finite range of factors tells how far off its effect begins
+                self.blind[f"{self.place} {reason}, after what could not be followed"] = None
+            return a if isinstance(a, Unknown) else b
         assert isinstance(a, Degree)
         assert isinstance(b, Degree)
         if a != b:
@@ -151,8 +190,23 @@ class Trace(EagerMode):
         )
 
     def adds_epsilon(self, value: float) -> None:
-        """Called by a rule: its output holds a small number, to be neglected if it goes on to guard a root or a quotient."""
+        """Called by a rule: its output holds a number, to be neglected if it goes on to guard a root or a quotient."""
         self._added_epsilon = value
+
+    def neglect(self, guarded: AnyDegree, value: float) -> None:
+        """Called by a rule: the number `value` is added to a value of degree `guarded`, only to keep a root or a quotient finite."""
+        if not guarded or value == 0:
+            return
+        epsilon = Epsilon(self.where, value, self.place)
+        self.epsilons[epsilon] = None
+        if isinstance(guarded, Degree):
+            reason, replacement = f"the number {value:g} guards a root or a quotient", "make it smaller, or what it guards larger"
+            self.constraints.append(Constraint(guarded, self.where, reason, replacement, epsilon=epsilon))
+
+    def escape(self, value, how: str) -> None:
+        """Called where a tensor turns into numbers of Python or numpy, which no rule can follow, by `how`."""
+        if isinstance(value, Tensor) and self.degree(value) and self.escaped is None:
+            self.escaped = self.unknown(f"{how} turned a value that scales into numbers that torch does not see")
 
     def finish(self, outputs: Tensor) -> AnyDegree:
         """The degree of the net's outputs."""
@@ -160,14 +214,15 @@ class Trace(EagerMode):
         return self.escaped or self.degree(outputs)
 
     def _settle_epsilon(self, name: str, *values) -> None:
+        """Decide what the numbers added to `values` are to the operation `name`: guards, or constants that block."""
         for position, value in enumerate(values):
             storage = self._storage(value) if isinstance(value, Tensor) else None
             if storage not in self._pending_epsilon:
                 continue
-            epsilon = self._pending_epsilon.pop(storage)
-            if name in ("rsqrt", "sqrt", "reciprocal", "pow") or (name in ("div", "true_divide") and position == 1):
-                self.epsilons.add(epsilon)
-                self.note(f"neglects the epsilon {epsilon:g} in {self.place}")
+            epsilon = self._pending_epsilon[storage]
+            root = name in ("rsqrt", "sqrt", "reciprocal") or (name == "pow" and position == 0 and _is_root(values))
+            if root or (name in ("div", "true_divide") and position == 1):
+                self.neglect(self.degree(value), epsilon)
             elif name in ("clone", "_to_copy"):
                 self._added_epsilon = epsilon  # the copy holds it as well
             else:
@@ -180,20 +235,9 @@ class Trace(EagerMode):
 
     @contextmanager
     def following(self, model: nn.Module) -> Iterator[None]:
-        """Keep `where` up to date while the model runs."""
-
-        def leave(*_) -> None:
-            self._modules.pop()
-
-        handles = []
-        for name, module in model.named_modules():
-            handles.append(module.register_forward_pre_hook(lambda *_, name=name: self._modules.append(name)))
-            handles.append(module.register_forward_hook(leave, always_call=True))
-        try:
+        """Follow everything that `model` does: its modules, its operations, and what leaves the graph."""
+        with self.path.following(model), _Escapes(self), self:
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -205,6 +249,7 @@ class Trace(EagerMode):
         written = _written(func, args, kwargs)
         for target in written:
             self._overwrite(target, degrees[0])
+            self._pending_epsilon.pop(self._storage(target), None)
         if self.from_input(*inputs):
             self._from_input |= {self._storage(tensor) for tensor in (*written, *_tensors(result))}
         if self._added_epsilon is not None:
@@ -231,13 +276,27 @@ class Trace(EagerMode):
         if known is not None:
             degrees = known(self, *args, **kwargs)
             return degrees if isinstance(degrees, tuple) else (degrees,)
+        if func.is_view:  # the degree belongs to the storage
+            return (self.degree(tensors[0]),)
+        return self._degrees_without_rule(name, func, args, kwargs, tensors)
+
+    def _degrees_without_rule(self, name: str, func, args, kwargs, tensors: list[Tensor]) -> tuple[AnyDegree, ...]:
         inputs = [self.degree(tensor) for tensor in tensors]
         for degree in inputs:
             if isinstance(degree, Unknown):
                 return (degree,)
         if not any(inputs):
             return (CONSTANT,)
-        return (self.unknown(f"no rule says how {name} scales"),)
+        exponents = observe_exponents(func, args, kwargs, list(map(bool, inputs))) if _alike(inputs) else None
+        if not exponents:
+            if exponents is not None:
+                self.blind[f"{self.place}: {name} follows no power of the factor by which its inputs are multiplied"] = None
+            return (self.unknown(f"no rule says how {name} scales"),)
+        self.observed[f"{self.place}: no rule says how {name} scales; its exponent was observed over factors from 1e-6 to 1e6"] = (
+            None
+        )
+        degree = next(d for d in inputs if d)
+        return tuple(scale_degree(degree, k) for k in exponents)
 
     def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
         storage = self._storage(target)
@@ -255,6 +314,32 @@ class Trace(EagerMode):
             return tensor.untyped_storage()._cdata
         except NotImplementedError:  # sparse tensors have none
             return id(tensor)
+
+
+class _Escapes(TorchFunctionMode):
+    """Tells a trace of tensors that turn into Python or numpy numbers without any ATen operation."""
+
+    def __init__(self, trace: Trace):
+        super().__init__()
+        self._trace = trace
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        name = getattr(func, "__name__", "")
+        if name in ("tolist", "numpy", "__array__", "__dlpack__") and args:
+            self._trace.escape(args[0], f"{name.strip('_')}()")
+        return func(*args, **(kwargs or {}))
+
+
+def _alike(degrees: list[AnyDegree]) -> bool:
+    """True if all degrees that scale are the same, so that their values can be scaled together."""
+    scaled = [d for d in degrees if d]
+    return all(d == scaled[0] for d in scaled)
+
+
+def _is_root(arguments) -> bool:
+    """True for the arguments of a power that would be infinite, or as steep as a root, at 0."""
+    exponent = arguments[1] if len(arguments) > 1 else None
+    return isinstance(exponent, (int, float)) and exponent < 1
 
 
 def add_degrees(*degrees: AnyDegree) -> AnyDegree:

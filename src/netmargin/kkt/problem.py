@@ -84,18 +84,12 @@ def _require_separation(report: MarginReport) -> None:
 
 
 def _require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) -> None:
-    whole = homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)
     reasons = "\n  ".join(map(str, homogeneity.blockers)) or f"it is {homogeneity.kind}"
-    if norm == "global" and not whole:
+    if norm == "global" and not homogeneity.whole:
         raise NotHomogeneousError(f'The net has no homogeneity order:\n  {reasons}\nTry norm="partial", or replace these modules.')
     if norm == "layers" and homogeneity.kind is not Kind.MULTI_HOMOGENEOUS:
         raise NotHomogeneousError(f'The layers cannot be scaled one by one: the net is {homogeneity.kind}. Use norm="global".')
     if homogeneity.order is None or not homogeneity.order > 0:
         raise NotHomogeneousError(f"The net is homogeneous in no part of its parameters:\n  {reasons}")
-    parameters = dict(twin.named_parameters())
-    present = [n for n in homogeneity.ignored if parameters[n].detach().abs().max() > 0]
-    if present:
-        raise NotHomogeneousError(
-            f"The biases outside the first layer make the net non-homogeneous: {', '.join(present)}. "
-            "Set them to 0 and train without them (bias=False), and certify that net."
-        )
+    if homogeneity.ignored:
+        homogeneity.require_order(twin)

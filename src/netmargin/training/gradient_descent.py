@@ -118,7 +118,9 @@ def gradient_descent(model: nn.Module, data: Data, *, steps: int, rate: float | 
     twin, samples, loss = double_twin(model), in_memory(data), Exponential()
     homogeneity = measure(twin, samples, loss=loss).homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
-        raise NotHomogeneousError(f"The theory is about homogeneous nets; this one is {homogeneity.kind}")
+        raise NotHomogeneousError(
+            f"The theory is about homogeneous nets. {homogeneity.bias_sentence or f'This one is {homogeneity.kind}.'}"
+        )
     assert homogeneity.order is not None
     field, history, rule = FlowField(twin, samples, loss), History(), None
     theta, log_time = field.start, -math.inf

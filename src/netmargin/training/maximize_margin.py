@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ..batches import Arrays, Data
-from ..errors import ModelError, NotHomogeneousError, NotSeparatedError
+from ..errors import ModelError, NotSeparatedError
 from ..gradients import double_twin
 from ..homogeneity import Kind
 from ..kkt import KKTCertificate, certify
@@ -73,7 +73,7 @@ def maximize_margin(
 
     Raises
     ------
-    NotHomogeneousError : the net has no homogeneity order. NotSeparatedError : the data cannot be separated by it from where it is. DataError, ModelError : as `measure`. Ctrl-C keeps the best net so far and raises.
+    NotHomogeneousError : the net has no homogeneity order, as biases in later layers that are not 0 leave it. NotSeparatedError : the data cannot be separated by it from where it is. DataError, ModelError : as `measure`. Ctrl-C keeps the best net so far and raises.
 
     Beyond the papers; the smoothed margin is that of Lyu and Li 2019, Definitions A.3 and G.1, with the temperature as inverse scale.
     """
@@ -88,13 +88,10 @@ def maximize_margin(
         )
     samples = in_memory(data)
     homogeneity = measure(model, samples).homogeneity
-    if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
-        raise NotHomogeneousError(
-            "The net has no homogeneity order, so its margin has no normalization to ascend in:\n  "
-            + "\n  ".join(map(str, homogeneity.blockers or homogeneity.ignored))
-        )
+    homogeneity.require_order(model)
     layers = homogeneity.kind is Kind.MULTI_HOMOGENEOUS
     separating = _separate(model, samples, progress)
+    homogeneity.require_order(model)  # training moves biases that were 0
     twin = double_twin(model)
     smoothed = SmoothedMargin(twin, samples, homogeneity, layers)
     smoothed.gradient_samples = separating
