@@ -2,11 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 import netmargin as nm
-from netmargin.result import Bracket
+from netmargin.result import Bracket, Status
 from netmargin.twolayer import NormalizedNet, NormalizedReLU, early_margin
 
 INF, NAN = math.inf, math.nan
@@ -62,3 +63,69 @@ def test_nothing_is_promised_once_the_features_have_drifted():
     turned = {f"inner.{name}": -v.detach() for name, v in net.inner.named_parameters()}
     assert early_margin(net, (X, y), time=3e5).guarantee > 0
     assert early_margin(net, (X, y), time=3e5, states=[turned]).guarantee is None
+
+
+PARITY = [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], [1, -1, -1, 1]
+LINE = [[0.0], [1.0], [2.0]], [1, -1, 1]
+
+
+@pytest.mark.parametrize(
+    ("data", "width", "bias", "margin"),
+    [
+        (PARITY, 3, False, 0.0),
+        (PARITY, 4, False, 2**0.5 / 8),  # Wei et al. 2018, Lemma D.1, halved
+        (LINE, 1, True, 0.0),
+        (LINE, 2, True, 0.0),
+        (([[1.0], [2.0]], [1, 1]), 1, False, 0.5),
+        (([[1.0], [2.0]], [1, -1]), 2, False, 0.0),
+        (([[3.0, 4.0], [-3.0, -4.0]], [1, -1]), 2, False, 1.25),  # two neurons of mass 1/2, |x| / 2 each
+        (([[3e-7, 4e-7], [-3e-7, -4e-7]], [1, -1]), 2, False, 1.25e-7),
+    ],
+)
+def test_narrow_nets_are_bracketed(data, width, bias, margin):
+    found = nm.solvers.narrow_max_margin(*data, width, bias=bias)
+    assert found.margin == pytest.approx(margin, rel=1e-6)
+    assert found.margin == pytest.approx(found.normalized_margin(*data), rel=1e-12)
+    assert found.margin <= found.upper_bound <= margin * (1 + 1e-6) + 1e-8 * np.abs(data[0]).max()
+    assert found.certified
+    assert found.status is (Status.OPTIMAL if margin else Status.NOT_SEPARABLE)
+    assert (len(found.weights) > 0) == (margin > 0)
+    assert found.dual.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_of_narrow_nets_hold_and_are_tight(seed):
+    """No net of that width, drawn at random near the solution or anywhere, goes beyond the bound, and the bound is attained."""
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(4, 2)), np.array([1, -1, 1, 1])
+    found = nm.solvers.narrow_max_margin(X, y, 2)
+    assert found.gap <= 1e-6 if found.margin else found.upper_bound <= 1e-8
+    nets = random.normal(size=(20_000, 2, 3))
+    if found.margin:
+        at_solution = np.zeros((2, 3))
+        at_solution[: len(found.weights)] = found.atoms * np.sqrt(found.weights)[:, None]
+        nets[::2] = at_solution + 1e-3 * nets[::2]
+    outputs = (nets[:, :, 2:] * np.maximum(nets[:, :, :2] @ X.T, 0.0)).sum(1)
+    margins = (y * outputs).min(1) / (nets**2).sum((1, 2))
+    assert margins.max() <= found.upper_bound
+
+
+def test_a_narrow_search_that_is_stopped_has_an_open_bracket(monkeypatch):
+    from netmargin.solvers import narrow
+
+    full = nm.solvers.narrow_max_margin(*PARITY, 4)
+    none = nm.solvers.narrow_max_margin(*PARITY, 4, time_limit=0)
+    assert (none.status, none.programs, none.margin, none.certified) == (Status.TIME_LIMIT, 0, 0.0, False)
+    assert none.upper_bound == pytest.approx(2**0.5 / 2)
+    calls, solve = [], narrow._solve
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == full.programs:
+            raise KeyboardInterrupt
+        return solve(*arguments)
+
+    monkeypatch.setattr(narrow, "_solve", interrupted)
+    stopped = nm.solvers.narrow_max_margin(*PARITY, 4)
+    assert (stopped.status, stopped.certified) == (Status.INTERRUPTED, False)
+    assert stopped.margin <= full.margin <= stopped.upper_bound == none.upper_bound

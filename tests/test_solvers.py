@@ -731,5 +731,5 @@ def test_narrow_margins_refuse_what_they_cannot_try():
         nm.solvers.narrow_max_margin(np.eye(3), [1, -1, 1], 1)
     with pytest.raises(nm.DataError, match="problems"):
         nm.solvers.narrow_max_margin(np.random.default_rng(0).normal(size=(40, 2)), np.tile([1, -1], 20), 5)
-    with pytest.raises(nm.DataError, match="width"):
+    with pytest.raises(nm.ArgumentError, match="width"):
         nm.solvers.narrow_max_margin([[1.0]], [1], 0)
