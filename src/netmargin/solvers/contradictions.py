@@ -12,6 +12,7 @@ _DIGITS = 12
 _SAME = 1e-12
 """Features this close, relative to their squared length, count as equal: the squared distance of equal ones is rounding, some 1e-16."""
 _NAMED = 8
+_COST = 10.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,10 @@ def _more(count: int) -> str:
     return f" (and {count} more)" if count else ""
 
 
-def round_cost(C: float) -> float:
-    """One digit of a recommended cost of hinge loss."""
-    return float(f"{C:.0e}")
+def recommended_cost(size: float) -> float:
+    """C = 10 / size, to one digit, for features of mean squared length (in the variation norm: mean length) `size`.
+
+    At 1 / size one sample with full weight moves its own output by 1, to its margin, or is just worth a neuron. Ten times that separated
+    all but the contradictions of two moons and of iris with three tangent and variation norms, and 1 / size left 1 to 10% of the samples wrong.
+    """
+    return float(f"{_COST / size:.0e}") if 0 < size < np.inf else 1.0

@@ -5,7 +5,7 @@ import numpy as np
 from ..arguments import check_count, check_flag, check_number
 from ..result import Status
 from .column_generation import ColumnGeneration, Options, generate_columns
-from .contradictions import Contradictions, round_cost
+from .contradictions import Contradictions, recommended_cost
 from .data import SolverData, binary_data, warn_of_size
 from .master import Rows
 from .solution import SoftVariationNormSolution, VariationNormSolution
@@ -145,16 +145,11 @@ def _not_separable(data: SolverData, contradictions: Contradictions, bias: bool,
     )
 
 
-def natural_cost(Z: np.ndarray) -> float:
-    """1 / mean |x~|, to a digit: the cost of hinge loss at which a sample alone is just worth a neuron, min |alpha| + C max(0, 1 - alpha |x~|)."""
-    size = float(np.abs(Z).max()) or 1.0
-    return round_cost(1 / (float(np.linalg.norm(Z / size, axis=1).mean()) or 1.0) / size)
-
-
 def _remedy(data: SolverData, bias: bool, power: int) -> str:
     if power == 2:
         return "For a soft margin: f1_logistic(X, y, regularization=1e-3, power=2)."
-    return f"For a soft margin: f1_soft_margin(X, y, C={natural_cost(data.Z):g}, bias={bias})."
+    mean = data.size * float(np.linalg.norm(data.Z / data.size, axis=1).mean())
+    return f"For a soft margin: f1_soft_margin(X, y, C={recommended_cost(mean):g}, bias={bias})."
 
 
 def f1_soft_margin(

@@ -14,7 +14,7 @@ from ..errors import DataError
 from ..kernels import arc_cosine, ntk
 from ..result import SoftSolution, Solution, Status
 from .cone_program import minimize
-from .contradictions import Contradictions, round_cost
+from .contradictions import Contradictions, recommended_cost
 from .data import binary_data, warn_of_size
 
 _ZERO = 1e-5
@@ -77,7 +77,7 @@ def kernel_max_margin(K, y, *, tol: float = 1e-6, time_limit: float | None = Non
     found = _hard_margin(K, y, tol, started, deadline)
     if found.margin > 0:
         return found
-    C = round_cost(1 / (float(np.diag(K).mean()) or 1.0))
+    C = recommended_cost(float(np.diag(K).mean()))
     return _explained(found, Contradictions.in_kernel(K, y), f"kernel_soft_margin(K, y, C={C:g})")
 
 
@@ -208,8 +208,8 @@ def _homogeneous(
     if found.margin > 0:
         return found
     # k(x, x) is a multiple of |x|^2. It is taken sample by sample, because the whole kernel may not be there.
-    mean = float(np.mean([kernel(z[None])[0, 0] for z in data.Z[:_AVERAGED] / data.size])) or 1.0
-    C = round_cost(1 / (mean * data.size * data.size)) if 1e-100 < data.size < 1e100 else 1.0
+    sizes = [float(kernel(z[None])[0, 0]) for z in data.Z[:_AVERAGED] / data.size]
+    C = recommended_cost(float(np.mean(sizes)) * data.size * data.size)
     return _explained(found, contradictions, formula.format(C=C))
 
 

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from ..arguments import check_choice, check_flag, check_number
 from ..result import Solution, Status
-from .contradictions import Contradictions, round_cost
+from .contradictions import Contradictions, recommended_cost
 from .data import binary_data, evaluation_inputs
 from .kernel import kernel_max_margin
 
@@ -61,7 +61,7 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
     certified = status is not Status.STALLED
     note = ""
     if status is Status.NOT_SEPARABLE:
-        C = round_cost(1 / (float((signed**2).sum(1).mean()) or 1.0) / scale**2)
+        C = recommended_cost(float((signed**2).sum(1).mean()) * scale * scale)
         formula = f"kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}), or a net instead of a linear function"
         note = Contradictions.among(data, bias=bias).note(np.flatnonzero(dual > 0), f"For a soft margin: {formula}.")
     return LinearSolution(
