@@ -1,5 +1,6 @@
 """What every solver returns: a value with a proved bracket, a status that is a sentence, and statistics."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,8 +28,20 @@ class Bracket:
 
     @property
     def gap(self) -> float:
-        """upper - lower, relative to upper; 0 when both are 0."""
-        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+        """upper - lower, relative to the end that is larger in size: 0 only where both are equal, infinity where the bracket is open.
+
+        For 0 <= lower it is the part of `upper` that is not attained, at most 1; at most 2 for any finite ends.
+
+        >>> from netmargin.result import Bracket
+        >>> Bracket(3.0, 4.0).gap, Bracket(-1.0, -0.5).gap, Bracket(0.0, 0.0).gap, Bracket(1.0, float("inf")).gap
+        (0.25, 0.5, 0.0, inf)
+        """
+        if self.lower == self.upper:  # two infinite ends too: a norm that is proved to be infinite
+            return 0.0
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
+            return math.inf
+        size = max(abs(self.lower), abs(self.upper))
+        return self.upper / size - self.lower / size  # the difference itself could overflow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +51,7 @@ class Solution:
     margin : attained, recomputed in float64 from the returned solution. upper_bound : proved. certified : the bracket is within the tolerance,
     or the margin is 0 and the bound proves that it is at most what float64 can tell from 0 (status NOT_SEPARABLE).
     dual : (n,), nonnegative, sum 1: weights of the samples that the margin rests on, and the proof of the upper bound.
+    note : why the samples are not separated, where they are not: which ones contradict each other, and what to do; else empty.
     """
 
     margin: float
@@ -46,6 +60,7 @@ class Solution:
     status: Status
     dual: np.ndarray
     seconds: float
+    note: str = ""
 
     @property
     def bracket(self) -> Bracket:
@@ -54,7 +69,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """(upper_bound - margin) / upper_bound."""
+        """Of `bracket`: (upper_bound - margin) / upper_bound where the margin is at least 0."""
         return self.bracket.gap
 
     @property
@@ -80,7 +95,7 @@ class RegularizedSolution:
 
     @property
     def gap(self) -> float:
-        """(objective - lower_bound) / objective."""
+        """(objective - lower_bound) / objective, 0 only where both are equal."""
         return Bracket(self.lower_bound, self.objective).gap
 
     @property

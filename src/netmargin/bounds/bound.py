@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import check_number
 from ..errors import DataError
 from ..solvers.data import as_array
 
@@ -48,7 +49,7 @@ def margin_bound(
     q : (n,), training margins y_n f(x_n) of one f in the class. rademacher : Rad, the *expected* Rademacher complexity of the class for n samples, or an upper bound.
     largest : C >= |f(x)| for all f in the class and all x. margin : gamma; min q by default, where the ramp loss, min(1, max(0, 1 - q / gamma)), is 0.
 
-    Raises DataError : margins that are not finite or above C, gamma or C not positive, gamma above 2 C. ValueError : delta outside (0, 1).
+    Raises DataError : margins that are not finite or above C, a least margin that is not positive. ArgumentError : the other arguments, such as gamma above 2 C.
 
     >>> from netmargin.bounds import margin_bound
     >>> bound = margin_bound([1.0] * 10_000, rademacher=0.01, largest=2.0)
@@ -59,18 +60,15 @@ def margin_bound(
     Theorem 22.
     """
     q = finite_array(q, "q")
-    if not 0 <= rademacher < math.inf:
-        raise DataError(f"rademacher must be at least 0 and finite; got {rademacher}")
+    rademacher = check_number("rademacher", rademacher, at_least=0)
+    largest, delta = check_number("largest", largest, above=0), check_delta(delta)
     if np.abs(q).max() > largest * (1 + 1e-6):
         raise DataError(
             f"A margin of {np.abs(q).max():.4g} is impossible for |f(x)| <= C = {largest:.4g}. Are margins divided by the norm, such as report.q / report.norm**2?"
         )
-    gamma = float(q.min()) if margin is None else float(margin)
-    require_delta(delta)
-    if not 0 < gamma <= 2 * largest < math.inf:
-        raise DataError(
-            f"gamma must be positive, and at most 2 C; got gamma = {gamma:.4g}, C = {largest:.4g}. With training errors give a positive `margin`."
-        )
+    if margin is None and q.min() <= 0:
+        raise DataError(f"The least margin is {q.min():.4g}, not positive: some sample is wrong. Give a positive `margin` below which samples count as errors.")
+    gamma = float(q.min()) if margin is None else check_number("margin", margin, above=0, at_most=2 * largest)
     n = len(q)
     return Bound(
         {
@@ -97,7 +95,6 @@ def confidence_term(n: int, delta: float) -> float:
     return math.sqrt(math.log(1 / delta) / (2 * n))
 
 
-def require_delta(delta: float) -> None:
-    """Raises ValueError."""
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be between 0 and 1; got {delta}")
+def check_delta(delta: float) -> float:
+    """The probability at which a bound may fail, above 0 and below 1. Raises ArgumentError."""
+    return check_number("delta", delta, above=0, below=1)

@@ -1,13 +1,13 @@
 """Test errors of nets and kernel predictors from their training margins."""
 
 import math
-import operator
 
 import numpy as np
 
+from ..arguments import check_count, check_flag, check_number
 from ..errors import DataError
 from ..solvers.data import as_array
-from .bound import Bound, finite_array, margin_bound, require_delta
+from .bound import Bound, check_delta, finite_array, margin_bound
 
 _MOMENT = "mean |x|^2 of the distribution is at most that of the samples (its expected value stands in the theorem)"
 
@@ -26,6 +26,8 @@ def two_layer_bound(q, X, *, radius: float, margin: float | None = None, delta: 
     Raises as `margin_bound`. Source: Wei et al. 2018, Theorem 3.1 and its proof; with training errors, Theorem C.1.
     """
     # In units of the l1 norm over unit-norm features: twice the margin, Rad <= 3 |X|_F / n.
+    radius = check_number("radius", radius, above=0)
+    margin = check_number("margin", margin, above=0, at_most=radius, optional=True)
     q, X, gamma = 2 * finite_array(q, "q"), _inputs(X, radius), None if margin is None else 2 * margin
     if len(q) != len(X):
         raise DataError(f"There are {len(q)} margins for {len(X)} samples; give those of all samples in X.")
@@ -39,7 +41,7 @@ def kernel_bound(q, K, *, largest: float, margin: float | None = None, delta: fl
     q : (n,), margins divided by the norm of f in the space of the kernel. K : (n, n), of the training inputs. largest : sup of sqrt(K(x, x)) over all x.
     Raises as `margin_bound`. Source: Wei et al. 2018, Lemma 3.4 with explicit constants; Chizat and Bach 2020, Theorem 22.
     """
-    K, q = as_array(K, "K"), finite_array(q, "q")
+    K, q, largest = as_array(K, "K"), finite_array(q, "q"), check_number("largest", largest, above=0)
     if K.shape != (len(q), len(q)) or not np.isfinite(K).all():
         raise DataError(f"K must be finite, of shape ({len(q)}, {len(q)}), as many as margins; got {K.shape}")
     assumption = "mean K(x, x) of the distribution is at most that of the samples"
@@ -57,11 +59,9 @@ def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
     """Test error of a ReLU net of `depth` layers that separates its samples: 4 C (sqrt(2 log 2 depth) + 1) / (depth^{depth/2} gamma sqrt n) + eps(gamma).
 
     q : (n,), margins divided by ||Theta||^depth, all positive. radius : C >= |x| for all x.
-    Raises DataError : margins that are not positive; as `margin_bound`. Source: Wei et al. 2019, Proposition D.1, constants as in Golowich et al. 2018, Theorem 1.
+    Raises DataError : margins that are not positive; else as `margin_bound`. Source: Wei et al. 2019, Proposition D.1, constants as in Golowich et al. 2018, Theorem 1.
     """
-    q, depth = finite_array(q, "q"), operator.index(depth)
-    if depth < 1 or not 0 < radius < math.inf:
-        raise DataError(f"depth must be at least 1 and radius positive; got {depth}, {radius}")
+    q, depth, radius = finite_array(q, "q"), check_count("depth", depth), check_number("radius", radius, above=0)
     n = len(q)
     # At ||Theta||_F <= 1 the product of layer norms is at most depth^{-depth/2}.
     largest = radius * depth ** (-depth / 2)
@@ -77,11 +77,10 @@ def fast_rate_bound(q, *, radius: float, delta: float = 0.05, constant: float = 
     Source: "The ubiquity of 2-homogeneity" 2024, Theorem 4.1; Srebro, Sridharan, Tewari 2010, Theorem 5.
     """
     q = 2 * finite_array(q, "q")
-    if not 0 < constant < math.inf:
-        raise DataError(f"constant must be positive and finite; got {constant}")
-    require_delta(delta)
+    radius, constant = check_number("radius", radius, above=0), check_number("constant", constant, above=0)
+    delta = check_delta(delta)
     gamma, n = float(q.min()), len(q)
-    if not 0 < gamma <= radius < math.inf:
+    if not 0 < gamma <= radius:
         raise DataError(
             f"margins must be positive and at most radius / 2; got a smallest one of {gamma / 2:.4g} for radius {radius:.4g}"
         )
@@ -108,18 +107,15 @@ def regression_bound(
     unit-norm features, half of ||Theta||^2, or for kernel=True the norm in the arc-cosine space, with 4 M / sqrt(2 d) in place of 12 M.
     largest_loss : c. lipschitz : M, of the loss in the prediction.
 
-    Raises DataError. Source: Wei et al. 2018, Lemmas D.4 and D.5, with the factors 4 and 2 c that the union over norms and losses in [-c, c] take (docs/errata.md).
+    Raises DataError, ArgumentError. Source: Wei et al. 2018, Lemmas D.4 and D.5, with the factors 4 and 2 c that the union over norms and losses in [-c, c] take (docs/errata.md).
     """
     losses, X = finite_array(losses, "losses"), _inputs(X, math.inf)
-    require_delta(delta)
-    if (
-        len(losses) != len(X)
-        or not (np.abs(losses) <= largest_loss).all()
-        or not (0 <= norm < math.inf and 0 < lipschitz < math.inf)
-    ):
-        raise DataError(
-            f"need one loss in [-c, c] per sample, c = {largest_loss}, norm >= 0 and lipschitz > 0; got {len(losses)} losses for {len(X)} samples"
-        )
+    norm, lipschitz = check_number("norm", norm, at_least=0), check_number("lipschitz", lipschitz, above=0)
+    largest_loss, kernel, delta = check_number("largest_loss", largest_loss, above=0), check_flag("kernel", kernel), check_delta(delta)
+    if len(losses) != len(X):
+        raise DataError(f"There are {len(losses)} losses for {len(X)} samples; give one per sample.")
+    if np.abs(losses).max() > largest_loss:
+        raise DataError(f"A loss of {np.abs(losses).max():.4g} is beyond largest_loss = {largest_loss:.4g}. Cut it, as `truncated_squares` does.")
     n, size = len(X), norm * math.sqrt(float((X**2).sum()))
     rate = 4 / math.sqrt(2 * X.shape[1]) if kernel else 12.0
     return Bound(
@@ -138,6 +134,7 @@ def regression_bound(
 
 def truncated_squares(predictions, y, *, largest: float = 1.0) -> np.ndarray:
     """min(largest, (f(x) - y)^2), (n,): a loss in [0, largest] with Lipschitz constant 2 sqrt(largest), for `regression_bound`."""
+    largest = check_number("largest", largest, above=0)
     f, y = finite_array(predictions, "predictions"), finite_array(y, "y")
     if f.shape != y.shape:
         raise DataError(f"There are {len(f)} predictions for {len(y)} values y.")

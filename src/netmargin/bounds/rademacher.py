@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import check_count, check_flag, check_seed
 from ..errors import DataError
 from ..kernels import arc_cosine
 from ..solvers.data import as_array
@@ -28,7 +29,7 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
     """Of {sum_j alpha_j relu(u_j . x~), |u_j| = 1, |alpha|_1 <= 1}: (1/n) E max_u |sum_i eps_i relu(u . x~_i)| <= 3 |X~|_F / n.
 
     X : (n, d). Suprema are exact for inputs of rank at most 3 (with the bias), as far as the arrangement is affordable.
-    Raises DataError. Source: Wei et al. 2018, Lemmas C.2 and C.4, Corollary C.5.
+    Raises DataError, ArgumentError. Source: Wei et al. 2018, Lemmas C.2 and C.4, Corollary C.5.
 
     >>> import numpy as np, netmargin as nm
     >>> found = nm.bounds.variation_ball(np.random.default_rng(0).normal(size=(30, 1)))
@@ -54,7 +55,7 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
 def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rademacher:
     """Of the unit ball of F_2: (1/n) E sqrt(eps' K eps) <= sqrt(trace K) / n = |X~|_F / (n sqrt(2 D)), K the arc-cosine kernel.
 
-    Raises DataError. Source: Wei et al. 2018, Lemma C.3 and Corollary C.5 (with kappa divided out, E_u relu(u . x)^2 = |x|^2 / (2 D)).
+    Raises DataError, ArgumentError. Source: Wei et al. 2018, Lemma C.3 and Corollary C.5 (with kappa divided out, E_u relu(u . x)^2 = |x|^2 / (2 D)).
     """
     Z, signs = _prepared(X, bias, draws, seed)
     K = arc_cosine(Z, bias=False)
@@ -63,9 +64,10 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
 
 
 def _prepared(X, bias: bool, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    bias, draws, seed = check_flag("bias", bias), check_count("draws", draws, at_least=2), check_seed(seed)
     X = as_array(X, "X")
-    if X.ndim != 2 or not len(X) or not np.isfinite(X).all() or draws < 2:
-        raise DataError(f"X must be a finite array of shape (n, d), draws at least 2; got shape {X.shape}, {draws}")
+    if X.ndim != 2 or not X.size or not np.isfinite(X).all():
+        raise DataError(f"X must be a finite array of shape (n, d), n and d at least 1; got shape {X.shape}")
     Z = np.hstack([X, np.ones((len(X), 1))]) if bias else X
     return Z, np.random.default_rng([seed, 1]).choice([-1.0, 1.0], (draws, len(Z)))
 

@@ -177,7 +177,7 @@ def _parser() -> argparse.ArgumentParser:
         "--radius", type=positive(float), help="bound of |x| over the distribution, with the bias (default: of the samples)"
     )
     sub.add_argument("--delta", type=positive(float), default=0.05, help="bounds hold with probability 1 - delta (default: 0.05)")
-    sub.add_argument("--time-limit", type=positive(float), default=60.0, metavar="SECONDS", help="for the best net (default: 60)")
+    sub.add_argument("--time-limit", type=positive(float), default=60.0, metavar="SECONDS", help="for all of it (default: 60)")
     sub.add_argument("--json", action="store_true", help="print the result as JSON")
 
     help = "Examine the claims of the papers: the ledger. Fails if one of them does."

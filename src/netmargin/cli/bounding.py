@@ -3,8 +3,11 @@
 import argparse
 import json
 import math
+import warnings
 
+from ..deadline import Deadline
 from ..errors import DataError
+from ..result import Status
 from . import inputs
 
 
@@ -17,8 +20,20 @@ def bound(options: argparse.Namespace) -> None:
     if options.delta >= 1:
         raise DataError(f"--delta must be below 1; got {options.delta}")
     X, y = inputs.arrays(options.data)
-    f1 = solvers.f1_max_margin(X, y, bias=options.bias, time_limit=options.time_limit, progress=not options.json)
-    f2 = solvers.f2_max_margin(X, y, bias=options.bias)
+    deadline, views = Deadline(options.time_limit), range(1, min(3, X.shape[1]) + 1)
+    # Parts of the time: the kernel, the net, all distances together. What one does not need is there for the next.
+    f2 = solvers.f2_max_margin(X, y, bias=options.bias, time_limit=deadline.share(3))
+    f1 = solvers.f1_max_margin(X, y, bias=options.bias, time_limit=deadline.share(2), progress=not options.json)
+    if f1.status is Status.INTERRUPTED:  # Ctrl-C is meant for all of it
+        raise KeyboardInterrupt
+    late = [name for name, solution in (("F_1", f1), ("F_2", f2)) if solution.status is Status.TIME_LIMIT]
+    if late:
+        warnings.warn(
+            f"the search for the margin of {' and of '.join(late)} was stopped at its part of --time-limit {options.time_limit:g}; "
+            "bounds are of the best found by then, and can improve with a higher limit",
+            UserWarning,
+            stacklevel=2,
+        )
     Z = np.hstack([X, np.ones((len(X), 1))]) if options.bias else np.asarray(X, dtype=np.float64)
     longest = float(np.linalg.norm(Z, axis=1).max())
     radius, labels = options.radius or longest, np.where(np.asarray(y).reshape(-1) > 0, 1, -1)
@@ -33,7 +48,7 @@ def bound(options: argparse.Namespace) -> None:
         q = labels * f2.decision_function(K)
         found["the best kernel predictor, F_2 (Lemma 3.4)"] = bounds.kernel_bound(q, K, largest=largest, delta=options.delta)
     both = len(set(labels.tolist())) == 2
-    distances = {r: bounds.interclass_distance(X, y, r) for r in range(1, min(3, X.shape[1]) + 1)} if both else {}
+    distances = {r: bounds.interclass_distance(X, y, r, time_limit=deadline.share(len(views) - r + 1)) for r in views if both}
     if options.json:
         result = {
             "margins": {"f1": f1.margin, "f1_upper_bound": f1.upper_bound, "f2": f2.margin},
@@ -51,6 +66,7 @@ def bound(options: argparse.Namespace) -> None:
         print(f"radius {radius:.4g}: that of the samples; give --radius if the distribution reaches further")
     if not found:
         print("No net and no kernel predictor separates these samples, so there is no margin to bound an error by.")
+        print(f1.note)
     for name, b in found.items():
         print(f"\ntest error of {name}: {b.summary()}")
     for r, d in distances.items():

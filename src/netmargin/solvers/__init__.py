@@ -5,7 +5,7 @@ from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_i
 from .kernel import KernelSolution, SoftKernelSolution, f2_max_margin, kernel_max_margin, kernel_soft_margin, ntk_max_margin
 from .linear import LinearSolution, linear_max_margin
 from .logistic import f1_logistic
-from .narrow import narrow_max_margin
+from .narrow import NarrowSolution, narrow_max_margin
 from .solution import LogisticVariationNormSolution, ReLUMeasure, SoftVariationNormSolution, VariationNormSolution
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "LinearSolution",
     "LogisticVariationNormSolution",
     "MeasureInterpolation",
+    "NarrowSolution",
     "ReLUMeasure",
     "SoftKernelSolution",
     "SoftVariationNormSolution",

@@ -100,9 +100,11 @@ def _checked(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
 
 def as_array(values, name: str) -> np.ndarray:
     """float64, from arrays, nested lists and tensors. Raises DataError."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
     try:
+        if hasattr(values, "detach"):
+            values = values.detach().cpu().numpy()
+        if np.iscomplexobj(values):
+            raise TypeError("its numbers are complex")
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error

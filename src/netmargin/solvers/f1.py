@@ -2,12 +2,18 @@
 
 import numpy as np
 
-from ..errors import DataError
+from ..arguments import check_count, check_flag, check_number
 from ..result import Status
-from .column_generation import Options, generate_columns
-from .data import binary_data, warn_of_size
+from .column_generation import ColumnGeneration, Options, generate_columns
+from .contradictions import Contradictions, recommended_cost
+from .data import SolverData, binary_data, warn_of_size
 from .master import Rows
 from .solution import SoftVariationNormSolution, VariationNormSolution
+
+_GUESSED = 500
+"""Least squares over so many neurons take a fraction of a second for some thousand samples."""
+_RIDGE = 1e-6
+"""Of the sum of squares of all columns: nearly equal neurons then share their weight."""
 
 
 def f1_max_margin(
@@ -33,8 +39,8 @@ def f1_max_margin(
     X : (n, d), y : (n,) labels {-1, +1} or {0, 1}.
     bias : whether neurons have a bias.
     tol : relative gap between margin and upper bound at which to stop.
-    time_limit : seconds, after which the best bracket so far is returned, by Ctrl-C too. A round that has begun is finished, which takes seconds
-        for hundreds of samples and dimensions.
+    time_limit : seconds, after which the best bracket so far is returned, by Ctrl-C too. Where no net found until then separates the samples, it is the
+        one of least squares over the neurons found, with a negative margin.
     pricing : how it is proved that no neuron is missing. Neurons are found by local search in any case. Points of rank at most 4: "complete"
         visits the whole arrangement. Above, branch and bound over activation patterns, whose cost grows with the number of samples with dual
         weight: "complete" goes on until the proof is done or the time is up, "auto" for some seconds (until the time is up, if there is a
@@ -46,8 +52,9 @@ def f1_max_margin(
     power : 2 for squared ReLU: measures on unit a and signs eps, with feature eps relu(a . x~)^2 (the S-ReLU of Chizat and Bach 2020, Section 2).
         There "complete" means the arrangement, and what lies above it has a relaxed bound only.
 
-    Returns a `VariationNormSolution`. Data that no such net separates give margin 0, with dual weights on the samples that prove it.
-    Raises DataError for data of a wrong shape or kind. Warns where more than 5,000 samples will take long.
+    Returns a `VariationNormSolution`. Data that no such net separates give margin 0, with dual weights on the samples that prove it and
+    a `note` that names the samples which contradict each other, if there are any, and a soft margin to take instead.
+    Raises DataError for data of a wrong shape or kind, ArgumentError for the other arguments. Warns where more than 5,000 samples will take long.
 
     >>> from netmargin.solvers import f1_max_margin
     >>> xor = f1_max_margin([[1, 1], [-1, -1], [1, -1], [-1, 1]], [1, 1, -1, -1], bias=False)
@@ -57,42 +64,92 @@ def f1_max_margin(
     Source: Chizat and Bach 2020, (4); Wei et al. 2018, (3.6) and Claim B.3. Margins are judged in float64; `certified` means that the
     gap to the proved upper bound is within `tol`.
     """
-    if power not in (1, 2):
-        raise ValueError(f"power must be 1 (ReLU) or 2 (squared ReLU); got {power!r}")
+    power, options = check_power(power), Options(tol, time_limit, pricing, seed)
+    bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
-    rows = Rows(data.y, np.ones(len(data)))
-    # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has its own sphere.
     if power == 2:
         data.require_squares()
+    contradictions = Contradictions.among(data, bias=bias)
+    if contradictions.weights is not None:  # a proof at once, where a search can take for ever
+        return _not_separable(data, contradictions, bias, power)
+    rows = Rows(data.y, np.ones(len(data)))
+    # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has its own sphere.
     unit, sphere = (0.5 * data.longest, np.sqrt(2)) if power == 1 else (data.longest**2, 1.0)
-    options = Options(tol, time_limit, pricing, seed)
     run = generate_columns(data, rows, options, neurons, progress, "max margin", unit=unit, power=power)
     best = run.problem
-    used = np.flatnonzero(best.weights) if best.t > 0 else np.array([], dtype=int)
+    U, s, weights, t = _best_net(run)
     # A bound that is 0 to the precision of the largest samples says nothing if only much smaller ones have dual weight.
     shortest = float(np.linalg.norm(best.Z, axis=1)[run.dual > 0].min(initial=1.0))
     unproved = run.status is Status.NOT_SEPARABLE and run.upper > max(1e-13, 1e-6 * shortest)
     status = Status.STALLED if unproved else run.status
-    outputs, values = best.A @ best.weights, best.A[:, used].T @ run.dual
-    slackness = max(
-        float((run.dual * (outputs - best.t)).max()), float((best.weights[used] * (run.upper - values)).max(initial=0.0))
-    )
+    columns = s * data.y[:, None] * np.maximum(best.Z @ U.T, 0.0) ** power
+    slack = float((run.dual * (columns @ weights - t)).max())
+    unused = float((weights * (run.upper - columns.T @ run.dual)).max(initial=0.0))
+    support = np.flatnonzero(run.dual > 0) if status is Status.NOT_SEPARABLE else np.array([], dtype=int)
     return VariationNormSolution(
-        margin=unit * max(best.t, 0.0),
+        margin=unit * t,
         upper_bound=unit * run.upper,
         certified=status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
         status=status,
         dual=run.dual,
         seconds=run.seconds,
-        atoms=np.column_stack([best.U[used], best.s[used]]) / sphere,
-        weights=best.weights[used],
+        note=contradictions.note(support, _remedy(data, bias, power)) if t <= 0 else "",
+        atoms=np.column_stack([U, s]) / sphere,
+        weights=weights,
         bias=bias,
         power=power,
-        slackness=slackness,
+        slackness=max(slack, unused),
         rounds=run.rounds,
         local_gap=run.local_gap(),
     )
+
+
+def _best_net(run: ColumnGeneration) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Directions, output signs, weights with sum 1 and the least y f of the net found; no neurons and 0 where nothing separates the samples.
+
+    A search that is stopped before any net separates has nothing but f = 0 to show. Least squares over its neurons make few errors.
+    """
+    best = run.problem
+    if best.t > 0:
+        used = np.flatnonzero(best.weights)
+        return best.U[used], best.s[used], best.weights[used], best.t
+    used = np.arange(len(best.s))[-_GUESSED:]  # the last ones found are those that were missing most
+    A = best.A[:, used]
+    if run.status in (Status.TIME_LIMIT, Status.INTERRUPTED) and A.any():
+        gram = A.T @ A
+        alphas = np.linalg.solve(gram + _RIDGE * np.trace(gram) * np.eye(len(used)), A.sum(0))
+        s, weights = best.s[used] * np.where(alphas < 0, -1.0, 1.0), np.abs(alphas) / np.abs(alphas).sum()
+        return best.U[used], s, weights, float((A @ (np.sign(alphas) * weights)).min())
+    return best.U[:0], best.s[:0], best.weights[:0], 0.0
+
+
+def _not_separable(data: SolverData, contradictions: Contradictions, bias: bool, power: int) -> VariationNormSolution:
+    """Of samples with equal inputs and different labels: no neuron has a response to the weights on them."""
+    assert contradictions.weights is not None
+    return VariationNormSolution(
+        margin=0.0,
+        upper_bound=0.0,
+        certified=True,
+        status=Status.NOT_SEPARABLE,
+        dual=contradictions.weights,
+        seconds=0.0,
+        note=contradictions.note(np.array([], dtype=int), _remedy(data, bias, power)),
+        atoms=np.zeros((0, data.Z.shape[1] + 1)),
+        weights=np.zeros(0),
+        bias=bias,
+        power=power,
+        slackness=0.0,
+        rounds=0,
+        local_gap=0.0,
+    )
+
+
+def _remedy(data: SolverData, bias: bool, power: int) -> str:
+    if power == 2:
+        return "For a soft margin: f1_logistic(X, y, regularization=1e-3, power=2)."
+    mean = data.size * float(np.linalg.norm(data.Z / data.size, axis=1).mean())
+    return f"For a soft margin: f1_soft_margin(X, y, C={recommended_cost(mean):g}, bias={bias})."
 
 
 def f1_soft_margin(
@@ -113,9 +170,9 @@ def f1_soft_margin(
     By balancing layers this is sum_j |alpha_j| + C (sum of hinge losses) over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1: the variation norm
     instead of the squared norm of a support vector machine. As C grows, f / ||theta||^2 tends to the solution of `f1_max_margin`, where the data separate.
 
-    C : cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`. Other parameters as for `f1_max_margin`; tol bounds the relative gap
+    C : cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; at 1 / mean |x~| a sample alone is just worth a neuron. Other parameters as for `f1_max_margin`; tol bounds the relative gap
     between the objective and its proved lower bound. Contradictory labels with C |x| above 1e5 are beyond the precision of the linear program
-    (status STALLED; the bracket is valid). Raises DataError for data of a wrong shape or kind, or C <= 0.
+    (status STALLED; the bracket is valid). Raises DataError for data of a wrong shape or kind, ArgumentError for C <= 0 and the other arguments.
 
     >>> from netmargin.solvers import f1_soft_margin
     >>> contradiction = f1_soft_margin([[1.0], [1.0]], [1, -1], C=3.0, bias=False)
@@ -124,12 +181,11 @@ def f1_soft_margin(
 
     Source: the l1 support vector machine of Wei et al. 2018, (3.6), with slacks; its dual caps the weights of Claim B.3 at C.
     """
-    if not C > 0 or not np.isfinite(C):
-        raise DataError(f"C must be positive and finite; got {C}. For a hard margin use f1_max_margin.")
+    C, options = check_number("C", C, above=0), Options(tol, time_limit, pricing, seed)
+    bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
     scale, rows = data.longest, Rows(data.y, np.ones(len(data)), slack_cost=C * data.longest)
-    options = Options(tol, time_limit, pricing, seed)
     run = generate_columns(data, rows, options, neurons, progress, "soft margin", unit=scale)
     best = run.problem
     used = np.flatnonzero(best.weights)
@@ -153,3 +209,8 @@ def f1_soft_margin(
         hinge=hinge,
         margin=float(outputs.min()) / (2 * norm) if norm > 0 else 0.0,
     )
+
+
+def check_power(power) -> int:
+    """1 (ReLU) or 2 (squared ReLU). Raises ArgumentError."""
+    return check_count("power", power, at_most=2)

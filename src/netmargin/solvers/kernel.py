@@ -8,15 +8,20 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
+from ..arguments import check_flag, check_number
+from ..deadline import Deadline
 from ..errors import DataError
 from ..kernels import arc_cosine, ntk
 from ..result import SoftSolution, Solution, Status
 from .cone_program import minimize
-from .data import SolverData, binary_data, warn_of_size
+from .contradictions import Contradictions, recommended_cost
+from .data import binary_data, warn_of_size
 
 _ZERO = 1e-5
 """A bound below this, relative to the largest feature, is 0 to the precision of float64: its square is what is known to 1e-15 n."""
 _NEGATIVE = 1e-9
+_AVERAGED = 1000
+"""So many samples tell the scale of a kernel to a digit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,42 +46,81 @@ class SoftKernelSolution(SoftSolution):
         return np.asarray(K, dtype=np.float64) @ self.coefficients
 
 
-def kernel_max_margin(K, y, *, tol: float = 1e-6) -> KernelSolution:
+def kernel_max_margin(K, y, *, tol: float = 1e-6, time_limit: float | None = None) -> KernelSolution:
     """max over ||f|| <= 1 in the space of kernel K of min_n y_n f(x_n): a support vector machine without intercept.
 
     Its dual is the point of smallest norm in the hull of the labelled samples: min over probability weights p of sqrt(p' (yy' * K) p), which is
-    also the proved upper bound. K : (n, n), symmetric positive semidefinite; y : (n,) labels {-1, +1} or {0, 1}.
+    also the proved upper bound.
 
-    Raises DataError for other shapes, NaN, or a kernel with a clearly negative eigenvalue.
+    Parameters
+    ----------
+    K : (n, n), symmetric positive semidefinite.
+    y : (n,) labels {-1, +1} or {0, 1}.
+    tol : relative gap between margin and upper bound up to which the status is OPTIMAL.
+    time_limit : seconds, after which the best bracket so far is returned; the step that has begun is finished, about a second for 1,500 samples.
+
+    Returns
+    -------
+    A `KernelSolution`. Where nothing separates the samples, its `note` names those that contradict each other.
+
+    Raises
+    ------
+    DataError : other shapes, NaN, or a kernel with a clearly negative eigenvalue. ArgumentError : the other arguments.
 
     >>> from netmargin.solvers import kernel_max_margin
     >>> round(kernel_max_margin([[1.0, 0.0], [0.0, 1.0]], [1, -1]).margin, 9)             # 1 / sqrt(2)
     0.707106781
     """
-    started = time.monotonic()
+    started, deadline = time.monotonic(), Deadline(time_limit)
+    tol = check_number("tol", tol, above=0, below=1)
     K, y = _checked(K, y)
-    return _hard_margin(K, y, tol, started)
+    found = _hard_margin(K, y, tol, started, deadline)
+    if found.margin > 0:
+        return found
+    C = recommended_cost(float(np.diag(K).mean()))
+    return _explained(found, Contradictions.in_kernel(K, y), f"kernel_soft_margin(K, y, C={C:g})")
 
 
-def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernelSolution:
+def kernel_soft_margin(
+    K, y, *, C: float = 1.0, tol: float = 1e-6, time_limit: float | None = None
+) -> SoftKernelSolution:
     """min over f of ||f||^2 / 2 + C sum_n max(0, 1 - y_n f(x_n)) in the space of kernel K: a support vector machine without intercept.
 
-    Its dual, max sum p - p' (yy' * K) p / 2 over 0 <= p <= C, proves the lower bound. K, y and errors as for `kernel_max_margin`; C > 0 as in
-    `sklearn.svm.SVC` (which fits an intercept); tol bounds the relative gap between the objective and its lower bound.
+    Its dual, max sum p - p' (yy' * K) p / 2 over 0 <= p <= C, proves the lower bound.
+
+    Parameters
+    ----------
+    K, y, time_limit : as for `kernel_max_margin`, also the errors.
+    C : cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC` (which fits an intercept). 1 / mean K_nn lets a sample with full weight move its own output by 1.
+    tol : relative gap between the objective and its lower bound up to which the status is OPTIMAL.
 
     >>> from netmargin.solvers import kernel_soft_margin
     >>> soft = kernel_soft_margin([[1.0, 1.0], [1.0, 1.0]], [1, -1], C=2.0)          # a contradiction: f = 0
     >>> round(soft.objective, 6), soft.certified
     (4.0, True)
     """
-    if not C > 0 or not np.isfinite(C):
-        raise DataError(f"C must be positive and finite; got {C}. For a hard margin use kernel_max_margin.")
-    started = time.monotonic()
+    started, deadline = time.monotonic(), Deadline(time_limit)
+    C, tol = check_number("C", C, above=0), check_number("tol", tol, above=0, below=1)
     K, y = _checked(K, y)
     Q, scale = _labelled(K, y)
     # In units of K / scale and of p * scale the problem keeps its form, with C * scale and an objective times scale.
-    cap = C * (scale or 1.0)
-    proposed = np.clip(_quadratic_program(Q, cap), 0.0, cap)
+    unit = scale or 1.0
+    best = None
+    # The first is the fastest by far; the others are for a C so large that it loses its digits.
+    for propose in (_box_program, _hard_multipliers, _factored_program):
+        found = _judged_soft(Q, np.clip(propose(Q, C * unit, deadline.at), 0.0, C * unit), y, C * unit, unit, tol)
+        best = found if best is None or found.gap < best.gap else best
+        if best.certified or deadline.passed:
+            break
+    assert best is not None
+    late = Status.TIME_LIMIT if deadline.passed and not best.certified else best.status
+    return replace(best, status=late, seconds=time.monotonic() - started)
+
+
+def _judged_soft(
+    Q: np.ndarray, proposed: np.ndarray, y: np.ndarray, cap: float, unit: float, tol: float
+) -> SoftKernelSolution:
+    """The solution with these dual weights, without the dust on most of them as long as the gap stays within a tenth of `tol`."""
     for threshold in (1e-4, 1e-6, 1e-8, 1e-10, 0.0):
         dual = np.where(proposed > threshold * proposed.max(initial=0.0), proposed, 0.0)
         outputs = Q @ dual
@@ -93,15 +137,15 @@ def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6) -> SoftKernel
             break
     certified = objective - lower <= tol * objective
     return SoftKernelSolution(
-        objective=objective / (scale or 1.0),
-        lower_bound=lower / (scale or 1.0),
+        objective=objective / unit,
+        lower_bound=lower / unit,
         certified=certified,
         status=Status.OPTIMAL if certified else Status.STALLED,
-        dual=shrink * dual / (scale or 1.0),
-        seconds=time.monotonic() - started,
+        dual=shrink * dual / unit,
+        seconds=0.0,
         hinge=hinge,
-        margin=float(outputs.min()) * float(np.sqrt(scale / square)) if square > 0 else 0.0,
-        coefficients=factor * y * dual / (scale or 1.0),
+        margin=float(outputs.min()) * float(np.sqrt(unit / square)) if square > 0 else 0.0,
+        coefficients=factor * y * dual / unit,
     )
 
 
@@ -113,30 +157,66 @@ def _hinges(scales: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     return below - scales * sums[below]
 
 
-def f2_max_margin(X, y, *, bias: bool = True, tol: float = 1e-6) -> KernelSolution:
+def f2_max_margin(
+    X, y, *, bias: bool = True, tol: float = 1e-6, time_limit: float | None = None
+) -> KernelSolution:
     """The largest margin in the unit ball of F_2, that of nets whose directions are fixed and uniform on the sphere.
 
-    Chizat and Bach 2020, (5), with the closed-form kernel `kernels.arc_cosine`.
+    X : (n, d); bias : whether the nets have one; the other arguments, the `note` and the errors as for `kernel_max_margin`.
+
+    Source: Chizat and Bach 2020, (5), with the closed-form kernel `kernels.arc_cosine`.
     """
-    return _homogeneous(lambda Z: arc_cosine(Z, bias=False), binary_data(X, y, bias=bias), tol)
+    bias = check_flag("bias", bias)
+    formula = f"kernel_soft_margin(kernels.arc_cosine(X, bias={bias}), y, C={{C:g}})"
+    return _homogeneous(lambda Z: arc_cosine(Z, bias=False), X, y, bias, formula, tol, time_limit)
 
 
-def ntk_max_margin(X, y, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = False, tol: float = 1e-6) -> KernelSolution:
-    """The largest margin in the unit ball of the tangent kernel space `kernels.ntk` (Wei et al. 2019, Section 2)."""
-    return _homogeneous(lambda Z: ntk(Z, r_w=r_w, r_u=r_u), binary_data(X, y, bias=bias), tol)
+def ntk_max_margin(
+    X, y, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = False, tol: float = 1e-6, time_limit: float | None = None
+) -> KernelSolution:
+    """The largest margin in the unit ball of the tangent kernel space `kernels.ntk` (Wei et al. 2019, Section 2).
+
+    r_w, r_u : initial scales of the second and the first layer, finite; the other arguments, the `note` and the errors as for `f2_max_margin`.
+    """
+    bias, r_w, r_u = check_flag("bias", bias), check_number("r_w", r_w), check_number("r_u", r_u)
+    formula = f"kernel_soft_margin(kernels.ntk(X, r_w={r_w:g}, r_u={r_u:g}, bias={bias}), y, C={{C:g}})"
+    return _homogeneous(lambda Z: ntk(Z, r_w=r_w, r_u=r_u), X, y, bias, formula, tol, time_limit)
 
 
-def _homogeneous(kernel: Callable[[np.ndarray], np.ndarray], data: SolverData, tol: float) -> KernelSolution:
-    """For kernels with k(a x, b x') = a b k(x, x'), positive by their form: solved at unit size, because squares of huge inputs overflow."""
-    started, size = time.monotonic(), data.size
+def _homogeneous(
+    kernel: Callable[[np.ndarray], np.ndarray], X, y, bias: bool, formula: str, tol: float, time_limit: float | None
+) -> KernelSolution:
+    """For kernels with k(a x, b x') = a b k(x, x'), positive by their form: solved at unit size, because squares of huge inputs overflow.
+
+    formula : of a soft margin with a cost C, for samples that are not separated.
+    """
+    started, deadline = time.monotonic(), Deadline(time_limit)
+    tol = check_number("tol", tol, above=0, below=1)
+    data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "A kernel problem")
-    at_unit_size = _hard_margin(kernel(data.Z / size), data.y, tol, started)
-    return replace(
-        at_unit_size,
-        margin=at_unit_size.margin * size,
-        upper_bound=at_unit_size.upper_bound * size,
-        coefficients=at_unit_size.coefficients / size,
+    contradictions = Contradictions.among(data, bias=bias)
+    if contradictions.weights is not None:  # a proof at once, where the kernel of many samples takes minutes
+        found = _solution(0.0, 0.0, Status.NOT_SEPARABLE, contradictions.weights, data.y, started)
+    else:
+        found = _hard_margin(kernel(data.Z / data.size), data.y, tol, started, deadline)
+    found = replace(
+        found,
+        margin=found.margin * data.size,
+        upper_bound=found.upper_bound * data.size,
+        coefficients=found.coefficients / data.size,
     )
+    if found.margin > 0:
+        return found
+    # k(x, x) is a multiple of |x|^2. It is taken sample by sample, because the whole kernel may not be there.
+    sizes = [float(kernel(z[None])[0, 0]) for z in data.Z[:_AVERAGED] / data.size]
+    C = recommended_cost(float(np.mean(sizes)) * data.size * data.size)
+    return _explained(found, contradictions, formula.format(C=C))
+
+
+def _explained(found: KernelSolution, contradictions: Contradictions, soft: str) -> KernelSolution:
+    """With a note for a person; of a search that was stopped only where samples contradict each other."""
+    support = found.support if found.status is Status.NOT_SEPARABLE else np.array([], dtype=int)
+    return replace(found, note=contradictions.note(support, f"For a soft margin: {soft}."))
 
 
 def _checked(K, y) -> tuple[np.ndarray, np.ndarray]:
@@ -161,27 +241,42 @@ def _labelled(K: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
     return y[:, None] * (K / (scale or 1.0)) * y[None, :], scale
 
 
-def _hard_margin(K: np.ndarray, y: np.ndarray, tol: float, started: float) -> KernelSolution:
+def _hard_margin(K: np.ndarray, y: np.ndarray, tol: float, started: float, deadline: Deadline) -> KernelSolution:
     Q, scale = _labelled(K, y)
     if scale == 0:
         return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(len(y), 1 / len(y)), y, started)
-    margin, upper, dual = _judged(Q, _least_norm(Q), tol)
-    if margin > 0:
-        status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
+    margin, upper, dual = _judged(Q, _least_norm(Q, deadline.at), tol)
+    if margin > 0 and upper - margin <= tol * upper:
+        status = Status.OPTIMAL
+    elif margin <= 0 and upper <= _ZERO:
+        status, margin = Status.NOT_SEPARABLE, 0.0
     else:
-        status = Status.NOT_SEPARABLE if upper <= _ZERO else Status.STALLED
+        status = Status.TIME_LIMIT if deadline.passed else Status.STALLED
     unit = float(np.sqrt(scale))
-    return _solution(max(margin, 0.0) * unit, upper * unit, status, dual, y, started)
+    return _solution(margin * unit, upper * unit, status, dual, y, started)
 
 
-def _quadratic_program(Q: np.ndarray, cap: float) -> np.ndarray:
-    """Proposed minimizer of p'Qp / 2 - sum p over 0 <= p <= cap."""
+def _box_program(Q: np.ndarray, cap: float, deadline: float) -> np.ndarray:
+    """Proposed minimizer of p'Qp / 2 - sum p over 0 <= p <= cap, in units of the cap."""
     n = len(Q)
-    hard = _least_norm(Q)
-    hard = hard * hard.sum() / max(float(hard @ Q @ hard), 1e-300)
-    if hard.max() <= cap:
-        return hard  # the multipliers of the hard margin: no hinge loss is worth its cost
-    # With p = cap q, Q = F F' and v = sqrt(cap) F'q: min |v|^2 / 2 - sum q over 0 <= q <= 1 keeps its scaling for every cap.
+    A = sparse.vstack([sparse.eye(n), -sparse.eye(n)])
+    b = np.concatenate([np.ones(n), np.zeros(n)])
+    x, _ = minimize(-np.ones(n), A, b, [clarabel.NonnegativeConeT(2 * n)], quadratic=cap * Q, tol=1e-10, deadline=deadline)
+    return cap * x
+
+
+def _hard_multipliers(Q: np.ndarray, cap: float, deadline: float) -> np.ndarray:
+    """The same where no hinge loss is worth its cost: the multipliers of the hard margin are below the cap then."""
+    hard = _least_norm(Q, deadline)
+    return hard * hard.sum() / max(float(hard @ Q @ hard), 1e-300)
+
+
+def _factored_program(Q: np.ndarray, cap: float, deadline: float) -> np.ndarray:
+    """The same with p = cap q, Q = F F' and v = sqrt(cap) F'q: min |v|^2 / 2 - sum q over 0 <= q <= 1 keeps its scaling for every cap.
+
+    Its equations are dense, so that it is some 30 times slower than `_box_program`.
+    """
+    n = len(Q)
     eigenvalues, vectors = np.linalg.eigh(Q)
     kept = eigenvalues > n * np.finfo(float).eps * eigenvalues[-1]
     F = vectors[:, kept] * np.sqrt(eigenvalues[kept])
@@ -192,17 +287,17 @@ def _quadratic_program(Q: np.ndarray, cap: float) -> np.ndarray:
     quadratic = sparse.diags(np.append(np.ones(rank), np.zeros(n)))
     cost = np.append(np.zeros(rank), -np.ones(n))
     cones = [clarabel.ZeroConeT(rank), clarabel.NonnegativeConeT(2 * n)]
-    x, _ = minimize(cost, A, b, cones, quadratic=quadratic, tol=1e-10)
+    x, _ = minimize(cost, A, b, cones, quadratic=quadratic, tol=1e-10, deadline=deadline)
     return cap * x[rank:]
 
 
-def _least_norm(Q: np.ndarray) -> np.ndarray:
+def _least_norm(Q: np.ndarray, deadline: float) -> np.ndarray:
     """Proposed minimizer of p'Qp over probability weights."""
     n = len(Q)
     A = sparse.vstack([np.ones((1, n)), -sparse.eye(n)], format="csc")
     b = np.append(1.0, np.zeros(n))
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n)]
-    x, _ = minimize(np.zeros(n), A, b, cones, quadratic=Q, tol=1e-12)
+    x, _ = minimize(np.zeros(n), A, b, cones, quadratic=Q, tol=1e-12, deadline=deadline)
     p = np.maximum(x, 0.0)
     return p if p.sum() > 0 else np.full(n, 1 / n)
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
+from ..arguments import check_choice, check_flag, check_number
 from ..result import Solution, Status
+from .contradictions import Contradictions, recommended_cost
 from .data import binary_data, evaluation_inputs
 from .kernel import kernel_max_margin
 
@@ -29,15 +31,16 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
     """max over ||w|| <= 1 of min_n y_n w . x~_n, in the l2 or l1 norm; a bias counts in the norm, as in the nets of this library.
 
     The proved upper bound is the dual norm of sum_n p_n y_n x~_n for probability weights p. X : (n, d); y : (n,) labels {-1, +1} or
-    {0, 1}. Data that no such classifier separates give margin 0, with weights p that prove it. Raises DataError.
+    {0, 1}. Data that no such classifier separates give margin 0, with weights p that prove it and a `note` that names the samples.
+    tol : relative gap up to which the status is OPTIMAL. Raises DataError for data of a wrong shape or kind, ArgumentError for the other arguments.
 
     >>> from netmargin.solvers import linear_max_margin
     >>> solution = linear_max_margin([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
     >>> round(solution.margin, 9), round(3 / 2**0.5, 9)
     (2.121320344, 2.121320344)
     """
-    if norm not in ("l1", "l2"):
-        raise ValueError(f'norm must be "l1" or "l2"; got {norm!r}')
+    check_choice("norm", norm, ("l1", "l2"))
+    bias, tol = check_flag("bias", bias), check_number("tol", tol, above=0, below=1)
     started = time.monotonic()
     data = binary_data(X, y, bias=bias)
     scale = data.size
@@ -56,6 +59,11 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
     else:
         status, weights = Status.NOT_SEPARABLE, np.zeros_like(weights)
     certified = status is not Status.STALLED
+    note = ""
+    if status is Status.NOT_SEPARABLE:
+        C = recommended_cost(float((signed**2).sum(1).mean()) * scale * scale)
+        formula = f"kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}), or a net instead of a linear function"
+        note = Contradictions.among(data, bias=bias).note(np.flatnonzero(dual > 0), f"For a soft margin: {formula}.")
     return LinearSolution(
         margin=margin * scale,
         upper_bound=upper * scale,
@@ -63,6 +71,7 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
         status=status,
         dual=dual,
         seconds=time.monotonic() - started,
+        note=note,
         weights=weights,
         bias=bias,
     )

@@ -8,12 +8,13 @@ import torch
 from scipy import sparse
 from scipy.special import expit, xlogy
 
-from ..errors import DataError
+from ..arguments import check_flag, check_number
 from ..losses import Logistic
 from ..result import Status
 from .column_generation import Options
 from .cone_program import minimize
 from .data import binary_data, warn_of_size
+from .f1 import check_power
 from .local_pricing import price_locally
 from .progress import Progress
 from .proof import Prover
@@ -50,7 +51,7 @@ def f1_logistic(
     mean_n H(p_n), H the binary entropy in nats, of weights p with |mean_n p_n y_n relu(u . x~_n)| <= 2 lambda for all unit u (power 2: lambda, and squares).
     `dual` : (n,), p / n.
 
-    Raises DataError : data of a wrong shape or kind, lambda <= 0. ValueError : power, tol, time_limit or pricing out of range.
+    Raises DataError : data of a wrong shape or kind. ArgumentError : lambda <= 0, and the other arguments out of range.
 
     >>> from netmargin.solvers import f1_logistic
     >>> one = f1_logistic([[1.0]], [1], regularization=0.1, bias=False)     # p = 2 lambda: objective H(0.2)
@@ -61,11 +62,8 @@ def f1_logistic(
 
     Source: Wei et al. 2018, Example 4.2 and Theorem E.4 (the mean, as in its proofs).
     """
-    if not 0 < regularization < np.inf:
-        raise DataError(f"regularization must be positive and finite; got {regularization}")
-    if power not in (1, 2):
-        raise ValueError(f"power must be 1 (ReLU) or 2 (squared ReLU); got {power!r}")
-    options = Options(tol, time_limit, pricing, seed)
+    regularization, power = check_number("regularization", regularization, above=0), check_power(power)
+    bias, progress, options = check_flag("bias", bias), check_flag("progress", progress), Options(tol, time_limit, pricing, seed)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The regularized logistic problem")
     if power == 2:

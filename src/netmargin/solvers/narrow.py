@@ -2,59 +2,145 @@
 
 import itertools
 import math
-import operator
+import time
+from dataclasses import dataclass
 
 import clarabel
 import numpy as np
 
+from ..arguments import check_count, check_flag, check_number
+from ..deadline import Deadline
 from ..errors import DataError
+from ..result import Solution, Status
 from .cone_program import minimize
-from .data import binary_data
+from .data import SolverData, binary_data
 from .solution import ReLUMeasure
 
 _MOST_PROGRAMS = 200_000
+_ZERO = 1e-8
+"""A bound below this, in units of the largest coordinate, is 0 to the tolerance of the cone programs (1e-10 of their optimum, times a few neurons)."""
+
+Choice = tuple[np.ndarray, float]
+"""Activation pattern and output sign of a neuron."""
 
 
-def narrow_max_margin(X, y, width: int, *, bias: bool = False) -> ReLUMeasure:
+@dataclass(frozen=True, kw_only=True)
+class NarrowSolution(ReLUMeasure, Solution):
+    """A net of few neurons with a large margin, balanced, as a probability measure; no atoms where no such net separates the data.
+
+    margin : min_n y_n f(x_n) of the measure, recomputed in float64. upper_bound : of the margin of every net of at most this width: the largest of
+    the bounds that duality gives for each choice of patterns and signs, recomputed in float64; open where not all choices were tried.
+    dual : (n,), weights of the samples in the choice whose bound is largest, for which alone they prove it. Each choice has weights of its own.
+    programs : choices of which the convex problem was solved.
+    """
+
+    programs: int
+
+
+def narrow_max_margin(
+    X, y, width: int, *, bias: bool = False, tol: float = 1e-6, time_limit: float | None = None
+) -> NarrowSolution:
     """gamma*,m: the best q_min / ||theta||^2 of nets sum_j b_j relu(a_j . x~) with at most m = `width` neurons, not convex in the neurons for m < n.
 
     Every choice of m neurons' signs and activation patterns leaves a convex problem: max t with y_n sum_j s_j 1[n active for j] v_j . x~_n >= t, v_j in its
     cell, sum_j |v_j| <= 1/2. All of them are solved, so it is for few samples of rank 2: 2n cells with two signs, chosen m at a time.
 
-    Returns the net as a probability measure, balanced, with no atoms where no such net separates the data; its margin is
-    `normalized_margin(X, y)`, which is within 1e-6 of the best and recomputed in float64.
-    X : (n, d); y : (n,) labels {-1, +1} or {0, 1}. Raises DataError : rank above 2, or more than 200,000 choices.
+    Parameters
+    ----------
+    X : (n, d); y : (n,) labels {-1, +1} or {0, 1}.
+    width : m, at least 1.
+    bias : whether neurons have a bias.
+    tol : gap between margin and upper bound, relative, up to which the status is OPTIMAL.
+    time_limit : seconds, after which the best net so far is returned, by Ctrl-C too; half the smallest |x~| bounds the margin then.
+
+    Returns
+    -------
+    A `NarrowSolution`, which is a `ReLUMeasure`. What is proved: weights p of the samples, >= 0 with sum 1, and multipliers c_j >= 0 of the walls of the cells
+    bound the margin for one choice of patterns by max_j |sum_n p_n y_n s_j 1[n active for j] x~_n + sum_n c_jn sigma_jn x~_n| / 2, sigma_jn = +-1 the side of
+    the wall; the cells cover the plane up to rounding of the angles of their walls; a choice for which some sample has no active neuron of its label has margin 0 at most.
+
+    Raises
+    ------
+    DataError : rank above 2, or more than 200,000 choices. ArgumentError : the other arguments.
 
     >>> import netmargin as nm
     >>> X, y = nm.datasets.parity(2, 2)
-    >>> margins = [nm.solvers.narrow_max_margin(X, y, m).normalized_margin(X, y) for m in (1, 2, 3, 4)]
-    >>> [round(margin, 6) for margin in margins], round(nm.solvers.f1_max_margin(X, y, bias=False).margin, 6)
+    >>> narrow = [nm.solvers.narrow_max_margin(X, y, m) for m in (1, 2, 3, 4)]
+    >>> [round(net.margin, 6) for net in narrow], round(nm.solvers.f1_max_margin(X, y, bias=False).margin, 6)
     ([0.0, 0.0, 0.0, 0.125], 0.125)
+    >>> narrow[3].certified, narrow[3].gap < 1e-6
+    (True, True)
 
     Source: Wei et al. 2018, Theorem 3.2.
     """
-    data, width = binary_data(X, y, bias=bias), operator.index(width)
-    if width < 1:
-        raise DataError(f"width must be at least 1; got {width}")
-    Z = data.Z / data.size
-    patterns = _patterns(Z)
-    choices = [(pattern, sign) for pattern in patterns for sign in (1.0, -1.0)]
-    programs = math.comb(len(choices), width) if width <= len(choices) else 1
-    if programs > _MOST_PROGRAMS:
-        raise DataError(
-            f"{len(choices)} neurons chosen {width} at a time are {programs:,} problems; take fewer samples or a smaller width."
-        )
-    best, atoms, weights = 0.0, np.zeros((0, Z.shape[1] + 1)), np.zeros(0)
-    for chosen in itertools.combinations(choices, min(width, len(choices))):
-        covered = np.any([pattern & (data.y * sign > 0) for pattern, sign in chosen], axis=0)
-        if not covered.all():  # no neuron of the right sign is active on some sample
-            continue
-        v = _solve(Z, data.y, chosen)
-        found = _measure(v, np.array([sign for _, sign in chosen]), bias)
-        margin = found.normalized_margin(data.Z[:, : Z.shape[1] - bias], data.y) if len(found.weights) else 0.0
-        if margin > best:
-            best, atoms, weights = margin, found.atoms, found.weights
-    return ReLUMeasure(atoms=atoms, weights=weights, bias=bias)
+    started, deadline = time.monotonic(), Deadline(time_limit)
+    width, tol = check_count("width", width), check_number("tol", tol, above=0, below=1)
+    data = binary_data(X, y, bias=check_flag("bias", bias))
+    search = _Search(SolverData(data.Z / data.size, data.y), width, bias)
+    try:
+        stopped = search.run(deadline)
+    except KeyboardInterrupt:
+        stopped = Status.INTERRUPTED
+    # Half the smallest |x~| bounds the margin of every net, whose mass is 1 and whose layers are balanced.
+    upper = 0.5 * float(np.linalg.norm(search.Z, axis=1).min()) if stopped else search.upper
+    margin = search.margin
+    if stopped:
+        status = stopped
+    elif margin > 0:
+        status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
+    else:
+        status = Status.NOT_SEPARABLE if upper <= _ZERO else Status.STALLED
+    return NarrowSolution(
+        margin=margin * data.size,
+        upper_bound=upper * data.size,
+        certified=status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
+        status=status,
+        dual=search.dual,
+        seconds=time.monotonic() - started,
+        atoms=search.best.atoms,
+        weights=search.best.weights,
+        bias=bias,
+        programs=search.programs,
+    )
+
+
+class _Search:
+    """The best net so far over the choices tried, its margin, and the largest bound of a choice; in units of the largest coordinate."""
+
+    def __init__(self, data: SolverData, width: int, bias: bool):
+        self.Z, self._y, self._bias = data.Z, data.y, bias
+        choices = [(pattern, sign) for pattern in _patterns(data.Z) for sign in (1.0, -1.0)]
+        self._width = min(width, len(choices))  # two neurons of one pattern and sign are one
+        count = math.comb(len(choices), self._width)
+        if count > _MOST_PROGRAMS:
+            raise DataError(
+                f"{len(choices)} neurons chosen {width} at a time are {count:,} problems; take fewer samples or a smaller width."
+            )
+        self._choices = choices
+        self.best = ReLUMeasure(atoms=np.zeros((0, data.Z.shape[1] + 1)), weights=np.zeros(0), bias=bias)
+        self.margin, self.upper, self.programs = 0.0, 0.0, 0
+        self.dual = np.full(len(data), 1 / len(data))
+
+    def run(self, deadline: Deadline) -> Status | None:
+        """Try all choices; TIME_LIMIT where that took too long."""
+        for chosen in itertools.combinations(self._choices, self._width):
+            if deadline.passed:
+                return Status.TIME_LIMIT
+            covered = np.any([pattern & (self._y * sign > 0) for pattern, sign in chosen], axis=0)
+            if covered.all():  # otherwise f has the wrong sign, or is 0, on some sample
+                self._try(chosen)
+        return None
+
+    def _try(self, chosen: tuple[Choice, ...]) -> None:
+        self.programs += 1
+        v, upper, dual = _solve(self.Z, self._y, chosen)
+        if upper > self.upper:
+            self.upper, self.dual = upper, dual
+        found = _measure(v, np.array([sign for _, sign in chosen]), self._bias)
+        outputs = np.maximum(self.Z @ found.atoms[:, :-1].T, 0.0) @ (found.weights * found.atoms[:, -1])
+        margin = float((self._y * outputs).min())
+        if margin > self.margin:
+            self.margin, self.best = margin, found
 
 
 def _patterns(Z: np.ndarray) -> list[np.ndarray]:
@@ -73,8 +159,8 @@ def _patterns(Z: np.ndarray) -> list[np.ndarray]:
     return list(np.unique(found, axis=0))
 
 
-def _solve(Z: np.ndarray, y: np.ndarray, chosen) -> np.ndarray:
-    """Neurons v, (m, D), of the convex problem with these patterns and signs."""
+def _solve(Z: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]) -> tuple[np.ndarray, float, np.ndarray]:
+    """Neurons v, (m, D), of the convex problem with these patterns and signs; an upper bound of it, and the weights of the samples that prove it."""
     n, D = Z.shape
     m = len(chosen)
     outputs = np.hstack([(y * sign * pattern)[:, None] * Z for pattern, sign in chosen])
@@ -94,8 +180,13 @@ def _solve(Z: np.ndarray, y: np.ndarray, chosen) -> np.ndarray:
         A.append(cone)
     right = np.concatenate([np.zeros(n + m * n), [0.5], np.zeros(m * (1 + D))])
     cones = [clarabel.NonnegativeConeT(n + m * n + 1), *[clarabel.SecondOrderConeT(1 + D)] * m]
-    x, _ = minimize(np.append(np.zeros(m * D + m), -1.0), np.vstack(A), right, cones, tol=1e-10)
-    return x[: m * D].reshape(m, D)
+    x, multipliers = minimize(np.append(np.zeros(m * D + m), -1.0), np.vstack(A), right, cones, tol=1e-10)
+    # Any p in the simplex and c >= 0 bound t by sum_j <pull_j, v_j>, that is by the largest |pull_j| / 2.
+    p, c = np.maximum(multipliers[:n], 0.0), np.maximum(multipliers[n : n + m * n], 0.0)
+    p, c = (p / p.sum(), c / p.sum()) if p.sum() > 0 else (np.full(n, 1 / n), np.zeros(m * n))
+    pulls = (p @ outputs + c @ cells).reshape(m, D)
+    rounding = (n + D) * float(np.finfo(float).eps) * float((1 + c.sum()) * np.linalg.norm(Z, axis=1).max())
+    return x[: m * D].reshape(m, D), 0.5 * float(np.linalg.norm(pulls, axis=1).max()) + rounding, p
 
 
 def _measure(v: np.ndarray, signs: np.ndarray, bias: bool) -> ReLUMeasure:

@@ -353,7 +353,7 @@ def early(trial: Trial, *, guarantee: float = 1.0) -> Finding:
         flow = gradient_flow(net, (x, y), time=t / n).rows[-1]
         promised = early_margin(net, (x, y), time=t)
         found = flow["partial_normalized_margin"]
-        if promised.guarantee > 0:
+        if promised.guarantee is not None:
             violations.append(guarantee * promised.guarantee - found)
             shown.append(f"{found:.3f} >= {promised.guarantee:.3f} at t = {t:.2g}")
     if doubly <= 2.5:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..arguments import check_number
 from ..batches import Data
 from ..errors import DataError, ModelError
 from ..gradients import double_twin
@@ -29,7 +30,8 @@ class EarlyMargin:
     R : D(u_bar, u(0)) / |u_bar|_1 with u_bar = log(t n) / (gamma / 2) p. C_1, C_2 : the largest |<grad_V F_j(x_i), grad_V F_k(x_r)>|
     for j = k and for j != k, at the start and the states given: lower bounds of the suprema along the flow.
     drift : by how much min_n <p, z_n> falls until t at most, given these C_1 and C_2. kept : what it is at least, at the start and those states.
-    guarantee : a lower bound of the margin over |a|^2 + |b|^2 at t that holds if min_n <p, z_n> >= gamma / 2 until then, as where `applies`; negative or 0 says nothing.
+    guarantee : a positive lower bound of the margin over |a|^2 + |b|^2 at t that holds if min_n <p, z_n> >= gamma / 2 until then, as where `applies`.
+    None where nothing is promised: t is too early for the loss to be below log 2, or min_n <p, z_n> is below gamma / 2 at one of the states given.
     """
 
     p: np.ndarray
@@ -40,7 +42,7 @@ class EarlyMargin:
     C_2: float
     drift: float
     kept: float
-    guarantee: float
+    guarantee: float | None
 
     @property
     def applies(self) -> bool:
@@ -56,7 +58,7 @@ def early_margin(net: NormalizedNet, data: Data, *, time: float, states: Iterabl
     The printed theorem lacks n in its time and has constants that its proof does not give; here every step of the proof is evaluated: the mean loss at t is at most
     B / n, B = (n R |u_bar| / 2 + 1) / t, so that q_min >= l^-1(B), and sum(u) <= (8 R + 2) |u_bar| + 16 / n.
 
-    Raises DataError : labels that are not binary, features that do not separate the data (gamma <= 0), time n <= 1. ModelError : |a_j| != |b_j|, states without V, Jacobians
+    Raises DataError : labels that are not binary, features that do not separate the data (gamma <= 0). ArgumentError : time n <= 1. ModelError : |a_j| != |b_j|, states without V, Jacobians
     of F that do not fit in memory.
 
     >>> import torch, netmargin as nm
@@ -75,8 +77,7 @@ def early_margin(net: NormalizedNet, data: Data, *, time: float, states: Iterabl
     x = samples.X.to(twin.a)
     beta, u = torch.sign(product), product.abs().cpu().numpy()
     n = len(x)
-    if not 1 < time * n < math.inf:
-        raise DataError(f"time must be above 1 / n = {1 / n:.3g} and finite; got {time}")
+    time = check_number("time", time, above=1 / n)  # where log(t n) > 0
 
     def signed_features() -> np.ndarray:
         with torch.no_grad():
@@ -107,8 +108,10 @@ def early_margin(net: NormalizedNet, data: Data, *, time: float, states: Iterabl
     bound_of_u = (8 * divergence + 2) * size + 16 / n
     drift = (C_1 * float(p.max()) + C_2) * (divergence * size + 2 / n) / 2 * bound_of_u
     losses = (n * divergence * size / 2 + 1) / time
-    margin = -math.log(math.expm1(losses)) if losses < 700 else -losses
-    return EarlyMargin(p, gamma, proved, divergence, C_1, C_2, drift, kept, margin / bound_of_u / 2)
+    # A sum of losses of log 2 or more leaves room for a sample on the wrong side. What bounds u from above then bounds nothing.
+    promises = losses < math.log(2) and kept >= gamma / 2
+    guarantee = -math.log(math.expm1(losses)) / bound_of_u / 2 if promises else None
+    return EarlyMargin(p, gamma, proved, divergence, C_1, C_2, drift, kept, guarantee)
 
 
 def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:

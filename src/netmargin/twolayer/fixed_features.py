@@ -24,7 +24,7 @@ class FixedFeatureRun:
     margins : (steps + 1,), min_n z_n . a_bar(t). log_sizes : (steps + 1,), natural log of beta(t). weights : (m,), a_bar at the end.
     optimum : gamma, the largest margin of any weights, of which `proved` is an upper bound by linear or convex duality.
     guarantee : (steps,), what the proposition says that the best margin among the first t = 1 .. steps iterates is at least, with
-    `optimum` for gamma; it may be negative and so say nothing.
+    `optimum` for gamma; proved at every t, at early ones a negative number, which is true but weak.
     """
 
     margins: np.ndarray
