@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import check_choice, check_number, check_seed, check_time_limit
 from ..result import Status
 from .data import SolverData
 from .local_pricing import price_locally
@@ -46,12 +47,10 @@ class Options:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.pricing not in ("auto", "complete", "local"):
-            raise ValueError(f'pricing must be "auto", "complete" or "local"; got {self.pricing!r}')
-        if not 0 < self.tol < 1:
-            raise ValueError(f"tol must be between 0 and 1; got {self.tol!r}")
-        if self.time_limit is not None and not self.time_limit >= 0:
-            raise ValueError(f"time_limit must be a number of seconds, or None; got {self.time_limit!r}")
+        check_number("tol", self.tol, above=0, below=1)
+        check_time_limit(self.time_limit)
+        check_choice("pricing", self.pricing, ("auto", "complete", "local"))
+        check_seed(self.seed)
 
 
 def generate_columns(
