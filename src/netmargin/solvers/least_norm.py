@@ -32,7 +32,10 @@ _CHEAP = 40_000
 """Arcs of the arrangement that are priced in milliseconds: in the plane up to 200 samples."""
 _IMPROVES = 1e-10
 """The dual tolerance of the linear program: what promises less would be found again and again."""
-_PATIENCE = 8
+_PATIENCE, _PROGRESS = 15, 1e-3
+"""Rounds without that much progress of the relative gap, after which rounding is taken for the reason."""
+_AT_ONCE = 2_000_000_000
+"""Operations of a second or so."""
 _MOST_COLUMNS, _KEPT_COLUMNS = 6000, 2000
 """Beyond the first, or 8 for each sample, the neurons that promise least are dropped."""
 _DUST = 1e-13
@@ -86,8 +89,8 @@ class LeastNorm:
             self.status = Status.INTERRUPTED
         except TimeoutError:
             self.status = Status.TIME_LIMIT
-        if self.norm == np.inf and self.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
-            self._judge(np.linalg.lstsq(self._A, self.target, rcond=None)[0], self._neurons, self._A)
+        if self.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+            self._take_what_is_there()
 
     def _generate(self) -> Status:
         rays = np.concatenate([self.Z, -self.Z])
@@ -96,11 +99,10 @@ class LeastNorm:
         rank = np.linalg.matrix_rank(self.Z)
         self._cheap = self._prover.exact and len(self.Z) ** max(rank - 1, 1) <= _CHEAP
         self._add(self._look(self._centre), self._centre)
-        stalled = 0
+        narrowest, stalled = np.inf, 0
         while True:
             self.rounds += 1
             weights, slack, dual = self._program.solve(self._deadline)
-            elastic, before = float(dual @ self.target), (self.norm, self.lower, self._slack_cost)
             if slack <= _NO_SLACK:
                 used = np.flatnonzero(weights > _DUST * weights.sum())
                 self._judge(self._signs[used] * weights[used], self._neurons[used], self._A[:, used])
@@ -113,22 +115,26 @@ class LeastNorm:
             if not len(found):
                 found = self._improving(self._look(dual), dual)
             if self._settled():
-                found = np.concatenate([found, self._prove(self._centre)])
+                known = self._value(self._centre) / self._local_lower
+                largest, neurons = self._prove(self._centre)
                 if self.norm - self.lower <= self.tol * self.norm:
                     return Status.OPTIMAL
-                found = self._improving(found, dual)
-            solved = elastic - self._local_lower <= _DEARER_BELOW * elastic
-            if slack > _NO_SLACK and solved and self._slack_cost < _LARGEST_COST:
+                if not self._prover.exact and largest <= known:
+                    return Status.LOCALLY_OPTIMAL
+                found = self._improving(np.concatenate([found, neurons]), dual)
+            # The linear program bounds the norm from above, with slacks; without, what was judged does.
+            least = self.norm if slack <= _NO_SLACK else float(dual @ self.target)
+            gap = 1 - self._local_lower / least
+            stalled = 0 if gap < narrowest * (1 - _PROGRESS) else stalled + 1
+            narrowest = min(gap, narrowest)
+            if slack > _NO_SLACK and gap <= _DEARER_BELOW and self._slack_cost < _LARGEST_COST:
                 self._slack_cost *= _DEARER
                 self._program.change_slack_cost(self._slack_cost)
+                narrowest, stalled = np.inf, 0
             elif not len(found):
                 found = self._look_thoroughly(dual)
-                if not len(found):
-                    return self._conclude()
-            changed = (self.norm, self.lower, self._slack_cost) != before
-            stalled = 0 if changed or not self._settled() else stalled + 1
-            if stalled >= _PATIENCE:
-                return self._conclude()
+            if stalled >= _PATIENCE or (not len(found) and stalled):
+                return Status.STALLED if self._prover.exact else Status.LOCALLY_OPTIMAL
             self._add(found, dual)
             self._drop_idle(dual)
 
@@ -151,7 +157,12 @@ class LeastNorm:
     def _look(self, dual: np.ndarray) -> np.ndarray:
         """Neurons by search, and where it costs next to nothing by proof: both know maxima that the other one misses."""
         found = self._search(dual)
-        return np.concatenate([found, self._prove(dual)]) if self._cheap else found
+        return np.concatenate([found, self._prove(dual)[1]]) if self._cheap else found
+
+    def _look_thoroughly(self, dual: np.ndarray) -> np.ndarray:
+        """Neurons that search with few starts has missed, if there are any."""
+        found = self._improving(self._search(dual, _THOROUGH_STARTS), dual)
+        return found if len(found) or not self._prover.exact else self._improving(self._prove(dual)[1], dual)
 
     def _improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Those of the neurons that would lower the norm, to first order."""
@@ -177,34 +188,34 @@ class LeastNorm:
         """Whether the bracket is closed, if search has found the largest response."""
         return self.norm - self._local_lower <= 0.5 * self.tol * self.norm if np.isfinite(self.norm) else False
 
-    def _prove(self, dual: np.ndarray) -> np.ndarray:
-        """Improves the proved bound by these dual weights; returns neurons of large response."""
-        found_by_search = self._value(dual) / self._local_lower if dual is self._centre else 0.0
+    def _prove(self, dual: np.ndarray) -> tuple[float, np.ndarray]:
+        """Improves the proved bound by these dual weights; the largest response found, and neurons of large response."""
+        value = self._value(dual)
         priced = self._prover.price(
             dual,
-            floor=self._value(dual) / min(self.norm, 1e300),
-            found=found_by_search,
+            floor=value / self.norm if np.isfinite(self.norm) else 0.0,
+            found=value / self._local_lower if dual is self._centre else 0.0,
             tol=self.tol,
             count=_COLUMNS_PER_ROUND,
             thoroughly=True,
-            report=lambda response: self.report(self.rounds, self._value(dual) / response, self.norm),
+            report=lambda response: self.report(self.rounds, value / response, self.norm),
         )
-        bound = self._value(dual) / priced.upper_bound if priced.upper_bound > 0 else 0.0
+        self._offer(dual, priced.upper_bound)
+        largest = float(np.abs(priced.values).max(initial=0.0))
+        self._consider(dual, largest)
+        return largest, priced.directions
+
+    def _offer(self, dual: np.ndarray, response: float) -> None:
+        """Dual weights with a proved bound of their largest response."""
+        bound = self._value(dual) / response if response > 0 else 0.0
         if bound > self.lower:
-            self.lower, self.dual = bound, dual / priced.upper_bound
-        self._consider(dual, np.abs(priced.values).max(initial=0.0))
-        return priced.directions
+            self.lower, self.dual = bound, dual / response
 
-    def _look_thoroughly(self, dual: np.ndarray) -> np.ndarray:
-        """Neurons that search with few starts has missed, if there are any."""
-        found = self._improving(self._search(dual, _THOROUGH_STARTS), dual)
-        return found if len(found) else self._improving(self._prove(dual), dual)
-
-    def _conclude(self) -> Status:
-        """Where no neuron improves any more."""
-        if not self._prover.exact and np.isfinite(self.norm):
-            return Status.LOCALLY_OPTIMAL
-        return Status.STALLED
+    def _take_what_is_there(self) -> None:
+        """After an early end: a bound at once, and any function that passes through the points."""
+        self._offer(self._centre, self._prover.relaxed(self._centre))
+        if self.norm == np.inf and len(self.Z) * self._A.size <= _AT_ONCE:
+            self._judge(np.linalg.lstsq(self._A, self.target, rcond=None)[0], self._neurons, self._A)
 
     # The restricted problem
 
