@@ -9,7 +9,7 @@ from ..arguments import check_choice, check_flag
 from ..errors import DataError
 from ..kernels import arc_cosine
 from ..result import Status
-from .attainability import find_targets
+from .attainability import Targets, find_targets
 from .column_generation import Options
 from .data import SolverData, evaluation_inputs, regression_data, warn_of_size
 from .least_norm import LeastNorm
@@ -20,8 +20,6 @@ _INCONSISTENT = 1e-9
 _REACHED = 1e-7
 """Residuals relative to the largest |y| that count as passing through the points: in float64 nearly equal
 points leave no less. What a residual hides is seen where the norm falls below its proved bound."""
-_NOTHING = 1e-12
-_LARGE = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,19 +125,20 @@ def min_norm_interpolation(
     data = regression_data(X, y, bias=check_flag("bias", bias))
     check_flag("progress", progress)
     warn_of_size(len(data), "Interpolation")
+    scaled, height = data.Z / data.size / (data.longest / data.size), float(np.abs(data.y).max()) or 1.0
+    targets = find_targets(scaled, data.y / height)
     if norm == "l2":
-        return _least_kernel_norm(data, tol, bias)
-    return _least_variation_norm(data, options, bias, progress, started)
+        return _least_kernel_norm(data, tol, bias, targets.contradiction, started)
+    return _least_variation_norm(data, targets, options, bias, progress, started)
 
 
 def _least_variation_norm(
-    data: SolverData, options: Options, bias: bool, progress: bool, started: float
+    data: SolverData, targets: Targets, options: Options, bias: bool, progress: bool, started: float
 ) -> MeasureInterpolation:
     y, height = data.y, float(np.abs(data.y).max())
     dual, atoms, alphas = np.zeros(len(y)), np.zeros((0, data.Z.shape[1])), np.zeros(0)
     norm, lower, status = 0.0, 0.0, Status.OPTIMAL
     if height > 0:
-        targets = find_targets(data.Z / data.size / (data.longest / data.size), y / height)
         scale = float(np.abs(targets.values).max(initial=0.0))
         unit = height / data.longest * scale  # norms are found in units of this
         if targets.contradiction is not None:
@@ -160,9 +159,7 @@ def _least_variation_norm(
             norm, lower = unit * run.norm, unit * run.lower
             lengths = np.linalg.norm(data.Z[targets.kept] / data.size, axis=1) * data.size
             dual[targets.kept] = run.dual / lengths
-    measure = ReLUMeasure(
-        atoms=np.column_stack([atoms, np.sign(alphas)]) / np.sqrt(2), weights=2 * np.abs(alphas), bias=False
-    )
+    measure = ReLUMeasure(atoms=np.column_stack([atoms, np.sign(alphas)]) / np.sqrt(2), weights=2 * np.abs(alphas), bias=False)
     residual = float(np.abs(measure.decision_function(data.Z) - y).max())
     certified = status is Status.NOT_ATTAINABLE
     if not certified:
@@ -187,28 +184,27 @@ def _least_variation_norm(
     )
 
 
-def _least_kernel_norm(data: SolverData, tol: float, bias: bool) -> KernelInterpolation:
-    started = time.monotonic()
+def _least_kernel_norm(
+    data: SolverData, tol: float, bias: bool, contradiction: np.ndarray | None, started: float
+) -> KernelInterpolation:
     data.require_squares()
     size, y, height = data.size, data.y, float(np.abs(data.y).max())
     K = arc_cosine(data.Z / size, bias=False)
     eigenvalues, vectors = np.linalg.eigh(K)
     kept = eigenvalues > len(y) * np.finfo(float).eps * eigenvalues[-1]
     coefficients = vectors[:, kept] @ (vectors[:, kept].T @ y / eigenvalues[kept])
-    missing = y - K @ coefficients
-    residual = float(np.abs(missing).max())
+    residual = float(np.abs(y - K @ coefficients).max())
     norm = float(np.sqrt(max(coefficients @ K @ coefficients, 0.0)))
     dual = coefficients / norm if norm > 0 else coefficients
     # y . dual <= |f| for every f through the points, as dual has unit norm
     lower, status = max(float(y @ dual), 0.0), Status.NOT_REACHED
-    if residual <= _INCONSISTENT * height:
+    if contradiction is not None:
+        dual, norm, lower, status = size * contradiction, np.inf, np.inf, Status.NOT_ATTAINABLE
+    elif residual <= _INCONSISTENT * height:
         lower = min(lower, norm)
         status = Status.OPTIMAL if norm - lower <= tol * norm else Status.STALLED
     else:
         norm = np.inf
-        # A large residual, orthogonal to every function of the space up to rounding, proves that no function takes these values.
-        if residual > _LARGE * height and np.abs(K @ missing).max() <= _NOTHING * np.abs(K).max() * np.abs(missing).sum():
-            dual, lower, status = size * missing / np.abs(missing).sum(), np.inf, Status.NOT_ATTAINABLE
     return KernelInterpolation(
         norm=norm / size,
         lower_bound=lower / size,

@@ -26,9 +26,7 @@ class Rays:
         return np.bincount(self._ray, weights=c * self._lengths**self._power, minlength=len(self.directions))
 
 
-def distinct_lines(
-    Z: np.ndarray, *, within: float = PARALLEL
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def distinct_lines(Z: np.ndarray, *, within: float = PARALLEL) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Unit normals of the distinct hyperplanes; for each sample its hyperplane (-1 for z = 0), the side it points to, and how
     far it was moved to lie on the normal of that hyperplane exactly. Directions closer than `within` count as one.
     """
