@@ -7,6 +7,7 @@ from . import (
     certificate,
     cost_growth,
     importing,
+    interpolation,
     margin_ascent,
     measuring,
     training_step,
@@ -19,6 +20,7 @@ LONG = {
     "cost_growth": cost_growth,
     "bound_tightening": bound_tightening,
     "certificate": certificate,
+    "interpolation": interpolation,
     "margin_ascent": margin_ascent,
     "two_layer": two_layer,
 }

@@ -11,11 +11,15 @@ class Status(StrEnum):
     """How a solver ended. Members are sentences."""
 
     OPTIMAL = "optimal: the proved bracket is within the tolerance"
-    LOCALLY_OPTIMAL = "no better neuron was found by local search; the upper bound is not tight enough to prove optimality"
+    LOCALLY_OPTIMAL = "no better neuron was found by local search; the proved bound is not tight enough to prove optimality"
     NOT_SEPARABLE = "not separable to the precision of float64: the dual weights bound the margin by upper_bound"
     NOT_ATTAINABLE = "no function of this class takes the given values: the dual weights prove it"
     TIME_LIMIT = "stopped at the time limit with the best bracket so far; raise time_limit to go on"
     INTERRUPTED = "interrupted with the best bracket so far"
+    NOT_REACHED = (
+        "no function was found that takes the values to the precision of float64; the lower bound is valid. "
+        "Merge samples that nearly coincide"
+    )
     STALLED = "stopped where floating point allowed no further progress; the bracket is valid"
 
 

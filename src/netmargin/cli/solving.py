@@ -9,8 +9,8 @@ from ..errors import DataError
 from . import inputs
 
 
-def solve(options: argparse.Namespace) -> None:
-    """Solve, print the bracket, and write the arrays if asked to."""
+def solve(options: argparse.Namespace) -> int:
+    """Solve, print the bracket, and write the arrays if asked to; 1 where no answer was found."""
     import numpy as np
 
     from .. import solvers
@@ -53,11 +53,14 @@ def solve(options: argparse.Namespace) -> None:
     if options.out:
         arrays: dict[str, Any] = {k: v for k, v in vars(solution).items() if isinstance(v, np.ndarray)}
         np.savez(options.out, **arrays)
+    # That no function takes the values is an answer, if it is proved.
+    failed = int(getattr(solution, "norm", 0.0) == np.inf and not solution.certified)
     if options.json:
         finite = {
             k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in result.items()
         }  # JSON knows no infinity
         print(json.dumps(finite | {"dual": solution.dual.tolist()}, indent=2))
-        return
+        return failed
     for name, value in result.items():
         print(f"{name.replace('_', ' '):20} {value:.10g}" if isinstance(value, float) else f"{name.replace('_', ' '):20} {value}")
+    return failed

@@ -262,7 +262,7 @@ class ColumnGeneration:
 
     def drop_dust(self) -> None:
         """Take away dual weights that prove nothing: what mixing of duals left on samples far from the margin."""
-        if not self.prover.exact or self.upper >= 1.0 or self.problem.rows.equality:
+        if not self.prover.exact or self.upper >= 1.0:
             return
         upper, dual = self.upper, self.dual
         enough = upper * (1 + 0.1 * self.tol)

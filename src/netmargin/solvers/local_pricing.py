@@ -83,7 +83,7 @@ def _settle(Z: np.ndarray, c: np.ndarray, U: np.ndarray, signs: np.ndarray) -> n
         products = U @ Z.T
         linear = np.where(products > 0, convex, 0.0) @ Z - 0.5 * concave @ Z
         kinks = np.sqrt(products**2 + (smoothing * np.linalg.norm(U, axis=1, keepdims=True) * lengths) ** 2)
-        curvature = np.minimum(0.5 * concave / np.maximum(kinks, _TINY), _STEEPEST)
+        curvature = 0.5 * concave / np.maximum(kinks, np.maximum(0.5 * concave / _STEEPEST, _TINY))
         for start in range(0, len(U), batch):
             part = slice(start, start + batch)
             quadratic = np.matmul((curvature[part, :, None] * Z).transpose(0, 2, 1), Z) + np.eye(D)

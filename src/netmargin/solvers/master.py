@@ -11,15 +11,14 @@ _ITERATIONS_PER_ROW = 10
 
 @dataclass(frozen=True)
 class Rows:
-    """What is asked of f at sample i, all in units of t: signs_i f(x_i) + slack_i >= t target_i, or = where `equality`.
+    """What is asked of f at sample i, all in units of t: signs_i f(x_i) + slack_i >= t target_i.
 
     Weights and slacks share a mass of 1, a unit of slack costs slack_cost (no slack where that is infinite). So 1 / max t is the smallest
-    sum w + slack_cost sum slack at which the rows hold with t = 1: maximum margin, soft margin and interpolation are one problem.
+    sum w + slack_cost sum slack at which the rows hold with t = 1: maximum margin and soft margin are one problem.
     """
 
     signs: np.ndarray
     target: np.ndarray
-    equality: bool = False
     slack_cost: float = np.inf
 
 
@@ -41,7 +40,7 @@ class Master:
         self._samples, infinity = len(rows.target), highspy.kHighsInf
         none = np.array([], dtype=np.int32)
         lower = np.append(np.zeros(self._samples), -infinity)
-        upper = np.append(np.full(self._samples, 0.0 if rows.equality else infinity), 1.0)
+        upper = np.append(np.full(self._samples, infinity), 1.0)
         self._highs.addRows(len(lower), lower, upper, 0, np.zeros(len(lower), dtype=np.int32), none, none.astype(float))
         self._add(np.append(-rows.target, 0.0)[:, None], cost=1.0, lower=-infinity)
         self._slacks = 0

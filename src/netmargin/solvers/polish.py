@@ -46,8 +46,6 @@ def polish(
     b[n] = 1.0
     cost = np.zeros(A.shape[1])
     cost[0] = -1.0
-    first_cone = clarabel.ZeroConeT(n) if rows.equality else clarabel.NonnegativeConeT(n)
-    rest = clarabel.NonnegativeConeT(1 + slacks + walls.size)
-    cones = [first_cone, rest, *[clarabel.SecondOrderConeT(1 + dimension)] * k]
+    cones = [clarabel.NonnegativeConeT(n + 1 + slacks + walls.size), *[clarabel.SecondOrderConeT(1 + dimension)] * k]
     x, multipliers = minimize(cost, A, b, cones, tol=1e-10)
     return x[first:].reshape(k, dimension), multipliers[:n]

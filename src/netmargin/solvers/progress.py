@@ -9,10 +9,10 @@ _LOG_EVERY_SECONDS = 10.0
 
 
 class Progress:
-    """Rounds, margin, and the value that no neuron found so far exceeds; use as a context manager."""
+    """Rounds, margin or another `quantity`, and the value that no neuron found so far exceeds; use as a context manager."""
 
-    def __init__(self, shown: bool, title: str):
-        self._shown, self._title = shown, title
+    def __init__(self, shown: bool, title: str, quantity: str = "margin"):
+        self._shown, self._title, self._quantity = shown, title, quantity
         self._live: Any = None
         self._started = self._logged = time.monotonic()
 
@@ -33,7 +33,7 @@ class Progress:
         if not self._shown:
             return
         now = time.monotonic()
-        line = f"{self._title}: round {rounds}  margin {margin:.7g}  at most {upper:.7g}  {now - self._started:.0f} s"
+        line = f"{self._title}: round {rounds}  {self._quantity} {margin:.7g}  at most {upper:.7g}  {now - self._started:.0f} s"
         if self._live is not None:
             self._live.update(line + "  (Ctrl-C returns the best so far)")
         elif now - self._logged > _LOG_EVERY_SECONDS:

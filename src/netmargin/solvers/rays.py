@@ -26,22 +26,23 @@ class Rays:
         return np.bincount(self._ray, weights=c * self._lengths**self._power, minlength=len(self.directions))
 
 
-def distinct_lines(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def distinct_lines(Z: np.ndarray, *, within: float = PARALLEL) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Unit normals of the distinct hyperplanes; for each sample its hyperplane (-1 for z = 0), the side it points to, and how
-    far it was moved to lie on the normal of that hyperplane exactly.
+    far it was moved to lie on the normal of that hyperplane exactly. Directions closer than `within` count as one.
     """
     norms = np.linalg.norm(Z, axis=1)
     line, side, moved = np.full(len(Z), -1), np.ones(len(Z)), np.zeros(len(Z))
-    normals: list[np.ndarray] = []
+    normals, count = np.empty_like(Z), 0
     for i in np.flatnonzero(norms > norms.max(initial=0.0) * 1e-300):
         direction = Z[i] / norms[i]
-        if normals:
-            cosines = np.array(normals) @ direction
+        if count:
+            cosines = normals[:count] @ direction
             k = int(np.argmax(np.abs(cosines)))
             distance = np.linalg.norm(direction - np.sign(cosines[k]) * normals[k])
-            if distance < PARALLEL:
+            if distance < within:
                 line[i], side[i], moved[i] = k, np.sign(cosines[k]), distance * norms[i]
                 continue
-        line[i] = len(normals)
-        normals.append(direction)
-    return np.array(normals).reshape(-1, Z.shape[1]), line, side, moved
+        line[i] = count
+        normals[count] = direction
+        count += 1
+    return normals[:count].copy(), line, side, moved

@@ -24,16 +24,13 @@ class RestrictedProblem:
     def __init__(self, Z: np.ndarray, rows: Rows, power: int):
         self.Z, self.rows, self.power = Z, rows, power
         # f = 0 with slacks for all, or nothing: t of the empty net
-        self.t, self.weights = 0.0 if rows.equality else 1 / (rows.slack_cost * float(rows.target.sum())), np.zeros(0)
+        self.t, self.weights = 1 / (rows.slack_cost * float(rows.target.sum())), np.zeros(0)
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
         slack_cost = _affordable(rows.slack_cost)
-        self._master, self._magnification = Master(Rows(rows.signs, rows.target, rows.equality, slack_cost)), 1.0
+        self._master, self._magnification = Master(Rows(rows.signs, rows.target, slack_cost)), 1.0
 
     def even_dual(self) -> np.ndarray:
         """Dual weights to begin with: the same for both classes."""
-        target = self.rows.target
-        if self.rows.equality:
-            return target / (target @ target)
         positive = self.rows.signs > 0
         weights = np.where(positive, 1 / max(positive.sum(), 1), 1 / max((~positive).sum(), 1))
         return weights / weights.sum()
@@ -84,7 +81,7 @@ class RestrictedProblem:
         useful = order[: max(_KEPT_COLUMNS, 2 * len(self.Z))]
         self.U, self.s, self.weights, self.A = self.U[useful], self.s[useful], self.weights[useful], self.A[:, useful]
         rows = self.rows
-        self._master = Master(Rows(rows.signs, rows.target, rows.equality, _affordable(rows.slack_cost) / self._magnification))
+        self._master = Master(Rows(rows.signs, rows.target, _affordable(rows.slack_cost) / self._magnification))
         self._master.add(self._magnification * self.A)
 
     def _judge(self, t: float, weights: np.ndarray) -> None:
@@ -92,9 +89,7 @@ class RestrictedProblem:
         weights = np.maximum(np.nan_to_num(weights), 0.0)
         weights = np.where(weights > _WEIGHT * weights.sum(), weights, 0.0)
         outputs, target = self.A @ weights, self.rows.target
-        if self.rows.equality:
-            candidates = np.array([outputs @ target / (target @ target)])
-        elif np.isfinite(self.rows.slack_cost):
+        if np.isfinite(self.rows.slack_cost):
             candidates = np.array([t, (outputs / target).min()])  # the second has no slack
         else:
             candidates = np.array([(outputs / target).min()])
@@ -109,8 +104,7 @@ class RestrictedProblem:
     def normalized(self, dual: np.ndarray) -> np.ndarray:
         """Proposed dual weights, made feasible: of the right sign, and p . target = 1."""
         dual = np.nan_to_num(dual, posinf=0.0, neginf=0.0)
-        if not self.rows.equality:
-            dual = np.maximum(dual * np.sign(dual.sum()), 0.0)
+        dual = np.maximum(dual * np.sign(dual.sum()), 0.0)
         total = float(dual @ self.rows.target)
         return dual / total if abs(total) > 1e-300 else self.even_dual()
 

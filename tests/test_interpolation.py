@@ -1,0 +1,317 @@
+"""Functions of least norm through given points: against brute force, linear programs over dense neurons, and symmetries."""
+
+import json
+from itertools import combinations
+
+import clarabel
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import linprog
+
+import netmargin as nm
+from benchmarks.interpolation import OPTIONS, SETS, draw_set, sampled_norm
+from netmargin import kernels
+from netmargin.cli import main
+from netmargin.result import Status
+from netmargin.solvers import min_norm_interpolation
+from netmargin.solvers.arrangement import Arrangement
+from netmargin.solvers.cone_program import minimize
+from netmargin.solvers.proof import Prover
+from tests.test_solvers import cells
+
+
+def with_bias(X) -> np.ndarray:
+    return np.hstack([X, np.ones((len(X), 1))])
+
+
+def judge(solution, X, y, tol: float) -> None:
+    """Everything that an interpolation claims, from scratch: values, norm, and responses of random neurons and all rays."""
+    Z = with_bias(X)
+    features = np.maximum(Z @ solution.atoms[:, :-1].T * np.sqrt(2), 0.0)
+    alphas = solution.weights * solution.atoms[:, -1] / np.sqrt(2)
+    assert np.linalg.norm(solution.atoms[:, :-1], axis=1) == pytest.approx(np.full(len(alphas), 0.5**0.5))
+    assert np.abs(features @ alphas - y).max() <= 1e-11 * solution.norm
+    assert np.abs(alphas).sum() == pytest.approx(solution.norm, rel=1e-12)
+    assert solution.dual @ y == pytest.approx(solution.lower_bound, rel=1e-9)
+    random = np.random.default_rng(0).normal(size=(20_000, Z.shape[1]))
+    chosen = list(combinations(range(min(len(Z), 25)), Z.shape[1] - 1))  # where as many kinks meet as can
+    corners = np.linalg.svd(Z[np.array(chosen)])[2][:, -1] if chosen else random[:1]
+    U = np.concatenate([random, corners, -corners])
+    responses = np.maximum(U @ Z.T, 0.0) @ solution.dual / np.linalg.norm(U, axis=1)
+    assert np.abs(responses).max() <= 1 + 1e-9
+    assert solution.lower_bound <= solution.norm
+    assert solution.gap == (solution.norm - solution.lower_bound) / solution.norm
+    assert solution.certified == (solution.gap <= tol)
+
+
+def assert_set_is_solved(index: int) -> None:
+    X, y = draw_set(index)
+    options = OPTIONS[X.shape[1]]
+    solution = min_norm_interpolation(X, y, **options)
+    judge(solution, X, y, options["tol"])
+    assert solution.certified
+    assert solution.norm <= sampled_norm(X, y) * (1 + options["tol"])
+
+
+@pytest.mark.parametrize("index", [0, 3, 27, 39, 1, 7, 13, 34, 49, 11, 23, 65])
+def test_gaussian_sets(index):
+    assert_set_is_solved(index)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index", range(SETS))
+def test_all_gaussian_sets(index):
+    assert_set_is_solved(index)
+
+
+def test_a_set_on_which_one_over_the_norm_was_too_small():
+    """Maximizing 1 / norm = 0.002 to the tolerances of a linear program once ended without an answer, and a gap of 0."""
+    random = np.random.default_rng(4)
+    X, y = random.normal(size=(60, 2)), random.normal(size=60)
+    solution = min_norm_interpolation(X, y)
+    judge(solution, X, y, 1e-6)
+    assert solution.status is Status.OPTIMAL
+
+
+def brute_force(Z: np.ndarray, y: np.ndarray) -> float:
+    """The convex program over every cell at once: min sum |v_j| with v_j in cell j, of both signs."""
+    active = np.concatenate([cells(Z)] * 2)
+    k, (n, D) = len(active), Z.shape
+    signs = np.repeat([1.0, -1.0], k // 2)
+    values = (signs[:, None, None] * active[:, :, None] * Z).transpose(1, 0, 2).reshape(n, k * D)
+    inside = sparse.block_diag([-np.where(a, 1.0, -1.0)[:, None] * Z for a in active])
+    norms = -sparse.eye(k + k * D, format="csr")[[i for j in range(k) for i in (j, *range(k + j * D, k + (j + 1) * D))]]
+    A = sparse.vstack([
+        sparse.hstack([sparse.csc_matrix((n, k)), values]),
+        sparse.hstack([sparse.csc_matrix((n * k, k)), inside]),
+        norms,
+    ])  # fmt: skip
+    b, cost = np.concatenate([y, np.zeros(A.shape[0] - n)]), np.repeat([1.0, 0.0], [k, k * D])
+    cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(n * k), *[clarabel.SecondOrderConeT(1 + D)] * k]
+    return float(minimize(cost, A, b, cones, tol=1e-10)[0][:k].sum())
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_equals_brute_force_over_all_cells(dimension):
+    random = np.random.default_rng(dimension)
+    for _ in range(12):
+        n = int(random.integers(1, 7))
+        X, y = random.normal(size=(n, dimension)), random.normal(size=n)
+        solution = min_norm_interpolation(X, y, tol=1e-7)
+        judge(solution, X, y, 1e-7)
+        assert solution.certified
+        assert Arrangement(with_bias(X)).price(solution.dual).upper_bound == pytest.approx(1.0, rel=1e-7)
+        assert solution.norm == pytest.approx(brute_force(with_bias(X), y), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_on_a_line_equals_a_dense_linear_program(seed):
+    """Neurons with a kink at each sample and at 2,000 angles between: at most the square of half a step worse."""
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(12, 1)), random.normal(size=12)
+    Z = with_bias(X)
+    angles = np.concatenate([np.arctan2(Z[:, 1], Z[:, 0]) + np.pi / 2, np.arange(2000) * np.pi / 2000])
+    U = np.stack([np.cos(angles), np.sin(angles)], 1)
+    A = np.maximum(Z @ np.concatenate([U, -U]).T, 0.0)
+    dense = linprog(np.ones(2 * A.shape[1]), A_eq=np.hstack([A, -A]), b_eq=y, method="highs").fun
+    solution = min_norm_interpolation(X, y)
+    assert solution.lower_bound <= dense * (1 + 1e-7)
+    assert dense == pytest.approx(solution.norm, rel=5e-6)
+
+
+def permuted(X, y):
+    return X[::-1], y[::-1], 1.0
+
+
+def turned(X, y):
+    rotation, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(2, 2)))
+    return X @ rotation, y, 1.0
+
+
+def doubled(X, y):
+    return np.concatenate([X, X[:9]]), np.concatenate([y, y[:9]]), 1.0
+
+
+def stretched(X, y):
+    """Samples on one ray ask for one number; so do these."""
+    return np.concatenate([X, 3 * X[:5]]), np.concatenate([y, 3 * y[:5]]), 1.0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        permuted,
+        turned,
+        doubled,
+        stretched,
+        lambda X, y: (1e3 * X, y, 1e-3),
+        lambda X, y: (X, -1e-3 * y, 1e-3),
+        lambda X, y: (1e150 * X, 1e-100 * y, 1e-250),
+        lambda X, y: (np.linspace(0.1, 10, len(y))[:, None] * X, np.linspace(0.1, 10, len(y)) * y, 1.0),
+    ],
+)
+def test_symmetries(change):
+    random = np.random.default_rng(3)
+    X, y = random.normal(size=(25, 2)), random.normal(size=25)
+    plain = min_norm_interpolation(X, y, bias=False)
+    X, y, factor = change(X, y)
+    other = min_norm_interpolation(X, y, bias=False)
+    assert plain.certified
+    assert other.certified
+    assert other.norm / factor == pytest.approx(plain.norm, rel=3e-6)
+    assert other.dual @ y == pytest.approx(other.lower_bound, rel=1e-9)
+    assert other.residual <= 1e-9 * np.abs(y).max()
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "norm"),
+    [
+        ([[2.0]], [3.0], 3 / np.sqrt(5)),  # one neuron in the direction of the sample
+        ([[1.0], [2.0], [1.0]], [1.0, 0.0, 1.0], np.sqrt(5)),  # equal samples, equal values
+        ([[-1.0], [0.0], [2.0]], [7.0, 7.0, 7.0], 7.0),  # the bias alone
+        ([[-1.0], [0.0], [2.0]], [0.0, 0.0, 0.0], 0.0),
+    ],
+)
+def test_known_norms(X, y, norm):
+    solution = min_norm_interpolation(X, y)
+    assert (solution.certified, solution.status) == (True, Status.OPTIMAL)
+    assert solution.norm == pytest.approx(norm, rel=2e-6)
+    assert solution.lower_bound == pytest.approx(norm, rel=2e-6)
+    assert 0 <= solution.gap <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "bias"),
+    [
+        ([[1.0], [2.0], [1.0]], [1.0, 0.0, 2.0], True),  # equal samples
+        ([[1.0, 2.0], [3.0, 6.0], [0.0, 1.0]], [1.0, 2.0, 0.0], False),  # on one ray, but f(3 z) = 3 f(z)
+        ([[1.0], [0.0]], [1.0, 1e-3], False),  # f(0) = 0
+        ([[1.0], [-1.0], [2.0], [-3.0]], [1.0, 2.0, 2.0, 4.0], False),
+        # f(z) - f(-z) is linear: of three pairs in the plane two decide
+        ([[1.0, 0], [-1, 0], [0, 1], [0, -2], [1, 1], [-1, -1]], [1.0, 0, 1, 0, 1, 0], False),
+    ],
+)
+def test_impossible_values_are_proved(X, y, bias):
+    solution = min_norm_interpolation(X, y, bias=bias)
+    assert (solution.status, solution.certified) == (Status.NOT_ATTAINABLE, True)
+    assert (solution.norm, solution.lower_bound, solution.gap) == (np.inf, np.inf, 0.0)
+    assert solution.dual @ y > 1e-4
+    assert np.abs(solution.dual).sum() == pytest.approx(1.0)
+    Z = with_bias(X) if bias else np.array(X)
+    U = np.random.default_rng(0).normal(size=(1000, Z.shape[1]))
+    assert np.abs(np.maximum(U @ Z.T, 0.0) @ solution.dual).max() < 1e-13
+
+
+def test_opposite_samples_with_linear_differences_are_attainable():
+    random = np.random.default_rng(0)
+    X, w = random.normal(size=(5, 2)), random.normal(size=2)
+    even = random.normal(size=5)
+    X, y = np.concatenate([X, -2 * X]), np.concatenate([even + X @ w, 2 * (even - X @ w)])
+    solution = min_norm_interpolation(X, y, bias=False)
+    assert solution.certified
+    assert solution.residual < 1e-9
+
+
+def test_kernel_interpolation_and_impossible_values():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(12, 3)), random.normal(size=12)
+    solution = min_norm_interpolation(X, y, norm="l2")
+    assert solution.certified
+    assert solution.decision_function(X) == pytest.approx(y)
+    assert solution.norm == pytest.approx(np.sqrt(y @ np.linalg.solve(kernels.arc_cosine(X), y)))
+    assert min_norm_interpolation(X, np.zeros(12)).norm == 0.0
+    for norm in ("l1", "l2"):
+        impossible = min_norm_interpolation([[1.0], [2.0], [1.0]], [1.0, 0.0, 2.0], norm=norm)
+        assert (impossible.norm, impossible.status, impossible.certified) == (np.inf, Status.NOT_ATTAINABLE, True)
+        assert impossible.dual == pytest.approx([-0.5, 0.0, 0.5], abs=1e-9)
+
+
+@pytest.mark.parametrize("step", [1e-3, 1e-5, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12, 1e-13])
+def test_nearly_equal_samples_claim_only_what_is_reached(step):
+    """f rises from 0 to 1 within `step` and falls again: the norm is about 1 / step."""
+    X, y = np.array([[0.0], [step], [1.0]]), np.array([0.0, 1.0, 0.0])
+    solution = min_norm_interpolation(X, y)
+    assert solution.certified or step < 1e-6
+    assert 0.01 / step <= solution.lower_bound <= (1 + 3 * step) / step
+    if np.isfinite(solution.norm):
+        assert solution.residual <= 1e-7
+        assert solution.norm >= (1 - 1e-6) / step
+        assert solution.certified == (solution.gap <= 1e-6)
+    else:
+        assert (solution.status, solution.certified, solution.gap) == (Status.NOT_REACHED, False, np.inf)
+
+
+def test_beyond_float64_there_is_no_bracket_to_call_valid(tmp_path, capsys):
+    X, y = [[0.0], [1e-13], [1.0]], [0.0, 1.0, 0.0]
+    for norm in ("l1", "l2"):
+        solution = min_norm_interpolation(X, y, norm=norm)
+        assert (solution.norm, solution.gap, solution.certified) == (np.inf, np.inf, False)
+        assert solution.status is Status.NOT_REACHED
+        assert "bracket is valid" not in solution.status
+        assert 0 < solution.lower_bound < np.inf
+    np.savez(tmp_path / "hard.npz", X=X, y=y)
+    assert main(["solve", "interpolate", "--data", str(tmp_path / "hard.npz"), "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["gap"], answer["norm"], answer["certified"]) == (None, None, False)
+    assert main(["solve", "interpolate", "--data", str(tmp_path / "hard.npz")]) == 1
+    np.savez(tmp_path / "impossible.npz", X=[[1.0], [1.0]], y=[0.0, 1.0])
+    assert main(["solve", "interpolate", "--data", str(tmp_path / "impossible.npz")]) == 0  # proved
+
+
+def test_an_early_end_returns_what_is_there(monkeypatch):
+    X, y = draw_set(10)
+    least = min_norm_interpolation(X, y).norm
+    now = min_norm_interpolation(X, y, time_limit=0.0)
+
+    def stop(self, rounds, lower, norm):
+        if rounds == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("netmargin.solvers.progress.Progress.show", stop)
+    interrupted = min_norm_interpolation(X, y)
+    for cut, status in ((now, Status.TIME_LIMIT), (interrupted, Status.INTERRUPTED)):
+        assert (cut.status, cut.certified) == (status, False)
+        assert 0 < cut.lower_bound <= least * (1 + 1e-6)
+        assert least * (1 - 1e-6) <= cut.norm < np.inf
+        assert cut.gap > 1e-3
+        assert cut.residual <= 1e-7 * np.abs(y).max()
+
+
+def test_above_the_arrangement_the_bracket_is_open_and_says_so():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 8)), random.normal(size=40)
+    solution = min_norm_interpolation(X, y, pricing="local")
+    assert solution.status is Status.LOCALLY_OPTIMAL
+    assert not solution.certified
+    assert 0 < solution.lower_bound < solution.norm
+    assert solution.gap > 1e-6
+    small = min_norm_interpolation(X[:6], y[:6])  # branch and bound closes it
+    assert small.certified
+    judge(small, X[:6], y[:6], 1e-6)
+
+
+def test_nearly_parallel_samples_are_paid_for():
+    """Directions 5e-12 apart are priced as one: without the term for what that neglects, bounds would be violated."""
+    step = 5e-12
+    for power, points, U in (
+        (1, [[1.0, 0.0], [1.0, step], [0.3, 0.7]], [[0.0, 1.0]]),
+        (2, [[10.0, 0.0], [10.0, 10 * step], [0.3, 0.7]], [[0.5**0.5, 0.5**0.5]]),
+        (1, [[1.0, 0.0, 0.0], [1.0, 0.0, 2e-13], [0.3, 0.7, 0.0]], [[0.0, 0.0, 1.0]]),  # rank 2 up to 1e-12
+    ):
+        Z, c = np.array(points), np.array([1e9, -1e9, 0.0])
+        attained = abs(float((np.maximum(np.array(U) @ Z.T, 0.0) ** power @ c)[0]))
+        assert attained > 1e-4
+        assert Arrangement(Z, power).price(c).upper_bound >= attained
+        prover = Prover(Z, power, "local", np.inf)
+        assert prover.relaxed(c) >= attained
+        found = prover.price(c, floor=0.0, found=0.0, tol=1e-6, count=1, thoroughly=True, report=lambda upper: None)
+        assert found.upper_bound >= attained
+
+
+@pytest.mark.parametrize(
+    "option", [{"norm": "l3"}, {"bias": 1}, {"tol": 0.0}, {"time_limit": -1.0}, {"pricing": "no"}, {"seed": -1}, {"progress": 2}]
+)
+def test_impossible_options_are_refused(option):
+    with pytest.raises(nm.errors.ArgumentError, match=next(iter(option))):
+        min_norm_interpolation([[1.0], [2.0]], [0, 1], **option)
