@@ -1,9 +1,16 @@
 """Rules that choose the learning rate of each epoch and decide whether the epoch counts."""
 
 import math
+import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
 
 from .. import logspace
+from ..arguments import check_count, check_instance, check_number
+from ..errors import ArgumentError
 
 
 class LearningRate(ABC):
@@ -19,6 +26,13 @@ class LearningRate(ABC):
     @abstractmethod
     def accept(self, before: float, after: float) -> bool:
         """Told the log-losses around an epoch, adapt; False means: undo this epoch and try it again."""
+
+    def begin(self, log_loss: float, polyak_step: Callable[[], float]) -> None:
+        """Told, before the first epoch of a run that starts from a separated net, its log mean loss and how to find the Polyak step.
+
+        That is the relative rate at which one step would bring the linearized loss of a batch to 0: the smallest over the
+        batches, at the cost of one pass. Most rules need no such thing.
+        """
 
     def state_dict(self) -> dict:
         """What a resumed run needs: the attributes, which should be plain numbers."""
@@ -46,9 +60,7 @@ class ConstantLR(LearningRate):
     """
 
     def __init__(self, rate: float = 0.01):
-        if not rate > 0:
-            raise ValueError(f"rate must be positive; got {rate}")
-        self.rate = rate
+        self.rate = check_number("rate", rate, above=0)
 
     def relative_rate(self, log_scale: float) -> float:
         return logspace.scaled_ratio(self.rate, -log_scale)
@@ -62,14 +74,24 @@ class LossBasedLR(LearningRate):
 
     An epoch that does not lower the training loss is undone and repeated with alpha / r_d; one that does is kept and multiplies
     alpha by r_u. Source: Lyu and Li 2019, Appendix K.1 (alpha(0) = 0.1, r_u = 2^{1/5}, r_d = 2^{1/10}).
+
+    The paper starts from random weights. A run that starts from a net whose summed loss already proves separation begins at the
+    Polyak step where that is smaller than alpha (deep in training, where it is tiny, at the step that lowers the linearized
+    log-loss by 3%): there scores react to a step far more, and a line search from above would spend its first hundred tries, and
+    some of the margin, on steps that are too long.
     """
 
     SMALLEST = 1e-30
+    FIRST_FALL = 0.03
+    """Between the shares of the log-loss, 0.004 to 0.14, at which line searches from above ended at log10-losses of -20 to -1e5."""
 
     def __init__(self, alpha: float = 0.1, r_u: float = 2 ** (1 / 5), r_d: float = 2 ** (1 / 10)):
-        if not (alpha > 0 and r_u >= 1 and r_d > 1):
-            raise ValueError(f"need alpha > 0, r_u >= 1, r_d > 1; got {alpha}, {r_u}, {r_d}")
-        self.alpha, self.r_u, self.r_d = alpha, r_u, r_d
+        self.alpha = check_number("alpha", alpha, above=0)
+        self.r_u, self.r_d = check_number("r_u", r_u, at_least=1), check_number("r_d", r_d, above=1)
+
+    def begin(self, log_loss: float, polyak_step: Callable[[], float]) -> None:
+        # One Polyak step lowers the linearized log-loss by 1.
+        self.alpha = min(self.alpha, polyak_step() * max(1.0, self.FIRST_FALL * abs(log_loss)))
 
     def relative_rate(self, log_scale: float) -> float:
         return self.alpha
@@ -85,10 +107,17 @@ class LossBasedLR(LearningRate):
 
 
 class AnnealedLR(LearningRate):
-    """Plain SGD with weight decay, both falling by factors at given epochs: annealed decay ends weakly regularized, after strong decay has chosen where.
+    """Plain SGD with weight decay, both falling by factors at given epochs.
 
-    A step is theta - rate (grad L + weight_decay theta), as of torch.optim.SGD: the penalty is weight_decay ||theta||^2 / 2. rate_drops, decay_drops : factors
-    by the number of accepted epochs after which they apply. The defaults are the paper's for CIFAR-10.
+    Annealed decay ends weakly regularized, after strong decay has chosen where. A step is
+    theta - rate (grad L + weight_decay theta), as of torch.optim.SGD: the penalty is weight_decay ||theta||^2 / 2.
+
+    Parameters
+    ----------
+    rate : of each step on the mean batch loss, at first.
+    weight_decay : at first; below 1 / rate.
+    rate_drops, decay_drops : factors in (0, 1] by the number of accepted epochs after which they apply. The defaults are the
+        paper's for CIFAR-10.
 
     >>> lr = AnnealedLR(0.1, weight_decay=1.0, rate_drops={}, decay_drops={1: 0.5})
     >>> first = lr.shrinkage
@@ -107,13 +136,10 @@ class AnnealedLR(LearningRate):
         rate_drops: dict[int, float] | None = None,
         decay_drops: dict[int, float] | None = None,
     ):
-        if not (rate > 0 and 0 <= weight_decay < 1 / rate):
-            raise ValueError(f"rate must be positive, and weight_decay between 0 and 1 / rate; got {rate}, {weight_decay}")
-        self.rate, self.weight_decay, self.epoch = rate, weight_decay, 0
-        self.rate_drops = {60: 0.2, 120: 0.2, 160: 0.2} if rate_drops is None else dict(rate_drops)
-        self.decay_drops = {60: 0.2, 90: 0.5, 120: 0.5, 140: 0.5, 160: 0.5} if decay_drops is None else dict(decay_drops)
-        if not all(0 < factor <= 1 for factor in (*self.rate_drops.values(), *self.decay_drops.values())):
-            raise ValueError(f"drops must be factors in (0, 1]; got {self.rate_drops}, {self.decay_drops}")
+        self.rate = check_number("rate", rate, above=0)
+        self.weight_decay, self.epoch = check_number("weight_decay", weight_decay, at_least=0, below=1 / self.rate), 0
+        self.rate_drops = _checked_drops("rate_drops", rate_drops, {60: 0.2, 120: 0.2, 160: 0.2})
+        self.decay_drops = _checked_drops("decay_drops", decay_drops, {60: 0.2, 90: 0.5, 120: 0.5, 140: 0.5, 160: 0.5})
 
     def relative_rate(self, log_scale: float) -> float:
         return logspace.scaled_ratio(self._now(self.rate, self.rate_drops), -log_scale)
@@ -128,3 +154,35 @@ class AnnealedLR(LearningRate):
 
     def _now(self, value: float, drops: dict[int, float]) -> float:
         return value * math.prod(factor for epoch, factor in drops.items() if epoch <= self.epoch)
+
+
+def as_learning_rate(lr: Any) -> LearningRate:
+    """The rule that a caller means: None is `LossBasedLR()`, a number a `ConstantLR` of it. Raises ArgumentError.
+
+    >>> from netmargin.training.learning_rate import as_learning_rate
+    >>> as_learning_rate(0.1)
+    ConstantLR(rate=0.1)
+    """
+    if lr is None:
+        return LossBasedLR()
+    if isinstance(lr, numbers.Real) and not isinstance(lr, bool):
+        return ConstantLR(check_number("lr", lr, above=0))
+    if isinstance(lr, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)) or (
+        isinstance(lr, type) and issubclass(lr, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
+    ):
+        kind = lr.__name__ if isinstance(lr, type) else type(lr).__name__
+        raise ArgumentError(
+            f"lr: {kind} belongs to torch.optim, whose steps vanish with the loss; nm.train takes its own steps of gradient descent "
+            "relative to the loss. Pass a number for a constant rate, or nm.LossBasedLR()."
+        )
+    return check_instance("lr", lr, LearningRate, "a number, nm.LossBasedLR(), nm.ConstantLR(0.1) or nm.AnnealedLR()")
+
+
+def _checked_drops(name: str, drops: Any, usual: dict[int, float]) -> dict[int, float]:
+    if drops is None:
+        return usual
+    check_instance(name, drops, Mapping, "a dict of factors by epochs, such as {60: 0.2}")
+    return {
+        check_count(f"{name}: an epoch", epoch, at_least=0): check_number(f"{name}[{epoch}]", factor, above=0, at_most=1)
+        for epoch, factor in drops.items()
+    }

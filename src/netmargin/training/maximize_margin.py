@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from ..batches import Arrays, Data
+from ..arguments import check_count, check_flag, check_number, check_numbers
+from ..batches import Arrays, Data, place_of
 from ..errors import ModelError, NotSeparatedError
 from ..gradients import double_twin
-from ..homogeneity import Kind
+from ..homogeneity import Homogeneity, Kind
 from ..kkt import KKTCertificate, certify
 from ..kkt.problem import in_memory
-from ..losses import CrossEntropy
 from ..margins import MarginReport, measure
 from .history import History
 from .lbfgs import minimize
@@ -27,13 +27,20 @@ _SEPARATING_EPOCHS = 200
 _LOOKS = 4
 _PENALTY, _STIFFER = 0.3, 1.1
 """Penalty relative to the largest multiplier at first, and its growth per step: weak, so that each subproblem is well conditioned."""
+_RESERVE = 2.0
+"""A net that was separated here ends with at most this part of the loss below which training keeps it separated."""
 
 
 @dataclass
 class MarginAscent(History):
-    """Rows of a margin ascent, one per temperature or multiplier step; the keys are temperature (None before and after), gradient_samples and those of `MarginReport.to_dict()`.
+    """Rows of a margin ascent, and what was reached.
 
-    report : margins at the end. certificate : how far from a KKT point that is; None, with a reason in `status`, where `certify` refuses the net.
+    The rows are one per temperature or multiplier step; the keys are temperature (None before and after), gradient_samples and
+    those of `MarginReport.to_dict()`.
+
+    report : margins of the model as it was handed back, in its own dtype.
+    certificate : how far from a KKT point that is; None, with a reason in `status`, where `certify` refuses the net.
+    status : the margin, what it took, and the norm at which the net was handed back.
     """
 
     report: MarginReport | None = None
@@ -52,17 +59,27 @@ def maximize_margin(
 ) -> MarginAscent:
     """Ascend the normalized margin of a homogeneous net from where it is; the model is changed in place, its layers balanced.
 
-    Maximizes -T log sum exp(-s_nj / T), s_nj the gaps Phi_{y_n} - Phi_j divided by the product of layer norms (multi-homogeneous nets) or by
-    ||theta||^L, by L-BFGS, for falling temperatures T. A net that does not separate the data yet is first
-    trained until it does (`train` with its defaults). Where gradient flow increases the margin like a power of log t, this ascends it directly; both
-    end at KKT points, not always the same.
+    Maximizes -T log sum exp(-s_nj / T), s_nj the gaps Phi_{y_n} - Phi_j divided by the product of layer norms (multi-homogeneous
+    nets) or by ||theta||^L, by L-BFGS, for falling temperatures T. A net that does not separate the data yet is first trained
+    until it does (`train` with its defaults). Where gradient flow increases the margin like a power of log t, this ascends it
+    directly; both end at KKT points, not always the same.
+
+    The scale of a homogeneous net is free, and the net keeps the norm that it had, so its scores stay as large as they were. One
+    that had to be separated first has no scale of its own: it gets at least the norm at which the summed loss is so small that
+    `train` keeps it separated. Where the norm that is kept is smaller than that, `status` says by how much.
 
     Parameters
     ----------
-    temperatures : relative to the median margin at the beginning of each stage, falling. iterations : of L-BFGS in each stage, about as many
-        gradient evaluations. multiplier_steps : finish by this many steps of the method of multipliers for min ||theta||^2 / 2 subject to s_nj >= 1, each with
-        as many iterations again; smooth nets then come close to a KKT point. radius : of the final certificate (`certify`).
+    temperatures : relative to the median margin at the beginning of each stage, falling.
+    iterations : of L-BFGS in each stage, about as many gradient evaluations.
+    multiplier_steps : finish by this many steps of the method of multipliers for min ||theta||^2 / 2 subject to s_nj >= 1, each
+        with as many iterations again; smooth nets then come close to a KKT point.
+    radius : of the final certificate (`certify`).
     progress : show temperature and margin as they come.
+
+    Returns
+    -------
+    A `MarginAscent`; its report is of the model as it is handed back.
 
     >>> import torch, netmargin as nm
     >>> net = torch.nn.Linear(2, 1, bias=False)
@@ -73,79 +90,140 @@ def maximize_margin(
 
     Raises
     ------
-    NotHomogeneousError : the net has no homogeneity order, as biases in later layers that are not 0 leave it. NotSeparatedError : the data cannot be separated by it from where it is. DataError, ModelError : as `measure`. Ctrl-C keeps the best net so far and raises.
+    NotHomogeneousError : the net has no homogeneity order, as biases in later layers that are not 0 leave it.
+    NotSeparatedError : the data cannot be separated by it from where it is.
+    DataError, ModelError : as `measure`.
+    ArgumentError : a number out of its range.
+
+    Ctrl-C keeps the best net so far and raises.
 
     Beyond the papers; the smoothed margin is that of Lyu and Li 2019, Definitions A.3 and G.1, with the temperature as inverse scale.
     """
-    if not (len(temperatures) and min(temperatures) > 0 and iterations >= 1 and multiplier_steps >= 0):
-        raise ValueError(
-            f"need positive temperatures, iterations >= 1 and multiplier_steps >= 0; got {temperatures}, {iterations}, {multiplier_steps}"
-        )
+    temperatures = check_numbers("temperatures", temperatures, above=0)
+    iterations = check_count("iterations", iterations)
+    multiplier_steps = check_count("multiplier_steps", multiplier_steps, at_least=0)
+    radius, progress = check_number("radius", radius, at_least=0), check_flag("progress", progress)
+    place_of(model)  # refuses what is no model
+    _require_trainable(model)
+    samples = in_memory(data)
+    homogeneity = measure(model, samples).homogeneity
+    homogeneity.require_order(model)
+    separating = _separate(model, samples, progress)
+    homogeneity.require_order(model)  # training moves biases that were 0
+    with flushed_denormals(), Progress(progress, "maximize margin") as display:
+        ascent = _Ascent(model, samples, homogeneity, display, fresh=separating > 0)
+        ascent.smoothed.gradient_samples = separating
+        try:
+            ascent.keep(None)
+            ascent.cool(temperatures, iterations)
+            if multiplier_steps:
+                ascent.step_multipliers(temperatures[-1], multiplier_steps, iterations)
+        finally:
+            scale = ascent.hand_back()
+    found = MarginAscent(ascent.rows, report=measure(model, samples, homogeneity=homogeneity))
+    spent = f"{ascent.smoothed.gradient_samples:,} sample gradients"
+    found.status = f"margin {ascent.margin_of(found.report):.6g} after {spent}; {scale}"
+    try:
+        found.certificate = certify(model, samples, radius=radius)
+    except ModelError as error:
+        found.status += f"; no certificate: {error}"
+    return found
+
+
+class _Ascent:
+    """A float64 twin on its way up, and the best that it has been."""
+
+    def __init__(self, model: nn.Module, samples: Arrays, homogeneity: Homogeneity, display: Progress, *, fresh: bool):
+        self._model, self._samples, self._homogeneity, self._display = model, samples, homogeneity, display
+        self._layers, self._fresh = homogeneity.kind is Kind.MULTI_HOMOGENEOUS, fresh
+        self._twin = double_twin(model)
+        self.smoothed = SmoothedMargin(self._twin, samples, homogeneity, self._layers)
+        self._size = self.smoothed.size()
+        self.smoothed.normalize()
+        self.rows: list[dict] = []
+        self._best, self._state, self._left = -math.inf, dict[str, Tensor](), 0
+
+    def margin_of(self, report: MarginReport) -> float:
+        """What is ascended."""
+        margin = report.layer_normalized_margin if self._layers else report.normalized_margin
+        assert margin is not None
+        return margin
+
+    def keep(self, temperature: float | None) -> None:
+        """A row, and the parameters if they are the best so far."""
+        report = measure(self._twin, self._samples, homogeneity=self._homogeneity)
+        head = {
+            "epoch": len(self.rows),
+            "temperature": temperature,
+            "gradient_samples": self.smoothed.gradient_samples,
+        }
+        self.rows.append(head | report.to_dict())
+        self._display.show(self.rows[-1], self._left)
+        if self.margin_of(report) > self._best:
+            self._best = self.margin_of(report)
+            self._state = {n: p.detach().clone() for n, p in self._twin.state_dict().items()}
+
+    def cool(self, temperatures: Sequence[float], iterations: int) -> None:
+        """Ascend the smoothed margin at one temperature after the other."""
+        smoothed = self.smoothed
+        for stage, share in enumerate(temperatures):
+            temperature = share * smoothed.margins().clamp(min=0).median().item()
+            smoothed.active = smoothed.near(temperature)
+            for _ in range(_LOOKS):
+                minimize(smoothed.parameters, partial(smoothed.loss, temperature), iterations)
+                near = smoothed.near(temperature)
+                if torch.isin(near, smoothed.active).all():
+                    break
+                smoothed.active = torch.unique(torch.cat([smoothed.active, near]))
+            self._left = len(temperatures) - 1 - stage
+            self.keep(temperature)
+
+    def step_multipliers(self, temperature: float, steps: int, iterations: int) -> None:
+        """The method of multipliers from the best point so far."""
+        smoothed = self.smoothed
+        self._twin.load_state_dict(self._state)
+        smoothed.feasible()
+        multipliers = smoothed.softmax_multipliers(temperature)
+        penalty = _PENALTY * multipliers.max().item()
+        for step in range(steps):
+            minimize(smoothed.parameters, partial(smoothed.augmented_lagrangian, multipliers, penalty), iterations)
+            with torch.no_grad():
+                multipliers = smoothed.forces(multipliers, penalty)
+            penalty *= _STIFFER
+            self._left = steps - 1 - step
+            self.keep(None)
+
+    def hand_back(self) -> str:
+        """The best point into the model, at the norm that the model had; a sentence that says so."""
+        if not self._state:
+            return ""
+        self._twin.load_state_dict(self._state)
+        smoothed = self.smoothed
+        smoothed.normalize(self._size)
+        report = measure(self._twin, self._samples, homogeneity=self._homogeneity)
+        threshold = report.loss.log_threshold
+        # At margin q all constraints together weigh at most n (C - 1) e^{-q}.
+        enough = math.log(_RESERVE * smoothed.constraints) - threshold
+        enough_size = self._size * (enough / report.q_min) ** (1 / smoothed.order) if report.q_min > 0 else 0.0
+        size = max(self._size, enough_size) if self._fresh else self._size
+        said = f"the norm is {size:.4g}" + ("" if self._fresh else ", as it was")
+        if not self._fresh and report.log_loss > threshold and report.q_min > 0:
+            said += (
+                f", and the summed loss {math.exp(report.log_loss):.3g}: training from here may lower the margin again. Below a "
+                f"summed loss of {math.exp(threshold):.2g} it keeps all samples correct: multiply the parameters by "
+                f"{enough_size / size:.3g} first, which changes no normalized margin"
+            )
+        smoothed.normalize(size)
+        self._model.load_state_dict(self._twin.state_dict())
+        return said
+
+
+def _require_trainable(model: nn.Module) -> None:
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     if frozen:
         raise ModelError(
             f"{frozen[0]} is frozen, but an ascent rescales every layer. Unfreeze it, or train the rest with nm.train."
         )
-    samples = in_memory(data)
-    homogeneity = measure(model, samples).homogeneity
-    homogeneity.require_order(model)
-    layers = homogeneity.kind is Kind.MULTI_HOMOGENEOUS
-    separating = _separate(model, samples, progress)
-    homogeneity.require_order(model)  # training moves biases that were 0
-    twin = double_twin(model)
-    smoothed = SmoothedMargin(twin, samples, homogeneity, layers)
-    smoothed.gradient_samples = separating
-    ascent = MarginAscent()
-    with flushed_denormals(), Progress(progress, "maximize margin") as display:
-        smoothed.normalize()
-        best, state = -math.inf, {}
-
-        def keep(temperature: float | None) -> None:
-            nonlocal best, state
-            report = measure(twin, samples, homogeneity=homogeneity)
-            margin = report.layer_normalized_margin if layers else report.normalized_margin
-            assert margin is not None
-            head = {"epoch": len(ascent.rows), "temperature": temperature, "gradient_samples": smoothed.gradient_samples}
-            ascent.rows.append(head | report.to_dict())
-            display.show(ascent.rows[-1], len(temperatures) + 1 - len(ascent.rows))
-            if margin > best:
-                best, state = margin, {n: p.detach().clone() for n, p in twin.state_dict().items()}
-
-        try:
-            keep(None)
-            for share in temperatures:
-                temperature = share * smoothed.margins().clamp(min=0).median().item()
-                smoothed.active = smoothed.near(temperature)
-                for _ in range(_LOOKS):
-                    minimize(smoothed.parameters, partial(smoothed.loss, temperature), iterations)
-                    near = smoothed.near(temperature)
-                    if torch.isin(near, smoothed.active).all():
-                        break
-                    smoothed.active = torch.unique(torch.cat([smoothed.active, near]))
-                keep(temperature)
-            if multiplier_steps:
-                twin.load_state_dict(state)
-                smoothed.feasible()
-                multipliers = smoothed.softmax_multipliers(temperatures[-1])
-                penalty = _PENALTY * multipliers.max().item()
-                for _ in range(multiplier_steps):
-                    minimize(smoothed.parameters, partial(smoothed.augmented_lagrangian, multipliers, penalty), iterations)
-                    with torch.no_grad():
-                        multipliers = smoothed.forces(multipliers, penalty)
-                    penalty *= _STIFFER
-                    keep(None)
-        finally:
-            if state:
-                twin.load_state_dict(state)
-                smoothed.normalize()
-                model.load_state_dict(twin.state_dict())
-    ascent.report = measure(twin, samples, loss=CrossEntropy(), homogeneity=homogeneity)
-    ascent.status = f"margin {best:.6g} after {smoothed.gradient_samples:,} sample gradients"
-    try:
-        ascent.certificate = certify(twin, samples, radius=radius)
-    except ModelError as error:
-        ascent.status += f"; no certificate: {error}"
-    return ascent
 
 
 def _separate(model: nn.Module, samples: Arrays, progress: bool) -> int:

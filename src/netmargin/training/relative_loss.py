@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..batches import scores
+from ..logspace import scaled_ratio
 from ..losses import Loss
 from ..margins import margins, score_gaps
 
@@ -21,6 +22,18 @@ def descend(model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: fl
                 if shrinkage != 1.0:
                     parameter.mul_(shrinkage)
                 parameter.sub_(parameter.grad, alpha=rate)
+
+
+def relative_loss_and_slope(model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float) -> tuple[float, float]:
+    """R_B of a batch and |grad R_B|^2 in the parameters, as `descend` would step along it; y : signs or class indices."""
+    outputs, y = scores(model, x), y.to(x.device)
+    model.zero_grad()
+    outputs.backward(relative_gradient(loss, outputs, y, log_scale))
+    square = math.fsum(
+        torch.linalg.vector_norm(p.grad, dtype=torch.float64).item() ** 2 for p in model.parameters() if p.grad is not None
+    )
+    log_mean = loss.log_sum(margins(outputs.detach(), y)[1]) - math.log(len(x))
+    return scaled_ratio(1.0, log_scale - log_mean), square
 
 
 def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) -> Tensor:

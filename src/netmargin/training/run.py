@@ -15,7 +15,7 @@ from ..margins import MarginReport, NonFiniteOutputError, countable, in_mode, me
 from .checkpoint import put_weights, tensors_of
 from .history import History
 from .learning_rate import LearningRate
-from .relative_loss import descend, initial_log_scale
+from .relative_loss import descend, initial_log_scale, relative_loss_and_slope
 from .run_files import RunFiles
 
 
@@ -44,6 +44,8 @@ class Run:
             self.log_scale = initial_log_scale(self.loss, self._log_mean(report), max(self.outputs, 2))
             self.log_loss = self._log_mean(report)
             self.gradient_samples = 0
+            if report.log_loss < self.loss.log_threshold:
+                self.lr.begin(self.log_loss, self._polyak_step)
             self.history = self.files.start() if self.files else History()
             self._keep(report, epoch=0, attempts=0, rate=None)
             self.save(now=True)
@@ -118,6 +120,18 @@ class Run:
                 )
                 self.gradient_samples += len(x)
         self.model.zero_grad()
+
+    def _polyak_step(self) -> float:
+        """min over batches B of R_B / |grad R_B|^2, with R_B the batch loss relative to the mean training loss; infinite where all is flat."""
+        labels, smallest = Labels(self.outputs), math.inf
+        with in_mode(self.model, training=False):  # BatchNorm's statistics stay as they are
+            for x, y in batches(self.data, self.batch_size, self.model):
+                value, square = relative_loss_and_slope(self.model, x, labels.encode(y), loss=self.loss, log_scale=self.log_scale)
+                self.gradient_samples += len(x)
+                if 0 < square < math.inf and value > 0:
+                    smallest = min(smallest, value / square)
+        self.model.zero_grad()
+        return smallest
 
     def _measure(self) -> MarginReport:
         return measure(self.model, self.data, loss=self.loss, homogeneity=self.homogeneity)

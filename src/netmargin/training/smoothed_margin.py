@@ -27,7 +27,9 @@ class SmoothedMargin:
         self._twin = twin
         self._x, y = next(batches(data, len(data), twin))
         with torch.no_grad():
-            self._y = Labels(scores(twin, self._x[:1]).shape[1]).encode(y).to(self._x.device)
+            outputs = scores(twin, self._x[:1]).shape[1]
+            self._y = Labels(outputs).encode(y).to(self._x.device)
+        self.constraints = len(self._x) * max(outputs - 1, 1)
         parameters = dict(twin.named_parameters())
         groups, members = homogeneity.groups, homogeneity.members
         if by_layers:
@@ -45,13 +47,22 @@ class SmoothedMargin:
         squares = [torch.stack([p.square().sum() for p in group]).sum() for group, _ in self._groups]
         return torch.stack([0.5 * k * torch.log(square) for (_, k), square in zip(self._groups, squares, strict=True)]).sum()
 
-    def normalize(self) -> None:
-        """Give every layer norm sqrt(k_i), or theta norm sqrt(L): the same normalized margins, and balanced layers."""
+    def size(self) -> float:
+        """||theta|| over the parameters that scale."""
+        with torch.no_grad():
+            return math.sqrt(sum(p.square().sum().item() for group, _ in self._groups for p in group))
+
+    def normalize(self, size: float | None = None) -> None:
+        """Give theta the norm `size`, sqrt(L) if none is given, each layer its share sqrt(k_i / L) of it.
+
+        Normalized margins stay the same, and layers become balanced.
+        """
         with torch.no_grad():
             for group, k in self._groups:
-                size = math.sqrt(sum(p.square().sum().item() for p in group))
+                wanted = math.sqrt(k) if size is None else size * math.sqrt(k / self.order)
+                own = math.sqrt(sum(p.square().sum().item() for p in group))
                 for p in group:
-                    p.mul_(math.sqrt(k) / size)
+                    p.mul_(wanted / own)
 
     def margins(self) -> Tensor:
         """Normalized margins of all samples, shape (N,)."""

@@ -1,9 +1,13 @@
 """When to stop: rules that read the history."""
 
+import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ..errors import NotHomogeneousError
+from ..arguments import check_count, check_instance, check_number
+from ..errors import ArgumentError, NotHomogeneousError
 
 _TREND = 20
 
@@ -25,6 +29,9 @@ class Epochs(StoppingRule):
     """Stop after `count` accepted epochs in all, those before a resume included."""
 
     count: int
+
+    def __post_init__(self):
+        check_count("count", self.count, at_least=0)
 
     def reached(self, rows):
         return f"ran {self.count} epochs" if rows[-1]["epoch"] >= self.count else None
@@ -50,6 +57,9 @@ class LogLossBelow(StoppingRule):
 
     log10: float
 
+    def __post_init__(self):
+        check_number("log10", self.log10)
+
     def reached(self, rows):
         return f"log10-loss fell below {self.log10:g}" if rows[-1]["log10_mean_loss"] < self.log10 else None
 
@@ -68,6 +78,10 @@ class MarginGrowthBelow(StoppingRule):
     ratio: float = 0.01
     epochs: int = 100
 
+    def __post_init__(self):
+        check_number("ratio", self.ratio)
+        check_count("epochs", self.epochs)
+
     def reached(self, rows):
         if rows[-1]["normalized_margin"] is None:
             raise NotHomogeneousError(
@@ -80,3 +94,25 @@ class MarginGrowthBelow(StoppingRule):
 
     def epochs_left(self, rows):
         return None
+
+
+def as_stopping_rules(until: Any) -> list[StoppingRule]:
+    """The rules that a caller means by one rule or a list of several. Raises ArgumentError, which names the rule for a number.
+
+    >>> from netmargin.training.stopping import as_stopping_rules
+    >>> as_stopping_rules(5)
+    Traceback (most recent call last):
+    netmargin.errors.ArgumentError: until must be a stopping rule, such as nm.Epochs(100) or nm.LogLossBelow(-10); got 5. A number alone could be of epochs or of the log10-loss: write until=nm.Epochs(5)
+    """
+    wanted = "a stopping rule, such as nm.Epochs(100) or nm.LogLossBelow(-10)"
+    if isinstance(until, numbers.Real) and not isinstance(until, bool):
+        meant = f"nm.Epochs({until})" if until >= 1 else f"nm.LogLossBelow({until})"
+        raise ArgumentError(
+            f"until must be {wanted}; got {until!r}. "
+            f"A number alone could be of epochs or of the log10-loss: write until={meant}"
+        )
+    if isinstance(until, Sequence) and not isinstance(until, (str, bytes)):
+        if not until:
+            raise ArgumentError(f"until names no stopping rule; it must be {wanted}, or a list of such rules")
+        return [check_instance(f"until[{index}]", rule, StoppingRule, wanted) for index, rule in enumerate(until)]
+    return [check_instance("until", until, StoppingRule, f"{wanted}, or a list of such rules")]
