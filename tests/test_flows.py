@@ -2,6 +2,8 @@
 
 import copy
 import math
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -9,10 +11,12 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.losses import Exponential, Logistic
+from netmargin.losses import CrossEntropy, Exponential, Logistic
 from netmargin.models import mlp, mnist_cnn
 from netmargin.training.gradient_descent import SmoothnessBounds, TheoryRate, gradient_descent
 from netmargin.training.lbfgs import minimize
+from netmargin.training.progress import Progress
+from netmargin.training.proximal_flow import ProximalFlow
 
 
 def flat(state: dict) -> np.ndarray:
@@ -139,6 +143,132 @@ def test_order_of_the_integrator():
     errors = [np.linalg.norm(flat(nm.gradient_flow(net, data, time=1.0, step_size=h).final) - exact) for h in steps]
     slope = np.polyfit(np.log(steps), np.log(errors), 1)[0]
     assert 4.3 < slope < 6.5
+
+
+PROXIMAL = [  # widths, samples, until t, how far the flow turns at least; errors allowed relative to ||theta||, of steps of 0.04 and 0.01
+    ((5, 20, 1), 20, 10.0, 0.5, 0.02, 0.006),
+    ((5, 12, 6, 1), 20, 3.0, 0.4, 0.09, 0.035),
+    ((4, 6, 3), 9, 1e30, 0.5, 0.04, 0.015),
+]
+
+
+@pytest.mark.parametrize(("widths", "n", "time", "turns", "coarse", "fine"), PROXIMAL)
+def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, turns, coarse, fine):
+    """The mode that passes kinks: its error is small beside the way, and falls with the step."""
+    torch.manual_seed(0)
+    net = mlp(list(widths), bias="none").double()
+    X, y = random_data(n, widths[0])
+    data = (X, y if widths[-1] == 1 else torch.arange(n) % widths[-1])
+    exact, start = flat(nm.gradient_flow(net, data, time=time, rtol=1e-6, progress=False).final), flat(net.state_dict())
+    assert np.linalg.norm(exact / np.linalg.norm(exact) - start / np.linalg.norm(start)) > turns
+    for step, most in ((0.04, coarse), (0.01, fine)):
+        flow = nm.gradient_flow(net, data, time=time, method="proximal", step_size=step, progress=False)
+        assert flow.status.startswith("t reached")
+        assert flow.rows[-1]["log_time"] == math.log(time)
+        assert np.linalg.norm(flat(flow.final) - exact) < most * np.linalg.norm(exact)
+        assert np.array_equal(flat(net.state_dict()), start)  # the model is not changed
+
+
+def test_proximal_steps_leave_out_only_samples_without_weight():
+    """Far samples take no part once they weigh less than rounding, and take part again when they do not."""
+    torch.manual_seed(0)
+    net = mlp([4, 8, 1], bias="none").double()
+    X, y = random_data(12, 4)
+    data = (torch.cat([X, 30 * X[:3]]), torch.cat([y, y[:3]]))
+    flow = nm.gradient_flow(net, data, until=nm.LogLossBelow(-60), method="proximal", progress=False)
+    run = ProximalFlow(net, data, CrossEntropy(), log_end=1.0, rules=[], levels=[], metric=None, most=10, step_size=None)
+    run.objective.put(torch.from_numpy(flat(flow.final)))
+    run.objective.look(wide=True)
+    _, log_loss = run.objective.look(wide=False)
+    assert 0 < len(run.objective._xs) < len(data[0])
+    assert run.objective.left_out < math.log(1e-12)
+    assert run.objective.log_loss() == pytest.approx(log_loss, rel=1e-12)
+    assert log_loss == flow.rows[-1]["log_loss"]
+    run.objective.put(torch.from_numpy(flat(net.state_dict())))
+    run.objective.look(wide=False)
+    assert run.objective.left_out > math.log(1e-12)  # seen where the weights have come back
+    run.objective.look(wide=True)
+    assert len(run.objective._xs) == len(data[0])
+
+
+def test_proximal_flow_passes_kinks_that_are_no_relus_and_measures_its_error():
+    flow = flow_of(lambda z: z.clamp(min=0), time=50.0, method="proximal", estimate_error=True, progress=False)
+    relu = flow_of(torch.relu, time=50.0, rtol=1e-6, progress=False)
+    assert flow.status == "t reached 50"
+    difference = np.linalg.norm(flat(flow.final) - flat(relu.final)) / np.linalg.norm(flat(relu.final))
+    assert 0 < flow.error < 0.02
+    assert difference < 4 * flow.error  # of first order: the halved steps leave half
+
+
+def test_exact_flow_foretells_what_it_cannot_reach(digits):
+    """With the numbers of samples, kinks and gradients, before the first step; silent where it is feasible."""
+    torch.manual_seed(0)
+    net = mlp([64, 32, 10], bias="none").double()
+    net.load_state_dict(nm.gradient_flow(net, digits, until=nm.LogLossBelow(-3), method="proximal", progress=False).final)
+    with pytest.warns(UserWarning, match=r"200 samples times 32 relus are 6,400 kinks, of which about [\d,]+ lie") as caught:
+        nm.gradient_flow(net, digits, until=nm.LogLossBelow(-100), max_evaluations=30, progress=False)
+    gradients = int(re.search(r"([\d,]+) in all", str(caught[0].message)).group(1).replace(",", ""))
+    assert 30 < gradients < 9 * 6400
+    torch.manual_seed(2)
+    small, data = mlp([4, 8, 1], bias="none").double(), random_data(12, 4, seed=2)
+    small.load_state_dict(nm.gradient_flow(small, data, until=nm.LogLossBelow(-3), progress=False).final)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nm.gradient_flow(small, data, until=nm.LogLossBelow(-5), progress=False)
+
+
+@pytest.mark.parametrize("method", ["exact", "proximal"])
+def test_time_left_is_shown_while_a_flow_runs(method, monkeypatch):
+    shown = []
+    monkeypatch.setattr(Progress, "draw", lambda self, done, left, line, aside="": shown.append((done, left, line)))
+    flow = flow_of(torch.tanh, until=nm.LogLossBelow(-6), method=method, progress=True)
+    steps = len(flow) - 1
+    late = [(done, left) for done, left, _ in shown if done > steps / 2]
+    assert late
+    assert all(left is not None and 0.1 < (left + done) / steps < 10 for done, left in late)
+    assert "log10-loss" in shown[-1][2]
+    assert "log t" in shown[-1][2]
+
+
+WRONG = [
+    ({"time": "long"}, "time must be a number above 0"),
+    ({"time": -1.0}, "time must be a number above 0"),
+    ({"time": math.inf}, "time must be a number"),
+    ({}, "Say when to stop"),
+    ({"until": 5}, "until must be a stopping rule such as nm.LogLossBelow"),
+    ({"until": nm.LogLossBelow}, "write LogLossBelow"),
+    ({"until": [nm.LogLossBelow(-3), -3]}, r"until\[1\] must be"),
+    ({"time": 1.0, "rtol": 0}, "rtol must be a number above 0 and below 1"),
+    ({"time": 1.0, "step_size": 0}, "step_size must be a number above 0"),
+    ({"time": 1.0, "levels": -3}, "levels must be a list"),
+    ({"time": 1.0, "levels": ["a"]}, r"levels\[0\] must be a number"),
+    ({"time": 1.0, "method": "prox"}, 'Did you mean "proximal"'),
+    ({"time": 1.0, "metric": 3}, "metric must be a function"),
+    ({"time": 1.0, "metric": dict, "method": "proximal"}, "metric must be a function"),
+    ({"time": 1.0, "estimate_error": 1}, "estimate_error must be True or False"),
+    ({"time": 1.0, "max_evaluations": 0.5}, "max_evaluations must be a whole number"),
+]
+
+
+@pytest.mark.parametrize(("options", "sentence"), WRONG)
+def test_wrong_arguments_of_a_flow(options, sentence):
+    with pytest.raises(nm.ArgumentError, match=sentence):
+        flow_of(torch.relu, **options)
+
+
+@pytest.mark.parametrize("method", ["exact", "proximal"])
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e20, 1e100, 1e160, 1e300])
+def test_a_flow_of_data_at_the_ends_of_float64_ends_or_says_why(scale, method):
+    """Found by fuzzing: LAPACK was asked for least squares of numbers that are not finite."""
+    X, y = random_data(8, 3)
+    torch.manual_seed(0)
+    net = mlp([3, 4, 4, 1], bias="none").double()
+    try:
+        flow = nm.gradient_flow(net, (X * scale, y), time=1.0, method=method, max_evaluations=60, progress=False)
+    except nm.NetmarginError as error:
+        assert len(str(error)) > 30
+    else:
+        assert flow.status
 
 
 @pytest.fixture
@@ -283,10 +413,6 @@ def test_margin_ascent_of_a_convolutional_net_in_any_memory_layout():
 def test_bad_input(tmp_path):
     X, y = random_data(8, 3)
     net = mlp([3, 4, 1]).double()
-    with pytest.raises(ValueError, match="when to stop"):
-        nm.gradient_flow(net, (X, y))
-    with pytest.raises(ValueError, match="positive"):
-        nm.gradient_flow(net, (X, y), time=-1.0)
     assert "raise max_evaluations" in nm.gradient_flow(net, (X, y), time=1e9, max_evaluations=20).status
     with pytest.raises(nm.NotSeparatedError, match="equal inputs"):
         nm.maximize_margin(net, (torch.ones(2, 3), [1, -1]), iterations=5, progress=False)

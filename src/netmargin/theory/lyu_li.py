@@ -163,7 +163,7 @@ def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -
 def _relu_flow(trial: Trial, *, depth: float = -20, rtol: float = 1e-8) -> Trajectory:
     """Exponential loss, two-layer ReLU net, 6 points in the plane."""
     net, data = _start(trial, power=1)
-    return gradient_flow(net, data, until=LogLossBelow(depth), loss=Exponential(), rtol=rtol)
+    return gradient_flow(net, data, until=LogLossBelow(depth), loss=Exponential(), rtol=rtol, progress=False)
 
 
 def _start(trial: Trial, *, power: int, samples: int = 6, width: int = 5) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
@@ -394,7 +394,7 @@ def rates(trial: Trial, *, lower: float = 1.0, upper: float = 1.0, exponent: flo
     else:  # along one sample both bounds are attained
         with torch.no_grad():
             next(net.parameters()).copy_(1.2 * y * x / x.square().sum())
-    flow = gradient_flow(net, (x, y), until=LogLossBelow(-300.0), loss=Exponential(), rtol=1e-6)
+    flow = gradient_flow(net, (x, y), until=LogLossBelow(-300.0), loss=Exponential(), rtol=1e-6, progress=False)
     rows, p = [flow.rows[0], *flow.rows[1 :: max(len(flow.rows) // 200, 1)]], 2 - 2 / L
     gamma, depth = rows[0]["smoothed_margin"], np.array([-row["log_loss"] for row in rows[1:]])
     log_t = np.array([row["log_time"] for row in rows[1:]])
@@ -457,7 +457,9 @@ def _late_states(trial: Trial, rates: float = 1.0) -> tuple[nn.Module, tuple[Ten
     net, (x, y) = _start(trial, power=2, width=3)
     _move_near_optimum(net, x, y, trial, order=3, noise=0.3)
     metric = (lambda point: {"0.weight": torch.full_like(point["0.weight"], rates)}) if rates != 1 else None
-    flow = gradient_flow(net, (x, y), until=LogLossBelow(-300), loss=Exponential(), rtol=1e-5, levels=(-3, -299), metric=metric)
+    flow = gradient_flow(
+        net, (x, y), until=LogLossBelow(-300), loss=Exponential(), rtol=1e-5, levels=(-3, -299), metric=metric, progress=False
+    )
     return net, (x, y), list(flow.states.values())
 
 
@@ -513,7 +515,7 @@ def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) ->
     power, L = 1 + trial.number % 2, 2.0 + trial.number % 2
     net, (x, y) = _start(trial, power=power)
     levels = -np.geomspace(0.55, 199, 120)
-    flow = gradient_flow(net, (x, y), until=LogLossBelow(-200), loss=Exponential(), rtol=1e-6, levels=tuple(levels))
+    flow = gradient_flow(net, (x, y), until=LogLossBelow(-200), loss=Exponential(), rtol=1e-6, levels=tuple(levels), progress=False)
     log_rho, gamma, depth, epsilons, deltas = np.array([_kkt_point(net, x, y, state, L) for state in flow.states.values()]).T
     C_1, C_2 = math.sqrt(2) / gamma[0] ** (1 / L), (len(x) - 1) / (math.e * L * gamma[0] ** (2 / L))
     C_0 = math.log(gamma[-1] / gamma[0]) / L

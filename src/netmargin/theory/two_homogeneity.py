@@ -85,7 +85,7 @@ def mirror_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
         x = torch.randn(5, 4, generator=trial.torch_random, dtype=torch.float64)
         net, data = NormalizedNet(NormalizedReLU(4, 8, seed=1), 8, seed=2), (x, torch.where(x[:, 0] * x[:, 1] > 0, 1, -1))
         flow, u = (
-            gradient_flow(net, data, time=100.0).final,
+            gradient_flow(net, data, time=100.0, progress=False).final,
             torch.exp(mirror_flow(net, data, time=100.0 * factor / 2).final["log_u"]),
         )
         off = (flow["a"].abs() * flow["b"].abs() - u).norm() / u.norm()
@@ -350,7 +350,7 @@ def early(trial: Trial, *, guarantee: float = 1.0) -> Finding:
     doubly = 4 * n * kl / gamma
     times = [10.0, 1e3, 1e5] + ([math.e + math.exp(math.exp(doubly))] if doubly <= 2.5 else [])
     for t in times:
-        flow = gradient_flow(net, (x, y), time=t / n).rows[-1]
+        flow = gradient_flow(net, (x, y), time=t / n, progress=False).rows[-1]
         promised = early_margin(net, (x, y), time=t)
         found = flow["partial_normalized_margin"]
         if promised.guarantee is not None:

@@ -210,7 +210,12 @@ class FlowField:
 
 
 def least_squares(matrix: Tensor, values: Tensor) -> Tensor:
-    """The solution of least norm, also where the matrix is singular; on the CPU, where alone torch can."""
+    """The solution of least norm, also where the matrix is singular; on the CPU, where alone torch can.
+
+    NaN where a number is not finite, which LAPACK refuses: the step is then rejected as one of infinite error.
+    """
+    if not (torch.isfinite(matrix).all() and torch.isfinite(values).all()):
+        return torch.full_like(values, torch.nan)
     return torch.linalg.lstsq(matrix.cpu(), values.cpu()[:, None], driver="gelsd").solution[:, 0].to(values.device)
 
 
@@ -219,7 +224,7 @@ def _kinks(free: Tensor, normals: Tensor, forces: Tensor, pull: Tensor) -> Kinks
     gates = torch.nan_to_num(forces / pull, nan=_FAR).clamp(-_FAR, _FAR)
     convex = pull * torch.linalg.vector_norm(normals, dim=1) > _NEGLIGIBLE * torch.linalg.vector_norm(free)
     rising = forces > pull / 2
-    if ((gates >= 0) & (gates <= 1)).all() or not convex.all():
+    if ((gates >= 0) & (gates <= 1)).all() or not convex.all() or not torch.isfinite(free).all():
         return Kinks(convex, rising, gates, gates.clamp(0, 1))
     columns = normals.T * pull
     q, r = torch.linalg.qr(columns)

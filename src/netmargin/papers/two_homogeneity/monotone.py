@@ -29,7 +29,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         inner = INNER[run["net"]]().double()
         x = torch.randn(8, 4, dtype=torch.float64)
     net, y = NormalizedNet(inner, inner(x).shape[1], seed=2), torch.where(x[:, 0] * x[:, 1] > 0, 1, -1)
-    flow = gradient_flow(net, (x, y), time=settings["time"], rtol=1e-6)
+    flow = gradient_flow(net, (x, y), time=settings["time"], rtol=1e-6, progress=False)
     rows = [row for row in flow.rows if row["log_loss"] < math.log(math.log(2))]
     names = {"log_time": "log_time", "smooth": "partial_smoothed_margin", "hard": "partial_normalized_margin"}
     return {name: [row[key] for row in rows] for name, key in names.items()} | {"status": flow.status}
