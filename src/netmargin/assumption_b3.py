@@ -6,9 +6,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .arguments import check_number
+
 _RESOLUTION = 2000
 _ROUNDING = 1e-9
 _PROBE_STEP = 1e-5
+_PROBES = (0.37, 0.73, 1.9, 4.3, 11.3, 67.0)
+"""Margins beyond b_f at which a loss is probed, and by their negatives below 0: of all sizes that training meets, and no round
+numbers, where a loss in pieces would have its kinks."""
+_PROBE_TOLERANCE = 1e-4
+"""Relative. Central differences in float64 are good to about 1e-9 there; a wrong formula is off by far more."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,7 @@ def check_b3(
     largest_q: float,
 ) -> B3Report:
     """Check f' = df/dq, g = f^{-1}, and (B3.2) to (B3.4) on a logarithmic grid of (b_f, largest_q)."""
-    if b_f < 0:
-        raise ValueError(f"b_f must be at least 0 (B3.3); got {b_f}")
+    b_f, largest_q = check_number("b_f", b_f, at_least=0), check_number("largest_q", largest_q, above=0)
     q = b_f + torch.logspace(-3, torch.log10(torch.tensor(largest_q)).item(), _RESOLUTION, dtype=torch.float64)
     slope, violations = f_prime(q), []
 
@@ -88,6 +94,54 @@ def check_b3(
         () if rising.all() else (f"but f' is not positive at q = {_first(below, ~rising)}: only margins above that are covered",)
     )
     return B3Report(b_f, b_g, K, largest_q, tuple(violations), caveats)
+
+
+def find_flaw(
+    f: Callable[[Tensor], Tensor],
+    f_prime: Callable[[Tensor], Tensor],
+    g: Callable[[Tensor], Tensor],
+    log_slope: Callable[[Tensor], Tensor],
+    b_f: float,
+) -> str:
+    """The first contradiction between f, f', g and log(-l') at a few margins, in one sentence; empty where there is none.
+
+    f may be undefined (NaN or infinite) at negative margins, where nothing is compared. g is compared beyond b_f only.
+    """
+    probes = torch.tensor(_PROBES, dtype=torch.float64)
+    q = torch.cat([b_f + probes, -probes])
+    beyond = q > b_f
+    values = {}
+    functions = {"f": f, "f_prime": f_prime, "log_slope": log_slope, "g": lambda points: g(f(points))}
+    for name, function in functions.items():
+        points = q[beyond] if name == "g" else q
+        try:
+            values[name] = function(points)
+        except Exception as error:  # whatever the caller's own code raises
+            return f"{name} raised {type(error).__name__} on a float64 tensor of shape {tuple(points.shape)}: {error}"
+        value = values[name]
+        if not isinstance(value, Tensor) or value.shape != points.shape or value.dtype is not torch.float64:
+            shown = f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+            return f"{name} must map a float64 tensor to a float64 tensor of the same shape, elementwise; it returned {shown}"
+    if torch.isnan(values["f"][beyond]).any():
+        return f"f is NaN at margin {_first(q, beyond & torch.isnan(values['f']))}, beyond b_f = {b_f:g}"
+    step = _PROBE_STEP * q
+    slope = (f(q + step) - f(q - step)) / (2 * step)
+    known = torch.isfinite(values["f"]) & torch.isfinite(slope)
+    comparisons = (
+        ("f_prime", q[known], slope[known], "the difference quotient of f there is"),
+        ("log_slope", q[known & (slope > 0)], (torch.log(slope) - values["f"])[known & (slope > 0)], "log f' - f there is"),
+        ("g", q[beyond & known], q[beyond & known], "the inverse of f there is"),
+    )
+    for name, points, wanted, what in comparisons:
+        got = values[name][known[beyond]] if name == "g" else values[name][torch.isin(q, points)]
+        wrong = ~torch.isclose(got, wanted, rtol=_PROBE_TOLERANCE, atol=_PROBE_TOLERANCE**2)
+        if wrong.any():
+            point, value, right = (x[wrong][0].item() for x in (points, got, wanted))
+            return f"{name} is wrong at margin {point:.6g}: it gives {value:.6g}, and {what} {right:.6g}"
+    falling = known & beyond & (slope < 0)
+    if falling.any():
+        return f"f falls at margin {_first(q, falling)}, so the loss e^{{-f}} would reward small margins; f must rise beyond b_f"
+    return ""
 
 
 def _slope_ratio(derivative: Callable[[Tensor], Tensor], points: Tensor, theta: Tensor) -> Tensor:

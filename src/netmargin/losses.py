@@ -7,13 +7,16 @@ q~_n = -log sum_{j != y_n} e^{-(Phi_{y_n} - Phi_j)} for a net with several (Lyu 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from . import logspace
-from .assumption_b3 import B3Report, check_b3
+from .arguments import check_count, check_instance, check_number, suggest_word
+from .assumption_b3 import B3Report, check_b3, find_flaw
+from .errors import ArgumentError
 
 
 class Loss:
@@ -48,7 +51,11 @@ class Loss:
         b_f: float = 0.0,
         name: str = "user loss",
     ):
-        self.f, self.f_prime, self.g, self.b_f, self.name = f, f_prime, g, float(b_f), name
+        for argument, function in (("f", f), ("f_prime", f_prime), ("g", g)):
+            if not callable(function):
+                raise ArgumentError(f"{argument} must be a function from float64 tensors to float64 tensors; got {function!r}")
+        self.f, self.f_prime, self.g = f, f_prime, g
+        self.b_f, self.name = check_number("b_f", b_f, at_least=0), check_instance("name", name, str, "a text")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -77,6 +84,14 @@ class Loss:
         """log l(b_f): a summed log-loss below it proves separation (assumption (B4)) and starts the monotone phase."""
         return -self.f(logspace.as_float64(self.b_f)).item()
 
+    @cached_property
+    def flaw(self) -> str:
+        """What is wrong with f' or g at a few margins, in one sentence; empty where they agree with f.
+
+        Computed once for each loss: a loss whose derivative is another one's would train without a word.
+        """
+        return find_flaw(self.f, self.f_prime, self.g, self.log_slope, self.b_f)
+
     def check_b3(self, *, largest_q: float = 1e4) -> B3Report:
         """Check assumption (B3) numerically on margins up to `largest_q`: evidence, not a proof."""
         return check_b3(self.f, self.f_prime, self.g, self.b_f, largest_q=largest_q)
@@ -88,8 +103,9 @@ class _OddPower(Loss, ABC):
     _names: ClassVar[dict[int, str]] = {}
 
     def __init__(self, power: int = 1):
-        if power < 1 or power % 2 == 0:
-            raise ValueError(f"power must be a positive odd integer, so that the loss decreases in q; got {power!r}")
+        power = check_count("power", power)
+        if power % 2 == 0:
+            raise ArgumentError(f"power must be a positive odd integer, so that the loss decreases in q; got {power!r}")
         self.power = power
         name = self._names.get(power) or f"{type(self).__name__.lower()}({power})"
         super().__init__(self._f, self._f_prime, self._g, name=name)
@@ -200,3 +216,64 @@ class CrossEntropy(Logistic):
 
 
 BY_NAME = {loss.name: loss for loss in (CrossEntropy(), Logistic(), Exponential(), Exponential(3), Logistic(3))}
+
+
+_CLASSES = (CrossEntropy, Logistic, Exponential)
+"""Their derivatives and inverses are held by our own tests, so no call has to check them again."""
+_OF_TORCH = {nn.CrossEntropyLoss: CrossEntropy, nn.BCEWithLogitsLoss: Logistic, nn.SoftMarginLoss: Logistic}
+"""Losses of torch that are one of these; the labels are encoded by us, as signs or class indices."""
+_WANTED = f"a loss: None, one of the names {', '.join(BY_NAME)}, a netmargin.losses.Loss, or torch.nn.CrossEntropyLoss()"
+
+
+def as_loss(loss: Any) -> Loss:
+    """The loss that a caller means; every public function reads its argument `loss` by this one.
+
+    Parameters
+    ----------
+    loss : None (the cross-entropy), a name from `BY_NAME`, a `Loss`, or torch's CrossEntropyLoss, BCEWithLogitsLoss or
+        SoftMarginLoss with their default options.
+
+    Returns
+    -------
+    A `Loss` whose derivative and inverse agree with its values at a few margins.
+
+    Raises
+    ------
+    ArgumentError : for anything else; class weights or label smoothing, which change what a margin is; and a loss whose
+        derivative or inverse is wrong, with the margin where that is seen.
+
+    >>> from netmargin.losses import as_loss
+    >>> as_loss("exponential"), as_loss(None), as_loss(torch.nn.CrossEntropyLoss())
+    (<Exponential exponential>, <CrossEntropy cross-entropy>, <CrossEntropy cross-entropy>)
+    """
+    if loss is None:
+        return CrossEntropy()
+    if isinstance(loss, str):
+        if loss not in BY_NAME:
+            raise ArgumentError(" ".join(filter(None, (f"loss must be {_WANTED}; got {loss!r}.", suggest_word(loss, BY_NAME)))))
+        return BY_NAME[loss]
+    if type(loss) in _OF_TORCH:
+        return _from_torch(loss)
+    if isinstance(loss, type) and loss in _OF_TORCH:
+        raise ArgumentError(f"loss must be {_WANTED}; got the class {loss.__name__}. Write {loss.__name__}().")
+    check_instance("loss", loss, Loss, _WANTED)
+    if type(loss) not in _CLASSES and loss.flaw:
+        raise ArgumentError(f"loss {loss.name!r} contradicts itself: {loss.flaw}")
+    return loss
+
+
+def _from_torch(loss: nn.Module) -> Loss:
+    own, usual = vars(loss), vars(type(loss)())
+    # ignore_index drops samples, and a margin is at stake for each of them; the reduction only scales the loss.
+    names = ("weight", "pos_weight", "label_smoothing", "ignore_index", "reduction")
+    given = {**own, **loss._buffers}  # weights are buffers
+    default = {**usual, **dict.fromkeys(("weight", "pos_weight"))}
+    for name in names:
+        value = given.get(name)
+        if isinstance(value, Tensor) or value != default.get(name):
+            shown = f"a tensor of {value.numel()} weights" if isinstance(value, Tensor) else repr(value)
+            raise ArgumentError(
+                f"loss: {type(loss).__name__} with {name}={shown} is not the loss of a margin that this library knows. "
+                f"Pass {type(loss).__name__}() with its default options."
+            )
+    return _OF_TORCH[type(loss)]()
