@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..batches import explained_failure, place_of
+from ..accepted_models import check_model, require_finite, tensor_of_scores
+from ..batches import as_inputs, explained_failure, place_of
 from ..errors import ModelError
 from . import normalization_rules, rules  # noqa: F401  (register their rules)
 from .answer import Blocker, Evidence, Exponent, Homogeneity, Kind
@@ -46,11 +47,10 @@ def analyse(model: nn.Module, x) -> Homogeneity:
 
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
+    model = check_model(model)
     device, dtype = place_of(model)
     names = [name for name, _ in model.named_parameters()]
-    for name, parameter in model.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise ModelError(f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or lower the rate.")
+    require_finite(model)
     x = _few_samples(x, device, dtype)
     trace, degree = _follow(model, x)
     known = degree if isinstance(degree, Degree) else CONSTANT
@@ -227,9 +227,7 @@ def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
     try:
         with torch.no_grad(), torch.random.fork_rng():
             with explained_failure(x):
-                outputs = forward(clone_inputs(x))
-            if not isinstance(outputs, Tensor):
-                raise ModelError(f"The model returned {type(outputs).__name__}; netmargin needs one tensor of scores per batch.")
+                outputs = tensor_of_scores(forward(clone_inputs(x)))
             if not torch.isfinite(outputs).all():
                 raise ModelError("The model's outputs hold NaN or infinite values on finite inputs. Check its weights.")
             x = clone_inputs(x)
@@ -245,7 +243,7 @@ def _few_samples(x, device: torch.device, dtype: torch.dtype):
     """The first samples as tensors for the model; a tuple is a model's several inputs."""
     if isinstance(x, tuple):
         return tuple(_few_samples(part, device, dtype) for part in x)
-    x = torch.as_tensor(x)[:_PROBED_SAMPLES].to(device, copy=True)
+    x = as_inputs(x)[:_PROBED_SAMPLES].to(device, copy=True)
     return x.to(dtype) if x.is_floating_point() else x
 
 
