@@ -162,7 +162,9 @@ def _instead_of_sklearn(estimator: Any) -> str:
     solutions = "For the largest margin of linear, kernel and two-layer classifiers use netmargin.estimators, whose margin_ it is."
     if not hasattr(estimator, "coef_"):
         return f"A fitted linear one can be copied into a torch.nn.Linear. {solutions}"
-    outputs, inputs = getattr(estimator.coef_, "shape", (1, 1))[-2:] if getattr(estimator.coef_, "ndim", 1) > 1 else (1, len(estimator.coef_))
+    outputs, inputs = (
+        getattr(estimator.coef_, "shape", (1, 1))[-2:] if getattr(estimator.coef_, "ndim", 1) > 1 else (1, len(estimator.coef_))
+    )
     return (
         f"Copy it: net = torch.nn.Linear({inputs}, {outputs}, dtype=torch.float64); "
         "net.weight.data = torch.tensor(estimator.coef_).reshape(net.weight.shape); "

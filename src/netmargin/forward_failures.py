@@ -50,7 +50,11 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
         ModelError,
         "Part of the model lies on another device than its parameters: register its tensors as buffers, and call model.to(device).",
     ),
-    (r"stateless API", ModelError, "A module inside is scripted or parallel. Put the Python module that it was made from in its place."),
+    (
+        r"stateless API",
+        ModelError,
+        "A module inside is scripted or parallel. Put the Python module that it was made from in its place.",
+    ),
     (r"more than 1 value per channel", ModelError, "A normalization inside is in training mode. Call model.eval()."),
 )
 

@@ -113,7 +113,9 @@ def _inputs(X, bias: bool, name: str = "X") -> np.ndarray:
     bias = check_flag("bias", bias)
     array = as_inputs(X, name).double().cpu().numpy()
     if array.ndim != 2 or array.shape[1] == 0:
-        raise DataError(f"{name} must have shape (n, d) with d at least 1; got {array.shape}. Flatten images: X.reshape(len(X), -1).")
+        raise DataError(
+            f"{name} must have shape (n, d) with d at least 1; got {array.shape}. Flatten images: X.reshape(len(X), -1)."
+        )
     return np.hstack([array, np.ones((len(array), 1))]) if bias else array
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..accepted_models import check_model, require_finite, tensor_of_scores
 from ..batches import as_inputs, explained_failure, place_of

@@ -219,9 +219,9 @@ def _value_and_slope(outputs: Callable[[Vector], Tensor], point: Vector, moved: 
     except NotImplementedError as error:
         lacking = str(error).splitlines()[0]
     try:
-        value, pull = torch.func.vjp(outputs, point)
+        value, pull, *_ = torch.func.vjp(outputs, point)
         # The pulled back gradient is linear in what is pulled, so that its own derivative is the same everywhere: it maps `moved` to the slope.
-        _, push = torch.func.vjp(lambda cotangent: pull(cotangent)[0], torch.zeros_like(value))
+        _, push, *_ = torch.func.vjp(lambda cotangent: pull(cotangent)[0], torch.zeros_like(value))
         (slope,) = push(moved)
     except (NotImplementedError, RuntimeError) as error:
         raise ModelError(

@@ -108,7 +108,7 @@ def robustness(
                 found.append(kept)
         except KeyboardInterrupt:
             where = "nothing is on disk: no folder was given" if folder is None else f"kept in {folder}; the same call goes on"
-            raise Interrupted(f"{len(found)} of {total} batches are done; {where}") from None
+            raise Interrupted(f"interrupted: {len(found)} of {total} batches are done; {where}") from None
     lower, upper, by = (torch.cat([part[name] for part in found]).numpy() for name in ("lower", "upper", "found_by"))
     names = np.array([*attacks, SEARCH, ""])  # -1 is the last
     return RobustnessReport(
