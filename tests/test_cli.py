@@ -365,7 +365,7 @@ def test_output_on_a_full_disk_exits_with_1(own):
         command = [sys.executable, "-m", "netmargin", "verify", "--list"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment_for(own))
     assert done.returncode == 1
-    assert "Cannot write the output: No space left on device" in done.stderr
+    assert "Cannot read or write the output: No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
 
