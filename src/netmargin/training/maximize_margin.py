@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import nn
 
+from ..accepted_models import check_model
 from ..batches import Arrays, Data
 from ..errors import ModelError, NotHomogeneousError, NotSeparatedError
 from ..gradients import double_twin
@@ -81,6 +82,7 @@ def maximize_margin(
         raise ValueError(
             f"need positive temperatures, iterations >= 1 and multiplier_steps >= 0; got {temperatures}, {iterations}, {multiplier_steps}"
         )
+    model = check_model(model)
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     if frozen:
         raise ModelError(
