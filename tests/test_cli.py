@@ -1,14 +1,23 @@
 """The command line as a person or a script would call it."""
 
+import importlib
 import json
+import operator
+import os
+import re
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import netmargin as nm
+from netmargin.batches import open_data
 from netmargin.cli import main
+from netmargin.training.run_files import fingerprint
 
 FACTORY = """
 import torch
@@ -16,7 +25,14 @@ def make_model():
     return torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1, bias=False))
 def not_a_model():
     return 3
+def a_class():
+    return torch.nn.Linear
+def needs(width):
+    return torch.nn.Linear(2, width)
+def fails():
+    return {}["no key"]
 """
+MODULES = {"mynets": FACTORY, "broken": "def f(:\n", "leaves": "import sys\nsys.exit(3)\n", "needy": "import no_such_library\n"}
 
 
 @pytest.fixture
@@ -24,12 +40,19 @@ def own(tmp_path, monkeypatch):
     """A folder with a user's model factory and data."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "mynets", raising=False)
-    (tmp_path / "mynets.py").write_text(FACTORY)
+    for name, code in MODULES.items():
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        (tmp_path / f"{name}.py").write_text(code)
     generator = np.random.default_rng(0)
     X = generator.normal(size=(30, 2))
     np.savez(tmp_path / "points.npz", X=X, y=np.sign(X[:, 0]))
     return tmp_path
+
+
+def make_own_model(folder) -> torch.nn.Module:
+    sys.path.insert(0, str(folder))
+    torch.manual_seed(0)
+    return importlib.import_module("mynets").make_model()
 
 
 def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
@@ -111,7 +134,7 @@ def test_solve_soft_and_interpolation(own, capsys):
     through = json.loads(capsys.readouterr().out)
     assert through["lower_bound"] <= through["norm"]
     assert through["residual"] < 1e-9
-    assert main(["solve", "f2", "--soft", "2", "--data", "points.npz"]) == 1
+    assert main(["solve", "f2", "--soft", "2", "--data", "points.npz"]) == 2
     assert "--soft is for f1" in capsys.readouterr().err
 
 
@@ -124,7 +147,7 @@ def test_data_show_then_bounds(own, capsys, name):
         assert main(["bounds", "--data", "shown/points.npz", "--time-limit", "5", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert len(found["bounds"]) == 2
-        assert all(b["value"] == pytest.approx(sum(b["terms"].values())) and b["vacuous"] for b in found["bounds"])
+        assert all(b["value"] == pytest.approx(sum(term["value"] for term in b["terms"])) and b["vacuous"] for b in found["bounds"])
         distance, upper = found["interclass_distance"]["1"]
         assert 0 < distance <= upper * (1 + 1e-9)
         assert main(["bounds", "--data", "shown/points.npz", "--time-limit", "5", "--radius", "9"]) == 0
@@ -135,7 +158,7 @@ def test_bounds_of_inseparable_data(own, capsys):
     np.savez(own / "same.npz", X=np.ones((4, 2)), y=[1, -1, 1, -1])
     assert main(["bounds", "--data", "same.npz"]) == 0
     assert "No net and no kernel predictor separates" in capsys.readouterr().out
-    assert main(["bounds", "--data", "same.npz", "--delta", "2"]) == 1
+    assert main(["bounds", "--data", "same.npz", "--delta", "2"]) == 2
     assert "--delta must be below 1" in capsys.readouterr().err
 
 
@@ -147,39 +170,230 @@ def test_biases_everywhere(tmp_path, capsys):
     assert [b["module"] for b in answer["blockers"]] == ["2"]
 
 
+FAILURES = {  # exit code 1: the work failed
+    "no such weights": (["measure", "absent.pt", "--factory", "digits-mlp"], "No such file"),
+    "no such function": (["train", "--factory", "mynets:absent", "--data", "digits"], "Check the name of the function"),
+    "no such module": (["train", "--factory", "no.such:module", "--data", "digits"], "Run from the folder that holds its package"),
+    "a module that imports what is not there": (["analyse", "--factory", "needy:f", "--shape", "2"], "Install what it imports"),
+    "a factory of no model": (["analyse", "--factory", "mynets:not_a_model", "--shape", "2"], "returned no model: .*; got int"),
+    "a factory that returns a class": (
+        ["analyse", "--factory", "mynets:a_class", "--shape", "2"],
+        "got the class Linear. Write Linear",
+    ),
+    "a factory with arguments": (["analyse", "--factory", "mynets:needs", "--shape", "2"], "'width'. A factory takes no arguments"),
+    "a factory that raises": (["analyse", "--factory", "mynets:fails", "--shape", "2"], r"mynets.py, line \d+: KeyError: 'no key'"),
+    "a module that does not parse": (["analyse", "--factory", "broken:f", "--shape", "2"], "broken.py, line 1: SyntaxError"),
+    "a module that exits": (["analyse", "--factory", "leaves:f", "--shape", "2"], "leaves.py, line 2: SystemExit: 3"),
+    "no such points": (["solve", "f1", "--data", "absent.npz"], "Cannot read arrays X and y"),
+    "points that are none": (["solve", "f1", "--data", "mynets.py"], "Cannot read arrays X and y"),
+    "inputs of a wrong shape": (["analyse", "digits-mlp", "--shape", "3"], "could not process a batch"),
+    "a folder in the way of solve --out": (["solve", "f2", "--data", "points.npz", "--out", "mynets.py/s.npz"], "Cannot write"),
+    "a folder in the way of data --out": (["data", "show", "clusters", "--out", "mynets.py/x"], "Cannot write"),
+    "a folder in the way of train --out": (["train", "digits-mlp", "--limit", "20", "--out", "mynets.py/x"], "Cannot write"),
+    "a folder in the way of verify": (["verify", "lyu-li/euler", "--html", "mynets.py/x"], "Cannot write"),
+    "a folder in the way of reproduce": (["reproduce", "chizat-bach/fig2a", "--out", "mynets.py/x"], "Cannot write"),
+}
+WRONG_USAGE = {  # exit code 2
+    "no verb": ([], "required: VERB"),
+    "an unknown verb": (["mesure"], 'Did you mean "measure"'),
+    "an unknown recipe": (["train", "digit-mlp"], 'no recipe. Did you mean "digits-mlp". The recipes are digits-mlp, digits-relu2'),
+    "an unknown data set": (["train", "digits-mlp", "--data", "digit"], 'Did you mean "digits". The data sets are digits, mnist'),
+    "an unknown distribution": (["data", "show", "clustres"], 'Did you mean "clusters"'),
+    "an unknown loss": (["train", "digits-mlp", "--loss", "crossentropy"], 'Did you mean "cross-entropy"'),
+    "an unknown claim": (["verify", "lyu-li/eular"], 'Did you mean "lyu-li/euler". The claims are lyu-li/euler'),
+    "an unknown paper": (["verify", "lyu-lee"], 'Did you mean "lyu-li"'),
+    "an unknown figure": (["reproduce", "chizat-bach/fig9"], r'Did you mean "chizat-bach/fig\d\w?". Choose from chizat-bach/fig1'),
+    "no figure": (["reproduce"], "Which figure"),
+    "no model": (["train"], "Say which model"),
+    "no data": (["train", "--factory", "mynets:make_model"], "Say which data"),
+    "many epochs": (["train", "digits-mlp", "--epochs", "many"], "invalid positive int value: 'many'"),
+    "negative epochs": (["train", "digits-mlp", "--epochs", "-3"], "invalid positive int value: '-3'"),
+    "no rate": (["train", "digits-mlp", "--constant-lr", "0"], "invalid positive float value: '0'"),
+    "a negative seed": (["verify", "lyu-li/euler", "--seed", "-1"], "invalid whole number from 0 on value: '-1'"),
+    "a limit beyond the data": (["train", "digits-mlp", "--limit", "5000"], "limit must lie between 1 and 1438"),
+    "a time limit for f2": (["solve", "f2", "--data", "points.npz", "--time-limit", "3"], "is for f1"),
+    "a shape of letters": (["analyse", "digits-mlp", "--shape", "a,b"], "--shape takes positive whole numbers"),
+    "the current folder": (["train", "digits-mlp", "--out", "."], "would lie among your own files"),
+    "a folder as a file": (["solve", "f2", "--data", "points.npz", "--out", "."], "is a folder; give the name of a file"),
+    "a device as a page": (["verify", "lyu-li/euler", "--html", "/dev/null"], "no ordinary file"),
+    "a file as a folder": (["data", "show", "clusters", "--out", "mynets.py"], "is a file. Name a folder"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_failures_exit_with_1_and_say_why(own, capsys, name):
+    arguments, message = FAILURES[name]
+    assert main(arguments) == 1
+    said = capsys.readouterr().err
+    assert re.search(message, said)
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("name", WRONG_USAGE)
+def test_wrong_usage_exits_with_2_and_says_what_is_right(own, capsys, name):
+    arguments, message = WRONG_USAGE[name]
+    try:
+        code = main(arguments)
+    except SystemExit as end:  # by which argparse ends
+        code = end.code
+    assert code == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["train", "--help"], ["data", "show", "--help"]])
+def test_help_and_version_exit_with_0(capsys, arguments):
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 0
+    assert re.search(r"examples:|netmargin \d+\.\d+|usage: netmargin data show", capsys.readouterr().out)
+
+
+def _keys(value) -> set[str]:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return set(value if isinstance(value, dict) else ()).union(*map(_keys, parts))
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
-        (["measure", "absent.pt", "--factory", "digits-mlp"], "No such file"),
-        (["train", "no-such-recipe"], "is no recipe"),
-        (["train"], "Say which model"),
-        (["train", "--factory", "mynets:make_model"], "Say which data"),
-        (["train", "--factory", "mynets:absent", "--data", "digits"], "Cannot find the model factory"),
-        (["train", "--factory", "no.such:module", "--data", "digits"], "Cannot find the model factory"),
-        (["train", "--factory", "mynets:not_a_model", "--data", "digits"], "returned int"),
-        (["train", "--factory", "mynets:make_model", "--data", "absent.npz"], "Cannot read arrays X and y"),
-        (["solve", "f1", "--data", "absent.npz"], "Cannot read arrays X and y"),
-        (["solve", "f1", "--data", "mynets.py"], "Cannot read arrays X and y"),
-        (["solve", "f2", "--data", "points.npz", "--time-limit", "3"], "is for f1"),
-        (["analyse", "digits-mlp", "--shape", "a,b"], "--shape takes positive whole numbers"),
-        (["analyse", "digits-mlp", "--shape", "3"], "could not process a batch"),
-        (["train", "digits-mlp", "--limit", "5000"], "limit must lie between"),
+        ["analyse", "digits-mlp", "--bias", "all"],
+        ["train", "digits-mlp", "--limit", "30", "--epochs", "1", "--quiet"],
+        ["data", "show", "clusters", "--out", "shown"],
+        ["solve", "f1", "--data", "points.npz"],
+        ["bounds", "--data", "points.npz"],
+        ["verify", "lyu-li/euler", "--quick"],
+        ["verify", "--list"],
+        ["reproduce", "chizat-bach/fig2a", "--jobs", "1", "--quiet"],
+        ["reproduce", "--list"],
+        ["measure", "net.pt", "--factory", "mynets:make_model", "--data", "points.npz"],
+        ["robustness", "net.pt", "--factory", "mynets:make_model", "--data", "points.npz", "--certified-only", "--quiet"],
+    ],
+    ids=" ".join,
+)
+def test_json_of_every_verb(own, capsys, arguments):
+    """Standard output is JSON and nothing else, without NaN, and no key holds a space."""
+    torch.save(make_own_model(own).state_dict(), own / "net.pt")
+    assert main([*arguments, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert not any(" " in key for key in _keys(shown))
+
+
+WAITING = """
+import importlib, sys, time
+def waits(*_, **__):
+    print("ready", file=sys.stderr, flush=True)
+    time.sleep(100)
+"""
+START_UP = WAITING + "waits()  # the import of torch\n"
+COMMAND = """
+import sys
+sys.argv[0] = "netmargin"
+module, function = sys.argv[1:3]
+del sys.argv[1:3]
+from waiting import waits
+if module:
+    import importlib
+    owner = importlib.import_module("netmargin." + module)
+    *path, last = function.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    setattr(owner, last, waits)
+from netmargin.cli import main
+sys.exit(main())
+"""
+OWN = ("--factory", "mynets:make_model", "--data", "points.npz")
+BUSY = {  # the command, and what it is busy with when Ctrl-C comes
+    "start-up": (["--version"], "", ""),
+    "a factory": (["analyse", "--factory", "waiting:waits", "--shape", "2"], "", ""),
+    "certify": (["certify", "net.pt", *OWN], "kkt.certification", "Problem.of"),
+    "solve f2": (["solve", "f2", "--data", "points.npz"], "solvers.kernel", "_least_norm"),
+}
+
+
+def environment_for(folder) -> dict[str, str]:
+    source = Path(nm.__file__).parent.parent
+    return os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{source}", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.mark.parametrize("name", BUSY)
+def test_ctrl_c_exits_with_130_without_a_traceback(own, name):
+    """A process of its own gets the signal that a terminal sends."""
+    arguments, module, function = BUSY[name]
+    (own / "waiting.py").write_text(WAITING)
+    (own / "command.py").write_text(COMMAND)
+    if name == "start-up":
+        (own / "torch.py").write_text(START_UP)
+    torch.save(make_own_model(own).state_dict(), own / "net.pt")
+    command = [sys.executable, "command.py", module, function, *arguments]
+    with subprocess.Popen(command, cwd=own, env=environment_for(own), text=True, stderr=subprocess.PIPE) as process:
+        said = ""
+        while "ready" not in said and (line := process.stderr.readline()):
+            said += line
+        process.send_signal(signal.SIGINT)
+        said += process.stderr.read()
+    assert process.returncode == 130, said
+    assert "interrupted" in said
+    assert "Traceback" not in said
+
+
+INTERRUPTED = {  # the same in this process, where it takes no start
+    "robustness": (["robustness", "net.pt", *OWN, "--certified-only"], "l2_robustness.evaluation", "certified_radii"),
+    "bounds": (["bounds", "--data", "points.npz"], "solvers", "f2_max_margin"),
+    "verify": (["verify", "lyu-li/euler"], "theory.claim", "Claim.examine"),
+    "measure": (["measure", "net.pt", *OWN], "margins", "measure"),
+    "data": (["data", "show", "clusters", "--out", "shown"], "figures", "draw_data"),
+}
+
+
+@pytest.mark.parametrize("name", INTERRUPTED)
+def test_an_interruption_of_every_verb_exits_with_130(own, capsys, monkeypatch, name):
+    arguments, module, function = INTERRUPTED[name]
+    torch.save(make_own_model(own).state_dict(), own / "net.pt")
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    owner = importlib.import_module(f"netmargin.{module}")
+    *path, last = function.split(".")
+    monkeypatch.setattr(operator.attrgetter(path[0])(owner) if path else owner, last, interrupt)
+    assert main(arguments) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_output_on_a_full_disk_exits_with_1(own):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "netmargin", "verify", "--list"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment_for(own))
+    assert done.returncode == 1
+    assert "Cannot read or write the output: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        (["--limit", "60"], "about 60 of 120 samples, and the net was trained on all of them"),
+        ([], ""),
+        (["--data", "few.npz", "--limit", "10"], "about 10 of 30 samples, and the run beside the weights was trained on others"),
     ],
 )
-def test_failures_exit_with_1_and_say_why(own, capsys, arguments, message):
-    assert main(arguments) == 1
-    assert message in capsys.readouterr().err
-
-
-def test_wrong_usage_exits_with_2(capsys):
-    for arguments in ([], ["train", "digits-mlp", "--epochs", "many"], ["train", "digits-mlp", "--constant-lr", "0"], ["fly"]):
-        with pytest.raises(SystemExit) as end:
-            main(arguments)
-        assert end.value.code == 2
-    with pytest.raises(SystemExit) as end:
-        main(["train", "--help"])
-    assert end.value.code == 0
-    assert "examples:" in capsys.readouterr().out
+def test_certify_says_what_samples_it_is_about(own, capsys, options, note):
+    net = make_own_model(own)
+    X = torch.randn(120, 2, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        y = torch.where(net(X)[:, 0] > 0, 1, -1)
+    np.savez(own / "all.npz", X=X.numpy(), y=y.numpy())
+    np.savez(own / "few.npz", X=X[:30].numpy(), y=y[:30].numpy())
+    torch.save(net.state_dict(), own / "net.pt")
+    settings = {"data": fingerprint(open_data((X, y)))}
+    checkpoint = {"netmargin_format": 1, "model": net.state_dict(), "settings": settings, "lr": {}}
+    torch.save(checkpoint, own / "checkpoint.pt")
+    assert main(["certify", "net.pt", "--factory", "mynets:make_model", "--data", "all.npz", *options, "--json"]) == 0
+    shown = capsys.readouterr()
+    assert note in shown.err
+    assert bool(note) == ("note:" in shown.err)
+    assert (note or "the 120 samples given") in json.loads(shown.out)["about"]
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch):
@@ -193,7 +407,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(nm.training.run.Run, "epoch", interrupted)
     command = ["train", "digits-mlp", "--limit", "100", "--epochs", "6", "--out", str(tmp_path), "--quiet"]
-    assert main(command) == 1
+    assert main(command) == 130
     assert "interrupted after epoch 3; saved in" in capsys.readouterr().err
     assert torch.load(tmp_path / "checkpoint.pt")["history_bytes"] > 0
     assert main(command) == 0

@@ -91,5 +91,5 @@ def test_bad_input():
         lambda: datasets.teacher(5, 1, units=1, margin=1e9),
         lambda: datasets.alternating(0),
     ):
-        with pytest.raises(nm.DataError):
+        with pytest.raises((nm.ArgumentError, nm.DataError)):
             wrong()

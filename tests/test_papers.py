@@ -174,7 +174,7 @@ def test_list_and_gallery(out, tmp_path, capsys):
 def test_bad_input(tmp_path, capsys):
     with pytest.raises(nm.DataError, match="no figure 'chizat-bach/fig9'"):
         reproduce("chizat-bach/fig9", out=tmp_path)
-    with pytest.raises(nm.DataError, match="scale must be one of smoke, laptop, paper"):
+    with pytest.raises(nm.DataError, match="scale must be .smoke., .laptop. or .paper."):
         reproduce("chizat-bach/fig4", "huge", out=tmp_path)
     with pytest.raises(nm.DataError, match="jobs"):
         reproduce("chizat-bach/fig4", out=tmp_path, jobs=0)

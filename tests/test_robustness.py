@@ -185,7 +185,7 @@ def test_bad_input(digits_net, tmp_path, monkeypatch):
             radii(net, (X, y), box=box)
     with pytest.raises(nm.DataError, match=r"4 of 4 inputs lie outside the box \[0, 0.5\]: their values go from 0 to 1"):
         radii(net, (X, y), box=(0, 0.5))
-    with pytest.raises(ValueError, match="attacks must be of deepfool, ddn, carlini-wagner; got pgd"):
+    with pytest.raises(ValueError, match='attacks.0. must be "deepfool", "ddn" or "carlini-wagner"; got .pgd.'):
         radii(net, (X, y), attacks=("pgd",))
     with pytest.raises(nm.DataError, match="NaN"):
         radii(net, (X * float("nan"), y))

@@ -4,7 +4,9 @@ import difflib
 import math
 import numbers
 import operator
+import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from .errors import ArgumentError
@@ -123,6 +125,33 @@ def check_numbers(name: str, values: Any, check: Callable[..., Any] = check_numb
     if isinstance(listed, (str, bytes)) or not isinstance(listed, (Sequence, range)) or not len(listed):
         raise _wrong(name, values, "a list of at least one number", optional=False)
     return [check(f"{name}[{index}]", value, **limits) for index, value in enumerate(listed)]
+
+
+def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ...]:
+    """Some of the given words, each once, in the order given; a word alone is one of them. Raises ArgumentError.
+
+    >>> check_words("attacks", ["ddn", "deepfool"], ("deepfool", "ddn"))
+    ('ddn', 'deepfool')
+    """
+    choices = list(choices)
+    if isinstance(values, str):
+        return (check_choice(name, values, choices),)
+    if not isinstance(values, Iterable):
+        raise _wrong(name, values, f"a list of some of {', '.join(choices)}", optional=False)
+    return tuple(dict.fromkeys(check_choice(f"{name}[{index}]", word, choices) for index, word in enumerate(values)))
+
+
+def check_path(name: str, value: Any, *, optional: bool = False) -> Any:
+    """The name of a file or folder, as a Path; None where that is allowed. Raises ArgumentError.
+
+    >>> check_path("folder", "runs/mine").name
+    'mine'
+    """
+    if optional and value is None:
+        return None
+    if isinstance(value, (str, os.PathLike)) and str(value).strip() and "\0" not in str(value):
+        return Path(value)
+    raise _wrong(name, value, 'a path such as "runs/mine"', optional)
 
 
 def check_seed(seed: Any) -> int:

@@ -1,14 +1,19 @@
 """Data as checked batches: finite inputs on the model's device, labels as signs or class indices."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from .errors import DataError, ModelError
+from .accepted_models import check_model, tensor_of_scores
+from .arguments import check_count
+from .errors import DataError, ModelError, NetmarginError
+from .forward_failures import explain
 
 _STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
 
@@ -35,6 +40,8 @@ def open_data(data: Data) -> Arrays | Iterable:
         X, y = _tensor(data[0], "X"), _tensor(data[1], "y")
         _check_batch(X, y, "the data")
         return Arrays(X, y.reshape(-1))
+    if reason := _no_data(data):
+        raise DataError(f"{reason} {_STREAM_HINT}")
     if isinstance(data, torch.utils.data.Dataset) and not isinstance(data, torch.utils.data.IterableDataset):
         raise DataError("A Dataset yields single samples. Wrap it: DataLoader(dataset, batch_size=1000).")
     if not isinstance(data, Iterable):
@@ -49,8 +56,7 @@ def batches(
 
     The forward pass may work on x in place: the caller's data are not touched. Shuffling draws from torch's global generator. An iterable keeps its own batches and order.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1; got {batch_size}")
+    batch_size = check_count("batch_size", batch_size)
     device, dtype = place_of(model)
     if isinstance(data, Arrays):
         order = torch.randperm(len(data)) if shuffle else None
@@ -60,14 +66,20 @@ def batches(
             moved = _moved(x, device, dtype)
             yield (moved.clone() if order is None and moved.data_ptr() == x.data_ptr() else moved), data.y[chosen]
         return
+    for x, y in pairs_of(data):
+        yield _moved(x, device, dtype), y
+
+
+def pairs_of(data: Iterable) -> Iterator[tuple[Tensor, Tensor]]:
+    """The batches of an iterable as checked tensors (x, y), where they are. Raises DataError."""
     empty = True
     for index, batch in enumerate(data):
         if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-            raise DataError(f"Batch {index} is not a pair (x, y) but {type(batch).__name__}. {_STREAM_HINT}")
+            raise DataError(f"Batch {index} is not a pair (x, y) but {_how_to_pair(batch)}")
         x, y = _tensor(batch[0], "x"), _tensor(batch[1], "y")
         _check_batch(x, y, f"batch {index}")
         empty = False
-        yield _moved(x, device, dtype), y.reshape(-1)
+        yield x, y.reshape(-1)
     if empty:
         raise DataError(
             "The iterable of batches yielded nothing. A generator can be read only once: pass a list or a DataLoader, "
@@ -78,9 +90,7 @@ def batches(
 def scores(model: nn.Module, x: Tensor) -> Tensor:
     """The model's outputs as shape (N, C); C = 1 for a binary net. Raises ModelError or DataError."""
     with explained_failure(x):
-        outputs = model(x)
-    if not isinstance(outputs, Tensor):
-        raise ModelError(f"The model returned {type(outputs).__name__}; netmargin needs one tensor of scores per batch.")
+        outputs = tensor_of_scores(model(x))
     if outputs.shape == (len(x),):
         outputs = outputs[:, None]
     if outputs.ndim != 2 or len(outputs) != len(x) or outputs.shape[1] == 0:
@@ -93,15 +103,13 @@ def scores(model: nn.Module, x: Tensor) -> Tensor:
 
 @contextmanager
 def explained_failure(x):
-    """Turns the errors that layers raise on inputs they cannot take into a DataError that shows the inputs."""
+    """Turns what a forward pass raises into a DataError or a ModelError that shows the inputs and says what to do."""
     try:
         yield
-    except (RuntimeError, IndexError, TypeError, ValueError) as error:
-        shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", type(x).__name__)
-        raise DataError(
-            f"The model could not process a batch of shape {shape and tuple(shape)} and type {dtype}: {error}. "
-            "Give inputs of the shape that its first layer expects, as floating numbers (X.float() / 255 for images)."
-        ) from error
+    except NetmarginError:
+        raise
+    except Exception as error:  # forward is the caller's code, and may raise anything
+        raise explain(error, x) from error
 
 
 class Labels:
@@ -135,6 +143,53 @@ def _is_batch(item) -> bool:
     return isinstance(item, (tuple, list)) and len(item) == 2 and all(hasattr(part, "shape") for part in item)
 
 
+def _no_data(data: Any) -> str:
+    """Why something iterable is no data set, or ''."""
+    kind = type(data).__name__
+    if isinstance(data, nn.Module) or (isinstance(data, type) and issubclass(data, nn.Module)):
+        return f"The data are a model ({kind}): the model comes first and the data second."
+    if isinstance(data, (str, bytes, Path)):
+        return f"The data are text, {data!r}. Named data sets are functions, such as netmargin.datasets.digits()."
+    if isinstance(data, Mapping):
+        keys = ", ".join(map(repr, list(data)[:6]))
+        return f"The data are a {kind} with the keys {keys}. Take the inputs and the labels out of it."
+    if hasattr(data, "iloc"):  # of pandas
+        return f"The data are a {kind}. Take df[features].to_numpy() as X and df[label].to_numpy() as y."
+    if hasattr(data, "shape"):
+        return f"The data are one {kind} of shape {tuple(data.shape)}, without labels."
+    if isinstance(data, tuple) and data and all(hasattr(part, "shape") for part in data):
+        return f"The data are {len(data)} arrays. The first two of them would be data[:2]."
+    return ""
+
+
+def _how_to_pair(batch: Any) -> str:
+    """What a batch is, and a wrapper of the loader that makes pairs of it."""
+    kind = type(batch).__name__
+    if isinstance(batch, Mapping):
+        keys = [str(key) for key in batch]
+        label = next((key for key in keys if key in ("labels", "label", "y", "target")), keys[-1] if keys else "y")
+        inputs = next((key for key in keys if key != label), "x")
+        held, pair = f"{kind} with the keys {', '.join(keys[:6])}", f'b["{inputs}"], b["{label}"]'
+    elif isinstance(batch, (tuple, list)) and len(batch) > 2:
+        held, pair = f"{kind} of {len(batch)}", "b[0], b[1]"
+    else:
+        return f"{kind}. {_STREAM_HINT}"
+    return (
+        f"{held}. Wrap the loader, and give Pairs(loader):\n"
+        "  class Pairs:\n"
+        "      def __init__(self, loader): self.loader = loader\n"
+        f"      def __iter__(self): return (({pair}) for b in self.loader)\n"
+        "      def __len__(self): return len(self.loader)"
+    )
+
+
+def as_inputs(values, name: str = "X") -> Tensor:
+    """Inputs without labels as a tensor, at least one sample, finite. Raises DataError."""
+    X = _tensor(values, name)
+    _check_inputs(X, name, "")
+    return X
+
+
 def _tensor(values, name: str) -> Tensor:
     if isinstance(values, Tensor):
         tensor = values.detach()
@@ -146,26 +201,35 @@ def _tensor(values, name: str) -> Tensor:
         except (TypeError, ValueError) as error:
             raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error
     if tensor.is_complex():
-        raise DataError(f"{name} holds complex numbers; netmargin needs real ones.")
+        raise DataError(f"{name} holds complex numbers; netmargin needs real ones. Pass its real part, or both parts side by side.")
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise DataError(f"{name} is a sparse or quantized tensor. Pass an ordinary one: {name}.to_dense() or {name}.dequantize().")
     return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
 
 
 def _check_batch(X: Tensor, y: Tensor, where: str) -> None:
-    if X.ndim == 0 or len(X) == 0:
-        raise DataError(f"{where} hold no samples (X has shape {tuple(X.shape)}). Pass at least one sample.")
+    _check_inputs(X, "X", f"{where}: ")
     if y.numel() != len(X) or (y.ndim > 1 and y.shape[0] != len(X)):
-        raise DataError(f"{where}: X has {len(X)} samples but y has shape {tuple(y.shape)}. Pass one label per sample.")
-    if X.is_meta or y.is_meta:
-        raise DataError(f"{where} live on the 'meta' device, which holds no numbers. Load them onto a real device.")
+        swapped = " Are they swapped? The inputs come first." if X.ndim == 1 and y.ndim > 1 else ""
+        raise DataError(f"{where}: X has {len(X)} samples but y has shape {tuple(y.shape)}. Pass one label per sample.{swapped}")
+    if y.is_meta:
+        raise DataError(f"{where}: the labels live on the 'meta' device, which holds no numbers. Load them onto a real device.")
+    if y.is_floating_point() and not bool((y == y.round()).all()):
+        raise DataError(
+            f"{where}: labels must be whole numbers (signs or class indices); y holds NaN or fractions such as targets of a regression."
+        )
+
+
+def _check_inputs(X: Tensor, name: str, where: str) -> None:
+    if X.ndim == 0 or len(X) == 0:
+        raise DataError(f"{where}{name} holds no samples (shape {tuple(X.shape)}). Pass at least one sample.")
+    if X.is_meta:
+        raise DataError(f"{where}{name} lives on the 'meta' device, which holds no numbers. Load it onto a real device.")
     # A finite sum has finite terms; only otherwise is it worth looking at each.
     if X.is_floating_point() and not torch.isfinite(X.sum()) and not torch.isfinite(X).all():
         bad = torch.nonzero(~torch.isfinite(X.reshape(len(X), -1)).all(1))[:, 0]
         raise DataError(
-            f"{where}: X holds NaN or infinite values in {len(bad)} samples, first sample {bad[0].item()}. Drop or impute them."
-        )
-    if y.is_floating_point() and not bool((y == y.round()).all()):
-        raise DataError(
-            f"{where}: labels must be whole numbers (signs or class indices); y holds NaN or fractions such as targets of a regression."
+            f"{where}{name} holds NaN or infinite values in {len(bad)} samples, first sample {bad[0].item()}. Drop or impute them."
         )
 
 
@@ -175,7 +239,7 @@ def _moved(x: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
 
 def place_of(model: nn.Module) -> tuple[torch.device, torch.dtype]:
     """The device and floating dtype that the model computes with. Raises ModelError."""
-    parameters = list(model.parameters())
+    parameters = list(check_model(model).parameters())
     if not parameters:
         raise ModelError("The model has no parameters, so its margin has no normalization. Pass a model with weights.")
     if any(is_lazy(p) for p in parameters):

@@ -1,15 +1,24 @@
-"""Figures of training runs and certificates, as PNG and PDF files."""
+"""Figures of training runs and certificates, as PNG and PDF files.
 
+They are written into a folder, which is made if it does not exist; CheckpointError where that fails, ArgumentError or DataError for
+what cannot be drawn.
+"""
+
+import io
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from .arguments import check_count, check_instance, check_number, check_path
+from .batches import Arrays, open_data
+from .errors import ArgumentError, DataError
 from .margins import MarginReport
 from .training import History
+from .training.checkpoint import make_folder, write_atomically
 
 if TYPE_CHECKING:
     from .kkt import KKTCertificate
@@ -24,25 +33,45 @@ _MARGINS = {
 _BLUE, _ORANGE, _GREEN = "#0072b2", "#d55e00", "#009e73"
 
 
-def draw_run(history: History, report: MarginReport, folder: str | Path) -> list[Path]:
-    """Write loss, margins and histogram of a run into `folder`, each as PNG and PDF; returns the PNG paths."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    drawn = {"loss": _loss(history), "margins": _normalized_margins(history), "histogram": _histogram(report)}
+def _writable(folder: str | Path) -> Path:
+    path = check_path("folder", folder)
+    make_folder(path)
+    return path
+
+
+def _arrays(X, y) -> Arrays:
+    samples = open_data((X, y))
+    if not isinstance(samples, Arrays):
+        raise DataError("X and y must be arrays, of inputs and of labels.")
+    return samples
+
+
+def _save(drawn: dict[str, Any], folder: Path) -> list[Path]:
+    """Each as PNG and PDF; the PNG paths. Raises CheckpointError where they cannot be written."""
     for name, figure in drawn.items():
         for ending in ("png", "pdf"):
-            figure.savefig(folder / f"{name}.{ending}", dpi=130)
+            picture = io.BytesIO()
+            figure.savefig(picture, format=ending, dpi=130)
+            write_atomically(folder / f"{name}.{ending}", picture.getvalue())
     return [folder / f"{name}.png" for name in drawn]
+
+
+def draw_run(history: History, report: MarginReport, folder: str | Path) -> list[Path]:
+    """Write loss, margins and histogram of a run into `folder`, each as PNG and PDF; returns the PNG paths."""
+    check_instance("history", history, History, "the History that netmargin.train returns")
+    check_instance("report", report, MarginReport, "the MarginReport that netmargin.measure returns")
+    folder = _writable(folder)
+    if not len(history):
+        raise ArgumentError("history holds no epochs, so there is nothing to draw. Train first.")
+    drawn = {"loss": _loss(history), "margins": _normalized_margins(history), "histogram": _histogram(report)}
+    return _save(drawn, folder)
 
 
 def draw_data(X, y, folder: str | Path, *, title: str = "data") -> list[Path]:
     """Write the samples: on a line for one coordinate, else by their first two, as PNG and PDF, or as pictures for images; returns the PNG path."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    figure = _samples(torch.as_tensor(X), torch.as_tensor(y), title)
-    for ending in ("png", "pdf"):
-        figure.savefig(folder / f"data.{ending}", dpi=130)
-    return [folder / "data.png"]
+    check_instance("title", title, str, 'text, such as "clusters"')
+    samples, folder = _arrays(X, y), _writable(folder)
+    return _save({"data": _samples(samples.X, samples.y, title)}, folder)
 
 
 def _samples(X: Tensor, y: Tensor, title: str):
@@ -72,8 +101,14 @@ def _samples(X: Tensor, y: Tensor, title: str):
 
 def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) -> list[Path]:
     """Write robust accuracy over epsilon, for reports by name, as PNG and PDF: attacked (solid) and certified (dashed); returns the PNG path."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    from .l2_robustness import RobustnessReport
+
+    check_instance("reports", reports, dict, "a dict of reports by name, such as {'net': netmargin.robustness(net, data)}")
+    for name, report in reports.items():
+        check_instance(f"reports[{name!r}]", report, RobustnessReport, "the RobustnessReport that netmargin.robustness returns")
+    if not reports:
+        raise ArgumentError("reports holds no report, so there is nothing to draw.")
+    folder = _writable(folder)
     figure, (axis,) = _figure()
     most = max(report.largest for report in reports.values())
     for index, (name, report) in enumerate(reports.items()):
@@ -85,23 +120,22 @@ def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) 
             axis.plot(curve["epsilon"], 100 * curve["certified"], color=colour, linestyle="--", label=f"{label}certified")
     axis.set(xlabel=r"$\epsilon$ (L2)", ylabel="robust accuracy in %", title="samples that no change of size epsilon turns")
     axis.legend(frameon=False)
-    for ending in ("png", "pdf"):
-        figure.savefig(folder / f"robustness.{ending}", dpi=130)
-    return [folder / "robustness.png"]
+    return _save({"robustness": figure}, folder)
 
 
 def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) -> list[Path]:
     """Write the trade-off curve and, where samples are square images, the heaviest support vectors; PNG and PDF; returns the PNG paths."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    from .kkt import KKTCertificate
+
+    check_instance("certificate", certificate, KKTCertificate, "the KKTCertificate that netmargin.certify returns")
+    samples, folder = _arrays(X, y), _writable(folder)
+    if len(samples) != certificate.samples:
+        raise DataError(f"The certificate is about {certificate.samples} samples; X holds {len(samples)}. Pass the same data.")
     drawn = {"trade_off": _trade_off(certificate)}
-    images = _as_images(X)
+    images = _as_images(samples.X)
     if images is not None:
-        drawn["support"] = _support(certificate, images, y)
-    for name, figure in drawn.items():
-        for ending in ("png", "pdf"):
-            figure.savefig(folder / f"{name}.{ending}", dpi=130)
-    return [folder / f"{name}.png" for name in drawn]
+        drawn["support"] = _support(certificate, images, samples.y)
+    return _save(drawn, folder)
 
 
 def draw_two_layer_runs(
@@ -110,16 +144,17 @@ def draw_two_layer_runs(
     """Write the margins of all runs, beside the best possible one where it is given, and for data in the plane the classifiers of one run at its snapshots; PNG
     and PDF; returns the PNG paths.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    X, y = np.asarray(X), np.asarray(y)
+    from .twolayer import TwoLayerRuns
+
+    check_instance("runs", runs, TwoLayerRuns, "the TwoLayerRuns that netmargin.twolayer.train_both_layers returns")
+    optimum = check_number("optimum", optimum, optional=True)
+    run = check_count("run", run, at_least=0, at_most=runs.margins.shape[1] - 1)
+    samples, folder = _arrays(X, y), _writable(folder)
+    X, y = samples.X.cpu().numpy(), samples.y.cpu().numpy()
     drawn = {"two_layer_margins": _two_layer_margins(runs, optimum)}
     if X.shape[1] == 2:
         drawn["classifiers"] = _classifiers(runs, X, y, run)
-    for name, figure in drawn.items():
-        for ending in ("png", "pdf"):
-            figure.savefig(folder / f"{name}.{ending}", dpi=130)
-    return [folder / f"{name}.png" for name in drawn]
+    return _save(drawn, folder)
 
 
 def _two_layer_margins(runs: "TwoLayerRuns", optimum: float | None):

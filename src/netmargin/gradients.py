@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from .accepted_models import check_model, require_finite
 from .batches import explained_failure, place_of
 from .errors import DataError, ModelError
 
@@ -95,8 +96,10 @@ class Gradients:
 
 
 def double_twin(model: nn.Module) -> nn.Module:
-    """A copy in float64 and evaluation mode; what it computes is what certificates are about."""
+    """A copy in float64 and evaluation mode; what it computes is what certificates are about. Raises ModelError."""
+    model = check_model(model)
     place_of(model)  # refuses what cannot be copied
+    require_finite(model)
     twin = copy.deepcopy(model).double().eval()
     return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]  # the quicker layout for float64 convolutions
 

@@ -1,15 +1,18 @@
 """Kernels of two-layer ReLU nets in closed form and by random features, and the tangent kernel of any net.
 
 Inputs X of shape (n, d), X2 of shape (m, d); float64 results (n, m). With a bias, every input gets a last coordinate 1. Angles are
-computed from both cosine and sine, so that nearly parallel inputs lose no digits.
+computed from both cosine and sine, so that nearly parallel inputs lose no digits. Inputs that are no finite numbers raise DataError,
+other arguments ArgumentError.
 """
 
 import numpy as np
 import torch
 from torch import nn
 
-from .batches import explained_failure, scores
-from .errors import ModelError
+from .accepted_models import require_repeatable
+from .arguments import check_count, check_flag, check_number, check_seed
+from .batches import as_inputs, scores
+from .errors import ArgumentError, DataError, ModelError
 from .gradients import SampleGradients, StoredGradients, double_twin
 
 
@@ -25,7 +28,7 @@ def arc_cosine(X, X2=None, *, bias: bool = True) -> np.ndarray:
     array([[1.        , 0.31830989],
            [0.31830989, 1.        ]])
     """
-    A, B = _inputs(X, bias), _inputs(X if X2 is None else X2, bias)
+    A, B = _pair(X, X2, bias)
     size, angle = _polar(A, B)
     return size * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi * A.shape[1])
 
@@ -36,9 +39,8 @@ def ntk(X, X2=None, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = False) -
     Directions of u are uniform on the unit sphere; r_u and r_w scale the first and second layer at initialization. r_w = 0 leaves the
     kernel of the output layer alone (then it is r_u^2 `arc_cosine`). Source: Wei et al. 2019, Section 2.
     """
-    if not (np.isfinite(r_w) and np.isfinite(r_u)):
-        raise ValueError(f"r_w and r_u must be finite; got {r_w} and {r_u}")
-    A, B = _inputs(X, bias), _inputs(X if X2 is None else X2, bias)
+    r_w, r_u = check_number("r_w", r_w), check_number("r_u", r_u)
+    A, B = _pair(X, X2, bias)
     size, angle = _polar(A, B)
     both_active = (np.pi - angle) / (2 * np.pi)
     return r_u**2 * arc_cosine(A, B, bias=False) + r_w**2 * size * np.cos(angle) * both_active
@@ -55,7 +57,7 @@ def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.nd
     >>> bool(abs(features @ features.T - arc_cosine([[1.0, 2.0], [0.0, 1.0]])).max() < 0.01)
     True
     """
-    Z = _inputs(X, bias)
+    Z, count, seed = _inputs(X, bias), check_count("count", count), check_seed(seed)
     U = np.random.default_rng(seed).normal(size=(count, Z.shape[1]))
     U /= np.linalg.norm(U, axis=1, keepdims=True)
     return np.maximum(Z @ U.T, 0.0) / np.sqrt(count)
@@ -66,7 +68,7 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
 
     Gradients are taken in double precision, in evaluation mode, over the parameters that require gradients, and in chunks, so that no n x P matrix is
     needed where it does not fit. X : (n, ...) inputs of the model. Raises DataError for inputs that the model cannot take, ModelError
-    for a model without parameters.
+    for a model without parameters or with noise in evaluation mode.
 
     >>> import torch
     >>> from netmargin.kernels import empirical_ntk
@@ -76,28 +78,45 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
            [2., 1.]])
     """
     twin = double_twin(model)
+    output = check_count("output", output, at_least=0)
     names = [name for name, p in twin.named_parameters() if p.requires_grad]
     if not names:
         raise ModelError("The model has no parameters that require gradients, so it has no tangent kernel.")
 
-    def prepared(inputs) -> tuple[torch.Tensor, torch.Tensor]:
-        x = torch.as_tensor(np.asarray(inputs.detach().cpu() if torch.is_tensor(inputs) else inputs))
+    def prepared(inputs, name: str) -> tuple[torch.Tensor, torch.Tensor]:
+        x = as_inputs(inputs, name)
         x = x.to(device=next(twin.parameters()).device, dtype=torch.float64 if x.is_floating_point() else x.dtype)
-        with torch.no_grad(), explained_failure(x):
+        with torch.no_grad():
             outputs = scores(twin, x[:1]).shape[1]
+        if output >= outputs:
+            raise ArgumentError(f"output must be below {outputs}, the number of the model's outputs; got {output}")
         weights = torch.zeros(len(x), outputs, dtype=torch.float64, device=x.device)
         weights[:, output] = 1.0
         return x, weights
 
-    left = prepared(X)
+    left = prepared(X, "X")
+    require_repeatable(twin, left[0])
     source = SampleGradients(twin, names, left[0])
-    right = None if X2 is None else StoredGradients(source, *prepared(X2))
+    right = None if X2 is None else StoredGradients(source, *prepared(X2, "X2"))
     return StoredGradients(source, *left).inner(right).cpu().numpy()
 
 
-def _inputs(X, bias: bool) -> np.ndarray:
-    X = np.asarray(X, dtype=np.float64)
-    return np.hstack([X, np.ones((len(X), 1))]) if bias else X
+def _pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:
+    A = _inputs(X, bias, "X")
+    B = A if X2 is None else _inputs(X2, bias, "X2")
+    if A.shape[1] != B.shape[1]:
+        raise DataError(f"X has {A.shape[1] - bias} columns and X2 has {B.shape[1] - bias}. Both hold inputs of one dimension.")
+    return A, B
+
+
+def _inputs(X, bias: bool, name: str = "X") -> np.ndarray:
+    bias = check_flag("bias", bias)
+    array = as_inputs(X, name).double().cpu().numpy()
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise DataError(
+            f"{name} must have shape (n, d) with d at least 1; got {array.shape}. Flatten images: X.reshape(len(X), -1)."
+        )
+    return np.hstack([array, np.ones((len(array), 1))]) if bias else array
 
 
 def _polar(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

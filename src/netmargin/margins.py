@@ -1,6 +1,7 @@
 """Margins of a net on data, and every normalization of them."""
 
 import math
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -9,10 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from . import logspace
+from .accepted_models import check_model, noise_of, require_finite
+from .arguments import check_count, check_instance
 from .batches import Data, Labels, batches, open_data, scores
 from .errors import ModelError, NotHomogeneousError
 from .homogeneity import Homogeneity, Kind, analyse
-from .losses import CrossEntropy, Loss
+from .losses import Loss, as_loss
 
 NEAR_SUPPORT = 0.01
 """`support` lists the samples whose margin exceeds the smallest by at most this fraction of it."""
@@ -154,7 +157,7 @@ def measure(
     model: nn.Module,
     data: Data,
     *,
-    loss: Loss | None = None,
+    loss: Loss | str | nn.Module | None = None,
     batch_size: int = 200,
     homogeneity: Homogeneity | None = None,
 ) -> MarginReport:
@@ -167,14 +170,18 @@ def measure(
     ----------
     model : a module that returns scores of shape (N,), (N, 1) (binary) or (N, C).
     data : a pair (X, y), or an iterable of (x, y) batches. Labels are {-1, +1} or {0, 1} (binary), or class indices.
-    loss : of which the log-loss and the smoothed margins are reported; cross-entropy (logistic for one output) by default.
+    loss : of which the log-loss and the smoothed margins are reported, as `losses.as_loss` reads it; cross-entropy (logistic for
+        one output) by default.
     batch_size : samples per forward pass when data is a pair.
     homogeneity : the answer of `analyse` in evaluation mode, to save that analysis when measuring one model often.
 
     Raises
     ------
     DataError : empty, NaN or infinite data, labels of the wrong kind or number, inputs that the model rejects.
-    ModelError : no parameters, all-zero or non-finite parameters or outputs, outputs of a wrong shape.
+    ModelError : no module, no parameters, all-zero or non-finite parameters or outputs, outputs of a wrong shape.
+    ArgumentError : another argument that cannot be used.
+
+    A model with noise in evaluation mode is measured with a warning: its margins are those of one draw.
 
     >>> import torch, netmargin as nm
     >>> net = torch.nn.Linear(2, 1, bias=False)
@@ -185,8 +192,9 @@ def measure(
 
     Source: Lyu and Li 2019, Sections 4.1, 4.4 and Appendices A, F, G; two-homogeneity 2024, Section 3.4.
     """
-    loss = loss or CrossEntropy()
-    samples = open_data(data)
+    model, samples, loss = check_model(model), open_data(data), as_loss(loss)
+    batch_size = check_count("batch_size", batch_size)
+    check_instance("homogeneity", homogeneity, Homogeneity, "the answer of netmargin.analyse(model, X)", optional=True)
     labels: Labels | None = None
     q: list[Tensor] = []
     log_loss = -math.inf
@@ -194,6 +202,9 @@ def measure(
         for x, y in batches(samples, batch_size, model):
             outputs = scores(model, x)
             if homogeneity is None:
+                require_finite(model)
+                if noise := noise_of(model, x):
+                    warnings.warn(f"{noise} These margins are those of one draw.", UserWarning, stacklevel=2)
                 homogeneity = countable(analyse(model, x))
             labels = labels or Labels(outputs.shape[1])
             hard, soft = margins(outputs, labels.encode(y).to(outputs.device))

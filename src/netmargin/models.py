@@ -1,7 +1,7 @@
 """The nets of the papers, with He normal weights and zero biases.
 
 `bias` says which layers have one: "first" (homogeneous in the parameters, as the "CNN without bias" of Lyu and Li 2019), "none",
-or "all" (not homogeneous; its margins ignore the biases outside the first layer).
+or "all" (not homogeneous; its margins ignore the biases outside the first layer). Arguments out of range raise ArgumentError.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,9 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+
+from .arguments import check_choice, check_count, check_instance, check_numbers
+from .errors import ArgumentError
 
 BIASES = ("first", "none", "all")
 
@@ -18,7 +21,7 @@ class ReLUPower(nn.Module):
 
     def __init__(self, power: int = 2):
         super().__init__()
-        self.power = power
+        self.power = check_count("power", power)
 
     def forward(self, z: Tensor) -> Tensor:
         return z.relu() ** self.power
@@ -34,6 +37,7 @@ class SignedSum(nn.Module):
 
     def __init__(self, signs: Tensor):
         super().__init__()
+        check_instance("signs", signs, Tensor, "a tensor of one number per unit, such as torch.ones(10)")
         self.register_buffer("signs", signs)
 
     def forward(self, h: Tensor) -> Tensor:
@@ -47,14 +51,20 @@ def mlp(widths: Sequence[int], *, bias: str = "first", power: int = 1) -> nn.Seq
     >>> [tuple(p.shape) for p in mlp([2, 5, 1]).parameters()]          # a two-layer net
     [(5, 2), (5,), (1, 5)]
     """
+    widths, power = check_numbers("widths", widths, check_count), check_count("power", power)
+    if len(widths) < 2:
+        raise ArgumentError(f"widths must hold at least two numbers, those of inputs and of scores; got {widths}")
     layers: list[nn.Module] = []
     for index, (inputs, outputs) in enumerate(pairwise(widths)):
         layers += [nn.Linear(inputs, outputs, bias=_has_bias(bias, index)), nn.ReLU() if power == 1 else ReLUPower(power)]
     return _he_normal(nn.Sequential(*layers[:-1]))
 
 
-def mnist_cnn(*, bias: str = "first", channels: tuple[int, int] = (32, 64), hidden: int = 1024) -> nn.Sequential:
+def mnist_cnn(*, bias: str = "first", channels: Sequence[int] = (32, 64), hidden: int = 1024) -> nn.Sequential:
     """conv 5x5, pool, conv 3x3, pool, fully connected, scores: the net of Lyu and Li (2019, Appendix J); 3.24M parameters."""
+    channels, hidden = check_numbers("channels", channels, check_count), check_count("hidden", hidden)
+    if len(channels) != 2:
+        raise ArgumentError(f"channels must hold two numbers, one for each convolution; got {channels}")
     first, second = channels
     return _he_normal_images(
         nn.Sequential(
@@ -74,6 +84,7 @@ def mnist_cnn(*, bias: str = "first", channels: tuple[int, int] = (32, 64), hidd
 
 def vgg(*, bias: str = "first", width: int = 64) -> nn.Sequential:
     """The VGG-16 variant of Lyu and Li (2019, Appendix J) for 3x32x32 inputs; `width` 64 is the paper's."""
+    width = check_count("width", width)
     layers: list[nn.Module] = []
     channels, index = 3, 0
     for factor, repeats in ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3)):
@@ -110,8 +121,9 @@ def wide_resnet(*, depth: int = 16, widen: int = 10) -> nn.Sequential:
     >>> sum(p.numel() for p in wide_resnet(widen=1).parameters())
     174138
     """
+    depth, widen = check_count("depth", depth), check_count("widen", widen)
     if depth < 10 or (depth - 4) % 6:
-        raise ValueError(f"depth must be 6 B + 4 with B >= 1 blocks in each group: 10, 16, 22, ...; got {depth}")
+        raise ArgumentError(f"depth must be 6 B + 4 with B >= 1 blocks in each group: 10, 16, 22, ...; got {depth}")
     blocks, channels = (depth - 4) // 6, 16
     layers: list[nn.Module] = [nn.Conv2d(3, channels, 3, padding=1, bias=False)]
     for group, width in enumerate((16 * widen, 32 * widen, 64 * widen)):
@@ -128,8 +140,7 @@ def wide_resnet(*, depth: int = 16, widen: int = 10) -> nn.Sequential:
 
 
 def _has_bias(bias: str, layer: int) -> bool:
-    if bias not in BIASES:
-        raise ValueError(f"bias must be one of {', '.join(BIASES)}; got {bias!r}")
+    bias = check_choice("bias", bias, BIASES)
     return bias == "all" or (bias == "first" and layer == 0)
 
 

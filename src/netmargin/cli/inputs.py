@@ -1,60 +1,112 @@
-"""What a command line names: a model, data, a positive number."""
+"""What a command line names: a model, data, numbers, and where to write."""
 
 import argparse
 import importlib
+import io
 import os
 import sys
+import traceback
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
-from .. import datasets
-from ..errors import DataError, ModelError
+from .. import datasets, losses
+from ..accepted_models import check_model
+from ..arguments import suggest_word
+from ..errors import ArgumentError, DataError, ModelError
+from ..models import BIASES
 from ..recipes import RECIPES
-from ..training.checkpoint import make_folder
+from ..training.checkpoint import make_folder, write_atomically
+
+RECIPE_LIST = "recipes:\n" + "\n".join(f"  {name:20} {recipe.title}" for name, recipe in RECIPES.items())
 
 
-def positive(number: type):
-    """A parser of positive numbers, for argparse."""
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which net."""
+    parser.add_argument("--factory", help="your model as package.module:function, or the name of a recipe")
+    parser.add_argument(
+        "--bias", choices=BIASES, default="first", help="which layers of a recipe's net have a bias (default: first)"
+    )
 
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which samples, and which loss of them."""
+    parser.add_argument("--data", help=f"{', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y")
+    parser.add_argument("--split", choices=("train", "test"), default="train", help="part of a named data set (default: train)")
+    parser.add_argument("--limit", type=positive(int), help="class-balanced subset of this size")
+    parser.add_argument("--loss", choices=losses.BY_NAME, default="cross-entropy", help="default: cross-entropy")
+
+
+def add_json(parser: argparse.ArgumentParser, what: str = "the result") -> None:
+    """--json, which every verb has."""
+    parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
+
+
+def _at_least(number: type, name: str, holds: Callable[[Any], bool]) -> Callable[[str], Any]:
     def parse(text: str):
         value = number(text)
-        if not value > 0:
+        if not holds(value):
             raise ValueError(text)
         return value
 
-    parse.__name__ = f"positive {number.__name__}"
+    parse.__name__ = name
     return parse
 
 
+def positive(number: type) -> Callable[[str], Any]:
+    """A parser of positive numbers, for argparse."""
+    return _at_least(number, f"positive {number.__name__}", lambda value: value > 0)
+
+
+natural = _at_least(int, "whole number from 0 on", lambda value: value >= 0)
+"""A parser of whole numbers from 0 on, for argparse."""
+
+
+def folder(text: str) -> Path:
+    """A parser of folders that results are written into, for argparse: any but the current one."""
+    path = Path(text)
+    if path.resolve() == Path.cwd():
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is the current folder, where the results would lie among your own files and a later run would take them "
+            "for its own. Name a folder of their own, such as runs/mine"
+        )
+    if path.exists() and not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is a file. Name a folder, such as runs/mine")
+    return path
+
+
 def model(options: argparse.Namespace) -> nn.Module:
-    """The net of a recipe, or what the user's factory returns. Raises ModelError."""
+    """The net of a recipe, or what the user's factory returns. Raises ModelError, ArgumentError."""
     name = getattr(options, "recipe", None) or options.factory
     if name is None:
-        raise ModelError("Say which model: the name of a recipe, or --factory package.module:function.")
+        raise ArgumentError("Say which model: the name of a recipe, or --factory package.module:function.")
     if name in RECIPES:
         return RECIPES[name].make_model(bias=options.bias)
     module_name, colon, function = name.partition(":")
-    if not colon:
-        raise ModelError(f"{name!r} is no recipe ({', '.join(RECIPES)}). Your own model is given as package.module:function.")
-    sys.path.insert(0, os.getcwd())
+    if not (colon and module_name and function):
+        guess = " ".join(filter(None, (suggest_word(name, RECIPES), f"The recipes are {', '.join(RECIPES)}.")))
+        raise ArgumentError(f"{name!r} is no recipe. {guess} Your own model is given as --factory package.module:function.")
+    make_model = _factory(name, module_name, function)
     try:
-        make_model = getattr(importlib.import_module(module_name), function)
-    except (ImportError, AttributeError) as error:
-        raise ModelError(f"Cannot find the model factory {name!r}: {error}. Run from the folder that holds its package.") from error
-    model = make_model()
-    if not isinstance(model, nn.Module):
-        raise ModelError(f"{name} returned {type(model).__name__}; a factory takes no arguments and returns a torch.nn.Module.")
-    return model
+        return check_model(make_model if isinstance(make_model, nn.Module) else make_model())
+    except ModelError as error:
+        raise ModelError(f"{name} returned no model: {error}") from error
+    except Exception as error:  # a factory is the caller's code, and may raise anything
+        hint = "A factory takes no arguments and returns a torch.nn.Module."
+        if not (isinstance(error, TypeError) and "argument" in str(error)):
+            hint = "Call it in Python to find out more."
+        raise ModelError(f"The model factory {name!r} failed: {_told(error)}. {hint}") from error
 
 
 def data_name(options: argparse.Namespace) -> str:
-    """The data set or file that was asked for, or that of the recipe. Raises DataError."""
+    """The data set or file that was asked for, or that of the recipe. Raises ArgumentError."""
     recipe = RECIPES.get(getattr(options, "recipe", None) or options.factory)
     name = options.data or (recipe.data if recipe else None)
     if name is None:
-        raise DataError(f"Say which data: --data with {', '.join(datasets.BY_NAME)} or an .npz file with arrays X and y.")
+        raise ArgumentError(f"Say which data: --data with {', '.join(datasets.BY_NAME)} or an .npz file with arrays X and y.")
     return name
 
 
@@ -62,18 +114,23 @@ def arrays(path: str):
     """X and y of an .npz file. Raises DataError."""
     import numpy as np
 
+    if not Path(path).exists() and Path(path).suffix != ".npz":
+        guess = suggest_word(path, datasets.BY_NAME)
+        raise ArgumentError(
+            f"--data: there is no data set and no file {path!r}. {guess + ' ' if guess else ''}"
+            f"The data sets are {', '.join(datasets.BY_NAME)}; your own samples are read from an .npz file with arrays X and y."
+        )
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["X"], arrays["y"]
-    except (OSError, KeyError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise DataError(
             f"Cannot read arrays X and y from {path!r}: {error}. Save them with numpy.savez(file, X=X, y=y)."
         ) from error
 
 
 def data(options: argparse.Namespace, *, limit: int | None):
-    """The samples that were asked for. Raises DataError."""
-
+    """The samples that were asked for. Raises DataError, ArgumentError."""
     name = data_name(options)
     if name in datasets.BY_NAME:
         return datasets.BY_NAME[name](getattr(options, "split", "train"), limit=limit)
@@ -83,7 +140,43 @@ def data(options: argparse.Namespace, *, limit: int | None):
 
 
 def require_writable(path: Path) -> None:
-    """Before minutes of work whose page could not be written. Raises CheckpointError, DataError."""
-    make_folder(path.parent)
+    """Before minutes of work whose page could not be written. Raises CheckpointError, ArgumentError."""
     if path.is_dir():
-        raise DataError(f"{path} is a folder; give the name of a file.")
+        raise ArgumentError(f"{path} is a folder; give the name of a file.")
+    if path.exists() and not path.is_file():
+        raise ArgumentError(f"{path} is no ordinary file, and would be replaced by one. Give another name.")
+    make_folder(path.parent)
+
+
+def save_arrays(path: Path, **named: Any) -> None:
+    """An .npz file, whole or not at all. Raises CheckpointError."""
+    import numpy as np
+
+    content = io.BytesIO()
+    np.savez(content, **named)
+    write_atomically(path, content.getvalue())
+
+
+def _factory(name: str, module_name: str, function: str) -> Any:
+    sys.path.insert(0, os.getcwd())
+    try:
+        return getattr(importlib.import_module(module_name), function)
+    except ModuleNotFoundError as error:
+        where = "Run from the folder that holds its package."
+        if error.name and not module_name.startswith(error.name):
+            where = "Install what it imports."
+        raise ModelError(f"Cannot find the model factory {name!r}: {error}. {where}") from error
+    except AttributeError as error:
+        raise ModelError(f"Cannot find the model factory {name!r}: {error}. Check the name of the function.") from error
+    except (Exception, SystemExit) as error:  # the module is the caller's code, and may raise anything
+        raise ModelError(f"Cannot import {module_name!r}, the module of the model factory: {_told(error)}.") from error
+
+
+def _told(error: BaseException) -> str:
+    """An error of the caller's code, with its place there."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename.startswith(os.getcwd()) and Path(frame.filename) != Path(__file__)]
+    place = f"{own[-1].filename}, line {own[-1].lineno}: " if own else ""
+    return f"{place}{type(error).__name__}: {error}"

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from ..errors import DataError
+from ..arguments import check_count
+from ..errors import ArgumentError, DataError
 from .selection import FOLDER_VARIABLE, Split, check_content, check_split, folders, from_openml, select
 
 _ARCHIVE, _BINARY, _PYTHON = "cifar-10-binary.tar.gz", "cifar-10-batches-bin", "cifar-10-batches-py"
@@ -29,9 +30,10 @@ def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor
 
     Raises
     ------
-    DataError : no files and no download, damaged or foreign files, a limit that does not fit.
+    DataError : no files and no download, damaged or foreign files. ArgumentError : an unknown split, a limit that does not fit.
     """
     wanted = _BATCHES[check_split(split)]
+    limit = check_count("limit", limit, optional=True)
     records = _from_files(wanted, limit)
     if records is None:
         records = _from_openml(wanted)
@@ -53,7 +55,7 @@ def _from_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
         samples = _PER_BATCH * len(found)
         if len(found) < len(wanted):
             if limit is None or limit > samples:
-                raise DataError(
+                raise ArgumentError(
                     f"{folder / source} holds {len(found)} of {len(wanted)} training batches ({samples} images). "
                     f"Pass a limit of at most {samples}, or add the other batches."
                 )

@@ -1,17 +1,17 @@
-"""The papers' distributions: pairs (X, y), X float64 of shape (n, d), y int64 in {-1, +1}; the same seed gives the same samples.
+"""The papers' distributions: pairs (X, y), X float64 of shape (n, d), y int64 in {-1, +1}; the same seed gives the same samples. Arguments out of range raise ArgumentError.
 
 Margins that are known are those of `solvers.f1_max_margin(X, y, bias=False)`, q_min / ||theta||^2 of the best two-layer ReLU net of any width, unless said otherwise.
 """
 
 import itertools
 import math
-import operator
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import DataError
+from ..arguments import check_count, check_flag, check_number, check_seed
+from ..errors import ArgumentError, DataError
 
 _MOST_TRIES = 10_000
 
@@ -31,7 +31,7 @@ def clusters(n: int = 256, d: int = 15, *, k: int = 3, seed: int = 0) -> tuple[T
     Source: Chizat and Bach 2020, Section 7.
     """
     n, d, k = _sizes(n=(n, 1), d=(d, 2), k=(k, 1))
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(check_seed(seed))
     labels = random.choice([-1.0, 1.0], (k, k))
     disk = random.integers(k, size=(n, 2))
     angle, radius = random.uniform(0, 2 * np.pi, n), np.sqrt(random.uniform(0, 1, n)) / (3 * k - 1)
@@ -54,7 +54,7 @@ def gaussian_xor(n: int, d: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     Source: Wei et al. 2018, Section 3.4 and Figure 1.
     """
     n, d = _sizes(n=(n, 1), d=(d, 2))
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(check_seed(seed))
     corner = random.choice([-1.0, 1.0], (n, 2))
     return _pair(np.hstack([corner, random.normal(size=(n, d - 2))]), corner.prod(1))
 
@@ -72,7 +72,7 @@ def hypercube(n: int, d: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     Source: Wei et al. 2019, (2.5).
     """
     n, d = _sizes(n=(n, 1), d=(d, 2))
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(check_seed(seed))
     axis, sign = random.integers(2, size=n), random.choice([-1.0, 1.0], n)
     X = np.hstack([np.zeros((n, 2)), random.choice([-1.0, 1.0], (n, d - 2))])
     X[np.arange(n), axis] = sign
@@ -94,8 +94,7 @@ def teacher(n: int, d: int = 20, *, units: int = 10, margin: float = 0.01, seed:
     Raises DataError where hardly any sample has that margin. Source: Wei et al. 2018, Section 5; Wei et al. 2019, Section 5.
     """
     n, d, units = _sizes(n=(n, 1), d=(d, 1), units=(units, 1))
-    if not 0 <= margin < math.inf:
-        raise DataError(f"margin must be at least 0 and finite; got {margin}")
+    margin = check_number("margin", margin, at_least=0)
     net, random = teacher_net(d, units=units, seed=seed), np.random.default_rng([seed, 1])
     kept: list[np.ndarray] = []
     for _ in range(_MOST_TRIES):
@@ -113,7 +112,8 @@ def teacher(n: int, d: int = 20, *, units: int = 10, margin: float = 0.01, seed:
 
 def teacher_net(d: int = 20, *, units: int = 10, seed: int = 0) -> torch.nn.Sequential:
     """The net that labels `teacher` of the same seed: Linear - ReLU - Linear without biases, float64, weights N(0, 1)."""
-    random = np.random.default_rng([seed, 0])
+    d, units = _sizes(d=(d, 1), units=(units, 1))
+    random = np.random.default_rng([check_seed(seed), 0])
     net = torch.nn.Sequential(
         torch.nn.Linear(d, units, bias=False, dtype=torch.float64),
         torch.nn.ReLU(),
@@ -138,8 +138,9 @@ def parity(d: int, k: int, n: int | None = None, *, seed: int = 0) -> tuple[Tens
     Source: "The ubiquity of 2-homogeneity" 2024, Example 4.1.
     """
     d, k = _sizes(d=(d, 1), k=(k, 1))
+    seed = check_seed(seed)
     if k > d or (n is None and d > 16):
-        raise DataError(f"parity needs k <= d, and n for d > 16, which has 2^d corners; got d = {d}, k = {k}, n = {n}")
+        raise ArgumentError(f"parity needs k <= d, and n for d > 16, which has 2^d corners; got d = {d}, k = {k}, n = {n}")
     if n is None:
         signs = np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
     else:
@@ -156,8 +157,9 @@ def parity_margin(d: int, k: int, *, bias: bool = False) -> float:
     Attained by one neuron and its sign flips. That nothing is better is proved for k <= 2, and certified by the solver for small d.
     """
     d, k = _sizes(d=(d, 1), k=(k, 1))
+    bias = check_flag("bias", bias)
     if k > d:
-        raise DataError(f"parity needs k <= d; got d = {d}, k = {k}")
+        raise ArgumentError(f"parity needs k <= d; got d = {d}, k = {k}")
     if k == 1:
         return 1 / (2 * math.sqrt(d + 1)) if bias else 1 / (4 * math.sqrt(d))
     if k % 2 == 0:
@@ -178,11 +180,8 @@ def alternating(n: int) -> tuple[Tensor, Tensor]:
 
 
 def _sizes(**given: tuple[int, int]) -> tuple[int, ...]:
-    """The numbers, each at least as large as must be."""
-    for name, (value, least) in given.items():
-        if operator.index(value) < least:
-            raise DataError(f"{name} must be at least {least}; got {value}")
-    return tuple(operator.index(value) for value, _ in given.values())
+    """The numbers, each at least as large as must be. Raises ArgumentError."""
+    return tuple(check_count(name, value, at_least=least) for name, (value, least) in given.items())
 
 
 def _pair(X: np.ndarray, y: np.ndarray) -> tuple[Tensor, Tensor]:

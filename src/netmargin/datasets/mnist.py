@@ -28,7 +28,7 @@ def mnist(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, 
 
     Raises
     ------
-    DataError : no files and no download, damaged or foreign files, a limit out of range.
+    DataError : no files and no download, damaged or foreign files. ArgumentError : an unknown split, a limit out of range.
     """
     prefix = _PREFIX[check_split(split)]
     images, labels = f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte"

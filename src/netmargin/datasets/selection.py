@@ -9,25 +9,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import DataError
+from ..arguments import check_choice, check_count
+from ..errors import ArgumentError, DataError
 
 Split = Literal["train", "test"]
 FOLDER_VARIABLE = "NETMARGIN_DATA"
 
 
 def check_split(split: str) -> str:
-    """The split, or an error that lists both."""
-    if split not in ("train", "test"):
-        raise DataError(f'split must be "train" or "test"; got {split!r}')
-    return split
+    """The split, or an ArgumentError that lists both."""
+    return check_choice("split", split, ("train", "test"))
 
 
 def select(X: np.ndarray, y: np.ndarray, limit: int | None, *, scale: float) -> tuple[Tensor, Tensor]:
     """X / scale as float32 and y as int64: all samples, or the first of each class, balanced, in their original order."""
     y = y.astype(np.int64)
+    limit = check_count("limit", limit, optional=True)
     if limit is not None:
-        if not 0 < limit <= len(y):
-            raise DataError(f"limit must lie between 1 and {len(y)}, the number of samples at hand; got {limit}")
+        if limit > len(y):
+            raise ArgumentError(f"limit must lie between 1 and {len(y)}, the number of samples at hand; got {limit}")
         by_class = np.argsort(y, kind="stable")
         starts = np.searchsorted(y[by_class], y[by_class])
         rank_in_class = np.empty(len(y), dtype=np.int64)

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.func import functional_call
 
+from ..accepted_models import check_model, require_finite, tensor_of_scores
 from ..batches import explained_failure, place_of
 from ..errors import ModelError
 from . import normalization_rules, rules  # noqa: F401  (register their rules)
@@ -49,11 +50,10 @@ def analyse(model: nn.Module, x) -> Homogeneity:
 
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
+    model = check_model(model)
     place_of(model)  # refuses what cannot be followed
+    require_finite(model)
     names = tuple(name for name, _ in model.named_parameters())
-    for name, parameter in model.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise ModelError(f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or lower the rate.")
     judge = Judge(model, x)
     trace, degree = _follow(model, judge.traced)
     casts, several = tuple(trace.casts), isinstance(x, tuple)
@@ -82,8 +82,7 @@ def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
     try:
         with torch.no_grad(), torch.random.fork_rng():
             trace, outputs = _traced_outputs(model, x, forward)
-            if not isinstance(outputs, Tensor):
-                raise ModelError(f"The model returned {type(outputs).__name__}; netmargin needs one tensor of scores per batch.")
+            outputs = tensor_of_scores(outputs)
             if not torch.isfinite(outputs).all():
                 raise ModelError("The model's outputs hold NaN or infinite values on finite inputs. Check its weights.")
     finally:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import torch
 from torch import Tensor, nn
 
-from ..batches import batches, open_data, place_of
+from ..batches import as_inputs, batches, open_data, place_of
 from .answer import FARTHEST, LARGEST_MISS, Blocker, Evidence, Homogeneity, Kind, ScalingCheck, tidy
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
@@ -255,7 +255,7 @@ def few_samples(model: nn.Module, x, count: int):
     if isinstance(x, tuple):
         return tuple(few_samples(model, part, count) for part in x)
     device, dtype = place_of(model)
-    x = torch.as_tensor(x)[:count].to(device, copy=True)
+    x = as_inputs(x)[:count].to(device, copy=True)
     return x.to(dtype) if x.is_floating_point() else x
 
 

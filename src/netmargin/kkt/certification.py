@@ -9,14 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from .. import logspace
+from ..arguments import check_choice, check_count, check_number, check_seed
 from ..batches import Data
 from ..errors import ModelError
-from ..losses import CrossEntropy, Exponential, Logistic, Loss
+from ..losses import Exponential, Logistic, Loss, as_loss
 from ..training.loop import flushed_denormals
 from .certificate import Completeness, KKTCertificate
 from .constraints import Chosen, Vector
 from .multipliers import multipliers
-from .problem import Problem, inner_product, norm_of
+from .problem import NORMS, Problem, inner_product, norm_of
 
 _FIRST = 800
 _GROWTH = 2
@@ -31,7 +32,7 @@ def certify(
     data: Data,
     *,
     norm: str = "global",
-    loss: Loss | None = None,
+    loss: Loss | str | nn.Module | None = None,
     radius: float = 0.0,
     tol: float = 5e-3,
     max_constraints: int = 2000,
@@ -64,7 +65,7 @@ def certify(
     Raises
     ------
     NotSeparatedError : some margin is not positive. NotHomogeneousError : no homogeneity of the kind that `norm` asks for; later biases
-        that are all 0 count as absent. DataError, ModelError : as `measure`.
+        that are all 0 count as absent. DataError, ModelError, ArgumentError : as `measure`; ModelError for a model with noise, too.
 
     >>> import torch, netmargin as nm
     >>> net = torch.nn.Linear(2, 1, bias=False)
@@ -73,13 +74,12 @@ def certify(
     >>> certificate.epsilon < 1e-12, certificate.multipliers.tolist(), certificate.support.tolist()
     (True, [0.25, 0.25], [0, 1])
     """
-    if norm not in ("global", "layers", "partial"):
-        raise ValueError(f'norm must be "global", "layers" or "partial"; got {norm!r}')
-    if not (radius >= 0 and 0 < tol < 1 and max_constraints >= 1):
-        raise ValueError(f"need radius >= 0, 0 < tol < 1 and max_constraints >= 1; got {radius}, {tol}, {max_constraints}")
+    norm, loss = check_choice("norm", norm, NORMS), as_loss(loss)
+    radius, tol = check_number("radius", radius, at_least=0), check_number("tol", tol, above=0, below=1)
+    max_constraints, seed = check_count("max_constraints", max_constraints), check_seed(seed)
     started = time.monotonic()
     with flushed_denormals():
-        problem = Problem.of(model, data, norm=norm, loss=loss or CrossEntropy())
+        problem = Problem.of(model, data, norm=norm, loss=loss)
         search = _Search(problem, tol, max_constraints)
         status = search.run()
         found = search.judged()

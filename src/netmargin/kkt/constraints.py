@@ -3,7 +3,7 @@
 Everything is computed by a float64 twin of the net, in batches; what is kept per sample is its margin.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -95,7 +95,7 @@ class Constraints:
                 start += len(x)
 
     def slopes(self, direction: Vector, dtype: torch.dtype = torch.float64) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """s and the inner products <grad s, direction>, both (N, C) or (N, 1), in batches, by forward-mode differentiation.
+        """s and the inner products <grad s, direction>, both (N, C) or (N, 1), in batches, by forward-mode differentiation where it exists.
 
         Computed in `dtype`: float32 is quicker and good enough to choose by.
         """
@@ -114,14 +114,7 @@ class Constraints:
                 result = torch.func.functional_call(self.twin, free | fixed, (x,))
                 return result[:, None] if result.ndim == 1 else result
 
-            try:
-                with torch.no_grad():
-                    value, slope, *_ = torch.func.jvp(outputs, (point,), (moved,))
-            except NotImplementedError as error:
-                raise ModelError(
-                    f"The model uses an operation without a forward-mode derivative: {str(error).splitlines()[0]} Replace it; for "
-                    "torch.nn.utils.weight_norm take torch.nn.utils.parametrizations.weight_norm or remove_weight_norm."
-                ) from error
+            value, slope = _value_and_slope(outputs, point, moved)
             # The slope of a difference is the difference of slopes; at j = y_n there is no constraint.
             yield part, self.gaps(value, self._y[part]), self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0)
             start += len(x)
@@ -215,3 +208,24 @@ class Constraints:
         for p, flag in zip(free, flags, strict=True):
             p.requires_grad_(flag)
         return total
+
+
+def _value_and_slope(outputs: Callable[[Vector], Tensor], point: Vector, moved: Vector) -> tuple[Tensor, Tensor]:
+    """Outputs and their derivative along a direction: in forward mode or, for operations without one such as weight norm, twice in reverse."""
+    try:
+        with torch.no_grad():
+            value, slope, *_ = torch.func.jvp(outputs, (point,), (moved,))
+        return value, slope
+    except NotImplementedError as error:
+        lacking = str(error).splitlines()[0]
+    try:
+        value, pull, *_ = torch.func.vjp(outputs, point)
+        # The pulled back gradient is linear in what is pulled, so that its own derivative is the same everywhere: it maps `moved` to the slope.
+        _, push, *_ = torch.func.vjp(lambda cotangent: pull(cotangent)[0], torch.zeros_like(value))
+        (slope,) = push(moved)
+    except (NotImplementedError, RuntimeError) as error:
+        raise ModelError(
+            f"The model uses an operation that can be differentiated neither in forward mode nor twice: {lacking} Write it with "
+            "operations that can."
+        ) from error
+    return value, slope

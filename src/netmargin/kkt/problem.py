@@ -5,13 +5,17 @@ import math
 import torch
 from torch import nn
 
-from ..batches import Arrays, Data, open_data
-from ..errors import NotHomogeneousError, NotSeparatedError
+from ..accepted_models import require_repeatable
+from ..batches import Arrays, Data, batches, explained_failure, open_data, pairs_of
+from ..errors import DataError, NotHomogeneousError, NotSeparatedError
 from ..gradients import double_twin
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
 from .constraints import BATCH, Constraints, Vector
+
+NORMS = ("global", "layers", "partial")
+"""Of which the max-margin problem is asked: see `certify`."""
 
 
 class Problem:
@@ -26,10 +30,21 @@ class Problem:
         """For a net on data. Raises what `certify` raises."""
         samples = in_memory(data)
         twin = double_twin(model)
+        first, _ = next(batches(samples, BATCH, twin))
+        with explained_failure(first):
+            require_repeatable(twin, first)
         report = measure(twin, samples, loss=loss, batch_size=BATCH)
-        _require_separation(report)
         homogeneity = report.homogeneity
-        _require_homogeneity(twin, homogeneity, norm)
+        try:
+            _require_homogeneity(twin, homogeneity, norm)
+        except NotHomogeneousError as error:  # no training cures that: it is said first, and what is wrong besides with it
+            besides = f"\nBesides, {_not_separated(report)}." if report.q_min <= 0 else ""
+            raise NotHomogeneousError(f"{error}{besides}") from None
+        if report.q_min <= 0:
+            raise NotSeparatedError(
+                f"{_not_separated(report)}, so no multiple of the net is feasible. "
+                "Train until all are correct (nm.train), or leave these samples out."
+            )
         constraints = Constraints(twin, samples, tuple(n for n, _ in twin.named_parameters() if n not in homogeneity.ignored))
         members, groups = homogeneity.members, homogeneity.groups
         point = constraints.point
@@ -59,7 +74,10 @@ def in_memory(data: Data) -> Arrays:
     samples = open_data(data)
     if isinstance(samples, Arrays):
         return samples
-    parts = [open_data((x, y)) for x, y in samples]
+    parts = [open_data(pair) for pair in pairs_of(samples)]
+    sizes = sorted({tuple(p.X.shape[1:]) for p in parts})  # type: ignore[union-attr]
+    if len(sizes) > 1:
+        raise DataError(f"Batches hold inputs of different shapes, {sizes[0]} and {sizes[1]}. Pad or crop them to one shape.")
     return open_data((torch.cat([p.X for p in parts]), torch.cat([p.y for p in parts])))  # type: ignore[union-attr, return-value]
 
 
@@ -73,13 +91,11 @@ def inner_product(a: Vector, b: Vector) -> float:
     return math.fsum((a[n] * b[n]).sum().item() for n in a)
 
 
-def _require_separation(report: MarginReport) -> None:
-    if report.q_min > 0:
-        return
+def _not_separated(report: MarginReport) -> str:
     wrong = torch.nonzero(report.q <= 0)[:, 0]
-    raise NotSeparatedError(
-        f"{len(wrong)} of {report.n} samples have a margin that is not positive (first: sample {wrong[0].item()}, margin "
-        f"{report.q[wrong[0]].item():.3g}), so no multiple of the net is feasible. Train until all are correct (nm.train), or leave these samples out."
+    return (
+        f"{len(wrong)} of {report.n} samples have a margin that is not positive "
+        f"(first: sample {wrong[0].item()}, margin {report.q[wrong[0]].item():.3g})"
     )
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..arguments import check_choice, check_count
 from ..batches import Data
 from ..losses import CrossEntropy
 from ..solvers import kernel_max_margin
 from ..training.loop import flushed_denormals
-from .problem import Problem
+from .problem import NORMS, Problem
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,7 @@ def tangent_svm(model: nn.Module, data: Data, *, norm: str = "global", max_const
     >>> round(nm.tangent_svm(net, ([[2.0, 0.0], [0.0, -2.0]], [1, -1])).cosine, 9)
     1.0
     """
-    if max_constraints < 1:
-        raise ValueError(f"max_constraints must be at least 1; got {max_constraints}")
+    norm, max_constraints = check_choice("norm", norm, NORMS), check_count("max_constraints", max_constraints)
     with flushed_denormals():
         problem = Problem.of(model, data, norm=norm, loss=CrossEntropy())
         count = min(max_constraints, problem.constraints.count)

@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..batches import Arrays, Data, Labels, batches, scores
+from ..accepted_models import require_repeatable
+from ..arguments import check_count, check_flag, check_path, check_words
+from ..batches import Arrays, Data, Labels, batches, explained_failure, scores
 from ..errors import CheckpointError, DataError, Interrupted, ModelError
 from ..gradients import double_twin
 from ..kkt.problem import in_memory
@@ -53,7 +55,8 @@ def robustness(
 
     Raises
     ------
-    DataError : a box that is none, inputs outside it; as `measure`. ModelError : as `measure`. MissingLibraryError : attacks without foolbox.
+    DataError : a box that is none, inputs outside it; as `measure`. ModelError : as `measure`, and a model with noise in evaluation mode.
+    ArgumentError : another argument that cannot be used. MissingLibraryError : attacks without foolbox.
     CheckpointError : a folder that cannot be written, or holds results of something else. Interrupted : Ctrl-C; the folder keeps the batches that are done.
 
     >>> import torch, netmargin as nm
@@ -65,10 +68,9 @@ def robustness(
 
     Source: Lyu and Li 2019, Appendix J.2 (who ran Carlini-Wagner); certificates as in Tsuzuku, Sato and Sugiyama 2018.
     """
-    if unknown := set(attacks) - set(ATTACKS):
-        raise ValueError(f"attacks must be of {', '.join(ATTACKS)}; got {', '.join(sorted(unknown))}")
-    if carlini_wagner_steps < 1 or batch_size < 1:
-        raise ValueError(f"need carlini_wagner_steps >= 1 and batch_size >= 1; got {carlini_wagner_steps}, {batch_size}")
+    attacks, progress = check_words("attacks", attacks, ATTACKS), check_flag("progress", progress)
+    carlini_wagner_steps = check_count("carlini_wagner_steps", carlini_wagner_steps)
+    batch_size, folder = check_count("batch_size", batch_size), check_path("folder", folder, optional=True)
     samples = _inputs(in_memory(data))
     net = double_twin(model)
     for module in net.modules():
@@ -76,17 +78,20 @@ def robustness(
             setattr(module, "inplace", False)  # noqa: B010  # what enters a ReLU is looked at afterwards
     for parameter in net.parameters():
         parameter.requires_grad_(False)
+    first, _ = next(batches(samples, batch_size, net))
+    with explained_failure(first):
+        require_repeatable(net, first)
     measured = measure(net, samples)
     box = _checked_box(box, samples)
     bounds = _room(samples) if box is None else box
     correct = measured.q[measured.q > 0]
     scale = float(correct.median()) if len(correct) else 1.0
     try:
-        constants, no_lower = _checked_lipschitz(net, next(batches(samples, batch_size, net))[0]), ""
+        constants, no_lower = _checked_lipschitz(net, first), ""
     except ModelError as error:
         constants, no_lower = None, str(error)
 
-    store = _Batches(folder, net, samples, box, tuple(attacks), carlini_wagner_steps, batch_size)
+    store = _Batches(folder, net, samples, box, attacks, carlini_wagner_steps, batch_size)
     labels = Labels(1)
     found: list[dict[str, Tensor]] = []
     total = math.ceil(len(samples) / batch_size)
@@ -98,12 +103,12 @@ def robustness(
                     with torch.no_grad():
                         labels.outputs = scores(net, x).shape[1]
                     encoded = labels.encode(y).to(x.device)
-                    kept = _radii(net, x, encoded, constants, bounds, box, tuple(attacks), carlini_wagner_steps, scale)
+                    kept = _radii(net, x, encoded, constants, bounds, box, attacks, carlini_wagner_steps, scale)
                     store.write(index, kept)
                 found.append(kept)
         except KeyboardInterrupt:
             where = "nothing is on disk: no folder was given" if folder is None else f"kept in {folder}; the same call goes on"
-            raise Interrupted(f"{len(found)} of {total} batches are done; {where}") from None
+            raise Interrupted(f"interrupted: {len(found)} of {total} batches are done; {where}") from None
     lower, upper, by = (torch.cat([part[name] for part in found]).numpy() for name in ("lower", "upper", "found_by"))
     names = np.array([*attacks, SEARCH, ""])  # -1 is the last
     return RobustnessReport(
@@ -111,7 +116,7 @@ def robustness(
         upper,
         measured.q.double().numpy(),
         names[by],
-        tuple(attacks),
+        attacks,
         scale,
         box,
         no_lower,

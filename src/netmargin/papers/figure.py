@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..arguments import suggest_word
+from ..errors import ArgumentError
 
 Settings = Mapping[str, Any]
 Row = dict[str, Any]
@@ -80,8 +81,9 @@ class Figure:
 
 
 def figure(id: str) -> Figure:
-    """The figure of that id. Raises DataError where there is none."""
-    if id not in IDS:
-        raise DataError(f"There is no figure {id!r}. Choose one of {', '.join(IDS)}.")
+    """The figure of that id. Raises ArgumentError where there is none."""
+    if not isinstance(id, str) or id not in IDS:
+        guess = suggest_word(id, IDS)
+        raise ArgumentError(f"id: there is no figure {id!r}. {guess + ' ' if guess else ''}Choose one of {', '.join(IDS)}.")
     module = id.replace("-", "_").replace("/", ".")
     return importlib.import_module(f".{module}", __package__).FIGURE

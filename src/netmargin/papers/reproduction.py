@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from ..errors import DataError
+from ..arguments import check_choice, check_count, check_flag, check_path
 from ..training.checkpoint import write_atomically
 from .figure import SCALES, Check, Figure, Row, figure
 from .sweep import finished, sweep
@@ -54,12 +54,11 @@ def reproduce(id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int
     >>> result.holds, sorted(result.rows[0])
     (True, ['X', 'distance', 'hardware', 'seconds', 'seed', 'upper_bound', 'y'])
 
-    Raises DataError : an unknown id or scale. Interrupted : Ctrl-C, after which the same call goes on.
+    Raises ArgumentError : an unknown id or scale, or another argument that cannot be used. Interrupted : Ctrl-C, after which the same call goes on.
     """
     chosen = figure(id)
     settings = _settings(chosen, scale)
-    if jobs < 1:
-        raise DataError(f"jobs must be at least 1; got {jobs}")
+    jobs, out, progress = check_count("jobs", jobs), check_path("out", out), check_flag("progress", progress)
     folder = Path(out) / id / scale
     if chosen.needs:
         needed = figure(chosen.needs)
@@ -113,9 +112,7 @@ def _runs(chosen: Figure, scale: str, out: str | Path) -> Path:
 
 
 def _settings(chosen: Figure, scale: str):
-    if scale not in SCALES:
-        raise DataError(f"scale must be one of {', '.join(SCALES)}; got {scale!r}")
-    return chosen.scales[scale]
+    return chosen.scales[check_choice("scale", scale, SCALES)]
 
 
 def _table(rows: list[Row]) -> str:

@@ -81,9 +81,7 @@ def kernel_max_margin(K, y, *, tol: float = 1e-6, time_limit: float | None = Non
     return _explained(found, Contradictions.in_kernel(K, y), f"kernel_soft_margin(K, y, C={C:g})")
 
 
-def kernel_soft_margin(
-    K, y, *, C: float = 1.0, tol: float = 1e-6, time_limit: float | None = None
-) -> SoftKernelSolution:
+def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6, time_limit: float | None = None) -> SoftKernelSolution:
     """min over f of ||f||^2 / 2 + C sum_n max(0, 1 - y_n f(x_n)) in the space of kernel K: a support vector machine without intercept.
 
     Its dual, max sum p - p' (yy' * K) p / 2 over 0 <= p <= C, proves the lower bound.
@@ -117,9 +115,7 @@ def kernel_soft_margin(
     return replace(best, status=late, seconds=time.monotonic() - started)
 
 
-def _judged_soft(
-    Q: np.ndarray, proposed: np.ndarray, y: np.ndarray, cap: float, unit: float, tol: float
-) -> SoftKernelSolution:
+def _judged_soft(Q: np.ndarray, proposed: np.ndarray, y: np.ndarray, cap: float, unit: float, tol: float) -> SoftKernelSolution:
     """The solution with these dual weights, without the dust on most of them as long as the gap stays within a tenth of `tol`."""
     for threshold in (1e-4, 1e-6, 1e-8, 1e-10, 0.0):
         dual = np.where(proposed > threshold * proposed.max(initial=0.0), proposed, 0.0)
@@ -157,9 +153,7 @@ def _hinges(scales: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     return below - scales * sums[below]
 
 
-def f2_max_margin(
-    X, y, *, bias: bool = True, tol: float = 1e-6, time_limit: float | None = None
-) -> KernelSolution:
+def f2_max_margin(X, y, *, bias: bool = True, tol: float = 1e-6, time_limit: float | None = None) -> KernelSolution:
     """The largest margin in the unit ball of F_2, that of nets whose directions are fixed and uniform on the sphere.
 
     X : (n, d); bias : whether the nets have one; the other arguments, the `note` and the errors as for `kernel_max_margin`.

@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ..errors import DataError
+from ..arguments import check_count, check_flag, check_numbers, check_seed, suggest_word
+from ..errors import ArgumentError
 from ..interrupts import noticed_interrupts
 from ..training.progress import Progress
 from .claim import CLAIMS, Claim, Entry
@@ -158,7 +159,7 @@ def verify(
     ids : of claims, such as "lyu-li/euler", or of papers, "lyu-li"; all by default. quick : few trials (1 to 2 minutes for all instead of 10 to 20, on two cores). seed : of the instances.
     trials : their numbers, instead of the first ones. progress : show which claim is being examined. watch : is called with every `Entry` as it is found.
 
-    Raises DataError : an unknown id. Ctrl-C returns the ledger of the claims so far, with a warning. A check that breaks off does not hold; where `trials` are given its error is raised.
+    Raises ArgumentError : an unknown id or another argument that cannot be used. Ctrl-C returns the ledger of the claims so far, with a warning. A check that breaks off does not hold; where `trials` are given its error is raised.
 
     >>> import netmargin as nm
     >>> ledger = nm.theory.verify("lyu-li/euler", quick=True)
@@ -168,8 +169,11 @@ def verify(
     >>> entry.holds, entry.command
     (False, 'netmargin verify lyu-li/euler --trial 0 --seed 0')
     """
-    chosen, found = _chosen(ids), []
-    numbers = None if trials is None else list(trials)
+    found: list[Entry] = []
+    chosen, quick, seed, progress = _chosen(ids), check_flag("quick", quick), check_seed(seed), check_flag("progress", progress)
+    numbers = None if trials is None else check_numbers("trials", trials, check_count, at_least=0)
+    if watch is not None and not callable(watch):
+        raise ArgumentError(f"watch must be a function of an entry, or None; got {watch!r}")
     run = "quick run" if quick else "full run"
     if numbers is not None:
         run = f"trials {', '.join(map(str, numbers))}"
@@ -199,10 +203,14 @@ def verify(
 def _chosen(ids: str | Iterable[str] | None) -> list[Claim]:
     if ids is None:
         return list(CLAIMS.values())
+    if not isinstance(ids, Iterable):
+        raise ArgumentError(f'ids must be a claim or a list of claims, such as "lyu-li/euler"; got {ids!r}')
     wanted = [ids] if isinstance(ids, str) else list(ids)
+    known = [*CLAIMS, *dict.fromkeys(name.split("/")[0] for name in CLAIMS)]
     for id in wanted:
-        if not any(id in (name, name.split("/")[0]) for name in CLAIMS):
-            raise DataError(f"There is no claim {id!r}. The claims are {', '.join(CLAIMS)}.")
+        if not isinstance(id, str) or id not in known:
+            guess = suggest_word(id, known)
+            raise ArgumentError(f"ids: there is no claim {id!r}. {guess + ' ' if guess else ''}The claims are {', '.join(known)}.")
     return [claim for name, claim in CLAIMS.items() if name in wanted or name.split("/")[0] in wanted]
 
 

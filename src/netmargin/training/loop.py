@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from ..accepted_models import check_model
 from ..batches import Arrays, Data, open_data
 from ..errors import DataError, Interrupted
 from ..losses import CrossEntropy, Loss
@@ -74,6 +75,7 @@ def train(
 
     Source: Lyu and Li 2019, Appendix K.
     """
+    model = check_model(model)
     rules = list(until) if isinstance(until, Sequence) else [until]
     if not rules:
         raise ValueError("until names no stopping rule; give one, such as Epochs(100)")

@@ -8,8 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from ..accepted_models import check_model
 from ..arguments import check_count, check_flag, check_number, check_numbers
-from ..batches import Arrays, Data, place_of
+from ..batches import Arrays, Data
 from ..errors import ModelError, NotSeparatedError
 from ..gradients import double_twin
 from ..homogeneity import Homogeneity, Kind
@@ -103,7 +104,7 @@ def maximize_margin(
     iterations = check_count("iterations", iterations)
     multiplier_steps = check_count("multiplier_steps", multiplier_steps, at_least=0)
     radius, progress = check_number("radius", radius, at_least=0), check_flag("progress", progress)
-    place_of(model)  # refuses what is no model
+    model = check_model(model)
     _require_trainable(model)
     samples = in_memory(data)
     homogeneity = measure(model, samples).homogeneity

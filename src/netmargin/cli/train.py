@@ -1,36 +1,62 @@
 """`netmargin train`."""
 
 import argparse
-import json
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from .. import losses
-from ..margins import measure
 from ..recipes import RECIPES
-from ..training import ConstantLR, Epochs, LogLossBelow, LossBasedLR, StoppingRule
-from ..training import train as run
 from ..training.checkpoint import write_atomically
-from .inputs import data as read_data
-from .inputs import model as make_model
+from . import inputs
+from .printing import as_json
+
+HELP = "Train past float underflow, watching the margins."
+EPILOG = inputs.RECIPE_LIST
 
 _MILESTONES = (-1, -2, -5, -10, -20, -40, -80, -120, -200, -400, -800)
 
 
-def train(options: argparse.Namespace) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A net, data, when to stop and how to step."""
+    parser.add_argument("recipe", nargs="?", help="name of a recipe")
+    inputs.add_model(parser)
+    inputs.add_data(parser)
+    parser.add_argument("--until-log10-loss", type=float, metavar="X", help="stop below this log10 of the mean loss, such as -40")
+    parser.add_argument(
+        "--epochs",
+        type=inputs.positive(int),
+        metavar="N",
+        help="stop after N accepted epochs (default: 100 if no other rule is given)",
+    )
+    parser.add_argument(
+        "--constant-lr", type=inputs.positive(float), metavar="RATE", help="plain SGD with this rate instead of the loss-based rule"
+    )
+    parser.add_argument("--batch-size", type=inputs.positive(int), help="default: that of the recipe, or 100")
+    parser.add_argument("--seed", type=inputs.natural, default=0, help="of initial weights and shuffling (default: 0)")
+    parser.add_argument(
+        "--out", type=inputs.folder, help="folder of the run (default: runs/NAME); a run that it holds is continued"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+    inputs.add_json(parser)
+
+
+def run(options: argparse.Namespace) -> None:
     """Train, or continue a run, and write its results."""
+    from ..margins import measure
+    from ..training import ConstantLR, Epochs, LogLossBelow, LossBasedLR, StoppingRule, train
+
     torch.manual_seed(options.seed)
-    model, recipe = make_model(options), RECIPES.get(options.recipe or options.factory)
-    data = read_data(options, limit=options.limit)
+    model, recipe = inputs.model(options), RECIPES.get(options.recipe or options.factory)
+    data = inputs.data(options, limit=options.limit)
     until: list[StoppingRule] = [] if options.until_log10_loss is None else [LogLossBelow(options.until_log10_loss)]
     if options.epochs is not None or not until:
         until.append(Epochs(100 if options.epochs is None else options.epochs))
     name = (options.recipe or options.factory).replace(":", ".") + ("" if options.bias == "first" else f"-bias-{options.bias}")
     folder = options.out or Path("runs") / name
     loss = losses.BY_NAME[options.loss]
-    history = run(
+    history = train(
         model,
         data,
         until=until,
@@ -45,7 +71,8 @@ def train(options: argparse.Namespace) -> None:
     figures = _save_results(folder, model, history, report)
     milestones = _milestones(history.rows)
     if options.json:
-        print(json.dumps({"status": history.status, "milestones": milestones, "final": report.to_dict()}, indent=2))
+        result = {"status": history.status, "folder": folder, "milestones": milestones, "final": report.to_dict()}
+        print(as_json(result))
     else:
         _print_table(milestones, name)
         print(f"{history.status}. Results: {folder}/ (history.jsonl, model.pt, summary.json, {', '.join(p.name for p in figures)})")
@@ -64,7 +91,7 @@ def _save_results(folder: Path, model: nn.Module, history, report) -> list[Path]
         "homogeneity": report.homogeneity.to_dict(),
         "milestones": _milestones(history.rows),
     }
-    write_atomically(folder / "summary.json", json.dumps(summary, indent=2).encode())
+    write_atomically(folder / "summary.json", as_json(summary).encode())
     return draw_run(history, report, folder)
 
 

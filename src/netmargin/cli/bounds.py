@@ -1,24 +1,44 @@
 """`netmargin bounds`."""
 
 import argparse
-import json
 import math
 import warnings
 
 from ..deadline import Deadline
-from ..errors import DataError
+from ..errors import ArgumentError
 from ..result import Status
 from . import inputs
+from .printing import as_json
+
+HELP = "Bounds of the test error of the best two-layer net and kernel predictor on the data, with their terms and assumptions."
 
 
-def bound(options: argparse.Namespace) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Data, and what is known about their distribution."""
+    parser.add_argument("--data", required=True, help=".npz file with arrays X (n, d) and y (two labels)")
+    parser.add_argument("--bias", action=argparse.BooleanOptionalAction, default=True, help="a bias that counts in the norm")
+    parser.add_argument(
+        "--radius",
+        type=inputs.positive(float),
+        help="bound of |x| over the distribution, with the bias (default: of the samples)",
+    )
+    parser.add_argument(
+        "--delta", type=inputs.positive(float), default=0.05, help="bounds hold with probability 1 - delta (default: 0.05)"
+    )
+    parser.add_argument(
+        "--time-limit", type=inputs.positive(float), default=60.0, metavar="SECONDS", help="for all of it (default: 60)"
+    )
+    inputs.add_json(parser)
+
+
+def run(options: argparse.Namespace) -> None:
     """Bounds of the test error of the best two-layer net and of the best kernel predictor on the data, and how far its classes are apart in few dimensions."""
     import numpy as np
 
     from .. import bounds, kernels, solvers
 
     if options.delta >= 1:
-        raise DataError(f"--delta must be below 1; got {options.delta}")
+        raise ArgumentError(f"--delta must be below 1; got {options.delta}")
     X, y = inputs.arrays(options.data)
     deadline, views = Deadline(options.time_limit), range(1, min(3, X.shape[1]) + 1)
     # Parts of the time: the kernel, the net, all distances together. What one does not need is there for the next.
@@ -54,12 +74,18 @@ def bound(options: argparse.Namespace) -> None:
             "margins": {"f1": f1.margin, "f1_upper_bound": f1.upper_bound, "f2": f2.margin},
             "radius": radius,
             "bounds": [
-                {"of": name, "value": b.value, "vacuous": b.vacuous, "terms": dict(b.terms), "assumptions": list(b.assumptions)}
+                {
+                    "of": name,
+                    "value": b.value,
+                    "vacuous": b.vacuous,
+                    "terms": [{"term": term, "value": value} for term, value in dict(b.terms).items()],
+                    "assumptions": list(b.assumptions),
+                }
                 for name, b in found.items()
             ],
             "interclass_distance": {r: [d.distance, d.upper_bound] for r, d in distances.items()},
         }
-        print(json.dumps(result, indent=2))
+        print(as_json(result))
         return
     print(f"margins: F_1 {f1.margin:.6g} (at most {f1.upper_bound:.6g}), F_2 {f2.margin:.6g}")
     if not options.radius:

@@ -1,0 +1,43 @@
+"""`netmargin analyse`."""
+
+import argparse
+
+import torch
+
+from .. import datasets
+from ..errors import ArgumentError
+from . import inputs
+from .printing import as_json
+
+HELP = "How a net's outputs scale with its parameters: order, groups, what blocks it."
+EPILOG = inputs.RECIPE_LIST
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A net, and where its inputs come from."""
+    parser.add_argument("recipe", nargs="?", help="name of a recipe")
+    inputs.add_model(parser)
+    parser.add_argument("--data", help="a named data set or .npz file to take inputs from")
+    parser.add_argument("--shape", help="shape of one input, such as 3,32,32 (random inputs)")
+    inputs.add_json(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the answer."""
+    from ..homogeneity import analyse
+    from ..margins import in_mode
+
+    model = inputs.model(options)
+    if options.shape:
+        try:
+            shape = [inputs.positive(int)(part) for part in options.shape.split(",")]
+        except ValueError:
+            raise ArgumentError(
+                f"--shape takes positive whole numbers separated by commas, such as 3,32,32; got {options.shape!r}"
+            ) from None
+        x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
+    else:
+        x, _ = inputs.data(options, limit=10 if inputs.data_name(options) in datasets.BY_NAME else None)
+    with in_mode(model, training=False):
+        answer = analyse(model, x)
+    print(as_json(answer.to_dict()) if options.json else answer.summary())

@@ -1,0 +1,94 @@
+"""`netmargin certify`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from .. import datasets
+from ..errors import CheckpointError
+from ..training.checkpoint import CHECKPOINT, make_folder, read_checkpoint, write_atomically
+from . import inputs
+from .printing import as_json
+
+HELP = "How far a saved net is from a max-margin point (KKT), and the samples it rests on."
+EPILOG = inputs.RECIPE_LIST
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A saved net, data, and of which problem."""
+    parser.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
+    inputs.add_model(parser)
+    inputs.add_data(parser)
+    parser.add_argument(
+        "--norm", choices=("global", "layers", "partial"), default="global", help="of which max-margin problem (default: global)"
+    )
+    parser.add_argument(
+        "--radius",
+        type=inputs.positive(float),
+        default=0.0,
+        help="take gradients from within this share of ||theta||, for nets on kinks",
+    )
+    parser.add_argument(
+        "--max-constraints", type=inputs.positive(int), default=2000, metavar="K", help="how many may take part (default: 2000)"
+    )
+    parser.add_argument(
+        "--out", type=inputs.folder, help="folder for certificate.json, the trade-off curve and, for images, the support vectors"
+    )
+    inputs.add_json(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the certificate, and write it with its figures if asked to."""
+    from ..kkt import certify
+    from ..training import load_weights
+
+    model = inputs.model(options)
+    load_weights(model, options.weights)
+    X, y = inputs.data(options, limit=options.limit)
+    if options.out:
+        make_folder(options.out)
+    about = _about(options, X, y)
+    if about:
+        print(f"note: {about}", file=sys.stderr)
+    certificate = certify(
+        model, (X, y), norm=options.norm, loss=options.loss, radius=options.radius, max_constraints=options.max_constraints
+    )
+    result = certificate.to_dict() | {"about": about or f"the {len(X)} samples given"}
+    if options.out:
+        from ..figures import draw_certificate
+
+        write_atomically(options.out / "certificate.json", as_json(result).encode())
+        drawn = draw_certificate(certificate, X, y, options.out)
+        print(f"Written: {options.out}/ (certificate.json, {', '.join(p.name for p in drawn)})", file=sys.stderr)
+    print(as_json(result) if options.json else certificate.summary())
+
+
+def _about(options: argparse.Namespace, X, y) -> str:
+    """What is to be said of the samples, where they may not be all that the net was trained on; '' where they are."""
+    from ..batches import open_data
+    from ..training.run_files import fingerprint
+
+    trained_on = _trained_on(Path(options.weights))
+    if trained_on == fingerprint(open_data((X, y))):
+        return ""
+    samples = f"the certificate is about these {len(X)} samples only"
+    if options.limit is not None:
+        everything = inputs.data(options, limit=None)
+        samples = f"the certificate is about {len(X)} of {len(everything[0])} samples"
+        if trained_on == fingerprint(open_data(everything)):
+            return f"{samples}, and the net was trained on all of them: others may have smaller margins. Leave --limit out."
+    if options.split == "test" and inputs.data_name(options) in datasets.BY_NAME:
+        return f"{samples}, which are test samples: of the max-margin problem of training it says nothing."
+    if trained_on is not None:
+        return f"{samples}, and the run beside the weights was trained on others."
+    return f"{samples}; of others that the net was trained on it says nothing." if options.limit is not None else ""
+
+
+def _trained_on(weights: Path) -> str | None:
+    """The fingerprint of the data of the run that the weights lie in; None where there is no such run."""
+    for file in (weights, weights.parent / CHECKPOINT):
+        try:
+            return read_checkpoint(file)["settings"].get("data")
+        except CheckpointError:
+            continue
+    return None

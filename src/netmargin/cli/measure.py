@@ -1,0 +1,29 @@
+"""`netmargin measure`."""
+
+import argparse
+
+from . import inputs
+from .printing import as_json
+
+HELP = "Margins of a saved net on data, in every normalization."
+EPILOG = inputs.RECIPE_LIST
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A saved net and data."""
+    parser.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
+    inputs.add_model(parser)
+    inputs.add_data(parser)
+    inputs.add_json(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the report."""
+    from ..margins import measure
+    from ..training import load_weights
+
+    model = inputs.model(options)
+    load_weights(model, options.weights)
+    report = measure(model, inputs.data(options, limit=options.limit), loss=options.loss)
+    result = report.to_dict() | {"homogeneity": report.homogeneity.to_dict(), "support": report.support}
+    print(as_json(result) if options.json else report.summary())

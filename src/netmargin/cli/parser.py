@@ -1,0 +1,71 @@
+"""What `netmargin` understands: every verb with its arguments, and help with examples."""
+
+import argparse
+import platform
+import re
+from importlib.metadata import version
+from typing import NoReturn
+
+from ..arguments import suggest_word
+from . import analyse, bounds, certify, data, measure, reproduce, robustness, solve, train, verify
+
+VERBS = {
+    "analyse": analyse,
+    "measure": measure,
+    "certify": certify,
+    "robustness": robustness,
+    "train": train,
+    "solve": solve,
+    "bounds": bounds,
+    "verify": verify,
+    "reproduce": reproduce,
+    "data": data,
+}
+"""Each is a module with HELP, add_arguments(parser) and run(options), which returns an exit code or None for 0."""
+
+_EXAMPLES = """examples:
+  netmargin train digits-mlp --until-log10-loss -40
+  NETMARGIN_DATA=data netmargin train mnist-cnn-small --limit 1000 --until-log10-loss -30
+  netmargin train --factory mypackage.nets:make_model --data points.npz --epochs 200
+  netmargin measure runs/digits-mlp/model.pt --factory digits-mlp --data digits
+  netmargin certify runs/digits-mlp/model.pt --factory digits-mlp --data digits --radius 1e-3
+  netmargin robustness runs/digits-mlp/model.pt --factory digits-mlp --data digits --box 0 1 --limit 200 --out runs/radii
+  netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
+  netmargin data show clusters --n 256 --d 15 --k 3 --out runs/clusters
+  netmargin solve f1 --data runs/clusters/points.npz --time-limit 60
+  netmargin bounds --data runs/clusters/points.npz
+  netmargin verify --quick
+  netmargin verify lyu-li/sandwich wei --html runs/ledger.html
+  netmargin reproduce chizat-bach/fig2d --scale laptop
+
+exit codes: 0 done, 1 the work failed (it says why), 2 wrong usage, 130 interrupted by Ctrl-C
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Suggests the nearest word where another was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+        hint = suggest_word(found[1], [word.strip("' ") for word in found[2].split(",")]) if found else ""
+        super().error(f"{message}. {hint}" if hint else message)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; parsed options hold the action as `run`."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(
+        prog="netmargin",
+        description="Measure, maximize and certify the margins of neural networks.",
+        epilog=_EXAMPLES,
+        formatter_class=form,
+    )
+    shown = f"netmargin {version('netmargin')} (torch {version('torch')}, Python {platform.python_version()})"
+    parser.add_argument("--version", action="version", version=shown)
+    verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
+    for name, verb in VERBS.items():
+        epilog = f"{verb.EPILOG}\n\n{_EXAMPLES}" if hasattr(verb, "EPILOG") else _EXAMPLES
+        sub = verbs.add_parser(name, help=verb.HELP, description=verb.HELP, epilog=epilog, formatter_class=form)
+        sub.set_defaults(run=verb.run)
+        verb.add_arguments(sub)
+    return parser

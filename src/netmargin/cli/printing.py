@@ -1,0 +1,36 @@
+"""Results as JSON that every parser takes: no spaces in keys, null for what is not finite."""
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def as_json(value: Any) -> str:
+    """A result as text.
+
+    >>> print(as_json({"groups": {"0 + 2": 1}, "gap": float("inf")}))
+    {
+      "groups": {
+        "0+2": 1
+      },
+      "gap": null
+    }
+    """
+    return json.dumps(_plain(value), indent=2, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key).replace(" + ", "+").replace(" ", "_"): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, (np.ndarray, np.generic, torch.Tensor)):
+        return _plain(value.tolist())
+    if isinstance(value, (Path, Fraction)):
+        return str(value) if isinstance(value, Path) else float(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value

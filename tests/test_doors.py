@@ -1,0 +1,256 @@
+"""What comes through the doors as a model or as data: unwrapped where it can be, refused with the right blame where it cannot."""
+
+import re
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+import netmargin as nm
+from netmargin.accepted_models import check_model
+from netmargin.batches import open_data
+from netmargin.kkt.constraints import Constraints
+from netmargin.models import mlp
+
+torch.manual_seed(0)
+NET = mlp([3, 6, 1])
+X = torch.randn(12, 3)
+with torch.no_grad():
+    Y = torch.where(NET(X)[:, 0] > 0, 1, -1)
+TOKENS = torch.randint(10, (12, 3))
+DOORS = {
+    "measure": nm.measure,
+    "certify": nm.certify,
+    "tangent_svm": nm.tangent_svm,
+    "robustness": lambda model, data: nm.robustness(model, data, attacks=(), progress=False),
+    "empirical_ntk": lambda model, data: nm.kernels.empirical_ntk(model, data[0]),
+}
+
+
+class Own(nn.Module):
+    """A net whose forward is given."""
+
+    def __init__(self, forward):
+        super().__init__()
+        self.layer, self.table, self._forward = nn.Linear(3, 1, bias=False), nn.Embedding(10, 3), forward
+
+    def forward(self, x):
+        return self._forward(self, x)
+
+
+class TwoInputs(nn.Linear):
+    def forward(self, x, mask):
+        return super().forward(x) * mask
+
+
+def quantized() -> nn.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Linear(6, 1)))
+
+
+def torchscript(how) -> nn.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return how(NET)
+
+
+def nan_buffer() -> nn.Module:
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 1))
+    net[1].running_var[0] = float("nan")
+    return net
+
+
+def flipped() -> nn.Module:
+    net = mlp([3, 6, 1])
+    bits = net[2].weight.data.view(torch.int32)
+    bits[0, 2] |= 0x7F800001  # all bits of the exponent: NaN
+    return net
+
+
+def noisy(_, x):
+    return nn.functional.dropout(x.sum(1, keepdim=True), 0.5) * _.layer.weight.sum()
+
+
+WRONG_MODELS = {
+    "a class": (mlp, "got the function mlp"),
+    "a class of torch": (nn.Linear, r"got the class Linear. Write Linear\(...\), with its arguments"),
+    "a lambda": (lambda x: x, "got the function <lambda>.*write it as the forward of a torch.nn.Module"),
+    "None": (None, "got None. Does the function that makes it return it"),
+    "the name of a file": ("net.pt", r"Build the model first, then load its weights: netmargin.load_weights\(model, 'net.pt'\)"),
+    "a state dict": (NET.state_dict(), "got a state dict"),
+    "data": (X, r"got Tensor. The model comes first and the data second"),
+    "arrays": (X.numpy(), "got ndarray. The model comes first"),
+    "a pair": ((X, Y), "got tuple. The model comes first"),
+    "scikit-learn's": (
+        LogisticRegression(),
+        "scikit-learn estimator LogisticRegression. A fitted linear one .*netmargin.estimators",
+    ),
+    "scikit-learn's, fitted": (LogisticRegression().fit(X, Y), r"Copy it: net = torch.nn.Linear\(3, 1, dtype=torch.float64\)"),
+    "an optimizer": (torch.optim.SGD(NET.parameters()), "got SGD"),
+    "scripted": (torchscript(torch.jit.script), "TorchScript: the model was scripted or traced"),
+    "traced": (torchscript(lambda net: torch.jit.trace(net, X)), "TorchScript: the model was scripted or traced"),
+    "scripted inside": (nn.Sequential(torchscript(torch.jit.script)), "TorchScript: its module '0'"),
+    "quantized": (quantized(), "Quantized: the weights of its module '0'"),
+    "parallel inside": (nn.Sequential(nn.DataParallel(NET)), "Parallel: its module '0' is a DataParallel"),
+    "numpy": (Own(lambda net, x: torch.from_numpy(np.tanh(net.layer(x).numpy(force=False)))), "numpy|homogen"),
+    "a dict": (
+        Own(lambda net, x: {"loss": 0, "logits": net.layer(x)}),
+        r'dict with the keys loss, logits; (?s:.*)self.net\(x\)\["logits"\]',
+    ),
+    "a tuple": (Own(lambda net, x: (net.layer(x), x)), r"tuple of 2; (?s:.*)self.net\(x\)\[0\]"),
+    "a record": (Own(lambda net, x: SimpleNamespace(logits=net.layer(x))), r"(?s:.*)self.net\(x\).logits"),
+    "two inputs": (TwoInputs(3, 1), "model.x. with one tensor. Wrap it: class OneInput"),
+    "a dict of inputs": (Own(lambda net, x: net.layer(x["inputs"])), "may expect a dict .*Wrap it: class OneInput"),
+    "its own mistake": (Own(lambda net, x: net.absent(x)), "'absent'. Its own forward raised that"),
+    "a flipped bit": (flipped(), "Parameter '2.weight' holds NaN or infinite values. Load an earlier checkpoint"),
+    "NaN statistics": (nan_buffer(), "Buffer '1.running_var' holds NaN"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", WRONG_MODELS)
+def test_a_model_that_is_none_is_named(name, door):
+    model, message = WRONG_MODELS[name]
+    if name == "numpy" and door in ("measure", "robustness"):
+        pytest.skip("these ask for no derivative")
+    with pytest.raises(nm.ModelError, match=message):
+        DOORS[door](model, (X, Y))
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("wrap", [nn.DataParallel, torch.compile, lambda net: torch.compile(nn.DataParallel(net))])
+def test_wrapped_models_are_unwrapped(door, wrap):
+    """The same numbers, bit for bit, and no compilation, which takes a minute."""
+
+    def numbers(answer):
+        answer = getattr(answer, "q", getattr(answer, "epsilon", getattr(answer, "cosine", getattr(answer, "lower", answer))))
+        return np.asarray(answer).tolist()
+
+    assert numbers(DOORS[door](wrap(NET), (X, Y))) == numbers(DOORS[door](NET, (X, Y)))
+    assert check_model(wrap(NET)) is NET
+
+
+@pytest.mark.parametrize("door", ["certify", "tangent_svm", "robustness", "empirical_ntk"])
+def test_nothing_is_certified_of_a_model_with_noise(door):
+    with pytest.raises(nm.ModelError, match=r"noisy: two evaluations .* differ by|draws random numbers"):
+        DOORS[door](Own(noisy), (X, Y))
+
+
+def test_noise_is_noted_where_it_is_measured():
+    with pytest.warns(UserWarning, match="two evaluations of the same inputs in evaluation mode differ by .* one draw"):
+        nm.measure(Own(noisy), (X, Y))
+    silent = nn.Sequential(nn.Dropout(0.5), mlp([3, 6, 1]))  # noise in training only
+    before = torch.get_rng_state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nm.measure(silent, (X, Y))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def with_biases(net: nn.Sequential) -> nn.Sequential:
+    net[2].bias.data.fill_(0.3)
+    return net
+
+
+HOPELESS = with_biases(mlp([3, 6, 1], bias="all"))
+
+
+@pytest.mark.parametrize("door", ["certify", "tangent_svm"])
+def test_the_reason_that_no_training_cures_comes_first_and_the_other_with_it(door):
+    with pytest.raises(nm.NotHomogeneousError) as raised:
+        DOORS[door](HOPELESS, (X, -Y))
+    said = str(raised.value)
+    assert 0 < said.find("bias") < said.find("Besides, ") < said.find("margin that is not positive")
+    assert "Train until" not in said
+    with pytest.raises(nm.NotSeparatedError, match="Train until all are correct"):
+        DOORS[door](NET, (X, -Y))
+
+
+WRONG_DATA = {
+    "a model": (NET, "The data are a model .Sequential.: the model comes first and the data second"),
+    "text": ("digits", r"The data are text, 'digits'. Named data sets are functions"),
+    "a dict": ({"x": X, "y": Y}, "The data are a dict with the keys 'x', 'y'"),
+    "inputs alone": (X, "one Tensor of shape .12, 3., without labels"),
+    "a triple": ((X, Y, Y), r"The data are 3 arrays. The first two of them would be data\[:2\]"),
+    "dict batches": (
+        [{"input_ids": X, "labels": Y}],
+        r'dict with the keys input_ids, labels. (?s:.*)b\["input_ids"\], b\["labels"\]',
+    ),
+    "triples": ([(X, Y, Y)], r"tuple of 3. (?s:.*)\(b\[0\], b\[1\]\) for b in self.loader"),
+    "swapped": ((Y, X), "Are they swapped"),
+    "a sparse tensor": ((X.to_sparse(), Y), "X.to_dense"),
+    "a number": (3, r"Pass a pair \(X, y\)"),
+    "batches of two shapes": ([(X, Y), (X[:, :2], Y)], "different shapes|could not process"),
+}
+
+
+@pytest.mark.parametrize("door", ["measure", "certify", "robustness"])
+@pytest.mark.parametrize("name", WRONG_DATA)
+def test_data_that_are_none_are_named(name, door):
+    data, message = WRONG_DATA[name]
+    with pytest.raises(nm.DataError, match=message):
+        DOORS[door](NET, data)
+
+
+def tokens_to_scores(net, x):
+    return net.layer(net.table(x).mean(1))
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "message"),
+    [
+        (Own(tokens_to_scores), X, "give the tokens as integers, X.long()"),
+        (Own(tokens_to_scores), TOKENS + 100, "compare the largest input with num_embeddings"),
+        (NET, torch.ones(12, 3, dtype=torch.uint8), "X.float() / 255 for images"),
+        (NET, X[:, :2], "Give inputs of the shape that its first layer expects."),
+    ],
+)
+def test_inputs_are_blamed_for_what_they_lack(model, inputs, message):
+    with pytest.raises(nm.DataError, match=re.escape(message)) as raised:
+        nm.measure(model, (inputs, Y))
+    assert ("255" in str(raised.value)) == ("255" in message)
+
+
+def test_the_remedies_in_the_sentences_work():
+    """The code that an error tells to write, pasted and run."""
+
+    def remedy(error: BaseException) -> dict:
+        lines = [line[2:] for line in str(error).splitlines() if line.startswith("  ")]
+        made: dict = {"torch": torch}
+        exec("\n".join(lines), made)
+        return made
+
+    record = Own(lambda net, x: {"logits": net.layer(x)})
+    with pytest.raises(nm.ModelError) as raised:
+        nm.measure(record, (X, Y))
+    assert nm.measure(remedy(raised.value)["Scores"](record), (X, Y)).n == 12
+    loader = [{"label": Y, "x": X}]
+    with pytest.raises(nm.DataError) as refused:
+        nm.measure(NET, loader)
+    assert nm.measure(NET, remedy(refused.value)["Pairs"](loader)).n == 12
+
+
+@pytest.mark.parametrize("how", [nn.utils.parametrizations.weight_norm, nn.utils.weight_norm])
+def test_weight_norm_is_certified(how):
+    """It has no derivative in forward mode: slopes are taken twice in reverse, and agree with differences."""
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        net = nn.Sequential(how(nn.Linear(3, 6, bias=False)), nn.Softplus(), nn.Linear(6, 1, bias=False)).double()
+    names = tuple(name for name, _ in net.named_parameters())
+    constraints = Constraints(net, open_data((X.double(), Y)), names)
+    point = constraints.point
+    direction = {name: torch.randn_like(p) for name, p in point.items()}
+    ((_, values, slopes),) = constraints.slopes(direction)
+    moved = []
+    for step in (1e-5, -1e-5):
+        constraints.move_to({name: p + step * direction[name] for name, p in point.items()})
+        moved.append(torch.cat([gaps for _, gaps in constraints.values()]))
+    constraints.move_to(point)
+    assert torch.allclose(slopes, (moved[0] - moved[1]) / 2e-5, rtol=1e-6, atol=1e-8)
+    assert torch.equal(values, torch.cat([gaps for _, gaps in constraints.values()]))
