@@ -265,7 +265,7 @@ def inputs_of(model: nn.Module, data, *, several: bool):
         return data
     if isinstance(data, list) and not any(hasattr(part, "shape") for part in data):
         return data
-    return next(batches(open_data(data), _JUDGED, model))[0]
+    return next(batches(open_data(data), _ROUGH[1], model))[0]
 
 
 def _refused(answer: Homogeneity, blockers: tuple[Blocker, ...]) -> Homogeneity:
