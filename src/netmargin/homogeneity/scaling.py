@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from .degree import Epsilon
-from .trace import ROUGH, EagerMode, ModulePath
+from .modes import ROUGH, EagerMode, ModulePath
 
 FACTORS = (0.5, 2.0)
 TOLERANCE = 1e-8
