@@ -246,14 +246,18 @@ class Trace(EagerMode):
         if not any(inputs):
             return (CONSTANT,)
         exponents = observe_exponents(func, args, kwargs, list(map(bool, inputs))) if _alike(inputs) else None
-        if not exponents:
-            if exponents is not None:
-                self.blind[f"{self.place}: {name} follows no power of the factor by which its inputs are multiplied"] = None
+        if exponents is None:
             return (self.unknown(f"no rule says how {name} scales"),)
+        degree = next(d for d in inputs if d)
+        if not exponents:
+            return (
+                self.invariant(
+                    degree, f"{name} follows no power of the factor by which its inputs are multiplied", "nn.ReLU or a power of it"
+                ),
+            )
         self.observed[f"{self.place}: no rule says how {name} scales; its exponent was observed over factors from 1e-6 to 1e6"] = (
             None
         )
-        degree = next(d for d in inputs if d)
         return tuple(scale_degree(degree, k) for k in exponents)
 
     def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
