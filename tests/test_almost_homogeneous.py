@@ -273,6 +273,12 @@ def test_a_check_takes_data_in_every_form_and_only_that_net():
     model[0].weight.data.mul_(1e-3)
     model[0].bias.data.mul_(1e-3)
     assert not answer.check(model, X).passed  # its activations are small now
+    plain = nn.Sequential(nn.Linear(INPUTS, 4, bias=False), nn.ReLU(), nn.Linear(4, 2, bias=False))
+    bent = nn.Sequential(plain[0], nn.Tanh(), plain[2])
+    plain[0].weight.data.mul_(1e-3)
+    check = analyse(plain, X).check(bent, X)  # almost linear, and yet another function
+    assert check.deviation < 0.01
+    assert not check.passed
 
 
 def test_later_biases_follow_one_rule_in_one_sentence():

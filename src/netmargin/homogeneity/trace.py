@@ -250,14 +250,10 @@ class Trace(EagerMode):
             return (self.unknown(f"no rule says how {name} scales"),)
         degree = next(d for d in inputs if d)
         if not exponents:
-            return (
-                self.invariant(
-                    degree, f"{name} follows no power of the factor by which its inputs are multiplied", "nn.ReLU or a power of it"
-                ),
-            )
-        self.observed[f"{self.place}: no rule says how {name} scales; its exponent was observed over factors from 1e-6 to 1e6"] = (
-            None
-        )
+            reason = f"{name} follows no power of the factor by which its inputs are multiplied"
+            return (self.invariant(degree, reason, "nn.ReLU or a power of it"),)
+        seen = "its exponent was observed over factors from 1e-6 to 1e6"
+        self.observed[f"{self.place}: no rule says how {name} scales; {seen}"] = None
         return tuple(scale_degree(degree, k) for k in exponents)
 
     def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
