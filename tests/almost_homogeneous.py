@@ -90,6 +90,8 @@ SPOILERS: dict[str, Callable] = {
     "prod + e": lambda m, h, e: h * (h.relu().prod(1, keepdim=True) + e),
     "guard used twice": lambda m, h, e: (lambda g: g.sqrt() * g.sqrt() + g)(h * h + e),
     "clamp(max=1/e)": lambda m, h, e: h.clamp(max=1 / e),
+    "root of a clamp between": lambda m, h, e: h.clamp(e, 1 / e).sqrt(),
+    "negative guard": lambda m, h, e: h / (h.abs() + (-e)),
     "hardtanh": lambda m, h, e: F.hardtanh(h, -1 / e, 1 / e),
     "cummax of a scaled ReLU6": lambda m, h, e: F.relu6(h * e).cummax(1).values / e,
     "clamp of prod": lambda m, h, e: h * h.prod(1, keepdim=True).clamp(max=1 / e),
@@ -133,14 +135,18 @@ SPOILERS: dict[str, Callable] = {
 }  # fmt: skip
 
 
-def almost_homogeneous() -> Iterator[tuple[str, Callable[[], nn.Module]]]:
-    """Name and maker of every almost homogeneous net."""
-    for name, function in GUARDS.items():
-        for e, scale in ((1e-5, 1.0), (1e-3, 1.0), (1e-3, 0.05), (0.3, 3.0)):
-            yield f"{name}, e = {e:g}, scale {scale:g}", _maker(function, e, scale)
-    for name, function in SPOILERS.items():
-        for e, scale in ((1e-12, 1.0), (1e-3, 0.3), (0.05, 3.0)):  # too small for any number to show
-            yield f"{name}, e = {e:g}, scale {scale:g}", _maker(function, e, scale)
+SETTINGS = {
+    **dict.fromkeys(GUARDS, ((1e-5, 1.0), (1e-3, 1.0), (1e-3, 0.05), (0.3, 3.0))),
+    **dict.fromkeys(SPOILERS, ((1e-12, 1.0), (1e-3, 0.3), (0.05, 3.0))),  # the first is too small for any number to show
+}
+"""Family -> the pairs of e and the scale of the first weights at which it is tried."""
+
+
+def almost_homogeneous(family: str) -> Iterator[tuple[str, Callable[[], nn.Module]]]:
+    """Name and maker of every almost homogeneous net of a family."""
+    function = (GUARDS | SPOILERS)[family]
+    for e, scale in SETTINGS[family]:
+        yield f"e = {e:g}, scale {scale:g}", _maker(function, e, scale)
 
 
 def _maker(function: Callable, e: float, scale: float) -> Callable[[], nn.Module]:

@@ -9,7 +9,18 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from almost_homogeneous import GUARDS, HIDDEN, INPUTS, SPOILERS, Net, almost_homogeneous, homogeneous, largest_miss, saturating
+from almost_homogeneous import (
+    GUARDS,
+    HIDDEN,
+    INPUTS,
+    SETTINGS,
+    SPOILERS,
+    Net,
+    almost_homogeneous,
+    homogeneous,
+    largest_miss,
+    saturating,
+)
 from torch import nn
 from torch.nn import functional as F
 
@@ -22,41 +33,49 @@ X = torch.randn(40, INPUTS, generator=torch.Generator().manual_seed(3))
 FRESH = torch.randn(64, INPUTS, generator=torch.Generator().manual_seed(4))
 
 
-def test_no_almost_homogeneous_net_is_called_homogeneous_beyond_its_deviation(capsys):
+@pytest.fixture(scope="module")
+def figures():
+    """What became of the nets, printed at the end (`pytest -s`)."""
+    kinds: Counter = Counter()
+    yield kinds
+    worst = kinds.pop("worst", 0.0)
+    print(f"\n{kinds.total()} almost homogeneous nets, {dict(kinds)}; worst miss {worst:.2g} times the printed deviation")
+
+
+@pytest.mark.parametrize("family", SETTINGS)
+def test_no_almost_homogeneous_net_is_called_homogeneous_beyond_its_deviation(family, figures):
     """Judged by code that shares nothing with the library: other samples, float64, independent factors for the groups."""
-    wrong, kinds, worst, number = [], Counter(), 0.0, 0
-    for name, make in almost_homogeneous():
+    for name, make in almost_homogeneous(family):
         torch.manual_seed(1)
-        model, number = make(), number + 1
+        model = make()
         answer = analyse(model, X)
-        kinds[answer.kind.name] += 1
+        said = f"{family}, {name}\n{answer.summary()}"
+        figures[answer.kind.name] += 1
         if answer.order is None:
             continue
-        fresh = FRESH[:32] if "batch" in name else FRESH
+        fresh = FRESH[:32] if "batch" in family else FRESH
         miss = largest_miss(model, fresh, answer.groups, answer.members, decades=math.log10(2))
-        worst = max(worst, miss / (answer.deviation + 3e-7))
-        good = miss <= 3 * answer.deviation + 1e-6 and answer.deviation <= 0.01
+        figures["worst"] = max(figures["worst"], miss / (answer.deviation + 3e-7))
+        assert answer.deviation <= 0.01, said
+        assert miss <= 3 * answer.deviation + 1e-6, said
         if not answer.epsilons and not answer.casts:  # then it must hold far away as well
             decades = 2.9 if answer.evidence is Evidence.NUMERICAL else 5
-            good &= largest_miss(model, X, answer.groups, answer.members, decades=decades) <= 1e-6
-        if answer.whole and name.split(", e =")[0] in SPOILERS:  # no rule may let these through
-            good &= bool(answer.casts) or answer.evidence is Evidence.NUMERICAL
-        if not good:
-            wrong.append(f"{name}: misses by {miss:.2g}\n{answer.summary()}")
-    with capsys.disabled():
-        print(f"\n{number} almost homogeneous nets, {dict(kinds)}; worst miss {worst:.2g} times the printed deviation")
-    assert number >= 150
-    assert not wrong, "\n".join(wrong)
+            assert largest_miss(model, X, answer.groups, answer.members, decades=decades) <= 1e-6, said
+        if answer.whole and family in SPOILERS:  # no rule may let these through
+            assert answer.casts or answer.evidence is Evidence.NUMERICAL, said
+
+
+def test_the_tables_are_large():
+    assert sum(map(len, SETTINGS.values())) >= 150
+    assert len(list(homogeneous())) >= 100
 
 
 def test_no_homogeneous_net_is_refused():
-    number = 0
     for name, make in homogeneous():
         torch.manual_seed(1)
-        answer, number = analyse(make(), X), number + 1
+        answer = analyse(make(), X)
         assert answer.whole, f"{name}\n{answer.summary()}"
         assert answer.deviation <= 1e-9
-    assert number >= 100
 
 
 def named(function, e: float, scale: float = 1.0) -> Net:
@@ -219,6 +238,16 @@ def test_every_group_is_judged_on_its_own(monkeypatch):
     assert "left, right" in answer.notes[-1]
 
 
+def test_a_rule_that_is_wrong_by_little_is_contradicted(monkeypatch):
+    """By far less than the 1% that is forgiven to epsilons."""
+    from netmargin.homogeneity.trace import RULES
+
+    monkeypatch.setitem(RULES, "tanh", RULES["relu"])
+    answer = analyse(named(lambda m, h, e: torch.tanh(e * h), 3e-4), X)
+    assert answer.evidence is Evidence.CONTRADICTED
+    assert 1e-8 < answer.deviation < 1e-3
+
+
 def test_an_operation_without_a_rule_is_observed_where_it_tells_something():
     """At 0 and at 1e6 times its inputs, and only by values that all scale alike."""
     silent = named(lambda m, h, e: h.relu() + h.roll(1, 1) * (h.relu() * (-h).relu()).cummax(1).values, 0.0)
@@ -313,5 +342,7 @@ def test_later_biases_follow_one_rule_in_one_sentence():
 def test_a_cut_off_guard_is_read_like_an_added_one():
     answer = analyse(named(lambda m, h, e: F.normalize(h, eps=e), 1e-12), X)
     assert answer.groups == {"first": 0, "head": 1}
+    written_over = analyse(named(GUARDS["in place"], 1e-5), X)  # the root is written where the guarded value was
+    assert written_over.groups == {"first": 1, "head": 1}
     cut = analyse(named(lambda m, h, e: h.clamp(min=e), 1e-12), X)
     assert cut.blockers[0].reason.startswith("adds the number 1e-12")
