@@ -48,6 +48,12 @@ def _overwrite(h: Tensor, value) -> Tensor:
     return h
 
 
+def _overwrite_most(h: Tensor, e: float) -> Tensor:
+    result = torch.full_like(h, e)
+    result[:, 1:] = h[:, 1:]
+    return result
+
+
 def _branch(h: Tensor, large: bool) -> Tensor:
     return h.relu() if not large else h.relu() * 1.5
 
@@ -121,6 +127,7 @@ SPOILERS: dict[str, Callable] = {
     "lerp to the inputs": lambda m, h, e: torch.lerp(h, torch.ones_like(h), e),
     "lerp by weights": lambda m, h, e: torch.lerp(h, 2 * h, e * m.head.weight[0]),
     "overwrites a part": lambda m, h, e: _overwrite(h.relu(), e),
+    "overwrites most of e": lambda m, h, e: _overwrite_most(h, e),
     "pads with e": lambda m, h, e: F.pad(h[:, 1:], (1, 0), value=e),
     "joins e": lambda m, h, e: torch.cat([h[:, 1:], torch.full((len(h), 1), e, dtype=h.dtype)], 1),
     "scatters e": lambda m, h, e: _scattered(h, e),

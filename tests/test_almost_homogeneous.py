@@ -129,6 +129,9 @@ def test_the_deviation_is_what_the_net_does_on_the_samples_it_names():
     assert by_hand * 0.999 <= answer.deviation <= by_hand * 2
     assert answer.to_dict()["deviation"] == answer.deviation
     assert analyse(named(GUARDS["sqrt(h^2 + e)"], 0.0), X).deviation < 1e-12
+    by_type = analyse(named(lambda m, h, e: F.rms_norm(h, (HIDDEN,)).relu(), 0.0), X)
+    assert by_type.epsilons[0].value == pytest.approx(torch.finfo(torch.float32).eps)
+    assert by_type.deviation > 1e-8  # that of float32, although the judge computes in float64
 
 
 def test_where_an_answer_holds_is_found_on_request():
@@ -197,15 +200,15 @@ ESCAPES = {
 def test_values_that_leave_the_graph_are_noticed(how):
     """Derived answers see every value; others are tried from 1e-3 to 1e3 times theta, and say that."""
     leave = ESCAPES[how]
-    far = named(lambda m, h, e: h.relu() * (2 if leave(h) > e else 1), 40.0)
-    answer = analyse(far, X)  # 100 theta takes the other branch
+    far = named(lambda m, h, e: h.relu() * (2 if leave(h) > e else 1), 400.0)
+    answer = analyse(far, X)  # 1000 theta takes the other branch
     assert answer.evidence is not Evidence.DERIVED
     assert answer.kind is Kind.UNKNOWN or "first" not in answer.groups
     never = named(lambda m, h, e: h.relu() * (2 if leave(h) > e else 1), -1.0)
     answer = analyse(never, X)
     assert (answer.evidence, answer.order) == (Evidence.NUMERICAL, 2)
     assert "1e-3 to 1e3" in answer.summary()
-    inputs_only = named(lambda m, h, e: h.relu() * (2 if leave(torch.ones(2, 2)) > e else 1), 40.0)
+    inputs_only = named(lambda m, h, e: h.relu() * (2 if leave(torch.ones(2, 2)) > e else 1), 400.0)
     assert analyse(inputs_only, X).evidence is Evidence.DERIVED
 
 
@@ -215,6 +218,8 @@ def test_exponents_made_of_a_batch_size_are_no_exponents():
         assert (answer.kind, answer.evidence) == (Kind.UNKNOWN, Evidence.CONTRADICTED)
         assert "number of samples, here 3 and 4" in answer.notes[-1]
     assert analyse(named(lambda m, h, e: h.relu(), 0.0), X[:1]).order == 2  # one sample is doubled
+    for_three = named(lambda m, h, e: h.reshape(3, HIDDEN).relu(), 0.0)
+    assert analyse(for_three, X[:3]).order == 2  # the net takes no other number
 
 
 def test_every_group_is_judged_on_its_own(monkeypatch):
@@ -257,7 +262,11 @@ def test_an_operation_without_a_rule_is_observed_where_it_tells_something():
     level = named(lambda m, h, e: saturating(h, 1e5), 0.0)
     assert analyse(level, X).groups == {"head": 1}
     mixed = named(lambda m, h, e: torch.cdist(h, m.head.weight) @ m.head.weight, 0.0)
-    assert analyse(mixed, X).evidence is Evidence.NUMERICAL
+    assert (analyse(mixed, X).evidence, analyse(mixed, X).groups) == (Evidence.NUMERICAL, {"all": 3})
+    shifted = named(lambda m, h, e: (torch.cdist(h, m.head.weight) + e) @ m.head.weight, 1e-12)
+    answer = analyse(shifted, X)  # too little for any number to show
+    assert answer.kind is Kind.UNKNOWN
+    assert "after what could not be followed" in answer.notes[-1]
 
 
 def test_half_precision_is_named_and_measured():
@@ -266,6 +275,9 @@ def test_half_precision_is_named_and_measured():
     assert 1e-4 < answer.deviation < 1e-2
     assert "half-precision casts" in answer.summary()
     assert "cast to bfloat16 in the model (Net)" in answer.summary()
+    largest = named(None, 0.0).first(X).abs().max().item()
+    overflows = named(lambda m, h, e: (h * e).half().to(h.dtype), 5e4 / largest)  # finite at theta, and not at 2 theta
+    assert "changes the outputs by inf" in analyse(overflows, X).summary()
     coarse = named(lambda m, h, e: (h - h.bfloat16().to(h.dtype)).relu(), 0.0)
     assert not analyse(coarse, X).whole
 

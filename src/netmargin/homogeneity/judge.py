@@ -99,6 +99,9 @@ class Judge:
                 if miss <= TOLERANCE:
                     return miss, probe
                 best = min(best, (miss, probe), key=lambda pair: pair[0])
+        if best[1] is None and self._more is not self.traced:  # a net for so many samples and no other number
+            self._more = self._rough = self.traced
+            return self._exact(answer)
         return best
 
     def _rough_probe(
