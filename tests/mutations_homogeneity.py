@@ -38,7 +38,7 @@ MUTATIONS = [
     ("homogeneity/judge.py", "{e: miss for e, miss in alone.items() if miss > LARGEST_MISS}", "alone", _A + "test_only_the_epsilon_that_counts_is_blamed"),
     ("homogeneity/judge.py", "[e for e in answer.epsilons if e != epsilon]", "[epsilon]", _A + "test_only_the_epsilon_that_counts_is_blamed"),
     ("homogeneity/judge.py", "self._more = self._rough = _with_first_repeated(self.traced)", "pass", _BATCH),
-    ("homogeneity/judge.py", "_ROUGH = (8, 32)", "_ROUGH = (2, 2)", _TABLE + "[layer norm]"),
+    ("homogeneity/judge.py", "_ROUGH = (8, 32)", "_ROUGH = (2, 2)", _DEVIATION),
     ("homogeneity/judge.py", "for self._blank in (False, True):", "for self._blank in (False,):", _CASES),
     ("homogeneity/judge.py", "exponents.tolist(), strict=True)}", "[exponents[0].item()] * len(answer.groups), strict=True)}", _GROUPS),
     ("homogeneity/judge.py", "inside, outside = (middle, outside) if holds", "inside, outside = (inside, middle) if holds", _RANGE),
@@ -64,7 +64,7 @@ MUTATIONS = [
     ("homogeneity/modes.py", '"tolist", "numpy", "__array__", "__dlpack__"', '"numpy", "__array__", "__dlpack__"', _ESCAPES),
     ("homogeneity/modes.py", '"tolist", "numpy", "__array__", "__dlpack__"', '"tolist", "__dlpack__"', _ESCAPES),
     ("homogeneity/observation.py", "_DECADES = 6.0", "_DECADES = 0.3", _OBSERVED),
-    ("homogeneity/observation.py", "_TOLERANCE = 1e-9", "_TOLERANCE = 1e-1", ""),
+    ("homogeneity/observation.py", "_TOLERANCE = 1e-9", "_TOLERANCE = 1e-1", _OBSERVED),
     ("homogeneity/observation.py", "return None\n        exponents.append(Fraction(math", "exponents.append(Fraction(0))\n            continue\n        exponents.append(Fraction(math", _OBSERVED),
     # -- rules
     ("homogeneity/rules.py", 'trace.invariant(quotient, "rounds a quotient", "divide without rounding")', "quotient", _TABLE + "[rounding division]"),

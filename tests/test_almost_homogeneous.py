@@ -253,6 +253,12 @@ def test_a_rule_that_is_wrong_by_little_is_contradicted(monkeypatch):
     assert 1e-8 < answer.deviation < 1e-3
 
 
+@torch.library.custom_op("netmargin_tests::almost_linear", mutates_args=())
+def almost_linear(x: torch.Tensor) -> torch.Tensor:
+    """A power that is no fraction with a small denominator."""
+    return x.sign() * x.abs() ** 1.0005
+
+
 def test_an_operation_without_a_rule_is_observed_where_it_tells_something():
     """At 0 and at 1e6 times its inputs, and only by values that all scale alike."""
     silent = named(lambda m, h, e: h.relu() + h.roll(1, 1) * (h.relu() * (-h).relu()).cummax(1).values, 0.0)
@@ -261,6 +267,8 @@ def test_an_operation_without_a_rule_is_observed_where_it_tells_something():
     assert analyse(two_outputs, X).groups == {"first": 2, "head": 1}
     level = named(lambda m, h, e: saturating(h, 1e5), 0.0)
     assert analyse(level, X).groups == {"head": 1}
+    bent = analyse(named(lambda m, h, e: almost_linear(h), 0.0), X)
+    assert "almost_linear follows no power" in bent.blockers[0].reason
     mixed = named(lambda m, h, e: torch.cdist(h, m.head.weight) @ m.head.weight, 0.0)
     assert (analyse(mixed, X).evidence, analyse(mixed, X).groups) == (Evidence.NUMERICAL, {"all": 3})
     shifted = named(lambda m, h, e: (torch.cdist(h, m.head.weight) + e) @ m.head.weight, 1e-12)
