@@ -98,6 +98,8 @@ SPOILERS: dict[str, Callable] = {
     "clamp(max=1/e)": lambda m, h, e: h.clamp(max=1 / e),
     "root of a clamp between": lambda m, h, e: h.clamp(e, 1 / e).sqrt(),
     "negative guard": lambda m, h, e: h / (h.abs() + (-e)),
+    "clamp_max": lambda m, h, e: torch.clamp_max(h, 1 / e),
+    "where fills with e": lambda m, h, e: torch.where(torch.arange(HIDDEN) > 0, h, torch.full_like(h, e)),
     "hardtanh": lambda m, h, e: F.hardtanh(h, -1 / e, 1 / e),
     "cummax of a scaled ReLU6": lambda m, h, e: F.relu6(h * e).cummax(1).values / e,
     "clamp of prod": lambda m, h, e: h * h.prod(1, keepdim=True).clamp(max=1 / e),

@@ -217,6 +217,7 @@ def test_exponents_made_of_a_batch_size_are_no_exponents():
         answer = analyse(named(function, 0.0), X)
         assert (answer.kind, answer.evidence) == (Kind.UNKNOWN, Evidence.CONTRADICTED)
         assert "number of samples, here 3 and 4" in answer.notes[-1]
+        assert analyse(named(function, 0.0), X[:3]).evidence is Evidence.CONTRADICTED  # one of three is taken twice
     assert analyse(named(lambda m, h, e: h.relu(), 0.0), X[:1]).order == 2  # one sample is doubled
     for_three = named(lambda m, h, e: h.reshape(3, HIDDEN).relu(), 0.0)
     assert analyse(for_three, X[:3]).order == 2  # the net takes no other number
@@ -350,6 +351,11 @@ def test_later_biases_follow_one_rule_in_one_sentence():
         with pytest.raises(nm.NotHomogeneousError) as refusal:
             door()
         assert sentence in str(refusal.value), name
+    fresh = nn.Sequential(nn.Linear(INPUTS, 16), nn.ReLU(), nn.Linear(16, 2))
+    before = fresh[0].weight.clone()
+    with pytest.raises(nm.NotHomogeneousError):
+        nm.maximize_margin(fresh, (X, 1 - fresh(X).argmax(1)), progress=False)
+    assert torch.equal(fresh[0].weight, before)  # refused before it is trained to separate the data
     with torch.no_grad():
         model[2].bias.zero_()
     assert nm.measure(model, (X, y)).q_min > 0
@@ -357,6 +363,12 @@ def test_later_biases_follow_one_rule_in_one_sentence():
     ascent = nm.maximize_margin(model, (X, y), temperatures=(0.1,), iterations=20, progress=False)
     assert not model[2].bias.any()
     assert ascent.certificate is not None
+
+
+def test_outputs_that_do_not_grow_have_no_order():
+    answer = analyse(nn.Sequential(nn.Linear(INPUTS, 4), nn.LayerNorm(4, elementwise_affine=False)), X)
+    assert (answer.kind, answer.order, answer.deviation) == (Kind.NONE, None, None)
+    assert "do not grow" in answer.blockers[0].reason
 
 
 def test_a_cut_off_guard_is_read_like_an_added_one():
