@@ -48,6 +48,12 @@ def _overwrite(h: Tensor, value) -> Tensor:
     return h
 
 
+def _overwrite_most(h: Tensor, e: float) -> Tensor:
+    result = torch.full_like(h, e)
+    result[:, 1:] = h[:, 1:]
+    return result
+
+
 def _branch(h: Tensor, large: bool) -> Tensor:
     return h.relu() if not large else h.relu() * 1.5
 
@@ -90,6 +96,10 @@ SPOILERS: dict[str, Callable] = {
     "prod + e": lambda m, h, e: h * (h.relu().prod(1, keepdim=True) + e),
     "guard used twice": lambda m, h, e: (lambda g: g.sqrt() * g.sqrt() + g)(h * h + e),
     "clamp(max=1/e)": lambda m, h, e: h.clamp(max=1 / e),
+    "root of a clamp between": lambda m, h, e: h.clamp(e, 1 / e).sqrt(),
+    "negative guard": lambda m, h, e: h / (h.abs() + (-e)),
+    "clamp_max": lambda m, h, e: torch.clamp_max(h, 1 / e),
+    "where fills with e": lambda m, h, e: torch.where(torch.arange(HIDDEN) > 0, h, torch.full_like(h, e)),
     "hardtanh": lambda m, h, e: F.hardtanh(h, -1 / e, 1 / e),
     "cummax of a scaled ReLU6": lambda m, h, e: F.relu6(h * e).cummax(1).values / e,
     "clamp of prod": lambda m, h, e: h * h.prod(1, keepdim=True).clamp(max=1 / e),
@@ -119,6 +129,7 @@ SPOILERS: dict[str, Callable] = {
     "lerp to the inputs": lambda m, h, e: torch.lerp(h, torch.ones_like(h), e),
     "lerp by weights": lambda m, h, e: torch.lerp(h, 2 * h, e * m.head.weight[0]),
     "overwrites a part": lambda m, h, e: _overwrite(h.relu(), e),
+    "overwrites most of e": lambda m, h, e: _overwrite_most(h, e),
     "pads with e": lambda m, h, e: F.pad(h[:, 1:], (1, 0), value=e),
     "joins e": lambda m, h, e: torch.cat([h[:, 1:], torch.full((len(h), 1), e, dtype=h.dtype)], 1),
     "scatters e": lambda m, h, e: _scattered(h, e),
@@ -126,21 +137,25 @@ SPOILERS: dict[str, Callable] = {
     "maximum with e": lambda m, h, e: torch.maximum(h, torch.full_like(h, e)),
     "log-sum-exp": lambda m, h, e: h + e * (h / e).logsumexp(1, keepdim=True),
     "an own operation that saturates": lambda m, h, e: saturating(h, 1 / e),
-    "power of the batch size": lambda m, h, e: h.abs() ** (len(h) * e / 3),
+    "power of the batch size": lambda m, h, e: h.abs() ** (len(h) * max(e, 1e-3)),
     "product over the batch": lambda m, h, e: h * h.abs().prod(0, keepdim=True),
     "sinh": lambda m, h, e: torch.sinh(e * h) / e,
     "softmax as weights": lambda m, h, e: h * torch.softmax(e * h, 1),
 }  # fmt: skip
 
 
-def almost_homogeneous() -> Iterator[tuple[str, Callable[[], nn.Module]]]:
-    """Name and maker of every almost homogeneous net."""
-    for name, function in GUARDS.items():
-        for e, scale in ((1e-5, 1.0), (1e-3, 1.0), (1e-3, 0.05), (0.3, 3.0)):
-            yield f"{name}, e = {e:g}, scale {scale:g}", _maker(function, e, scale)
-    for name, function in SPOILERS.items():
-        for e, scale in ((1e-6, 1.0), (1e-3, 0.3), (0.05, 3.0)):
-            yield f"{name}, e = {e:g}, scale {scale:g}", _maker(function, e, scale)
+SETTINGS = {
+    **dict.fromkeys(GUARDS, ((1e-5, 1.0), (1e-3, 1.0), (1e-3, 0.05), (0.3, 3.0))),
+    **dict.fromkeys(SPOILERS, ((1e-12, 1.0), (1e-3, 0.3), (0.05, 3.0))),  # the first is too small for any number to show
+}
+"""Family -> the pairs of e and the scale of the first weights at which it is tried."""
+
+
+def almost_homogeneous(family: str) -> Iterator[tuple[str, Callable[[], nn.Module]]]:
+    """Name and maker of every almost homogeneous net of a family."""
+    function = (GUARDS | SPOILERS)[family]
+    for e, scale in SETTINGS[family]:
+        yield f"e = {e:g}, scale {scale:g}", _maker(function, e, scale)
 
 
 def _maker(function: Callable, e: float, scale: float) -> Callable[[], nn.Module]:

@@ -316,9 +316,11 @@ def test_unknown_operations_are_answered_numerically_or_not_at_all():
     assert "opaque" in answer.notes[-1]
     report = nm.measure(model, (VECTOR, torch.arange(6) % 2))
     assert report.normalized_margin == pytest.approx(report.q_min / report.norm**3)
-    unknown = analyse(Custom(lambda m, x: opaque_shift(m.a(x)), a=linear(5, 4)), VECTOR)
-    assert unknown.kind is Kind.UNKNOWN
-    assert unknown.order is None
+    shifted = analyse(Custom(lambda m, x: m.b(opaque_shift(m.a(x))), a=linear(5, 4), b=linear(4, 2)), VECTOR)
+    assert (shifted.kind, shifted.groups) == (PARTIAL, {"b": 1})
+    assert "opaque_shift follows no power" in shifted.blockers[0].reason
+    mixed = analyse(Custom(lambda m, x: torch.cdist(m.a(x), m.b.weight) - 1, a=linear(5, 4), b=linear(4, 2)), VECTOR)
+    assert (mixed.kind, mixed.order) == (Kind.UNKNOWN, None)
 
 
 def test_a_registered_rule_makes_an_operation_known():

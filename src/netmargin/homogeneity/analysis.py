@@ -11,7 +11,7 @@ from ..accepted_models import check_model, require_finite, tensor_of_scores
 from ..batches import explained_failure, place_of
 from ..errors import ModelError
 from . import normalization_rules, rules  # noqa: F401  (register their rules)
-from .answer import Homogeneity
+from .answer import Evidence, Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
 from .judge import Judge
@@ -63,7 +63,8 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     derivation = Derivation(names, known, tuple(trace.constraints), tuple(trace.observed))
     answer = replace(judge.settle(derivation, casts), _several_inputs=several)
     biases = {b.bias for b in answer.blockers if b.bias is not None}
-    if answer.whole or not biases or any(b.bias is None for b in answer.blockers):
+    others = any(b.bias is None for b in answer.blockers) or answer.evidence is Evidence.CONTRADICTED
+    if answer.whole or not biases or others:
         return answer
     bias_free = judge.settle(derivation.without(biases), casts)
     bias_free = replace(bias_free, notes=(bias_free.bias_sentence, *bias_free.notes), _several_inputs=several)

@@ -99,6 +99,9 @@ class Judge:
                 if miss <= TOLERANCE:
                     return miss, probe
                 best = min(best, (miss, probe), key=lambda pair: pair[0])
+        if best[1] is None and self._more is not self.traced:  # a net for so many samples and no other number
+            self._more = self._rough = self.traced
+            return self._exact(answer)
         return best
 
     def _rough_probe(
@@ -265,7 +268,7 @@ def inputs_of(model: nn.Module, data, *, several: bool):
         return data
     if isinstance(data, list) and not any(hasattr(part, "shape") for part in data):
         return data
-    return next(batches(open_data(data), _JUDGED, model))[0]
+    return next(batches(open_data(data), _ROUGH[1], model))[0]
 
 
 def _refused(answer: Homogeneity, blockers: tuple[Blocker, ...]) -> Homogeneity:

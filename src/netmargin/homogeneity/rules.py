@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from .degree import CONSTANT, ZERO, AnyDegree
-from .trace import ROUGH, Trace, add_degrees, rule, scale_degree
+from .modes import ROUGH
+from .trace import Trace, add_degrees, rule, scale_degree
 
 # -- linear maps of one argument, and everything else that is 1-homogeneous and piecewise linear in it
 

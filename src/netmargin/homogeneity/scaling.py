@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from .degree import Epsilon
-from .trace import ROUGH, EagerMode, ModulePath
+from .modes import ROUGH, EagerMode, ModulePath
 
 FACTORS = (0.5, 2.0)
 TOLERANCE = 1e-8
@@ -23,6 +23,8 @@ TOLERANCE = 1e-8
 WIDE = (1e-3, 0.5, 1e3)
 """Where nothing but numbers is known, exponents must be the same over this range; 2.0 is where they are read off."""
 _EPSILON = 1e-300
+_SAME = 1e-2
+"""Up to how much two numbers of one module are the same epsilon, once rounded to half precision and once not."""
 _PERTURBATION = 0.1
 _NOISE_PERIOD = 10_007
 
@@ -163,13 +165,16 @@ class _Float64(EagerMode):
             if argument.name in ("eps", "epsilon"):
                 here, key = (args, index) if index < len(args) else (kwargs, argument.name)
                 value = here[key] if isinstance(here, list) else here.get(key)  # type: ignore[call-overload]
-                value = self._precision if value is None else value  # what the net's own type would take
-                here[key] = self._read(value)  # type: ignore[index]
-        if self._neglected and name in ("add", "clamp", "clamp_min"):
+                here[key] = self._read(torch.finfo(torch.float64).eps if value is None else value)  # type: ignore[index]
+        if name in ("add", "clamp", "clamp_min"):
             args[:] = [self._read(a) if isinstance(a, (int, float)) else a for a in args]
 
     def _read(self, number):
-        return _EPSILON if (self._path.where, number) in self._neglected else number
+        """What to compute with in place of a number that may be an epsilon."""
+        if number == torch.finfo(torch.float64).eps:  # chosen by the type, which is another one here
+            number = self._precision
+        near = (value for where, value in self._neglected if where == self._path.where)
+        return _EPSILON if any(abs(number - value) <= _SAME * value for value in near) else number
 
 
 def clone_inputs(x):

@@ -11,19 +11,14 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import TypeVar
 
-import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from .degree import CONSTANT, ZERO, AnyDegree, Constraint, Degree, Epsilon, Unknown
+from .modes import EagerMode, Escapes, ModulePath
 from .observation import observe_exponents
 
 Rule = TypeVar("Rule", bound=Callable[..., AnyDegree | tuple[AnyDegree, ...]])
 RULES: dict[str, Callable[..., AnyDegree | tuple[AnyDegree, ...]]] = {}
-
-ROUGH = (torch.float16, torch.bfloat16)
-"""Floating types whose rounding is larger than what an answer may be off by without a word."""
 
 
 def rule(*operations: str) -> Callable[[Rule], Rule]:
@@ -38,43 +33,6 @@ def rule(*operations: str) -> Callable[[Rule], Rule]:
         return function
 
     return register
-
-
-class EagerMode(TorchDispatchMode):
-    """A dispatch mode that never meets torch.compile, and so need not import it (2 s) at its first operation."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
-
-
-class ModulePath:
-    """Which module of a net runs now, by its path; '' is the net itself."""
-
-    def __init__(self) -> None:
-        self._running: list[str] = []
-
-    @property
-    def where(self) -> str:
-        """Path of the innermost module that runs."""
-        return self._running[-1] if self._running else ""
-
-    @contextmanager
-    def following(self, model: nn.Module) -> Iterator[None]:
-        """Keep `where` up to date while the model runs."""
-
-        def leave(*_) -> None:
-            self._running.pop()
-
-        handles = []
-        for name, module in model.named_modules():
-            handles.append(module.register_forward_pre_hook(lambda *_, name=name: self._running.append(name)))
-            handles.append(module.register_forward_hook(leave, always_call=True))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
 
 class Trace(EagerMode):
@@ -236,7 +194,7 @@ class Trace(EagerMode):
     @contextmanager
     def following(self, model: nn.Module) -> Iterator[None]:
         """Follow everything that `model` does: its modules, its operations, and what leaves the graph."""
-        with self.path.following(model), _Escapes(self), self:
+        with self.path.following(model), Escapes(self.escape), self:
             yield
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -288,14 +246,14 @@ class Trace(EagerMode):
         if not any(inputs):
             return (CONSTANT,)
         exponents = observe_exponents(func, args, kwargs, list(map(bool, inputs))) if _alike(inputs) else None
-        if not exponents:
-            if exponents is not None:
-                self.blind[f"{self.place}: {name} follows no power of the factor by which its inputs are multiplied"] = None
+        if exponents is None:
             return (self.unknown(f"no rule says how {name} scales"),)
-        self.observed[f"{self.place}: no rule says how {name} scales; its exponent was observed over factors from 1e-6 to 1e6"] = (
-            None
-        )
         degree = next(d for d in inputs if d)
+        if not exponents:
+            reason = f"{name} follows no power of the factor by which its inputs are multiplied"
+            return (self.invariant(degree, reason, "nn.ReLU or a power of it"),)
+        seen = "its exponent was observed over factors from 1e-6 to 1e6"
+        self.observed[f"{self.place}: no rule says how {name} scales; {seen}"] = None
         return tuple(scale_degree(degree, k) for k in exponents)
 
     def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
@@ -314,20 +272,6 @@ class Trace(EagerMode):
             return tensor.untyped_storage()._cdata
         except NotImplementedError:  # sparse tensors have none
             return id(tensor)
-
-
-class _Escapes(TorchFunctionMode):
-    """Tells a trace of tensors that turn into Python or numpy numbers without any ATen operation."""
-
-    def __init__(self, trace: Trace):
-        super().__init__()
-        self._trace = trace
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        name = getattr(func, "__name__", "")
-        if name in ("tolist", "numpy", "__array__", "__dlpack__") and args:
-            self._trace.escape(args[0], f"{name.strip('_')}()")
-        return func(*args, **(kwargs or {}))
 
 
 def _alike(degrees: list[AnyDegree]) -> bool:
