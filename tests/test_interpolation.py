@@ -14,7 +14,7 @@ from benchmarks.interpolation import OPTIONS, SETS, draw_set, sampled_norm
 from netmargin import kernels
 from netmargin.cli import main
 from netmargin.result import Status
-from netmargin.solvers import min_norm_interpolation
+from netmargin.solvers import f1_max_margin, f1_soft_margin, min_norm_interpolation
 from netmargin.solvers.arrangement import Arrangement
 from netmargin.solvers.cone_program import minimize
 from netmargin.solvers.proof import Prover
@@ -276,6 +276,36 @@ def test_an_early_end_returns_what_is_there(monkeypatch):
         assert least * (1 - 1e-6) <= cut.norm < np.inf
         assert cut.gap > 1e-3
         assert cut.residual <= 1e-7 * np.abs(y).max()
+
+
+@pytest.mark.parametrize("d", [2, 5])
+@pytest.mark.parametrize("looks", [2, 5, 12, 40, 100, 300])
+def test_brackets_hold_wherever_the_time_is_up(monkeypatch, d, looks):
+    """A clock that stands still until it is looked at for the last time: programs, search and proofs end in the middle."""
+    random = np.random.default_rng(d)
+    X, y = random.normal(size=(14, d)), random.normal(size=14)
+    labels = np.sign(y)
+    problems = (
+        (lambda **how: min_norm_interpolation(X, y, **how), "norm", "lower_bound"),
+        (lambda **how: f1_soft_margin(X, labels, **how), "objective", "lower_bound"),
+        (lambda **how: f1_max_margin(X, labels, **how), "upper_bound", "margin"),
+    )
+    whole = [solve(tol=1e-4) for solve, *_ in problems]
+    assert all(solution.certified for solution in whole)
+    for (solve, above, below), exact in zip(problems, whole, strict=True):
+        left = [looks]
+
+        def look(left=left):
+            left[0] -= 1
+            return 0.0 if left[0] > 0 else 1e6
+
+        with monkeypatch.context() as patched:
+            patched.setattr("time.monotonic", look)
+            cut = solve(tol=1e-4, time_limit=1e3)
+        assert getattr(cut, below) <= getattr(exact, above) * (1 + 1e-9)
+        assert getattr(cut, above) >= getattr(exact, below) * (1 - 1e-9)
+        assert cut.gap > 1e-4 or cut.certified
+        assert cut.status in ((Status.OPTIMAL,) if cut.certified else (Status.TIME_LIMIT,))
 
 
 def test_above_the_arrangement_the_bracket_is_open_and_says_so():

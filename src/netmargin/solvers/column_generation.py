@@ -252,7 +252,9 @@ class ColumnGeneration:
         for threshold in (1e-3, 1e-4, 1e-6):
             trimmed = self.problem.normalized(np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0))
             used = self.problem.U[self.problem.weights > 0]
-            _, values = price_locally(self.problem.Z, self.coefficients(trimmed), used, count=1, power=self.problem.power)
+            _, values = price_locally(
+                self.problem.Z, self.coefficients(trimmed), used, count=1, power=self.problem.power, deadline=self.deadline
+            )
             if np.abs(values).max(initial=0.0) <= self.local_upper * (1 + 0.1 * self.tol):
                 return trimmed
         return dual

@@ -36,7 +36,7 @@ _IMPROVES = 1e-10
 """The dual tolerance of the linear program: what promises less would be found again and again."""
 _PATIENCE, _PROGRESS = 15, 1e-3
 """Rounds without that much progress of the relative gap, after which rounding is taken for the reason."""
-_AT_ONCE = 2_000_000_000
+_AT_ONCE = 1_000_000_000
 """Operations of a second or so."""
 _MOST_COLUMNS, _KEPT_COLUMNS = 6000, 2000
 """Beyond the first, or 8 for each sample, the neurons that promise least are dropped."""
