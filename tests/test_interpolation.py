@@ -321,22 +321,36 @@ def test_above_the_arrangement_the_bracket_is_open_and_says_so():
     judge(small, X[:6], y[:6], 1e-6)
 
 
-def test_nearly_parallel_samples_are_paid_for():
+_STEP = 5e-12
+_OTHERS = np.eye(5)[1:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("power", "Z", "c", "u"),
+    [
+        # One hyperplane for both: between the two, and where they cancel, something is left.
+        (1, [[1, 0], [1, _STEP], [0.3, 0.7]], [1e9, -1e9, 0], [0, 1]),
+        (2, [[10, 0], [10, 10 * _STEP], [0.3, 0.7]], [1e9, -1e9, 0], [0.5**0.5, 0.5**0.5]),
+        # A maximum at the kink of the second, where the kink of the first is looked at.
+        (1, [[1, 0], [1, _STEP], [0.5 - _STEP, 1 + 0.5 * _STEP]], [0, -1, 1], [-_STEP, 1]),
+        (1, [[1, 0], [1, -_STEP], [0.5 + _STEP, 1 - 0.5 * _STEP]], [0, -1, 1], [_STEP, 1]),
+        # Of rank 2 up to 1e-12, but not along the third axis.
+        (1, [[1, 0, 0], [1, 0, 2e-13], [0.3, 0.7, 0]], [1e9, -1e9, 0], [0, 0, 1]),
+        (2, [[10, 0, 0], [10, 0, _STEP], [0.3, 0.7, 0]], [1e9, -1e9, 0], [0.5**0.5, 0, 0.5**0.5]),
+        # Of rank 5: branch and bound.
+        (1, [[1, 0, 0, 0, 0], [1, _STEP, 0, 0, 0], *_OTHERS], [1e9, -1e9, 0, 0, 0, 0], [0, 1, 0, 0, 0]),
+    ],
+)
+def test_nearly_parallel_samples_are_paid_for(power, Z, c, u):
     """Directions 5e-12 apart are priced as one: without the term for what that neglects, bounds would be violated."""
-    step = 5e-12
-    for power, points, U in (
-        (1, [[1.0, 0.0], [1.0, step], [0.3, 0.7]], [[0.0, 1.0]]),
-        (2, [[10.0, 0.0], [10.0, 10 * step], [0.3, 0.7]], [[0.5**0.5, 0.5**0.5]]),
-        (1, [[1.0, 0.0, 0.0], [1.0, 0.0, 2e-13], [0.3, 0.7, 0.0]], [[0.0, 0.0, 1.0]]),  # rank 2 up to 1e-12
-    ):
-        Z, c = np.array(points), np.array([1e9, -1e9, 0.0])
-        attained = abs(float((np.maximum(np.array(U) @ Z.T, 0.0) ** power @ c)[0]))
-        assert attained > 1e-4
-        assert Arrangement(Z, power).price(c).upper_bound >= attained
-        prover = Prover(Z, power, "local", np.inf)
-        assert prover.relaxed(c) >= attained
-        found = prover.price(c, floor=0.0, found=0.0, tol=1e-6, count=1, thoroughly=True, report=lambda upper: None)
-        assert found.upper_bound >= attained
+    Z, c, u = (np.array(part, dtype=float) for part in (Z, c, u))
+    attained = abs(float(np.maximum(Z @ u, 0.0) ** power @ c)) / np.linalg.norm(u) ** power
+    bounds = [Prover(Z, power, "local", np.inf).relaxed(c)]
+    if Z.shape[1] < 5:
+        bounds.append(Arrangement(Z, power).price(c).upper_bound)
+    prover = Prover(Z, power, "auto", np.inf)
+    found = prover.price(c, floor=0.0, found=0.0, tol=1e-6, count=1, thoroughly=True, report=lambda upper: None)
+    assert min(*bounds, found.upper_bound) >= attained > 1e-4
 
 
 @pytest.mark.parametrize(
