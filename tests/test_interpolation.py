@@ -14,7 +14,7 @@ from benchmarks.interpolation import OPTIONS, SETS, draw_set, sampled_norm
 from netmargin import kernels
 from netmargin.cli import main
 from netmargin.result import Status
-from netmargin.solvers import min_norm_interpolation
+from netmargin.solvers import f1_max_margin, f1_soft_margin, min_norm_interpolation
 from netmargin.solvers.arrangement import Arrangement
 from netmargin.solvers.cone_program import minimize
 from netmargin.solvers.proof import Prover
@@ -278,6 +278,36 @@ def test_an_early_end_returns_what_is_there(monkeypatch):
         assert cut.residual <= 1e-7 * np.abs(y).max()
 
 
+@pytest.mark.parametrize("d", [2, 5])
+@pytest.mark.parametrize("looks", [2, 5, 12, 40, 100, 300])
+def test_brackets_hold_wherever_the_time_is_up(monkeypatch, d, looks):
+    """A clock that stands still until it is looked at for the last time: programs, search and proofs end in the middle."""
+    random = np.random.default_rng(d)
+    X, y = random.normal(size=(14, d)), random.normal(size=14)
+    labels = np.sign(y)
+    problems = (
+        (lambda **how: min_norm_interpolation(X, y, **how), "norm", "lower_bound"),
+        (lambda **how: f1_soft_margin(X, labels, **how), "objective", "lower_bound"),
+        (lambda **how: f1_max_margin(X, labels, **how), "upper_bound", "margin"),
+    )
+    whole = [solve(tol=1e-4) for solve, *_ in problems]
+    assert all(solution.certified for solution in whole)
+    for (solve, above, below), exact in zip(problems, whole, strict=True):
+        left = [looks]
+
+        def look(left=left):
+            left[0] -= 1
+            return 0.0 if left[0] > 0 else 1e6
+
+        with monkeypatch.context() as patched:
+            patched.setattr("time.monotonic", look)
+            cut = solve(tol=1e-4, time_limit=1e3)
+        assert getattr(cut, below) <= getattr(exact, above) * (1 + 1e-9)
+        assert getattr(cut, above) >= getattr(exact, below) * (1 - 1e-9)
+        assert cut.gap > 1e-4 or cut.certified
+        assert cut.status in ((Status.OPTIMAL,) if cut.certified else (Status.TIME_LIMIT,))
+
+
 def test_above_the_arrangement_the_bracket_is_open_and_says_so():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(40, 8)), random.normal(size=40)
@@ -291,22 +321,36 @@ def test_above_the_arrangement_the_bracket_is_open_and_says_so():
     judge(small, X[:6], y[:6], 1e-6)
 
 
-def test_nearly_parallel_samples_are_paid_for():
+_STEP = 5e-12
+_OTHERS = np.eye(5)[1:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("power", "Z", "c", "u"),
+    [
+        # One hyperplane for both: between the two, and where they cancel, something is left.
+        (1, [[1, 0], [1, _STEP], [0.3, 0.7]], [1e9, -1e9, 0], [0, 1]),
+        (2, [[10, 0], [10, 10 * _STEP], [0.3, 0.7]], [1e9, -1e9, 0], [0.5**0.5, 0.5**0.5]),
+        # A maximum at the kink of the second, where the kink of the first is looked at.
+        (1, [[1, 0, 0], [1, _STEP, 0], [0.5 - _STEP, 1 + 0.5 * _STEP, 0], [0.2, 0.3, 1]], [0, -1, 1, 0], [-_STEP, 1, 0]),
+        (1, [[1, 0, 0], [1, -_STEP, 0], [0.5 + _STEP, 1 - 0.5 * _STEP, 0], [0.2, 0.3, 1]], [0, -1, 1, 0], [_STEP, 1, 0]),
+        # Of rank 2 up to 1e-12, but not along the third axis.
+        (1, [[1, 0, 0], [1, 0, 2e-13], [0.3, 0.7, 0]], [1e9, -1e9, 0], [0, 0, 1]),
+        (2, [[10, 0, 0], [10, 0, _STEP], [0.3, 0.7, 0]], [1e9, -1e9, 0], [0.5**0.5, 0, 0.5**0.5]),
+        # Of rank 5: branch and bound.
+        (1, [[1, 0, 0, 0, 0], [1, _STEP, 0, 0, 0], *_OTHERS], [1e9, -1e9, 0, 0, 0, 0], [0, 1, 0, 0, 0]),
+    ],
+)
+def test_nearly_parallel_samples_are_paid_for(power, Z, c, u):
     """Directions 5e-12 apart are priced as one: without the term for what that neglects, bounds would be violated."""
-    step = 5e-12
-    for power, points, U in (
-        (1, [[1.0, 0.0], [1.0, step], [0.3, 0.7]], [[0.0, 1.0]]),
-        (2, [[10.0, 0.0], [10.0, 10 * step], [0.3, 0.7]], [[0.5**0.5, 0.5**0.5]]),
-        (1, [[1.0, 0.0, 0.0], [1.0, 0.0, 2e-13], [0.3, 0.7, 0.0]], [[0.0, 0.0, 1.0]]),  # rank 2 up to 1e-12
-    ):
-        Z, c = np.array(points), np.array([1e9, -1e9, 0.0])
-        attained = abs(float((np.maximum(np.array(U) @ Z.T, 0.0) ** power @ c)[0]))
-        assert attained > 1e-4
-        assert Arrangement(Z, power).price(c).upper_bound >= attained
-        prover = Prover(Z, power, "local", np.inf)
-        assert prover.relaxed(c) >= attained
-        found = prover.price(c, floor=0.0, found=0.0, tol=1e-6, count=1, thoroughly=True, report=lambda upper: None)
-        assert found.upper_bound >= attained
+    Z, c, u = (np.array(part, dtype=float) for part in (Z, c, u))
+    attained = abs(float(np.maximum(Z @ u, 0.0) ** power @ c)) / np.linalg.norm(u) ** power
+    bounds = [Prover(Z, power, "local", np.inf).relaxed(c)]
+    if Z.shape[1] < 5:
+        bounds.append(Arrangement(Z, power).price(c).upper_bound)
+    prover = Prover(Z, power, "auto", np.inf)
+    found = prover.price(c, floor=0.0, found=0.0, tol=1e-6, count=1, thoroughly=True, report=lambda upper: None)
+    assert min(*bounds, found.upper_bound) >= attained > 1e-4
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class SignTree:
             terms = self.signed[side, positive, None] * Z[positive]
             self.diagonal[side, positive] = _diagonal_above(terms @ terms.T) / c[positive] ** 2
         self.work_per_node = float(D**3 + 20 * n * D)
-        self.best, self.stuck = floor, 0.0
+        self.best, self.stuck, self._deadline = floor, 0.0, np.inf
         self._directions, self.values = np.zeros((0, D)), np.zeros(0)
         sides = np.array([0, 1])
         self.open = self._nodes(sides, np.zeros((2, n), dtype=np.int8), np.zeros((2, n)), np.full(2, self.size), _ROOT_STEPS)
@@ -76,7 +76,7 @@ class SignTree:
 
     def grow(self, *, nodes: float, deadline: float) -> None:
         """Visit about `nodes` nodes, those of largest bound first; stop at the deadline (time.monotonic)."""
-        visited = 0
+        visited, self._deadline = 0, deadline
         while not self.finished and visited < nodes and time.monotonic() < deadline:
             count = min(max(_BATCH, len(self.open[0]) // 16), len(self.open[0]))
             chosen = np.zeros(len(self.open[0]), dtype=bool)
@@ -139,7 +139,7 @@ class SignTree:
             best = np.where(better, bound, best)
             best_x = np.where(better[:, None], x, best_x)
             best_v[better], slack[better] = v[better], np.where(undecided, relaxation + 1e-30, 0.0)[better]
-            if step == steps:
+            if step == steps or time.monotonic() > self._deadline:  # the bounds so far are valid
                 break
             ahead = direction * gradient
             x = np.clip(x - rates * (ahead if previous is None else 2 * ahead - previous), low, high)

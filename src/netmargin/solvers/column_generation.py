@@ -123,7 +123,7 @@ class ColumnGeneration:
             if self.rounds > 1:
                 proposals = proposals[self.problem.improving(proposals, dual)]
             self.problem.add(proposals, dual)
-            dual = self.problem.solve()
+            dual = self.problem.solve(self.deadline)
             self.consider_centre(self.centre, 0.0)
             gap = 1 - self.t / self.local_upper if self.local_upper > 0 else 0.0
             self.report(self.rounds, self.t, self.local_upper)
@@ -175,13 +175,15 @@ class ColumnGeneration:
         """Neurons that are valuable at these dual weights."""
         tried = np.concatenate([self.problem.U[self.problem.weights > 0], self.recent, self.starts(starts)])
         c = self.coefficients(dual)
-        self.recent, values = price_locally(self.problem.Z, c, tried, count=_COLUMNS_PER_ROUND, power=self.problem.power)
+        self.recent, values = price_locally(
+            self.problem.Z, c, tried, count=_COLUMNS_PER_ROUND, power=self.problem.power, deadline=self.deadline
+        )
         self.consider_centre(dual, np.abs(values).max(initial=0.0))
         return self.recent
 
     def polished(self) -> list[np.ndarray]:
         """Neurons moved continuously, and neurons that are valuable at the dual weights of that problem."""
-        neurons, dual = self.problem.polish()
+        neurons, dual = self.problem.polish(self.deadline)
         return [neurons] if dual is None else [neurons, self.search(dual)]
 
     def consider_centre(self, dual: np.ndarray, found: float) -> None:
@@ -250,7 +252,9 @@ class ColumnGeneration:
         for threshold in (1e-3, 1e-4, 1e-6):
             trimmed = self.problem.normalized(np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0))
             used = self.problem.U[self.problem.weights > 0]
-            _, values = price_locally(self.problem.Z, self.coefficients(trimmed), used, count=1, power=self.problem.power)
+            _, values = price_locally(
+                self.problem.Z, self.coefficients(trimmed), used, count=1, power=self.problem.power, deadline=self.deadline
+            )
             if np.abs(values).max(initial=0.0) <= self.local_upper * (1 + 0.1 * self.tol):
                 return trimmed
         return dual

@@ -1,9 +1,10 @@
 """The least norm over a finite set of neurons: a linear program that grows by columns and always has a solution."""
 
-import time
-
 import highspy
 import numpy as np
+from scipy import sparse
+
+from .master import add_columns, run_simplex
 
 _ITERATIONS_PER_ROW = 20
 """Rounds take a few iterations per row; on nearly degenerate data the simplex method can cycle for ever."""
@@ -28,6 +29,8 @@ class ElasticProgram:
         for name, value in (
             ("output_flag", False),
             ("solver", "simplex"),
+            ("simplex_scale_strategy", 0),  # the columns are of unit size; scaled ones take twice as many iterations
+            ("presolve", "off"),  # dense columns leave it nothing to find, and it knows no time limit
             ("simplex_strategy", 4),  # primal: stays feasible when columns are added
             ("primal_feasibility_tolerance", 1e-10),
             ("dual_feasibility_tolerance", 1e-10),
@@ -38,11 +41,11 @@ class ElasticProgram:
         none = np.array([], dtype=np.int32)
         starts = np.zeros(self._samples, dtype=np.int32)
         self._highs.addRows(self._samples, target, target, 0, starts, none, none.astype(float))
-        self._add(np.hstack([np.eye(self._samples), -np.eye(self._samples)]), slack_cost)
+        add_columns(self._highs, sparse.hstack([sparse.eye(self._samples), -sparse.eye(self._samples)]), cost=slack_cost)
 
     def add(self, columns: np.ndarray) -> None:
         """Add neurons; columns has shape (n, k)."""
-        self._add(columns, 1.0)
+        add_columns(self._highs, columns, cost=1.0)
 
     def change_slack_cost(self, slack_cost: float) -> None:
         """Let slacks cost this much from now on."""
@@ -54,30 +57,8 @@ class ElasticProgram:
 
         Raises TimeoutError where the linear program is not solved at the deadline (time.monotonic).
         """
-        self._run(deadline)
-        status = self._highs.getModelStatus()
-        if status == highspy.HighsModelStatus.kIterationLimit:  # it cycles: begin without the basis
-            self._highs.clearSolver()
-            self._run(deadline)
-            status = self._highs.getModelStatus()
-        if status == highspy.HighsModelStatus.kTimeLimit:
+        if not run_simplex(self._highs, deadline):
             raise TimeoutError
-        self._highs.setOptionValue("presolve", "off")  # from the second round on it would only discard the basis
         solution = self._highs.getSolution()
         values, slacks = np.array(solution.col_value), 2 * self._samples
         return values[slacks:], float(values[:slacks].sum()), np.array(solution.row_dual)
-
-    def _run(self, deadline: float) -> None:
-        # The limit of this solver counts the seconds of all its runs together.
-        left = max(deadline - time.monotonic(), 0.0) + self._highs.getRunTime()
-        self._highs.setOptionValue("time_limit", min(left, highspy.kHighsInf))
-        self._highs.run()
-
-    def _add(self, columns: np.ndarray, cost: float) -> None:
-        size, count = columns.shape
-        starts = np.arange(count, dtype=np.int32) * size
-        index = np.tile(np.arange(size, dtype=np.int32), count)
-        self._highs.addCols(
-            count, np.full(count, cost), np.zeros(count), np.full(count, highspy.kHighsInf),
-            columns.size, starts, index, columns.T.ravel(),
-        )  # fmt: skip

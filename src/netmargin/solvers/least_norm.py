@@ -27,6 +27,8 @@ _NO_SLACK = 1e-8
 _COLUMNS_PER_ROUND = 96
 """All local maxima are worth adding: rounds get few, and the linear program takes less time than pricing."""
 _STARTS, _THOROUGH_STARTS = 64, 512
+_FIRST_RAYS = 1000
+"""More would take the first linear program longer than they save."""
 _CENTRED = 0.5
 _CHEAP = 40_000
 """Arcs of the arrangement that are priced in milliseconds: in the plane up to 200 samples."""
@@ -34,7 +36,7 @@ _IMPROVES = 1e-10
 """The dual tolerance of the linear program: what promises less would be found again and again."""
 _PATIENCE, _PROGRESS = 15, 1e-3
 """Rounds without that much progress of the relative gap, after which rounding is taken for the reason."""
-_AT_ONCE = 2_000_000_000
+_AT_ONCE = 1_000_000_000
 """Operations of a second or so."""
 _MOST_COLUMNS, _KEPT_COLUMNS = 6000, 2000
 """Beyond the first, or 8 for each sample, the neurons that promise least are dropped."""
@@ -93,8 +95,7 @@ class LeastNorm:
             self._take_what_is_there()
 
     def _generate(self) -> Status:
-        rays = np.concatenate([self.Z, -self.Z])
-        self._add(np.concatenate([rays, self._starts(_STARTS)]), self._centre)
+        self._add(np.concatenate([self._rays(_FIRST_RAYS), self._starts(_STARTS)]), self._centre)
         self._prover = Prover(self.Z, 1, self._pricing, self._deadline)
         rank = np.linalg.matrix_rank(self.Z)
         self._cheap = self._prover.exact and len(self.Z) ** max(rank - 1, 1) <= _CHEAP
@@ -144,13 +145,15 @@ class LeastNorm:
         directions = self._random.normal(size=(count, self.Z.shape[1]))
         return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
+    def _rays(self, most: int) -> np.ndarray:
+        """The samples and their opposites as neurons, or some of them."""
+        rays = np.concatenate([self.Z, -self.Z])
+        return rays if len(rays) <= most else rays[self._random.choice(len(rays), most, replace=False)]
+
     def _search(self, dual: np.ndarray, starts: int = _STARTS) -> np.ndarray:
         """Neurons of large response at these dual weights."""
-        rays = np.concatenate([self.Z, -self.Z])
-        if len(rays) > 4 * starts:
-            rays = rays[self._random.choice(len(rays), 4 * starts, replace=False)]
-        tried = np.concatenate([self.U, self._recent, rays, self._starts(starts)])
-        self._recent, values = price_locally(self.Z, dual, tried, count=_COLUMNS_PER_ROUND)
+        tried = np.concatenate([self.U, self._recent, self._rays(4 * starts), self._starts(starts)])
+        self._recent, values = price_locally(self.Z, dual, tried, count=_COLUMNS_PER_ROUND, deadline=self._deadline)
         self._consider(dual, np.abs(values).max(initial=0.0))
         return self._recent
 

@@ -4,6 +4,9 @@ It proves nothing. Ascent along gradients finds the region of a maximum but halt
 u . z_i = 0), where maxima of the ReLU sums usually lie; a Newton method on smoothed kinks then finishes the best ones.
 """
 
+import math
+import time
+
 import numpy as np
 
 _SETTLED, _SETTLED_AT_LEAST, _SETTLED_WORK = 24, 4, 400
@@ -16,13 +19,23 @@ _TINY = 1e-300
 
 
 def price_locally(
-    Z: np.ndarray, c: np.ndarray, starts: np.ndarray, *, count: int, power: int = 1, steps: int = 30
+    Z: np.ndarray,
+    c: np.ndarray,
+    starts: np.ndarray,
+    *,
+    count: int,
+    power: int = 1,
+    steps: int = 30,
+    deadline: float = math.inf,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Up to `count` distinct unit directions, shape (k, D), largest absolute value first, with their values."""
-    U, values = distinct(*_ascend(Z, c, _unit(starts), power, steps), count)
+    """Up to `count` distinct unit directions, shape (k, D), largest absolute value first, with their values.
+
+    From the deadline (time.monotonic) on, directions are returned where the search has brought them.
+    """
+    U, values = distinct(*_ascend(Z, c, _unit(starts), power, steps, deadline), count)
     if power == 1:
         best = min(_SETTLED, max(_SETTLED_AT_LEAST, _SETTLED_WORK // Z.shape[1]))
-        settled = _settle(Z, c, U[:best], np.where(values[:best] >= 0, 1.0, -1.0))
+        settled = _settle(Z, c, U[:best], np.where(values[:best] >= 0, 1.0, -1.0), deadline)
         U, values = np.concatenate([U, settled]), np.concatenate([values, weighted_sums(Z, c, settled)])
         U, values = distinct(U, values, count)
     return U, values
@@ -44,7 +57,7 @@ def distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray,
     return U[chosen], values[chosen]
 
 
-def _ascend(Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
+def _ascend(Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int, steps: int, deadline: float) -> tuple[np.ndarray, np.ndarray]:
     products = U @ Z.T
     values = np.maximum(products, 0.0) ** power @ c
     signs, step = np.where(values >= 0, 1.0, -1.0), np.ones(len(U))
@@ -63,12 +76,12 @@ def _ascend(Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int, steps: int)
         U[to], values[to], products[to] = moved[better], moved_values[better], moved_products[better]
         step[live] = np.where(better, np.minimum(1.0, 1.5 * step[live]), 0.5 * step[live])
         live = live[np.where(better, gain > 1e-9 * np.abs(values[live]), step[live] > 1e-4)]
-        if not len(live):
+        if not len(live) or time.monotonic() > deadline:
             break
     return U, values
 
 
-def _settle(Z: np.ndarray, c: np.ndarray, U: np.ndarray, signs: np.ndarray) -> np.ndarray:
+def _settle(Z: np.ndarray, c: np.ndarray, U: np.ndarray, signs: np.ndarray, deadline: float) -> np.ndarray:
     """Majorize and minimize: convex terms are linearized, concave |t| are replaced by t^2 / 2h + h / 2, h = |t| smoothed ever less.
 
     The maximum of a 1-homogeneous f on the sphere is that of f(u) - |u|^2 / 2 in space, up to scale, so each step is a linear system.
@@ -80,6 +93,8 @@ def _settle(Z: np.ndarray, c: np.ndarray, U: np.ndarray, signs: np.ndarray) -> n
     U = U * np.abs(best_values)[:, None]
     batch = max(1, _ENTRIES // (len(Z) * D))
     for smoothing in np.geomspace(*_SMOOTHING, _NEWTON_STEPS):
+        if time.monotonic() > deadline:
+            break
         products = U @ Z.T
         linear = np.where(products > 0, convex, 0.0) @ Z - 0.5 * concave @ Z
         kinks = np.sqrt(products**2 + (smoothing * np.linalg.norm(U, axis=1, keepdims=True) * lengths) ** 2)

@@ -1,9 +1,12 @@
 """The restricted problem over a finite set of neurons: a linear program that grows by columns."""
 
+import math
+import time
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
+from scipy import sparse
 
 _ITERATIONS_PER_ROW = 10
 """Rounds take a few iterations per row; on nearly degenerate data the simplex method can cycle for ever."""
@@ -46,28 +49,46 @@ class Master:
         self._slacks = 0
         if np.isfinite(rows.slack_cost):
             self._slacks = self._samples
-            self._add(np.vstack([np.eye(self._samples), np.full(self._samples, rows.slack_cost)]))
+            costs = np.full((1, self._samples), rows.slack_cost)
+            self._add(sparse.vstack([sparse.eye(self._samples), costs]))
 
     def add(self, columns: np.ndarray) -> None:
         """Add neurons; columns has shape (n, k)."""
         self._add(np.vstack([columns, np.ones(columns.shape[1])]))
 
-    def solve(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """t, weights of the neurons and dual weights of the samples, as the solver gives them (duals up to a common factor)."""
-        self._highs.run()
-        if self._highs.getModelStatus() == highspy.HighsModelStatus.kIterationLimit:  # it cycles: begin without the basis
-            self._highs.clearSolver()
-            self._highs.run()
+    def solve(self, deadline: float = math.inf) -> tuple[float, np.ndarray, np.ndarray]:
+        """t, weights of the neurons and dual weights of the samples, as the solver gives them (duals up to a common factor).
+
+        At the deadline (time.monotonic) these are what the simplex method has reached: feasible, as it is the primal one.
+        """
+        run_simplex(self._highs, deadline)
         self._highs.setOptionValue("presolve", "off")  # from the second round on it would only discard the basis
         solution = self._highs.getSolution()
         values = np.array(solution.col_value)
         return values[0], values[1 + self._slacks :], np.array(solution.row_dual)[: self._samples]
 
-    def _add(self, columns: np.ndarray, *, cost: float = 0.0, lower: float = 0.0) -> None:
-        size, count = columns.shape
-        starts = np.arange(count, dtype=np.int32) * size
-        index = np.tile(np.arange(size, dtype=np.int32), count)
-        self._highs.addCols(
-            count, np.full(count, cost), np.full(count, lower), np.full(count, highspy.kHighsInf),
-            columns.size, starts, index, columns.T.ravel(),
-        )  # fmt: skip
+    def _add(self, columns, *, cost: float = 0.0, lower: float = 0.0) -> None:
+        add_columns(self._highs, columns, cost=cost, lower=lower)
+
+
+def add_columns(highs: highspy.Highs, columns, *, cost: float = 0.0, lower: float = 0.0) -> None:
+    """Add variables with no upper bound and these columns of coefficients, dense or sparse."""
+    columns = sparse.csc_matrix(columns)  # half the outputs of neurons are 0
+    count = columns.shape[1]
+    highs.addCols(
+        count, np.full(count, cost), np.full(count, lower), np.full(count, highspy.kHighsInf),
+        columns.nnz, columns.indptr[:-1].astype(np.int32), columns.indices.astype(np.int32), columns.data,
+    )  # fmt: skip
+
+
+def run_simplex(highs: highspy.Highs, deadline: float) -> bool:
+    """Solve from the last basis, and without it where that cycles; returns whether there was time for that."""
+    for again in (True, False):
+        # The limit of this solver counts the seconds of all its runs together.
+        highs.setOptionValue("time_limit", max(deadline - time.monotonic(), 0.0) + highs.getRunTime())
+        highs.run()
+        status = highs.getModelStatus()
+        if not (again and status == highspy.HighsModelStatus.kIterationLimit):
+            break
+        highs.clearSolver()
+    return status != highspy.HighsModelStatus.kTimeLimit

@@ -1,5 +1,7 @@
 """Moves neurons continuously: the exact optimum over given cells of the arrangement, a second-order cone program."""
 
+import math
+
 import clarabel
 import numpy as np
 from scipy import sparse
@@ -9,7 +11,7 @@ from .master import Rows
 
 
 def polish(
-    Z: np.ndarray, rows: Rows, active: np.ndarray, signs: np.ndarray, *, walls: np.ndarray | None = None
+    Z: np.ndarray, rows: Rows, active: np.ndarray, signs: np.ndarray, *, walls: np.ndarray | None = None, deadline: float = math.inf
 ) -> tuple[np.ndarray, np.ndarray]:
     """Best neurons in given cells.
 
@@ -47,5 +49,5 @@ def polish(
     cost = np.zeros(A.shape[1])
     cost[0] = -1.0
     cones = [clarabel.NonnegativeConeT(n + 1 + slacks + walls.size), *[clarabel.SecondOrderConeT(1 + dimension)] * k]
-    x, multipliers = minimize(cost, A, b, cones, tol=1e-10)
+    x, multipliers = minimize(cost, A, b, cones, tol=1e-10, deadline=deadline)
     return x[first:].reshape(k, dimension), multipliers[:n]

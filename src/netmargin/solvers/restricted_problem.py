@@ -1,5 +1,7 @@
 """The problem over the neurons found so far: weights and dual weights proposed by linear and cone programs, judged in float64."""
 
+import math
+
 import numpy as np
 
 from .local_pricing import weighted_sums
@@ -63,9 +65,9 @@ class RestrictedProblem:
             np.concatenate([self.weights, np.zeros(len(U))]),
         )
 
-    def solve(self) -> np.ndarray:
+    def solve(self, deadline: float = math.inf) -> np.ndarray:
         """Improves t and the weights; returns the dual weights of the linear program."""
-        t, weights, dual = self._master.solve()
+        t, weights, dual = self._master.solve(deadline)
         self._judge(t / self._magnification, weights)
         dual = self.normalized(dual)
         if (self.t > _SMALLEST and not 0.25 < self.t * self._magnification < 4) or len(self.s) > max(
@@ -108,7 +110,7 @@ class RestrictedProblem:
         total = float(dual @ self.rows.target)
         return dual / total if abs(total) > 1e-300 else self.even_dual()
 
-    def polish(self) -> tuple[np.ndarray, np.ndarray | None]:
+    def polish(self, deadline: float = math.inf) -> tuple[np.ndarray, np.ndarray | None]:
         """Neurons moved to the optimum of their cells, and the dual weights there, if there are any; of ReLU, which is linear on cells."""
         used = np.flatnonzero(self.weights)
         nothing = np.zeros((0, self.Z.shape[1])), None
@@ -118,7 +120,7 @@ class RestrictedProblem:
         patterns, index = np.unique(np.column_stack([products > _KINK, self.s[used] > 0]), axis=0, return_index=True)
         count = min(_WALLS_PER_DIMENSION * self.Z.shape[1], len(self.Z))
         walls = np.argpartition(np.abs(products[index]), count - 1, axis=1)[:, :count]
-        v, dual = polish(self.Z, self.rows, patterns[:, :-1], self.s[used][index], walls=walls)
+        v, dual = polish(self.Z, self.rows, patterns[:, :-1], self.s[used][index], walls=walls, deadline=deadline)
         norms = np.linalg.norm(v, axis=1)
         keep = np.isfinite(norms) & (norms > 1e-9)
         if not np.isfinite(dual).all():
