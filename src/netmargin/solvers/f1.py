@@ -2,14 +2,18 @@
 
 import numpy as np
 
-from ..arguments import check_count, check_flag, check_number
+from ..arguments import check_choice, check_count, check_flag, check_number, check_seed, check_time_limit
+from ..errors import ArgumentError
 from ..result import Status
 from .column_generation import ColumnGeneration, Options, generate_columns
 from .contradictions import Contradictions, recommended_cost
 from .data import SolverData, binary_data, warn_of_size
 from .master import Rows
+from .restricted_problem import RestrictedProblem
 from .solution import SoftVariationNormSolution, VariationNormSolution
 
+_LEAST_COST = 1e-300
+"""Of the hinge loss of the longest sample: reciprocals of smaller numbers overflow."""
 _GUESSED = 500
 """Least squares over so many neurons take a fraction of a second for some thousand samples."""
 _RIDGE = 1e-6
@@ -64,7 +68,7 @@ def f1_max_margin(
     Source: Chizat and Bach 2020, (4); Wei et al. 2018, (3.6) and Claim B.3. Margins are judged in float64; `certified` means that the
     gap to the proved upper bound is within `tol`.
     """
-    power, options = check_power(power), Options(tol, time_limit, pricing, seed)
+    power, options = check_power(power), read_options(tol, time_limit, pricing, seed)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
@@ -114,14 +118,22 @@ def _best_net(run: ColumnGeneration) -> tuple[np.ndarray, np.ndarray, np.ndarray
     if best.t > 0:
         used = np.flatnonzero(best.weights)
         return best.U[used], best.s[used], best.weights[used], best.t
-    used = np.arange(len(best.s))[-_GUESSED:]  # the last ones found are those that were missing most
-    A = best.A[:, used]
-    if run.status in (Status.TIME_LIMIT, Status.INTERRUPTED) and A.any():
-        gram = A.T @ A
-        alphas = np.linalg.solve(gram + _RIDGE * np.trace(gram) * np.eye(len(used)), A.sum(0))
-        s, weights = best.s[used] * np.where(alphas < 0, -1.0, 1.0), np.abs(alphas) / np.abs(alphas).sum()
-        return best.U[used], s, weights, float((A @ (np.sign(alphas) * weights)).min())
+    if run.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+        return _guess(best)
     return best.U[:0], best.s[:0], best.weights[:0], 0.0
+
+
+def _guess(problem: RestrictedProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Least squares over the neurons of a problem, the last ones found, which were missing most, and the two of a linear function."""
+    w = np.linalg.lstsq(problem.Z, problem.rows.signs, rcond=None)[0]
+    U = np.concatenate([problem.U[-_GUESSED:], [w, -w] / (np.linalg.norm(w) or 1.0)])
+    A = problem.rows.signs[:, None] * np.maximum(problem.Z @ U.T, 0.0) ** problem.power
+    gram = A.T @ A
+    alphas = np.linalg.lstsq(gram + _RIDGE * np.trace(gram) * np.eye(len(U)), A.sum(0), rcond=None)[0]
+    used = alphas != 0
+    weights = np.abs(alphas[used]) / (np.abs(alphas).sum() or 1.0)
+    s = np.sign(alphas[used])
+    return U[used], s, weights, float((A[:, used] @ (s * weights)).min())
 
 
 def _not_separable(data: SolverData, contradictions: Contradictions, bias: bool, power: int) -> VariationNormSolution:
@@ -181,10 +193,12 @@ def f1_soft_margin(
 
     Source: the l1 support vector machine of Wei et al. 2018, (3.6), with slacks; its dual caps the weights of Claim B.3 at C.
     """
-    C, options = check_number("C", C, above=0), Options(tol, time_limit, pricing, seed)
+    C, options = check_number("C", C, above=0), read_options(tol, time_limit, pricing, seed)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
+    if C * data.longest < _LEAST_COST:
+        raise ArgumentError(f"C must be at least {_LEAST_COST / data.longest:.0e} for inputs of this size; got {C}")
     scale, rows = data.longest, Rows(data.y, np.ones(len(data)), slack_cost=C * data.longest)
     run = generate_columns(data, rows, options, neurons, progress, "soft margin", unit=scale)
     best = run.problem
@@ -209,6 +223,12 @@ def f1_soft_margin(
         hinge=hinge,
         margin=float(outputs.min()) / (2 * norm) if norm > 0 else 0.0,
     )
+
+
+def read_options(tol, time_limit, pricing, seed) -> Options:
+    """What all searches over neurons share, as plain numbers. Raises ArgumentError."""
+    tol, pricing = check_number("tol", tol, above=0, below=1), check_choice("pricing", pricing, ("auto", "complete", "local"))
+    return Options(tol, check_time_limit(time_limit), pricing, check_seed(seed))
 
 
 def check_power(power) -> int:
