@@ -74,7 +74,11 @@ DOORS = {
     "kernel_ball": (bounds.kernel_ball, {"X": X}, {"bias": True, "draws": 3, "seed": 0}),
     "ReLUMeasure.to_network": (MEASURE.to_network, {}, {"width": 5}),
     "ReLUMeasure.decision_function": (MEASURE.decision_function, {"X": X}, {}),
-    "ReLUMeasure.projected": (solvers.ReLUMeasure.projected, {"positions": np.ones((2, 4)), "weights": None}, {"bias": True, "power": 1}),
+    "ReLUMeasure.projected": (
+        solvers.ReLUMeasure.projected,
+        {"positions": np.ones((2, 4)), "weights": None},
+        {"bias": True, "power": 1},
+    ),
     "early_margin": (lambda **options: early_margin(NET, (X[:3], Y[:3]), **options), {}, {"time": 1e4}),
 }
 

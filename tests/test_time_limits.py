@@ -134,7 +134,11 @@ STOPPED = {
     "kernel_soft_margin": (lambda limit: solvers.kernel_soft_margin(K, SIGNS[:150], time_limit=limit), "lower_bound", "objective"),
     "f2_max_margin": (lambda limit: solvers.f2_max_margin(X[:150], SIGNS[:150], time_limit=limit), "margin", "upper_bound"),
     "ntk_max_margin": (lambda limit: solvers.ntk_max_margin(X[:150], SIGNS[:150], time_limit=limit), "margin", "upper_bound"),
-    "narrow_max_margin": (lambda limit: solvers.narrow_max_margin(X[:5, :2], SIGNS[:5], 2, time_limit=limit), "margin", "upper_bound"),
+    "narrow_max_margin": (
+        lambda limit: solvers.narrow_max_margin(X[:5, :2], SIGNS[:5], 2, time_limit=limit),
+        "margin",
+        "upper_bound",
+    ),
 }
 
 

@@ -64,7 +64,9 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
             if len(pairs):  # with the labels that the caller knows
                 i, j = pairs[0]
                 more = f" (and {len(pairs) - 1} more such pairs)" if len(pairs) > 1 else ""
-                reason = f"Samples {i} and {j} are equal, but their labels are {y[i]} and {y[j]}{more}: correct or drop one of them."
+                reason = (
+                    f"Samples {i} and {j} are equal, but their labels are {y[i]} and {y[j]}{more}: correct or drop one of them."
+                )
             constant = "Scores" if len(labels) == 1 else f"Scores of {len(ended[Status.NOT_SEPARABLE])} of {len(labels)} classes"
             _warn_of_convergence(
                 f"{constant} are constant, because no hard margin exists. {reason} Or pass C, for a soft margin, for instance "

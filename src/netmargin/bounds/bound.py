@@ -67,7 +67,9 @@ def margin_bound(
             f"A margin of {np.abs(q).max():.4g} is impossible for |f(x)| <= {largest:.4g}, as `largest` or `radius` says. Are margins divided by the norm, such as report.q / report.norm**2?"
         )
     if margin is None and q.min() <= 0:
-        raise DataError(f"The least margin is {q.min():.4g}, not positive: some sample is wrong. Give a positive `margin` below which samples count as errors.")
+        raise DataError(
+            f"The least margin is {q.min():.4g}, not positive: some sample is wrong. Give a positive `margin` below which samples count as errors."
+        )
     gamma = float(q.min()) if margin is None else check_number("margin", margin, above=0, at_most=2 * largest)
     n = len(q)
     return Bound(

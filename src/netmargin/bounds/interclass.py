@@ -209,4 +209,3 @@ def _ascend(z: torch.Tensor, basis: torch.Tensor, temperature: float, iterations
     with torch.no_grad():
         p = torch.softmax(-projected() / temperature, 0)
         return torch.linalg.qr(basis).Q, p.numpy()
-

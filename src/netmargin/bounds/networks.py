@@ -111,11 +111,17 @@ def regression_bound(
     """
     losses, X = finite_array(losses, "losses"), _inputs(X, math.inf)
     norm, lipschitz = check_number("norm", norm, at_least=0), check_number("lipschitz", lipschitz, above=0)
-    largest_loss, kernel, delta = check_number("largest_loss", largest_loss, above=0), check_flag("kernel", kernel), check_delta(delta)
+    largest_loss, kernel, delta = (
+        check_number("largest_loss", largest_loss, above=0),
+        check_flag("kernel", kernel),
+        check_delta(delta),
+    )
     if len(losses) != len(X):
         raise DataError(f"There are {len(losses)} losses for {len(X)} samples; give one per sample.")
     if np.abs(losses).max() > largest_loss:
-        raise DataError(f"A loss of {np.abs(losses).max():.4g} is beyond largest_loss = {largest_loss:.4g}. Cut it, as `truncated_squares` does.")
+        raise DataError(
+            f"A loss of {np.abs(losses).max():.4g} is beyond largest_loss = {largest_loss:.4g}. Cut it, as `truncated_squares` does."
+        )
     n, size = len(X), norm * math.sqrt(float((X**2).sum()))
     rate = 4 / math.sqrt(2 * X.shape[1]) if kernel else 12.0
     return Bound(

@@ -75,8 +75,8 @@ def f1_max_margin(
     if power == 2:
         data.require_squares()
     contradictions = Contradictions.among(data, bias=bias)
-    if contradictions.weights is not None:  # a proof at once, where a search can take for ever
-        return _not_separable(data, contradictions, bias, power)
+    if contradictions.exact and contradictions.weights is not None:  # a proof at once, where a search can take for ever
+        return _not_separable(data, contradictions, contradictions.weights, bias, power)
     rows = Rows(data.y, np.ones(len(data)))
     # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has its own sphere.
     unit, sphere = (0.5 * data.longest, np.sqrt(2)) if power == 1 else (data.longest**2, 1.0)
@@ -90,7 +90,7 @@ def f1_max_margin(
     columns = s * data.y[:, None] * np.maximum(best.Z @ U.T, 0.0) ** power
     slack = float((run.dual * (columns @ weights - t)).max())
     unused = float((weights * (run.upper - columns.T @ run.dual)).max(initial=0.0))
-    support = np.flatnonzero(run.dual > 0) if status is Status.NOT_SEPARABLE else np.array([], dtype=int)
+    proof = run.dual * (status is Status.NOT_SEPARABLE)
     return VariationNormSolution(
         margin=unit * t,
         upper_bound=unit * run.upper,
@@ -98,7 +98,7 @@ def f1_max_margin(
         status=status,
         dual=run.dual,
         seconds=run.seconds,
-        note=contradictions.note(support, _remedy(data, bias, power)) if t <= 0 else "",
+        note=contradictions.note(proof, _remedy(data, bias, power)) if t <= 0 else "",
         atoms=np.column_stack([U, s]) / sphere,
         weights=weights,
         bias=bias,
@@ -126,7 +126,7 @@ def _best_net(run: ColumnGeneration) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def _guess(problem: RestrictedProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Least squares over the neurons of a problem, the last ones found, which were missing most, and the two of a linear function."""
     w = np.linalg.lstsq(problem.Z, problem.rows.signs, rcond=None)[0]
-    U = np.concatenate([problem.U[-_GUESSED:], [w, -w] / (np.linalg.norm(w) or 1.0)])
+    U = np.concatenate([problem.U[-_GUESSED:], np.array([w, -w]) / (np.linalg.norm(w) or 1.0)])
     A = problem.rows.signs[:, None] * np.maximum(problem.Z @ U.T, 0.0) ** problem.power
     gram = A.T @ A
     alphas = np.linalg.lstsq(gram + _RIDGE * np.trace(gram) * np.eye(len(U)), A.sum(0), rcond=None)[0]
@@ -136,17 +136,18 @@ def _guess(problem: RestrictedProblem) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return U[used], s, weights, float((A[:, used] @ (s * weights)).min())
 
 
-def _not_separable(data: SolverData, contradictions: Contradictions, bias: bool, power: int) -> VariationNormSolution:
-    """Of samples with equal inputs and different labels: no neuron has a response to the weights on them."""
-    assert contradictions.weights is not None
+def _not_separable(
+    data: SolverData, contradictions: Contradictions, weights: np.ndarray, bias: bool, power: int
+) -> VariationNormSolution:
+    """Of samples with equal inputs and different labels: no neuron has a response to these weights on them."""
     return VariationNormSolution(
         margin=0.0,
         upper_bound=0.0,
         certified=True,
         status=Status.NOT_SEPARABLE,
-        dual=contradictions.weights,
+        dual=weights,
         seconds=0.0,
-        note=contradictions.note(np.array([], dtype=int), _remedy(data, bias, power)),
+        note=contradictions.note(weights, _remedy(data, bias, power)),
         atoms=np.zeros((0, data.Z.shape[1] + 1)),
         weights=np.zeros(0),
         bias=bias,

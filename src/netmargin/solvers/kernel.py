@@ -74,16 +74,15 @@ def kernel_max_margin(K, y, *, tol: float = 1e-6, time_limit: float | None = Non
     started, deadline = time.monotonic(), Deadline(time_limit)
     tol = check_number("tol", tol, above=0, below=1)
     K, y = _checked(K, y)
-    found = _hard_margin(K, y, tol, started, deadline)
+    contradictions = Contradictions.in_kernel(K, y)
+    found = _hard_margin(K, y, tol, started, deadline, contradictions.weights)
     if found.margin > 0:
         return found
     C = recommended_cost(float(np.diag(K).mean()))
-    return _explained(found, Contradictions.in_kernel(K, y), f"kernel_soft_margin(K, y, C={C:g})")
+    return _explained(found, contradictions, f"kernel_soft_margin(K, y, C={C:g})")
 
 
-def kernel_soft_margin(
-    K, y, *, C: float = 1.0, tol: float = 1e-6, time_limit: float | None = None
-) -> SoftKernelSolution:
+def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6, time_limit: float | None = None) -> SoftKernelSolution:
     """min over f of ||f||^2 / 2 + C sum_n max(0, 1 - y_n f(x_n)) in the space of kernel K: a support vector machine without intercept.
 
     Its dual, max sum p - p' (yy' * K) p / 2 over 0 <= p <= C, proves the lower bound.
@@ -117,9 +116,7 @@ def kernel_soft_margin(
     return replace(best, status=late, seconds=time.monotonic() - started)
 
 
-def _judged_soft(
-    Q: np.ndarray, proposed: np.ndarray, y: np.ndarray, cap: float, unit: float, tol: float
-) -> SoftKernelSolution:
+def _judged_soft(Q: np.ndarray, proposed: np.ndarray, y: np.ndarray, cap: float, unit: float, tol: float) -> SoftKernelSolution:
     """The solution with these dual weights, without the dust on most of them as long as the gap stays within a tenth of `tol`."""
     for threshold in (1e-4, 1e-6, 1e-8, 1e-10, 0.0):
         dual = np.where(proposed > threshold * proposed.max(initial=0.0), proposed, 0.0)
@@ -157,9 +154,7 @@ def _hinges(scales: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     return below - scales * sums[below]
 
 
-def f2_max_margin(
-    X, y, *, bias: bool = True, tol: float = 1e-6, time_limit: float | None = None
-) -> KernelSolution:
+def f2_max_margin(X, y, *, bias: bool = True, tol: float = 1e-6, time_limit: float | None = None) -> KernelSolution:
     """The largest margin in the unit ball of F_2, that of nets whose directions are fixed and uniform on the sphere.
 
     X : (n, d); bias : whether the nets have one; the other arguments, the `note` and the errors as for `kernel_max_margin`.
@@ -195,10 +190,10 @@ def _homogeneous(
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "A kernel problem")
     contradictions = Contradictions.among(data, bias=bias)
-    if contradictions.weights is not None:  # a proof at once, where the kernel of many samples takes minutes
+    if contradictions.exact and contradictions.weights is not None:  # a proof at once, where a kernel of many samples takes minutes
         found = _solution(0.0, 0.0, Status.NOT_SEPARABLE, contradictions.weights, data.y, started)
     else:
-        found = _hard_margin(kernel(data.Z / data.size), data.y, tol, started, deadline)
+        found = _hard_margin(kernel(data.Z / data.size), data.y, tol, started, deadline, contradictions.weights)
     found = replace(
         found,
         margin=found.margin * data.size,
@@ -215,8 +210,8 @@ def _homogeneous(
 
 def _explained(found: KernelSolution, contradictions: Contradictions, soft: str) -> KernelSolution:
     """With a note for a person; of a search that was stopped only where samples contradict each other."""
-    support = found.support if found.status is Status.NOT_SEPARABLE else np.array([], dtype=int)
-    return replace(found, note=contradictions.note(support, f"For a soft margin: {soft}."))
+    proof = found.dual * (found.status is Status.NOT_SEPARABLE)
+    return replace(found, note=contradictions.note(proof, f"For a soft margin: {soft}."))
 
 
 def _checked(K, y) -> tuple[np.ndarray, np.ndarray]:
@@ -241,11 +236,14 @@ def _labelled(K: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
     return y[:, None] * (K / (scale or 1.0)) * y[None, :], scale
 
 
-def _hard_margin(K: np.ndarray, y: np.ndarray, tol: float, started: float, deadline: Deadline) -> KernelSolution:
+def _hard_margin(
+    K: np.ndarray, y: np.ndarray, tol: float, started: float, deadline: Deadline, contradiction: np.ndarray | None
+) -> KernelSolution:
+    """contradiction : weights of samples that are known to contradict each other; better than what an interior point comes to."""
     Q, scale = _labelled(K, y)
     if scale == 0:
         return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(len(y), 1 / len(y)), y, started)
-    margin, upper, dual = _judged(Q, _least_norm(Q, deadline.at), tol)
+    margin, upper, dual = _judged(Q, _least_norm(Q, deadline.at) if contradiction is None else contradiction, tol)
     if margin > 0 and upper - margin <= tol * upper:
         status = Status.OPTIMAL
     elif margin <= 0 and upper <= _ZERO:

@@ -63,7 +63,11 @@ def f1_logistic(
     Source: Wei et al. 2018, Example 4.2 and Theorem E.4 (the mean, as in its proofs).
     """
     regularization, power = check_number("regularization", regularization, above=0), check_power(power)
-    bias, progress, options = check_flag("bias", bias), check_flag("progress", progress), read_options(tol, time_limit, pricing, seed)
+    bias, progress, options = (
+        check_flag("bias", bias),
+        check_flag("progress", progress),
+        read_options(tol, time_limit, pricing, seed),
+    )
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The regularized logistic problem")
     if power == 2:

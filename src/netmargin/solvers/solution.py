@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from ..arguments import check_count, check_flag
-from ..errors import DataError, ModelError
+from ..errors import ArgumentError, DataError, ModelError
 from ..models import ReLUPower, SignedSum
 from ..result import RegularizedSolution, SoftSolution, Solution
 from .data import as_array, binary_data, evaluation_inputs
@@ -109,7 +109,9 @@ class ReLUMeasure:
         k = len(self.weights)
         if k == 0:
             raise DataError("The solution has no atoms (f = 0), so there is no net to build.")
-        width = check_count("width", width, at_least=k, optional=True) or k  # every atom needs a unit
+        width = check_count("width", width, optional=True) or k
+        if width < k:
+            raise ArgumentError(f"width must be at least {k}, the number of atoms; got {width}")
         copies = np.full(k, width // k)
         copies[np.argsort(-self.weights, kind="stable")[: width % k]] += 1
         units = np.repeat(self.atoms * np.sqrt(self.weights / copies)[:, None], copies, axis=0)
