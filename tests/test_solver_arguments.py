@@ -74,6 +74,10 @@ DOORS = {
     "kernel_ball": (bounds.kernel_ball, {"X": X}, {"bias": True, "draws": 3, "seed": 0}),
     "ReLUMeasure.to_network": (MEASURE.to_network, {}, {"width": 5}),
     "ReLUMeasure.decision_function": (MEASURE.decision_function, {"X": X}, {}),
+    "ReLUMeasure.normalized_margin": (MEASURE.normalized_margin, {"X": X, "y": Y}, {}),
+    "KernelSolution.decision_function": (solvers.kernel_max_margin(K, Y).decision_function, {"K": K}, {}),
+    "SoftKernelSolution.decision_function": (solvers.kernel_soft_margin(K, Y).decision_function, {"K": K}, {}),
+    "LinearSolution.decision_function": (solvers.linear_max_margin(X, Y).decision_function, {"X": X}, {}),
     "ReLUMeasure.projected": (
         solvers.ReLUMeasure.projected,
         {"positions": np.ones((2, 4)), "weights": None},

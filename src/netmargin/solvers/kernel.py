@@ -15,7 +15,7 @@ from ..kernels import arc_cosine, ntk
 from ..result import Solution, Status
 from .cone_program import minimize
 from .contradictions import Contradictions, recommended_cost
-from .data import binary_data, warn_of_size
+from .data import binary_data, kernel_values, warn_of_size
 
 _ZERO = 1e-5
 """A bound below this, relative to the largest feature, is 0 to the precision of float64: its square is what is known to 1e-15 n."""
@@ -32,7 +32,7 @@ class KernelSolution(Solution):
 
     def decision_function(self, K) -> np.ndarray:
         """Values of f at points whose kernel with the training samples is K, shape (N, n)."""
-        return np.asarray(K, dtype=np.float64) @ self.coefficients
+        return kernel_values(K, self.coefficients)
 
 
 def kernel_max_margin(K, y, *, tol: float = 1e-6, time_limit: float | None = None) -> KernelSolution:

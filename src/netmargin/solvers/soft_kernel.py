@@ -11,6 +11,7 @@ from ..arguments import check_number
 from ..deadline import Deadline
 from ..result import SoftSolution, Status
 from .cone_program import minimize
+from .data import kernel_values
 from .kernel import checked_kernel, labelled_kernel, least_norm
 
 
@@ -22,7 +23,7 @@ class SoftKernelSolution(SoftSolution):
 
     def decision_function(self, K) -> np.ndarray:
         """Values of f at points whose kernel with the training samples is K, shape (N, n)."""
-        return np.asarray(K, dtype=np.float64) @ self.coefficients
+        return kernel_values(K, self.coefficients)
 
 
 def kernel_soft_margin(K, y, *, C: float = 1.0, tol: float = 1e-6, time_limit: float | None = None) -> SoftKernelSolution:
