@@ -16,6 +16,8 @@ _LEAST_COST = 1e-300
 """Of the hinge loss of the longest sample: reciprocals of smaller numbers overflow."""
 _GUESSED = 500
 """Least squares over so many neurons take a fraction of a second for some thousand samples."""
+_MULTIPLES = 64
+"""Of a guess that are tried: enough to come within a few per cent of the best."""
 _RIDGE = 1e-6
 """Of the sum of squares of all columns: nearly equal neurons then share their weight."""
 
@@ -87,7 +89,7 @@ def f1_max_margin(
     shortest = float(np.linalg.norm(best.Z, axis=1)[run.dual > 0].min(initial=1.0))
     unproved = run.status is Status.NOT_SEPARABLE and run.upper > max(1e-13, 1e-6 * shortest)
     status = Status.STALLED if unproved else run.status
-    columns = s * data.y[:, None] * np.maximum(best.Z @ U.T, 0.0) ** power
+    columns = _columns(best, U, s)
     slack = float((run.dual * (columns @ weights - t)).max())
     unused = float((weights * (run.upper - columns.T @ run.dual)).max(initial=0.0))
     proof = run.dual * (status is Status.NOT_SEPARABLE)
@@ -123,11 +125,29 @@ def _best_net(run: ColumnGeneration) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return best.U[:0], best.s[:0], best.weights[:0], 0.0
 
 
+def _best_soft_net(run: ColumnGeneration, C: float, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Directions, output signs and weights alpha of the net found; of a search that was stopped at f = 0, the best multiple of the guess."""
+    best, used = run.problem, np.flatnonzero(run.problem.weights)
+    if len(used) or run.status not in (Status.TIME_LIMIT, Status.INTERRUPTED):
+        return best.U[used], best.s[used], best.weights[used] / (best.t * scale)
+    U, s, weights, _ = _guess(best)
+    outputs = _columns(best, U, s) @ weights
+    bends = 1 / outputs[outputs > 0]  # of the sum of hinge losses, convex in the multiple
+    multiples = np.append(0.0, np.quantile(bends, np.linspace(0, 1, _MULTIPLES))) if len(bends) else np.zeros(1)
+    objectives = [m / scale + C * np.maximum(1 - m * outputs, 0.0).sum() for m in multiples]
+    return U, s, weights * multiples[int(np.argmin(objectives))] / scale
+
+
+def _columns(problem: RestrictedProblem, U: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """y_n s_j relu(u_j . z_n)^power, shape (n, k)."""
+    return s * problem.rows.signs[:, None] * np.maximum(problem.Z @ U.T, 0.0) ** problem.power
+
+
 def _guess(problem: RestrictedProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Least squares over the neurons of a problem, the last ones found, which were missing most, and the two of a linear function."""
     w = np.linalg.lstsq(problem.Z, problem.rows.signs, rcond=None)[0]
     U = np.concatenate([problem.U[-_GUESSED:], np.array([w, -w]) / (np.linalg.norm(w) or 1.0)])
-    A = problem.rows.signs[:, None] * np.maximum(problem.Z @ U.T, 0.0) ** problem.power
+    A = _columns(problem, U, np.ones(len(U)))
     gram = A.T @ A
     alphas = np.linalg.lstsq(gram + _RIDGE * np.trace(gram) * np.eye(len(U)), A.sum(0), rcond=None)[0]
     used = alphas != 0
@@ -203,9 +223,8 @@ def f1_soft_margin(
     scale, rows = data.longest, Rows(data.y, np.ones(len(data)), slack_cost=C * data.longest)
     run = generate_columns(data, rows, options, neurons, progress, "soft margin", unit=scale)
     best = run.problem
-    used = np.flatnonzero(best.weights)
-    alphas = best.weights[used] / (best.t * scale)
-    outputs = best.A[:, used] @ (alphas * scale)
+    U, s, alphas = _best_soft_net(run, C, scale)
+    outputs = _columns(best, U, s) @ (alphas * scale)
     hinge = float(np.maximum(1 - outputs, 0.0).sum())
     norm = float(alphas.sum())
     objective = norm + C * hinge
@@ -218,7 +237,7 @@ def f1_soft_margin(
         status=run.status if certified or run.status is not Status.OPTIMAL else Status.STALLED,
         dual=run.dual / (run.upper * scale),
         seconds=run.seconds,
-        atoms=np.column_stack([best.U[used], best.s[used]]) / np.sqrt(2),
+        atoms=np.column_stack([U, s]) / np.sqrt(2),
         weights=2 * alphas,
         bias=bias,
         hinge=hinge,
