@@ -101,7 +101,7 @@ def test_solution_is_sparse_slack_and_a_net(d, bias):
         assert report.norm == pytest.approx(1.0)
         assert report.normalized_margin == pytest.approx(solution.margin, rel=1e-10)
     assert np.allclose(solution.decision_function(X), net(torch.from_numpy(X)).detach().numpy()[:, 0])
-    with pytest.raises(nm.DataError, match="width must be at least"):
+    with pytest.raises(nm.ArgumentError, match="width must be at least"):
         solution.to_network(k - 1)
 
 

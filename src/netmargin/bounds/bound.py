@@ -64,7 +64,7 @@ def margin_bound(
     largest, delta = check_number("largest", largest, above=0), check_delta(delta)
     if np.abs(q).max() > largest * (1 + 1e-6):
         raise DataError(
-            f"A margin of {np.abs(q).max():.4g} is impossible for |f(x)| <= C = {largest:.4g}. Are margins divided by the norm, such as report.q / report.norm**2?"
+            f"A margin of {np.abs(q).max():.4g} is impossible for |f(x)| <= {largest:.4g}, as `largest` or `radius` says. Are margins divided by the norm, such as report.q / report.norm**2?"
         )
     if margin is None and q.min() <= 0:
         raise DataError(

@@ -36,6 +36,7 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
     >>> 0 < found.estimate + 3 * found.error < found.bound, found.exact
     (True, True)
     """
+    draws, seed = check_count("draws", draws, at_least=2), check_seed(seed)
     Z, signs = _prepared(X, bias, draws, seed)
     prover = Prover(Z, 1, "auto", np.inf)
     exact = prover.exact and np.linalg.matrix_rank(Z) <= 3
@@ -57,6 +58,7 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
 
     Raises DataError, ArgumentError. Source: Wei et al. 2018, Lemma C.3 and Corollary C.5 (with kappa divided out, E_u relu(u . x)^2 = |x|^2 / (2 D)).
     """
+    draws, seed = check_count("draws", draws, at_least=2), check_seed(seed)
     Z, signs = _prepared(X, bias, draws, seed)
     K = arc_cosine(Z, bias=False)
     values = np.sqrt(np.maximum(np.einsum("si,ij,sj->s", signs, K, signs), 0.0))
@@ -64,7 +66,7 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
 
 
 def _prepared(X, bias: bool, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    bias, draws, seed = check_flag("bias", bias), check_count("draws", draws, at_least=2), check_seed(seed)
+    bias = check_flag("bias", bias)
     X = as_array(X, "X")
     if X.ndim != 2 or not X.size or not np.isfinite(X).all():
         raise DataError(f"X must be a finite array of shape (n, d), n and d at least 1; got shape {X.shape}")

@@ -2,10 +2,11 @@
 
 from .f1 import f1_max_margin, f1_soft_margin
 from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_interpolation
-from .kernel import KernelSolution, SoftKernelSolution, f2_max_margin, kernel_max_margin, kernel_soft_margin, ntk_max_margin
+from .kernel import KernelSolution, f2_max_margin, kernel_max_margin, ntk_max_margin
 from .linear import LinearSolution, linear_max_margin
 from .logistic import f1_logistic
 from .narrow import NarrowSolution, narrow_max_margin
+from .soft_kernel import SoftKernelSolution, kernel_soft_margin
 from .solution import LogisticVariationNormSolution, ReLUMeasure, SoftVariationNormSolution, VariationNormSolution
 
 __all__ = [

@@ -10,7 +10,7 @@ from .data import SolverData
 _DIGITS = 12
 """Directions that agree to so many digits count as one: divided by their lengths, multiples of one input differ in the last few of 16."""
 _SAME = 1e-12
-"""Features this close, relative to their squared length, count as equal: the squared distance of equal ones is rounding, some 1e-16."""
+"""Cosines this close to 1 count as 1: those of equal features differ from it by rounding, some 1e-16."""
 _NAMED = 8
 _COST = 10.0
 
@@ -19,46 +19,59 @@ _COST = 10.0
 class Contradictions:
     """Samples that no function of a class can label as asked.
 
-    pairs : (k, 2), samples i < j with different labels on which the functions agree, one pair for each j that contradicts an earlier sample.
+    pairs : (k, 2), samples i < j with different labels whose features are equal, or positive multiples of each other, one pair for each j that
+    contradicts an earlier sample.
     zeros : (k,), samples on which every function of the class is 0.
-    weights : (n,), >= 0 with sum 1, on the first of these: dual weights whose sum of labelled features is exactly 0. None where there are none, or multiples only.
-    relation : how the two inputs of a pair are related.
+    lengths : (n,), of the features. relation : how the features of the first pair are related. exact : whether they are equal in all digits.
     """
 
     pairs: np.ndarray
     zeros: np.ndarray
-    weights: np.ndarray | None
+    lengths: np.ndarray
     relation: str
+    exact: bool
 
     @classmethod
     def among(cls, data: SolverData, *, bias: bool) -> Self:
         """Of functions that are homogeneous in x~ = (x, 1), or in x without a bias: f(a x) = a f(x) for a > 0 then, so positive multiples agree."""
         zeros, pairs = np.flatnonzero(~data.Z.any(1)), contradicting_pairs(data.Z, data.y)
-        if len(pairs) or len(zeros):
-            first = zeros[:1] if len(zeros) else pairs[0]
-            weights = np.zeros(len(data))
-            weights[first] = 1 / len(first)
-            return cls(pairs, zeros, weights, "equal")
-        if bias:
-            return cls(pairs, zeros, None, "equal")
-        units = data.Z / data.size
-        units = units / np.linalg.norm(units, axis=1, keepdims=True)
-        pairs = contradicting_pairs(np.round(units, _DIGITS), data.y)
-        return cls(pairs, zeros, None, "positive multiples of each other, on which functions without a bias agree in sign,")
+        lengths = np.maximum(np.linalg.norm(data.Z / data.size, axis=1), np.finfo(float).tiny)
+        if bias or len(pairs) or len(zeros):
+            return cls(pairs, zeros, lengths, "equal", True)
+        units = np.round(data.Z / data.size / lengths[:, None], _DIGITS)
+        relation = "positive multiples of each other, on which functions without a bias agree in sign,"
+        return cls(contradicting_pairs(units, data.y), zeros, lengths, relation, False)
 
     @classmethod
     def in_kernel(cls, K: np.ndarray, y: np.ndarray) -> Self:
-        """Of functions in the space of a kernel: samples whose features have distance K_ii + K_jj - 2 K_ij = 0."""
-        sizes = np.diag(K)
-        near = sizes[:, None] + sizes[None, :] - 2 * K <= _SAME * np.maximum(sizes[:, None], sizes[None, :])
-        first = np.argmax(near & (y[:, None] != y[None, :]), axis=0)
-        second = np.arange(len(y))
-        found = near[first, second] & (y[first] != y[second]) & (first < second)
+        """Of functions in the space of a kernel: samples whose features have an angle of 0."""
+        lengths = np.sqrt(np.maximum(np.diag(K), 0.0))
+        zeros = np.flatnonzero(lengths == 0)
+        products = np.outer(lengths, lengths)
+        near = ((1 - _SAME) * products <= K) & (products > 0) & (y[:, None] != y[None, :])
+        first, second = np.argmax(near, axis=0), np.arange(len(y))
+        found = near[first, second] & (first < second)
         pairs = np.column_stack([first, second])[found]
-        return cls(pairs, np.flatnonzero(sizes <= 0), None, "equal in the space of the kernel")
+        ratio = lengths[pairs[0, 0]] / lengths[pairs[0, 1]] if len(pairs) else 1.0
+        equal = abs(ratio - 1) < _SAME
+        return cls(pairs, zeros, lengths, f"{'equal' if equal else 'multiples of each other'} in the space of the kernel", False)
 
-    def note(self, support: np.ndarray, remedy: str) -> str:
-        """Sentences for a person. support : the samples that the proof rests on, named where no two samples contradict each other."""
+    @property
+    def weights(self) -> np.ndarray | None:
+        """(n,), >= 0 with sum 1, on the first of them: dual weights whose sum of labelled features is 0. None where there are none."""
+        weights = np.zeros(len(self.lengths))
+        if len(self.zeros):
+            weights[self.zeros[0]] = 1.0
+        elif len(self.pairs):
+            i, j = self.pairs[0]
+            weights[[i, j]] = self.lengths[[j, i]] / (self.lengths[i] + self.lengths[j])
+        else:
+            return None
+        return weights
+
+    def note(self, dual: np.ndarray, remedy: str) -> str:
+        """Sentences for a person. dual : the weights of a proof, whose samples are named where no two contradict each other; may be all 0."""
+        support = np.argsort(-dual, kind="stable")[: np.count_nonzero(dual)]
         if len(self.zeros):
             reason = f"Sample {self.zeros[0]}{_more(len(self.zeros) - 1)} is 0, and so is every function of this class there: add a bias, or drop it."
         elif len(self.pairs):
@@ -69,7 +82,7 @@ class Contradictions:
             )
         elif len(support):
             named = ", ".join(map(str, support[:_NAMED])) + (", ..." if len(support) > _NAMED else "")
-            reason = f"No two samples contradict each other; the {len(support)} samples of `support` cannot be separated: {named}."
+            reason = f"No two samples contradict each other, but the {len(support)} samples of `support` together do: {named}."
         else:
             return ""
         return f"{reason} {remedy}"

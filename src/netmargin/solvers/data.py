@@ -80,6 +80,14 @@ def evaluation_inputs(X, dimension: int, *, bias: bool) -> np.ndarray:
     return np.hstack([X, np.ones((len(X), 1))]) if bias else X
 
 
+def kernel_values(K, coefficients: np.ndarray) -> np.ndarray:
+    """sum_n coefficients_n k(x_n, .) at points whose kernel with the training samples is K, shape (N, n). Raises DataError."""
+    K = as_array(K, "K")
+    if K.ndim != 2 or K.shape[1] != len(coefficients):
+        raise DataError(f"K must have shape (N, {len(coefficients)}), of N points with the training samples; got {K.shape}")
+    return K @ coefficients
+
+
 def _checked(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
     X = as_array(X, "X")
     y = as_array(y, "y").reshape(-1)

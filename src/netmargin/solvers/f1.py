@@ -2,16 +2,22 @@
 
 import numpy as np
 
-from ..arguments import check_count, check_flag, check_number
+from ..arguments import check_choice, check_count, check_flag, check_number, check_seed, check_time_limit
+from ..errors import ArgumentError
 from ..result import Status
 from .column_generation import ColumnGeneration, Options, generate_columns
 from .contradictions import Contradictions, recommended_cost
 from .data import SolverData, binary_data, warn_of_size
 from .master import Rows
+from .restricted_problem import RestrictedProblem
 from .solution import SoftVariationNormSolution, VariationNormSolution
 
+_LEAST_COST = 1e-300
+"""Of the hinge loss of the longest sample: reciprocals of smaller numbers overflow."""
 _GUESSED = 500
 """Least squares over so many neurons take a fraction of a second for some thousand samples."""
+_MULTIPLES = 64
+"""Of a guess that are tried: enough to come within a few per cent of the best."""
 _RIDGE = 1e-6
 """Of the sum of squares of all columns: nearly equal neurons then share their weight."""
 
@@ -64,15 +70,15 @@ def f1_max_margin(
     Source: Chizat and Bach 2020, (4); Wei et al. 2018, (3.6) and Claim B.3. Margins are judged in float64; `certified` means that the
     gap to the proved upper bound is within `tol`.
     """
-    power, options = check_power(power), Options(tol, time_limit, pricing, seed)
+    power, options = check_power(power), read_options(tol, time_limit, pricing, seed)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
     if power == 2:
         data.require_squares()
     contradictions = Contradictions.among(data, bias=bias)
-    if contradictions.weights is not None:  # a proof at once, where a search can take for ever
-        return _not_separable(data, contradictions, bias, power)
+    if contradictions.exact and contradictions.weights is not None:  # a proof at once, where a search can take for ever
+        return _not_separable(data, contradictions, contradictions.weights, bias, power)
     rows = Rows(data.y, np.ones(len(data)))
     # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has its own sphere.
     unit, sphere = (0.5 * data.longest, np.sqrt(2)) if power == 1 else (data.longest**2, 1.0)
@@ -83,10 +89,10 @@ def f1_max_margin(
     shortest = float(np.linalg.norm(best.Z, axis=1)[run.dual > 0].min(initial=1.0))
     unproved = run.status is Status.NOT_SEPARABLE and run.upper > max(1e-13, 1e-6 * shortest)
     status = Status.STALLED if unproved else run.status
-    columns = s * data.y[:, None] * np.maximum(best.Z @ U.T, 0.0) ** power
+    columns = _columns(best, U, s)
     slack = float((run.dual * (columns @ weights - t)).max())
     unused = float((weights * (run.upper - columns.T @ run.dual)).max(initial=0.0))
-    support = np.flatnonzero(run.dual > 0) if status is Status.NOT_SEPARABLE else np.array([], dtype=int)
+    proof = run.dual * (status is Status.NOT_SEPARABLE)
     return VariationNormSolution(
         margin=unit * t,
         upper_bound=unit * run.upper,
@@ -94,7 +100,7 @@ def f1_max_margin(
         status=status,
         dual=run.dual,
         seconds=run.seconds,
-        note=contradictions.note(support, _remedy(data, bias, power)) if t <= 0 else "",
+        note=contradictions.note(proof, _remedy(data, bias, power)) if t <= 0 else "",
         atoms=np.column_stack([U, s]) / sphere,
         weights=weights,
         bias=bias,
@@ -114,27 +120,54 @@ def _best_net(run: ColumnGeneration) -> tuple[np.ndarray, np.ndarray, np.ndarray
     if best.t > 0:
         used = np.flatnonzero(best.weights)
         return best.U[used], best.s[used], best.weights[used], best.t
-    used = np.arange(len(best.s))[-_GUESSED:]  # the last ones found are those that were missing most
-    A = best.A[:, used]
-    if run.status in (Status.TIME_LIMIT, Status.INTERRUPTED) and A.any():
-        gram = A.T @ A
-        alphas = np.linalg.solve(gram + _RIDGE * np.trace(gram) * np.eye(len(used)), A.sum(0))
-        s, weights = best.s[used] * np.where(alphas < 0, -1.0, 1.0), np.abs(alphas) / np.abs(alphas).sum()
-        return best.U[used], s, weights, float((A @ (np.sign(alphas) * weights)).min())
+    if run.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+        return _guess(best)
     return best.U[:0], best.s[:0], best.weights[:0], 0.0
 
 
-def _not_separable(data: SolverData, contradictions: Contradictions, bias: bool, power: int) -> VariationNormSolution:
-    """Of samples with equal inputs and different labels: no neuron has a response to the weights on them."""
-    assert contradictions.weights is not None
+def _best_soft_net(run: ColumnGeneration, C: float, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Directions, output signs and weights alpha of the net found; of a search that was stopped at f = 0, the best multiple of the guess."""
+    best, used = run.problem, np.flatnonzero(run.problem.weights)
+    if len(used) or run.status not in (Status.TIME_LIMIT, Status.INTERRUPTED):
+        return best.U[used], best.s[used], best.weights[used] / (best.t * scale)
+    U, s, weights, _ = _guess(best)
+    outputs = _columns(best, U, s) @ weights
+    bends = 1 / outputs[outputs > 0]  # of the sum of hinge losses, convex in the multiple
+    multiples = np.append(0.0, np.quantile(bends, np.linspace(0, 1, _MULTIPLES))) if len(bends) else np.zeros(1)
+    objectives = [m / scale + C * np.maximum(1 - m * outputs, 0.0).sum() for m in multiples]
+    return U, s, weights * multiples[int(np.argmin(objectives))] / scale
+
+
+def _columns(problem: RestrictedProblem, U: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """y_n s_j relu(u_j . z_n)^power, shape (n, k)."""
+    return s * problem.rows.signs[:, None] * np.maximum(problem.Z @ U.T, 0.0) ** problem.power
+
+
+def _guess(problem: RestrictedProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Least squares over the neurons of a problem, the last ones found, which were missing most, and the two of a linear function."""
+    w = np.linalg.lstsq(problem.Z, problem.rows.signs, rcond=None)[0]
+    U = np.concatenate([problem.U[-_GUESSED:], np.array([w, -w]) / (np.linalg.norm(w) or 1.0)])
+    A = _columns(problem, U, np.ones(len(U)))
+    gram = A.T @ A
+    alphas = np.linalg.lstsq(gram + _RIDGE * np.trace(gram) * np.eye(len(U)), A.sum(0), rcond=None)[0]
+    used = alphas != 0
+    weights = np.abs(alphas[used]) / (np.abs(alphas).sum() or 1.0)
+    s = np.sign(alphas[used])
+    return U[used], s, weights, float((A[:, used] @ (s * weights)).min())
+
+
+def _not_separable(
+    data: SolverData, contradictions: Contradictions, weights: np.ndarray, bias: bool, power: int
+) -> VariationNormSolution:
+    """Of samples with equal inputs and different labels: no neuron has a response to these weights on them."""
     return VariationNormSolution(
         margin=0.0,
         upper_bound=0.0,
         certified=True,
         status=Status.NOT_SEPARABLE,
-        dual=contradictions.weights,
+        dual=weights,
         seconds=0.0,
-        note=contradictions.note(np.array([], dtype=int), _remedy(data, bias, power)),
+        note=contradictions.note(weights, _remedy(data, bias, power)),
         atoms=np.zeros((0, data.Z.shape[1] + 1)),
         weights=np.zeros(0),
         bias=bias,
@@ -181,16 +214,17 @@ def f1_soft_margin(
 
     Source: the l1 support vector machine of Wei et al. 2018, (3.6), with slacks; its dual caps the weights of Claim B.3 at C.
     """
-    C, options = check_number("C", C, above=0), Options(tol, time_limit, pricing, seed)
+    C, options = check_number("C", C, above=0), read_options(tol, time_limit, pricing, seed)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
+    if C * data.longest < _LEAST_COST:
+        raise ArgumentError(f"C must be at least {_LEAST_COST / data.longest:.0e} for inputs of this size; got {C}")
     scale, rows = data.longest, Rows(data.y, np.ones(len(data)), slack_cost=C * data.longest)
     run = generate_columns(data, rows, options, neurons, progress, "soft margin", unit=scale)
     best = run.problem
-    used = np.flatnonzero(best.weights)
-    alphas = best.weights[used] / (best.t * scale)
-    outputs = best.A[:, used] @ (alphas * scale)
+    U, s, alphas = _best_soft_net(run, C, scale)
+    outputs = _columns(best, U, s) @ (alphas * scale)
     hinge = float(np.maximum(1 - outputs, 0.0).sum())
     norm = float(alphas.sum())
     objective = norm + C * hinge
@@ -203,12 +237,18 @@ def f1_soft_margin(
         status=run.status if certified or run.status is not Status.OPTIMAL else Status.STALLED,
         dual=run.dual / (run.upper * scale),
         seconds=run.seconds,
-        atoms=np.column_stack([best.U[used], best.s[used]]) / np.sqrt(2),
+        atoms=np.column_stack([U, s]) / np.sqrt(2),
         weights=2 * alphas,
         bias=bias,
         hinge=hinge,
         margin=float(outputs.min()) / (2 * norm) if norm > 0 else 0.0,
     )
+
+
+def read_options(tol, time_limit, pricing, seed) -> Options:
+    """What all searches over neurons share, as plain numbers. Raises ArgumentError."""
+    tol, pricing = check_number("tol", tol, above=0, below=1), check_choice("pricing", pricing, ("auto", "complete", "local"))
+    return Options(tol, check_time_limit(time_limit), pricing, check_seed(seed))
 
 
 def check_power(power) -> int:

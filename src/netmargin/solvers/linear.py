@@ -63,7 +63,7 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
     if status is Status.NOT_SEPARABLE:
         C = recommended_cost(float((signed**2).sum(1).mean()) * scale * scale)
         formula = f"kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}), or a net instead of a linear function"
-        note = Contradictions.among(data, bias=bias).note(np.flatnonzero(dual > 0), f"For a soft margin: {formula}.")
+        note = Contradictions.among(data, bias=bias).note(dual, f"For a soft margin: {formula}.")
     return LinearSolution(
         margin=margin * scale,
         upper_bound=upper * scale,

@@ -14,7 +14,7 @@ from ..result import Status
 from .column_generation import Options
 from .cone_program import minimize
 from .data import binary_data, warn_of_size
-from .f1 import check_power
+from .f1 import check_power, read_options
 from .local_pricing import price_locally
 from .progress import Progress
 from .proof import Prover
@@ -63,7 +63,11 @@ def f1_logistic(
     Source: Wei et al. 2018, Example 4.2 and Theorem E.4 (the mean, as in its proofs).
     """
     regularization, power = check_number("regularization", regularization, above=0), check_power(power)
-    bias, progress, options = check_flag("bias", bias), check_flag("progress", progress), Options(tol, time_limit, pricing, seed)
+    bias, progress, options = (
+        check_flag("bias", bias),
+        check_flag("progress", progress),
+        read_options(tol, time_limit, pricing, seed),
+    )
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The regularized logistic problem")
     if power == 2:
@@ -142,10 +146,10 @@ class _Run:
                 if self.objective - self.lower <= tol * self.objective:
                     return Status.OPTIMAL
                 U = np.concatenate([U, found.directions])
+            self._add(U, prices)
+            self._solve()  # a fraction of a second; what the search found is of use then
             if time.monotonic() > self._deadline:
                 return Status.TIME_LIMIT
-            self._add(U, prices)
-            self._solve()
             attempts = 0 if self.objective < before * (1 - 0.01 * tol) else attempts + 1
             if attempts > _PATIENCE:
                 break
@@ -196,13 +200,14 @@ class _Run:
                 [clarabel.NonnegativeConeT(k)],
                 quadratic=sparse.csc_matrix(roots.T @ roots),
                 tol=1e-10,
+                deadline=self._deadline,
             )
             step = np.maximum(found, 0.0) * size - alphas
             length = next((h for h in 0.5 ** np.arange(12.0) if self._value(alphas + h * step) < self._value(alphas)), 0.0)
             if not length:
                 break
             before, alphas = self._value(alphas), alphas + length * step
-            if before - self._value(alphas) <= _STILL * before:
+            if before - self._value(alphas) <= _STILL * before or time.monotonic() > self._deadline:
                 break
         for threshold in _DUST:
             self._judge(self._newton(np.where(alphas > threshold * alphas.max(initial=0.0), alphas, 0.0)))

@@ -1,13 +1,13 @@
 """Results of the variation-norm problems, and their conversion to a net."""
 
-import operator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import nn
 
-from ..errors import DataError, ModelError
+from ..arguments import check_count, check_flag
+from ..errors import ArgumentError, DataError, ModelError
 from ..models import ReLUPower, SignedSum
 from ..result import RegularizedSolution, SoftSolution, Solution
 from .data import as_array, binary_data, evaluation_inputs
@@ -56,6 +56,7 @@ class ReLUMeasure:
         positions : (k, D), rows w_j = (a_j, b_j). weights : (k,), >= 0; 1 / k each by default, the net (1 / k) sum_j b_j relu(a_j . x~)^power.
         Neurons of size 0 are left out. Raises DataError. Source: Chizat and Bach 2020, (3).
         """
+        bias, power = check_flag("bias", bias), check_count("power", power, at_most=2)
         units = as_array(positions, "positions").copy()
         if units.ndim != 2 or units.shape[1] < 2 + bias or not np.isfinite(units).all():
             raise DataError(f"positions must be a finite array of shape (k, {2 + bias} or more); got shape {units.shape}")
@@ -108,9 +109,9 @@ class ReLUMeasure:
         k = len(self.weights)
         if k == 0:
             raise DataError("The solution has no atoms (f = 0), so there is no net to build.")
-        width = k if width is None else operator.index(width)
+        width = check_count("width", width, optional=True) or k
         if width < k:
-            raise DataError(f"width must be at least {k}, the number of atoms; got {width}")
+            raise ArgumentError(f"width must be at least {k}, the number of atoms; got {width}")
         copies = np.full(k, width // k)
         copies[np.argsort(-self.weights, kind="stable")[: width % k]] += 1
         units = np.repeat(self.atoms * np.sqrt(self.weights / copies)[:, None], copies, axis=0)

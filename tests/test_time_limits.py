@@ -1,0 +1,214 @@
+"""A time limit is one for the whole call; what it cuts off is the best answer so far, and is said."""
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import netmargin as nm
+from netmargin import bounds, estimators, solvers
+from netmargin.cli import main
+from netmargin.deadline import Deadline
+from netmargin.estimators import NTKClassifier, ReLUKernelClassifier, VariationNormClassifier
+from netmargin.result import Status
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(400, 12))
+LABELS = {2: RANDOM.integers(2, size=400), 3: RANDOM.integers(3, size=400)}
+SIGNS = 2 * LABELS[2] - 1
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("netmargin.deadline.time", clock)
+    return clock
+
+
+def test_a_deadline_is_what_is_left_of_one_limit(clock):
+    whole, none = Deadline(10), Deadline(None)
+    assert (whole.left, whole.share(4), whole.passed) == (10, 2.5, False)
+    clock.now += 8
+    assert (whole.left, whole.share(2), whole.passed) == (2, 1, False)
+    clock.now += 3
+    assert (whole.left, whole.share(2), whole.passed) == (0, 0, True)
+    assert (none.left, none.share(2), none.passed) == (math.inf, None, False)
+    assert Deadline(0).passed
+    with pytest.raises(nm.ArgumentError, match="time_limit"):
+        Deadline("soon")
+
+
+def recording(function, clock, takes, seen):
+    """The same function, which notes the limit that it is given and takes some seconds of the clock."""
+
+    def recorded(*args, time_limit=None, **options):
+        seen.append(time_limit)
+        clock.now += takes[len(seen) - 1]
+        return function(*args, **options)
+
+    return recorded
+
+
+@pytest.mark.parametrize(
+    ("make", "solver"),
+    [
+        (VariationNormClassifier, "f1_max_margin"),
+        (ReLUKernelClassifier, "kernel_max_margin"),
+        (NTKClassifier, "kernel_max_margin"),
+        (lambda **options: VariationNormClassifier(C=1.0, **options), "f1_soft_margin"),
+        (lambda **options: ReLUKernelClassifier(C=1.0, **options), "kernel_soft_margin"),
+    ],
+)
+def test_classes_share_the_limit_of_a_fit(make, solver, clock, monkeypatch):
+    takes, few = [1.0, 6.0, 0.0], ([[0.0], [1.0], [3.0]], ["a", "b", "c"])
+    for limit, expected in ((9.0, [3.0, 4.0, 2.0]), (None, [None] * 3)):
+        seen = []
+        with monkeypatch.context() as patched:
+            patched.setattr(estimators, solver, recording(getattr(solvers, solver), clock, takes, seen))
+            make(time_limit=limit).fit(*few)
+        assert seen == expected
+
+
+@pytest.mark.parametrize("C", [None, 1.0])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("limit", [0, 0.5])
+def test_a_fit_that_runs_out_of_time_warns_and_predicts(C, classes, limit):
+    y = LABELS[classes]
+    with pytest.warns(ConvergenceWarning, match="time limit ended the search.*best solution so far. Raise time_limit"):
+        fitted = VariationNormClassifier(C=C, time_limit=limit).fit(X, y)
+    assert fitted.n_neurons_ >= classes
+    assert fitted.score(X, y) > 1.1 / classes
+    assert (np.atleast_1d(fitted.gap_) > fitted.tol).all()
+
+
+@pytest.mark.parametrize("make", [ReLUKernelClassifier, NTKClassifier])
+def test_kernel_fits_warn_too(make):
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        make(time_limit=0).fit(X, LABELS[2])
+
+
+def test_a_fit_in_time_is_silent():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        VariationNormClassifier(time_limit=600).fit([[0.0], [1.0], [3.0]], ["a", "b", "c"])
+
+
+def test_ctrl_c_ends_a_fit(monkeypatch):
+    """The solver returns what it has; a fit must not go on with the next class."""
+    calls = []
+
+    def interrupted(*args, **options):
+        calls.append(1)
+        return replace(solvers.f1_max_margin([[1.0]], [1]), status=Status.INTERRUPTED)
+
+    monkeypatch.setattr(estimators, "f1_max_margin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        VariationNormClassifier().fit(X[:30], LABELS[3][:30])
+    assert len(calls) == 1
+
+
+K = nm.kernels.arc_cosine(X[:150])
+STOPPED = {
+    # name: the ends of the bracket, lower first, of a solution with this time limit
+    "f1_max_margin": (lambda limit: solvers.f1_max_margin(X[:60, :2], SIGNS[:60], time_limit=limit), "margin", "upper_bound"),
+    "f1_soft_margin": (lambda limit: solvers.f1_soft_margin(X[:60, :2], SIGNS[:60], time_limit=limit), "lower_bound", "objective"),
+    "f1_logistic": (
+        lambda limit: solvers.f1_logistic(X[:60, :2], SIGNS[:60], regularization=0.01, time_limit=limit),
+        "lower_bound",
+        "objective",
+    ),
+    "kernel_max_margin": (lambda limit: solvers.kernel_max_margin(K, SIGNS[:150], time_limit=limit), "margin", "upper_bound"),
+    "kernel_soft_margin": (lambda limit: solvers.kernel_soft_margin(K, SIGNS[:150], time_limit=limit), "lower_bound", "objective"),
+    "f2_max_margin": (lambda limit: solvers.f2_max_margin(X[:150], SIGNS[:150], time_limit=limit), "margin", "upper_bound"),
+    "ntk_max_margin": (lambda limit: solvers.ntk_max_margin(X[:150], SIGNS[:150], time_limit=limit), "margin", "upper_bound"),
+    "narrow_max_margin": (
+        lambda limit: solvers.narrow_max_margin(X[:5, :2], SIGNS[:5], 2, time_limit=limit),
+        "margin",
+        "upper_bound",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_stopped_search_has_a_valid_bracket_and_says_so(name):
+    solve, low, high = STOPPED[name]
+    stopped, solved = solve(0), solve(None)
+    assert stopped.status is Status.TIME_LIMIT
+    assert not stopped.certified
+    assert stopped.gap > solved.gap or solved.status is Status.NOT_SEPARABLE
+    assert solved.certified
+    slack = 1e-9 * abs(getattr(solved, high))
+    assert getattr(stopped, low) <= getattr(solved, high) + slack
+    assert getattr(solved, low) <= getattr(stopped, high) + slack
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_net_that_separates_nothing_yet_is_the_best_so_far(power, bias):
+    """Its margin is what its neurons attain, negative, and most samples are right."""
+    y = 2 * LABELS[2] - 1
+    stopped = solvers.f1_max_margin(X, y, time_limit=0, power=power, bias=bias)
+    assert stopped.mass == pytest.approx(1)
+    assert stopped.margin == pytest.approx((y * stopped.decision_function(X)).min(), rel=1e-9)
+    assert stopped.margin < 0 < stopped.upper_bound
+    assert (y * stopped.decision_function(X) > 0).mean() > 0.6
+    assert stopped.gap > 1
+
+
+def test_an_interclass_distance_that_is_stopped_is_a_valid_bracket():
+    Z, y = X[:60, :5], SIGNS[:60]
+    with pytest.warns(UserWarning, match="time limit of 0 s: the bracket is valid"):
+        stopped = bounds.interclass_distance(Z, y, 2, time_limit=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = bounds.interclass_distance(Z, y, 2, starts=2, time_limit=600)
+    assert 0 < stopped.distance <= found.distance <= found.upper_bound <= stopped.upper_bound
+    assert found.bracket.gap < stopped.bracket.gap
+
+
+def test_relaxing_over_the_nearest_pairs_alone_proves_a_bound_too(monkeypatch):
+    Z, y = X[:60, :5], SIGNS[:60]
+    found = bounds.interclass_distance(Z, y, 2, starts=2)
+    monkeypatch.setattr("netmargin.bounds.interclass._RELAXED_PAIRS", 50)
+    hurried = bounds.interclass_distance(Z, y, 2, starts=2)
+    assert found.distance <= hurried.upper_bound * (1 + 1e-9)
+    assert hurried.distance <= found.upper_bound * (1 + 1e-9)
+
+
+@pytest.fixture
+def points(tmp_path):
+    np.savez(tmp_path / "points.npz", X=X[:40, :4], y=SIGNS[:40])
+    return str(tmp_path / "points.npz")
+
+
+def test_bounds_at_the_command_line_have_one_limit(points, clock, monkeypatch, capsys):
+    seen = []
+    for module, name in ((solvers, "f2_max_margin"), (solvers, "f1_max_margin"), (bounds, "interclass_distance")):
+        monkeypatch.setattr(module, name, recording(getattr(module, name), clock, [1.0, 2.0, 1.0, 2.0, 0.0], seen))
+    assert main(["bounds", "--data", points, "--time-limit", "9", "--json"]) == 0
+    assert seen == pytest.approx([3.0, 4.0, 2.0, 2.5, 3.0])
+    assert "interclass_distance" in capsys.readouterr().out
+
+
+def test_ctrl_c_ends_the_bounds_of_the_command_line(points, monkeypatch):
+    interrupted = replace(solvers.f1_max_margin([[1.0]], [1]), status=Status.INTERRUPTED)
+    monkeypatch.setattr(solvers, "f1_max_margin", lambda *args, **options: interrupted)
+    monkeypatch.setattr(bounds, "interclass_distance", lambda *args, **options: pytest.fail("it went on"))
+    try:
+        code = main(["bounds", "--data", points])
+    except KeyboardInterrupt:
+        code = 130
+    assert code == 130
