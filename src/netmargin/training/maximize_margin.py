@@ -123,9 +123,10 @@ def maximize_margin(
                 ascent.step_multipliers(temperatures[-1], multiplier_steps, iterations)
         finally:
             scale = ascent.hand_back()
-    found = MarginAscent(ascent.rows, report=measure(model, samples, homogeneity=homogeneity))
+    report = measure(model, samples, homogeneity=homogeneity)
+    found = MarginAscent(ascent.rows, report=report)
     spent = f"{ascent.smoothed.gradient_samples:,} sample gradients"
-    found.status = f"margin {ascent.margin_of(found.report):.6g} after {spent}; {scale}"
+    found.status = f"margin {ascent.margin_of(report):.6g} after {spent}; {scale}"
     try:
         found.certificate = certify(model, samples, radius=radius)
     except ModelError as error:
