@@ -3,7 +3,7 @@
 import copy
 import os
 from collections.abc import Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from ..arguments import check_choice, check_count, check_flag, check_instance, c
 from ..batches import Arrays, Data, open_data, place_of
 from ..errors import DataError, Interrupted
 from ..losses import Loss, as_loss
+from ..threads import fitting_threads
 from .history import History
 from .learning_rate import LearningRate, as_learning_rate
 from .progress import Progress, describe
@@ -91,8 +92,15 @@ def train(
     settings = describe_settings(model, data, loss=chosen.name, lr=repr(rate), batch_size=batch_size, seed=seed)
     files = RunFiles(checkpoint_dir, settings, every_seconds=checkpoint_seconds) if checkpoint_dir is not None else None
     alone = files.alone() if files else nullcontext()
-    with alone, own_randomness(seed), flushed_denormals(), Progress(progress, type(model).__name__) as display:
+    with (
+        alone,
+        ExitStack() as threads,
+        own_randomness(seed),
+        flushed_denormals(),
+        Progress(progress, type(model).__name__) as display,
+    ):
         run = Run(model, data, rate, chosen, batch_size, files)
+        threads.enter_context(fitting_threads(run.work()))
         run.begin(files.read(resume) if files else None)
         try:
             while True:

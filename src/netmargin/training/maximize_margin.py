@@ -9,13 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from ..arguments import check_count, check_flag, check_number, check_numbers
-from ..batches import Arrays, Data, place_of
+from ..batches import Arrays, Data, batches, place_of
 from ..errors import ModelError, NotHomogeneousError, NotSeparatedError
 from ..gradients import double_twin
 from ..homogeneity import Homogeneity, Kind
 from ..kkt import KKTCertificate, certify
 from ..kkt.problem import in_memory
 from ..margins import MarginReport, measure
+from ..threads import fitting_threads, work_of
 from .history import History
 from .lbfgs import minimize
 from .loop import flushed_denormals, train
@@ -106,6 +107,20 @@ def maximize_margin(
     place_of(model)  # refuses what is no model
     _require_trainable(model)
     samples = in_memory(data)
+    work = work_of(model, next(batches(samples, len(samples), model))[0])
+    with fitting_threads(work), flushed_denormals():
+        return _ascend(model, samples, temperatures, iterations, multiplier_steps, radius, progress)
+
+
+def _ascend(
+    model: nn.Module,
+    samples: Arrays,
+    temperatures: list[float],
+    iterations: int,
+    multiplier_steps: int,
+    radius: float,
+    progress: bool,
+) -> MarginAscent:
     homogeneity = measure(model, samples).homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
         raise NotHomogeneousError(
@@ -113,7 +128,7 @@ def maximize_margin(
             + "\n  ".join(map(str, homogeneity.blockers or homogeneity.ignored))
         )
     separating = _separate(model, samples, progress)
-    with flushed_denormals(), Progress(progress, "maximize margin") as display:
+    with Progress(progress, "maximize margin") as display:
         ascent = _Ascent(model, samples, homogeneity, display, fresh=separating > 0)
         ascent.smoothed.gradient_samples = separating
         try:

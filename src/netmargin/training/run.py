@@ -13,6 +13,7 @@ from ..errors import DataError, DivergenceError, ModelError
 from ..homogeneity import analyse
 from ..losses import Loss
 from ..margins import MarginReport, NonFiniteOutputError, countable, in_mode, measure
+from ..threads import work_of
 from .checkpoint import put_weights, tensors_of
 from .history import History
 from .learning_rate import LearningRate
@@ -32,13 +33,17 @@ class Run:
         self.randomness = Randomness(data, model)
         self.stalled = ""
 
+    def work(self) -> float:
+        """Multiplications of a forward pass on one batch. Raises what the model and its data raise."""
+        self.first, _ = next(batches(self.data, self.batch_size, self.model))
+        return work_of(self.model, self.first)
+
     def begin(self, saved: dict | None) -> None:
-        """Start anew, or from a saved state."""
+        """Start anew, or from a saved state; after `work`."""
         with in_mode(self.model, training=False):
-            x, _ = next(batches(self.data, self.batch_size, self.model))
             with torch.no_grad():
-                self.outputs = scores(self.model, x[:1]).shape[1]
-            self.homogeneity = countable(analyse(self.model, x))
+                self.outputs = scores(self.model, self.first[:1]).shape[1]
+            self.homogeneity = countable(analyse(self.model, self.first))
         if not any(p.requires_grad for p in self.model.parameters()):
             raise ModelError("No parameter of the model requires a gradient, so there is nothing to train. Unfreeze some.")
         _check_classes(self.data, self.outputs)

@@ -109,8 +109,7 @@ def as_stopping_rules(until: Any) -> list[StoppingRule]:
     if isinstance(until, (int, float, np.number)) and not isinstance(until, bool):
         meant = f"nm.Epochs({until})" if until >= 1 else f"nm.LogLossBelow({until})"
         raise ArgumentError(
-            f"until must be {wanted}; got {until!r}. "
-            f"A number alone could be of epochs or of the log10-loss: write until={meant}"
+            f"until must be {wanted}; got {until!r}. A number alone could be of epochs or of the log10-loss: write until={meant}"
         )
     if isinstance(until, Sequence) and not isinstance(until, (str, bytes)):
         if not until:
