@@ -242,7 +242,7 @@ def test_wrong_arguments():
     for size in (0, -5):
         with pytest.raises(ValueError, match="batch_size must be at least 1"):
             nm.measure(NET, (X, Y), batch_size=size)
-        with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        with pytest.raises(ValueError, match="batch_size must be a whole number of at least 1"):
             nm.train(NET, (X, Y), batch_size=size, progress=False)
     with pytest.raises(ValueError, match="no stopping rule"):
         nm.train(NET, (X, Y), until=[], progress=False)

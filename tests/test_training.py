@@ -300,7 +300,8 @@ def test_runs_on_every_kind_of_loader_resume_or_are_told_beforehand(tmp_path, di
     def train(epochs, folder):
         killed_runs.GLOBAL_GENERATOR.bit_generator.state = np.random.default_rng(7).bit_generator.state
         data = killed_runs.KINDS[kind]((digits[0][:100], digits[1][:100]))
-        return nm.train(fresh(), data, until=nm.Epochs(epochs), checkpoint_dir=folder, progress=False).rows
+        options = {"lr": killed_runs.rate_for(kind), "checkpoint_dir": folder, "progress": False}
+        return nm.train(fresh(), data, until=nm.Epochs(epochs), **options).rows
 
     whole = train(5, tmp_path / "whole")
     told = [str(w.message) for w in recwarn if "not bit for bit" in str(w.message)]
