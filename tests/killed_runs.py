@@ -16,6 +16,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset
 
 import netmargin as nm
+from netmargin.training import LearningRate
 
 GLOBAL_GENERATOR = np.random.default_rng(7)
 
@@ -114,7 +115,7 @@ TOLD = {
 KINDS = RESTORED | TOLD
 
 
-def rate_for(kind: str) -> nm.LearningRate:
+def rate_for(kind: str) -> LearningRate:
     """A search for the rate where the loss is the same each time it is measured; with noise it would reject most epochs."""
     return nm.LossBasedLR() if kind in ("arrays", "loader", "generator of the loader") else nm.ConstantLR(0.05)
 
