@@ -136,8 +136,8 @@ def find_flaw(
         got = values[name][known[beyond]] if name == "g" else values[name][torch.isin(q, points)]
         wrong = ~torch.isclose(got, wanted, rtol=_PROBE_TOLERANCE, atol=_PROBE_TOLERANCE**2)
         if wrong.any():
-            point, value, right = (x[wrong][0].item() for x in (points, got, wanted))
-            return f"{name} is wrong at margin {point:.6g}: it gives {value:.6g}, and {what} {right:.6g}"
+            point, given, right = (x[wrong][0].item() for x in (points, got, wanted))
+            return f"{name} is wrong at margin {point:.6g}: it gives {given:.6g}, and {what} {right:.6g}"
     falling = known & beyond & (slope < 0)
     if falling.any():
         return f"f falls at margin {_first(q, falling)}, so the loss e^{{-f}} would reward small margins; f must rise beyond b_f"

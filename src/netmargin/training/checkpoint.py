@@ -4,15 +4,21 @@ import io
 import os
 import pickle
 import tempfile
+import warnings
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from ..arguments import check_instance
+from ..batches import place_of
 from ..errors import CheckpointError
+from .weight_names import find_weights
 
-FORMAT = 1
+FORMAT = 2
+"""Of the checkpoints of runs; 1 held other random states."""
 CHECKPOINT = "checkpoint.pt"
 HISTORY = "history.jsonl"
 
@@ -61,6 +67,7 @@ def save(path: Path, state: dict) -> None:
 
 def load(path: str | Path) -> dict:
     """Read a dict of tensors and plain values; anything that would need code to unpickle is refused. Raises CheckpointError."""
+    _check_sums(path)
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
@@ -77,10 +84,52 @@ def load(path: str | Path) -> dict:
     return state
 
 
+def _check_sums(path: str | Path) -> None:
+    """torch reads past a flipped bit without a word; the check sums that it wrote tell. Raises CheckpointError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+    except (OSError, ValueError, zipfile.BadZipFile):  # missing, unreadable or of an older format: what follows says so
+        return
+    if damaged is not None:
+        raise CheckpointError(f"{path} is damaged: the check sum of its part {damaged} is wrong. Restore it from a copy.")
+
+
 def load_weights(model: nn.Module, path: str | Path) -> None:
-    """Load a state dict, or the model of a run's checkpoint, into `model`. Raises CheckpointError."""
+    """Load the weights in a file into `model`, without executing code.
+
+    The file may be a state dict, the checkpoint of a run of netmargin, or a usual checkpoint such as
+    {"model_state_dict": ..., "epoch": 3} or one of Lightning; the names of its tensors may begin with "module.", "model.",
+    "_orig_mod." or any other prefix that all of the model's names have there. What had to be unwrapped is said in a warning.
+
+    Parameters
+    ----------
+    model : changed in place, and only if names and shapes agree.
+    path : of a file written by torch.save.
+
+    Raises
+    ------
+    CheckpointError : the file cannot be read, is damaged, holds NaN, holds objects that could run code, or is of another model.
+    ArgumentError : `path` is no path.
+
+    >>> import tempfile, torch, netmargin as nm
+    >>> net, copy = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     torch.save(net.state_dict(), f"{folder}/weights.pt")
+    ...     nm.load_weights(copy, f"{folder}/weights.pt")
+    >>> torch.equal(net.weight, copy.weight)
+    True
+    """
+    check_instance("path", path, (str, os.PathLike), 'the path of a file, such as "runs/mine/model.pt"')
+    place_of(model)  # refuses what is no model
     state = load(path)
-    put_weights(model, state["model"] if _is_checkpoint(state) else state, path)
+    if "netmargin_format" in state and isinstance(state.get("model"), dict):
+        put_weights(model, state["model"], path)
+        return
+    weights, said = find_weights(state, model, path)
+    put_weights(model, weights, path)
+    if said:
+        warnings.warn(said, UserWarning, stacklevel=2)
 
 
 def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
@@ -99,6 +148,14 @@ def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
             f"{path} belongs to another model: {'; '.join(problems[:4])}{' ...' if len(problems) > 4 else ''}. "
             "Build the model that the file was saved from."
         )
+    parameters = {name for name, _ in model.named_parameters()}
+    for name, tensor in given.items():  # masks of attention are buffers, and infinite on purpose
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all() and (name in parameters or tensor.isnan().any()):
+            count = int((~torch.isfinite(tensor)).sum())
+            raise CheckpointError(
+                f"{path}: {count} of the {tensor.numel()} values of {name} are NaN or infinite. The run diverged or the file is "
+                "damaged: take an earlier one."
+            )
     with torch.no_grad():
         for name, tensor in given.items():
             own[name].copy_(tensor)
@@ -113,6 +170,8 @@ def tensors_of(model: nn.Module) -> dict[str, Tensor]:
 def read_checkpoint(path: Path) -> dict:
     """The checkpoint of a run. Raises CheckpointError."""
     state = load(path)
+    if _is_checkpoint(state | {"netmargin_format": FORMAT}) and state.get("netmargin_format") != FORMAT:
+        raise CheckpointError(f"{path} was written by another version of netmargin. Go on with that one, or start in a new folder.")
     if not _is_checkpoint(state):
         raise CheckpointError(f"{path} is not a checkpoint of a netmargin run. Choose another folder.")
     return state

@@ -27,11 +27,11 @@ class LearningRate(ABC):
     def accept(self, before: float, after: float) -> bool:
         """Told the log-losses around an epoch, adapt; False means: undo this epoch and try it again."""
 
-    def begin(self, log_loss: float, polyak_step: Callable[[], float]) -> None:
+    def begin(self, log_loss: float, polyak_step: Callable[[], float]) -> None:  # noqa: B027 (most rules need no such thing)
         """Told, before the first epoch of a run that starts from a separated net, its log mean loss and how to find the Polyak step.
 
         That is the relative rate at which one step would bring the linearized loss of a batch to 0: the smallest over the
-        batches, at the cost of one pass. Most rules need no such thing.
+        batches, at the cost of one pass.
         """
 
     def state_dict(self) -> dict:

@@ -1,8 +1,9 @@
 """Training past underflow: SGD on the loss relative to itself, epoch by epoch, with undo."""
 
 import copy
+import os
 from collections.abc import Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -10,15 +11,18 @@ import torch
 from torch import nn
 
 from ..accepted_models import check_model
+from ..arguments import check_choice, check_count, check_flag, check_instance, check_number, check_seed
 from ..batches import Arrays, Data, open_data
 from ..errors import DataError, Interrupted
-from ..losses import CrossEntropy, Loss
+from ..losses import Loss, as_loss
+from ..threads import fitting_threads
 from .history import History
-from .learning_rate import LearningRate, LossBasedLR
+from .learning_rate import LearningRate, as_learning_rate
 from .progress import Progress, describe
+from .randomness import own_randomness
 from .run import Run
 from .run_files import RunFiles, describe_settings
-from .stopping import Epochs, StoppingRule
+from .stopping import Epochs, StoppingRule, as_stopping_rules
 
 
 def train(
@@ -26,8 +30,8 @@ def train(
     data: Data,
     *,
     until: StoppingRule | Sequence[StoppingRule] = Epochs(100),
-    lr: LearningRate | None = None,
-    loss: Loss | None = None,
+    lr: LearningRate | float | None = None,
+    loss: Loss | str | nn.Module | None = None,
     batch_size: int | None = 100,
     seed: int = 0,
     checkpoint_dir: str | Path | None = None,
@@ -38,8 +42,10 @@ def train(
     """Minimize the mean training loss by SGD, in log domain: losses of 1e-800 and far below are ordinary.
 
     Each epoch takes one step per batch on exp(log L_B - F), where F is the log of the last mean training loss; then the loss of
-    the whole training set and all margins are measured. Same seed, same machine: same result bit for bit, interrupted or not
-    (for a DataLoader without worker processes).
+    the whole training set and all margins are measured. Same seed, same machine: same result bit for bit, interrupted or not. This
+    holds for data that draw from the global generators of torch, numpy and Python, which belong to the run and are given back
+    afterwards, from generators that the data or the model hold, and in worker processes that end with each pass. Where
+    something else changes from pass to pass, a warning says so before training begins.
 
     Parameters
     ----------
@@ -47,10 +53,10 @@ def train(
         each part in its own mode; one in evaluation mode is switched to training. Frozen parameters stay, but count in the norms.
     data : a pair (X, y), shuffled anew each epoch, or a re-iterable of (x, y) batches such as a DataLoader.
     until : a stopping rule, or several (the first one reached ends the run).
-    lr : `LossBasedLR()` (the default) or `ConstantLR(rate)`.
-    loss : cross-entropy (logistic for one output) by default.
+    lr : `LossBasedLR()` (the default), or another rule; a number is a constant rate.
+    loss : cross-entropy (logistic for one output) by default; a `Loss`, its name, or torch.nn.CrossEntropyLoss().
     batch_size : samples per step when data is a pair; None for full batch.
-    seed : of shuffling and dropout.
+    seed : of the global generators, and so of shuffling and dropout.
     checkpoint_dir : folder for history.jsonl and checkpoint.pt; None keeps nothing on disk.
     checkpoint_seconds : least time between two checkpoints; a killed run repeats at most that.
     resume : "auto" goes on with the run that the folder holds, "never" refuses to touch it.
@@ -59,6 +65,7 @@ def train(
     Raises
     ------
     DataError, ModelError : as `measure`; also when the labels hold one class only.
+    ArgumentError : any other argument that cannot be used.
     DivergenceError : a loss or parameters that are not finite, with a rule that cannot undo; the model is put back.
     CheckpointError : files that cannot be read or written, or belong to another run or model.
     Interrupted (a KeyboardInterrupt) : on Ctrl-C, after the last accepted epoch was restored and saved.
@@ -75,16 +82,26 @@ def train(
 
     Source: Lyu and Li 2019, Appendix K.
     """
+    rules, rate, chosen = as_stopping_rules(until), copy.deepcopy(as_learning_rate(lr)), as_loss(loss)
+    batch_size, seed = check_count("batch_size", batch_size, optional=True), check_seed(seed)
+    check_instance("checkpoint_dir", checkpoint_dir, (str, os.PathLike), 'a folder such as "runs/mine"', optional=True)
+    checkpoint_seconds = check_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
+    check_choice("resume", resume, ("auto", "never"))
+    progress = check_flag("progress", progress)
     model = check_model(model)
-    rules = list(until) if isinstance(until, Sequence) else [until]
-    if not rules:
-        raise ValueError("until names no stopping rule; give one, such as Epochs(100)")
-    lr, loss, data = copy.deepcopy(lr or LossBasedLR()), loss or CrossEntropy(), _several_passes(open_data(data))
-    settings = describe_settings(model, data, loss=loss.name, lr=repr(lr), batch_size=batch_size, seed=seed)
+    data = _several_passes(open_data(data))
+    settings = describe_settings(model, data, loss=chosen.name, lr=repr(rate), batch_size=batch_size, seed=seed)
     files = RunFiles(checkpoint_dir, settings, every_seconds=checkpoint_seconds) if checkpoint_dir is not None else None
     alone = files.alone() if files else nullcontext()
-    with alone, _own_randomness(seed), flushed_denormals(), Progress(progress, type(model).__name__) as display:
-        run = Run(model, data, lr, loss, batch_size, files)
+    with (
+        alone,
+        ExitStack() as threads,
+        own_randomness(seed),
+        flushed_denormals(),
+        Progress(progress, type(model).__name__) as display,
+    ):
+        run = Run(model, data, rate, chosen, batch_size, files)
+        threads.enter_context(fitting_threads(run.work()))
         run.begin(files.read(resume) if files else None)
         try:
             while True:
@@ -116,13 +133,6 @@ def _several_passes(data):
             "Training reads the data once per epoch, and a generator can be read only once. Pass (X, y) or a DataLoader."
         )
     return data
-
-
-@contextmanager
-def _own_randomness(seed: int):
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        yield
 
 
 @contextmanager

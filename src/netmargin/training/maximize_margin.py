@@ -10,13 +10,14 @@ from torch import Tensor, nn
 
 from ..accepted_models import check_model
 from ..arguments import check_count, check_flag, check_number, check_numbers
-from ..batches import Arrays, Data
+from ..batches import Arrays, Data, batches
 from ..errors import ModelError, NotSeparatedError
 from ..gradients import double_twin
 from ..homogeneity import Homogeneity, Kind
 from ..kkt import KKTCertificate, certify
 from ..kkt.problem import in_memory
 from ..margins import MarginReport, measure
+from ..threads import fitting_threads, work_of
 from .history import History
 from .lbfgs import minimize
 from .loop import flushed_denormals, train
@@ -107,11 +108,25 @@ def maximize_margin(
     model = check_model(model)
     _require_trainable(model)
     samples = in_memory(data)
+    work = work_of(model, next(batches(samples, len(samples), model))[0])
+    with fitting_threads(work), flushed_denormals():
+        return _ascend(model, samples, temperatures, iterations, multiplier_steps, radius, progress)
+
+
+def _ascend(
+    model: nn.Module,
+    samples: Arrays,
+    temperatures: list[float],
+    iterations: int,
+    multiplier_steps: int,
+    radius: float,
+    progress: bool,
+) -> MarginAscent:
     homogeneity = measure(model, samples).homogeneity
     homogeneity.require_order(model)
     separating = _separate(model, samples, progress)
     homogeneity.require_order(model)  # training moves biases that were 0
-    with flushed_denormals(), Progress(progress, "maximize margin") as display:
+    with Progress(progress, "maximize margin") as display:
         ascent = _Ascent(model, samples, homogeneity, display, fresh=separating > 0)
         ascent.smoothed.gradient_samples = separating
         try:
@@ -121,9 +136,10 @@ def maximize_margin(
                 ascent.step_multipliers(temperatures[-1], multiplier_steps, iterations)
         finally:
             scale = ascent.hand_back()
-    found = MarginAscent(ascent.rows, report=measure(model, samples, homogeneity=homogeneity))
+    report = measure(model, samples, homogeneity=homogeneity)
+    found = MarginAscent(ascent.rows, report=report)
     spent = f"{ascent.smoothed.gradient_samples:,} sample gradients"
-    found.status = f"margin {ascent.margin_of(found.report):.6g} after {spent}; {scale}"
+    found.status = f"margin {ascent.margin_of(report):.6g} after {spent}; {scale}"
     try:
         found.certificate = certify(model, samples, radius=radius)
     except ModelError as error:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from ..arguments import check_choice, check_count, check_flag, check_instance, check_number, check_numbers, check_seed
 from ..batches import Arrays, Data
-from ..errors import DataError
+from ..errors import ArgumentError, DataError
 from ..kkt.problem import in_memory
-from ..losses import CrossEntropy, Loss
+from ..losses import Loss, as_loss
 from ..margins import measure
+from ..threads import fitting_threads
 from .history import History
 from .loop import flushed_denormals
 from .progress import Progress
@@ -36,7 +38,7 @@ def regularization_path(
     lambdas: Sequence[float],
     r: float = 2.0,
     norm: str = "global",
-    loss: Loss | None = None,
+    loss: Loss | str | nn.Module | None = None,
     starts: int = 5,
     iterations: int = 100,
     seed: int = 0,
@@ -64,7 +66,7 @@ def regularization_path(
 
     Source: Wei et al. 2018, (2.1) with the mean loss, as its proofs have it, and Theorem 2.1.
     """
-    samples, chosen = in_memory(data), loss or CrossEntropy()
+    samples, chosen = in_memory(data), as_loss(loss)
 
     def row(objective: RegularizedObjective) -> dict:
         return measure(objective.twin, samples, loss=chosen).to_dict()
@@ -101,8 +103,13 @@ def interpolation_path(
 
     Source: Wei et al. 2018, Theorem D.3.
     """
-    X, y = data
-    inputs, values = in_memory((X, torch.zeros(len(X)))).X, torch.as_tensor(y, dtype=torch.float64).reshape(-1)
+    if not isinstance(data, (tuple, list)) or len(data) != 2:
+        raise DataError(f"The data must be a pair (X, y) of inputs and real values; got {type(data).__name__}.")
+    try:
+        X, values = data[0], torch.as_tensor(data[1], dtype=torch.float64).reshape(-1)
+        inputs = in_memory((X, torch.zeros(len(X)))).X
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise error if isinstance(error, DataError) else DataError(f"The data cannot be read as numbers: {error}.") from error
     if len(values) != len(inputs) or not torch.isfinite(values).all():
         raise DataError(f"y must hold one finite value per sample; got {len(values)} for {len(inputs)} samples")
     samples = Arrays(inputs, values)
@@ -128,23 +135,21 @@ def _follow(
     seed: int,
     progress: bool,
 ) -> RegularizationPath:
-    ordered = sorted({float(value) for value in lambdas}, reverse=True)
-    if (
-        not ordered
-        or not 0 < ordered[-1] <= ordered[0] < math.inf
-        or not 0 < r < math.inf
-        or min(starts, iterations) < 1
-        or norm not in ("global", "layers")
-    ):
-        raise ValueError(
-            f'need positive, finite lambdas and r, starts and iterations >= 1, norm "global" or "layers"; got {list(lambdas)}, {r}, {starts}, {iterations}, {norm!r}'
+    ordered = sorted(set(check_numbers("lambdas", lambdas, above=0)), reverse=True)
+    r, norm = check_number("r", r, above=0), check_choice("norm", norm, ("global", "layers"))
+    starts, iterations = check_count("starts", starts), check_count("iterations", iterations)
+    seed, progress = check_seed(seed), check_flag("progress", progress)
+    if isinstance(make_model, nn.Module) or not callable(make_model):
+        raise ArgumentError(
+            "make_model must be a function without arguments that makes a net with fresh random weights, such as "
+            f"lambda: nm.models.mlp([2, 20, 1]); got {type(make_model).__name__}"
         )
     path, runs = RegularizationPath(), []
     for start in range(starts):
         with torch.random.fork_rng():
             torch.manual_seed(seed + start)
-            runs.append(make(make_model(), r, norm))
-    with flushed_denormals(), Progress(progress, "regularization path") as display:
+            runs.append(make(_made(make_model), r, norm))
+    with fitting_threads(runs[0].work), flushed_denormals(), Progress(progress, "regularization path") as display:
         try:
             for index, value in enumerate(ordered):
                 log_lambda = math.log(value)
@@ -166,3 +171,11 @@ def _follow(
         except KeyboardInterrupt:
             path.status = f"interrupted after {len(path.rows)} values of lambda"
     return path
+
+
+def _made(make_model: Callable[[], nn.Module]) -> nn.Module:
+    try:
+        model = make_model()
+    except TypeError as error:
+        raise ArgumentError(f"make_model() failed: {error}. It is called without arguments, once for each start.") from error
+    return check_instance("make_model()", model, nn.Module, "a torch.nn.Module")

@@ -16,6 +16,7 @@ from ..gradients import double_twin
 from ..homogeneity import Kind, analyse
 from ..losses import Loss
 from ..margins import margins
+from ..threads import work_of
 from .lbfgs import minimize
 from .relative_loss import relative_gradient
 
@@ -45,6 +46,11 @@ class RegularizedObjective(ABC):
             self.outputs = scores(self.twin, self._x[:1]).shape[1]
         self._has_relus = bool(gates.inputs)
         self._first, self._first_size = [p.detach().clone() for p in self.parameters], self.size()
+
+    @property
+    def work(self) -> float:
+        """Multiplications of a forward pass on all samples."""
+        return work_of(self.twin, self._x)
 
     @abstractmethod
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:

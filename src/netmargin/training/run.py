@@ -1,6 +1,7 @@
 """The state of a training run between epochs, and how one epoch changes it."""
 
 import math
+import warnings
 from contextlib import nullcontext
 
 import torch
@@ -12,9 +13,11 @@ from ..errors import DataError, DivergenceError, ModelError
 from ..homogeneity import analyse
 from ..losses import Loss
 from ..margins import MarginReport, NonFiniteOutputError, countable, in_mode, measure
+from ..threads import work_of
 from .checkpoint import put_weights, tensors_of
 from .history import History
 from .learning_rate import LearningRate
+from .randomness import Randomness
 from .relative_loss import descend, initial_log_scale, relative_loss_and_slope
 from .run_files import RunFiles
 
@@ -27,20 +30,27 @@ class Run:
         full = len(data) if isinstance(data, Arrays) else 1
         self.batch_size = full if batch_size is None else batch_size
         self.history = History()
+        self.randomness = Randomness(data, model)
         self.stalled = ""
 
+    def work(self) -> float:
+        """Multiplications of a forward pass on one batch. Raises what the model and its data raise."""
+        self.first, _ = next(batches(self.data, self.batch_size, self.model))
+        return work_of(self.model, self.first)
+
     def begin(self, saved: dict | None) -> None:
-        """Start anew, or from a saved state."""
+        """Start anew, or from a saved state; after `work`."""
         with in_mode(self.model, training=False):
-            x, _ = next(batches(self.data, self.batch_size, self.model))
             with torch.no_grad():
-                self.outputs = scores(self.model, x[:1]).shape[1]
-            self.homogeneity = countable(analyse(self.model, x))
+                self.outputs = scores(self.model, self.first[:1]).shape[1]
+            self.homogeneity = countable(analyse(self.model, self.first))
         if not any(p.requires_grad for p in self.model.parameters()):
             raise ModelError("No parameter of the model requires a gradient, so there is nothing to train. Unfreeze some.")
         _check_classes(self.data, self.outputs)
         if saved is None:
             report = self._measure()
+            if self.files:
+                _tell_what_is_not_restored(self.randomness.not_restored())
             self.log_scale = initial_log_scale(self.loss, self._log_mean(report), max(self.outputs, 2))
             self.log_loss = self._log_mean(report)
             self.gradient_samples = 0
@@ -56,7 +66,7 @@ class Run:
         self.lr.load_state_dict(saved["lr"])
         self.log_scale, self.log_loss = saved["log_scale"], saved["log_loss"]
         self.gradient_samples = saved["gradient_samples"]
-        self._set_random_state(saved["random"])
+        self.randomness.restore(saved["random"])
         self.kept = self._state(saved["epoch"], saved["history_bytes"])
 
     def epoch(self, show) -> None:
@@ -167,20 +177,19 @@ class Run:
             "log_scale": self.log_scale,
             "log_loss": self.log_loss,
             "gradient_samples": self.gradient_samples,
-            "random": self._random_state(),
+            "random": self.randomness.state(),
         }
 
-    def _random_state(self) -> dict:
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-        own = getattr(self.data, "generator", None)  # of a DataLoader
-        return {"cpu": torch.get_rng_state(), "cuda": cuda, "loader": None if own is None else own.get_state()}
 
-    def _set_random_state(self, state: dict) -> None:
-        torch.set_rng_state(state["cpu"])
-        if state["cuda"]:
-            torch.cuda.set_rng_state_all(state["cuda"])
-        if state["loader"] is not None:
-            self.data.generator.set_state(state["loader"])
+def _tell_what_is_not_restored(reasons: list[str]) -> None:
+    if reasons:
+        more = f" (and {len(reasons) - 2} more)" if len(reasons) > 2 else ""
+        warnings.warn(
+            f"A killed run will go on from its checkpoint, but not bit for bit: {'; '.join(reasons[:2])}{more}. "
+            "Draw from the global generators or from one that the data hold, or give the data state_dict() and load_state_dict().",
+            UserWarning,
+            stacklevel=4,  # at the call of nm.train
+        )
 
 
 def _check_classes(data, outputs: int) -> None:

@@ -1,10 +1,11 @@
 """When to stop: rules that read the history."""
 
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from ..arguments import check_count, check_instance, check_number
 from ..errors import ArgumentError, NotHomogeneousError
@@ -105,7 +106,7 @@ def as_stopping_rules(until: Any) -> list[StoppingRule]:
     netmargin.errors.ArgumentError: until must be a stopping rule, such as nm.Epochs(100) or nm.LogLossBelow(-10); got 5. A number alone could be of epochs or of the log10-loss: write until=nm.Epochs(5)
     """
     wanted = "a stopping rule, such as nm.Epochs(100) or nm.LogLossBelow(-10)"
-    if isinstance(until, numbers.Real) and not isinstance(until, bool):
+    if isinstance(until, (int, float, np.number)) and not isinstance(until, bool):
         meant = f"nm.Epochs({until})" if until >= 1 else f"nm.LogLossBelow({until})"
         raise ArgumentError(
             f"until must be {wanted}; got {until!r}. A number alone could be of epochs or of the log10-loss: write until={meant}"

@@ -1,11 +1,12 @@
 """How small lambda must be for any 2-approximate minimizer to have a good margin."""
 
 import math
-import operator
 from dataclasses import dataclass
 
 from scipy.optimize import brentq
 
+from ..arguments import check_count, check_number
+from ..errors import ArgumentError
 from ..logspace import scaled_ratio
 
 
@@ -38,14 +39,11 @@ def weak_regularization(margin: float, *, n: int, classes: int = 2, order: float
 
     Source: Wei et al. 2018, Theorem 2.2 and Appendix A.3.
     """
-    n, classes = operator.index(n), operator.index(classes)
-    if not (0 < margin < math.inf and 0 < order < math.inf and 0 < r < math.inf) or n < 1 or classes < 2:
-        raise ValueError(
-            f"margin, order, r must be positive and finite, n >= 1, classes >= 2; got {margin}, {order}, {r}, {n}, {classes}"
-        )
+    n, classes = check_count("n", n), check_count("classes", classes, at_least=2)
+    margin, order, r = (check_number(name, value, above=0) for name, value in (("margin", margin), ("order", order), ("r", r)))
     count, share = math.log(n * (classes - 1)), r / order
     if count < math.log(2):
-        raise ValueError("Theorem 2.2 needs n (classes - 1) >= 2: for one sample of two classes no lambda has this guarantee.")
+        raise ArgumentError("Theorem 2.2 needs n (classes - 1) >= 2: for one sample of two classes no lambda has this guarantee.")
 
     def depth(c: float) -> float:
         return math.log(classes - 1) + c * count

@@ -15,6 +15,7 @@ from ..errors import DataError
 from ..losses import Loss
 from ..solvers.data import SolverData, binary_data
 from ..solvers.solution import ReLUMeasure
+from ..threads import fitting_threads
 from ..training.loop import flushed_denormals
 from ..training.progress import Progress
 from .bucket import buckets
@@ -231,7 +232,9 @@ def _train(
         run.measure()
     groups, reached, taken = buckets(runs, dtype), [0], []
     rows = [_row(runs)]
-    with flushed_denormals(), Progress(progress, "both layers") as display:
+    # Runs of one group step together, but a step of a small one among many is still small.
+    work = sum(len(run.data.Z) * run.a.size for run in runs)
+    with fitting_threads(work), flushed_denormals(), Progress(progress, "both layers") as display:
         for start, end in pairwise(times):
             if start in kept:
                 taken.append(_snapshot(runs, start, bias))

@@ -1,0 +1,123 @@
+"""Everything random that a training run draws from: saved with it, restored on resume, and given back to the caller afterwards."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from ..batches import Arrays
+from ..errors import CheckpointError
+from .held_state import GENERATORS, HeldState, look_through
+
+
+@contextmanager
+def own_randomness(seed: int) -> Iterator[None]:
+    """The global generators of torch, numpy and Python start from `seed`, and are as before afterwards."""
+    of_numpy, of_python = np.random.get_state(), random.getstate()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        np.random.seed(seed % 2**32)  # numpy's global generator takes 32 bits
+        random.seed(seed)
+        try:
+            yield
+        finally:
+            np.random.set_state(of_numpy)
+            random.setstate(of_python)
+
+
+class Randomness:
+    """The global generators, and those that the data and the modules of the model hold, named by where they are found."""
+
+    def __init__(self, data: Any, model: nn.Module):
+        self._data = data
+        self._held = self._look()
+        self._generators = dict(self._held.generators)
+        for name, module in model.named_modules():
+            own = {key: value for key, value in vars(module).items() if isinstance(value, GENERATORS)}
+            self._generators |= {f"model.{name}.{key}".replace("..", "."): value for key, value in own.items()}
+
+    def state(self) -> dict:
+        """Of all of them, as plain numbers and tensors."""
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+        return {
+            "torch": torch.get_rng_state(),
+            "cuda": cuda,
+            "numpy": _without_arrays(np.random.get_state(legacy=False)),
+            "python": random.getstate(),
+            "generators": {name: _state_of(generator) for name, generator in self._generators.items()},
+            "stateful": {name: thing.state_dict() for name, thing in self._held.stateful.items()},
+        }
+
+    def restore(self, state: dict) -> None:
+        """Go on from a saved state. Raises CheckpointError where the data hold other generators than those of the saved run."""
+        for kind, own in (("generators", self._generators), ("stateful", self._held.stateful)):
+            if differing := sorted(set(state[kind]) ^ set(own)):
+                raise CheckpointError(
+                    f"Only one of the saved run and this one draws from {differing[0]}. "
+                    "Build the data and the model as they were, or start in a new folder."
+                )
+        torch.set_rng_state(state["torch"])
+        if state["cuda"]:
+            torch.cuda.set_rng_state_all(state["cuda"])
+        np.random.set_state(_with_arrays(state["numpy"]))
+        random.setstate(state["python"])
+        for name, generator in self._generators.items():
+            _set_state(generator, state["generators"][name])
+        for name, thing in self._held.stateful.items():
+            thing.load_state_dict(state["stateful"][name])
+
+    def not_restored(self) -> list[str]:
+        """What a resumed run cannot be promised to repeat, as far as one pass over the data since the beginning shows; clauses."""
+        told = [f"{name} is an iterator, which goes on from wherever it is" for name in self._held.iterators]
+        after = self._look().fingerprints
+        told += [f"{name} changes while they are read" for name, old in self._held.fingerprints.items() if after.get(name) != old]
+        if isinstance(self._data, DataLoader) and self._data.num_workers > 0:
+            if self._data.persistent_workers:
+                told.append("persistent workers keep random states of their own (persistent_workers=False has none)")
+            if not getattr(self._data, "in_order", True):
+                told.append("in_order=False takes batches as workers finish them")
+        return told
+
+    def _look(self) -> HeldState:
+        return HeldState() if isinstance(self._data, Arrays) else look_through(self._data, "data")
+
+
+def _state_of(generator: Any) -> Any:
+    if isinstance(generator, torch.Generator):
+        return generator.get_state()
+    if isinstance(generator, np.random.Generator):
+        return _without_arrays(generator.bit_generator.state)
+    if isinstance(generator, np.random.RandomState):
+        return _without_arrays(generator.get_state(legacy=False))
+    return generator.getstate()
+
+
+def _set_state(generator: Any, state: Any) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.set_state(state)
+    elif isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = _with_arrays(state)
+    elif isinstance(generator, np.random.RandomState):
+        generator.set_state(_with_arrays(state))
+    else:
+        generator.setstate(state)
+
+
+def _without_arrays(state: Any) -> Any:
+    """numpy's state dicts in plain numbers, as arrays are not read back from a checkpoint."""
+    if isinstance(state, dict):
+        return {key: _without_arrays(value) for key, value in state.items()}
+    return {"dtype": str(state.dtype), "values": state.tolist()} if isinstance(state, np.ndarray) else state
+
+
+def _with_arrays(state: Any) -> Any:
+    if not isinstance(state, dict):
+        return state
+    if set(state) == {"dtype", "values"}:
+        return np.array(state["values"], dtype=state["dtype"])
+    return {key: _with_arrays(value) for key, value in state.items()}
