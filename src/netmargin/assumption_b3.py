@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .records import short_repr
+
 _RESOLUTION = 2000
 _ROUNDING = 1e-9
 _PROBE_STEP = 1e-5
@@ -24,6 +26,8 @@ class B3Report:
     largest_q: float
     violations: tuple[str, ...]
     caveats: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def holds(self) -> bool:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from .errors import DataError, ModelError
+from .records import short_repr
 
 _STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
 
@@ -19,6 +20,8 @@ class Arrays:
 
     X: Tensor
     y: Tensor
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.X)

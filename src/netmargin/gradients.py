@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from .batches import explained_failure, place_of
 from .errors import DataError, ModelError
+from .records import short_repr
 
 _ENTRIES = 30_000_000
 _SAMPLES = 200
@@ -32,6 +33,8 @@ class Factors:
     outgoing: Tensor
     incoming: Tensor
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Gradients:
@@ -40,6 +43,8 @@ class Gradients:
     names: tuple[str, ...]
     rows: Tensor
     factors: tuple[Factors, ...]
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.rows)

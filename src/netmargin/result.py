@@ -5,6 +5,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from .records import short_repr
+
 
 class Status(StrEnum):
     """How a solver ended. Members are sentences."""
@@ -47,6 +49,8 @@ class Solution:
     dual: np.ndarray
     seconds: float
 
+    __repr__ = short_repr
+
     @property
     def bracket(self) -> Bracket:
         """[margin, upper_bound]."""
@@ -78,6 +82,8 @@ class RegularizedSolution:
     dual: np.ndarray
     seconds: float
 
+    __repr__ = short_repr
+
     @property
     def gap(self) -> float:
         """(objective - lower_bound) / objective."""
@@ -99,3 +105,5 @@ class SoftSolution(RegularizedSolution):
 
     hinge: float
     margin: float
+
+    __repr__ = short_repr

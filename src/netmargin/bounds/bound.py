@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import DataError
+from ..records import short_repr
 from ..solvers.data import as_array
 
 
@@ -22,6 +23,8 @@ class Bound:
     confidence: float
     assumptions: tuple[str, ...]
     largest: float = 1.0
+
+    __repr__ = short_repr
 
     @property
     def value(self) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ..records import short_repr
 from ..result import Bracket
 from ..solvers.data import binary_data
 from ..training.lbfgs import minimize
@@ -26,6 +27,8 @@ class InterclassDistance:
     distance: float
     upper_bound: float
     basis: np.ndarray
+
+    __repr__ = short_repr
 
     @property
     def bracket(self) -> Bracket:

@@ -3,6 +3,6 @@
 from .analysis import analyse
 from .answer import Blocker, Evidence, Homogeneity, Kind
 from .scaling import ScalingCheck
-from .trace import rule
+from .trace import rule, scale_degree
 
-__all__ = ["Blocker", "Evidence", "Homogeneity", "Kind", "ScalingCheck", "analyse", "rule"]
+__all__ = ["Blocker", "Evidence", "Homogeneity", "Kind", "ScalingCheck", "analyse", "rule", "scale_degree"]

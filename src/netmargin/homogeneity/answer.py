@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..errors import NotHomogeneousError
+from ..records import short_repr
 from .scaling import ScalingCheck
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Blocker:
     replacement: str
     bias: str | None = None
 
+    __repr__ = short_repr
+
     def __str__(self) -> str:
         return f"{self.module or 'the model itself'}: {self.reason}. Instead: {self.replacement}"
 
@@ -70,6 +73,9 @@ class Homogeneity:
     ignored: tuple[str, ...] = ()
     """Biases that `ignoring_biases` left out."""
     _question: "Question | None" = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return short_repr(self, "kind", "order", "groups", "blockers", "ignored", "evidence")
 
     def check(self, *, seed: int = 1) -> ScalingCheck:
         """Scale the parameters in float64 at a fresh generic point (by `seed`) and compare with the claimed exponents."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..records import short_repr
 
 Settings = Mapping[str, Any]
 Row = dict[str, Any]
@@ -53,6 +54,8 @@ class Check:
     sentence: str
     holds: bool
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -77,6 +80,8 @@ class Figure:
     runs_of: str = ""
     needs: str = ""
     concerns: Callable[[Row, str], bool] = lambda run, setting: True
+
+    __repr__ = short_repr
 
 
 def figure(id: str) -> Figure:

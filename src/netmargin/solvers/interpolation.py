@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import arc_cosine
+from ..records import short_repr
 from ..result import Bracket, Status
 from .column_generation import Options, generate_columns
 from .data import SolverData, evaluation_inputs, regression_data, warn_of_size
@@ -35,6 +36,8 @@ class Interpolation:
     dual: np.ndarray
     seconds: float
 
+    __repr__ = short_repr
+
     @property
     def gap(self) -> float:
         """(norm - lower_bound) / norm."""
@@ -45,6 +48,8 @@ class Interpolation:
 class MeasureInterpolation(ReLUMeasure, Interpolation):
     """Of least variation norm: norm = sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to twice that."""
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, kw_only=True)
 class KernelInterpolation(Interpolation):
@@ -53,6 +58,8 @@ class KernelInterpolation(Interpolation):
     coefficients: np.ndarray
     inputs: np.ndarray
     bias: bool
+
+    __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
         """f(x) for inputs of shape (N, d)."""

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ..errors import DataError
 from ..kernels import arc_cosine, ntk
+from ..records import short_repr
 from ..result import SoftSolution, Solution, Status
 from .cone_program import minimize
 from .data import SolverData, binary_data, warn_of_size
@@ -25,6 +26,8 @@ class KernelSolution(Solution):
 
     coefficients: np.ndarray
 
+    __repr__ = short_repr
+
     def decision_function(self, K) -> np.ndarray:
         """Values of f at points whose kernel with the training samples is K, shape (N, n)."""
         return np.asarray(K, dtype=np.float64) @ self.coefficients
@@ -35,6 +38,8 @@ class SoftKernelSolution(SoftSolution):
     """f = sum_n coefficients_n k(x_n, .) of small norm and hinge loss; coefficients are y * dual up to a common factor near 1."""
 
     coefficients: np.ndarray
+
+    __repr__ = short_repr
 
     def decision_function(self, K) -> np.ndarray:
         """Values of f at points whose kernel with the training samples is K, shape (N, n)."""

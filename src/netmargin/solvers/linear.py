@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
+from ..records import short_repr
 from ..result import Solution, Status
 from .data import binary_data, evaluation_inputs
 from .kernel import kernel_max_margin
@@ -19,6 +20,8 @@ class LinearSolution(Solution):
 
     weights: np.ndarray
     bias: bool
+
+    __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
         """Values at inputs of shape (N, d)."""

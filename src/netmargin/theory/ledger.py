@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..errors import DataError
 from ..interrupts import noticed_interrupts
+from ..records import short_repr
 from ..training.progress import Progress
 from .claim import CLAIMS, Claim, Entry
 
@@ -23,6 +24,9 @@ class Ledger:
     run: str
     seed: int
     missing: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return short_repr(self, "holds", "run", "seed", "entries", "missing")
 
     @property
     def holds(self) -> bool:
