@@ -176,7 +176,7 @@ def test_proximal_steps_leave_out_only_samples_without_weight():
     net = mlp([4, 8, 1], bias="none").double()
     X, y = random_data(12, 4)
     data = (torch.cat([X, 30 * X[:3]]), torch.cat([y, y[:3]]))
-    flow = nm.gradient_flow(net, data, until=nm.LogLossBelow(-60), method="proximal", progress=False)
+    flow = nm.gradient_flow(net, data, until=nm.LogLossBelow(-25), method="proximal", step_size=0.1, progress=False)
     run = ProximalFlow(net, data, CrossEntropy(), log_end=1.0, rules=[], levels=[], metric=None, most=10, step_size=None)
     run.objective.put(torch.from_numpy(flat(flow.final)))
     run.objective.look(wide=True)
@@ -188,17 +188,24 @@ def test_proximal_steps_leave_out_only_samples_without_weight():
     run.objective.put(torch.from_numpy(flat(net.state_dict())))
     run.objective.look(wide=False)
     assert run.objective.left_out > math.log(1e-12)  # seen where the weights have come back
-    run.objective.look(wide=True)
-    assert len(run.objective._xs) == len(data[0])
+    before = len(run.objective._xs)
+    run.objective.enter()
+    assert len(run.objective._xs) > before
 
 
-def test_proximal_flow_passes_kinks_that_are_no_relus_and_measures_its_error():
-    flow = flow_of(lambda z: z.clamp(min=0), time=50.0, method="proximal", estimate_error=True, progress=False)
-    relu = flow_of(torch.relu, time=50.0, rtol=1e-6, progress=False)
+def test_proximal_flow_passes_kinks_that_are_no_relus():
+    """Where the exact flow stalls; found by review: L-BFGS that starts on a kink may find no way down from there."""
+    flow = flow_of(lambda z: z.clamp(min=0), time=50.0, method="proximal", step_size=0.1, progress=False)
     assert flow.status == "t reached 50"
-    difference = np.linalg.norm(flat(flow.final) - flat(relu.final)) / np.linalg.norm(flat(relu.final))
-    assert 0 < flow.error < 0.02
-    assert difference < 4 * flow.error  # of first order: the halved steps leave half
+
+
+def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
+    flow, finer = (flow_of(torch.tanh, time=3.0, method="proximal", step_size=h, progress=False) for h in (0.1, 0.05))
+    measured = flow_of(torch.tanh, time=3.0, method="proximal", step_size=0.1, estimate_error=True, progress=False)
+    assert measured.error == np.linalg.norm(flat(flow.final) - flat(finer.final)) / np.linalg.norm(flat(finer.final))
+    exact = flow_of(torch.tanh, time=3.0, progress=False)
+    true = np.linalg.norm(flat(flow.final) - flat(exact.final)) / np.linalg.norm(flat(exact.final))
+    assert 0.5 * true < measured.error < true  # of first order: the halved steps leave half
 
 
 def test_exact_flow_foretells_what_it_cannot_reach(digits):
