@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from netmargin import cli
-
 from tests.docs_blocks import ROOT, blocks_of, commands_of
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
