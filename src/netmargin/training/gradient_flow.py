@@ -99,7 +99,7 @@ def gradient_flow(
     check_choice("method", method, ("exact", "proximal"))
     check_number("rtol", rtol, above=0, below=1)
     check_number("step_size", step_size, above=0, optional=True)
-    levels = check_numbers("levels", levels) if len(levels) else []
+    levels = [] if isinstance(levels, (tuple, list)) and not levels else check_numbers("levels", levels)
     check_flag("estimate_error", estimate_error)
     check_count("max_evaluations", max_evaluations)
     check_flag("progress", progress)
