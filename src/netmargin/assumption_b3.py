@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .arguments import check_number
+from .records import short_repr
 
 _RESOLUTION = 2000
 _ROUNDING = 1e-9
@@ -31,6 +32,8 @@ class B3Report:
     largest_q: float
     violations: tuple[str, ...]
     caveats: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def holds(self) -> bool:

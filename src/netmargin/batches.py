@@ -14,6 +14,7 @@ from .accepted_models import check_model, tensor_of_scores
 from .arguments import check_count
 from .errors import DataError, ModelError, NetmarginError
 from .forward_failures import explain
+from .records import short_repr
 
 _STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
 
@@ -24,6 +25,8 @@ class Arrays:
 
     X: Tensor
     y: Tensor
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.X)

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from .accepted_models import check_model, require_finite
 from .batches import explained_failure, place_of
 from .errors import DataError, ModelError
+from .records import short_repr
 
 _ENTRIES = 30_000_000
 _SAMPLES = 200
@@ -33,6 +34,8 @@ class Factors:
     outgoing: Tensor
     incoming: Tensor
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Gradients:
@@ -41,6 +44,8 @@ class Gradients:
     names: tuple[str, ...]
     rows: Tensor
     factors: tuple[Factors, ...]
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.rows)

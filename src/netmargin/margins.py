@@ -16,6 +16,7 @@ from .batches import Data, Labels, batches, open_data, scores
 from .errors import ModelError, NotHomogeneousError
 from .homogeneity import Homogeneity, Kind, analyse
 from .losses import Loss, as_loss
+from .records import short_repr
 
 NEAR_SUPPORT = 0.01
 """`support` lists the samples whose margin exceeds the smallest by at most this fraction of it."""
@@ -43,6 +44,11 @@ class MarginReport:
     norm: float
     loss: Loss
     log_norms: dict[str, float | None] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return short_repr(
+            self, "n", "accuracy", "q_min", "normalized_margin", "layer_normalized_margin", "log10_mean_loss", "norm", "order"
+        )
 
     @property
     def n(self) -> int:

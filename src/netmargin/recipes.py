@@ -7,6 +7,7 @@ from functools import partial
 from torch import nn
 
 from . import models
+from .records import short_repr
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class Recipe:
     make_model: Callable[..., nn.Module]
     data: str
     batch_size: int = 100
+
+    __repr__ = short_repr
 
 
 RECIPES = {

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from .records import short_repr
+
 
 class Status(StrEnum):
     """How a solver ended. Members are sentences."""
@@ -66,6 +68,8 @@ class Solution:
     seconds: float
     note: str = ""
 
+    __repr__ = short_repr
+
     @property
     def bracket(self) -> Bracket:
         """[margin, upper_bound]."""
@@ -97,6 +101,8 @@ class RegularizedSolution:
     dual: np.ndarray
     seconds: float
 
+    __repr__ = short_repr
+
     @property
     def gap(self) -> float:
         """(objective - lower_bound) / objective, 0 only where both are equal."""
@@ -118,3 +124,5 @@ class SoftSolution(RegularizedSolution):
 
     hinge: float
     margin: float
+
+    __repr__ = short_repr

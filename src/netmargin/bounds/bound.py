@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arguments import check_number
 from ..errors import DataError
+from ..records import short_repr
 from ..solvers.data import as_array
 
 
@@ -23,6 +24,8 @@ class Bound:
     confidence: float
     assumptions: tuple[str, ...]
     largest: float = 1.0
+
+    __repr__ = short_repr
 
     @property
     def value(self) -> float:

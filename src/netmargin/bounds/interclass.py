@@ -10,6 +10,7 @@ import torch
 from ..arguments import check_count, check_number, check_seed
 from ..deadline import Deadline
 from ..errors import DataError
+from ..records import short_repr
 from ..result import Bracket
 from ..solvers.data import binary_data
 from ..training.lbfgs import minimize
@@ -31,6 +32,8 @@ class InterclassDistance:
     distance: float
     upper_bound: float
     basis: np.ndarray
+
+    __repr__ = short_repr
 
     @property
     def bracket(self) -> Bracket:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..arguments import check_flag, check_seed
 from ..errors import ArgumentError, NotHomogeneousError
+from ..records import short_repr
 from .degree import Epsilon
 from .scaling import TOLERANCE
 
@@ -45,6 +46,8 @@ class Blocker:
     reason: str
     replacement: str
     bias: str | None = None
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         return f"{self.module or 'the model itself'}: {self.reason}. Instead: {self.replacement}"
@@ -118,6 +121,9 @@ class Homogeneity:
     _several_inputs: bool = field(default=False, repr=False, compare=False)
     _checked: list[ScalingCheck] = field(default_factory=list, repr=False, compare=False)
     """What `check` found with `range=True`, so that `summary` prints it."""
+
+    def __repr__(self) -> str:
+        return short_repr(self, "kind", "order", "deviation", "groups", "blockers", "ignored", "evidence")
 
     @property
     def whole(self) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..records import short_repr
 from .multipliers import multipliers
 
 
@@ -56,6 +57,20 @@ class KKTCertificate:
     samples: int
     _gram: np.ndarray = field(repr=False)
     _values: np.ndarray = field(repr=False)
+
+    def __repr__(self) -> str:
+        return short_repr(
+            self,
+            "relative_epsilon",
+            "relative_radius_epsilon",
+            "delta",
+            "order",
+            "q_min",
+            "samples",
+            "support",
+            "completeness",
+            "seconds",
+        )
 
     @property
     def relative_epsilon(self) -> float:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ..arguments import check_choice, check_count
 from ..batches import Data
 from ..losses import CrossEntropy
+from ..records import short_repr
 from ..solvers import kernel_max_margin
 from ..training.loop import flushed_denormals
 from .problem import NORMS, Problem
@@ -27,6 +28,8 @@ class TangentSVM:
     dual: np.ndarray
     constraints: Tensor
     gap: float
+
+    __repr__ = short_repr
 
 
 def tangent_svm(model: nn.Module, data: Data, *, norm: str = "global", max_constraints: int = 2000) -> TangentSVM:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..records import short_repr
+
 
 @dataclass(frozen=True)
 class RobustnessReport:
@@ -22,6 +24,9 @@ class RobustnessReport:
     scale: float
     box: tuple[float, float] | None
     no_lower: str = ""
+
+    def __repr__(self) -> str:
+        return short_repr(self, "n", "accuracy", "largest", "attacks", "box", "no_lower")
 
     @property
     def n(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arguments import suggest_word
 from ..errors import ArgumentError
+from ..records import short_repr
 
 Settings = Mapping[str, Any]
 Row = dict[str, Any]
@@ -54,6 +55,8 @@ class Check:
     sentence: str
     holds: bool
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -78,6 +81,8 @@ class Figure:
     runs_of: str = ""
     needs: str = ""
     concerns: Callable[[Row, str], bool] = lambda run, setting: True
+
+    __repr__ = short_repr
 
 
 def figure(id: str) -> Figure:

@@ -9,7 +9,7 @@ from ..training.checkpoint import write_atomically
 from .figure import IDS, SCALES, Figure, figure
 from .reproduction import read_numbers
 
-_HEAD = "# Gallery\n\nFigures and tables of the five papers, each by one command. This page is written by `netmargin reproduce .. --gallery`; numbers and PDFs are in the folder of each run.\n\n"
+_HEAD = "# Gallery\n\nFigures and tables of the five papers, each by one command. This page is written by `netmargin reproduce all --gallery docs/gallery.md`; numbers and PDFs are in the folder of each run.\n\n"
 
 
 def write_gallery(page: Path, out: str | Path) -> list[str]:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ..arguments import check_choice, check_count, check_flag, check_path
+from ..records import short_repr
 from ..training.checkpoint import write_atomically
 from .figure import SCALES, Check, Figure, Row, figure
 from .sweep import finished, sweep
@@ -24,6 +25,9 @@ class Reproduction:
     rows: list[Row]
     checks: list[Check]
     folder: Path
+
+    def __repr__(self) -> str:
+        return short_repr(self, "scale", "holds", "minutes", "rows", "checks")
 
     @property
     def minutes(self) -> float:

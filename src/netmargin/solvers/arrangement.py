@@ -16,6 +16,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ..records import short_repr
 from .local_pricing import weighted_sums
 from .rays import PARALLEL, distinct_lines
 
@@ -30,6 +31,8 @@ class Pricing:
     directions: np.ndarray
     values: np.ndarray
     upper_bound: float
+
+    __repr__ = short_repr
     """Proved upper bound of the absolute value over the whole sphere."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import DataError
+from ..records import short_repr
 
 MANY = 5_000
 
@@ -16,6 +17,8 @@ class SolverData:
 
     Z: np.ndarray
     y: np.ndarray
+
+    __repr__ = short_repr
 
     @property
     def size(self) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from ..arguments import check_choice, check_flag
 from ..errors import DataError
 from ..kernels import arc_cosine
+from ..records import short_repr
 from ..result import Status
 from .attainability import Targets, find_targets
 from .column_generation import Options
@@ -43,6 +44,8 @@ class Interpolation:
     dual: np.ndarray
     seconds: float
 
+    __repr__ = short_repr
+
     @property
     def gap(self) -> float:
         """(norm - lower_bound) / norm; inf where no function was found though there may be one."""
@@ -58,6 +61,8 @@ class MeasureInterpolation(ReLUMeasure, Interpolation):
     norm = sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to twice that.
     """
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, kw_only=True)
 class KernelInterpolation(Interpolation):
@@ -66,6 +71,8 @@ class KernelInterpolation(Interpolation):
     coefficients: np.ndarray
     inputs: np.ndarray
     bias: bool
+
+    __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
         """f(x) for inputs of shape (N, d)."""

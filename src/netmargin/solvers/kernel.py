@@ -12,6 +12,7 @@ from ..arguments import check_flag, check_number
 from ..deadline import Deadline
 from ..errors import DataError
 from ..kernels import arc_cosine, ntk
+from ..records import short_repr
 from ..result import Solution, Status
 from .cone_program import minimize
 from .contradictions import Contradictions, recommended_cost
@@ -29,6 +30,8 @@ class KernelSolution(Solution):
     """f = sum_n coefficients_n k(x_n, .), of norm 1, with the largest min_n y_n f(x_n); coefficients = y * dual / upper_bound."""
 
     coefficients: np.ndarray
+
+    __repr__ = short_repr
 
     def decision_function(self, K) -> np.ndarray:
         """Values of f at points whose kernel with the training samples is K, shape (N, n)."""

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from ..arguments import check_choice, check_flag, check_number
+from ..records import short_repr
 from ..result import Solution, Status
 from .contradictions import Contradictions, recommended_cost
 from .data import binary_data, evaluation_inputs
@@ -21,6 +22,8 @@ class LinearSolution(Solution):
 
     weights: np.ndarray
     bias: bool
+
+    __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
         """Values at inputs of shape (N, d)."""

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from ..arguments import check_number
 from ..deadline import Deadline
+from ..records import short_repr
 from ..result import SoftSolution, Status
 from .cone_program import minimize
 from .data import kernel_values
@@ -20,6 +21,8 @@ class SoftKernelSolution(SoftSolution):
     """f = sum_n coefficients_n k(x_n, .) of small norm and hinge loss; coefficients are y * dual up to a common factor near 1."""
 
     coefficients: np.ndarray
+
+    __repr__ = short_repr
 
     def decision_function(self, K) -> np.ndarray:
         """Values of f at points whose kernel with the training samples is K, shape (N, n)."""

@@ -9,6 +9,7 @@ from torch import nn
 from ..arguments import check_count, check_flag
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import ReLUPower, SignedSum
+from ..records import short_repr
 from ..result import RegularizedSolution, SoftSolution, Solution
 from .data import as_array, binary_data, evaluation_inputs
 
@@ -24,6 +25,8 @@ class ReLUMeasure:
     weights: np.ndarray
     bias: bool
     power: int = 1
+
+    __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
         """f(x) for inputs of shape (N, d)."""
@@ -144,10 +147,14 @@ class VariationNormSolution(ReLUMeasure, Solution):
     rounds: int
     local_gap: float
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, kw_only=True)
 class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
     """A measure with small variation norm and hinge loss; the sum of the weights is ||theta||^2."""
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,3 +165,5 @@ class LogisticVariationNormSolution(ReLUMeasure, RegularizedSolution):
     """
 
     log_loss: float
+
+    __repr__ = short_repr

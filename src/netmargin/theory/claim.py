@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from ..records import short_repr
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -39,6 +41,8 @@ class Finding:
     violations: np.ndarray
     setting: str
     measured: str = ""
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, violations, setting: str, measured: str = "") -> "Finding":
@@ -80,6 +84,8 @@ class Entry:
     counterexample: str | None
     command: str | None
     refuted: tuple[tuple[str, float, str], ...]
+
+    __repr__ = short_repr
 
     @property
     def holds(self) -> bool:
@@ -125,6 +131,9 @@ class Claim:
     full: int
     check: Callable[..., Finding]
     refutations: list[Refutation] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return short_repr(self, "id", "statement", "source", "tolerance")
 
     def printed(self, text: str) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
         """Decorator: a printed form of the claim that is false, with a function that evaluates it at a counterexample."""

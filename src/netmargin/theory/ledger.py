@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..arguments import check_count, check_flag, check_numbers, check_seed, suggest_word
 from ..errors import ArgumentError
 from ..interrupts import noticed_interrupts
+from ..records import short_repr
 from ..training.progress import Progress
 from .claim import CLAIMS, Claim, Entry
 
@@ -24,6 +25,9 @@ class Ledger:
     run: str
     seed: int
     missing: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return short_repr(self, "holds", "run", "seed", "entries", "missing")
 
     @property
     def holds(self) -> bool:

@@ -46,6 +46,8 @@ class Trajectory(History):
     evaluations: int = 0
     normal_evaluations: int = 0
 
+    __repr__ = History.__repr__
+
 
 class FlowRun(ABC):
     """What every integrator of gradient flow shares.

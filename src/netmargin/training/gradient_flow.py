@@ -50,9 +50,11 @@ def gradient_flow(
     up to some ten thousand of them. Where more than `max_evaluations` gradients are to be expected, it warns at the start.
 
     method="proximal" takes long implicit steps, argmin log Loss + |theta - theta_0|^2 / (2 tau), each by about 100
-    gradients of L-BFGS, whatever kinks lie on the way. Its error falls in proportion to `step_size`. At the default the end
-    is about 0.003 ||theta|| from that of the exact flow (measured on nets that move by 0.05 to 0.5 ||theta||);
-    `estimate_error` measures it on yours.
+    gradients of L-BFGS, whatever kinks lie on the way: right for large nets, deep in training. Its error falls in proportion
+    to `step_size` for smooth nets. Measured at the default against finer methods: 0.003 ||theta|| on digits from a loss of
+    1e-30 to 1e-60, where the flow turns by 0.05; 0.008 to 0.011 on small ReLU nets from their start on, which turn by 0.5 to 1.
+    Where samples lose all their units early in training, its course may take another branch: up to 0.15 on one net of
+    five. `estimate_error` compares with halved steps on yours.
 
     Parameters
     ----------
@@ -97,7 +99,7 @@ def gradient_flow(
     check_choice("method", method, ("exact", "proximal"))
     check_number("rtol", rtol, above=0, below=1)
     check_number("step_size", step_size, above=0, optional=True)
-    levels = check_numbers("levels", levels) if len(levels) else []
+    levels = [] if isinstance(levels, (tuple, list)) and not levels else check_numbers("levels", levels)
     check_flag("estimate_error", estimate_error)
     check_count("max_evaluations", max_evaluations)
     check_flag("progress", progress)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import CheckpointError
+from ..records import short_repr
 
 
 @dataclass
@@ -17,6 +18,14 @@ class History:
 
     rows: list[dict] = field(default_factory=list)
     status: str = "running"
+
+    def __repr__(self) -> str:
+        shown = [f"{len(self.rows)} rows"]
+        if self.rows:
+            last = self.rows[-1]
+            keys = ("log10_mean_loss", "normalized_margin", "accuracy", "q_min")
+            shown += [f"{key}={last[key]:.6g}" for key in keys if last.get(key) is not None]
+        return f"<{type(self).__name__} {' '.join(shown)} {short_repr(self, 'status').split(' ', 1)[1]}"
 
     def __len__(self) -> int:
         return len(self.rows)

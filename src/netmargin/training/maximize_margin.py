@@ -48,6 +48,8 @@ class MarginAscent(History):
     report: MarginReport | None = None
     certificate: KKTCertificate | None = None
 
+    __repr__ = History.__repr__
+
 
 def maximize_margin(
     model: nn.Module,

@@ -21,7 +21,10 @@ _ITERATIONS = 100
 _ATTEMPTS, _SHORTER = 8, 0.25
 """A step in which the minimization finds nothing is tried anew, each time shorter by this factor."""
 _CARRIED, _CHECKED = 40.0, math.log(1e-12)
-"""Samples whose log-weights are within 40 (a share of 4e-18) take part; all others together are checked to weigh below 1e-12."""
+"""Samples take part but for those that all together weigh less than e^-40 at the beginning of a step, below rounding; at its
+end, those left out are checked to weigh less than 1e-12."""
+_STARTS, _NOISE = 4, 0.1
+"""A step that finds nothing starts anew from random points so many times, at this share of its length."""
 _LANDINGS, _CLOSE = 5, 1e-3
 """Steps that try to end at a given time, and how near log t must come; each misses by the square of the one before."""
 
@@ -37,6 +40,7 @@ class ProximalFlow(FlowRun):
     def __init__(self, *given, step_size: float | None, **shared):
         super().__init__(*given, **shared)
         self.step_size = step_size or STEP
+        self._random = torch.Generator().manual_seed(0)
         self.objective = _LogLoss(self.twin, self.samples, self.loss)
 
     @property
@@ -92,16 +96,37 @@ class ProximalFlow(FlowRun):
         objective.put(theta)
         objective.look(wide=True)
         before = objective.log_loss()
+
+        def lowered() -> bool:
+            distance = (objective.flat() - theta).square().sum().item()
+            return objective.log_loss() + distance / (2 * tau) < before
+
         # The last step, repeated, is a good first guess where it lowers what is minimized.
         objective.put(theta + moved)
-        if not objective.log_loss() + moved.square().sum().item() / (2 * tau) < before:
+        if not lowered():
             objective.put(theta)
+        self._descend(theta, tau)
+        # On a kink, the gradient of one side may point nowhere. Next to it, on any side, there is a way down.
+        for _ in range(_STARTS):
+            if lowered():
+                break
+            noise = torch.randn(len(theta), generator=self._random, dtype=theta.dtype).to(theta.device)
+            length = _NOISE * self.step_size * self.field.length(theta)
+            objective.put(theta + length * noise / torch.linalg.vector_norm(noise))
+            self._descend(theta, tau)
+        if not lowered():
+            objective.put(theta)
+        q, log_loss = objective.look(wide=False)
+        return objective.flat(), q, log_loss
+
+    def _descend(self, theta: Tensor, tau: float) -> None:
+        """Minimize log Loss + |theta - theta_0|^2 / (2 tau) from where the parameters are, over all samples that matter."""
         while True:
-            minimize(objective.parameters, lambda: objective.with_distance(theta, tau), _ITERATIONS)
-            q, log_loss = objective.look(wide=False)
-            if objective.left_out <= _CHECKED:
-                return objective.flat(), q, log_loss
-            objective.look(wide=True)
+            minimize(self.objective.parameters, lambda: self.objective.with_distance(theta, tau), _ITERATIONS)
+            self.objective.look(wide=False)
+            if self.objective.left_out <= _CHECKED:
+                return
+            self.objective.enter()
 
     def _stalled(self) -> str | None:
         if not self._stuck:
@@ -118,7 +143,7 @@ class _LogLoss:
         self._x, y = next(batches(data, len(data), twin))
         with torch.no_grad():
             self._y = Labels(scores(twin, self._x[:1]).shape[1]).encode(y).to(self._x.device)
-        self._carry = torch.ones(len(self._x), dtype=torch.bool, device=self._x.device)
+        self._choose(torch.ones(len(self._x), dtype=torch.bool, device=self._x.device))
         self.left_out, self.evaluations = -math.inf, 0
         """Natural log of the share of weight that the samples left out have together."""
 
@@ -127,14 +152,20 @@ class _LogLoss:
         with torch.no_grad():
             q, soft = margins(scores(self._twin, self._x), self._y)
         log_weights = self._loss.log_slope(soft)
-        if wide:
-            # What carried stays until the next step has been checked: a sample that enters during a step must not leave in it.
-            self._carry = log_weights >= log_weights.max() - _CARRIED
-            self._xs, self._ys = self._x[self._carry], self._y[self._carry]
-        outside = log_weights[~self._carry]
         total = torch.logsumexp(log_weights, 0)
+        self._near = log_weights >= total - _CARRIED - math.log(len(log_weights))
+        if wide:
+            self._choose(self._near)
+        outside = log_weights[~self._carry]
         self.left_out = (torch.logsumexp(outside, 0) - total).item() if len(outside) else -math.inf
         return q, self._loss.log_sum(soft)
+
+    def enter(self) -> None:
+        """Let samples take part that carried weight at the last look; none leaves, so that a step ends."""
+        self._choose(self._carry | self._near)
+
+    def _choose(self, carry: Tensor) -> None:
+        self._carry, self._xs, self._ys = carry, self._x[carry], self._y[carry]
 
     def log_loss(self) -> float:
         """Over the carrying samples, at the present parameters."""

@@ -30,6 +30,8 @@ class RegularizationPath(History):
 
     states: dict[float, dict[str, Tensor]] = field(default_factory=dict)
 
+    __repr__ = History.__repr__
+
 
 def regularization_path(
     make_model: Callable[[], nn.Module],

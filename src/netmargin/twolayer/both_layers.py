@@ -13,6 +13,7 @@ import torch
 
 from ..errors import DataError
 from ..losses import Loss
+from ..records import short_repr
 from ..solvers.data import SolverData, binary_data
 from ..solvers.solution import ReLUMeasure
 from ..threads import fitting_threads
@@ -37,6 +38,8 @@ class Snapshot:
     measures: list[ReLUMeasure]
     log_masses: np.ndarray
     duals: list[np.ndarray]
+
+    __repr__ = short_repr
 
     def positions(self, run: int) -> np.ndarray:
         """The neurons w_j = (a_j, b_j) themselves, (m, D + 1). Raises DataError where their squares are beyond float64."""
@@ -64,6 +67,8 @@ class TwoLayerRuns:
     snapshots: list[Snapshot]
     steps: np.ndarray
     halvings: np.ndarray
+
+    __repr__ = short_repr
 
     @property
     def best(self) -> np.ndarray:

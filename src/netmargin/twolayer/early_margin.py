@@ -14,6 +14,7 @@ from ..batches import Data
 from ..errors import DataError, ModelError
 from ..gradients import double_twin
 from ..kkt.problem import in_memory
+from ..records import short_repr
 from ..solvers.data import binary_data
 from .fixed_features import matrix_game
 from .normalized_nets import NormalizedNet
@@ -43,6 +44,8 @@ class EarlyMargin:
     drift: float
     kept: float
     guarantee: float | None
+
+    __repr__ = short_repr
 
     @property
     def applies(self) -> bool:

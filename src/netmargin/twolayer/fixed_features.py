@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 from scipy.special import softmax
 
 from ..errors import DataError
+from ..records import short_repr
 from ..result import Status
 from ..solvers.data import binary_data
 from ..solvers.linear import linear_max_margin
@@ -33,6 +34,8 @@ class FixedFeatureRun:
     optimum: float
     proved: float
     guarantee: np.ndarray
+
+    __repr__ = short_repr
 
     @property
     def best(self) -> np.ndarray:

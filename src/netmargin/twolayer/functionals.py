@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError
+from ..records import short_repr
 from ..solvers.data import binary_data
 
 
@@ -42,6 +43,8 @@ class Functional:
     risk: Callable[[Tensor], Tensor]
     penalty: Callable[[Tensor], Tensor]
     regularity: Regularity | None = None
+
+    __repr__ = short_repr
 
     def value(self, positions: Tensor, weights: Tensor) -> Tensor:
         """L of the particles: positions (N, p), weights (N,)."""

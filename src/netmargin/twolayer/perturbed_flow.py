@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError, DivergenceError
+from ..records import short_repr
 from ..solvers.data import as_array
 from ..training.progress import Progress
 from .functionals import Functional
@@ -40,6 +41,8 @@ class PerturbedFlow:
     dropped: float
     dropping_error: float
     rate: float
+
+    __repr__ = short_repr
 
 
 def perturbed_flow(

@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 
 from ..errors import DataError
 from ..losses import Loss
+from ..records import short_repr
 from ..solvers.data import SolverData, binary_data
 from ..solvers.solution import ReLUMeasure
 from .smooth_margin import margin_loss, sample_weights
@@ -30,6 +31,8 @@ class ProjectedFlow:
     log_masses: np.ndarray
     duals: np.ndarray
     measures: list[ReLUMeasure]
+
+    __repr__ = short_repr
 
 
 def projected_flow(

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from ..losses import Loss
+from ..records import short_repr
 from ..solvers.data import SolverData
 from ..solvers.solution import ReLUMeasure
 from .smooth_margin import sample_weights
@@ -41,6 +42,8 @@ class Run:
     steps: int = 0
     halvings: int = 0
     stopped: bool = False
+
+    __repr__ = short_repr
 
     def measure(self) -> None:
         """The margin over the mass, its log, the smooth margin F and the shares of the samples in its slopes, in float64."""

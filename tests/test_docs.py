@@ -1,0 +1,68 @@
+"""What the documents show works: Python blocks run as they are, command lines are ones that the command takes."""
+
+import argparse
+import os
+import subprocess
+import sys
+
+import pytest
+
+from netmargin import cli
+from tests.docs_blocks import ROOT, blocks_of, commands_of
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TIMED = {"README.md"}
+"""Documents with blocks that take longer than seconds."""
+
+
+def python_blocks(path):
+    return [block for block in blocks_of(path) if block.language == "python"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name in TIMED else [])
+        for path in DOCUMENTS
+        if python_blocks(path)
+    ],
+)
+def test_python_blocks_run_as_they_are(path, tmp_path):
+    """In a fresh interpreter, line by line, as a reader pastes them. `python -m tests.docs_blocks` shows the times."""
+    places = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    command = [sys.executable, "-m", "tests.docs_blocks", str(path)]
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": places}, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr, done.stderr[-3000:]
+    assert done.stderr.count(", stated ") == len(python_blocks(path))
+
+
+def test_only_timed_documents_state_times():
+    """A block that says how long it takes is in a document whose test is marked slow."""
+    stated = {path.name for path in DOCUMENTS for block in python_blocks(path) if block.text.startswith("# about")}
+    assert stated == TIMED
+
+
+class Parsed(BaseException):
+    """Raised in the place of the work that a command line asks for."""
+
+
+COMMANDS = [(path.name, command) for path in DOCUMENTS for command in commands_of(path)]
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=lambda value: " ".join(value) if isinstance(value, list) else value)
+def test_command_lines_are_ones_that_the_command_takes(name, command, monkeypatch):
+    parse = argparse.ArgumentParser.parse_args
+
+    def only_parse(self, *given, **named):
+        parse(self, *given, **named)
+        raise Parsed
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", only_parse)
+    with pytest.raises(Parsed):
+        cli.main(command)
+
+
+def test_a_command_line_that_is_not_taken_is_seen():
+    assert len(COMMANDS) > 10
+    with pytest.raises(SystemExit):
+        cli.main(["measure", "--no-such-option"])

@@ -1,0 +1,104 @@
+"""How records print: one line with the numbers that matter, whatever they hold."""
+
+import dataclasses
+import importlib
+import pkgutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import netmargin as nm
+
+INTERNAL = {  # never returned by a public function
+    "netmargin.homogeneity.analysis.Question",
+    "netmargin.homogeneity.degree.Constraint",
+    "netmargin.homogeneity.degree.Degree",
+    "netmargin.homogeneity.degree.Unknown",
+    "netmargin.kkt.constraints.Chosen",
+    "netmargin.solvers.column_generation.Options",
+    "netmargin.solvers.master.Rows",
+    "netmargin.theory.claim.Refutation",
+    "netmargin.theory.claim.Trial",
+    "netmargin.theory.directions.Instances",
+    "netmargin.theory.points.Points",
+    "netmargin.training.dormand_prince.Step",
+    "netmargin.training.flow_field.Kinks",
+    "netmargin.training.flow_field.Pattern",
+    "netmargin.training.flow_field.Velocity",
+}
+
+
+def records() -> dict[str, type]:
+    """Every dataclass of the package without an underscore, by its full name."""
+    found = {}
+    for module in pkgutil.walk_packages(nm.__path__, "netmargin."):
+        if module.name.endswith("__main__"):
+            continue
+        for name, kind in vars(importlib.import_module(module.name)).items():
+            own = isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ == module.name
+            if own and not name.startswith("_"):
+                found[f"{module.name}.{name}"] = kind
+    return {name: kind for name, kind in found.items() if name not in INTERNAL}
+
+
+LARGE = [  # by what an annotation contains, the first that fits
+    ("list[dict]", [{"log10_mean_loss": -3.0, "normalized_margin": 0.1, "accuracy": 1.0, "q_min": 2.0}] * 3000),
+    ("list[dict[str, ", [{"seconds": 1.0}] * 3000),
+    ("Check]", []),
+    ("MarginReport", None),
+    ("KKTCertificate", None),
+    ("Homogeneity", SimpleNamespace(order=2)),
+    ("dict[str, float | None]", {"global": 1.0, "layers": 1.0, "partial": 1.0}),
+    ("SolverData", None),
+    ("Figure", None),
+    ("Claim", None),
+    ("Tensor", torch.rand(500, 40, dtype=torch.float64)),
+    ("ndarray", np.random.default_rng(0).random((500, 40))),
+    ("tuple[float, float]", (0.0, 1.0)),
+    ("tuple[Entry", ()),
+    ("tuple", ("a long sentence " * 20,) * 500),
+    ("list", [np.zeros(500)] * 500),
+    ("Mapping", {f"name {i}": 1.0 for i in range(500)}),
+    ("dict", {f"name {i}": torch.zeros(500) for i in range(500)}),
+    ("Callable", len),
+    ("bool", True),
+    ("int", 1_797),
+    ("float", 0.12345678901234567),
+    ("str", "a long sentence " * 20),
+    ("Exponent", 2),
+    ("", "one: a sentence " * 10),
+]
+
+
+def filled(kind: type):
+    """An instance whose every field is as large as it gets; made without the checks of its constructor."""
+    record = object.__new__(kind)
+    for field in dataclasses.fields(kind):
+        value = next(value for part, value in LARGE if part in str(field.type))
+        object.__setattr__(record, field.name, value)
+    return record
+
+
+@pytest.mark.parametrize(("name", "kind"), records().items(), ids=lambda value: value if isinstance(value, str) else "")
+def test_every_record_prints_in_a_line(name, kind):
+    shown = repr(filled(kind))
+    assert len(shown) <= 300
+    assert "\n" not in shown
+    assert kind.__name__ in shown
+    assert "array(" not in shown
+    assert "tensor(" not in shown
+
+
+def test_records_show_the_numbers_that_matter(digits, separated):
+    report = nm.measure(separated, digits)
+    assert f"n={report.n} " in repr(report)
+    assert f"q_min={report.q_min:.6g} " in repr(report)
+    history = nm.train(separated, digits, until=nm.Epochs(2), progress=False)
+    assert repr(history).startswith("<History 3 rows log10_mean_loss=-")
+    assert "status='ran 2 epochs'" in repr(history)
+    solution = nm.solvers.f1_max_margin(np.array([[1.0, 2.0], [2.0, -1.0]]), [1, -1])
+    assert f"margin={solution.margin:.6g} " in repr(solution)
+    assert "certified=True status='optimal" in repr(solution)
+    assert repr(nm.History()) == "<History 0 rows status='running'>"
