@@ -324,7 +324,7 @@ def foreign(door: Door, changed: dict[str, str]) -> str | None:
     except (nm.NetmarginError, ValueError) as error:
         said = str(error)
         named = any(name in said for name in changed) or any(name in ABOUT_MODEL_OR_DATA for name in changed)
-        own = isinstance(error, nm.NetmarginError) or _raised_by_us(error)
+        own = isinstance(error, nm.NetmarginError) or _raised_on_purpose(error)
         if named and own:
             return None
         return f"{'names no argument' if own else 'foreign'}: {type(error).__name__}: {said[:200]}"
@@ -333,9 +333,10 @@ def foreign(door: Door, changed: dict[str, str]) -> str | None:
     return None
 
 
-def _raised_by_us(error: BaseException) -> bool:
-    """Whether a ValueError was raised by netmargin itself, and not by a library below."""
-    return "netmargin" in traceback.extract_tb(error.__traceback__)[-1].filename
+def _raised_on_purpose(error: BaseException) -> bool:
+    """Whether a ValueError was raised by netmargin, or by scikit-learn, whose checks of X and y its estimators have to make."""
+    raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
+    return any(f"{library}/" in raised_in for library in ("netmargin", "sklearn"))
 
 
 def _fresh(model: Any) -> Any:
