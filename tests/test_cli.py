@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import torch
 import netmargin as nm
 from netmargin.batches import open_data
 from netmargin.cli import main
+from netmargin.result import Status
 from netmargin.training.run_files import fingerprint
 
 FACTORY = """
@@ -299,6 +301,7 @@ if module:
         owner = getattr(owner, part)
     setattr(owner, last, waits)
 from netmargin.cli import main
+from netmargin.result import Status
 sys.exit(main())
 """
 OWN = ("--factory", "mynets:make_model", "--data", "points.npz")
@@ -334,6 +337,28 @@ def test_ctrl_c_exits_with_130_without_a_traceback(own, name):
     assert process.returncode == 130, said
     assert "interrupted" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"margin": 0.5, "certified": True, "status": Status.OPTIMAL}, 0),
+        ({"margin": 0.0, "certified": True, "status": Status.NOT_SEPARABLE}, 0),
+        ({"margin": 0.0, "certified": False, "status": Status.TIME_LIMIT}, 1),
+        ({"margin": 0.5, "certified": False, "status": Status.TIME_LIMIT}, 0),
+        ({"margin": 0.5, "certified": False, "status": Status.INTERRUPTED}, 130),
+        ({"norm": np.inf, "certified": False, "status": Status.STALLED}, 1),
+        ({"norm": np.inf, "certified": True, "status": Status.NOT_ATTAINABLE}, 0),
+        ({"norm": 0.0, "certified": True, "status": Status.OPTIMAL}, 0),
+    ],
+)
+def test_solve_exits_with_1_without_an_answer(own, capsys, monkeypatch, values, code):
+    found = SimpleNamespace(**values, dual=np.ones(3))
+    monkeypatch.setattr(nm.solvers, "min_norm_interpolation", lambda *_, **__: found)
+    assert main(["solve", "interpolate", "--data", "points.npz"]) == code
+    shown = capsys.readouterr()
+    assert str(found.status) in shown.out
+    assert ("netmargin:" in shown.err) == (code != 0)
 
 
 INTERRUPTED = {  # the same in this process, where it takes no start

@@ -41,7 +41,7 @@ def test_digits_splits_are_disjoint_and_complete():
     assert (X.min(), X.max()) == (0, 1)
     assert set(y.tolist()) == set(y_test.tolist()) == set(range(10))
     for wrong in (lambda: digits("valid"), lambda: digits(limit=0), lambda: digits(limit=10**6)):
-        with pytest.raises(nm.DataError):
+        with pytest.raises(nm.ArgumentError):
             wrong()
 
 
@@ -63,7 +63,7 @@ def test_cifar10_uses_the_batches_it_finds():
     assert X.shape == (200, 3, 32, 32)
     assert y.bincount().tolist() == [20] * 10
     assert cifar10("test")[1].bincount().tolist() == [1000] * 10
-    with pytest.raises(nm.DataError, match="limit of at most 10000"):
+    with pytest.raises(nm.ArgumentError, match="limit of at most 10000"):
         cifar10()
 
 

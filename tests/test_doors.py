@@ -97,7 +97,6 @@ WRONG_MODELS = {
     "scripted inside": (nn.Sequential(torchscript(torch.jit.script)), "TorchScript: its module '0'"),
     "quantized": (quantized(), "Quantized: the weights of its module '0'"),
     "parallel inside": (nn.Sequential(nn.DataParallel(NET)), "Parallel: its module '0' is a DataParallel"),
-    "numpy": (Own(lambda net, x: torch.from_numpy(np.tanh(net.layer(x).numpy(force=False)))), "numpy|homogen"),
     "a dict": (
         Own(lambda net, x: {"loss": 0, "logits": net.layer(x)}),
         r'dict with the keys loss, logits; (?s:.*)self.net\(x\)\["logits"\]',
@@ -116,10 +115,14 @@ WRONG_MODELS = {
 @pytest.mark.parametrize("name", WRONG_MODELS)
 def test_a_model_that_is_none_is_named(name, door):
     model, message = WRONG_MODELS[name]
-    if name == "numpy" and door in ("measure", "robustness"):
-        pytest.skip("these ask for no derivative")
     with pytest.raises(nm.ModelError, match=message):
         DOORS[door](model, (X, Y))
+
+
+def test_a_forward_in_numpy_has_no_tangent_kernel():
+    model = Own(lambda net, x: torch.from_numpy(np.tanh(net.layer(x).numpy())))
+    with pytest.raises(nm.ModelError, match="Its forward leaves torch, for numpy or Python numbers, where no derivative follows"):
+        nm.kernels.empirical_ntk(model, X)
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -172,18 +172,18 @@ def test_list_and_gallery(out, tmp_path, capsys):
 
 
 def test_bad_input(tmp_path, capsys):
-    with pytest.raises(nm.DataError, match="no figure 'chizat-bach/fig9'"):
+    with pytest.raises(nm.ArgumentError, match="no figure 'chizat-bach/fig9'"):
         reproduce("chizat-bach/fig9", out=tmp_path)
-    with pytest.raises(nm.DataError, match="scale must be .smoke., .laptop. or .paper."):
+    with pytest.raises(nm.ArgumentError, match="scale must be .smoke., .laptop. or .paper."):
         reproduce("chizat-bach/fig4", "huge", out=tmp_path)
-    with pytest.raises(nm.DataError, match="jobs"):
+    with pytest.raises(nm.ArgumentError, match="jobs"):
         reproduce("chizat-bach/fig4", out=tmp_path, jobs=0)
-    assert main(["reproduce", "chizat-bach/fig9"]) == 1
+    assert main(["reproduce", "chizat-bach/fig9"]) == 2
     assert "There is no figure" in capsys.readouterr().err
-    assert main(["reproduce"]) == 1
+    assert main(["reproduce"]) == 2
     assert "Which figure?" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
-    assert main(["reproduce", "chizat-bach/fig4", "--out", str(tmp_path / "file"), "--quiet", "--jobs", "1"]) == 1
+    assert main(["reproduce", "chizat-bach/fig4", "--out", str(tmp_path / "file/x"), "--quiet", "--jobs", "1"]) == 1
     assert "Cannot write" in capsys.readouterr().err
 
 

@@ -236,11 +236,11 @@ def test_command_line(digits_net, tmp_path, capsys):
     both = ["robustness", str(tmp_path / "net.pt"), str(tmp_path / "untrained.pt"), *options, "--certified-only", "--json"]
     assert main([*both, "--out", str(tmp_path / "both")]) == 0
     shown = json.loads(capsys.readouterr().out)
-    trained, untrained = shown.values()
+    trained, untrained = shown
     assert trained["normalized_margin"] > 0 > untrained["normalized_margin"]
     assert trained["median_lower"] > untrained["median_lower"] == 0
     command_twice = ["robustness", str(tmp_path / "net.pt"), str(tmp_path / "net.pt"), *options]
-    assert main(command_twice) == 1
+    assert main(command_twice) == 2
     assert "named twice" in capsys.readouterr().err
     assert main([*command, "--box", "-1", "0.5"]) == 1
     assert "20 of 20 inputs lie outside the box [-1, 0.5]" in capsys.readouterr().err

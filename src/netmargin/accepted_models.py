@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .errors import ModelError
+from .forward_failures import explained_failure
 
 _QUANTIZED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch.nn.quantized", "torchao")
 _LOOKED_AT = 4
@@ -86,7 +87,7 @@ def require_finite(model: nn.Module) -> None:
 def noise_of(model: nn.Module, x: Tensor) -> str:
     """A sentence where two evaluations of a few samples in evaluation mode differ, as with dropout that is always on; else ''."""
     x = x[:_LOOKED_AT]
-    with torch.no_grad(), torch.random.fork_rng():
+    with explained_failure(x), torch.no_grad(), torch.random.fork_rng():
         first, second = (_scores_of(model, x.clone()) for _ in range(2))
     if first is None or second is None or first.shape != second.shape:
         return ""  # said elsewhere, by name

@@ -1,7 +1,6 @@
 """Data as checked batches: finite inputs on the model's device, labels as signs or class indices."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from torch.nn.parameter import is_lazy
 
 from .accepted_models import check_model, tensor_of_scores
 from .arguments import check_count
-from .errors import DataError, ModelError, NetmarginError
-from .forward_failures import explain
+from .errors import DataError, ModelError
+from .forward_failures import explained_failure
 from .records import short_repr
 
 _STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
@@ -102,17 +101,6 @@ def scores(model: nn.Module, x: Tensor) -> Tensor:
             "Scores must have shape (N,), (N, 1) (binary) or (N, C) (C classes)."
         )
     return outputs
-
-
-@contextmanager
-def explained_failure(x):
-    """Turns what a forward pass raises into a DataError or a ModelError that shows the inputs and says what to do."""
-    try:
-        yield
-    except NetmarginError:
-        raise
-    except Exception as error:  # forward is the caller's code, and may raise anything
-        raise explain(error, x) from error
 
 
 class Labels:

@@ -1,6 +1,8 @@
 """Why a forward pass failed, in a sentence that blames what is to blame and says what to do."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -57,6 +59,17 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
     ),
     (r"more than 1 value per channel", ModelError, "A normalization inside is in training mode. Call model.eval()."),
 )
+
+
+@contextmanager
+def explained_failure(x) -> Iterator[None]:
+    """Turns what a forward pass raises into a DataError or a ModelError that shows the inputs and says what to do."""
+    try:
+        yield
+    except NetmarginError:
+        raise
+    except Exception as error:  # forward is the caller's code, and may raise anything
+        raise explain(error, x) from error
 
 
 def explain(error: Exception, x) -> NetmarginError:

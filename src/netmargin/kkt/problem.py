@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ..accepted_models import require_repeatable
-from ..batches import Arrays, Data, batches, explained_failure, open_data, pairs_of
+from ..batches import Arrays, Data, batches, open_data, pairs_of
 from ..errors import DataError, NotHomogeneousError, NotSeparatedError
 from ..gradients import double_twin
 from ..homogeneity import Homogeneity, Kind
@@ -31,8 +31,7 @@ class Problem:
         samples = in_memory(data)
         twin = double_twin(model)
         first, _ = next(batches(samples, BATCH, twin))
-        with explained_failure(first):
-            require_repeatable(twin, first)
+        require_repeatable(twin, first)
         report = measure(twin, samples, loss=loss, batch_size=BATCH)
         homogeneity = report.homogeneity
         try:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..accepted_models import require_repeatable
 from ..arguments import check_count, check_flag, check_path, check_words
-from ..batches import Arrays, Data, Labels, batches, explained_failure, scores
+from ..batches import Arrays, Data, Labels, batches, scores
 from ..errors import CheckpointError, DataError, Interrupted, ModelError
 from ..gradients import double_twin
 from ..kkt.problem import in_memory
@@ -79,8 +79,7 @@ def robustness(
     for parameter in net.parameters():
         parameter.requires_grad_(False)
     first, _ = next(batches(samples, batch_size, net))
-    with explained_failure(first):
-        require_repeatable(net, first)
+    require_repeatable(net, first)
     measured = measure(net, samples)
     box = _checked_box(box, samples)
     bounds = _room(samples) if box is None else box

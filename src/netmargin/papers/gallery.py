@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from ..arguments import check_path
 from ..training.checkpoint import write_atomically
 from .figure import IDS, SCALES, Figure, figure
 from .reproduction import read_numbers
@@ -17,7 +18,7 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
 
     Entries of a page that is there already stay as they are where `out` has nothing of their figure. Returns the ids that were written.
     """
-    page, written = Path(page), []
+    page, out, written = check_path("page", page), check_path("out", out), []
     entries = _entries(page)
     for id in IDS:
         known = figure(id)

@@ -90,8 +90,8 @@ def reproduce(id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int
 
 
 def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
-    """How the last reproduction ended, in a few words."""
-    chosen = figure(id)
+    """How the last reproduction ended, in a few words. Raises ArgumentError for an unknown id or scale."""
+    chosen, scale, out = figure(id), check_choice("scale", scale, SCALES), check_path("out", out)
     folder = Path(out) / id / scale
     done, of = finished(chosen, _settings(chosen, scale), _runs(chosen, scale, out))
     if done < of:

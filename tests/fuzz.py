@@ -1,0 +1,376 @@
+"""Every public function with odd arguments: `python -m tests.fuzz --calls 10000` counts what comes out.
+
+A door is a function with a good call. Any of its arguments may be replaced by anything: what comes out must be an answer, or an error of
+netmargin (or a ValueError) that names the argument. tests/test_arguments.py tries each argument of each door with each odd value.
+"""
+
+import argparse
+import collections
+import contextlib
+import functools
+import io
+import math
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import netmargin as nm
+
+torch.manual_seed(0)
+NET = nm.models.mlp([2, 16, 1])
+X = torch.randn(8, 2, generator=torch.Generator().manual_seed(0))
+with torch.no_grad():
+    Y = torch.where(NET(X)[:, 0] > 0, 1, -1)
+DATA = (X, Y)
+FOLDER = Path(tempfile.gettempdir()) / "netmargin-fuzz"
+
+ODD = {
+    "None": None,
+    "True": True,
+    "text": "odd",
+    "no text": "",
+    "bytes": b"odd",
+    "-1": -1,
+    "0": 0,
+    "2": 2,
+    "1.5": 1.5,
+    "-2.5": -2.5,
+    "NaN": math.nan,
+    "infinity": math.inf,
+    "-infinity": -math.inf,
+    "a complex number": 1j,
+    "an empty list": [],
+    "a list of text": ["odd"],
+    "a list of numbers": [1, 2],
+    "a list of NaN": [math.nan],
+    "a dict": {"odd": 1},
+    "a set": {1},
+    "a function": lambda *_: None,
+    "a class": nn.Linear,
+    "an object": object(),
+    "a path": Path("odd"),
+    "a tensor": torch.ones(2, 3),
+    "a tensor of NaN": torch.full((8, 2), math.nan),
+    "an array": np.ones(3),
+    "an array of objects": np.array([object(), None], dtype=object),
+    "a model": NET,
+    "data": DATA,
+    "data with NaN": (X * math.nan, Y),
+    "data of different lengths": (X, Y[:3]),
+}
+"""What people give by mistake; every argument of every door is tried with each."""
+
+ABOUT_MODEL_OR_DATA = ("model", "data", "x", "X", "X2", "y", "K", "make_model")
+"""Errors about these say "the data" or "the model" in words of their own."""
+
+
+@dataclass(frozen=True)
+class Door:
+    """A public function under its public name, and a good call of it.
+
+    arguments : by name. left_out : odd values, by argument, that are right and take long, or are the caller's own code that fails.
+    """
+
+    name: str
+    function: Callable
+    arguments: dict[str, Any]
+    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def call(self, **changed: Any) -> Any:
+        """The good call with some arguments changed."""
+        given = self.arguments | changed
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            return self.function(**given)
+
+
+@functools.cache
+def _report() -> Any:
+    return nm.measure(NET, DATA)
+
+
+@functools.cache
+def _history() -> Any:
+    return nm.train(nm.models.mlp([2, 16, 1]), DATA, until=nm.Epochs(2), progress=False)
+
+
+@functools.cache
+def _certificate() -> Any:
+    return nm.certify(NET, DATA)
+
+
+@functools.cache
+def _runs() -> Any:
+    return nm.twolayer.train_both_layers(X.numpy(), Y.numpy(), width=4, steps=4, seeds=[0, 1], progress=False)
+
+
+def _fitted(estimator: type) -> Callable:
+    return lambda X, y, **parameters: estimator(**parameters).fit(X, y)
+
+
+def _rule(rule: type) -> Callable:
+    """A stopping rule or a learning rate, made and used."""
+    return lambda **given: nm.train(nm.models.mlp([2, 16, 1]), DATA, until=[rule(**given), nm.Epochs(2)], progress=False)
+
+
+def measuring() -> list[Door]:
+    """Models and data looked at."""
+    return [
+        Door("analyse", nm.analyse, {"model": NET, "x": X}),
+        Door("measure", nm.measure, {"model": NET, "data": DATA, "loss": None, "batch_size": 3, "homogeneity": None}),
+        Door(
+            "certify",
+            nm.certify,
+            {
+                "model": NET,
+                "data": DATA,
+                "norm": "global",
+                "loss": None,
+                "radius": 0.0,
+                "tol": 5e-3,
+                "max_constraints": 20,
+                "seed": 0,
+            },
+        ),
+        Door("tangent_svm", nm.tangent_svm, {"model": NET, "data": DATA, "norm": "global", "max_constraints": 20}),
+        Door(
+            "robustness",
+            nm.robustness,
+            {
+                "model": NET,
+                "data": DATA,
+                "box": None,
+                "attacks": (),
+                "carlini_wagner_steps": 2,
+                "batch_size": 3,
+                "folder": None,
+                "progress": False,
+            },
+        ),
+        Door("kernels.arc_cosine", nm.kernels.arc_cosine, {"X": X, "X2": None, "bias": True}),
+        Door("kernels.ntk", nm.kernels.ntk, {"X": X, "X2": None, "r_w": 1.0, "r_u": 1.0, "bias": False}),
+        Door("kernels.random_features", nm.kernels.random_features, {"X": X, "count": 3, "bias": True, "seed": 0}),
+        Door("kernels.empirical_ntk", nm.kernels.empirical_ntk, {"model": NET, "X": X, "X2": None, "output": 0}),
+    ]
+
+
+def datasets_and_models() -> list[Door]:
+    """What samples and nets are made by."""
+    data, models = nm.datasets, nm.models
+    return [
+        Door("datasets.digits", data.digits, {"split": "test", "limit": 3}),
+        Door("datasets.clusters", data.clusters, {"n": 3, "d": 2, "k": 2, "seed": 0}),
+        Door("datasets.gaussian_xor", data.gaussian_xor, {"n": 3, "d": 2, "seed": 0}),
+        Door("datasets.hypercube", data.hypercube, {"n": 3, "d": 2, "seed": 0}),
+        Door(
+            "datasets.teacher",
+            data.teacher,
+            {"n": 3, "d": 2, "units": 2, "margin": 0.01, "seed": 0},
+            left_out={"margin": ("1.5", "2")},
+        ),
+        Door("datasets.teacher_net", data.teacher_net, {"d": 2, "units": 2, "seed": 0}),
+        Door("datasets.parity", data.parity, {"d": 3, "k": 2, "n": None, "seed": 0}),
+        Door("datasets.parity_margin", data.parity_margin, {"d": 3, "k": 2, "bias": False}),
+        Door("datasets.alternating", data.alternating, {"n": 3}),
+        Door("models.mlp", models.mlp, {"widths": [2, 3, 1], "bias": "first", "power": 1}),
+        Door("models.mnist_cnn", models.mnist_cnn, {"bias": "first", "channels": (1, 2), "hidden": 3}),
+        Door("models.vgg", models.vgg, {"bias": "first", "width": 1}),
+        Door("models.wide_resnet", models.wide_resnet, {"depth": 10, "widen": 1}),
+        Door("models.ReLUPower", models.ReLUPower, {"power": 2}),
+        Door("models.SignedSum", models.SignedSum, {"signs": torch.ones(3)}),
+    ]
+
+
+def drawing() -> list[Door]:
+    """Figures, the ledger and the papers."""
+    figures = nm.figures
+    robust = nm.robustness(NET, DATA, attacks=(), progress=False)
+    return [
+        Door("figures.draw_run", figures.draw_run, {"history": _history(), "report": _report(), "folder": FOLDER}),
+        Door("figures.draw_data", figures.draw_data, {"X": X, "y": Y, "folder": FOLDER, "title": "data"}),
+        Door("figures.draw_robustness", figures.draw_robustness, {"reports": {"net": robust}, "folder": FOLDER}),
+        Door(
+            "figures.draw_certificate",
+            figures.draw_certificate,
+            {"certificate": _certificate(), "X": X, "y": Y, "folder": FOLDER},
+        ),
+        Door(
+            "figures.draw_two_layer_runs",
+            figures.draw_two_layer_runs,
+            {"runs": _runs(), "X": X, "y": Y, "folder": FOLDER, "optimum": None, "run": 0},
+            left_out={"optimum": ("-1", "0", "-2.5"), "folder": ("a path",)},
+        ),
+        Door(
+            "theory.verify",
+            nm.theory.verify,
+            {"ids": "lyu-li/euler", "quick": True, "seed": 0, "trials": [0], "progress": False, "watch": None},
+            left_out={"ids": ("None",), "trials": ("None",), "watch": ("a class", "a model")},
+        ),
+        Door(
+            "papers.reproduce",
+            nm.papers.reproduce,
+            {"id": "chizat-bach/fig2a", "scale": "smoke", "out": FOLDER, "jobs": 1, "progress": False},
+            left_out={"out": ("text", "a path"), "jobs": ("2",)},
+        ),
+        Door("papers.figure", nm.papers.figure, {"id": "chizat-bach/fig2a"}),
+        Door("papers.status", nm.papers.status, {"id": "chizat-bach/fig2a", "scale": "smoke", "out": FOLDER}),
+    ]
+
+
+def training() -> list[Door]:
+    """What moves the parameters of a net."""
+    make = functools.partial(nm.models.mlp, [2, 16, 1])
+    return [
+        Door(
+            "train",
+            lambda model, **given: nm.train(_fresh(model), **given),
+            {
+                "model": NET,
+                "data": DATA,
+                "until": nm.Epochs(2),
+                "lr": None,
+                "loss": None,
+                "batch_size": 3,
+                "seed": 0,
+                "checkpoint_dir": None,
+                "resume": "auto",
+                "checkpoint_seconds": 5.0,
+                "progress": False,
+            },
+        ),
+        Door("Epochs", _rule(nm.Epochs), {"count": 2}),
+        Door("LogLossBelow", _rule(nm.LogLossBelow), {"log10": -1.0}),
+        Door("MarginGrowthBelow", _rule(nm.MarginGrowthBelow), {}),
+        Door(
+            "maximize_margin",
+            lambda model, **given: nm.maximize_margin(_fresh(model), **given),
+            {"model": NET, "data": DATA, "temperatures": (0.1,), "iterations": 2, "multiplier_steps": 1, "progress": False},
+        ),
+        Door(
+            "regularization_path",
+            nm.regularization_path,
+            {
+                "make_model": make,
+                "data": DATA,
+                "lambdas": [1e-2],
+                "r": 2.0,
+                "norm": "global",
+                "loss": None,
+                "starts": 1,
+                "iterations": 2,
+                "seed": 0,
+                "progress": False,
+            },
+        ),
+        Door("load_weights", lambda model, path: nm.load_weights(model, path), {"model": NET, "path": FOLDER / "net.pt"}),
+        Door("losses.Exponential", lambda power: nm.measure(NET, DATA, loss=nm.losses.Exponential(power)), {"power": 1}),
+    ]
+
+
+def flows() -> list[Door]:
+    """Gradient flow."""
+    return [
+        Door(
+            "gradient_flow",
+            nm.gradient_flow,
+            {"model": NET, "data": DATA, "time": 0.1, "until": (), "loss": None, "rtol": 1e-3, "progress": False},
+        ),
+    ]
+
+
+def solving() -> list[Door]:
+    """Solvers, estimators and bounds."""
+    solvers, K = nm.solvers, nm.kernels.arc_cosine(X)
+    pair = {"X": X, "y": Y}
+    rules = {"bias": True, "tol": 1e-3, "time_limit": 2.0, "pricing": "auto", "seed": 0}
+    return [
+        Door("f1_max_margin", solvers.f1_max_margin, pair | rules | {"progress": False}),
+        Door("f1_soft_margin", solvers.f1_soft_margin, pair | rules | {"C": 1.0}),
+        Door("f2_max_margin", solvers.f2_max_margin, pair | {"bias": True, "tol": 1e-3}),
+        Door("kernel_max_margin", solvers.kernel_max_margin, {"K": K, "y": Y, "tol": 1e-3}),
+        Door("kernel_soft_margin", solvers.kernel_soft_margin, {"K": K, "y": Y, "C": 1.0, "tol": 1e-3}),
+        Door("linear_max_margin", solvers.linear_max_margin, pair | {"bias": True, "tol": 1e-3}),
+        Door("ntk_max_margin", solvers.ntk_max_margin, pair | {"bias": True, "tol": 1e-3}),
+        Door("min_norm_interpolation", solvers.min_norm_interpolation, pair | {"norm": "l1", "bias": True, "time_limit": 2.0}),
+        Door("VariationNormClassifier", _fitted(nm.estimators.VariationNormClassifier), pair | {"C": 1.0} | rules),
+        Door("ReLUKernelClassifier", _fitted(nm.estimators.ReLUKernelClassifier), pair | {"C": 1.0, "bias": True, "tol": 1e-3}),
+        Door("NTKClassifier", _fitted(nm.estimators.NTKClassifier), pair | {"C": 1.0, "r_w": 1.0, "r_u": 1.0, "tol": 1e-3}),
+        Door("interclass_distance", nm.bounds.interclass_distance, pair | {"r": 1}),
+    ]
+
+
+ROOMS: dict[str, Callable[[], list[Door]]] = {
+    "measuring": measuring,
+    "datasets and models": datasets_and_models,
+    "drawing": drawing,
+    "training": training,
+    "flows": flows,
+    "solving": solving,
+}
+
+
+def foreign(door: Door, changed: dict[str, str]) -> str | None:
+    """Why the outcome of a call with odd values, by argument, is not proper; None where it is an answer or a proper error."""
+    try:
+        door.call(**{name: ODD[odd] for name, odd in changed.items()})
+    except (nm.NetmarginError, ValueError) as error:
+        said = str(error)
+        named = any(name in said for name in changed) or any(name in ABOUT_MODEL_OR_DATA for name in changed)
+        own = isinstance(error, nm.NetmarginError) or _raised_on_purpose(error)
+        if named and own:
+            return None
+        return f"{'names no argument' if own else 'foreign'}: {type(error).__name__}: {said[:200]}"
+    except Exception as error:
+        return f"foreign: {type(error).__name__}: {str(error)[:200]}"
+    return None
+
+
+def _raised_on_purpose(error: BaseException) -> bool:
+    """Whether a ValueError was raised by netmargin, or by scikit-learn, whose checks of X and y its estimators have to make."""
+    raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
+    return any(f"{library}/" in raised_in for library in ("netmargin", "sklearn"))
+
+
+def _fresh(model: Any) -> Any:
+    """The same weights each time, as training changes them."""
+    if not isinstance(model, nn.Module):
+        return model
+    copy = nm.models.mlp([2, 16, 1])
+    copy.load_state_dict(NET.state_dict())
+    return copy
+
+
+def main() -> None:
+    """Random calls: one to three arguments of a random door are odd."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--calls", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rooms", nargs="*", choices=ROOMS, default=list(ROOMS))
+    options = parser.parse_args()
+    random = np.random.default_rng(options.seed)
+    doors = [door for room in options.rooms for door in ROOMS[room]() if door.arguments]
+    counts: collections.Counter[str] = collections.Counter()
+    failures: collections.Counter[str] = collections.Counter()
+    for _ in range(options.calls):
+        door = doors[random.integers(len(doors))]
+        names = random.choice(list(door.arguments), min(len(door.arguments), random.integers(1, 4)), replace=False)
+        odd = {str(name): str(random.choice([o for o in ODD if o not in door.left_out.get(name, ())])) for name in names}
+        why = foreign(door, odd)
+        counts["proper" if why is None else why.split(":")[0]] += 1
+        if why is not None:
+            failures[f"{door.name} {odd}: {why}"] += 1
+    for failure, count in failures.most_common(40):
+        print(f"{count:4} {failure}")
+    print(f"{options.calls} calls of {len(doors)} doors: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+
+
+if __name__ == "__main__":
+    main()
