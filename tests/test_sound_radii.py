@@ -168,6 +168,9 @@ CASES = {
     "max-pool, dilated": lambda: pooled(nn.MaxPool1d(2, 2, dilation=2), 5, 2),
     "max-pool, both dimensions": pooled_in_the_plane,
     "LeakyReLU, steep": lambda: Case(nn.Sequential(linear([[2.0]]), nn.LeakyReLU(3.0), linear([[1.0]], 3.0)), [0.5], [-0.5]),
+    "LeakyReLU, steep, and a unit that is always 0": lambda: Case(
+        nn.Sequential(linear([[2.0], [0.0]]), nn.LeakyReLU(3.0), linear([[1.0, 0.0]], 3.0)), [0.5], [-0.5]
+    ),
     "LeakyReLU, steep and falling": lambda: Case(
         nn.Sequential(linear([[1.0]]), nn.LeakyReLU(-3.0), linear([[-1.0]], 4.0)), [-1.0], [-4 / 3]
     ),
@@ -320,3 +323,47 @@ def test_attacks_are_judged(lie, monkeypatch):
     exact = math.hypot(0.4, 0.05)
     assert report.lower[0] <= exact * (1 + 1e-9)
     assert report.upper[0] >= exact * (1 - 1e-9)
+
+
+def exact_scores(net, x: list[Fraction]) -> list[Fraction]:
+    """A chain of linear layers and LeakyReLUs in rational arithmetic."""
+    for layer in net:
+        if isinstance(layer, nn.LeakyReLU):
+            x = [value if value > 0 else Fraction(layer.negative_slope) * value for value in x]
+        else:
+            rows = zip(layer.weight.tolist(), layer.bias.tolist(), strict=True)
+            x = [sum((Fraction(w) * v for w, v in zip(row, x, strict=True)), Fraction(b)) for row, b in rows]
+    return x
+
+
+ROUNDED = {
+    "cancelling inputs": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0]]), nn.LeakyReLU(100.0), linear([[1.0]], c)),
+    "cancelling inputs among others": lambda c: nn.Sequential(
+        linear([[1.0, 1.0, -1.0], [1.0, 0.0, 0.0]]), nn.LeakyReLU(100.0), linear([[1.0, 0.0]], c)
+    ),
+    "cancelling scores": lambda c: nn.Sequential(linear([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [c, 0.0])),
+    "cancelling biases": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0]], 1e9), nn.LeakyReLU(100.0), linear([[1.0]], c - 1e9)),
+    "cancelling slopes": lambda c: nn.Sequential(
+        linear([[0.1, 0, 0], [0.7, 0, 0], [0.1 + 0.7, 0, 0]]), linear([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [1 + c, 0.0])
+    ),
+}
+
+
+@pytest.mark.parametrize("c", [0.0, 1e-17, 1e-16, 1e-15, 1e-8, 1e-3])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_radii_in_exact_arithmetic(name, c):
+    """Of the sum of the first two inputs less the third only rounding errors are left, or of a difference of slopes."""
+    torch.manual_seed(0)
+    net, pairs = ROUNDED[name](c), torch.rand(30, 2, dtype=torch.float64)
+    offset = 7e-8 if name == "cancelling biases" else 0.0  # small against the spacing of floats at 1e9
+    X = torch.cat([pairs, pairs.sum(1, keepdim=True) - offset], 1)
+    report = radii(net, X, torch.full((len(X),), int(net[-1].out_features == 1)))
+    share = Fraction(0.57735)  # of 1 / sqrt 3, from below
+    directions = [[share, share, -share], [-share, -share, share], [Fraction(1), 0, 0], [Fraction(-1), 0, 0]]
+    for x, lower in zip(X.tolist(), report.lower.tolist(), strict=True):
+        assert lower < math.inf
+        for direction in directions if lower > 0 else ():
+            inside = [Fraction(v) + Fraction(0.999 * lower) * d for v, d in zip(x, direction, strict=True)]
+            scores = exact_scores(net, inside)
+            assert scores[0] > (scores[1] if len(scores) > 1 else 0)
+    assert (report.lower > 0).all() or c < 1e-3
