@@ -42,7 +42,7 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="(2**0.5 if outputs > 1 else 1)",
+        old="2**0.5 if outputs > 1 else 1.0",
         new="1",
         why="no sqrt(2) for a difference of two scores behind a nonlinear layer",
     ),
@@ -78,14 +78,14 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="return constant * _ROUNDING * norms",
-        new="return _ROUNDING * norms",
+        old="norms.append(operator_norm(part, h) if linear",
+        new="norms.append(1.0 if linear",
         why="the last layer alone",
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="math.prod(_kink_constant(layer) for layer in part)",
-        new="max(_kink_constant(layer) for layer in part)",
+        old="math.prod(kink_constant(layer) for layer in part)",
+        new="max(kink_constant(layer) for layer in part)",
         why="consecutive nonlinear layers counted once",
     ),
     Mutation(
@@ -143,9 +143,9 @@ MUTATIONS = [
         why="only the last of large linear layers",
     ),
     Mutation(
-        file="l2_robustness/lipschitz.py",
-        old="constant *= operator_norm(part, h) if linear",
-        new="constant = operator_norm(part, h) if linear",
+        file="l2_robustness/certified.py",
+        old="lipschitz = math.prod(norms) *",
+        new="lipschitz = math.prod(norms[-1:]) *",
         why="only the last linear stretch",
     ),
     Mutation(
@@ -186,14 +186,14 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/certified.py",
-        old="gaps = gaps - _ROUNDING * net(x)",
-        new="gaps = gaps + _ROUNDING * net(x)",
+        old="gaps - (own + errors)",
+        new="gaps + (own + errors)",
         why="rounding added to a gap",
     ),
     Mutation(
         file="l2_robustness/certified.py",
-        old="gaps = gaps - _ROUNDING * net(x)",
-        new="gaps = gaps - 0 * net(x)",
+        old="gaps - (own + errors)",
+        new="gaps - 0 * (own + errors)",
         why="rounding of a gap forgotten",
     ),
     Mutation(
@@ -210,8 +210,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/certified.py",
-        old="lipschitz.to(x.device)[y] if",
-        new="lipschitz.to(x.device)[0 * y] if",
+        old="lipschitz[y] if",
+        new="lipschitz[0 * y] if",
         why="the constants of class 0 for all",
     ),
     Mutation(
@@ -258,8 +258,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/certified.py",
-        old="(part.abs() - _ROUNDING * part.abs().amax(1, keepdim=True)).clamp(min=0)",
-        new="part.abs()",
+        old=".abs() - errors).clamp(min=0)",
+        new=".abs())",
         why="rounding of pre-activations forgotten",
     ),
     Mutation(
@@ -282,21 +282,87 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/certified.py",
-        old="score_slopes = own - score_slopes",
-        new="score_slopes = own",
+        old="= own - score_slopes, norm",
+        new="= own, norm",
         why="the slope of a score for that of a difference",
     ),
     Mutation(
         file="l2_robustness/certified.py",
-        old="steepness = norm(score_slopes) * (1 + _ROUNDING)",
-        new="steepness = norm(score_slopes)",
+        old=" + _ROUNDING * (sizes + constants)",
+        new="",
         why="no margin for the rounding of slopes",
     ),
     Mutation(
         file="l2_robustness/certified.py",
-        old="at / torch.where(steep > 0, steep, 1.0), torch.inf",
-        new="at, torch.inf",
+        old="_ratio(at, steep + _ROUNDING * steepest))",
+        new="at)",
         why="pre-activations taken for distances",
+    ),
+    Mutation(
+        file="l2_robustness/certified.py",
+        old="own = errors.gather(1, y[:, None])",
+        new="own = 0 * errors.gather(1, y[:, None])",
+        why="rounding of the own score forgotten",
+    ),
+    Mutation(
+        file="l2_robustness/certified.py",
+        old="(steep == 0) & (errors == 0)",
+        new="(steep == 0)",
+        why="units whose slope is 0 by rounding",
+    ),
+    Mutation(
+        file="l2_robustness/lipschitz.py",
+        old="_CANCELLED = 1e-12",
+        new="_CANCELLED = 0.0",
+        why="no margin for the rounding of a difference of rows",
+    ),
+    Mutation(
+        file="l2_robustness/rounding.py",
+        old="_UNIT = 2.0**-52",
+        new="_UNIT = 2.0**-62",
+        why="a unit roundoff that is not that of float64",
+    ),
+    Mutation(
+        file="l2_robustness/rounding.py",
+        old="absolute(errors + share * x.abs())",
+        new="absolute(errors)",
+        why="no rounding within a layer",
+    ),
+    Mutation(
+        file="l2_robustness/rounding.py",
+        old="absolute(errors + share * x.abs())",
+        new="absolute(share * x.abs())",
+        why="no error of what enters a layer",
+    ),
+    Mutation(
+        file="l2_robustness/rounding.py",
+        old="            values.abs_()\n",
+        new="            pass\n",
+        why="errors that cancel",
+    ),
+    Mutation(
+        file="l2_robustness/rounding.py",
+        old="values.abs_().mul_(share)",
+        new="values.zero_()",
+        why="rounding of biases forgotten",
+    ),
+    Mutation(
+        file="l2_robustness/rounding.py",
+        old="values.abs_().mul_(-share)",
+        new="values.zero_()",
+        why="rounding of means forgotten",
+    ),
+    Mutation(
+        file="l2_robustness/rounding.py",
+        old="kink_constant(layer) * errors",
+        new="errors",
+        why="errors behind steep LeakyReLUs",
+    ),
+    Mutation(
+        file="l2_robustness/rounding.py",
+        old="norms[index] * before + ",
+        new="",
+        why="errors from before a stretch forgotten",
     ),
     Mutation(
         file="l2_robustness/attacks.py",
