@@ -211,6 +211,9 @@ CASES = {
     "convolution with a large kernel": kernel_beyond_the_grid_of_frequencies,
     "averages that overlap": lambda: averages_at_the_edge(8, 1, 4),
     "averages that overlap along one dimension": lambda: averages_at_the_edge((8, 1), 1, (4, 0)),
+    "a small slope beside a large bias": lambda: Case(
+        nn.Sequential(linear([[5e-5], [0.0]], 1e12), nn.ReLU(), linear([[1.0, 0.0]], 1 - 1e12)), [0.0], [-2.1e4], tight=0.9
+    ),
     "hook before a ReLU": lambda: with_hook("pre_hook"),
     "hook behind a ReLU": lambda: with_hook("hook"),
     "a net with a forward of its own": lambda: with_own_forward(None),

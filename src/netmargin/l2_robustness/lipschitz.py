@@ -1,5 +1,6 @@
 """Lipschitz constants of a chain of layers in L2: exact norms of its linear stretches, multiplied."""
 
+import copy
 import math
 from itertools import groupby
 
@@ -144,7 +145,14 @@ def _rows(layers: list[nn.Module], x: Tensor) -> Tensor:
 def _columns(layers: list[nn.Module], x: Tensor) -> Tensor:
     """The transposed matrix (inputs, outputs) of a linear map, by its values on unit vectors."""
     units = torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape[1:])
-    return torch.cat([_run(layers, part) - _run(layers, torch.zeros_like(x)) for part in units.split(256)]).flatten(1)
+    with torch.no_grad():
+        # Copies without biases: differences from the value at 0 would be lost beside large ones.
+        layers = [copy.deepcopy(layer) for layer in layers]
+        for layer in layers:
+            for name, values in [*layer.named_parameters(), *layer.named_buffers()]:
+                if name in ("bias", "running_mean"):
+                    values.zero_()
+        return torch.cat([_run(layers, part) for part in units.split(256)]).flatten(1)
 
 
 def _fourier_bound(layer: nn.Conv2d) -> float:
