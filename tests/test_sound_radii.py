@@ -192,7 +192,7 @@ CASES = {
         nn.Sequential(linear([[1.0]]), nn.ReLU(), linear([[1.0], [-1.0]])), [1.0], [0.0], label=0
     ),
     "three scores, of which one is steep": lambda: Case(
-        nn.Sequential(nn.Tanh(), linear([[0.0], [1.0], [40.0]], [0.0, 10.0, 0.0])), [0.1], [0.2636], label=1, tight=0.9
+        nn.Sequential(nn.Tanh(), linear([[0.0], [1.0], [40.0]], [0.0, 10.0, 20.0])), [0.1], [-0.2624], label=2, tight=0.9
     ),
     "two steep layers": lambda: Case(
         nn.Sequential(linear([[3.0]]), nn.Tanh(), linear([[3.0]]), nn.Tanh(), linear([[3.0]])), [0.01], [0.0], tight=0.99

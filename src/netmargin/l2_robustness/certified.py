@@ -13,6 +13,7 @@ from .rounding import rounding_errors
 _LOCAL_ENTRIES, _HELD = 2_000_000, 20_000_000
 """Slopes of all units, per sample and at once."""
 _ROUNDING = 1e-11
+"""By which slopes are raised, of what bounds them. It is also more than the few roundings of what is computed from slopes and gaps."""
 
 
 def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
@@ -27,14 +28,15 @@ def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 def certified_radii(net: nn.Module, x: Tensor, y: Tensor, norms: list[float], last: Tensor) -> Tensor:
     """(N,), radii within which all score gaps of y stay positive, 0 for misclassified samples; float64.
 
-    norms, last : the constants of `lipschitz.chain_norms`, whose product is that of the score gaps. The smallest gap over its Lipschitz constant. Where the slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear as far as no unit changes sign,
-    and have at most their Lipschitz constant as slope from there on.
+    norms, last : what `lipschitz.chain_norms` returns, whose product are the Lipschitz constants of the gaps.
+
+    The smallest gap, less what rounding may have added, over its Lipschitz constant. Where the slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear
+    as far as no unit changes sign, and have at most their Lipschitz constant as slope from there on.
     """
     with torch.no_grad():
         hidden, errors = rounding_errors(net, x, norms)
         own = errors.gather(1, y[:, None]) if errors.shape[1] > 1 else 0.0
-        gaps = score_margins(net, x, y)
-        gaps = (gaps - (own + errors)) * (1 - _ROUNDING)
+        gaps = score_margins(net, x, y) - (own + errors)
     lipschitz = math.prod(norms) * last.to(x.device)
     constants = lipschitz[y] if lipschitz.shape[1] > 1 else lipschitz.expand(len(x), 1)
     radii = _ratio(gaps, constants)
@@ -46,7 +48,7 @@ def certified_radii(net: nn.Module, x: Tensor, y: Tensor, norms: list[float], la
         parts = zip(*(values.split(size) for values in (x, y, gaps, constants, kinks)), strict=True)
         local = [_beyond_the_region(net, steepest, *part) for part in parts]
         radii = torch.maximum(radii, torch.cat(local))
-    return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0) * (1 - _ROUNDING)
+    return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0)
 
 
 def _ratio(gaps: Tensor, slopes: Tensor) -> Tensor:
@@ -93,7 +95,7 @@ def _beyond_the_region(
         steep = norm(slopes.flatten(2)) if at.shape[1] else at
         # Sums of zeros, such as what enters units behind dead ones, do not change at all within the region.
         reach = torch.where((steep == 0) & (errors == 0), torch.inf, _ratio(at, steep + _ROUNDING * steepest))
-        region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True) * (1 - _ROUNDING)
+        region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True)
         score_slopes = score_slopes.flatten(2)
         sizes = norm(score_slopes)
         if score_slopes.shape[1] > 1:
