@@ -60,9 +60,10 @@ def made_feasible(net, q_min, order):
 def in_one_plane(order: int, turn: float, size: float, others: int = 0):
     """A net of one neuron per layer on inputs of the plane, all of whose constraint gradients lie in one plane of parameters.
 
-    With equal layer norms these are theta + t (0, .., 0, u') for u' orthogonal to the first layer's
-    weights u, per unit of s. The nearest constraint pulls by 3 to one side, another one of larger s
-    by 1: the other one is the best multiplier's, and the bound from the nearest alone is attained.
+    Layers of equal norm and an input s u + t u', with u the direction of the first layer and u' across
+    it: the gradient is a multiple of s theta + t (u', 0, .., 0). The nearest constraint, s = 1, is far
+    from theta, t = 3; the first one, s = t = 1.5, alone has a multiplier at the smallest epsilon. The
+    bound from the nearest alone is attained, because in a plane the dual vector has one direction only.
     """
     u = torch.tensor([math.cos(turn), math.sin(turn)], dtype=torch.float64)
     across = torch.tensor([-u[1], u[0]])
@@ -72,7 +73,7 @@ def in_one_plane(order: int, turn: float, size: float, others: int = 0):
         net[0].weight[0] = size * u
         for layer in layers[1:]:
             layer.weight.fill_(size)
-    # After the best multiplier has used up its sample, many more that matter less.
+    # In another batch: many that are further from the margin and pull less per unit of s.
     X = torch.stack([1.5 * (u + across), u + 3 * across, *[5 * (u + 3.5 * across)] * others])
     return net, X, torch.ones(len(X), dtype=torch.int64)
 

@@ -62,7 +62,7 @@ def pooled_in_the_plane() -> Case:
     return Case(net, x.flatten().tolist(), (0.5 * x).flatten().tolist())
 
 
-def batch_norm(weight: list[float], side: int) -> nn.BatchNorm2d:
+def batch_norm(weight: list[float]) -> nn.BatchNorm2d:
     layer = nn.BatchNorm2d(len(weight), eps=0.0).double()
     with torch.no_grad():
         layer.weight.copy_(torch.tensor(weight))
@@ -79,7 +79,7 @@ def scaled_channels() -> Case:
         double.weight.copy_(2 * torch.eye(2)[:, :, None, None])
     net = nn.Sequential(
         nn.Unflatten(1, (2, side, side)),
-        batch_norm([-3.0, 0.5], side),
+        batch_norm([-3.0, 0.5]),
         double,
         nn.ReLU(),
         nn.Flatten(),
