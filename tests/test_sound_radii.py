@@ -342,9 +342,10 @@ def exact_scores(net, x: list[Fraction]) -> list[Fraction]:
 ROUNDED = {
     "cancelling inputs": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0]]), nn.LeakyReLU(100.0), linear([[1.0]], c)),
     "cancelling inputs among others": lambda c: nn.Sequential(
-        linear([[1.0, 1.0, -1.0], [1.0, 0.0, 0.0]]), nn.LeakyReLU(100.0), linear([[1.0, 0.0]], c)
+        linear([[1.0, 1.0, -1.0], [1.0, 0.0, 0.0]]), nn.LeakyReLU(1e4), linear([[1.0, 0.0]], c)
     ),
     "cancelling scores": lambda c: nn.Sequential(linear([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [c, 0.0])),
+    "cancelling score beside zero": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0], [0.0, 0.0, 0.0]], [c, 0.0])),
     "cancelling biases": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0]], 1e9), nn.LeakyReLU(100.0), linear([[1.0]], c - 1e9)),
     "cancelling slopes": lambda c: nn.Sequential(
         linear([[0.1, 0, 0], [0.7, 0, 0], [0.1 + 0.7, 0, 0]]), linear([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [1 + c, 0.0])
@@ -352,7 +353,7 @@ ROUNDED = {
 }
 
 
-@pytest.mark.parametrize("c", [0.0, 1e-17, 1e-16, 1e-15, 1e-8, 1e-3])
+@pytest.mark.parametrize("c", [0.0, 1e-17, 1e-16, 1e-15, 3e-12, 1e-3])
 @pytest.mark.parametrize("name", ROUNDED)
 def test_radii_in_exact_arithmetic(name, c):
     """Of the sum of the first two inputs less the third only rounding errors are left, or of a difference of slopes."""

@@ -1,8 +1,6 @@
 """Certified radii: no input nearer than this is misclassified."""
 
 import math
-import operator
-from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +32,7 @@ def certified_radii(net: nn.Module, x: Tensor, y: Tensor, norms: list[float], la
     as far as no unit changes sign, and have at most their Lipschitz constant as slope from there on.
     """
     with torch.no_grad():
-        hidden, errors = rounding_errors(net, x, norms)
+        errors = rounding_errors(net, x, norms)
         own = errors.gather(1, y[:, None]) if errors.shape[1] > 1 else 0.0
         gaps = score_margins(net, x, y) - (own + errors)
     lipschitz = math.prod(norms) * last.to(x.device)
@@ -42,11 +40,8 @@ def certified_radii(net: nn.Module, x: Tensor, y: Tensor, norms: list[float], la
     radii = _ratio(gaps, constants)
     if _affordable(net, x):
         size = max(1, _HELD // _slope_entries(net, x))
-        kinks = torch.cat([x.new_zeros(len(x), 0), *hidden], 1)
-        # No slope of a unit exceeds it, so that rounding is small against it.
-        steepest = max(accumulate(norms, operator.mul), default=0.0)
-        parts = zip(*(values.split(size) for values in (x, y, gaps, constants, kinks)), strict=True)
-        local = [_beyond_the_region(net, steepest, *part) for part in parts]
+        parts = zip(*(values.split(size) for values in (x, y, gaps, constants)), strict=True)
+        local = [_beyond_the_region(net, *part) for part in parts]
         radii = torch.maximum(radii, torch.cat(local))
     return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0)
 
@@ -79,10 +74,12 @@ def _affordable(net: nn.Module, x: Tensor) -> bool:
     return piecewise_linear and _slope_entries(net, x) <= _LOCAL_ENTRIES
 
 
-def _beyond_the_region(
-    net: nn.Module, steepest: float, x: Tensor, y: Tensor, gaps: Tensor, constants: Tensor, errors: Tensor
-) -> Tensor:
-    """Radii of the gaps, (N, C); errors : of what enters the ReLUs, (N, units); steepest : a bound of the slopes of that."""
+def _beyond_the_region(net: nn.Module, x: Tensor, y: Tensor, gaps: Tensor, constants: Tensor) -> Tensor:
+    """Radii of the gaps, (N, C).
+
+    A unit that rounding lets change sign elsewhere changes a gap by no more than rounding has taken from it, if it is
+    the unit's value that was rounded, and by no more than has been added to its slope, if it is the unit's slope.
+    """
 
     def values(one: Tensor) -> tuple[Tensor, Tensor]:
         entering, scores = _units(net, one[None])
@@ -91,10 +88,10 @@ def _beyond_the_region(
     slopes, score_slopes = torch.func.vmap(torch.func.jacrev(values))(x)
     with torch.no_grad():
         entering, _ = _units(net, x)
-        at = (torch.cat([x.new_zeros(len(x), 0), *entering], 1).abs() - errors).clamp(min=0)
+        at = torch.cat([x.new_zeros(len(x), 0), *entering], 1).abs()
         steep = norm(slopes.flatten(2)) if at.shape[1] else at
-        # Sums of zeros, such as what enters units behind dead ones, do not change at all within the region.
-        reach = torch.where((steep == 0) & (errors == 0), torch.inf, _ratio(at, steep + _ROUNDING * steepest))
+        # Units that do not change here, such as those behind dead ones, never change sign.
+        reach = torch.where(steep > 0, at / torch.where(steep > 0, steep, 1.0), torch.inf)
         region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True)
         score_slopes = score_slopes.flatten(2)
         sizes = norm(score_slopes)

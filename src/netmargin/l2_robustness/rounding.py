@@ -14,25 +14,23 @@ _OPERATIONS = 16
 """More roundings than a function of one number, such as tanh or a normalization, is off by."""
 
 
-def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> tuple[list[Tensor], Tensor]:
-    """Bounds of |computed - exact| of what enters every ReLU or LeakyReLU, each (N, units), and of the scores, (N, C).
+def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
+    """Bounds of |computed - exact| of the scores, (N, C).
 
     norms : of the stretches, of which the last may be missing, as `lipschitz.chain_norms` says. An error
     grows by absolute weights within a stretch of layers, and by no more than its norm from its start to
     its end: the smaller of both is taken, as in deep nets the first alone would soon exceed the values.
     """
-    entering, errors = [], torch.zeros_like(x)
+    errors = torch.zeros_like(x)
     with torch.no_grad():
         for index, (_, part) in enumerate(stretches_of(net)):
             before, fresh = norm(errors.flatten(1)), torch.zeros_like(x)
             for layer in part:
-                if isinstance(layer, (nn.ReLU, nn.LeakyReLU)):
-                    entering.append(errors.flatten(1))
                 errors, fresh, x = _grown(layer, x, errors), _grown(layer, x, fresh), layer(x)
             if index < len(norms):
                 most = norms[index] * before + norm(fresh.flatten(1))
                 errors = torch.minimum(errors, most.reshape(-1, *[1] * (errors.ndim - 1)))
-    return entering, errors.reshape(len(x), -1)
+    return errors.reshape(len(x), -1)
 
 
 def _grown(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
