@@ -131,9 +131,14 @@ def test_no_multipliers_beat_the_lower_bound(name, few):
 def test_trade_off_equals_bounded_least_squares():
     """Over all constraints, with lambda (s - 1) <= delta, at deltas from very little to what is needed."""
     torch.manual_seed(3)
+    near = nn.Linear(2, 1, bias=False).double()  # both other constraints are just beyond the margin
+    near.weight.data = torch.tensor([[1.0, 0.0]]).double()
+    X = torch.tensor([[1.0, 3.0], [1.05, 0.2], [1.02, 0.3]]).double()
+    cases = [(near, X, torch.ones(3, dtype=torch.int64))]
     for name in NETS:
         net = NETS[name]().double()
-        X, y = labelled(net, torch.randn(25, 5, dtype=torch.float64))
+        cases.append((net, *labelled(net, torch.randn(25, 5, dtype=torch.float64))))
+    for net, X, y in cases:
         certificate = nm.certify(net, (X, y))
         made_feasible(net, certificate.q_min, certificate.order)
         J, values, _ = jacobian(net, X, y)

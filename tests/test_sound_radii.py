@@ -301,6 +301,8 @@ def test_ties_are_misclassified():
     report = radii(nn.Sequential(linear([[1.0]])), [[0.0], [1.0], [-2.0]], [1, 1, 1], attacks=("ddn",))
     assert report.lower[[0, 2]].tolist() == report.upper[[0, 2]].tolist() == [0.0, 0.0]
     assert report.lower[1] == pytest.approx(1.0)
+    unattacked = radii(nn.Sequential(linear([[1.0]])), [[0.0], [1.0], [-2.0]], [1, 1, 1])
+    assert unattacked.upper.tolist() == [0.0, math.inf, 0.0]
     assert report.curve([0.0]).to_numpy()[0, 1:] == pytest.approx([1 / 3, 1 / 3])
 
 
