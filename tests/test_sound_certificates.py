@@ -60,9 +60,10 @@ def made_feasible(net, q_min, order):
 def in_one_plane(order: int, turn: float, size: float, others: int = 0):
     """A net of one neuron per layer on inputs of the plane, all of whose constraint gradients lie in one plane of parameters.
 
-    With equal layer norms these are theta + t (0, .., 0, u') for u' orthogonal to the first layer's
-    weights u, per unit of s. The nearest constraint pulls by 3 to one side, another one of larger s
-    by 1: the other one is the best multiplier's, and the bound from the nearest alone is attained.
+    Layers of equal norm and an input s u + t u', with u the direction of the first layer and u' across
+    it: the gradient is a multiple of s theta + t (u', 0, .., 0). The nearest constraint, s = 1, is far
+    from theta, t = 3; the first one, s = t = 1.5, alone has a multiplier at the smallest epsilon. The
+    bound from the nearest alone is attained, because in a plane the dual vector has one direction only.
     """
     u = torch.tensor([math.cos(turn), math.sin(turn)], dtype=torch.float64)
     across = torch.tensor([-u[1], u[0]])
@@ -72,7 +73,7 @@ def in_one_plane(order: int, turn: float, size: float, others: int = 0):
         net[0].weight[0] = size * u
         for layer in layers[1:]:
             layer.weight.fill_(size)
-    # After the best multiplier has used up its sample, many more that matter less.
+    # In another batch: many that are further from the margin and pull less per unit of s.
     X = torch.stack([1.5 * (u + across), u + 3 * across, *[5 * (u + 3.5 * across)] * others])
     return net, X, torch.ones(len(X), dtype=torch.int64)
 
@@ -130,9 +131,14 @@ def test_no_multipliers_beat_the_lower_bound(name, few):
 def test_trade_off_equals_bounded_least_squares():
     """Over all constraints, with lambda (s - 1) <= delta, at deltas from very little to what is needed."""
     torch.manual_seed(3)
+    near = nn.Linear(2, 1, bias=False).double()  # both other constraints are just beyond the margin
+    near.weight.data = torch.tensor([[1.0, 0.0]]).double()
+    X = torch.tensor([[1.0, 3.0], [1.05, 0.2], [1.02, 0.3]]).double()
+    cases = [(near, X, torch.ones(3, dtype=torch.int64))]
     for name in NETS:
         net = NETS[name]().double()
-        X, y = labelled(net, torch.randn(25, 5, dtype=torch.float64))
+        cases.append((net, *labelled(net, torch.randn(25, 5, dtype=torch.float64))))
+    for net, X, y in cases:
         certificate = nm.certify(net, (X, y))
         made_feasible(net, certificate.q_min, certificate.order)
         J, values, _ = jacobian(net, X, y)

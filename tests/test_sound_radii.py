@@ -62,7 +62,7 @@ def pooled_in_the_plane() -> Case:
     return Case(net, x.flatten().tolist(), (0.5 * x).flatten().tolist())
 
 
-def batch_norm(weight: list[float], side: int) -> nn.BatchNorm2d:
+def batch_norm(weight: list[float]) -> nn.BatchNorm2d:
     layer = nn.BatchNorm2d(len(weight), eps=0.0).double()
     with torch.no_grad():
         layer.weight.copy_(torch.tensor(weight))
@@ -79,7 +79,7 @@ def scaled_channels() -> Case:
         double.weight.copy_(2 * torch.eye(2)[:, :, None, None])
     net = nn.Sequential(
         nn.Unflatten(1, (2, side, side)),
-        batch_norm([-3.0, 0.5], side),
+        batch_norm([-3.0, 0.5]),
         double,
         nn.ReLU(),
         nn.Flatten(),
@@ -168,6 +168,9 @@ CASES = {
     "max-pool, dilated": lambda: pooled(nn.MaxPool1d(2, 2, dilation=2), 5, 2),
     "max-pool, both dimensions": pooled_in_the_plane,
     "LeakyReLU, steep": lambda: Case(nn.Sequential(linear([[2.0]]), nn.LeakyReLU(3.0), linear([[1.0]], 3.0)), [0.5], [-0.5]),
+    "LeakyReLU, steep, and a unit that is always 0": lambda: Case(
+        nn.Sequential(linear([[2.0], [0.0]]), nn.LeakyReLU(3.0), linear([[1.0, 0.0]], 3.0)), [0.5], [-0.5]
+    ),
     "LeakyReLU, steep and falling": lambda: Case(
         nn.Sequential(linear([[1.0]]), nn.LeakyReLU(-3.0), linear([[-1.0]], 4.0)), [-1.0], [-4 / 3]
     ),
@@ -189,7 +192,7 @@ CASES = {
         nn.Sequential(linear([[1.0]]), nn.ReLU(), linear([[1.0], [-1.0]])), [1.0], [0.0], label=0
     ),
     "three scores, of which one is steep": lambda: Case(
-        nn.Sequential(nn.Tanh(), linear([[0.0], [1.0], [40.0]], [0.0, 10.0, 0.0])), [0.1], [0.2636], label=1, tight=0.9
+        nn.Sequential(nn.Tanh(), linear([[0.0], [1.0], [40.0]], [0.0, 10.0, 20.0])), [0.1], [-0.2624], label=2, tight=0.9
     ),
     "two steep layers": lambda: Case(
         nn.Sequential(linear([[3.0]]), nn.Tanh(), linear([[3.0]]), nn.Tanh(), linear([[3.0]])), [0.01], [0.0], tight=0.99
@@ -208,6 +211,9 @@ CASES = {
     "convolution with a large kernel": kernel_beyond_the_grid_of_frequencies,
     "averages that overlap": lambda: averages_at_the_edge(8, 1, 4),
     "averages that overlap along one dimension": lambda: averages_at_the_edge((8, 1), 1, (4, 0)),
+    "a small slope beside a large bias": lambda: Case(
+        nn.Sequential(linear([[5e-5], [0.0]], 1e12), nn.ReLU(), linear([[1.0, 0.0]], 1 - 1e12)), [0.0], [-2.1e4], tight=0.9
+    ),
     "hook before a ReLU": lambda: with_hook("pre_hook"),
     "hook behind a ReLU": lambda: with_hook("hook"),
     "a net with a forward of its own": lambda: with_own_forward(None),
@@ -295,6 +301,8 @@ def test_ties_are_misclassified():
     report = radii(nn.Sequential(linear([[1.0]])), [[0.0], [1.0], [-2.0]], [1, 1, 1], attacks=("ddn",))
     assert report.lower[[0, 2]].tolist() == report.upper[[0, 2]].tolist() == [0.0, 0.0]
     assert report.lower[1] == pytest.approx(1.0)
+    unattacked = radii(nn.Sequential(linear([[1.0]])), [[0.0], [1.0], [-2.0]], [1, 1, 1])
+    assert unattacked.upper.tolist() == [0.0, math.inf, 0.0]
     assert report.curve([0.0]).to_numpy()[0, 1:] == pytest.approx([1 / 3, 1 / 3])
 
 
@@ -320,3 +328,48 @@ def test_attacks_are_judged(lie, monkeypatch):
     exact = math.hypot(0.4, 0.05)
     assert report.lower[0] <= exact * (1 + 1e-9)
     assert report.upper[0] >= exact * (1 - 1e-9)
+
+
+def exact_scores(net, x: list[Fraction]) -> list[Fraction]:
+    """A chain of linear layers and LeakyReLUs in rational arithmetic."""
+    for layer in net:
+        if isinstance(layer, nn.LeakyReLU):
+            x = [value if value > 0 else Fraction(layer.negative_slope) * value for value in x]
+        else:
+            rows = zip(layer.weight.tolist(), layer.bias.tolist(), strict=True)
+            x = [sum((Fraction(w) * v for w, v in zip(row, x, strict=True)), Fraction(b)) for row, b in rows]
+    return x
+
+
+ROUNDED = {
+    "cancelling inputs": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0]]), nn.LeakyReLU(100.0), linear([[1.0]], c)),
+    "cancelling inputs among others": lambda c: nn.Sequential(
+        linear([[1.0, 1.0, -1.0], [1.0, 0.0, 0.0]]), nn.LeakyReLU(1e4), linear([[1.0, 0.0]], c)
+    ),
+    "cancelling scores": lambda c: nn.Sequential(linear([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [c, 0.0])),
+    "cancelling score beside zero": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0], [0.0, 0.0, 0.0]], [c, 0.0])),
+    "cancelling biases": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0]], 1e9), nn.LeakyReLU(100.0), linear([[1.0]], c - 1e9)),
+    "cancelling slopes": lambda c: nn.Sequential(
+        linear([[0.1, 0, 0], [0.7, 0, 0], [0.1 + 0.7, 0, 0]]), linear([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [1 + c, 0.0])
+    ),
+}
+
+
+@pytest.mark.parametrize("c", [0.0, 1e-17, 1e-16, 1e-15, 3e-12, 1e-3])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_radii_in_exact_arithmetic(name, c):
+    """Of the sum of the first two inputs less the third only rounding errors are left, or of a difference of slopes."""
+    torch.manual_seed(0)
+    net, pairs = ROUNDED[name](c), torch.rand(30, 2, dtype=torch.float64)
+    offset = 7e-8 if name == "cancelling biases" else 0.0  # small against the spacing of floats at 1e9
+    X = torch.cat([pairs, pairs.sum(1, keepdim=True) - offset], 1)
+    report = radii(net, X, torch.full((len(X),), int(net[-1].out_features == 1)))
+    share = Fraction(0.57735)  # of 1 / sqrt 3, from below
+    directions = [[share, share, -share], [-share, -share, share], [Fraction(1), 0, 0], [Fraction(-1), 0, 0]]
+    for x, lower in zip(X.tolist(), report.lower.tolist(), strict=True):
+        assert lower < math.inf
+        for direction in directions if lower > 0 else ():
+            inside = [Fraction(v) + Fraction(0.999 * lower) * d for v, d in zip(x, direction, strict=True)]
+            scores = exact_scores(net, inside)
+            assert scores[0] > (scores[1] if len(scores) > 1 else 0)
+    assert (report.lower > 0).all() or c < 1e-3

@@ -81,8 +81,11 @@ def _fates(tests: list[str], mutations: list[Mutation], jobs: int) -> tuple[list
             print(_line(said, mutation, outcome.failed and f"{outcome.seconds:.0f} s, {outcome.failed}"), flush=True)
             return mutation, outcome
 
-        with ThreadPoolExecutor(jobs) as pool:
+        pool = ThreadPoolExecutor(jobs)
+        try:
             fates = list(pool.map(tried, mutations))
+        finally:
+            pool.shutdown(cancel_futures=True)
     return fates, time.monotonic() - started
 
 

@@ -1,13 +1,17 @@
 """Certified radii: no input nearer than this is misclassified."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from .lipschitz import layers_of, norm
+from .rounding import rounding_errors
 
 _LOCAL_ENTRIES, _HELD = 2_000_000, 20_000_000
 """Slopes of all units, per sample and at once."""
 _ROUNDING = 1e-11
+"""By which slopes are raised, of what bounds them. It is also more than the few roundings of what is computed from slopes and gaps."""
 
 
 def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
@@ -19,26 +23,27 @@ def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return (z.gather(1, y[:, None]) - z).scatter(1, y[:, None], torch.inf)
 
 
-def certified_radii(net: nn.Module, x: Tensor, y: Tensor, lipschitz: Tensor) -> Tensor:
+def certified_radii(net: nn.Module, x: Tensor, y: Tensor, norms: list[float], last: Tensor) -> Tensor:
     """(N,), radii within which all score gaps of y stay positive, 0 for misclassified samples; float64.
 
-    The smallest gap over its Lipschitz constant. Where the slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear as far as no unit changes sign,
-    and have at most their Lipschitz constant as slope from there on.
+    norms, last : what `lipschitz.chain_norms` returns, whose product are the Lipschitz constants of the gaps.
+
+    The smallest gap, less what rounding may have added, over its Lipschitz constant. Where the slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear
+    as far as no unit changes sign, and have at most their Lipschitz constant as slope from there on.
     """
     with torch.no_grad():
-        gaps = score_margins(net, x, y)
-        # What rounding may have added to a gap.
-        gaps = gaps - _ROUNDING * net(x).abs().reshape(len(x), -1).amax(1, keepdim=True)
-    constants = lipschitz.to(x.device)[y] if lipschitz.shape[1] > 1 else lipschitz.to(x.device).expand(len(x), 1)
+        errors = rounding_errors(net, x, norms)
+        own = errors.gather(1, y[:, None]) if errors.shape[1] > 1 else 0.0
+        gaps = score_margins(net, x, y) - (own + errors)
+    lipschitz = math.prod(norms) * last.to(x.device)
+    constants = lipschitz[y] if lipschitz.shape[1] > 1 else lipschitz.expand(len(x), 1)
     radii = _ratio(gaps, constants)
     if _affordable(net, x):
         size = max(1, _HELD // _slope_entries(net, x))
-        local = [
-            _beyond_the_region(net, *part)
-            for part in zip(x.split(size), y.split(size), gaps.split(size), constants.split(size), strict=True)
-        ]
+        parts = zip(*(values.split(size) for values in (x, y, gaps, constants)), strict=True)
+        local = [_beyond_the_region(net, *part) for part in parts]
         radii = torch.maximum(radii, torch.cat(local))
-    return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0) * (1 - _ROUNDING)
+    return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0)
 
 
 def _ratio(gaps: Tensor, slopes: Tensor) -> Tensor:
@@ -70,25 +75,31 @@ def _affordable(net: nn.Module, x: Tensor) -> bool:
 
 
 def _beyond_the_region(net: nn.Module, x: Tensor, y: Tensor, gaps: Tensor, constants: Tensor) -> Tensor:
+    """Radii of the gaps, (N, C).
+
+    A unit that rounding lets change sign elsewhere changes a gap by no more than rounding has taken from it, if it is
+    the unit's value that was rounded, and by no more than has been added to its slope, if it is the unit's slope.
+    """
+
     def values(one: Tensor) -> tuple[Tensor, Tensor]:
         entering, scores = _units(net, one[None])
-        return torch.cat([part[0] for part in entering]) if entering else one.new_zeros(0), scores[0]
+        return torch.cat([one.new_zeros(0), *(part[0] for part in entering)]), scores[0]
 
     slopes, score_slopes = torch.func.vmap(torch.func.jacrev(values))(x)
     with torch.no_grad():
         entering, _ = _units(net, x)
-        # Less what rounding may have added to each, layer by layer.
-        certain = [(part.abs() - _ROUNDING * part.abs().amax(1, keepdim=True)).clamp(min=0) for part in entering]
-        at = torch.cat(certain, 1) if entering else x.new_zeros(len(x), 0)
+        at = torch.cat([x.new_zeros(len(x), 0), *entering], 1).abs()
         steep = norm(slopes.flatten(2)) if at.shape[1] else at
         # Units that do not change here, such as those behind dead ones, never change sign.
         reach = torch.where(steep > 0, at / torch.where(steep > 0, steep, 1.0), torch.inf)
-        region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True) * (1 - _ROUNDING)
+        region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True)
         score_slopes = score_slopes.flatten(2)
+        sizes = norm(score_slopes)
         if score_slopes.shape[1] > 1:
             own = score_slopes.gather(1, y[:, None, None].expand(-1, 1, score_slopes.shape[2]))
-            score_slopes = own - score_slopes
-        steepness = norm(score_slopes) * (1 + _ROUNDING)
+            score_slopes, sizes = own - score_slopes, norm(own) + sizes
+        # Of a difference of slopes rounding may be all that is left.
+        steepness = norm(score_slopes) + _ROUNDING * (sizes + constants)
         within = _ratio(gaps, steepness)
         after = region + _ratio((gaps - region * steepness).clamp(min=0), constants)
         return torch.where(within <= region, within, after)

@@ -20,7 +20,7 @@ from ..training import checkpoint
 from ..training.progress import Progress
 from .attacks import ATTACKS, SEARCH, nearest_misclassified
 from .certified import certified_radii, score_margins
-from .lipschitz import layers_of, score_lipschitz
+from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
 
 _ROOM = 4.0
@@ -123,10 +123,10 @@ def robustness(
 
 
 def _radii(
-    net, x: Tensor, y: Tensor, constants: Tensor | None, bounds, box, attacks, steps: int, scale: float
+    net, x: Tensor, y: Tensor, constants: tuple[list[float], Tensor] | None, bounds, box, attacks, steps: int, scale: float
 ) -> dict[str, Tensor]:
     n = len(x)
-    lower = x.new_zeros(n) if constants is None else certified_radii(net, x, y, constants)
+    lower = x.new_zeros(n) if constants is None else certified_radii(net, x, y, *constants)
     with torch.no_grad():
         correct = score_margins(net, x, y).amin(1) > 0
     upper, by = x.new_zeros(n).masked_fill(correct, math.inf), torch.full((n,), -1, device=x.device)
@@ -147,15 +147,15 @@ def _inputs(samples: Arrays) -> Arrays:
     return samples if X.is_floating_point() else Arrays(X.double(), samples.y)
 
 
-def _checked_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
-    """Of the chain of layers, after it was seen to be the net."""
+def _checked_lipschitz(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
+    """Constants of the chain of layers, after it was seen to be the net."""
     with torch.no_grad():
         z, chained = net(x), x
         for layer in layers_of(net):
             chained = layer(chained)
     if not torch.allclose(z.reshape(len(x), -1), chained.reshape(len(x), -1), rtol=1e-9, atol=0):
         raise ModelError("The net is not the chain of its layers, so that its Lipschitz constant is not known.")
-    return score_lipschitz(net, x)
+    return chain_norms(net, x)
 
 
 def _checked_box(box, samples: Arrays) -> tuple[float, float] | None:

@@ -1,5 +1,6 @@
 """Lipschitz constants of a chain of layers in L2: exact norms of its linear stretches, multiplied."""
 
+import copy
 import math
 from itertools import groupby
 
@@ -17,6 +18,8 @@ _EXACT_SIDE, _ENTRIES = 3200, 60_000_000
 """Linear maps of larger dimensions are not written out: an eigenvalue problem of that size takes half a minute."""
 _FREQUENCIES = 32
 _ROUNDING = 1 + 1e-9
+_CANCELLED = 1e-12
+"""Of the size of two rows, what rounding may leave of their difference."""
 
 
 def layers_of(net: nn.Module) -> list[nn.Module]:
@@ -52,19 +55,37 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
     The product of the norms of the layers, consecutive linear ones taken as one map; the last one counts by its rows' differences. Norms are exact to 1e-9,
     but for convolutions too large to be written out: there they are bounded through their Fourier transform. Raises ModelError as `layers_of`.
     """
-    stretches = [(linear, list(part)) for linear, part in groupby(layers_of(net), lambda layer: isinstance(layer, _LINEAR))]
+    norms, last = chain_norms(net, x)
+    return math.prod(norms) * last
+
+
+def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
+    """Norms of the stretches of `stretches_of`, without the last if it is linear, and what the differences of the scores add, (C, C) or (1, 1)."""
+    stretches = stretches_of(net)
     last = stretches.pop()[1] if stretches[-1][0] else None
-    constant, h = 1.0, torch.zeros_like(x[:1])
+    norms, h = [], torch.zeros_like(x[:1])
     with torch.no_grad():
         for linear, part in stretches:
-            constant *= operator_norm(part, h) if linear else math.prod(_kink_constant(layer) for layer in part)
+            norms.append(operator_norm(part, h) if linear else math.prod(kink_constant(layer) for layer in part))
             h = _run(part, h)
     if last is None:
         outputs = h.reshape(1, -1).shape[1]
-        return torch.full((outputs, outputs), constant * (2**0.5 if outputs > 1 else 1), dtype=torch.float64)
+        return norms, torch.full((outputs, outputs), 2**0.5 if outputs > 1 else 1.0, dtype=torch.float64)
     rows = _rows(last, h).double()
-    norms = norm(rows)[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
-    return constant * _ROUNDING * norms
+    sizes = norm(rows)
+    differences = sizes[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
+    # Rows of several layers are rounded sums, whose difference may be all rounding.
+    return norms, _ROUNDING * differences + _CANCELLED * (sizes[:, None] + sizes) * (len(last) > 1)
+
+
+def stretches_of(net: nn.Module) -> list[tuple[bool, list[nn.Module]]]:
+    """Its layers, consecutive linear ones and consecutive nonlinear ones together, and whether they are linear."""
+    return [(linear, list(part)) for linear, part in groupby(layers_of(net), is_linear)]
+
+
+def is_linear(layer: nn.Module) -> bool:
+    """Whether a layer is linear, up to its biases."""
+    return isinstance(layer, _LINEAR)
 
 
 def norm(vectors: Tensor) -> Tensor:
@@ -124,7 +145,14 @@ def _rows(layers: list[nn.Module], x: Tensor) -> Tensor:
 def _columns(layers: list[nn.Module], x: Tensor) -> Tensor:
     """The transposed matrix (inputs, outputs) of a linear map, by its values on unit vectors."""
     units = torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape[1:])
-    return torch.cat([_run(layers, part) - _run(layers, torch.zeros_like(x)) for part in units.split(256)]).flatten(1)
+    with torch.no_grad():
+        # Copies without biases: differences from the value at 0 would be lost beside large ones.
+        layers = [copy.deepcopy(layer) for layer in layers]
+        for layer in layers:
+            for name, values in [*layer.named_parameters(), *layer.named_buffers()]:
+                if name in ("bias", "running_mean"):
+                    values.zero_()
+        return torch.cat([_run(layers, part) for part in units.split(256)]).flatten(1)
 
 
 def _fourier_bound(layer: nn.Conv2d) -> float:
@@ -150,7 +178,7 @@ def _pair(value) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
 
 
-def _kink_constant(layer: nn.Module) -> float:
+def kink_constant(layer: nn.Module) -> float:
     """Of a nonlinear layer; a max-pool counts each input once for every window that it lies in."""
     if isinstance(layer, nn.LeakyReLU):
         return max(1.0, abs(layer.negative_slope))

@@ -1,0 +1,52 @@
+"""How far the float64 values of a chain of layers may be from the exact ones."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from .lipschitz import is_linear, kink_constant, norm, stretches_of
+
+_UNIT = 2.0**-52
+"""Twice the unit roundoff of float64: a sum of n products is off by at most n of these, times the
+sum of the absolute values (Higham 2002, Section 3.1), and what is left covers second-order terms."""
+_OPERATIONS = 16
+"""More roundings than a function of one number, such as tanh or a normalization, is off by."""
+
+
+def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
+    """Bounds of |computed - exact| of the scores, (N, C).
+
+    norms : of the stretches, of which the last may be missing, as `lipschitz.chain_norms` says. An error
+    grows by absolute weights within a stretch of layers, and by no more than its norm from its start to
+    its end: the smaller of both is taken, as in deep nets the first alone would soon exceed the values.
+    """
+    errors = torch.zeros_like(x)
+    with torch.no_grad():
+        for index, (_, part) in enumerate(stretches_of(net)):
+            before, fresh = norm(errors.flatten(1)), torch.zeros_like(x)
+            for layer in part:
+                errors, fresh, x = _grown(layer, x, errors), _grown(layer, x, fresh), layer(x)
+            if index < len(norms):
+                most = norms[index] * before + norm(fresh.flatten(1))
+                errors = torch.minimum(errors, most.reshape(-1, *[1] * (errors.ndim - 1)))
+    return errors.reshape(len(x), -1)
+
+
+def _grown(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
+    """Bounds of the errors behind a layer, of inputs x that are off by `errors`."""
+    if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):
+        return layer(errors)
+    share = _UNIT * (x[0].numel() + _OPERATIONS)
+    if not is_linear(layer):
+        return kink_constant(layer) * errors + share * layer(x).abs()
+    # The layer with absolute weights, whose biases are multiplied by the share that rounding adds to everything.
+    absolute = copy.deepcopy(layer)
+    for name, values in [*absolute.named_parameters(), *absolute.named_buffers()]:
+        if name == "weight":
+            values.abs_()
+        elif name == "bias":
+            values.abs_().mul_(share)
+        elif name == "running_mean":  # it is subtracted
+            values.abs_().mul_(-share)
+    return absolute(errors + share * x.abs())
