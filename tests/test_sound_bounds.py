@@ -262,6 +262,7 @@ def test_what_branch_and_bound_closes_or_gives_up_still_counts(tol, above):
         for nodes in (100, 1000, 10_000):
             tree.grow(nodes=nodes, deadline=np.inf)
             assert tree.upper_bound() >= best * (1 - 1e-12)
+        assert tree.finished  # leaves that come no nearer are not refined for ever
         assert tree.upper_bound() <= max(best, tree.best * (1 + tol)) * (1 + 1e-6)
 
 

@@ -204,6 +204,7 @@ REGULARITIES = {
     "a small start": (Regularity(3, 3, 0.5, 0.1, 1.0, 1.0, 5.0, 6.0, 1.0), 1e-3, 1e-2),
     "slow noise": (Regularity(5, 1, 1e-2, 1e-4, 1.0, 20.0, 1.0, 1.0, 0.0), 1e-2, 0.1),
     "hardly any curvature": (Regularity(3, 1, 1e-3, 1e-6, 1e-2, 1e-2, 1.0, 1e-3, 0.0), 0.3, 0.5),
+    "the second fall is the smaller": (Regularity(3, 1, 0.1, 0.1, 1.0, 1.0, 1.0, 1.0, 0.0), 1e-8, 1e-6),
 }
 
 
