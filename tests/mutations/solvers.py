@@ -53,7 +53,12 @@ MUTATIONS = [
         "the arrangement is asked for other coefficients",
     ),
     # Nearly parallel points.
-    Mutation(_RAYS, "return float(np.abs(c) @ moved)", "return float(c @ moved)", "neglected parts that cancel"),
+    Mutation(
+        _RAYS,
+        "return float(np.abs(c) @ moved)",
+        "return float(c @ moved)",
+        "neglected parts that cancel",
+    ),
     Mutation(
         _RAYS,
         "self._neglected * (2 * self._lengths + self._neglected)",
@@ -67,10 +72,30 @@ MUTATIONS = [
         "self._neglected * self._neglected",
         "squares of neglected parts without the cross term",
     ),
-    Mutation(_RAYS, "c * self._lengths**self._power", "c * self._lengths", "squared ReLU scaled by the length"),
-    Mutation(_RAYS, "np.sign(cosines[k]), distance * norms[i]", "np.sign(cosines[k]), distance", "moved by an angle"),
-    Mutation(_RAYS, "np.where(line >= 0, 2 * line + (side < 0), -1)", "np.where(line >= 0, 2 * line, -1)", "x and -x are one ray"),
-    Mutation(_RAYS, "normals[k // 2] * (1 - 2 * (k % 2))", "normals[k // 2]", "the opposite ray points forward"),
+    Mutation(
+        _RAYS,
+        "c * self._lengths**self._power",
+        "c * self._lengths",
+        "squared ReLU scaled by the length",
+    ),
+    Mutation(
+        _RAYS,
+        "np.sign(cosines[k]), distance * norms[i]",
+        "np.sign(cosines[k]), distance",
+        "moved by an angle",
+    ),
+    Mutation(
+        _RAYS,
+        "np.where(line >= 0, 2 * line + (side < 0), -1)",
+        "np.where(line >= 0, 2 * line, -1)",
+        "x and -x are one ray",
+    ),
+    Mutation(
+        _RAYS,
+        "normals[k // 2] * (1 - 2 * (k % 2))",
+        "normals[k // 2]",
+        "the opposite ray points forward",
+    ),
     Mutation(
         _RAYS,
         "distance = np.linalg.norm(direction - np.sign(cosines[k]) * normals[k])",
@@ -90,7 +115,12 @@ MUTATIONS = [
         "allowance = float(np.abs(c) @ neglected)",
         "the arrangement without its rounding margin",
     ),
-    Mutation(_ARRANGEMENT, "self._neglected + moved", "self._neglected", "points moved onto shared lines for nothing"),
+    Mutation(
+        _ARRANGEMENT,
+        "self._neglected + moved",
+        "self._neglected",
+        "points moved onto shared lines for nothing",
+    ),
     Mutation(
         _ARRANGEMENT,
         "self._neglected = np.linalg.norm(Z - self._Z @ self._rows, axis=1)",
@@ -104,7 +134,12 @@ MUTATIONS = [
         "squared ReLU: the cross term of the neglected part is missing",
     ),
     Mutation(_ARRANGEMENT, "[[1.0], [-1.0]]", "[[1.0]]", "on a line only one direction is tried"),
-    Mutation(_ARRANGEMENT, "for k in (0, -1)]", "for k in (-1,)]", "squared ReLU: the bottom eigenvectors are left out"),
+    Mutation(
+        _ARRANGEMENT,
+        "for k in (0, -1)]",
+        "for k in (-1,)]",
+        "squared ReLU: the bottom eigenvectors are left out",
+    ),
     Mutation(
         _ARRANGEMENT,
         "(-1 if i <= k else 1) for i in range(members)), None",
@@ -118,7 +153,12 @@ MUTATIONS = [
         "        yield (1,), None\n",
         "one of the two sides of a line is not visited",
     ),
-    Mutation(_ARRANGEMENT, "for half in (1, -1):", "for half in (1,):", "half of the cells around a plane are not visited"),
+    Mutation(
+        _ARRANGEMENT,
+        "for half in (1, -1):",
+        "for half in (1,):",
+        "half of the cells around a plane are not visited",
+    ),
     Mutation(
         _ARRANGEMENT,
         "(events[:, n:] < events[:, :n]) & ~on_plane",
@@ -206,15 +246,30 @@ MUTATIONS = [
         "self.stuck = max(self.stuck, 0.0)",
         "leaves that are given up are forgotten",
     ),
-    Mutation(_TREE, "closed = self.best * (1 + self.tol)", "closed = self.best", "nodes closed within the tolerance are forgotten"),
+    Mutation(
+        _TREE,
+        "closed = self.best * (1 + self.tol)",
+        "closed = self.best",
+        "nodes closed within the tolerance are forgotten",
+    ),
     Mutation(
         _TREE,
         "possible = self.open[0] > self.best * (1 + self.tol)",
         "possible = self.open[0] > self.best * (1 + 2 * self.tol)",
         "nodes beyond the tolerance are closed",
     ),
-    Mutation(_TREE, "for side_of_hyperplane in (1, -1):", "for side_of_hyperplane in (1,):", "half of each branching is left out"),
-    Mutation(_TREE, "self.signed = np.stack([c, -c])", "self.signed = np.stack([c, c])", "only one sign of the sum is bounded"),
+    Mutation(
+        _TREE,
+        "for side_of_hyperplane in (1, -1):",
+        "for side_of_hyperplane in (1,):",
+        "half of each branching is left out",
+    ),
+    Mutation(
+        _TREE,
+        "self.signed = np.stack([c, -c])",
+        "self.signed = np.stack([c, c])",
+        "only one sign of the sum is bounded",
+    ),
     Mutation(
         _TREE,
         "return sums * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0) * (1 + 1e-10)",
@@ -229,9 +284,24 @@ MUTATIONS = [
         "branching on samples that are decided",
     ),
     # The relaxation.
-    Mutation(_RELAXATION, "0.25 * total / tau", "0.125 * total / tau", "half of the constant of Cauchy-Schwarz"),
-    Mutation(_RELAXATION, "0.25 * tau * plus - 0.5 * minus", "0.25 * tau * plus - minus", "twice the negative part is subtracted"),
-    Mutation(_RELAXATION, "0.25 * tau * plus - 0.5 * minus", "0.125 * tau * plus - 0.5 * minus", "half of the positive part"),
+    Mutation(
+        _RELAXATION,
+        "0.25 * total / tau",
+        "0.125 * total / tau",
+        "half of the constant of Cauchy-Schwarz",
+    ),
+    Mutation(
+        _RELAXATION,
+        "0.25 * tau * plus - 0.5 * minus",
+        "0.25 * tau * plus - minus",
+        "twice the negative part is subtracted",
+    ),
+    Mutation(
+        _RELAXATION,
+        "0.25 * tau * plus - 0.5 * minus",
+        "0.125 * tau * plus - 0.5 * minus",
+        "half of the positive part",
+    ),
     Mutation(
         _RELAXATION,
         "np.divide(negative, norms, out=np.zeros_like(norms), where=norms > 0)",
@@ -245,12 +315,25 @@ MUTATIONS = [
         "weights = 0.125 * (vectors.T @ h) ** 2",
         "half of the linear term of the dual",
     ),
-    Mutation(_RELAXATION, "[:, -1].max()) * (1 + 1e-12)", "[:, -1].max())", "eigenvalues without their rounding margin"),
+    Mutation(
+        _RELAXATION,
+        "[:, -1].max()) * (1 + 1e-12)",
+        "[:, -1].max())",
+        "eigenvalues without their rounding margin",
+    ),
     Mutation(_RELAXATION, "for sign in (1, -1)])", "for sign in (1,)])", "squared ReLU: one sign only"),
-    Mutation(_RELAXATION, "max(_one_sided(Z, c), _one_sided(Z, -c), 0.0)", "max(_one_sided(Z, c), 0.0)", "one sign only"),
+    Mutation(
+        _RELAXATION,
+        "max(_one_sided(Z, c), _one_sided(Z, -c), 0.0)",
+        "max(_one_sided(Z, c), 0.0)",
+        "one sign only",
+    ),
     # Kernels.
     Mutation(
-        _KERNEL, "rounding = 4 * (len(Q) + 4) * float(np.finfo(float).eps)", "rounding = 0.0", "kernel margins without rounding"
+        _KERNEL,
+        "rounding = 4 * (len(Q) + 4) * float(np.finfo(float).eps)",
+        "rounding = 0.0",
+        "kernel margins without rounding",
     ),
     Mutation(
         _KERNEL,
@@ -277,7 +360,12 @@ MUTATIONS = [
         "dual weights scaled beyond the cap C",
     ),
     Mutation(_KERNEL, "cap = C * (scale or 1.0)", "cap = C", "the cap in other units than the kernel"),
-    Mutation(_KERNEL, "_NEGATIVE = 1e-9", "_NEGATIVE = 1e-4", "kernels that are not positive semidefinite pass"),
+    Mutation(
+        _KERNEL,
+        "_NEGATIVE = 1e-9",
+        "_NEGATIVE = 1e-4",
+        "kernels that are not positive semidefinite pass",
+    ),
     Mutation(
         _KERNEL,
         "_ZERO = 1e-5",
@@ -286,7 +374,12 @@ MUTATIONS = [
         equivalent="it is read only where no positive margin was found, and float64 finds all above a bound of about 1e-6",
     ),
     # Linear and logistic.
-    Mutation(_LINEAR, 'if norm == "l2" else (1, np.inf)', 'if norm == "l2" else (1, 1)', "the l1 margin bounded in the wrong norm"),
+    Mutation(
+        _LINEAR,
+        'if norm == "l2" else (1, np.inf)',
+        'if norm == "l2" else (1, 1)',
+        "the l1 margin bounded in the wrong norm",
+    ),
     Mutation(
         _LINEAR,
         "np.linalg.norm(dual @ signed, dual_order)",
