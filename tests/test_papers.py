@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,7 +32,6 @@ def out(tmp_path_factory):
 def test_figures_at_smoke_scale(out, id):
     result = reproduce(id, out=out, jobs=1, progress=False)
     assert result.holds, result.summary()
-    assert result.minutes < 20 / 60 * 3  # three times what two idle cores take
     assert (result.folder / "figure.png").stat().st_size > 5000
     assert (result.folder / "figure.pdf").exists()
     numbers = json.loads((result.folder / "numbers.json").read_text())
@@ -73,10 +73,17 @@ def test_nothing_is_computed_twice(out, monkeypatch):
     assert files == {file: file.stat().st_mtime_ns for file in (first.folder / "runs").iterdir()}
 
 
-def test_figures_share_their_runs(out):
-    """What figure 1 of Lyu and Li trained, figures 3 and 4 draw."""
+def test_figures_share_their_runs(out, tmp_path):
+    """What figure 1 of Lyu and Li trained, and nothing else, is all that figure 3 draws."""
     reproduce("lyu-li/fig1", out=out, jobs=1, progress=False)
-    assert status("lyu-li/fig3", "smoke", out=out) in ("computed", "holds")
+    trained = figure("lyu-li/fig1")
+    runs, settings = Path(trained.runs_of) / "smoke/runs", trained.scales["smoke"]
+    (tmp_path / runs).mkdir(parents=True)
+    assert status("lyu-li/fig3", "smoke", out=tmp_path) == "-"
+    for run in trained.runs(settings):
+        name = folder_of(trained, settings, run, runs).with_suffix(".json")
+        shutil.copy(out / name, tmp_path / name)
+    assert status("lyu-li/fig3", "smoke", out=tmp_path) == "computed"
 
 
 def test_a_killed_training_run_goes_on(tmp_path, monkeypatch):
@@ -136,8 +143,9 @@ def test_a_killed_sweep_goes_on(tmp_path):
     process.wait()
     kept = {file.name: file.read_bytes() for file in runs.glob("*.json")}
     assert len(kept) >= 2
-    if len(kept) < 12:
-        assert status("chizat-bach/fig2c", "smoke", out=tmp_path) == f"{len(kept)} of 12 runs"
+    if len(kept) == 12:  # all were done before the signal came: take one away, so that there is something to go on with
+        (runs / f"{kept.popitem()[0]}").unlink()
+    assert status("chizat-bach/fig2c", "smoke", out=tmp_path) == f"{len(kept)} of 12 runs"
     result = reproduce("chizat-bach/fig2c", out=tmp_path, jobs=2, progress=False)
     assert all((runs / name).read_bytes() == content for name, content in kept.items())
     assert [(row["d"], row["seed"]) for row in result.rows] == [(d, seed) for d in (4, 12) for seed in range(6)]

@@ -3,6 +3,7 @@
 from itertools import combinations, product
 from math import comb, sqrt
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -190,8 +191,7 @@ def test_one_sample_and_one_class():
 
 @pytest.mark.parametrize("step", [1e-4, 1e-6, 1e-7, 1e-8, 1e-9])
 def test_tiny_kernel_margins_stay_inside_their_bracket(step):
-    """Two points (1, +-step): by symmetry the margin is sqrt((k11 - k12)/2); angle^2 (1/8 - angle/12 pi...) from the series."""
-    mpmath = pytest.importorskip("mpmath")
+    """Two points (1, +-step): by symmetry the margin is sqrt((k11 - k12) / 2), to 50 digits."""
     with mpmath.workdps(50):
         angle = 2 * mpmath.atan(mpmath.mpf(step))
         square = 1 + mpmath.mpf(step) ** 2
@@ -479,10 +479,10 @@ def test_many_samples_are_warned_of(monkeypatch):
 
 
 def test_leaves_at_the_limit_of_precision_end():
-    """Columns of sizes 1e-8 to 1: branches could be refined for ever without closing."""
+    """Columns of sizes 1e-8 to 1; leaves that never close are those of `test_sound_bounds.py`."""
     X = np.diag([1e-8, 1e-4, 1e-2, 1e-6, 1.0]) @ np.random.default_rng(0).normal(size=(5, 4))
     solution = f1_max_margin(X, [1, 1, -1, 1, -1])
-    assert solution.seconds < 20
+    assert solution.certified
     assert solution.margin <= solution.upper_bound
 
 
@@ -543,14 +543,22 @@ def test_a_time_limit_returns_a_valid_bracket():
     assert hurried.margin <= f1_max_margin(X, y).margin * (1 + 1e-6) <= hurried.upper_bound * (1 + 1e-5)
 
 
-def test_a_time_limit_reaches_the_enumeration_of_the_arrangement():
+def test_a_time_limit_reaches_the_enumeration_of_the_arrangement(monkeypatch):
+    """By a clock that ticks a millisecond whenever it is read: the enumeration, 11,175 planes, looks at it once per plane."""
+    looks = [0]
+
+    def clock() -> float:
+        looks[0] += 1
+        return 1e-3 * looks[0]
+
+    monkeypatch.setattr("time.monotonic", clock)
     random = np.random.default_rng(0)
-    X, y = random.normal(size=(150, 3)), random.choice([-1, 1], 150)  # complete: minutes
+    X, y = random.normal(size=(150, 3)), random.choice([-1, 1], 150)
     hurried = f1_max_margin(X, y, pricing="complete", time_limit=0.5)
     assert hurried.status is Status.TIME_LIMIT
-    assert hurried.seconds < 10
-    assert hurried.margin <= hurried.upper_bound < 1
+    assert 0 <= hurried.margin <= hurried.upper_bound < 1
     assert len(hurried.weights)
+    assert looks[0] <= 5_000  # half a second and a little, of the minutes that 11,175 planes take
 
 
 def test_linearly_separable_data_have_a_margin_at_once():
@@ -601,7 +609,6 @@ def test_arc_cosine_kernel_equals_quadrature_and_monte_carlo():
 def test_kernel_of_nearly_parallel_inputs_keeps_its_digits():
     x = np.array([[1.0, 1.0]])
     for step in (1e-4, 1e-7):
-        angle = np.arctan2(step, 2 + step) * 1.0
         other = np.array([[1.0, 1.0 + step]])
         angle = np.arctan2(1.0 + step, 1.0) - np.pi / 4
         exact_deficit = angle**3 / (3 * np.pi)  # sin t + (pi - t) cos t = pi (1 - t^2/2) + t^3/3 + ...
@@ -650,7 +657,7 @@ def test_bad_input(call, message):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_margins_of_narrow_nets(seed):
-    """Theorem 3.2: non-decreasing in the width, and from width n on that of any width; and no ascent of a net of that width finds more."""
+    """Theorem 3.2: non-decreasing in the width, and from width n on that of any width."""
     random = np.random.default_rng(seed)
     n = 4
     X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
@@ -662,14 +669,23 @@ def test_margins_of_narrow_nets(seed):
     assert margins[n - 1] == pytest.approx(best.margin, rel=1e-5, abs=1e-9)
     assert margins[n] == pytest.approx(best.margin, rel=1e-5, abs=1e-9)
     assert all(len(net.weights) <= m + 1 for m, net in enumerate(nets))
-    for start in range(3):
-        torch.manual_seed(start)
-        net = nm.models.mlp([2, 2, 1], bias="none").double()
-        try:
-            ascent = nm.maximize_margin(net, (torch.tensor(X), torch.tensor(y)), progress=False)
-        except nm.NetmarginError:  # from this start it does not separate, or is dead
-            continue
-        assert ascent.report.normalized_margin <= margins[1] + 1e-6
+
+
+def test_no_ascent_of_a_narrow_net_finds_more():
+    """From a little beside the best net of width 2, where data are separated: ascent comes back to its margin, and not beyond."""
+    random = np.random.default_rng(6)
+    X, y = random.normal(size=(4, 2)), random.choice([-1, 1], 4)
+    y[0], y[1] = 1, -1
+    narrow = nm.solvers.narrow_max_margin(X, y, 2)
+    optimum = narrow.normalized_margin(X, y)
+    torch.manual_seed(6)
+    net = narrow.to_network(2)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(1 + 0.02 * torch.randn_like(parameter))
+    before = nm.measure(net, (X, y)).normalized_margin
+    reached = nm.maximize_margin(net, (torch.tensor(X), torch.tensor(y)), progress=False).report.normalized_margin
+    assert 0 < before < 0.99 * optimum < reached <= optimum * (1 + 1e-6)
 
 
 def test_narrow_margins_refuse_what_they_cannot_try():

@@ -1,4 +1,6 @@
-"""Proved bounds of the solvers against instances that any lost term, constant or rounding margin violates."""
+"""Proved bounds of the solvers against instances that any lost term, constant or rounding margin
+violates.
+"""
 
 import time
 from itertools import product
@@ -27,11 +29,14 @@ from netmargin.solvers.relaxation import relaxed_bound
 
 
 def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
-    """The largest |sum_i c_i relu(u . z_i)^power| over unit u, from all 4^n pairs of active and pinned samples.
+    """The largest |sum_i c_i relu(u . z_i)^power| over unit u, from all 4^n pairs of active and
+    pinned samples.
 
-    A maximum lies on a face, where some samples are active and some are pinned to u . z_i = 0. There the sum is linear (power 1) or
-    a quadratic form (power 2), so that u is the projection of the active sum, or an eigenvector, on the span of the face. All pairs
-    are tried, whether or not the face exists; every direction tried is evaluated, so that none counts for more than it is worth.
+    A maximum lies on a face, where some samples are active and some are pinned to u . z_i = 0.
+    There the sum is linear (power 1) or a quadratic form (power 2), so that u is the projection of
+    the active sum, or an eigenvector, on the span of the face. All pairs are tried, whether or not
+    the face exists; every direction tried is evaluated, so that none counts for more than it is
+    worth.
     """
     n, D = Z.shape
     subsets = np.array(list(product((0.0, 1.0), repeat=n)))
@@ -59,7 +64,9 @@ def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
 
 
 def exact_best_neuron_in_the_plane(Z: np.ndarray, c: np.ndarray) -> mpmath.mpf:
-    """The same for ReLU and points of the plane, to 50 digits: on each arc between the samples' lines the sum is linear."""
+    """The same for ReLU and points of the plane, to 50 digits: on each arc between the samples'
+    lines the sum is linear.
+    """
     with mpmath.workdps(50):
         z = [[mpmath.mpf(float(v)) for v in row] for row in Z]
         angles = sorted(mpmath.atan2(b, a) + side * mpmath.pi / 2 for a, b in z for side in (-1, 1))
@@ -74,7 +81,9 @@ def exact_best_neuron_in_the_plane(Z: np.ndarray, c: np.ndarray) -> mpmath.mpf:
 
 
 def exact_value(Z: np.ndarray, c: np.ndarray, u, power: int) -> mpmath.mpf:
-    """sum_i c_i relu(u . z_i)^power / |u|^power to 50 digits: what one neuron shows that the maximum is at least."""
+    """sum_i c_i relu(u . z_i)^power / |u|^power to 50 digits: what one neuron shows that the
+    maximum is at least.
+    """
     with mpmath.workdps(50):
         u = [mpmath.mpf(v) for v in u]
         total = mpmath.mpf(0)
@@ -85,9 +94,18 @@ def exact_value(Z: np.ndarray, c: np.ndarray, u, power: int) -> mpmath.mpf:
 
 
 def price(Z: np.ndarray, c: np.ndarray, power: int = 1):
-    """The complete proof, whichever the rank asks for; it takes milliseconds, and ends where it never would."""
+    """The complete proof, whichever the rank asks for; it takes milliseconds, and ends where it
+    never would.
+    """
     prover = Prover(Z, power, "complete", time.monotonic() + 20)
-    options = {"floor": 1e-12, "found": np.inf, "tol": 1e-9, "count": 4, "thoroughly": True, "report": lambda _: None}
+    options = {
+        "floor": 1e-12,
+        "found": np.inf,
+        "tol": 1e-9,
+        "count": 4,
+        "thoroughly": True,
+        "report": lambda _: None,
+    }
     return prover, prover.price(c, **options)
 
 
@@ -105,7 +123,9 @@ KINDS = {
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind, power):
-    """Dimensions 1 to 6: the arrangement up to rank 4, branch and bound above, and the relaxation in any case."""
+    """Dimensions 1 to 6: the arrangement up to rank 4, branch and bound above, and the relaxation
+    in any case.
+    """
     random = np.random.default_rng(power)
     for D in (1, 2, 3, 3, 4, 4, 6):
         n = 5 if power == 2 else 6
@@ -125,7 +145,9 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
 
 
 def test_every_cell_of_four_hyperplanes_is_visited():
-    """In dimension 4 a cell of four hyperplanes lies around six planes only: with a side of them left out some are missed."""
+    """In dimension 4 a cell of four hyperplanes lies around six planes only: with a side of them
+    left out some are missed.
+    """
     random = np.random.default_rng(0)
     for _ in range(300):
         Z, c = random.normal(size=(4, 4)), random.normal(size=4)
@@ -134,7 +156,9 @@ def test_every_cell_of_four_hyperplanes_is_visited():
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_bounds_of_one_sign(sign):
-    """All coefficients of one sign, where the other side of a two-sided bound is 0, and on a line, where the best u is -1."""
+    """All coefficients of one sign, where the other side of a two-sided bound is 0, and on a line,
+    where the best u is -1.
+    """
     for power in (1, 2):
         Z, c = np.array([[-2.0], [-1.0], [0.5]]), sign * np.array([1.0, 1.0, 1.0])
         best = 2.0**power + 1.0
@@ -146,7 +170,9 @@ def test_bounds_of_one_sign(sign):
 
 
 def test_branch_and_bound_does_not_bound_sums_of_squares():
-    """Samples at 60 degrees to e_1: half as much under ReLU, a quarter under squared ReLU, whose maximum is larger therefore."""
+    """Samples at 60 degrees to e_1: half as much under ReLU, a quarter under squared ReLU, whose
+    maximum is larger therefore.
+    """
     tails = 0.5 * np.eye(6)[:1] + sqrt(0.75) * np.eye(6)[1:]
     Z, c = np.concatenate([np.eye(6)[:1], tails]), np.array([1.0] + [-0.3] * 5)
     at_first = float(exact_value(Z, c, np.eye(6)[0], 2))
@@ -159,8 +185,9 @@ def test_branch_and_bound_does_not_bound_sums_of_squares():
 
 
 def nearly_parallel(angle: float, length: float, dimension: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two points of this length that enclose the angle, with opposite coefficients, and others that count for nothing; and a
-    direction in which the two differ by length * angle, which no bound may undercut.
+    """Two points of this length that enclose the angle, with opposite coefficients, and others that
+    count for nothing; and a direction in which the two differ by length * angle, which no bound may
+    undercut.
     """
     Z = np.concatenate([np.eye(dimension)[:1], np.eye(dimension)])
     Z[1, 1] = angle
@@ -173,7 +200,10 @@ def nearly_parallel(angle: float, length: float, dimension: int) -> tuple[np.nda
 @pytest.mark.parametrize("dimension", [2, 3, 6])
 def test_nearly_parallel_points_are_not_one(angle, length, dimension):
     Z, c, u = nearly_parallel(angle, length, dimension)
-    for order in (slice(None), [1, 0, *range(2, len(Z))]):  # the first of the two is the one that does not move
+    for order in (
+        slice(None),
+        [1, 0, *range(2, len(Z))],
+    ):  # the first of the two is the one that does not move
         least = exact_value(Z[order], c[order], u, 1)
         assert abs(least) == pytest.approx(3 * length * angle)
         prover, found = price(Z[order], c[order])
@@ -186,16 +216,16 @@ def test_nearly_parallel_points_are_not_one(angle, length, dimension):
         assert prover.relaxed(c[order]) >= abs(least) * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 4])
+@pytest.mark.parametrize("dimension", [3, 4])
 def test_kinks_that_were_moved_onto_another_line_still_count(dimension):
-    """The ridge of -10 relu(u . z_1) holds the maximum; z_0, on whose line z_1 was put, has no kink at all. On that line the sum
-    is smaller by 10 times the angle.
+    """The ridge of -10 relu(u . z_1) holds the maximum. On the line of z_0, where z_1 was put, the
+    sum is smaller by 10 times the angle, and no other line passes through the maximum; 9 relu(u .
+    z_0) keeps its negative values small.
     """
-    angle = 0.9 * PARALLEL
-    Z = np.concatenate([np.eye(dimension)[:1], np.eye(dimension)[:1], np.eye(dimension)[:1], np.eye(dimension)[2:]])
-    Z[1, 1], Z[2, 1] = angle, 1.0
-    c = np.array([0.0, -10.0, 1.0] + [0.0] * (dimension - 2))
-    ridge = [mpmath.mpf(-angle), 1] + [0] * (dimension - 2)
+    angle, axes = 0.9 * PARALLEL, np.eye(dimension)
+    Z = np.array([axes[0], axes[0] + angle * axes[1], axes[0] + axes[1], *axes[2:]])
+    c = np.array([9.0, -10.0, 0.8] + [0.7] * (dimension - 2))
+    ridge = [-mpmath.mpf(angle) * mpmath.mpf(0.8), 0.8] + [0.7] * (dimension - 2)
     assert Arrangement(Z).price(c).upper_bound >= exact_value(Z, c, ridge, 1)
 
 
@@ -210,7 +240,9 @@ def test_points_that_differ_below_the_rank_are_not_one():
 
 
 def test_bounds_are_above_the_exact_value_where_terms_cancel():
-    """Coefficients of 1e8 and points 1e-3 apart: what float64 finds lies below the exact maximum in every other case."""
+    """Coefficients of 1e8 and points 1e-3 apart: what float64 finds lies below the exact maximum in
+    every other case.
+    """
     for seed in range(24):
         random = np.random.default_rng(seed)
         angle = 0.3 + 1e-3 * random.normal(size=6)
@@ -225,7 +257,9 @@ def test_bounds_are_above_the_exact_value_where_terms_cancel():
 
 
 def test_relaxed_forms_are_above_their_exact_eigenvalue():
-    """Squared ReLU, all of one sign, in the positive quadrant: the largest eigenvalue is attained, so it may not be rounded down."""
+    """Squared ReLU, all of one sign, in the positive quadrant: the largest eigenvalue is attained,
+    so it may not be rounded down.
+    """
     for seed in range(40):
         random = np.random.default_rng(seed)
         Z, c = random.uniform(0.1, 1, (3, 2)), random.uniform(0.1, 1, 3)
@@ -244,7 +278,9 @@ def test_relaxed_forms_are_above_their_exact_eigenvalue():
 
 
 class BlindTree(SignTree):
-    """It evaluates no directions: what is known is the floor alone, as where search misses the best neuron."""
+    """It evaluates no directions: what is known is the floor alone, as where search misses the best
+    neuron.
+    """
 
     def _consider(self, v: np.ndarray) -> None:
         pass
@@ -252,7 +288,9 @@ class BlindTree(SignTree):
 
 @pytest.mark.parametrize(("tol", "above"), [(0.1, 0.5), (0.1, 1.5), (1e-3, 0.5), (1e-3, 3.0), (1e-3, 100.0)])
 def test_what_branch_and_bound_closes_or_gives_up_still_counts(tol, above):
-    """The maximum is above the floor by `above` times the tolerance, and no search finds it: the bound must not pass below."""
+    """The maximum is above the floor by `above` times the tolerance, and no search finds it: the
+    bound must not pass below.
+    """
     random = np.random.default_rng(0)
     for _ in range(12):
         Z, c = random.normal(size=(9, 3)), random.normal(size=9)
@@ -262,6 +300,7 @@ def test_what_branch_and_bound_closes_or_gives_up_still_counts(tol, above):
         for nodes in (100, 1000, 10_000):
             tree.grow(nodes=nodes, deadline=np.inf)
             assert tree.upper_bound() >= best * (1 - 1e-12)
+        assert tree.finished  # leaves that come no nearer are not refined for ever
         assert tree.upper_bound() <= max(best, tree.best * (1 + tol)) * (1 + 1e-6)
 
 
@@ -282,7 +321,9 @@ def test_relaxation_is_tight_where_it_can_be():
 
 @pytest.mark.parametrize(("positive", "negative"), [(1, 0), (1, 1), (3, 2), (4, 2)])
 def test_margins_of_orthogonal_points(positive, negative):
-    """p is a / n on each class, of norm a / sqrt n: the margin is 1 / (sqrt n_+ + sqrt n_-), halved, and proved in any dimension."""
+    """p is a / n on each class, of norm a / sqrt n: the margin is 1 / (sqrt n_+ + sqrt n_-),
+    halved, and proved in any dimension.
+    """
     n = positive + negative
     solution = f1_max_margin(7.0 * np.eye(n), np.repeat([1, -1], [positive, negative]), bias=False, tol=1e-8)
     exact = 7.0 / (sqrt(positive) + sqrt(negative)) / 2
@@ -293,7 +334,9 @@ def test_margins_of_orthogonal_points(positive, negative):
 
 
 def test_search_alone_proves_nothing():
-    """Hard, soft and logistic problems above rank 4: without a proof they are not certified, and their bounds are the relaxed ones."""
+    """Hard, soft and logistic problems above rank 4: without a proof they are not certified, and
+    their bounds are the relaxed ones.
+    """
     random = np.random.default_rng(0)
     X, y = random.normal(size=(10, 6)), np.tile([1, -1], 5)
     hard, proved = (f1_max_margin(X, y, bias=False, pricing=pricing) for pricing in ("local", "auto"))
@@ -308,7 +351,9 @@ def test_search_alone_proves_nothing():
 
 
 def test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket():
-    """(0, 1) and (size, 1): one neuron each, so that the margin is about 1/2, which weights on the small sample alone do not refute."""
+    """(0, 1) and (size, 1): one neuron each, so that the margin is about 1/2, which weights on the
+    small sample alone do not refute.
+    """
     for size in (1e9, 1e11):
         solution = f1_max_margin([[0.0], [size]], [1, -1])
         assert solution.status is not Status.NOT_SEPARABLE
@@ -317,7 +362,9 @@ def test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket
 
 @pytest.mark.parametrize("C", [0.05, 0.4, 3.0])
 def test_soft_margins_are_proved_by_their_dual(C):
-    """0 <= p <= C, no neuron promises more than 1, and the bound is sum p: in the plane, by the exact maximum."""
+    """0 <= p <= C, no neuron promises more than 1, and the bound is sum p: in the plane, by the
+    exact maximum.
+    """
     for seed in range(4):
         random = np.random.default_rng(seed)
         X, y = random.normal(size=(8, 2)), np.tile([1.0, -1.0], 4)
@@ -335,7 +382,9 @@ def test_soft_margins_are_proved_by_their_dual(C):
 
 
 def test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples():
-    """min p'Qp of two samples in closed form, to 50 digits: it is known to a few 1e-16 only, and both ends must say so."""
+    """min p'Qp of two samples in closed form, to 50 digits: it is known to a few 1e-16 only, and
+    both ends must say so.
+    """
     for seed in range(60):
         random = np.random.default_rng(seed)
         v = np.column_stack([random.uniform(0.5, 1, 2), 10.0 ** random.uniform(-7, -5) * random.normal(size=2)])
@@ -343,7 +392,8 @@ def test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples():
         K = v @ v.T
         with mpmath.workdps(50):
             a, b, d = (mpmath.mpf(float(K[i, j])) for i, j in ((0, 0), (0, 1), (1, 1)))
-            # Q = yy' * K has -b: the least p'Qp is (a d - b^2) / (a + d + 2 b), at p = (d + b, a + b) / (a + d + 2 b).
+            # Q = yy' * K has -b: the least p'Qp is (a d - b^2) / (a + d + 2 b), at p = (d + b, a +
+            # b) / (a + d + 2 b).
             exact = mpmath.sqrt(max(a * d - b * b, 0) / (a + d + 2 * b))
         solution = kernel_max_margin(K, [1, -1])
         assert solution.margin <= exact
@@ -362,7 +412,9 @@ def test_kernel_margins_are_attained():
 @pytest.mark.parametrize("k", [0.25, 1.0, 9.0])
 @pytest.mark.parametrize("share", [0.3, 0.9, 2.0])
 def test_soft_kernel_margins_of_one_sample(k, share):
-    """f = a k(x, .), a = min(C, 1 / k): C - C^2 k / 2 below the hard margin's C = 1 / k, and 1 / 2k from there on."""
+    """f = a k(x, .), a = min(C, 1 / k): C - C^2 k / 2 below the hard margin's C = 1 / k, and 1 / 2k
+    from there on.
+    """
     C = share / k
     exact = C - C**2 * k / 2 if share < 1 else 0.5 / k
     solution = kernel_soft_margin([[k]], [1], C=C)
@@ -384,7 +436,9 @@ def test_kernels_with_a_small_negative_eigenvalue_are_refused():
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_linear_margins_in_closed_form(norm):
-    """One point: its dual norm. Two opposite labels: half of the dual norm of their difference, where weights can be even."""
+    """One point: its dual norm. Two opposite labels: half of the dual norm of their difference,
+    where weights can be even.
+    """
     size = {"l1": lambda v: np.abs(v).max(), "l2": lambda v: hypot(*v)}[norm]
     for X, y, exact in (
         ([[3.0, 1.0]], [1], size([3.0, 1.0])),
@@ -405,7 +459,9 @@ def test_linear_margins_in_closed_form(norm):
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("regularization", [1e-4, 3e-3, 0.05])
 def test_logistic_optima_are_proved_by_their_dual(regularization, power):
-    """The weights are feasible by all directions of a grid, their entropy is the lower bound, and the two ends meet within tol."""
+    """The weights are feasible by all directions of a grid, their entropy is the lower bound, and
+    the two ends meet within tol.
+    """
     random = np.random.default_rng(power)
     X = 3 * random.normal(size=(12, 2))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)

@@ -1,4 +1,6 @@
-"""What theorems promise, against instances that are tight, closed forms, and the papers' right-hand sides worked out apart."""
+"""What theorems promise, against instances that are tight, closed forms, and the papers' right-hand
+sides worked out apart.
+"""
 
 import math
 import sys
@@ -37,7 +39,9 @@ from netmargin.twolayer.smooth_margin import sample_weights
 # Fixed features: Propositions 6 and 7 of Chizat and Bach
 
 GAME = np.array([[1.0, -0.2, -1.0], [-0.2, 0.9, -1.5]])
-"""Signed features. The third column is worse than both others: the value of the game is that of the first two, by its formula."""
+"""Signed features. The third column is worse than both others: the value of the game is that of the
+first two, by its formula.
+"""
 VALUE = (1.0 * 0.9 - 0.2 * 0.2) / (1.0 + 0.9 + 0.2 + 0.2)
 
 
@@ -47,7 +51,9 @@ def softmin(margins: np.ndarray) -> np.ndarray:
 
 
 def test_proposition_6_in_the_variables_of_its_text():
-    """r(t + 1) = r(t) + eta(t) m grad F(r(t)) from r = 1; margins and sizes of a = r^2 / m; (15) summed term by term."""
+    """r(t + 1) = r(t) + eta(t) m grad F(r(t)) from r = 1; margins and sizes of a = r^2 / m; (15)
+    summed term by term.
+    """
     n, m = GAME.shape
     labels = np.array([1, -1])
     run = train_magnitudes(labels[:, None] * GAME, labels, steps=40)
@@ -69,7 +75,8 @@ def test_proposition_7_in_the_variables_of_its_text():
     n, m = GAME.shape
     labels = np.array([1, -1])
     run = train_output_layer(labels[:, None] * GAME, labels, steps=40)
-    # Both margins are tight at the optimum in the span of the two samples: gamma_2 = 1 / sqrt(m 1' (z z')^-1 1).
+    # Both margins are tight at the optimum in the span of the two samples: gamma_2 = 1 / sqrt(m 1'
+    # (z z')^-1 1).
     gamma = 1 / math.sqrt(m * np.linalg.inv(GAME @ GAME.T).sum())
     largest, r, size, best = 1.5, np.zeros(m), 1.0, -math.inf
     assert run.optimum <= gamma * (1 + 1e-12)
@@ -116,7 +123,9 @@ def frozen(z: np.ndarray, u) -> tuple[NormalizedNet, tuple]:
 
 
 def test_no_margin_is_promised_that_the_flow_does_not_have():
-    """999 samples want the first feature, one the second: they wait, and a promise without the n of the loss is broken."""
+    """999 samples want the first feature, one the second: they wait, and a promise without the n of
+    the loss is broken.
+    """
     z = np.tile([1.0, 0.1], (1000, 1))
     z[-1] = [-1.0, 0.5]
     net, data = frozen(z, [0.5, 0.5])
@@ -126,7 +135,15 @@ def test_no_margin_is_promised_that_the_flow_does_not_have():
         return 2 * (shares / (1 + np.exp(kinds @ np.exp(log_u)))) @ kinds
 
     times = np.array([500.0, 700.0, 1000.0, 1500.0, 1e4, 1e6, 1e9, 1e12])
-    flow = solve_ivp(field, (0, times[-1]), np.log([0.5, 0.5]), t_eval=times, method="LSODA", rtol=1e-10, atol=1e-10)
+    flow = solve_ivp(
+        field,
+        (0, times[-1]),
+        np.log([0.5, 0.5]),
+        t_eval=times,
+        method="LSODA",
+        rtol=1e-10,
+        atol=1e-10,
+    )
     promised = 0
     for time, log_u in zip(times, flow.y.T, strict=True):
         u = np.exp(log_u)
@@ -139,7 +156,9 @@ def test_no_margin_is_promised_that_the_flow_does_not_have():
 
 @pytest.mark.parametrize("time", [50.0, 1e5, 1e10])
 def test_every_step_of_the_early_margin(time):
-    """u_bar = log(t n) / (gamma / 2) p and its divergence from u, written out in 30 digits; each line a step of the proof."""
+    """u_bar = log(t n) / (gamma / 2) p and its divergence from u, written out in 30 digits; each
+    line a step of the proof.
+    """
     z = np.tile([[1.0, -0.2], [-0.2, 0.9]], (4, 1))
     u, n = [0.3, 0.2], 8
     found = early_margin(*frozen(z, u), time=time)
@@ -151,7 +170,8 @@ def test_every_step_of_the_early_margin(time):
         divergence = mpmath.fsum(b * mpmath.log(b / start) - b + start for b, start in zip(u_bar, u, strict=True))
         length = mpmath.fsum(u_bar)
         assert pytest.approx(float(divergence / length), rel=1e-10) == found.R
-        # The mean loss at t: mean l(q(u_bar)) <= e^(-gamma' |u_bar|) = 1 / (t n) from the comparison, D / (2 t) from the flow.
+        # The mean loss at t: mean l(q(u_bar)) <= e^(-gamma' |u_bar|) = 1 / (t n) from the
+        # comparison, D / (2 t) from the flow.
         mean_loss = 1 / (mpf(time) * n) + divergence / (2 * mpf(time))
         q = -mpmath.log(mpmath.expm1(n * mean_loss))  # one sample has all of the loss: log(1 + e^-q) = n * mean
         mass = 8 * divergence + 2 * length + mpf(16) / n
@@ -174,7 +194,9 @@ def shared_features(width: int = 4) -> tuple[NormalizedNet, tuple]:
 
 
 def test_the_drift_of_shared_features():
-    """C_1 and C_2 by one gradient after the other; the drift is their pull on <p, z> over the whole of the loss and of u."""
+    """C_1 and C_2 by one gradient after the other; the drift is their pull on <p, z> over the whole
+    of the loss and of u.
+    """
     net, (x, y) = shared_features()
     found = early_margin(net, (x, y), time=100.0)
     gradients = {}
@@ -204,21 +226,30 @@ REGULARITIES = {
     "a small start": (Regularity(3, 3, 0.5, 0.1, 1.0, 1.0, 5.0, 6.0, 1.0), 1e-3, 1e-2),
     "slow noise": (Regularity(5, 1, 1e-2, 1e-4, 1.0, 20.0, 1.0, 1.0, 0.0), 1e-2, 0.1),
     "hardly any curvature": (Regularity(3, 1, 1e-3, 1e-6, 1e-2, 1e-2, 1.0, 1e-3, 0.0), 0.3, 0.5),
+    "the second fall is the smaller": (
+        Regularity(3, 1, 0.1, 0.1, 1.0, 1.0, 1.0, 1.0, 0.0),
+        1e-8,
+        1e-6,
+    ),
 }
 
 
 def proof_of_theorem_e4(b: Regularity, sigma, epsilon, start):
-    """l and t_epsilon with this sigma, lemma after lemma in 40 digits; None where one of them does not apply."""
+    """l and t_epsilon with this sigma, lemma after lemma in 40 digits; None where one of them does
+    not apply.
+    """
     B_L = b.M_R * b.B_Phi + b.B_V  # Lemma E.6
     W2 = mpf(2) * start / (mpf(b.b_V) / 2)  # Lemma E.9, once sigma t B_L <= start and <= b_V / 2
     tau = epsilon / (2 * W2)
     if not sigma < tau / 2:
         return None
-    # Lemma E.11 with the whole gradient of a 2-homogeneous function: tangential M_Phi, radial 2 B_Phi.
+    # Lemma E.11 with the whole gradient of a 2-homogeneous function: tangential M_Phi, radial 2
+    # B_Phi.
     gradient = mpmath.sqrt(mpf(b.M_Phi) ** 2 + (2 * mpf(b.B_Phi)) ** 2)
     c_1 = max(b.k * b.C_R * mpf(b.B_Phi) ** 2, b.k * b.C_R * b.B_Phi * gradient, mpf(B_L))  # Lemma E.12
     c_2 = mpmath.sqrt(b.k) * b.M_R * b.M_Phi + b.M_V  # Lemma E.13
-    # Lemma E.14, corrected, with delta = tau / 2: a cap of chord delta / c_2 has (delta / 2 c_2)^d / 2 of the sphere at least.
+    # Lemma E.14, corrected, with delta = tau / 2: a cap of chord delta / c_2 has (delta / 2 c_2)^d
+    # / 2 of the sphere at least.
     log_cap = (b.dimension - 1) * mpmath.log(min(tau / 2 / (2 * c_2), mpf(1))) - mpmath.log(2)
     window = max((mpmath.log(W2 / sigma) - log_cap) / (tau - sigma), mpf(0)) + 1  # Lemma E.16
     drawn = sigma * window * (W2 + 1)
@@ -271,16 +302,27 @@ def test_constants_of_the_logistic_problem_are_attained():
 
 
 def test_renewal_takes_its_share_at_every_step():
-    """After 30 steps the old particles keep (1 - sigma rate)^30 of the mass, however often new ones are drawn."""
+    """After 30 steps the old particles keep (1 - sigma rate)^30 of the mass, however often new ones
+    are drawn.
+    """
     problem = regularized_logistic([[1.0]], [1], regularization=0.1)
     for every in (1, 10, 30):
-        options = {"sigma": 0.4, "rate": 0.05, "steps": 30, "records": 1, "renew_every": every, "progress": False}
+        options = {
+            "sigma": 0.4,
+            "rate": 0.05,
+            "steps": 30,
+            "records": 1,
+            "renew_every": every,
+            "progress": False,
+        }
         run = perturbed_flow(problem, [[1.0, 0.0, 1.0]], **options)
         assert run.weights[0] == pytest.approx((1 - 0.4 * 0.05) ** 30, rel=1e-12)
 
 
 def test_projected_flow_of_one_neuron_on_a_circle():
-    """phi = b relu(a) at a = 1, b = 0: the angle has sin 2 theta = tanh 2t, and the mass is cosh 2t."""
+    """phi = b relu(a) at a = 1, b = 0: the angle has sin 2 theta = tanh 2t, and the mass is cosh
+    2t.
+    """
     start = ReLUMeasure.projected([[1.0, 0.0]], bias=False)
     times = np.array([0.0, 0.3, 1.0, 2.0])
     flow = projected_flow(start, [[1.0]], [1], times=times, rtol=1e-9)
@@ -313,7 +355,9 @@ def test_weights_of_samples_are_slopes_over_the_sum_of_losses(q):
 
 
 def test_slackness_by_hand(monkeypatch):
-    """One sample (3, 0): the best neuron gives 3 / 2, one at 60 degrees half of it. Beside (0, 1) its margin is the least."""
+    """One sample (3, 0): the best neuron gives 3 / 2, one at 60 degrees half of it. Beside (0, 1)
+    its margin is the least.
+    """
     best = ReLUMeasure.projected([[1.0, 0.0, 1.0]], bias=False)
     aside = ReLUMeasure.projected([[0.5, math.sqrt(0.75), 1.0]], bias=False)
     found = [slackness(measure, [[3.0, 0.0]], [1], [1.0]) for measure in (best, aside)]
@@ -332,7 +376,9 @@ def test_slackness_by_hand(monkeypatch):
 
 
 def test_tangent_margins_by_hand():
-    """Neurons (x / |x|, 1): the gradient (x, |x|) has length sqrt 2 |x|, the margin of the kernel; of any size of movement."""
+    """Neurons (x / |x|, 1): the gradient (x, |x|) has length sqrt 2 |x|, the margin of the kernel;
+    of any size of movement.
+    """
     w = np.array([[1.0, 0.0, 1.0]] * 3)
     assert tangent_max_margin(w, [[2.0, 0.0]], [1], bias=False).margin == pytest.approx(2 * math.sqrt(2))
     for size in (0.1, 5.0):
@@ -343,7 +389,9 @@ def test_tangent_margins_by_hand():
 # Generalization bounds: each factor is a number that can be worked out by hand
 
 E = 2 ** (math.e - 2)
-"""C / gamma with log log_2(4 C / gamma) = 1. With n = 100 that term is 0.1, and so is the last at delta = e^-2."""
+"""C / gamma with log log_2(4 C / gamma) = 1. With n = 100 that term is 0.1, and so is the last at
+delta = e^-2.
+"""
 SURE = math.exp(-2)
 
 
@@ -367,12 +415,14 @@ SURE = math.exp(-2)
             lambda: bounds.deep_bound([0.5] * 100, depth=3, radius=E * 0.5 * 3**1.5, delta=SURE),
             [0.0, 0.4 * E * 3.0393339803376, 0.1, 0.1],
         ),
-        # K log^3 n Rad^2 / gamma^2 with n = 100: log^3 100 = 97.6645724; log(e^2 * log 8) = 2 + 0.7320993680.
+        # K log^3 n Rad^2 / gamma^2 with n = 100: log^3 100 = 97.6645724; log(e^2 * log 8) = 2 +
+        # 0.7320993680.
         (
             lambda: bounds.fast_rate_bound([0.25] * 100, radius=1.0, constant=1.0, delta=SURE),
             [97.6645724301 * 4 / 100, (2 + 0.7320993681) / 100],
         ),
-        # 12 M max(1, |alpha| |X|_F) / n, M = 2, 20 / 100; 2 c sqrt((2 + log 80) / 200), log 80 = 4.3820266347.
+        # 12 M max(1, |alpha| |X|_F) / n, M = 2, 20 / 100; 2 c sqrt((2 + log 80) / 200), log 80 =
+        # 4.3820266347.
         (
             lambda: bounds.regression_bound([0.5] * 100, units(100), norm=2.0, largest_loss=3.0, lipschitz=2.0, delta=SURE),
             [0.5, 4.8, 6 * math.sqrt(6.3820266346738812 / 200)],
@@ -388,7 +438,8 @@ SURE = math.exp(-2)
             ),
             [0.5, 0.8, 6 * math.sqrt(6.3820266346738812 / 200)],
         ),
-        # C / 10 * 2^{4 / 1.5}; B = log_2(4 * 2 * C) + 3 with C = 2^{e - 3} / 2^3: log_2 gives e - 3.
+        # C / 10 * 2^{4 / 1.5}; B = log_2(4 * 2 * C) + 3 with C = 2^{e - 3} / 2^3: log_2 gives e -
+        # 3.
         (
             lambda: bounds.interclass_bound(100, distance=0.5, radius=1.0, r=1, constant=2 ** (math.e - 6), delta=SURE),
             [2 ** (math.e - 6) / 10 * 2 ** (8 / 3), 0.1, 0.1],
@@ -409,7 +460,9 @@ def units(n: int) -> np.ndarray:
 
 
 def test_rademacher_bounds_are_above_the_exact_complexity():
-    """Equal samples of length 2: every supremum is 2 |sum eps| over n, in both balls up to the length of a feature."""
+    """Equal samples of length 2: every supremum is 2 |sum eps| over n, in both balls up to the
+    length of a feature.
+    """
     for n in (1, 2, 5):
         X = 2 * units(n)
         signs = np.array(np.meshgrid(*[[-1, 1]] * n)).reshape(n, -1)
@@ -419,36 +472,43 @@ def test_rademacher_bounds_are_above_the_exact_complexity():
         assert found.bound >= 2 * mean
         assert found.estimate == pytest.approx(2 * mean, abs=5 * found.error + 1e-12)
         kernel = bounds.kernel_ball(X, bias=False, draws=400)
-        assert kernel.bound >= math.sqrt(4 / 4) * mean * (1 - 1e-12)  # E relu(u . x)^2 = |x|^2 / (2 d)
-        assert kernel.bound == pytest.approx(1 / math.sqrt(n))
+        # E relu(u . x)^2 = |x|^2 / (2 d) = 1: by Jensen at most 1 / sqrt n, and that with one sample.
+        assert mean * (1 - 1e-12) <= kernel.bound == pytest.approx(1 / math.sqrt(n))
 
 
 def test_outputs_of_balanced_nets_pass_for_possible_margins():
-    """|Theta| = 1 in equal layers gives |f(x)| = depth^{-depth/2} |x|: no bound may call that margin impossible."""
+    """|Theta| = 1 in equal layers gives |f(x)| = depth^{-depth/2} |x|: no bound may call that
+    margin impossible.
+    """
     for depth in (1, 2, 4):
         bounds.deep_bound([3.0 * depth ** (-depth / 2)] * 50, depth=depth, radius=3.0)
     bounds.two_layer_bound([1.5] * 50, 3 * units(50), radius=3.0)
 
 
-def test_interclass_bounds_are_above_the_best_plane():
-    """The best of all planes in space, from a fine grid and its polish: attained values stay below it, proved ones above."""
-    sphere = np.random.default_rng(0).normal(size=(20_000, 3))
-    for seed in range(4):
-        random = np.random.default_rng(seed)
-        X, y = random.normal(size=(12, 3)), np.tile([1, -1], 6)
-        z = (X[y > 0][:, None] - X[y < 0]).reshape(-1, 3)
+@pytest.mark.parametrize("seed", [0, 2, 4, 8])
+def test_interclass_bounds_are_above_the_best_plane(seed):
+    """The best of all planes in space, from a fine grid and its polish: attained values stay below
+    it, proved ones above, whether the search had time to find it or not.
+    """
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(12, 3)), np.tile([1, -1], 6)
+    z = (X[y > 0][:, None] - X[y < 0]).reshape(-1, 3)
 
-        def least(normal, z=z):
-            normal = normal / np.linalg.norm(normal)
-            return math.sqrt(((z - np.outer(z @ normal, normal)) ** 2).sum(1).min())
+    def least(normal):
+        normal = normal / np.linalg.norm(normal)
+        return math.sqrt(((z - np.outer(z @ normal, normal)) ** 2).sum(1).min())
 
-        normal = sphere[np.argmax([least(v) for v in sphere[:4000]])]
-        best = -minimize(lambda v: -least(v), normal, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-13}).fun
-        found = bounds.interclass_distance(X, y, 2, starts=1, iterations=3)
-        projected = z @ found.basis
-        assert found.distance == pytest.approx(math.sqrt((projected**2).sum(1).min()), rel=1e-12)
-        assert found.upper_bound >= best * (1 - 1e-12)
-        assert found.upper_bound <= 1.3 * best
+    normals = np.random.default_rng(0).normal(size=(4000, 3))
+    start = normals[np.argmax([least(normal) for normal in normals])]
+    options = {"xatol": 1e-10, "fatol": 1e-13}
+    best = -minimize(lambda v: -least(v), start, method="Nelder-Mead", options=options).fun
+    for hurried in (True, False):
+        searched = {"starts": 2, "iterations": 10} if hurried else {}
+        found = bounds.interclass_distance(X, y, 2, **searched)
+        attained = math.sqrt(((z @ found.basis) ** 2).sum(1).min())
+        assert found.distance == pytest.approx(attained, rel=1e-12)
+        assert found.distance >= (0 if hurried else 0.999) * best
+        assert best * (1 - 1e-12) <= found.upper_bound <= 1.1 * best
 
 
 # Weak regularization: Theorem 2.2 of Wei et al. 2018
@@ -465,10 +525,16 @@ WEAK = [
 
 @pytest.mark.parametrize("case", WEAK, ids=str)
 def test_weak_lambdas_are_those_of_the_proof_and_not_smaller(case):
-    """L <= 4 lambda (D / gamma)^{r/a} for every 2-approximate minimizer; what follows for its margin is just the guarantee."""
+    """L <= 4 lambda (D / gamma)^{r/a} for every 2-approximate minimizer; what follows for its
+    margin is just the guarantee.
+    """
     gamma = 0.3
     weak = nm.weak_regularization(gamma, **case)
-    n, others, share = case["n"], case.get("classes", 2) - 1, mpf(case.get("r", 2.0)) / mpf(case.get("order", 2.0))
+    n, others, share = (
+        case["n"],
+        case.get("classes", 2) - 1,
+        mpf(case.get("r", 2.0)) / mpf(case.get("order", 2.0)),
+    )
 
     def margin(log_lambda) -> mpf | None:
         """What the proof gives for every such net, or None where it does not apply."""

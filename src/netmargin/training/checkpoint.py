@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from ..accepted_models import check_model
 from ..arguments import check_instance
-from ..batches import place_of
 from ..errors import CheckpointError
 from .weight_names import find_weights
 
@@ -121,7 +121,7 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     True
     """
     check_instance("path", path, (str, os.PathLike), 'the path of a file, such as "runs/mine/model.pt"')
-    place_of(model)  # refuses what is no model
+    model = check_model(model)
     state = load(path)
     if "netmargin_format" in state and isinstance(state.get("model"), dict):
         put_weights(model, state["model"], path)

@@ -9,7 +9,7 @@ from torch import nn
 from ..arguments import check_choice, check_count, check_flag, check_instance, check_number, check_numbers
 from ..batches import Data
 from ..errors import ArgumentError
-from ..losses import CrossEntropy, Loss
+from ..losses import Loss, as_loss
 from .dormand_prince import ORDER
 from .exact_flow import ExactFlow
 from .flow_field import Metric
@@ -105,7 +105,7 @@ def gradient_flow(
     check_flag("progress", progress)
     if metric is not None and not (callable(metric) and method == "exact"):
         raise ArgumentError(f'metric must be a function of the parameters by name, and method "exact": got {metric!r}, {method!r}')
-    loss = loss or CrossEntropy()
+    loss = as_loss(loss)
 
     def prepare(finer: bool, **where) -> FlowRun:
         if method == "proximal":
