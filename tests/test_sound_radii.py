@@ -313,7 +313,7 @@ def test_attacks_are_judged(lie, monkeypatch):
 
     net = nn.Sequential(linear([[1.0, 10.0]], -0.5))
     X, y = torch.tensor([[0.9, 0.05]]).double(), torch.tensor([1])
-    lies = {"outside the box": [[0.9, -1.0]], "not misclassified": [[0.89, 0.05]], "no number": [[math.nan, math.nan]]}
+    lies = {"outside the box": [[0.9, -1.0]], "not misclassified": [[0.5005, 0.0]], "no number": [[math.nan, math.nan]]}
 
     class Liar:
         def __init__(self, **_):

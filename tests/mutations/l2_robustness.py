@@ -422,21 +422,20 @@ MUTATIONS = [
         old="wrong = _margin(net, points, y) <= 0\n        distance",
         new="wrong = _margin(net, points, y) <= 1e-2\n        distance",
         why="points that are not quite misclassified",
-        killed_by="tests/test_robustness.py::test_linear_nets_are_exact",
+        killed_by="tests/test_sound_radii.py::test_attacks_are_judged",
     ),
     Mutation(
         file="l2_robustness/attacks.py",
         old="found = x + high.reshape(shape)",
         new="found = x + low.reshape(shape)",
         why="the end of a bracket that is classified correctly",
-        killed_by="tests/test_robustness.py::test_linear_nets_are_exact",
+        equivalent="after 48 bisections both ends are the same to 4e-15",
     ),
     Mutation(
         file="l2_robustness/attacks.py",
         old="torch.where(wrong.reshape(shape), aim,",
         new="torch.where(wrong.reshape(shape) | True, aim,",
         why="aims that are not misclassified",
-        killed_by="tests/test_robustness.py::test_linear_nets_are_exact",
     ),
     Mutation(
         file="l2_robustness/attacks.py",
