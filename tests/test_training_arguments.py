@@ -109,7 +109,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("call", "given", "sentence"), WRONG, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(
+    ("call", "given", "sentence"), WRONG, ids=[f"{index}-{sentence}" for index, (_, _, sentence) in enumerate(WRONG)]
+)
 def test_others_are_answered_by_a_sentence(call, given, sentence):
     with pytest.raises((nm.ArgumentError, nm.DataError)) as refused:
         call(**given)

@@ -77,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
     }
     solution = solve[options.problem](X, y, bias=bias, **watched)
     result = {name: getattr(solution, name) for name in _KEPT if hasattr(solution, name)} | {"status": str(solution.status)}
+    if getattr(solution, "note", ""):  # which samples contradict each other, and what to do
+        result["note"] = solution.note
     result["support_size"] = int((solution.dual != 0).sum())
     if hasattr(solution, "atoms"):
         result["neurons"] = len(solution.weights)
