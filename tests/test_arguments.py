@@ -5,7 +5,6 @@ import pytest
 from tests.fuzz import ODD, ROOMS, foreign
 
 
-
 @pytest.mark.parametrize("room", ROOMS)
 def test_odd_arguments_are_answered_or_named(room, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -15,6 +15,7 @@ _ARRANGEMENT = "solvers/arrangement.py"
 _TREE = "solvers/branch_and_bound.py"
 _RELAXATION = "solvers/relaxation.py"
 _KERNEL = "solvers/kernel.py"
+_SOFT_KERNEL = "solvers/soft_kernel.py"
 _LINEAR = "solvers/linear.py"
 _LOGISTIC = "solvers/logistic.py"
 _F1 = "solvers/f1.py"
@@ -118,14 +119,14 @@ MUTATIONS = [
     # The arrangement.
     Mutation(
         _ARRANGEMENT,
-        "allowance = 1e-13 * np.abs(terms).sum() + float(np.abs(c) @ neglected)",
-        "allowance = 1e-13 * np.abs(terms).sum()",
+        "allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(np.abs(c) @ neglected)",
+        "allowance = operations * np.finfo(float).eps * np.abs(terms).sum()",
         "the arrangement without what was neglected",
         _HERE + "test_points_that_differ_below_the_rank_are_not_one",
     ),
     Mutation(
         _ARRANGEMENT,
-        "allowance = 1e-13 * np.abs(terms).sum() + float(np.abs(c) @ neglected)",
+        "allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(np.abs(c) @ neglected)",
         "allowance = float(np.abs(c) @ neglected)",
         "the arrangement without its rounding margin",
         _HERE + "test_nearly_parallel_points_are_not_one",
@@ -413,23 +414,23 @@ MUTATIONS = [
         _HERE + "test_kernel_margins_are_attained",
     ),
     Mutation(
-        _KERNEL,
+        _SOFT_KERNEL,
         "lower = shrink * float(dual.sum()) - 0.5 * shrink**2 * square",
         "lower = shrink * float(dual.sum()) - 0.25 * shrink**2 * square",
         "the soft margin's dual with a quarter of the square",
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),
     Mutation(
-        _KERNEL,
+        _SOFT_KERNEL,
         "shrink = min(1.0, float(dual.sum()) / square)",
         "shrink = max(1.0, float(dual.sum()) / square)",
         "dual weights scaled beyond the cap C",
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),
     Mutation(
-        _KERNEL,
-        "cap = C * (scale or 1.0)",
-        "cap = C",
+        _SOFT_KERNEL,
+        "y, C * unit, unit, tol)",
+        "y, C, unit, tol)",
         "the cap in other units than the kernel",
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),
