@@ -1,5 +1,6 @@
 """What can be said about the homogeneity of a net."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -80,6 +81,18 @@ class ScalingCheck:
     def __str__(self) -> str:
         where = "" if self.range is None else f"; {_range_sentence(*self.range)}"
         return f"{_deviation_sentence(self.deviation, self.cause)} (on {self.samples} samples, factors 1/2 to 2){where}"
+
+
+_judges: list[Callable[["Homogeneity", "nn.Module", object, bool, int], "ScalingCheck"]] = []
+"""What `Homogeneity.check` calls. The judge knows what an answer is, so an answer cannot import its judge."""
+
+
+def judge_answers(
+    check: Callable[["Homogeneity", "nn.Module", object, bool, int], "ScalingCheck"],
+) -> Callable[["Homogeneity", "nn.Module", object, bool, int], "ScalingCheck"]:
+    """Decorator of the function by which `Homogeneity.check` holds an answer against a net and data."""
+    _judges[:] = [check]
+    return check
 
 
 @dataclass(frozen=True)
@@ -174,14 +187,11 @@ class Homogeneity:
         check_seed(seed)
         if self.order is None:
             raise NotHomogeneousError(f"There is no exponent to check: the net is {self.kind}")
-        from .judge import Judge, inputs_of
-
         names = {name for name, _ in model.named_parameters()}
         missing = next((name for names_here in self.members.values() for name in names_here if name not in names), None)
         if missing is not None:
             raise ArgumentError(f"model has no parameter {missing!r}, but the net that was analysed has. Pass that net.")
-        judge = Judge(model, inputs_of(model, data, several=self._several_inputs), seed=seed)
-        found = judge.check(self, range=range)
+        found = _judges[0](self, model, data, range, seed)
         if range:
             self._checked[:] = [found]
         return found

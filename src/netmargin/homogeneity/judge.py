@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..batches import as_inputs, batches, open_data, place_of
-from .answer import FARTHEST, LARGEST_MISS, Blocker, Evidence, Homogeneity, Kind, ScalingCheck, tidy
+from .answer import FARTHEST, LARGEST_MISS, Blocker, Evidence, Homogeneity, Kind, ScalingCheck, judge_answers, tidy
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
 from .scaling import FACTORS, TOLERANCE, ScalingProbe, generic_inputs
@@ -262,7 +262,13 @@ def few_samples(model: nn.Module, x, count: int):
     return x.to(dtype) if x.is_floating_point() else x
 
 
-def inputs_of(model: nn.Module, data, *, several: bool):
+@judge_answers
+def _check_answer(answer: Homogeneity, model: nn.Module, data: object, range: bool, seed: int) -> ScalingCheck:
+    judge = Judge(model, _inputs_of(model, data, several=answer._several_inputs), seed=seed)
+    return judge.check(answer, range=range)
+
+
+def _inputs_of(model: nn.Module, data, *, several: bool):
     """The inputs among what `check` was given: inputs, a pair (X, y), or an iterable of batches."""
     if several or isinstance(data, Tensor) or hasattr(data, "__array__"):
         return data
