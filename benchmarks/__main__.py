@@ -15,7 +15,12 @@ from . import (
     variation_norm,
 )
 
-QUICK = {"training_step": training_step, "measuring": measuring, "importing": importing, "variation_norm": variation_norm}
+QUICK = {
+    "training_step": training_step,
+    "measuring": measuring,
+    "importing": importing,
+    "variation_norm": variation_norm,
+}
 LONG = {
     "cost_growth": cost_growth,
     "bound_tightening": bound_tightening,

@@ -1,6 +1,8 @@
-"""How the proved upper bound of `f1_max_margin` tightens in 1, 5 and 20 minutes, where the optimum rests on many samples.
+"""How the proved upper bound of `f1_max_margin` tightens in 1, 5 and 20 minutes, where the optimum
+rests on many samples.
 
-On clusters with seed 0 the proof is done in seconds (see `variation_norm`); with seed 1, over a hundred samples have dual weight.
+On clusters with seed 0 the proof is done in seconds (see `variation_norm`); with seed 1, over a
+hundred samples have dual weight.
 """
 
 from netmargin.datasets import clusters
@@ -13,7 +15,8 @@ def main() -> None:
     for minutes in (1, 5, 20):
         solution = f1_max_margin(X, y, tol=1e-3, time_limit=60 * minutes)
         print(
-            f"clusters seed 1, {minutes:2} min: margin {solution.margin:.7f} (local gap {solution.local_gap:.1e}), "
-            f"at most {solution.upper_bound:.7f} proved, {len(solution.support)} samples with dual weight",
+            f"clusters seed 1, {minutes:2} min: margin {solution.margin:.7f} (local gap"
+            f" {solution.local_gap:.1e}), at most {solution.upper_bound:.7f} proved,"
+            f" {len(solution.support)} samples with dual weight",
             flush=True,
         )

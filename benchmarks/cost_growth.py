@@ -1,4 +1,6 @@
-"""How the time of `f1_max_margin` grows with the number of samples and with the dimension; writes runs/benchmarks/cost_growth.png."""
+"""How the time of `f1_max_margin` grows with the number of samples and with the dimension; writes
+runs/benchmarks/cost_growth.png.
+"""
 
 import csv
 import time
@@ -29,15 +31,30 @@ def main() -> None:
             started = time.perf_counter()
             f2_max_margin(X, y)
             kernel_seconds = time.perf_counter() - started
-            rows.append((name, n, d, solution.seconds, solution.certified, solution.gap, solution.local_gap, kernel_seconds))
+            rows.append(
+                (
+                    name,
+                    n,
+                    d,
+                    solution.seconds,
+                    solution.certified,
+                    solution.gap,
+                    solution.local_gap,
+                    kernel_seconds,
+                )
+            )
             print(
-                f"{name}: n {n:4}, d {d:2}: {solution.seconds:6.2f} s, local gap {solution.local_gap:.1e}, gap {solution.gap:.1e}"
-                f"{' proved' if solution.certified else ''}; F2 {kernel_seconds:.2f} s",
+                f"{name}: n {n:4}, d {d:2}: {solution.seconds:6.2f} s, local gap"
+                f" {solution.local_gap:.1e}, gap"
+                f" {solution.gap:.1e}{' proved' if solution.certified else ''}; F2"
+                f" {kernel_seconds:.2f} s",
                 flush=True,
             )
     with open(FOLDER / "cost_growth.csv", "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(("series", "n", "d", "seconds", "certified", "gap", "local_gap", "f2_seconds"))
+        writer.writerow(
+            ("series", "n", "d", "seconds", "certified", "gap", "local_gap", "f2_seconds")
+        )
         writer.writerows(rows)
     draw(rows)
 
@@ -56,12 +73,17 @@ def draw(rows: list[tuple]) -> None:
             for row in series:
                 face = line.get_color() if row[4] else "white"
                 axes.plot(row[column], row[3], "o", color=line.get_color(), markerfacecolor=face)
-            axes.plot(sizes, [row[7] for row in series], ":", color=line.get_color(), label="F2 kernel")
+            axes.plot(
+                sizes, [row[7] for row in series], ":", color=line.get_color(), label="F2 kernel"
+            )
         axes.set(xscale="log", yscale="log", xlabel=label)
         axes.set_xticks(sizes, [str(size) for size in sizes], minor=False)
         axes.minorticks_off()
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     left.set_ylabel("seconds (2 cores)")
-    figure.suptitle("Cluster data, relative gap 1e-3; filled: proved optimal, open: local optimum or 60 s", fontsize=10)
+    figure.suptitle(
+        "Cluster data, relative gap 1e-3; filled: proved optimal, open: local optimum or 60 s",
+        fontsize=10,
+    )
     figure.savefig(FOLDER / "cost_growth.png", dpi=120)

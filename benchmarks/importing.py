@@ -12,4 +12,11 @@ def main() -> None:
     def importing(module: str):
         return lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
 
-    compare("import netmargin", importing("netmargin; netmargin.train"), importing("torch"), "import torch", repeats=7, target=1.3)
+    compare(
+        "import netmargin",
+        importing("netmargin; netmargin.train"),
+        importing("torch"),
+        "import torch",
+        repeats=7,
+        target=1.3,
+    )

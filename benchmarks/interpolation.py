@@ -1,6 +1,8 @@
-"""Least-norm interpolation of 200 Gaussian sets, 10 to 80 samples of 1 to 3 inputs: how many are proved, how sharply, in what time.
+"""Least-norm interpolation of 200 Gaussian sets, 10 to 80 samples of 1 to 3 inputs: how many are
+proved, how sharply, in what time.
 
-The peer is a linear program of scipy over 2,000 random neurons, for the largest set of each dimension: what one has without pricing.
+The peer is a linear program of scipy over 2,000 random neurons, for the largest set of each
+dimension: what one has without pricing.
 """
 
 import time
@@ -23,7 +25,9 @@ def draw_set(index: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sampled_norm(X: np.ndarray, y: np.ndarray) -> float:
-    """The least norm over random neurons, at least the least norm of all; inf where they do not suffice."""
+    """The least norm over random neurons, at least the least norm of all; inf where they do not
+    suffice.
+    """
     Z = np.hstack([X, np.ones((len(X), 1))])
     U = np.random.default_rng(0).normal(size=(_NEURONS, Z.shape[1]))
     A = np.maximum(Z @ U.T / np.linalg.norm(U, axis=1), 0.0)
@@ -33,7 +37,10 @@ def sampled_norm(X: np.ndarray, y: np.ndarray) -> float:
 
 def main() -> None:
     """Print one row for each dimension."""
-    print(" d  sets  proved  worst gap  worst residual  longest s   norm / of random neurons  seconds / theirs")
+    print(
+        " d  sets  proved  worst gap  worst residual  longest s   norm / of random neurons  seconds"
+        " / theirs"
+    )
     for d, options in OPTIONS.items():
         sets = [draw_set(index) for index in range(SETS) if index % 3 + 1 == d]
         solved = [min_norm_interpolation(X, y, **options) for X, y in sets]
@@ -43,8 +50,10 @@ def main() -> None:
         theirs = time.monotonic() - started
         residual = max(s.residual / np.abs(y).max() for s, (_, y) in zip(solved, sets, strict=True))
         print(
-            f"{d:2}  {len(sets):4}  {sum(s.certified for s in solved):6}  {max(s.gap for s in solved):9.1e}  {residual:14.1e}  "
-            f"{max(s.seconds for s in solved):9.1f}  {solved[largest].norm / sampled:25.5f}  {solved[largest].seconds / theirs:16.1f}",
+            f"{d:2}  {len(sets):4}  {sum(s.certified for s in solved):6} "
+            f" {max(s.gap for s in solved):9.1e}  {residual:14.1e} "
+            f" {max(s.seconds for s in solved):9.1f}  {solved[largest].norm / sampled:25.5f} "
+            f" {solved[largest].seconds / theirs:16.1f}",
             flush=True,
         )
 

@@ -1,4 +1,6 @@
-"""`maximize_margin` against loss-based training: margin reached, and gradient evaluations (samples times passes)."""
+"""`maximize_margin` against loss-based training: margin reached, and gradient evaluations (samples
+times passes).
+"""
 
 import time
 
@@ -9,7 +11,9 @@ from netmargin.models import mlp, mnist_cnn
 
 
 def main() -> None:
-    """An MLP 64-256-256-10 on digits against 1,000 accepted epochs; then, with NETMARGIN_DATA, the MNIST CNN on 2,000 images against 100."""
+    """An MLP 64-256-256-10 on digits against 1,000 accepted epochs; then, with NETMARGIN_DATA, the
+    MNIST CNN on 2,000 images against 100.
+    """
     digits = nm.datasets.digits()
     torch.manual_seed(0)
     baseline = _train("digits, MLP 256-256", mlp([64, 256, 256, 10]), digits, 1000)
@@ -20,8 +24,9 @@ def main() -> None:
     started = time.perf_counter()
     ascent = nm.maximize_margin(smooth, digits, multiplier_steps=24, iterations=400, progress=False)
     print(
-        f"digits, squared-ReLU net 64-64-10: relative epsilon {ascent.certificate.relative_epsilon:.1e} at radius 0 "
-        f"in {time.perf_counter() - started:.0f} s (target at most 1e-4)",
+        "digits, squared-ReLU net 64-64-10: relative epsilon"
+        f" {ascent.certificate.relative_epsilon:.1e} at radius 0 in"
+        f" {time.perf_counter() - started:.0f} s (target at most 1e-4)",
         flush=True,
     )
     try:
@@ -34,13 +39,21 @@ def main() -> None:
     torch.manual_seed(0)
     net = mnist_cnn()
     separated = nm.train(net, images, until=nm.Separated(), lr=nm.ConstantLR(0.1), progress=False)
-    _ascend(net, images, baseline, before=separated.rows[-1]["gradient_samples"], temperatures=(0.1,), iterations=66)
+    _ascend(
+        net,
+        images,
+        baseline,
+        before=separated.rows[-1]["gradient_samples"],
+        temperatures=(0.1,),
+        iterations=66,
+    )
 
 
 def _train(title: str, net: torch.nn.Module, data, epochs: int) -> dict:
     row = nm.train(net, data, until=nm.Epochs(epochs), progress=False).rows[-1]
     print(
-        f"{title}: {epochs} loss-based epochs: margin {row['layer_normalized_margin']:.4g}, {row['gradient_samples']:,} sample gradients"
+        f"{title}: {epochs} loss-based epochs: margin {row['layer_normalized_margin']:.4g},"
+        f" {row['gradient_samples']:,} sample gradients"
     )
     return row
 
@@ -51,13 +64,15 @@ def _ascend(net: torch.nn.Module, data, baseline: dict, before: int = 0, **optio
     for row in ascent.rows:
         margin, spent = row["layer_normalized_margin"], before + row["gradient_samples"]
         print(
-            f"  ascent: margin {margin:.4g}, ratio {margin / baseline['layer_normalized_margin']:.2f}, "
-            f"with {spent / baseline['gradient_samples']:.3f} of the evaluations",
+            f"  ascent: margin {margin:.4g}, ratio"
+            f" {margin / baseline['layer_normalized_margin']:.2f}, with"
+            f" {spent / baseline['gradient_samples']:.3f} of the evaluations",
             flush=True,
         )
     certificate = ascent.certificate
     print(
-        f"  {time.perf_counter() - started:.0f} s with the certificate: relative epsilon {certificate.relative_epsilon:.3f}, "
-        f"{certificate.relative_radius_epsilon:.3f} within radius {certificate.radius:g}",
+        f"  {time.perf_counter() - started:.0f} s with the certificate: relative epsilon"
+        f" {certificate.relative_epsilon:.3f}, {certificate.relative_radius_epsilon:.3f} within"
+        f" radius {certificate.radius:g}",
         flush=True,
     )

@@ -9,7 +9,9 @@ from .runner import compare
 
 
 def main() -> None:
-    """MNIST's test images where they are, else random ones of their shape; in the batches that measure takes."""
+    """MNIST's test images where they are, else random ones of their shape; in the batches that
+    measure takes.
+    """
     torch.manual_seed(0)
     try:
         X, y = nm.datasets.mnist("test")
@@ -23,5 +25,10 @@ def main() -> None:
                 model(batch)
 
     compare(
-        "measure, 10,000 images, MNIST CNN", lambda: nm.measure(model, (X, y)), peer, "a bare forward pass", repeats=12, target=1.15
+        "measure, 10,000 images, MNIST CNN",
+        lambda: nm.measure(model, (X, y)),
+        peer,
+        "a bare forward pass",
+        repeats=12,
+        target=1.15,
     )

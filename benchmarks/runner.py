@@ -1,4 +1,6 @@
-"""Times two callables in turn, so that whatever else the machine does hits both, and prints their ratio."""
+"""Times two callables in turn, so that whatever else the machine does hits both, and prints their
+ratio.
+"""
 
 import statistics
 import time
@@ -6,9 +8,17 @@ from collections.abc import Callable
 
 
 def compare(
-    name: str, ours: Callable[[], object], peer: Callable[[], object], peer_name: str, *, repeats: int, target: float
+    name: str,
+    ours: Callable[[], object],
+    peer: Callable[[], object],
+    peer_name: str,
+    *,
+    repeats: int,
+    target: float,
 ) -> None:
-    """Print the medians of both and the median ratio of neighbouring runs (our time / peer's time; below 1 is faster)."""
+    """Print the medians of both and the median ratio of neighbouring runs (our time / peer's time;
+    below 1 is faster).
+    """
     for warm_up in (ours, peer, ours, peer):
         warm_up()
     times: list[tuple[float, float]] = []
@@ -18,7 +28,11 @@ def compare(
         times.append((first, second) if index % 2 == 0 else (second, first))
     our_median, peer_median = (statistics.median(column) for column in zip(*times, strict=True))
     ratios = sorted(a / b for a, b in times)
-    ratio, low, high = statistics.median(ratios), ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
+    ratio, low, high = (
+        statistics.median(ratios),
+        ratios[len(ratios) // 4],
+        ratios[-1 - len(ratios) // 4],
+    )
     print(
         f"{name}: {1e3 * our_median:.2f} ms against {1e3 * peer_median:.2f} ms for {peer_name}: "
         f"ratio {ratio:.3f} (quartiles {low:.3f} to {high:.3f}, target at most {target})",

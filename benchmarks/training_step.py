@@ -1,4 +1,6 @@
-"""A step on the relative loss against the same step on F.cross_entropy, on the MNIST CNN of Lyu and Li (2019)."""
+"""A step on the relative loss against the same step on F.cross_entropy, on the MNIST CNN of Lyu and
+Li (2019).
+"""
 
 import torch
 from torch.nn import functional as F
@@ -24,4 +26,11 @@ def main() -> None:
     def ours() -> None:
         descend(model, x, y, loss=loss, log_scale=0.0, rate=1e-6)
 
-    compare("training step, MNIST CNN, batch 100", ours, peer, "F.cross_entropy and SGD", repeats=60, target=1.05)
+    compare(
+        "training step, MNIST CNN, batch 100",
+        ours,
+        peer,
+        "F.cross_entropy and SGD",
+        repeats=60,
+        target=1.05,
+    )

@@ -1,4 +1,6 @@
-"""`f1_max_margin` against 50,000 steps of gradient ascent on a net of 1,000 units, the experiment of Chizat and Bach (2020), Section 7."""
+"""`f1_max_margin` against 50,000 steps of gradient ascent on a net of 1,000 units, the experiment
+of Chizat and Bach (2020), Section 7.
+"""
 
 import time
 
@@ -12,7 +14,9 @@ STEPS, UNITS, TARGET = 50_000, 1000, 0.1
 
 
 def main() -> None:
-    """Three draws of the data. Ours searches until its local gap is 1e-3; the proof is timed apart, and so is what 1/50 of the peer's time gives."""
+    """Three draws of the data. Ours searches until its local gap is 1e-3; the proof is timed apart,
+    and so is what 1/50 of the peer's time gives.
+    """
     for seed in range(3):
         X, y = (part.numpy() for part in clusters(seed=seed))
         start = time.perf_counter()
@@ -22,16 +26,20 @@ def main() -> None:
         quick = f1_max_margin(X, y, tol=1e-3, pricing="local", time_limit=seconds / 50)
         proved = f1_max_margin(X, y, tol=1e-3)
         print(
-            f"clusters k 3, d 15, n 256, seed {seed}: margin {ours.margin:.7f} in {ours.seconds:.2f} s (local gap {ours.local_gap:.1e}) "
-            f"against {reached:.7f} in {seconds:.1f} s for {STEPS:,} gradient steps: time ratio {ours.seconds / seconds:.3f} "
-            f"(target at most {TARGET}); in 1/50 of the time {quick.margin:.7f}; with proof {proved.margin:.7f} in {proved.seconds:.2f} s, "
-            f"at most {proved.upper_bound:.7f}{' (certified)' if proved.certified else ''}",
+            f"clusters k 3, d 15, n 256, seed {seed}: margin {ours.margin:.7f} in"
+            f" {ours.seconds:.2f} s (local gap {ours.local_gap:.1e}) against {reached:.7f} in"
+            f" {seconds:.1f} s for {STEPS:,} gradient steps: time ratio"
+            f" {ours.seconds / seconds:.3f} (target at most {TARGET}); in 1/50 of the time"
+            f" {quick.margin:.7f}; with proof {proved.margin:.7f} in {proved.seconds:.2f} s, at"
+            f" most {proved.upper_bound:.7f}{' (certified)' if proved.certified else ''}",
             flush=True,
         )
 
 
 def ascend(X: np.ndarray, y: np.ndarray) -> float:
-    """Best normalized margin along ascent of the smooth margin -log mean exp(-margins), steps 0.5 / sqrt(t + 1), float32, full batch."""
+    """Best normalized margin along ascent of the smooth margin -log mean exp(-margins), steps 0.5 /
+    sqrt(t + 1), float32, full batch.
+    """
     torch.manual_seed(0)
     Z = torch.tensor(np.column_stack([X, np.ones(len(X))]), dtype=torch.float32)
     labels = torch.tensor(y, dtype=torch.float32)

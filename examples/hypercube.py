@@ -1,6 +1,8 @@
-"""Regularized nets against tangent kernels on the hypercube data of Wei et al. (2019), (2.5): python -m examples.hypercube --out runs/hypercube
+"""Regularized nets against tangent kernels on the hypercube data of Wei et al. (2019), (2.5):
+python -m examples.hypercube --out runs/hypercube
 
-Nets need about d samples, kernels about d^2 (Theorem 2.1 there). Writes sample_size.csv and sample_size.png; three minutes on two cores for d = 20.
+Nets need about d samples, kernels about d^2 (Theorem 2.1 there). Writes sample_size.csv and
+sample_size.png; three minutes on two cores for d = 20.
 """
 
 import argparse
@@ -10,18 +12,25 @@ from pathlib import Path
 import numpy as np
 
 import netmargin as nm
-from netmargin.theory.separation import SCALES, separation
+from netmargin.papers.wei_2018._separation import SCALES, separation
 
 
 def errors(n: int, d: int, *, seed: int, tested: int = 4000) -> tuple[float, list[float]]:
-    """Test errors of the regularized net, and of the max-margin tangent kernel predictor at each of SCALES."""
-    train, test = nm.datasets.hypercube(n, d, seed=seed), nm.datasets.hypercube(tested, d, seed=10_000 + seed)
+    """Test errors of the regularized net, and of the max-margin tangent kernel predictor at each of
+    SCALES.
+    """
+    train, test = (
+        nm.datasets.hypercube(n, d, seed=seed),
+        nm.datasets.hypercube(tested, d, seed=10_000 + seed),
+    )
     return separation(train, test, seed=seed)
 
 
 def main() -> None:
     """The study over n, with a line per n as it is done."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--d", type=int, default=20)
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("runs/hypercube"))
@@ -30,17 +39,33 @@ def main() -> None:
     for n in (int(d * factor) for factor in (2, 3, 4, 6, 8, 10, 12, 16)):
         found = [errors(n, d, seed=seed) for seed in range(options.trials)]
         net, kernels = np.array([f[0] for f in found]), np.array([f[1] for f in found])
-        best = kernels.mean(0).argmin()  # the scale that is best in the mean: more than one who does not know it can have
-        spread = [float(v.std(ddof=1) / np.sqrt(len(v))) if len(v) > 1 else 0.0 for v in (net, kernels[:, best])]
+        best = (
+            kernels.mean(0).argmin()
+        )  # the scale that is best in the mean: more than one who does not know it can have
+        spread = [
+            float(v.std(ddof=1) / np.sqrt(len(v))) if len(v) > 1 else 0.0
+            for v in (net, kernels[:, best])
+        ]
         rows.append((n, net.mean(), spread[0], kernels[:, best].mean(), spread[1], SCALES[best]))
         print(
-            f"n {n:4}: net {net.mean():.4f} +- {spread[0]:.4f}, best kernel {rows[-1][3]:.4f} +- {spread[1]:.4f} at {SCALES[best]}",
+            f"n {n:4}: net {net.mean():.4f} +- {spread[0]:.4f}, best kernel {rows[-1][3]:.4f} +-"
+            f" {spread[1]:.4f} at {SCALES[best]}",
             flush=True,
         )
     options.out.mkdir(parents=True, exist_ok=True)
     with (options.out / "sample_size.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["n", "net_error", "net_standard_error", "kernel_error", "kernel_standard_error", "r_w", "r_u"])
+        writer.writerow(
+            [
+                "n",
+                "net_error",
+                "net_standard_error",
+                "kernel_error",
+                "kernel_standard_error",
+                "r_w",
+                "r_u",
+            ]
+        )
         writer.writerows([*row[:5], *row[5]] for row in rows)
     _draw(rows, d, options.out / "sample_size.png")
     print(f"Written: {options.out}/ (sample_size.csv, sample_size.png)")
@@ -52,7 +77,10 @@ def _draw(rows: list[tuple], d: int, path: Path) -> None:
     figure = Figure(figsize=(5.2, 3.4), layout="constrained")
     axis = figure.subplots()
     n = [row[0] for row in rows]
-    for column, label, colour in ((1, "regularized net", "#0072b2"), (3, "best tangent kernel", "#d55e00")):
+    for column, label, colour in (
+        (1, "regularized net", "#0072b2"),
+        (3, "best tangent kernel", "#d55e00"),
+    ):
         axis.errorbar(
             n,
             [row[column] for row in rows],
@@ -64,7 +92,11 @@ def _draw(rows: list[tuple], d: int, path: Path) -> None:
             label=label,
         )
     axis.axhline(0.5, color="0.6", linestyle=":", label="guessing")
-    axis.set(xlabel=f"samples n (d = {d}, d$^2$ = {d * d})", ylabel="test error (mean, 2 standard errors)", ylim=(-0.02, 0.55))
+    axis.set(
+        xlabel=f"samples n (d = {d}, d$^2$ = {d * d})",
+        ylabel="test error (mean, 2 standard errors)",
+        ylim=(-0.02, 0.55),
+    )
     axis.grid(alpha=0.3)
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, loc="center", bbox_to_anchor=(0.42, 0.33))

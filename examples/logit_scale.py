@@ -1,7 +1,8 @@
 """What the size of the parameters does to attacks: python -m examples.logit_scale
 
-A homogeneous net and its multiples classify alike, so their true L2 robustness is the same. Attacks run on the nets as they are find other radii for each;
-`nm.robustness`, which divides the scores by the median margin first, does not.
+A homogeneous net and its multiples classify alike, so their true L2 robustness is the same. Attacks
+run on the nets as they are find other radii for each; `nm.robustness`, which divides the scores by
+the median margin first, does not.
 """
 
 import argparse
@@ -16,7 +17,9 @@ import netmargin as nm
 PLAIN = {
     "DeepFool": lambda: foolbox.attacks.L2DeepFoolAttack(),
     "DDN": lambda: foolbox.attacks.DDNAttack(),
-    "Carlini-Wagner": lambda: foolbox.attacks.L2CarliniWagnerAttack(binary_search_steps=6, steps=100),
+    "Carlini-Wagner": lambda: foolbox.attacks.L2CarliniWagnerAttack(
+        binary_search_steps=6, steps=100
+    ),
 }
 
 
@@ -38,15 +41,22 @@ def plain_radii(net: torch.nn.Module, X: torch.Tensor, y: torch.Tensor, attack: 
 
 def main() -> None:
     """A table: the largest relative change of a radius, and the change of the median, by factor."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--n", type=int, default=100)
     options = parser.parse_args()
     torch.manual_seed(0)
     net, (X, y) = nm.models.mlp([64, 64, 10]), nm.datasets.digits(limit=options.n)
     nm.train(net, (X, y), until=nm.LogLossBelow(-2), progress=False)
     methods = {name: lambda net, name=name: plain_radii(net, X, y, name) for name in PLAIN}
-    methods["nm.robustness"] = lambda net: nm.robustness(net, (X, y), box=(0, 1), carlini_wagner_steps=100, progress=False).upper
-    print(f"{'':16} {'median at 1':>12}" + "".join(f"{f'x {factor:g}':>22}" for factor in (1e-3, 1e-1, 10, 1e3)))
+    methods["nm.robustness"] = lambda net: (
+        nm.robustness(net, (X, y), box=(0, 1), carlini_wagner_steps=100, progress=False).upper
+    )
+    print(
+        f"{'':16} {'median at 1':>12}"
+        + "".join(f"{f'x {factor:g}':>22}" for factor in (1e-3, 1e-1, 10, 1e3))
+    )
     for name, radii in methods.items():
         first = radii(net)
         cells = []
@@ -55,8 +65,14 @@ def main() -> None:
             both = np.isfinite(now) & np.isfinite(first)
             worst = np.abs(now[both] / first[both] - 1).max() if both.any() else np.nan
             cells.append(f"{np.median(now):8.4f} {worst:7.1e} {int((~np.isfinite(now)).sum()):3d}x")
-        print(f"{name:16} {np.median(first):12.4f}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
-    print("median radius, largest relative change of a radius, and how many samples the attack could not turn")
+        print(
+            f"{name:16} {np.median(first):12.4f}" + "".join(f"{cell:>22}" for cell in cells),
+            flush=True,
+        )
+    print(
+        "median radius, largest relative change of a radius, and how many samples the attack could"
+        " not turn"
+    )
 
 
 if __name__ == "__main__":

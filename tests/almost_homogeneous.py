@@ -1,7 +1,7 @@
 """Nets that are almost homogeneous, and nets that truly are: made for the tests of `analyse`.
 
-Each family is a function of a number e (an epsilon, an offset, one over a level, a rounding) that spoils homogeneity a
-little; it is tried with several e and several scales of its activations.
+Each family is a function of a number e (an epsilon, an offset, one over a level, a rounding) that
+spoils homogeneity a little; it is tried with several e and several scales of its activations.
 """
 
 import math
@@ -15,9 +15,19 @@ INPUTS, HIDDEN, OUTPUTS = 5, 8, 3
 
 
 class Net(nn.Module):
-    """first layer -> function of (net, features) -> last layer without bias; `scale` multiplies the first weights."""
+    """first layer -> function of (net, features) -> last layer without bias; `scale` multiplies the
+    first weights.
+    """
 
-    def __init__(self, function: Callable, scale: float = 1.0, *, bias: bool = True, head: int = HIDDEN, **parts):
+    def __init__(
+        self,
+        function: Callable,
+        scale: float = 1.0,
+        *,
+        bias: bool = True,
+        head: int = HIDDEN,
+        **parts,
+    ):
         super().__init__()
         self.first = nn.Linear(INPUTS, HIDDEN, bias=bias)
         for parameter in self.first.parameters():
@@ -80,8 +90,12 @@ GUARDS: dict[str, Callable] = {
     "rms norm": lambda m, h, e: F.rms_norm(h, (HIDDEN,), eps=e).relu(),
     "batch norm": lambda m, h, e: F.batch_norm(h, None, None, training=True, eps=e).relu(),
     "group norm": lambda m, h, e: F.group_norm(h, 2, eps=e).relu(),
-    "instance norm": lambda m, h, e: F.instance_norm(h.reshape(len(h), 2, 4), eps=e).flatten(1).relu(),
-    "local response": lambda m, h, e: F.local_response_norm(_images(h), 3, alpha=1.0, k=e).flatten(1),
+    "instance norm": (
+        lambda m, h, e: F.instance_norm(h.reshape(len(h), 2, 4), eps=e).flatten(1).relu()
+    ),
+    "local response": (
+        lambda m, h, e: F.local_response_norm(_images(h), 3, alpha=1.0, k=e).flatten(1)
+    ),
     "normalize": lambda m, h, e: F.normalize(h, eps=e),
     "in place": lambda m, h, e: h.square().add_(e).sqrt_(),
     "added twice": lambda m, h, e: (h.square() + e / 2).sqrt() + (h.square() + e / 2).sqrt(),
@@ -146,7 +160,9 @@ SPOILERS: dict[str, Callable] = {
 
 SETTINGS = {
     **dict.fromkeys(GUARDS, ((1e-5, 1.0), (1e-3, 1.0), (1e-3, 0.05), (0.3, 3.0))),
-    **dict.fromkeys(SPOILERS, ((1e-12, 1.0), (1e-3, 0.3), (0.05, 3.0))),  # the first is too small for any number to show
+    **dict.fromkeys(
+        SPOILERS, ((1e-12, 1.0), (1e-3, 0.3), (0.05, 3.0))
+    ),  # the first is too small for any number to show
 }
 """Family -> the pairs of e and the scale of the first weights at which it is tried."""
 
@@ -162,8 +178,12 @@ def _maker(function: Callable, e: float, scale: float) -> Callable[[], nn.Module
     return lambda: Net(lambda m, h: function(m, h, e), scale)
 
 
-def largest_miss(model: nn.Module, x: Tensor, groups: dict, members: dict, *, decades: float, draws: int = 6) -> float:
-    """How far f misses the claimed powers, in float64 and by this code alone; factors for the groups within so many decades."""
+def largest_miss(
+    model: nn.Module, x: Tensor, groups: dict, members: dict, *, decades: float, draws: int = 6
+) -> float:
+    """How far f misses the claimed powers, in float64 and by this code alone; factors for the
+    groups within so many decades.
+    """
     model, x = model.double(), x.double()
     state = {name: p.detach().clone() for name, p in model.named_parameters()}
     generator, worst = torch.Generator().manual_seed(5), 0.0
@@ -247,7 +267,9 @@ HOMOGENEOUS_FUNCTIONS: dict[str, tuple[Callable, Callable[[], dict[str, nn.Modul
 
 
 def homogeneous() -> Iterator[tuple[str, Callable[[], nn.Module]]]:
-    """Name and maker of nets that are homogeneous in all their parameters: every function at three scales, with and without bias."""
+    """Name and maker of nets that are homogeneous in all their parameters: every function at three
+    scales, with and without bias.
+    """
     for name, (function, parts) in HOMOGENEOUS_FUNCTIONS.items():
         for scale, bias in ((1.0, True), (0.01, False), (50.0, True)):
 

@@ -1,8 +1,10 @@
-"""Blocks of the documents, pasted line by line into a fresh interpreter: `python -m tests.docs_blocks [FILE]`.
+"""Blocks of the documents, pasted line by line into a fresh interpreter: `python -m
+tests.docs_blocks [FILE]`.
 
-A Python block may say how long it takes in its first line, as in `# about 20 seconds` or `# about 2 minutes`. The command
-prints the time of each block beside what it says, and how long the processor was at work on it, which is what a quiet machine
-takes. It ends with exit code 1 if a block fails or takes longer than it says.
+A Python block may say how long it takes in its first line, as in `# about 20 seconds` or `# about 2
+minutes`. The command prints the time of each block beside what it says, and how long the processor
+was at work on it, which is what a quiet machine takes. It ends with exit code 1 if a block fails or
+takes longer than it says.
 """
 
 import code
@@ -44,9 +46,15 @@ def blocks_of(path: Path) -> list[Block]:
 
 
 def commands_of(path: Path) -> list[list[str]]:
-    """Every `netmargin ...` command line of a file, split into words: lines of blocks, and those in running text with options."""
-    lines = [line for block in blocks_of(path) if not block.language for line in block.text.splitlines()]
-    lines += [line for line in re.findall(r"`(netmargin [^`]+)`", path.read_text()) if " --" in line]
+    """Every `netmargin ...` command line of a file, split into words: lines of blocks, and those in
+    running text with options.
+    """
+    lines = [
+        line for block in blocks_of(path) if not block.language for line in block.text.splitlines()
+    ]
+    lines += [
+        line for line in re.findall(r"`(netmargin [^`]+)`", path.read_text()) if " --" in line
+    ]
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("netmargin ")]
 
 
@@ -61,7 +69,9 @@ class _Console(code.InteractiveConsole):
 
 
 def paste(blocks: list[Block], note) -> None:
-    """Every block into one prompt, line by line; `note(block, seconds, processor_seconds)` after each."""
+    """Every block into one prompt, line by line; `note(block, seconds, processor_seconds)` after
+    each.
+    """
     console = _Console({"__name__": "__main__"})
     for block in blocks:
         started, worked, waits = time.monotonic(), time.process_time(), False
@@ -82,7 +92,8 @@ def main(names: list[str]) -> int:
 
     def note(block: Block, seconds: float, worked: float) -> None:
         print(
-            f"{block.file}:{block.line}: {seconds:.1f} s, {worked:.1f} s of it at work, stated {block.stated:.0f} s",
+            f"{block.file}:{block.line}: {seconds:.1f} s, {worked:.1f} s of it at work, stated"
+            f" {block.stated:.0f} s",
             file=sys.stderr,
             flush=True,
         )

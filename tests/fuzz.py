@@ -1,7 +1,9 @@
-"""Every public function with odd arguments: `python -m tests.fuzz --calls 10000` counts what comes out.
+"""Every public function with odd arguments: `python -m tests.fuzz --calls 10000` counts what comes
+out.
 
-A door is a function with a good call. Any of its arguments may be replaced by anything: what comes out must be an answer, or an error of
-netmargin (or a ValueError) that names the argument. tests/test_arguments.py tries each argument of each door with each odd value.
+A door is a function with a good call. Any of its arguments may be replaced by anything: what comes
+out must be an answer, or an error of netmargin (or a ValueError) that names the argument.
+tests/test_arguments.py tries each argument of each door with each odd value.
 """
 
 import argparse
@@ -76,7 +78,9 @@ ABOUT_MODEL_OR_DATA = ("model", "data", "x", "X", "X2", "y", "K", "make_model")
 class Door:
     """A public function under its public name, and a good call of it.
 
-    arguments : by name. left_out : odd values, by argument, that are right and take long, or are the caller's own code that fails.
+    arguments : by name.
+    left_out : odd values, by argument, that are right and take long, or are the caller's own code
+        that fails.
     """
 
     name: str
@@ -87,7 +91,11 @@ class Door:
     def call(self, **changed: Any) -> Any:
         """The good call with some arguments changed."""
         given = self.arguments | changed
-        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stderr(io.StringIO()),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
             warnings.simplefilter("ignore")
             return self.function(**given)
 
@@ -109,7 +117,9 @@ def _certificate() -> Any:
 
 @functools.cache
 def _runs() -> Any:
-    return nm.twolayer.train_both_layers(X.numpy(), Y.numpy(), width=4, steps=4, seeds=[0, 1], progress=False)
+    return nm.twolayer.train_both_layers(
+        X.numpy(), Y.numpy(), width=4, steps=4, seeds=[0, 1], progress=False
+    )
 
 
 def _fitted(estimator: type) -> Callable:
@@ -118,14 +128,20 @@ def _fitted(estimator: type) -> Callable:
 
 def _rule(rule: type) -> Callable:
     """A stopping rule or a learning rate, made and used."""
-    return lambda **given: nm.train(nm.models.mlp([2, 16, 1]), DATA, until=[rule(**given), nm.Epochs(2)], progress=False)
+    return lambda **given: nm.train(
+        nm.models.mlp([2, 16, 1]), DATA, until=[rule(**given), nm.Epochs(2)], progress=False
+    )
 
 
 def measuring() -> list[Door]:
     """Models and data looked at."""
     return [
         Door("analyse", nm.analyse, {"model": NET, "x": X}),
-        Door("measure", nm.measure, {"model": NET, "data": DATA, "loss": None, "batch_size": 3, "homogeneity": None}),
+        Door(
+            "measure",
+            nm.measure,
+            {"model": NET, "data": DATA, "loss": None, "batch_size": 3, "homogeneity": None},
+        ),
         Door(
             "certify",
             nm.certify,
@@ -140,7 +156,11 @@ def measuring() -> list[Door]:
                 "seed": 0,
             },
         ),
-        Door("tangent_svm", nm.tangent_svm, {"model": NET, "data": DATA, "norm": "global", "max_constraints": 20}),
+        Door(
+            "tangent_svm",
+            nm.tangent_svm,
+            {"model": NET, "data": DATA, "norm": "global", "max_constraints": 20},
+        ),
         Door(
             "robustness",
             nm.robustness,
@@ -156,9 +176,21 @@ def measuring() -> list[Door]:
             },
         ),
         Door("kernels.arc_cosine", nm.kernels.arc_cosine, {"X": X, "X2": None, "bias": True}),
-        Door("kernels.ntk", nm.kernels.ntk, {"X": X, "X2": None, "r_w": 1.0, "r_u": 1.0, "bias": False}),
-        Door("kernels.random_features", nm.kernels.random_features, {"X": X, "count": 3, "bias": True, "seed": 0}),
-        Door("kernels.empirical_ntk", nm.kernels.empirical_ntk, {"model": NET, "X": X, "X2": None, "output": 0}),
+        Door(
+            "kernels.ntk",
+            nm.kernels.ntk,
+            {"X": X, "X2": None, "r_w": 1.0, "r_u": 1.0, "bias": False},
+        ),
+        Door(
+            "kernels.random_features",
+            nm.kernels.random_features,
+            {"X": X, "count": 3, "bias": True, "seed": 0},
+        ),
+        Door(
+            "kernels.empirical_ntk",
+            nm.kernels.empirical_ntk,
+            {"model": NET, "X": X, "X2": None, "output": 0},
+        ),
     ]
 
 
@@ -181,7 +213,9 @@ def datasets_and_models() -> list[Door]:
         Door("datasets.parity_margin", data.parity_margin, {"d": 3, "k": 2, "bias": False}),
         Door("datasets.alternating", data.alternating, {"n": 3}),
         Door("models.mlp", models.mlp, {"widths": [2, 3, 1], "bias": "first", "power": 1}),
-        Door("models.mnist_cnn", models.mnist_cnn, {"bias": "first", "channels": (1, 2), "hidden": 3}),
+        Door(
+            "models.mnist_cnn", models.mnist_cnn, {"bias": "first", "channels": (1, 2), "hidden": 3}
+        ),
         Door("models.vgg", models.vgg, {"bias": "first", "width": 1}),
         Door("models.wide_resnet", models.wide_resnet, {"depth": 10, "widen": 1}),
         Door("models.ReLUPower", models.ReLUPower, {"power": 2}),
@@ -194,9 +228,21 @@ def drawing() -> list[Door]:
     figures = nm.figures
     robust = nm.robustness(NET, DATA, attacks=(), progress=False)
     return [
-        Door("figures.draw_run", figures.draw_run, {"history": _history(), "report": _report(), "folder": FOLDER}),
-        Door("figures.draw_data", figures.draw_data, {"X": X, "y": Y, "folder": FOLDER, "title": "data"}),
-        Door("figures.draw_robustness", figures.draw_robustness, {"reports": {"net": robust}, "folder": FOLDER}),
+        Door(
+            "figures.draw_run",
+            figures.draw_run,
+            {"history": _history(), "report": _report(), "folder": FOLDER},
+        ),
+        Door(
+            "figures.draw_data",
+            figures.draw_data,
+            {"X": X, "y": Y, "folder": FOLDER, "title": "data"},
+        ),
+        Door(
+            "figures.draw_robustness",
+            figures.draw_robustness,
+            {"reports": {"net": robust}, "folder": FOLDER},
+        ),
         Door(
             "figures.draw_certificate",
             figures.draw_certificate,
@@ -211,17 +257,34 @@ def drawing() -> list[Door]:
         Door(
             "theory.verify",
             nm.theory.verify,
-            {"ids": "lyu-li/euler", "quick": True, "seed": 0, "trials": [0], "progress": False, "watch": None},
+            {
+                "ids": "lyu-li/euler",
+                "quick": True,
+                "seed": 0,
+                "trials": [0],
+                "progress": False,
+                "watch": None,
+            },
             left_out={"ids": ("None",), "trials": ("None",), "watch": ("a class", "a model")},
         ),
         Door(
             "papers.reproduce",
             nm.papers.reproduce,
-            {"id": "chizat-bach/fig2a", "scale": "smoke", "out": FOLDER, "jobs": 1, "progress": False},
+            {
+                "id": "chizat-bach/fig2a",
+                "scale": "smoke",
+                "out": FOLDER,
+                "jobs": 1,
+                "progress": False,
+            },
             left_out={"out": ("text", "a path"), "jobs": ("2",)},
         ),
         Door("papers.figure", nm.papers.figure, {"id": "chizat-bach/fig2a"}),
-        Door("papers.status", nm.papers.status, {"id": "chizat-bach/fig2a", "scale": "smoke", "out": FOLDER}),
+        Door(
+            "papers.status",
+            nm.papers.status,
+            {"id": "chizat-bach/fig2a", "scale": "smoke", "out": FOLDER},
+        ),
     ]
 
 
@@ -252,7 +315,14 @@ def training() -> list[Door]:
         Door(
             "maximize_margin",
             lambda model, **given: nm.maximize_margin(_fresh(model), **given),
-            {"model": NET, "data": DATA, "temperatures": (0.1,), "iterations": 2, "multiplier_steps": 1, "progress": False},
+            {
+                "model": NET,
+                "data": DATA,
+                "temperatures": (0.1,),
+                "iterations": 2,
+                "multiplier_steps": 1,
+                "progress": False,
+            },
         ),
         Door(
             "regularization_path",
@@ -270,8 +340,16 @@ def training() -> list[Door]:
                 "progress": False,
             },
         ),
-        Door("load_weights", lambda model, path: nm.load_weights(model, path), {"model": NET, "path": FOLDER / "net.pt"}),
-        Door("losses.Exponential", lambda power: nm.measure(NET, DATA, loss=nm.losses.Exponential(power)), {"power": 1}),
+        Door(
+            "load_weights",
+            lambda model, path: nm.load_weights(model, path),
+            {"model": NET, "path": FOLDER / "net.pt"},
+        ),
+        Door(
+            "losses.Exponential",
+            lambda power: nm.measure(NET, DATA, loss=nm.losses.Exponential(power)),
+            {"power": 1},
+        ),
     ]
 
 
@@ -281,7 +359,15 @@ def flows() -> list[Door]:
         Door(
             "gradient_flow",
             nm.gradient_flow,
-            {"model": NET, "data": DATA, "time": 0.1, "until": (), "loss": None, "rtol": 1e-3, "progress": False},
+            {
+                "model": NET,
+                "data": DATA,
+                "time": 0.1,
+                "until": (),
+                "loss": None,
+                "rtol": 1e-3,
+                "progress": False,
+            },
         ),
     ]
 
@@ -296,13 +382,33 @@ def solving() -> list[Door]:
         Door("f1_soft_margin", solvers.f1_soft_margin, pair | rules | {"C": 1.0}),
         Door("f2_max_margin", solvers.f2_max_margin, pair | {"bias": True, "tol": 1e-3}),
         Door("kernel_max_margin", solvers.kernel_max_margin, {"K": K, "y": Y, "tol": 1e-3}),
-        Door("kernel_soft_margin", solvers.kernel_soft_margin, {"K": K, "y": Y, "C": 1.0, "tol": 1e-3}),
+        Door(
+            "kernel_soft_margin",
+            solvers.kernel_soft_margin,
+            {"K": K, "y": Y, "C": 1.0, "tol": 1e-3},
+        ),
         Door("linear_max_margin", solvers.linear_max_margin, pair | {"bias": True, "tol": 1e-3}),
         Door("ntk_max_margin", solvers.ntk_max_margin, pair | {"bias": True, "tol": 1e-3}),
-        Door("min_norm_interpolation", solvers.min_norm_interpolation, pair | {"norm": "l1", "bias": True, "time_limit": 2.0}),
-        Door("VariationNormClassifier", _fitted(nm.estimators.VariationNormClassifier), pair | {"C": 1.0} | rules),
-        Door("ReLUKernelClassifier", _fitted(nm.estimators.ReLUKernelClassifier), pair | {"C": 1.0, "bias": True, "tol": 1e-3}),
-        Door("NTKClassifier", _fitted(nm.estimators.NTKClassifier), pair | {"C": 1.0, "r_w": 1.0, "r_u": 1.0, "tol": 1e-3}),
+        Door(
+            "min_norm_interpolation",
+            solvers.min_norm_interpolation,
+            pair | {"norm": "l1", "bias": True, "time_limit": 2.0},
+        ),
+        Door(
+            "VariationNormClassifier",
+            _fitted(nm.estimators.VariationNormClassifier),
+            pair | {"C": 1.0} | rules,
+        ),
+        Door(
+            "ReLUKernelClassifier",
+            _fitted(nm.estimators.ReLUKernelClassifier),
+            pair | {"C": 1.0, "bias": True, "tol": 1e-3},
+        ),
+        Door(
+            "NTKClassifier",
+            _fitted(nm.estimators.NTKClassifier),
+            pair | {"C": 1.0, "r_w": 1.0, "r_u": 1.0, "tol": 1e-3},
+        ),
         Door("interclass_distance", nm.bounds.interclass_distance, pair | {"r": 1}),
     ]
 
@@ -318,12 +424,16 @@ ROOMS: dict[str, Callable[[], list[Door]]] = {
 
 
 def foreign(door: Door, changed: dict[str, str]) -> str | None:
-    """Why the outcome of a call with odd values, by argument, is not proper; None where it is an answer or a proper error."""
+    """Why the outcome of a call with odd values, by argument, is not proper; None where it is an
+    answer or a proper error.
+    """
     try:
         door.call(**{name: ODD[odd] for name, odd in changed.items()})
     except (nm.NetmarginError, ValueError) as error:
         said = str(error)
-        named = any(name in said for name in changed) or any(name in ABOUT_MODEL_OR_DATA for name in changed)
+        named = any(name in said for name in changed) or any(
+            name in ABOUT_MODEL_OR_DATA for name in changed
+        )
         own = isinstance(error, nm.NetmarginError) or _raised_on_purpose(error)
         if named and own:
             return None
@@ -334,7 +444,9 @@ def foreign(door: Door, changed: dict[str, str]) -> str | None:
 
 
 def _raised_on_purpose(error: BaseException) -> bool:
-    """Whether a ValueError was raised by netmargin, or by scikit-learn, whose checks of X and y its estimators have to make."""
+    """Whether a ValueError was raised by netmargin, or by scikit-learn, whose checks of X and y its
+    estimators have to make.
+    """
     raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
     return any(f"{library}/" in raised_in for library in ("netmargin", "sklearn"))
 
@@ -361,15 +473,23 @@ def main() -> None:
     failures: collections.Counter[str] = collections.Counter()
     for _ in range(options.calls):
         door = doors[random.integers(len(doors))]
-        names = random.choice(list(door.arguments), min(len(door.arguments), random.integers(1, 4)), replace=False)
-        odd = {str(name): str(random.choice([o for o in ODD if o not in door.left_out.get(name, ())])) for name in names}
+        names = random.choice(
+            list(door.arguments), min(len(door.arguments), random.integers(1, 4)), replace=False
+        )
+        odd = {
+            str(name): str(random.choice([o for o in ODD if o not in door.left_out.get(name, ())]))
+            for name in names
+        }
         why = foreign(door, odd)
         counts["proper" if why is None else why.split(":")[0]] += 1
         if why is not None:
             failures[f"{door.name} {odd}: {why}"] += 1
     for failure, count in failures.most_common(40):
         print(f"{count:4} {failure}")
-    print(f"{options.calls} calls of {len(doors)} doors: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    print(
+        f"{options.calls} calls of {len(doors)} doors: "
+        + ", ".join(f"{count} {name}" for name, count in counts.items())
+    )
 
 
 if __name__ == "__main__":

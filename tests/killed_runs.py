@@ -1,6 +1,8 @@
-"""Run as a script: `killed_runs.py FOLDER KILLS KIND...`. Kills training runs at random moments and resumes each.
+"""Run as a script: `killed_runs.py FOLDER KILLS KIND...`. Kills training runs at random moments and
+resumes each.
 
-One process imports everything and forks the runs (with one thread each), because importing torch takes longer than they do.
+One process imports everything and forks the runs (with one thread each), because importing torch
+takes longer than they do.
 """
 
 import os
@@ -13,7 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    TensorDataset,
+)
 
 import netmargin as nm
 from netmargin.training import LearningRate
@@ -49,7 +58,9 @@ class Counting:
 
     def __iter__(self):
         self.passes += 1
-        order = torch.randperm(len(self.data[0]), generator=torch.Generator().manual_seed(self.passes))
+        order = torch.randperm(
+            len(self.data[0]), generator=torch.Generator().manual_seed(self.passes)
+        )
         return ((self.data[0][part], self.data[1][part]) for part in order.split(50))
 
 
@@ -68,7 +79,11 @@ class Stream(IterableDataset):
 
     def __init__(self, data):
         generator = random.Random(3)
-        self.X, self.y, self.shuffled = data[0].float(), data[1], lambda n: generator.sample(range(n), n)
+        self.X, self.y, self.shuffled = (
+            data[0].float(),
+            data[1],
+            lambda n: generator.sample(range(n), n),
+        )
 
     def __iter__(self):
         return ((self.X[index], self.y[index]) for index in self.shuffled(len(self.X)))
@@ -96,15 +111,21 @@ RESTORED = {
     "arrays": lambda d: d,
     "loader": lambda d: loader(d),
     "generator of the loader": lambda d: loader(d, generator=seeded(5)),
-    "generator of the sampler": lambda d: loader(d, sampler=RandomSampler(d[0], generator=seeded(5))),
+    "generator of the sampler": lambda d: loader(
+        d, sampler=RandomSampler(d[0], generator=seeded(5))
+    ),
     "generator of the batch sampler": lambda d: loader(
         d, batch_sampler=BatchSampler(RandomSampler(d[0], generator=seeded(5)), 50, False)
     ),
-    "numpy's global generator": lambda d: loader(d, lambda x: x + 0.1 * np.random.standard_normal()),
+    "numpy's global generator": lambda d: loader(
+        d, lambda x: x + 0.1 * np.random.standard_normal()
+    ),
     "Python's global generator": lambda d: loader(d, lambda x: x * random.uniform(0.9, 1.1)),
     "generator of a transform": lambda d: loader(d, own_noise()),
     "generator of a module": lambda d: DataLoader(Noisy(d, None), batch_size=50, shuffle=True),
-    "worker processes": lambda d: loader(d, lambda x: x + 0.1 * np.random.standard_normal(), num_workers=2),
+    "worker processes": lambda d: loader(
+        d, lambda x: x + 0.1 * np.random.standard_normal(), num_workers=2
+    ),
     "iterable data set": lambda d: DataLoader(Stream(d), batch_size=50),
     "iterable of one's own with state_dict": SavedCounting,
 }
@@ -116,14 +137,22 @@ KINDS = RESTORED | TOLD
 
 
 def rate_for(kind: str) -> LearningRate:
-    """A search for the rate where the loss is the same each time it is measured; with noise it would reject most epochs."""
-    return nm.LossBasedLR() if kind in ("arrays", "loader", "generator of the loader") else nm.ConstantLR(0.05)
+    """A search for the rate where the loss is the same each time it is measured; with noise it
+    would reject most epochs.
+    """
+    return (
+        nm.LossBasedLR()
+        if kind in ("arrays", "loader", "generator of the loader")
+        else nm.ConstantLR(0.05)
+    )
 
 
 def run(folder: Path, kind: str, epochs: int) -> None:
     torch.manual_seed(0)
     model = nm.models.mlp([64, 24, 10])
-    GLOBAL_GENERATOR.bit_generator.state = np.random.default_rng(7).bit_generator.state  # as in a process of its own
+    GLOBAL_GENERATOR.bit_generator.state = np.random.default_rng(
+        7
+    ).bit_generator.state  # as in a process of its own
     data = KINDS[kind](nm.datasets.digits(limit=300))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -163,7 +192,9 @@ def main() -> None:
     draw, early, good = random.Random(0), 0, 0
     for kind in kinds:
         folder = root / kind.replace(" ", "-").replace("'", "")
-        run(folder / "first", kind, epochs=1)  # whatever is imported late is imported before the forks
+        run(
+            folder / "first", kind, epochs=1
+        )  # whatever is imported late is imported before the forks
         began = time.monotonic()
         history, weights = finish(folder / "whole", kind)
         duration, same = time.monotonic() - began, 0
@@ -175,12 +206,20 @@ def main() -> None:
             _, status = os.waitpid(child, 0)
             early += os.WIFSIGNALED(status) and (part / "checkpoint.pt").exists()
             resumed_history, resumed_weights = finish(part, kind)
-            same += resumed_history == history and all(torch.equal(a, b) for a, b in zip(resumed_weights, weights, strict=True))
+            same += resumed_history == history and all(
+                torch.equal(a, b) for a, b in zip(resumed_weights, weights, strict=True)
+            )
         told = (folder / "whole" / "told").exists()
         good += kills if told else same
-        print(f"{kind}: {same} of {kills} identical; {'told beforehand' if told else 'promised'}; {duration:.1f} s a run")
+        print(
+            f"{kind}: {same} of {kills} identical; {'told beforehand' if told else 'promised'};"
+            f" {duration:.1f} s a run"
+        )
     count = kills * len(kinds)
-    print(f"{good} of {count} identical or told beforehand; {early} were killed after their first checkpoint")
+    print(
+        f"{good} of {count} identical or told beforehand; {early} were killed after their first"
+        " checkpoint"
+    )
     assert early >= count // 4  # the moments are drawn for an idle machine
 
 

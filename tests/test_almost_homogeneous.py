@@ -1,4 +1,6 @@
-"""How well an answer about homogeneity holds: what it says of nets that are homogeneous up to something, and of others."""
+"""How well an answer about homogeneity holds: what it says of nets that are homogeneous up to
+something, and of others.
+"""
 
 import gc
 import math
@@ -25,9 +27,9 @@ from torch import nn
 from torch.nn import functional as F
 
 import netmargin as nm
+from netmargin.flow.gradient_descent import gradient_descent
 from netmargin.homogeneity import Evidence, Kind, analyse
 from netmargin.models import mlp
-from netmargin.training.gradient_descent import gradient_descent
 
 X = torch.randn(40, INPUTS, generator=torch.Generator().manual_seed(3))
 FRESH = torch.randn(64, INPUTS, generator=torch.Generator().manual_seed(4))
@@ -39,12 +41,17 @@ def figures():
     kinds: Counter = Counter()
     yield kinds
     worst = kinds.pop("worst", 0.0)
-    print(f"\n{kinds.total()} almost homogeneous nets, {dict(kinds)}; worst miss {worst:.2g} times the printed deviation")
+    print(
+        f"\n{kinds.total()} almost homogeneous nets, {dict(kinds)}; worst miss {worst:.2g} times"
+        " the printed deviation"
+    )
 
 
 @pytest.mark.parametrize("family", SETTINGS)
 def test_no_almost_homogeneous_net_is_called_homogeneous_beyond_its_deviation(family, figures):
-    """Judged by code that shares nothing with the library: other samples, float64, independent factors for the groups."""
+    """Judged by code that shares nothing with the library: other samples, float64, independent
+    factors for the groups.
+    """
     for name, make in almost_homogeneous(family):
         torch.manual_seed(1)
         model = make()
@@ -60,7 +67,9 @@ def test_no_almost_homogeneous_net_is_called_homogeneous_beyond_its_deviation(fa
         assert miss <= 3 * answer.deviation + 1e-6, said
         if not answer.epsilons and not answer.casts:  # then it must hold far away as well
             decades = 2.9 if answer.evidence is Evidence.NUMERICAL else 5
-            assert largest_miss(model, X, answer.groups, answer.members, decades=decades) <= 1e-6, said
+            assert largest_miss(model, X, answer.groups, answer.members, decades=decades) <= 1e-6, (
+                said
+            )
         if answer.whole and family in SPOILERS:  # no rule may let these through
             assert answer.casts or answer.evidence is Evidence.NUMERICAL, said
 
@@ -83,7 +92,8 @@ def named(function, e: float, scale: float = 1.0) -> Net:
     return Net(lambda m, h: function(m, h, e), scale)
 
 
-# The cases of the families as they were seen: each was called homogeneous with evidence "derived", and missed its claim.
+# The cases of the families as they were seen: each was called homogeneous with evidence "derived",
+# and missed its claim.
 SEEN = {
     "root of a shifted square": (GUARDS["sqrt(h^2 + e)"], 1e-3, 0.05, "0.001 is not negligible"),
     "cube of a shifted value": (SPOILERS["(h + e)^3"], 1e-3, 1.0, "adds the number 0.001"),
@@ -92,9 +102,19 @@ SEEN = {
     "LayerNorm with eps 1": (GUARDS["layer norm"], 1.0, 1.0, "the number 1 is not negligible"),
     "LocalResponseNorm": (GUARDS["local response"], 1e-3, 0.05, "0.001 is not negligible"),
     "small activations": (GUARDS["layer norm"], 1e-5, 1e-2, "1e-05 is not negligible"),
-    "saturating own operation": (SPOILERS["an own operation that saturates"], 1e-6, 1.0, "saturating follows no power"),
+    "saturating own operation": (
+        SPOILERS["an own operation that saturates"],
+        1e-6,
+        1.0,
+        "saturating follows no power",
+    ),
     "prod, then cut off": (SPOILERS["clamp of prod"], 1e-6, 1.0, "cuts off at a level"),
-    "cummax of a scaled ReLU6": (SPOILERS["cummax of a scaled ReLU6"], 1e-6, 1.0, "cuts off at a level"),
+    "cummax of a scaled ReLU6": (
+        SPOILERS["cummax of a scaled ReLU6"],
+        1e-6,
+        1.0,
+        "cuts off at a level",
+    ),
     "prod plus a bias": (SPOILERS["prod + e"], 1e-6, 1.0, "adds the number 1e-06"),
     "conversion to integers": (SPOILERS["integers"], 1e-12, 1.0, "truncates to int64"),
 }
@@ -108,7 +128,11 @@ def test_what_was_seen_is_refused_with_the_operation_named(case):
     assert sentence in answer.summary()
 
 
-@pytest.mark.parametrize("norm", [nn.LayerNorm(16), nn.RMSNorm(16, eps=1e-6), nn.BatchNorm1d(16), nn.GroupNorm(2, 16)], ids=repr)
+@pytest.mark.parametrize(
+    "norm",
+    [nn.LayerNorm(16), nn.RMSNorm(16, eps=1e-6), nn.BatchNorm1d(16), nn.GroupNorm(2, 16)],
+    ids=repr,
+)
 def test_usual_normalizations_stay_homogeneous_and_say_how_well(norm):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(INPUTS, 16), norm, nn.ReLU(), nn.Linear(16, 3, bias=False))
@@ -120,12 +144,16 @@ def test_usual_normalizations_stay_homogeneous_and_say_how_well(norm):
 
 
 def test_the_deviation_is_what_the_net_does_on_the_samples_it_names():
-    """At the factors 1/2 and 2 by hand, with the epsilon where it is: not at a generic point, not on other samples."""
+    """At the factors 1/2 and 2 by hand, with the epsilon where it is: not at a generic point, not
+    on other samples.
+    """
     model = named(GUARDS["sqrt(h^2 + e)"], 1e-5)
     answer = analyse(model, X)
     assert answer.samples == 32
     assert answer.groups == {"first": 1, "head": 1}
-    by_hand = largest_miss(model, X[: answer.samples], answer.groups, answer.members, decades=math.log10(2), draws=0)
+    by_hand = largest_miss(
+        model, X[: answer.samples], answer.groups, answer.members, decades=math.log10(2), draws=0
+    )
     assert by_hand * 0.999 <= answer.deviation <= by_hand * 2
     assert answer.to_dict()["deviation"] == answer.deviation
     assert analyse(named(GUARDS["sqrt(h^2 + e)"], 0.0), X).deviation < 1e-12
@@ -166,7 +194,13 @@ def test_where_an_answer_holds_is_found_on_request():
 
 
 def test_only_the_epsilon_that_counts_is_blamed():
-    layers = (nn.LayerNorm(16), nn.Linear(16, 16, bias=False), nn.LayerNorm(16, eps=1.0), nn.ReLU(), nn.Linear(16, 3, bias=False))
+    layers = (
+        nn.LayerNorm(16),
+        nn.Linear(16, 16, bias=False),
+        nn.LayerNorm(16, eps=1.0),
+        nn.ReLU(),
+        nn.Linear(16, 3, bias=False),
+    )
     torch.manual_seed(0)
     answer = analyse(nn.Sequential(nn.Linear(INPUTS, 16), *layers), X)
     assert [b.module for b in answer.blockers] == ["3"]
@@ -175,9 +209,15 @@ def test_only_the_epsilon_that_counts_is_blamed():
 
 
 def test_two_spoilers_that_are_small_alone_are_not_small_together():
-    """Many epsilons, each with an effect below 1%: the largest are counted until the rest is small."""
+    """Many epsilons, each with an effect below 1%: the largest are counted until the rest is
+    small.
+    """
     torch.manual_seed(0)
-    blocks = [part for _ in range(6) for part in (nn.Linear(16, 16, bias=False), nn.LayerNorm(16, eps=3e-4), nn.ReLU())]
+    blocks = [
+        part
+        for _ in range(6)
+        for part in (nn.Linear(16, 16, bias=False), nn.LayerNorm(16, eps=3e-4), nn.ReLU())
+    ]
     model = nn.Sequential(nn.Linear(INPUTS, 16), *blocks, nn.Linear(16, 3, bias=False))
     answer = analyse(model, X)
     assert answer.deviation <= 0.01
@@ -198,7 +238,9 @@ ESCAPES = {
 
 @pytest.mark.parametrize("how", ESCAPES)
 def test_values_that_leave_the_graph_are_noticed(how):
-    """Derived answers see every value; others are tried from 1e-3 to 1e3 times theta, and say that."""
+    """Derived answers see every value; others are tried from 1e-3 to 1e3 times theta, and say
+    that.
+    """
     leave = ESCAPES[how]
     far = named(lambda m, h, e: h.relu() * (2 if leave(h) > e else 1), 400.0)
     answer = analyse(far, X)  # 1000 theta takes the other branch
@@ -213,11 +255,16 @@ def test_values_that_leave_the_graph_are_noticed(how):
 
 
 def test_exponents_made_of_a_batch_size_are_no_exponents():
-    for function in (lambda m, h, e: h.abs() ** len(h), lambda m, h, e: h * h.abs().prod(0, keepdim=True)):
+    for function in (
+        lambda m, h, e: h.abs() ** len(h),
+        lambda m, h, e: h * h.abs().prod(0, keepdim=True),
+    ):
         answer = analyse(named(function, 0.0), X)
         assert (answer.kind, answer.evidence) == (Kind.UNKNOWN, Evidence.CONTRADICTED)
         assert "number of samples, here 3 and 4" in answer.notes[-1]
-        assert analyse(named(function, 0.0), X[:3]).evidence is Evidence.CONTRADICTED  # one of three is taken twice
+        assert (
+            analyse(named(function, 0.0), X[:3]).evidence is Evidence.CONTRADICTED
+        )  # one of three is taken twice
     assert analyse(named(lambda m, h, e: h.relu(), 0.0), X[:1]).order == 2  # one sample is doubled
     for_three = named(lambda m, h, e: h.reshape(3, HIDDEN).relu(), 0.0)
     assert analyse(for_three, X[:3]).order == 2  # the net takes no other number
@@ -234,7 +281,12 @@ def test_every_group_is_judged_on_its_own(monkeypatch):
     def gated(m, x):
         return m.left(x) * m.right(x)
 
-    model = Net(lambda m, h: h, head=HIDDEN, left=nn.Linear(INPUTS, 3, bias=False), right=nn.Linear(INPUTS, 3, bias=False))
+    model = Net(
+        lambda m, h: h,
+        head=HIDDEN,
+        left=nn.Linear(INPUTS, 3, bias=False),
+        right=nn.Linear(INPUTS, 3, bias=False),
+    )
     del model.first, model.head
     model.forward = lambda x: gated(model, x)
     assert analyse(model, X).groups == {"left": 1, "right": 1}
@@ -262,7 +314,9 @@ def almost_linear(x: torch.Tensor) -> torch.Tensor:
 
 def test_an_operation_without_a_rule_is_observed_where_it_tells_something():
     """At 0 and at 1e6 times its inputs, and only by values that all scale alike."""
-    silent = named(lambda m, h, e: h.relu() + h.roll(1, 1) * (h.relu() * (-h).relu()).cummax(1).values, 0.0)
+    silent = named(
+        lambda m, h, e: h.relu() + h.roll(1, 1) * (h.relu() * (-h).relu()).cummax(1).values, 0.0
+    )
     assert not analyse(silent, X).whole  # the second is 0 here, and has order 3
     two_outputs = named(lambda m, h, e: h.kthvalue(2, keepdim=True)[0] * h, 0.0)
     assert analyse(two_outputs, X).groups == {"first": 2, "head": 1}
@@ -271,7 +325,10 @@ def test_an_operation_without_a_rule_is_observed_where_it_tells_something():
     bent = analyse(named(lambda m, h, e: almost_linear(h), 0.0), X)
     assert "almost_linear follows no power" in bent.blockers[0].reason
     mixed = named(lambda m, h, e: torch.cdist(h, m.head.weight) @ m.head.weight, 0.0)
-    assert (analyse(mixed, X).evidence, analyse(mixed, X).groups) == (Evidence.NUMERICAL, {"all": 3})
+    assert (analyse(mixed, X).evidence, analyse(mixed, X).groups) == (
+        Evidence.NUMERICAL,
+        {"all": 3},
+    )
     shifted = named(lambda m, h, e: (torch.cdist(h, m.head.weight) + e) @ m.head.weight, 1e-12)
     answer = analyse(shifted, X)  # too little for any number to show
     assert answer.kind is Kind.UNKNOWN
@@ -285,7 +342,9 @@ def test_half_precision_is_named_and_measured():
     assert "half-precision casts" in answer.summary()
     assert "cast to bfloat16 in the model (Net)" in answer.summary()
     largest = named(None, 0.0).first(X).abs().max().item()
-    overflows = named(lambda m, h, e: (h * e).half().to(h.dtype), 5e4 / largest)  # finite at theta, and not at 2 theta
+    overflows = named(
+        lambda m, h, e: (h * e).half().to(h.dtype), 5e4 / largest
+    )  # finite at theta, and not at 2 theta
     assert "changes the outputs by inf" in analyse(overflows, X).summary()
     coarse = named(lambda m, h, e: (h - h.bfloat16().to(h.dtype)).relu(), 0.0)
     assert not analyse(coarse, X).whole
@@ -303,7 +362,9 @@ def test_an_answer_holds_no_model_and_is_small():
 
 
 def test_a_check_takes_data_in_every_form_and_only_that_net():
-    model = nn.Sequential(nn.Linear(INPUTS, 16), nn.LayerNorm(16), nn.ReLU(), nn.Linear(16, 3, bias=False))
+    model = nn.Sequential(
+        nn.Linear(INPUTS, 16), nn.LayerNorm(16), nn.ReLU(), nn.Linear(16, 3, bias=False)
+    )
     answer = analyse(model, X)
     y = torch.arange(40) % 3
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, y), batch_size=32)
@@ -366,7 +427,9 @@ def test_later_biases_follow_one_rule_in_one_sentence():
 
 
 def test_outputs_that_do_not_grow_have_no_order():
-    answer = analyse(nn.Sequential(nn.Linear(INPUTS, 4), nn.LayerNorm(4, elementwise_affine=False)), X)
+    answer = analyse(
+        nn.Sequential(nn.Linear(INPUTS, 4), nn.LayerNorm(4, elementwise_affine=False)), X
+    )
     assert (answer.kind, answer.order, answer.deviation) == (Kind.NONE, None, None)
     assert "do not grow" in answer.blockers[0].reason
 
@@ -374,7 +437,9 @@ def test_outputs_that_do_not_grow_have_no_order():
 def test_a_cut_off_guard_is_read_like_an_added_one():
     answer = analyse(named(lambda m, h, e: F.normalize(h, eps=e), 1e-12), X)
     assert answer.groups == {"first": 0, "head": 1}
-    written_over = analyse(named(GUARDS["in place"], 1e-5), X)  # the root is written where the guarded value was
+    written_over = analyse(
+        named(GUARDS["in place"], 1e-5), X
+    )  # the root is written where the guarded value was
     assert written_over.groups == {"first": 1, "head": 1}
     cut = analyse(named(lambda m, h, e: h.clamp(min=e), 1e-12), X)
     assert cut.blockers[0].reason.startswith("adds the number 1e-12")

@@ -1,4 +1,6 @@
-"""Odd values for every argument of every public function: an answer, or an error that names the argument."""
+"""Odd values for every argument of every public function: an answer, or an error that names the
+argument.
+"""
 
 import pytest
 
@@ -12,7 +14,9 @@ def test_odd_arguments_are_answered_or_named(room, tmp_path, monkeypatch):
     for door in ROOMS[room]():
         for argument in door.arguments:
             for odd in ODD:
-                if odd not in door.left_out.get(argument, ()) and (why := foreign(door, {argument: odd})):
+                if odd not in door.left_out.get(argument, ()) and (
+                    why := foreign(door, {argument: odd})
+                ):
                     wrong.append(f"{door.name}({argument}={odd}): {why}")
     assert not wrong, "\n".join(wrong)
 

@@ -1,4 +1,6 @@
-"""What people get wrong: each is a clear error that names what, where and what to do, and loses nothing."""
+"""What people get wrong: each is a clear error that names what, where and what to do, and loses
+nothing.
+"""
 
 import os
 import pickle
@@ -36,35 +38,87 @@ def zero_net() -> nn.Module:
     return model
 
 
-empty_loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, Y), batch_size=20, drop_last=True)
+empty_loader = torch.utils.data.DataLoader(
+    torch.utils.data.TensorDataset(X, Y), batch_size=20, drop_last=True
+)
 BAD = {
-    "NaN in the data": (NET, (with_value(float("nan")), Y), nm.DataError, "NaN or infinite values in 1 samples, first sample 5"),
+    "NaN in the data": (
+        NET,
+        (with_value(float("nan")), Y),
+        nm.DataError,
+        "NaN or infinite values in 1 samples, first sample 5",
+    ),
     "infinity in the data": (NET, (with_value(float("inf")), Y), nm.DataError, "first sample 5"),
     "NaN in a stream": (NET, [(X, Y), (with_value(float("nan")), Y)], nm.DataError, "batch 1"),
-    "NaN in the parameters": (net_with(float("nan")), (X, Y), nm.ModelError, "'2.weight' holds NaN"),
-    "infinity in the parameters": (net_with(float("inf")), (X, Y), nm.ModelError, "'2.weight' holds NaN or infinite"),
+    "NaN in the parameters": (
+        net_with(float("nan")),
+        (X, Y),
+        nm.ModelError,
+        "'2.weight' holds NaN",
+    ),
+    "infinity in the parameters": (
+        net_with(float("inf")),
+        (X, Y),
+        nm.ModelError,
+        "'2.weight' holds NaN or infinite",
+    ),
     "outputs that overflow": (net_with(3e38), (X * 1e3, Y), nm.ModelError, "outputs"),
     "no samples": (NET, (X[:0], Y[:0]), nm.DataError, "no samples"),
     "a loader that yields nothing": (NET, empty_loader, nm.DataError, "yielded nothing"),
     "batches that are not pairs": (NET, [X, X, X], nm.DataError, "Batch 0 is not a pair"),
-    "a dataset without a loader": (NET, torch.utils.data.TensorDataset(X, Y), nm.DataError, "DataLoader"),
+    "a dataset without a loader": (
+        NET,
+        torch.utils.data.TensorDataset(X, Y),
+        nm.DataError,
+        "DataLoader",
+    ),
     "not data at all": (NET, 3, nm.DataError, "pair"),
     "text": (NET, (X, ["a"] * 8), nm.DataError, "y cannot be read"),
     "labels of a regression": (NET, (X, torch.randn(8)), nm.DataError, "whole numbers"),
     "NaN labels": (NET, (X, torch.full((8,), float("nan"))), nm.DataError, "whole numbers"),
-    "labels out of range": (NET, (X, Y + 1), nm.DataError, "takes class indices 0 to 1 as labels; found 1, 2"),
-    "more classes than outputs": (NET, (X, torch.arange(8)), nm.DataError, "as many outputs as there are classes"),
-    "class indices for one output": (mlp([3, 1]), (X, torch.arange(8) % 3), nm.DataError, "one output takes labels"),
+    "labels out of range": (
+        NET,
+        (X, Y + 1),
+        nm.DataError,
+        "takes class indices 0 to 1 as labels; found 1, 2",
+    ),
+    "more classes than outputs": (
+        NET,
+        (X, torch.arange(8)),
+        nm.DataError,
+        "as many outputs as there are classes",
+    ),
+    "class indices for one output": (
+        mlp([3, 1]),
+        (X, torch.arange(8) % 3),
+        nm.DataError,
+        "one output takes labels",
+    ),
     "two codings mixed": (mlp([3, 1]), (X, [-1, 0] * 4), nm.DataError, "one output takes labels"),
     "too few labels": (NET, (X, Y[:7]), nm.DataError, "8 samples but y has shape"),
-    "one-hot labels": (NET, (X, torch.nn.functional.one_hot(Y)), nm.DataError, "One label per sample|one label per sample"),
-    "inputs of a wrong shape": (NET, (X[:, :2], Y), nm.DataError, "could not process a batch of shape"),
+    "one-hot labels": (
+        NET,
+        (X, torch.nn.functional.one_hot(Y)),
+        nm.DataError,
+        "One label per sample|one label per sample",
+    ),
+    "inputs of a wrong shape": (
+        NET,
+        (X[:, :2], Y),
+        nm.DataError,
+        "could not process a batch of shape",
+    ),
     "integer inputs": (NET, (torch.ones(8, 3, dtype=torch.uint8), Y), nm.DataError, "X.float"),
     "data on the meta device": (NET, (X.to("meta"), Y), nm.DataError, "meta"),
     "a model on the meta device": (mlp([3, 2]).to("meta"), (X, Y), nm.ModelError, "meta"),
     "a model without parameters": (nn.Flatten(), (X, Y), nm.ModelError, "no parameters"),
     "all-zero parameters": (zero_net(), (X, Y), nm.ModelError, "All parameters are zero"),
-    "a model that returns a tuple": (nn.LSTM(3, 2), (X[:, None], Y), nm.ModelError, "returned tuple"),
+    "a model that returns a tuple": (
+        nn.LSTM(3, 2),
+        (X[:, None], Y),
+        nm.ModelError,
+        "returned tuple",
+    ),
     "scores of a wrong shape": (
         nn.Sequential(nn.Linear(3, 4), nn.Unflatten(1, (2, 2))),
         (X, Y),
@@ -112,7 +166,14 @@ class RunsCode:
 
 def run(folder, epochs=2, model=None, data=(X, Y), **options):
     torch.manual_seed(0)
-    return nm.train(model or mlp([3, 6, 2]), data, until=nm.Epochs(epochs), checkpoint_dir=folder, progress=False, **options)
+    return nm.train(
+        model or mlp([3, 6, 2]),
+        data,
+        until=nm.Epochs(epochs),
+        checkpoint_dir=folder,
+        progress=False,
+        **options,
+    )
 
 
 def test_hostile_and_damaged_checkpoints(tmp_path, monkeypatch):
@@ -164,7 +225,10 @@ def test_a_checkpoint_of_another_run_is_left_alone(tmp_path):
         run(tmp_path, data=(X + 1, Y))
     with pytest.raises(nm.CheckpointError, match="already holds a run"):
         run(tmp_path, resume="never")
-    with pytest.raises(nm.CheckpointError, match=r"0.weight has shape \(6, 3\) in the file and \(7, 3\) in the model"):
+    with pytest.raises(
+        nm.CheckpointError,
+        match=r"0.weight has shape \(6, 3\) in the file and \(7, 3\) in the model",
+    ):
         nm.load_weights(mlp([3, 7, 2]), tmp_path / "checkpoint.pt")
     with pytest.raises(nm.CheckpointError, match="unknown to the model"):
         nm.load_weights(mlp([3, 2]), tmp_path / "checkpoint.pt")
@@ -196,10 +260,17 @@ def test_a_full_disk_loses_nothing_saved(tmp_path, width, which):
     saved = (tmp_path / "run/checkpoint.pt").read_bytes()
     room = (tmp_path / "run/history.jsonl").stat().st_size + 1000
     room = room if which == "history.jsonl" else len(saved) // 2
-    with files_limited_to(room), pytest.raises(nm.CheckpointError, match=f"Cannot write.*{which}.*Free some space"):
+    with (
+        files_limited_to(room),
+        pytest.raises(nm.CheckpointError, match=f"Cannot write.*{which}.*Free some space"),
+    ):
         go_on(tmp_path / "run", 60)
     assert (tmp_path / "run/checkpoint.pt").read_bytes() == saved
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [".lock", "checkpoint.pt", "history.jsonl"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        ".lock",
+        "checkpoint.pt",
+        "history.jsonl",
+    ]
     assert go_on(tmp_path / "run", 60).rows == whole.rows
 
 
@@ -208,14 +279,23 @@ def test_an_unwritable_folder_is_found_before_training_starts(tmp_path):
     model = mlp([3, 6, 2])
     before = model[0].weight.clone()
     with pytest.raises(nm.CheckpointError, match="choose a writable folder"):
-        nm.train(model, (X, Y), until=nm.Epochs(2), checkpoint_dir=tmp_path / "file" / "run", progress=False)
+        nm.train(
+            model,
+            (X, Y),
+            until=nm.Epochs(2),
+            checkpoint_dir=tmp_path / "file" / "run",
+            progress=False,
+        )
     assert torch.equal(before, model[0].weight)
 
 
 def test_two_processes_do_not_train_in_one_folder(tmp_path):
     run(tmp_path)
     saved = (tmp_path / "history.jsonl").read_bytes()
-    with FileLock(tmp_path / ".lock"), pytest.raises(nm.CheckpointError, match="Another process is training in"):
+    with (
+        FileLock(tmp_path / ".lock"),
+        pytest.raises(nm.CheckpointError, match="Another process is training in"),
+    ):
         run(tmp_path, epochs=4)
     assert (tmp_path / "history.jsonl").read_bytes() == saved
     assert run(tmp_path, epochs=4).rows[-1]["epoch"] == 4
@@ -232,7 +312,10 @@ def test_history_with_a_torn_last_line(tmp_path):
         nm.History.load(tmp_path / "other.jsonl")
 
 
-@pytest.mark.parametrize("make", [lambda: nm.ConstantLR(0), lambda: nm.LossBasedLR(alpha=-1), lambda: mlp([3, 2], bias="some")])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: nm.ConstantLR(0), lambda: nm.LossBasedLR(alpha=-1), lambda: mlp([3, 2], bias="some")],
+)
 def test_wrong_settings(make):
     with pytest.raises(ValueError, match="must|need"):
         make()
@@ -258,7 +341,9 @@ def test_a_history_without_its_checkpoint_is_not_overwritten(tmp_path):
 
 
 def test_a_loss_that_is_undefined_at_a_margin_says_so():
-    loss = nm.losses.Loss(torch.sqrt, lambda q: 0.5 / torch.sqrt(q), torch.square, name="e^{-sqrt q}")
+    loss = nm.losses.Loss(
+        torch.sqrt, lambda q: 0.5 / torch.sqrt(q), torch.square, name="e^{-sqrt q}"
+    )
     with pytest.raises(nm.ModelError, match="e.{-sqrt q} is not defined at margin -"):
         nm.measure(NET, (X, Y), loss=loss)
     assert "only margins above that" in str(loss.check_b3())

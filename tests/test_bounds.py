@@ -12,16 +12,22 @@ from netmargin.kernels import arc_cosine
 
 
 def test_values_are_the_sums_of_their_terms():
-    """Each term by hand is in `test_sound_guarantees.py`; a quarter of the samples half or fully below gamma adds its ramp."""
+    """Each term by hand is in `test_sound_guarantees.py`; a quarter of the samples half or fully
+    below gamma adds its ramp.
+    """
     X = np.tile([[1.0, 0.0]], (400, 1))
     two = bounds.two_layer_bound(np.full(400, 0.25), X, radius=1.0)
     assert two.value == pytest.approx(sum(two.terms.values()))
-    with_errors = bounds.two_layer_bound(np.tile([0.25, 0.125, -0.4, 0.25], 100), X, radius=1.0, margin=0.25)
+    with_errors = bounds.two_layer_bound(
+        np.tile([0.25, 0.125, -0.4, 0.25], 100), X, radius=1.0, margin=0.25
+    )
     assert with_errors.value == pytest.approx(two.value + (0.5 + 1) / 4)
 
 
 def test_kernel_bound_of_the_arc_cosine_kernel():
-    """Lemma 3.4 with its constants: 2 sqrt 2 / gamma sqrt(D / (d n)), D the mean square, whatever the inputs."""
+    """Lemma 3.4 with its constants: 2 sqrt 2 / gamma sqrt(D / (d n)), D the mean square, whatever
+    the inputs.
+    """
     X = np.random.default_rng(0).normal(size=(50, 3))
     arc = bounds.kernel_bound(np.full(50, 0.3), arc_cosine(X, bias=False), largest=10.0)
     expected = 2 * math.sqrt(2) / 0.3 * math.sqrt((X**2).sum() / 50 / (3 * 50))
@@ -29,7 +35,9 @@ def test_kernel_bound_of_the_arc_cosine_kernel():
 
 
 def test_truncated_squares():
-    assert bounds.truncated_squares([0.0, 3.0, -1.0], [0.5, 0.0, -1.5], largest=2.0) == pytest.approx([0.25, 2.0, 0.25])
+    assert bounds.truncated_squares(
+        [0.0, 3.0, -1.0], [0.5, 0.0, -1.5], largest=2.0
+    ) == pytest.approx([0.25, 2.0, 0.25])
 
 
 def test_vacuous_bounds_say_so():
@@ -39,11 +47,15 @@ def test_vacuous_bounds_say_so():
     assert "vacuous" in bound.summary()
     assert all(name in bound.summary() for name in bound.terms)
     assert "assumes: |x| <= 1" in bound.summary()
-    assert not bounds.regression_bound(np.zeros(10_000), np.ones((10_000, 1)), norm=0.0, largest_loss=5.0, lipschitz=1.0).vacuous
+    assert not bounds.regression_bound(
+        np.zeros(10_000), np.ones((10_000, 1)), norm=0.0, largest_loss=5.0, lipschitz=1.0
+    ).vacuous
 
 
 def test_no_bound_is_violated_in_200_trials():
-    """Noisy half planes, and the net |w|-balanced that computes a direction learnt from the samples: at most the bound, each time; and not by miles."""
+    """Noisy half planes, and the net |w|-balanced that computes a direction learnt from the
+    samples: at most the bound, each time; and not by miles.
+    """
     ratios = []
     for seed in range(200):
         random = np.random.default_rng(seed)
@@ -83,12 +95,16 @@ def test_rademacher_estimates_stay_below_their_lemmas():
         for ball in (bounds.variation_ball, bounds.kernel_ball):
             found = ball(X, draws=200 if ball is bounds.kernel_ball else 40)
             assert 0 < found.estimate - 3 * found.error < found.bound
-        assert bounds.kernel_ball(X, draws=4000).estimate > 0.8 * bounds.kernel_ball(X).bound  # Jensen loses little
+        assert (
+            bounds.kernel_ball(X, draws=4000).estimate > 0.8 * bounds.kernel_ball(X).bound
+        )  # Jensen loses little
     assert not bounds.variation_ball(np.random.default_rng(0).normal(size=(20, 6)), draws=3).exact
 
 
 def test_interclass_distance_finds_planted_structure():
-    """Two coordinates of 15 tell the classes apart: found within 0.1%, inside a bracket of less than 1%; and in the flat case exactly."""
+    """Two coordinates of 15 tell the classes apart: found within 0.1%, inside a bracket of less
+    than 1%; and in the flat case exactly.
+    """
     for draw, distance in ((nm.datasets.hypercube, math.sqrt(2)), (nm.datasets.gaussian_xor, 2.0)):
         X, y = draw(120, 15)
         found = bounds.interclass_distance(X, y, 2)
@@ -117,7 +133,10 @@ def test_interclass_distance_in_one_dimension_by_brute_force():
 
 def test_distances_scale_with_the_data():
     X, y = nm.datasets.hypercube(40, 4)
-    found = [bounds.interclass_distance(scale * X, y, 2).distance / scale for scale in (1e-160, 1.0, 1e160)]
+    found = [
+        bounds.interclass_distance(scale * X, y, 2).distance / scale
+        for scale in (1e-160, 1.0, 1e160)
+    ]
     assert found == pytest.approx([found[1]] * 3, rel=1e-6)
 
 
@@ -145,7 +164,9 @@ def test_bad_input():
         bounds.margin_bound([1.0], rademacher=-1.0, largest=1.0)
     with pytest.raises(nm.DataError, match="predictions"):
         bounds.truncated_squares(np.zeros((5, 2)), np.zeros(5))
-    assert bounds.truncated_squares(torch.zeros(5, 1, requires_grad=True), np.zeros(5)).shape == (5,)
+    assert bounds.truncated_squares(torch.zeros(5, 1, requires_grad=True), np.zeros(5)).shape == (
+        5,
+    )
     with pytest.raises(nm.DataError, match="both classes"):
         bounds.interclass_distance(X, [1, 1], 1)
     with pytest.raises(ValueError, match="r must be"):

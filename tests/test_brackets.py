@@ -34,7 +34,11 @@ class TwoFixed(torch.nn.Module):
 
 
 def moving_features():
-    return NormalizedNet(NormalizedReLU(2, 50), 50), [[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], [1, -1, 1]
+    return (
+        NormalizedNet(NormalizedReLU(2, 50), 50),
+        [[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]],
+        [1, -1, 1],
+    )
 
 
 def fixed_features():
@@ -47,7 +51,9 @@ def fixed_features():
 
 
 @pytest.mark.parametrize("make", [moving_features, fixed_features])
-@pytest.mark.parametrize(("time", "says"), [(2.0, False), (30.0, False), (100.0, False), (1e4, True), (1e6, True)])
+@pytest.mark.parametrize(
+    ("time", "says"), [(2.0, False), (30.0, False), (100.0, False), (1e4, True), (1e6, True)]
+)
 def test_an_early_margin_is_promised_and_kept_or_not_promised(make, time, says):
     """At early times the formula of the proof gives negative numbers, which are above the truth."""
     net, X, y = make()
@@ -78,7 +84,12 @@ LINE = [[0.0], [1.0], [2.0]], [1, -1, 1]
         (LINE, 2, True, 0.0),
         (([[1.0], [2.0]], [1, 1]), 1, False, 0.5),
         (([[1.0], [2.0]], [1, -1]), 2, False, 0.0),
-        (([[3.0, 4.0], [-3.0, -4.0]], [1, -1]), 2, False, 1.25),  # two neurons of mass 1/2, |x| / 2 each
+        (
+            ([[3.0, 4.0], [-3.0, -4.0]], [1, -1]),
+            2,
+            False,
+            1.25,
+        ),  # two neurons of mass 1/2, |x| / 2 each
         (([[3e-7, 4e-7], [-3e-7, -4e-7]], [1, -1]), 2, False, 1.25e-7),
     ],
 )
@@ -95,7 +106,9 @@ def test_narrow_nets_are_bracketed(data, width, bias, margin):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_of_narrow_nets_hold_and_are_tight(seed):
-    """No net of that width, drawn at random near the solution or anywhere, goes beyond the bound, and the bound is attained."""
+    """No net of that width, drawn at random near the solution or anywhere, goes beyond the bound,
+    and the bound is attained.
+    """
     random = np.random.default_rng(seed)
     X, y = random.normal(size=(4, 2)), np.array([1, -1, 1, 1])
     found = nm.solvers.narrow_max_margin(X, y, 2)
@@ -115,7 +128,12 @@ def test_a_narrow_search_that_is_stopped_has_an_open_bracket(monkeypatch):
 
     full = nm.solvers.narrow_max_margin(*PARITY, 4)
     none = nm.solvers.narrow_max_margin(*PARITY, 4, time_limit=0)
-    assert (none.status, none.programs, none.margin, none.certified) == (Status.TIME_LIMIT, 0, 0.0, False)
+    assert (none.status, none.programs, none.margin, none.certified) == (
+        Status.TIME_LIMIT,
+        0,
+        0.0,
+        False,
+    )
     assert none.upper_bound == pytest.approx(2**0.5 / 2)
     calls, solve = [], narrow._solve
 

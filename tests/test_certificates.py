@@ -9,8 +9,9 @@ from torch.nn import functional as F
 
 import netmargin as nm
 from netmargin import solvers
-from netmargin.gates import Gates
-from netmargin.gradients import SampleGradients, StoredGradients, double_twin
+from netmargin.core.gates import Gates
+from netmargin.core.gradients import SampleGradients, StoredGradients
+from netmargin.core.nets import float64_copy
 from netmargin.kkt import multipliers as multipliers_module
 from netmargin.kkt.certificate import Completeness
 from netmargin.kkt.multipliers import multipliers
@@ -18,19 +19,35 @@ from netmargin.models import mlp, mnist_cnn
 
 
 def separated_problem(seed: int):
-    """A net with random weights and labels that it gives itself, so that every margin is positive."""
+    """A net with random weights and labels that it gives itself, so that every margin is
+    positive.
+    """
     torch.manual_seed(seed)
     if seed % 3 == 2:
-        net, X = mnist_cnn(channels=(2, 3), hidden=6).double(), torch.rand(6, 1, 28, 28, dtype=torch.float64)
+        net, X = (
+            mnist_cnn(channels=(2, 3), hidden=6).double(),
+            torch.rand(6, 1, 28, 28, dtype=torch.float64),
+        )
     else:
         outputs = 1 if seed % 3 else 4
-        net, X = mlp([4, 9, 6, outputs]).double(), torch.randn(int(torch.randint(1, 15, ())), 4, dtype=torch.float64)
+        net, X = (
+            mlp([4, 9, 6, outputs]).double(),
+            torch.randn(int(torch.randint(1, 15, ())), 4, dtype=torch.float64),
+        )
         net[0].bias.data.normal_()
     outputs = net(X).detach()
-    best = outputs.topk(2).values if outputs.shape[1] > 1 else torch.cat([outputs.abs(), 0 * outputs], 1)
+    best = (
+        outputs.topk(2).values
+        if outputs.shape[1] > 1
+        else torch.cat([outputs.abs(), 0 * outputs], 1)
+    )
     clear = best[:, 0] - best[:, 1] > 1e-6 * outputs.abs().max()
     X, outputs = X[clear], outputs[clear]
-    return net, X, (torch.where(outputs[:, 0] > 0, 1, -1) if outputs.shape[1] == 1 else outputs.argmax(1))
+    return (
+        net,
+        X,
+        (torch.where(outputs[:, 0] > 0, 1, -1) if outputs.shape[1] == 1 else outputs.argmax(1)),
+    )
 
 
 def explicit(net, X, y):
@@ -40,7 +57,14 @@ def explicit(net, X, y):
     for n in range(len(X)):
         for j in range(-1, 0) if classes == 1 else [j for j in range(classes) if j != y[n]]:
             s = y[n] * outputs[n, 0] if classes == 1 else outputs[n, y[n]] - outputs[n, j]
-            rows.append(torch.cat([g.reshape(-1) for g in torch.autograd.grad(s, list(net.parameters()), retain_graph=True)]))
+            rows.append(
+                torch.cat(
+                    [
+                        g.reshape(-1)
+                        for g in torch.autograd.grad(s, list(net.parameters()), retain_graph=True)
+                    ]
+                )
+            )
             values.append(s.item())
             keys.append((n, j))
     return torch.stack(rows).numpy(), np.array(values), keys
@@ -52,10 +76,18 @@ def test_equals_nonnegative_least_squares_on_the_jacobian(seed):
     certificate = nm.certify(net, (X, y))
     report = nm.measure(net, (X, y))
     outputs = net(X)
-    loss = F.softplus(-y * outputs[:, 0]).sum() if outputs.shape[1] == 1 else F.cross_entropy(outputs, y, reduction="sum")
-    downhill = -torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(net.parameters()))])
+    loss = (
+        F.softplus(-y * outputs[:, 0]).sum()
+        if outputs.shape[1] == 1
+        else F.cross_entropy(outputs, y, reduction="sum")
+    )
+    downhill = -torch.cat(
+        [g.reshape(-1) for g in torch.autograd.grad(loss, list(net.parameters()))]
+    )
     theta = torch.cat([p.detach().reshape(-1) for p in net.parameters()])
-    assert certificate.alignment == pytest.approx((theta @ downhill / theta.norm() / downhill.norm()).item(), abs=1e-9)
+    assert certificate.alignment == pytest.approx(
+        (theta @ downhill / theta.norm() / downhill.norm()).item(), abs=1e-9
+    )
     with torch.no_grad():
         for p in net.parameters():
             p *= report.q_min ** (-1 / float(report.order))
@@ -65,7 +97,13 @@ def test_equals_nonnegative_least_squares_on_the_jacobian(seed):
     assert certificate.epsilon == pytest.approx(epsilon, rel=1e-8, abs=1e-8)
     assert certificate.epsilon_lower <= certificate.epsilon * (1 + 1e-12)
     assert certificate.epsilon_lower == pytest.approx(epsilon, rel=1e-5, abs=1e-5)
-    ours = dict(zip(map(tuple, certificate.constraints.tolist()), certificate.multipliers.tolist(), strict=True))
+    ours = dict(
+        zip(
+            map(tuple, certificate.constraints.tolist()),
+            certificate.multipliers.tolist(),
+            strict=True,
+        )
+    )
     found = np.array([ours.get(key, 0.0) for key in keys])
     assert J.T @ found == pytest.approx(J.T @ best, abs=1e-8 * np.linalg.norm(theta))
     if np.linalg.matrix_rank(J) == len(J):  # otherwise several multipliers are best
@@ -94,7 +132,9 @@ def test_linear_optimum_is_certified_and_its_multipliers_are_the_dual():
 
 
 def test_convex_optimum_of_two_layer_nets_is_a_kkt_point_within_a_radius():
-    """XOR: four neurons on no kink; and its layers thrown out of balance are no KKT point, but their product margin is."""
+    """XOR: four neurons on no kink; and its layers thrown out of balance are no KKT point, but
+    their product margin is.
+    """
     X, y = [[1.0, 1], [-1, -1], [1, -1], [-1, 1]], [1, 1, -1, -1]
     net = solvers.f1_max_margin(X, y, bias=False).to_network()
     assert nm.certify(net, (X, y)).relative_epsilon < 1e-9
@@ -114,11 +154,15 @@ def test_subgradients_within_a_radius_lower_epsilon_on_a_kink():
     assert wide.relative_radius_epsilon < 1e-2
     with torch.no_grad():
         z = net[0](torch.tensor(X, dtype=torch.float64)[wide.support])
-    assert wide.kink_share == ((z.abs() <= 1e-2 * z.square().mean().sqrt()).double().mean()).item() > 0
+    assert (
+        wide.kink_share == ((z.abs() <= 1e-2 * z.square().mean().sqrt()).double().mean()).item() > 0
+    )
 
 
 def test_windows_prove_what_they_leave_out(monkeypatch):
-    """With few constraints at first, more are brought in until the rest are proved not to matter."""
+    """With few constraints at first, more are brought in until the rest are proved not to
+    matter.
+    """
     torch.manual_seed(0)
     net = mlp([10, 20, 3]).double()
     X = torch.randn(300, 10, dtype=torch.float64)
@@ -138,9 +182,13 @@ def test_windows_prove_what_they_leave_out(monkeypatch):
 
 
 def test_partial_norm_counts_only_what_scales():
-    """BatchNorm in evaluation mode: homogeneous in the last layer and the affine parameters; the gradient elsewhere must vanish as well."""
+    """BatchNorm in evaluation mode: homogeneous in the last layer and the affine parameters; the
+    gradient elsewhere must vanish as well.
+    """
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1, bias=False)).double()
+    net = nn.Sequential(
+        nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1, bias=False)
+    ).double()
     net(torch.randn(50, 3, dtype=torch.float64))
     net.eval()
     X = torch.randn(6, 3, dtype=torch.float64)
@@ -155,11 +203,17 @@ def test_partial_norm_counts_only_what_scales():
         for p in counted:
             p *= report.q_min ** (-1 / 2)
     J, values, _ = explicit(net, X, y)
-    theta = torch.cat([(p.detach() * any(p is c for c in counted)).reshape(-1) for p in net.parameters()]).numpy()
+    theta = torch.cat(
+        [(p.detach() * any(p is c for c in counted)).reshape(-1) for p in net.parameters()]
+    ).numpy()
     assert values.min() == pytest.approx(1.0)
     assert certificate.norm == pytest.approx(np.linalg.norm(theta))
     assert certificate.epsilon == pytest.approx(nnls(J.T, theta, maxiter=10_000)[1], rel=1e-8)
-    assert np.linalg.norm(theta) > certificate.epsilon > nnls(J.T * (theta != 0)[:, None], theta, maxiter=10_000)[1] * 1.01
+    assert (
+        np.linalg.norm(theta)
+        > certificate.epsilon
+        > nnls(J.T * (theta != 0)[:, None], theta, maxiter=10_000)[1] * 1.01
+    )
 
 
 def test_identical_constraints_share_a_multiplier():
@@ -217,33 +271,43 @@ def test_multipliers_with_upper_bounds_equal_bounded_least_squares():
 
 
 def test_a_broken_sign_is_noticed(monkeypatch):
-    """The residual is recomputed by a backward pass: multipliers of the wrong problem show as a large epsilon."""
+    """The residual is recomputed by a backward pass: multipliers of the wrong problem show as a
+    large epsilon.
+    """
     net = nn.Linear(2, 1, bias=False).double()
     net.weight.data[:] = 1.0
     data = ([[2.0, 0.0], [0.0, -2.0]], [1, -1])
     assert nm.certify(net, data).epsilon < 1e-12
-    monkeypatch.setattr("netmargin.kkt.certification.multipliers", lambda G, c: multipliers_module.multipliers(G, 0.5 * c))
+    monkeypatch.setattr(
+        "netmargin.kkt.certification.multipliers",
+        lambda G, c: multipliers_module.multipliers(G, 0.5 * c),
+    )
     assert nm.certify(net, data).relative_epsilon > 0.4
 
 
 @pytest.mark.parametrize("net", [mlp([6, 40, 30, 3]), mnist_cnn(channels=(4, 6), hidden=64)])
 def test_sample_gradients_equal_autograd(net, monkeypatch):
-    twin = double_twin(net)
+    twin = float64_copy(net)
     x = torch.rand((5, 6) if isinstance(net[0], nn.Linear) else (5, 1, 28, 28), dtype=torch.float64)
     weights = torch.randn(5, twin(x).shape[1], dtype=torch.float64)
-    rows = [torch.autograd.grad(twin(x[k : k + 1])[0] @ weights[k], list(twin.parameters())) for k in range(5)]
+    rows = [
+        torch.autograd.grad(twin(x[k : k + 1])[0] @ weights[k], list(twin.parameters()))
+        for k in range(5)
+    ]
     J = torch.stack([torch.cat([g.reshape(-1) for g in row]) for row in rows])
     source = SampleGradients(twin, [n for n, _ in twin.named_parameters()], x)
     direction = {n: torch.randn_like(p) for n, p in twin.named_parameters()}
     flat = torch.cat([d.reshape(-1) for d in direction.values()])
     for chunk, held in ((200, 10**9), (2, 0)):
         source.chunk = chunk
-        monkeypatch.setattr("netmargin.gradients._HELD", held)
+        monkeypatch.setattr("netmargin.core.gradients._HELD", held)
         stored = StoredGradients(source, x, weights)
         assert torch.allclose(stored.inner(), J @ J.T, rtol=1e-12, atol=1e-14)
         assert torch.allclose(stored.along(direction), J @ flat, rtol=1e-12, atol=1e-14)
     whole = source(x, weights).combination(torch.arange(5.0).double(), direction)
-    assert torch.allclose(torch.cat([whole[n].reshape(-1) for n in direction]), torch.arange(5.0).double() @ J)
+    assert torch.allclose(
+        torch.cat([whole[n].reshape(-1) for n in direction]), torch.arange(5.0).double() @ J
+    )
 
 
 def test_gates_record_and_replace_relus():
@@ -262,7 +326,11 @@ class Tied(nn.Module):
 
     def __init__(self, how: str):
         super().__init__()
-        self.first, self.last, self.how = nn.Linear(4, 40, bias=False), nn.Linear(40, 40, bias=False), how
+        self.first, self.last, self.how = (
+            nn.Linear(4, 40, bias=False),
+            nn.Linear(40, 40, bias=False),
+            how,
+        )
 
     def forward(self, x):
         h = self.last(torch.relu(self.first(x)))
@@ -273,7 +341,9 @@ class Tied(nn.Module):
 
 @pytest.mark.parametrize(("how", "norm"), [("tied", "global"), ("cosine", "partial")])
 def test_weights_used_twice(how, norm):
-    """The gradient of such a layer is no outer product (found by review: a wrong epsilon, called complete)."""
+    """The gradient of such a layer is no outer product (found by review: a wrong epsilon, called
+    complete).
+    """
     torch.manual_seed(0)
     net = Tied(how).double()
     X = torch.randn(8, 4, dtype=torch.float64)
@@ -287,7 +357,9 @@ def test_weights_used_twice(how, norm):
         for p in counted:
             p.mul_(report.q_min ** (-1 / order))
     J, _, _ = explicit(net, X, y)
-    theta = np.concatenate([(p.detach() * any(p is q for q in counted)).reshape(-1).numpy() for p in net.parameters()])
+    theta = np.concatenate(
+        [(p.detach() * any(p is q for q in counted)).reshape(-1).numpy() for p in net.parameters()]
+    )
     assert certificate.epsilon == pytest.approx(nnls(J.T, theta, maxiter=10_000)[1], rel=1e-7)
 
 
@@ -295,7 +367,10 @@ def test_explained_refusals_of_modules():
     X = 0.3 * torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(0)
     normalized = nn.Sequential(
-        nn.Linear(4, 16, bias=False), nn.LayerNorm(16, elementwise_affine=False), nn.ReLU(), nn.Linear(16, 2)
+        nn.Linear(4, 16, bias=False),
+        nn.LayerNorm(16, elementwise_affine=False),
+        nn.ReLU(),
+        nn.Linear(16, 2),
     )
     normalized[3].bias = None
     y = normalized(X).argmax(1)
@@ -303,7 +378,9 @@ def test_explained_refusals_of_modules():
         nm.certify(normalized, (0.1 * X, y))
     with pytest.raises(nm.ModelError, match="eps of normalization"):
         nm.certify(normalized, (X, y))
-    ascent = nm.maximize_margin(normalized, (X, y), temperatures=(0.1,), iterations=5, progress=False)
+    ascent = nm.maximize_margin(
+        normalized, (X, y), temperatures=(0.1,), iterations=5, progress=False
+    )
     assert ascent.certificate is None
     assert "no certificate" in ascent.status
     with pytest.raises(nm.ModelError, match="lazy"):

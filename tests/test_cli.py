@@ -16,8 +16,8 @@ import pytest
 import torch
 
 import netmargin as nm
-from netmargin.batches import open_data
 from netmargin.cli import main
+from netmargin.core.batches import open_data
 from netmargin.result import Status
 from netmargin.training.run_files import fingerprint
 
@@ -34,7 +34,12 @@ def needs(width):
 def fails():
     return {}["no key"]
 """
-MODULES = {"mynets": FACTORY, "broken": "def f(:\n", "leaves": "import sys\nsys.exit(3)\n", "needy": "import no_such_library\n"}
+MODULES = {
+    "mynets": FACTORY,
+    "broken": "def f(:\n",
+    "leaves": "import sys\nsys.exit(3)\n",
+    "needy": "import no_such_library\n",
+}
 
 
 @pytest.fixture
@@ -65,22 +70,65 @@ def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
     assert main([*command, "--epochs", "5"]) == 0
     assert "ran 5 epochs" in capsys.readouterr().out
     names = {p.name for p in (tmp_path / "run").iterdir()}
-    pictures = {f"{stem}.{end}" for stem in ("loss", "margins", "histogram") for end in ("png", "pdf")}
-    assert names == {".lock", "history.jsonl", "checkpoint.pt", "model.pt", "summary.json"} | pictures
+    pictures = {
+        f"{stem}.{end}" for stem in ("loss", "margins", "histogram") for end in ("png", "pdf")
+    }
+    assert (
+        names == {".lock", "history.jsonl", "checkpoint.pt", "model.pt", "summary.json"} | pictures
+    )
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert summary["epochs"] == 5
     for weights in ("model.pt", "checkpoint.pt"):
-        assert main(["measure", str(tmp_path / "run" / weights), "--factory", "digits-mlp", "--limit", "300", "--json"]) == 0
+        assert (
+            main(
+                [
+                    "measure",
+                    str(tmp_path / "run" / weights),
+                    "--factory",
+                    "digits-mlp",
+                    "--limit",
+                    "300",
+                    "--json",
+                ]
+            )
+            == 0
+        )
         measured = json.loads(capsys.readouterr().out)
         assert measured["normalized_margin"] == summary["final"]["normalized_margin"]
         assert measured["homogeneity"]["groups"] == {"0": 1.0, "2": 1.0}
 
 
 def test_your_own_model_and_data(own, capsys):
-    assert main(["train", "--factory", "mynets:make_model", "--data", "points.npz", "--until-log10-loss", "-3", "--quiet"]) == 0
+    assert (
+        main(
+            [
+                "train",
+                "--factory",
+                "mynets:make_model",
+                "--data",
+                "points.npz",
+                "--until-log10-loss",
+                "-3",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     assert "log10-loss fell below -3" in capsys.readouterr().out
     folder = own / "runs" / "mynets.make_model"
-    assert main(["measure", str(folder / "model.pt"), "--factory", "mynets:make_model", "--data", "points.npz"]) == 0
+    assert (
+        main(
+            [
+                "measure",
+                str(folder / "model.pt"),
+                "--factory",
+                "mynets:make_model",
+                "--data",
+                "points.npz",
+            ]
+        )
+        == 0
+    )
     assert "100.00% correct" in capsys.readouterr().out
     assert main(["analyse", "--factory", "mynets:make_model", "--shape", "2"]) == 0
     assert "order 2" in capsys.readouterr().out
@@ -105,10 +153,16 @@ def test_certify(tmp_path, capsys):
     ]
     assert main([*command, "--out", str(tmp_path / "out"), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown == json.loads((tmp_path / "out/certificate.json").read_text()) | {"seconds": shown["seconds"]}
+    assert shown == json.loads((tmp_path / "out/certificate.json").read_text()) | {
+        "seconds": shown["seconds"]
+    }
     assert 0 <= shown["relative_radius_epsilon"] <= shown["relative_epsilon"] < 1
     assert shown["relative_epsilon"] == pytest.approx(nm.certify(net, data).relative_epsilon)
-    assert {p.name for p in (tmp_path / "out").iterdir()} > {"trade_off.png", "support.png", "support.pdf"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} > {
+        "trade_off.png",
+        "support.png",
+        "support.pdf",
+    }
     assert main(command) == 0
     assert "heaviest support samples" in capsys.readouterr().out
     torch.save(nm.models.mlp([64, 256, 10]).state_dict(), tmp_path / "net.pt")
@@ -132,7 +186,9 @@ def test_solve_soft_and_interpolation(own, capsys):
     assert main(["solve", "f1", "--soft", "2", "--data", "points.npz", "--json"]) == 0
     soft = json.loads(capsys.readouterr().out)
     assert soft["lower_bound"] == pytest.approx(soft["objective"], rel=1e-5)
-    assert main(["solve", "interpolate", "--data", "points.npz", "--json", "--time-limit", "30"]) == 0
+    assert (
+        main(["solve", "interpolate", "--data", "points.npz", "--json", "--time-limit", "30"]) == 0
+    )
     through = json.loads(capsys.readouterr().out)
     assert through["lower_bound"] <= through["norm"]
     assert through["residual"] < 1e-9
@@ -140,19 +196,46 @@ def test_solve_soft_and_interpolation(own, capsys):
     assert "--soft is for f1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["clusters", "gaussian-xor", "hypercube", "teacher", "parity", "alternating", "digits"])
+@pytest.mark.parametrize(
+    "name", ["clusters", "gaussian-xor", "hypercube", "teacher", "parity", "alternating", "digits"]
+)
 def test_data_show_then_bounds(own, capsys, name):
-    assert main(["data", "show", name, "--n", "40", "--d", "3", "--k", "2", "--units", "2", "--out", "shown"]) == 0
+    assert (
+        main(
+            [
+                "data",
+                "show",
+                name,
+                "--n",
+                "40",
+                "--d",
+                "3",
+                "--k",
+                "2",
+                "--units",
+                "2",
+                "--out",
+                "shown",
+            ]
+        )
+        == 0
+    )
     assert "40 samples of shape" in capsys.readouterr().out
     assert (own / "shown" / "data.png").stat().st_size > 5000
     if name in ("hypercube", "alternating"):
         assert main(["bounds", "--data", "shown/points.npz", "--time-limit", "5", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert len(found["bounds"]) == 2
-        assert all(b["value"] == pytest.approx(sum(term["value"] for term in b["terms"])) and b["vacuous"] for b in found["bounds"])
+        assert all(
+            b["value"] == pytest.approx(sum(term["value"] for term in b["terms"])) and b["vacuous"]
+            for b in found["bounds"]
+        )
         distance, upper = found["interclass_distance"]["1"]
         assert 0 < distance <= upper * (1 + 1e-9)
-        assert main(["bounds", "--data", "shown/points.npz", "--time-limit", "5", "--radius", "9"]) == 0
+        assert (
+            main(["bounds", "--data", "shown/points.npz", "--time-limit", "5", "--radius", "9"])
+            == 0
+        )
         assert "complexity, 4 Rad / gamma" in capsys.readouterr().out
 
 
@@ -165,7 +248,24 @@ def test_bounds_of_inseparable_data(own, capsys):
 
 
 def test_biases_everywhere(tmp_path, capsys):
-    assert main(["train", "digits-mlp", "--bias", "all", "--limit", "50", "--epochs", "1", "--out", str(tmp_path), "--quiet"]) == 0
+    assert (
+        main(
+            [
+                "train",
+                "digits-mlp",
+                "--bias",
+                "all",
+                "--limit",
+                "50",
+                "--epochs",
+                "1",
+                "--out",
+                str(tmp_path),
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     assert main(["analyse", "digits-mlp", "--bias", "all", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out.partition("{")[2].join(["{", ""]))
     assert answer["kind"] == "partial"
@@ -174,51 +274,132 @@ def test_biases_everywhere(tmp_path, capsys):
 
 FAILURES = {  # exit code 1: the work failed
     "no such weights": (["measure", "absent.pt", "--factory", "digits-mlp"], "No such file"),
-    "no such function": (["train", "--factory", "mynets:absent", "--data", "digits"], "Check the name of the function"),
-    "no such module": (["train", "--factory", "no.such:module", "--data", "digits"], "Run from the folder that holds its package"),
-    "a module that imports what is not there": (["analyse", "--factory", "needy:f", "--shape", "2"], "Install what it imports"),
-    "a factory of no model": (["analyse", "--factory", "mynets:not_a_model", "--shape", "2"], "returned no model: .*; got int"),
+    "no such function": (
+        ["train", "--factory", "mynets:absent", "--data", "digits"],
+        "Check the name of the function",
+    ),
+    "no such module": (
+        ["train", "--factory", "no.such:module", "--data", "digits"],
+        "Run from the folder that holds its package",
+    ),
+    "a module that imports what is not there": (
+        ["analyse", "--factory", "needy:f", "--shape", "2"],
+        "Install what it imports",
+    ),
+    "a factory of no model": (
+        ["analyse", "--factory", "mynets:not_a_model", "--shape", "2"],
+        "returned no model: .*; got int",
+    ),
     "a factory that returns a class": (
         ["analyse", "--factory", "mynets:a_class", "--shape", "2"],
         "got the class Linear. Write Linear",
     ),
-    "a factory with arguments": (["analyse", "--factory", "mynets:needs", "--shape", "2"], "'width'. A factory takes no arguments"),
-    "a factory that raises": (["analyse", "--factory", "mynets:fails", "--shape", "2"], r"mynets.py, line \d+: KeyError: 'no key'"),
-    "a module that does not parse": (["analyse", "--factory", "broken:f", "--shape", "2"], "broken.py, line 1: SyntaxError"),
-    "a module that exits": (["analyse", "--factory", "leaves:f", "--shape", "2"], "leaves.py, line 2: SystemExit: 3"),
+    "a factory with arguments": (
+        ["analyse", "--factory", "mynets:needs", "--shape", "2"],
+        "'width'. A factory takes no arguments",
+    ),
+    "a factory that raises": (
+        ["analyse", "--factory", "mynets:fails", "--shape", "2"],
+        r"mynets.py, line \d+: KeyError: 'no key'",
+    ),
+    "a module that does not parse": (
+        ["analyse", "--factory", "broken:f", "--shape", "2"],
+        "broken.py, line 1: SyntaxError",
+    ),
+    "a module that exits": (
+        ["analyse", "--factory", "leaves:f", "--shape", "2"],
+        "leaves.py, line 2: SystemExit: 3",
+    ),
     "no such points": (["solve", "f1", "--data", "absent.npz"], "Cannot read arrays X and y"),
     "points that are none": (["solve", "f1", "--data", "mynets.py"], "Cannot read arrays X and y"),
-    "inputs of a wrong shape": (["analyse", "digits-mlp", "--shape", "3"], "could not process a batch"),
-    "a folder in the way of solve --out": (["solve", "f2", "--data", "points.npz", "--out", "mynets.py/s.npz"], "Cannot write"),
-    "a folder in the way of data --out": (["data", "show", "clusters", "--out", "mynets.py/x"], "Cannot write"),
-    "a folder in the way of train --out": (["train", "digits-mlp", "--limit", "20", "--out", "mynets.py/x"], "Cannot write"),
-    "a folder in the way of verify": (["verify", "lyu-li/euler", "--html", "mynets.py/x"], "Cannot write"),
-    "a folder in the way of reproduce": (["reproduce", "chizat-bach/fig2a", "--out", "mynets.py/x"], "Cannot write"),
+    "inputs of a wrong shape": (
+        ["analyse", "digits-mlp", "--shape", "3"],
+        "could not process a batch",
+    ),
+    "a folder in the way of solve --out": (
+        ["solve", "f2", "--data", "points.npz", "--out", "mynets.py/s.npz"],
+        "Cannot write",
+    ),
+    "a folder in the way of data --out": (
+        ["data", "show", "clusters", "--out", "mynets.py/x"],
+        "Cannot write",
+    ),
+    "a folder in the way of train --out": (
+        ["train", "digits-mlp", "--limit", "20", "--out", "mynets.py/x"],
+        "Cannot write",
+    ),
+    "a folder in the way of verify": (
+        ["verify", "lyu-li/euler", "--html", "mynets.py/x"],
+        "Cannot write",
+    ),
+    "a folder in the way of reproduce": (
+        ["reproduce", "chizat-bach/fig2a", "--out", "mynets.py/x"],
+        "Cannot write",
+    ),
 }
 WRONG_USAGE = {  # exit code 2
     "no verb": ([], "required: VERB"),
     "an unknown verb": (["mesure"], 'Did you mean "measure"'),
-    "an unknown recipe": (["train", "digit-mlp"], 'no recipe. Did you mean "digits-mlp". The recipes are digits-mlp, digits-relu2'),
-    "an unknown data set": (["train", "digits-mlp", "--data", "digit"], 'Did you mean "digits". The data sets are digits, mnist'),
+    "an unknown recipe": (
+        ["train", "digit-mlp"],
+        'no recipe. Did you mean "digits-mlp". The recipes are digits-mlp, digits-relu2',
+    ),
+    "an unknown data set": (
+        ["train", "digits-mlp", "--data", "digit"],
+        'Did you mean "digits". The data sets are digits, mnist',
+    ),
     "an unknown distribution": (["data", "show", "clustres"], 'Did you mean "clusters"'),
-    "an unknown loss": (["train", "digits-mlp", "--loss", "crossentropy"], 'Did you mean "cross-entropy"'),
-    "an unknown claim": (["verify", "lyu-li/eular"], 'Did you mean "lyu-li/euler". The claims are lyu-li/euler'),
+    "an unknown loss": (
+        ["train", "digits-mlp", "--loss", "crossentropy"],
+        'Did you mean "cross-entropy"',
+    ),
+    "an unknown claim": (
+        ["verify", "lyu-li/eular"],
+        'Did you mean "lyu-li/euler". The claims are lyu-li/euler',
+    ),
     "an unknown paper": (["verify", "lyu-lee"], 'Did you mean "lyu-li"'),
-    "an unknown figure": (["reproduce", "chizat-bach/fig9"], r'Did you mean "chizat-bach/fig\d\w?". Choose from chizat-bach/fig1'),
+    "an unknown figure": (
+        ["reproduce", "chizat-bach/fig9"],
+        r'Did you mean "chizat-bach/fig\d\w?". Choose from chizat-bach/fig1',
+    ),
     "no figure": (["reproduce"], "Which figure"),
     "no model": (["train"], "Say which model"),
     "no data": (["train", "--factory", "mynets:make_model"], "Say which data"),
-    "many epochs": (["train", "digits-mlp", "--epochs", "many"], "invalid positive int value: 'many'"),
-    "negative epochs": (["train", "digits-mlp", "--epochs", "-3"], "invalid positive int value: '-3'"),
+    "many epochs": (
+        ["train", "digits-mlp", "--epochs", "many"],
+        "invalid positive int value: 'many'",
+    ),
+    "negative epochs": (
+        ["train", "digits-mlp", "--epochs", "-3"],
+        "invalid positive int value: '-3'",
+    ),
     "no rate": (["train", "digits-mlp", "--constant-lr", "0"], "invalid positive float value: '0'"),
-    "a negative seed": (["verify", "lyu-li/euler", "--seed", "-1"], "invalid whole number from 0 on value: '-1'"),
-    "a limit beyond the data": (["train", "digits-mlp", "--limit", "5000"], "limit must lie between 1 and 1438"),
-    "a time limit for f2": (["solve", "f2", "--data", "points.npz", "--time-limit", "3"], "is for f1"),
-    "a shape of letters": (["analyse", "digits-mlp", "--shape", "a,b"], "--shape takes positive whole numbers"),
+    "a negative seed": (
+        ["verify", "lyu-li/euler", "--seed", "-1"],
+        "invalid whole number from 0 on value: '-1'",
+    ),
+    "a limit beyond the data": (
+        ["train", "digits-mlp", "--limit", "5000"],
+        "limit must lie between 1 and 1438",
+    ),
+    "a time limit for f2": (
+        ["solve", "f2", "--data", "points.npz", "--time-limit", "3"],
+        "is for f1",
+    ),
+    "a shape of letters": (
+        ["analyse", "digits-mlp", "--shape", "a,b"],
+        "--shape takes positive whole numbers",
+    ),
     "the current folder": (["train", "digits-mlp", "--out", "."], "would lie among your own files"),
-    "a folder as a file": (["solve", "f2", "--data", "points.npz", "--out", "."], "is a folder; give the name of a file"),
+    "a folder as a file": (
+        ["solve", "f2", "--data", "points.npz", "--out", "."],
+        "is a folder; give the name of a file",
+    ),
     "a device as a page": (["verify", "lyu-li/euler", "--html", "/dev/null"], "no ordinary file"),
-    "a file as a folder": (["data", "show", "clusters", "--out", "mynets.py"], "is a file. Name a folder"),
+    "a file as a folder": (
+        ["data", "show", "clusters", "--out", "mynets.py"],
+        "is a file. Name a folder",
+    ),
 }
 
 
@@ -242,12 +423,16 @@ def test_wrong_usage_exits_with_2_and_says_what_is_right(own, capsys, name):
     assert re.search(message, capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["train", "--help"], ["data", "show", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["train", "--help"], ["data", "show", "--help"]]
+)
 def test_help_and_version_exit_with_0(capsys, arguments):
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 0
-    assert re.search(r"examples:|netmargin \d+\.\d+|usage: netmargin data show", capsys.readouterr().out)
+    assert re.search(
+        r"examples:|netmargin \d+\.\d+|usage: netmargin data show", capsys.readouterr().out
+    )
 
 
 def _keys(value) -> set[str]:
@@ -268,7 +453,16 @@ def _keys(value) -> set[str]:
         ["reproduce", "chizat-bach/fig2a", "--jobs", "1", "--quiet"],
         ["reproduce", "--list"],
         ["measure", "net.pt", "--factory", "mynets:make_model", "--data", "points.npz"],
-        ["robustness", "net.pt", "--factory", "mynets:make_model", "--data", "points.npz", "--certified-only", "--quiet"],
+        [
+            "robustness",
+            "net.pt",
+            "--factory",
+            "mynets:make_model",
+            "--data",
+            "points.npz",
+            "--certified-only",
+            "--quiet",
+        ],
     ],
     ids=" ".join,
 )
@@ -328,7 +522,9 @@ def test_ctrl_c_exits_with_130_without_a_traceback(own, name):
         (own / "torch.py").write_text(START_UP)
     torch.save(make_own_model(own).state_dict(), own / "net.pt")
     command = [sys.executable, "command.py", module, function, *arguments]
-    with subprocess.Popen(command, cwd=own, env=environment_for(own), text=True, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, cwd=own, env=environment_for(own), text=True, stderr=subprocess.PIPE
+    ) as process:
         said = ""
         while "ready" not in said and (line := process.stderr.readline()):
             said += line
@@ -362,7 +558,11 @@ def test_solve_exits_with_1_without_an_answer(own, capsys, monkeypatch, values, 
 
 
 INTERRUPTED = {  # the same in this process, where it takes no start
-    "robustness": (["robustness", "net.pt", *OWN, "--certified-only"], "l2_robustness.evaluation", "certified_radii"),
+    "robustness": (
+        ["robustness", "net.pt", *OWN, "--certified-only"],
+        "l2_robustness.evaluation",
+        "certified_radii",
+    ),
     "bounds": (["bounds", "--data", "points.npz"], "solvers", "f2_max_margin"),
     "verify": (["verify", "lyu-li/euler"], "theory.claim", "Claim.examine"),
     "measure": (["measure", "net.pt", *OWN], "margins", "measure"),
@@ -388,7 +588,9 @@ def test_an_interruption_of_every_verb_exits_with_130(own, capsys, monkeypatch, 
 def test_output_on_a_full_disk_exits_with_1(own):
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "netmargin", "verify", "--list"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment_for(own))
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment_for(own)
+        )
     assert done.returncode == 1
     assert "Cannot read or write the output: No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
@@ -400,7 +602,10 @@ def test_output_on_a_full_disk_exits_with_1(own):
     [
         (["--limit", "60"], "about 60 of 120 samples, and the net was trained on all of them"),
         ([], ""),
-        (["--data", "few.npz", "--limit", "10"], "about 10 of 30 samples, and the run beside the weights was trained on others"),
+        (
+            ["--data", "few.npz", "--limit", "10"],
+            "about 10 of 30 samples, and the run beside the weights was trained on others",
+        ),
     ],
 )
 def test_certify_says_what_samples_it_is_about(own, capsys, options, note):
@@ -414,7 +619,21 @@ def test_certify_says_what_samples_it_is_about(own, capsys, options, note):
     settings = {"data": fingerprint(open_data((X, y)))}
     checkpoint = {"netmargin_format": 1, "model": net.state_dict(), "settings": settings, "lr": {}}
     torch.save(checkpoint, own / "checkpoint.pt")
-    assert main(["certify", "net.pt", "--factory", "mynets:make_model", "--data", "all.npz", *options, "--json"]) == 0
+    assert (
+        main(
+            [
+                "certify",
+                "net.pt",
+                "--factory",
+                "mynets:make_model",
+                "--data",
+                "all.npz",
+                *options,
+                "--json",
+            ]
+        )
+        == 0
+    )
     shown = capsys.readouterr()
     assert note in shown.err
     assert bool(note) == ("note:" in shown.err)
@@ -431,7 +650,17 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch):
         epoch(run, show)
 
     monkeypatch.setattr(nm.training.run.Run, "epoch", interrupted)
-    command = ["train", "digits-mlp", "--limit", "100", "--epochs", "6", "--out", str(tmp_path), "--quiet"]
+    command = [
+        "train",
+        "digits-mlp",
+        "--limit",
+        "100",
+        "--epochs",
+        "6",
+        "--out",
+        str(tmp_path),
+        "--quiet",
+    ]
     assert main(command) == 130
     assert "interrupted after epoch 3; saved in" in capsys.readouterr().err
     assert torch.load(tmp_path / "checkpoint.pt")["history_bytes"] > 0

@@ -1,4 +1,6 @@
-"""Samples that no function can label as asked are named, with a soft margin that copes with them."""
+"""Samples that no function can label as asked are named, with a soft margin that copes with
+them.
+"""
 
 import re
 import warnings
@@ -10,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import netmargin as nm
 from netmargin import solvers
+from netmargin.core.matrices import binary_data
 from netmargin.estimators import NTKClassifier, ReLUKernelClassifier, VariationNormClassifier
 from netmargin.result import Status
 from netmargin.solvers.contradictions import Contradictions, contradicting_pairs
-from netmargin.solvers.data import binary_data
 
 MOONS, SIDES = make_moons(80, noise=0.05, random_state=0)
 X, Y = np.vstack([MOONS, MOONS[7:8]]), np.append(SIDES, 1 - SIDES[7])
@@ -75,8 +77,12 @@ def test_solvers_name_the_samples_and_prove_it(solve, told):
 
 
 def test_separable_samples_have_no_note():
-    assert solvers.f1_max_margin(MOONS, SIDES).note == solvers.f2_max_margin(MOONS, SIDES).note == ""
-    assert not Contradictions.among(binary_data(MOONS, SIDES, bias=False), bias=False).note(np.array([], dtype=int), "")
+    assert (
+        solvers.f1_max_margin(MOONS, SIDES).note == solvers.f2_max_margin(MOONS, SIDES).note == ""
+    )
+    assert not Contradictions.among(binary_data(MOONS, SIDES, bias=False), bias=False).note(
+        np.array([], dtype=int), ""
+    )
 
 
 def test_the_weights_on_a_contradiction_prove_it():
@@ -84,7 +90,9 @@ def test_the_weights_on_a_contradiction_prove_it():
         data = binary_data(inputs, Y, bias=False)
         weights = Contradictions.among(data, bias=False).weights
         assert weights.sum() == 1
-        assert not (weights * data.y @ np.maximum(data.Z @ np.random.default_rng(0).normal(size=(2, 50)), 0)).any()
+        assert not (
+            weights * data.y @ np.maximum(data.Z @ np.random.default_rng(0).normal(size=(2, 50)), 0)
+        ).any()
 
 
 @pytest.mark.parametrize("make", [VariationNormClassifier, ReLUKernelClassifier, NTKClassifier])
@@ -96,7 +104,10 @@ def test_classifiers_name_the_pair_and_a_cost_that_works(make, names):
     assert len(caught) == 1
     assert len(set(hard.decision_function(X))) == 1  # constant
     message = str(caught[0].message)
-    assert f"Samples 7 and 80 are equal, but their labels are {labels[7]} and {labels[80]}: correct or drop" in message
+    assert (
+        f"Samples 7 and 80 are equal, but their labels are {labels[7]} and {labels[80]}: correct or"
+        " drop" in message
+    )
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -115,5 +126,7 @@ def test_the_recommended_cost_follows_the_scale(scale):
 def test_of_three_classes_those_that_contradict_are_counted():
     three = np.append(np.arange(80) % 2 + SIDES, 0)
     three[80] = three[7] + 1 if three[7] < 2 else 0
-    with pytest.warns(ConvergenceWarning, match="Scores of 2 of 3 classes are constant.*Samples 7 and 80"):
+    with pytest.warns(
+        ConvergenceWarning, match="Scores of 2 of 3 classes are constant.*Samples 7 and 80"
+    ):
         VariationNormClassifier().fit(X, three)

@@ -16,7 +16,9 @@ from netmargin.datasets import cifar10, digits, mnist
 from netmargin.datasets.selection import FOLDER_VARIABLE, select
 
 DATA = os.environ.get(FOLDER_VARIABLE)
-needs_data = pytest.mark.skipif(not DATA, reason=f"{FOLDER_VARIABLE} is not set: the real files are not here")
+needs_data = pytest.mark.skipif(
+    not DATA, reason=f"{FOLDER_VARIABLE} is not set: the real files are not here"
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -97,7 +99,9 @@ def test_damaged_foreign_and_hostile_files(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(b"\x00\x00\x08\x03")
     with pytest.raises(nm.DataError, match="Cannot read.*IDX"):
         mnist()
-    (tmp_path / "train-images-idx3-ubyte").write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 7]))
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(
+        bytes([0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 7])
+    )
     with pytest.raises(nm.DataError, match="checksum differs"):
         mnist()
     folder = tmp_path / "cifar-10-batches-bin"
@@ -112,7 +116,9 @@ def test_damaged_foreign_and_hostile_files(tmp_path, monkeypatch):
         cifar10("train")
     (folder / "test_batch.bin").unlink()
     folder.rename(tmp_path / "cifar-10-batches-py")
-    (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(pickle.dumps({b"labels": RunsCode(), b"data": 1}))
+    (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(
+        pickle.dumps({b"labels": RunsCode(), b"data": 1})
+    )
     with pytest.raises(nm.DataError, match="which is not an array"):
         cifar10("test")
     assert not (tmp_path / "hostile").exists()

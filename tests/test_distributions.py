@@ -1,4 +1,6 @@
-"""The papers' distributions: their margins against the exact solver, their supports, and their seeds."""
+"""The papers' distributions: their margins against the exact solver, their supports, and their
+seeds.
+"""
 
 import math
 
@@ -27,14 +29,18 @@ def test_samples_are_those_of_their_seed(name):
     assert torch.equal(y, again[1])
     assert not torch.equal(X, other[0])
     assert (X.dtype, y.dtype, len(X)) == (torch.float64, torch.int64, 60)
-    assert set(y.tolist()) == {-1, 1} or name == "teacher"  # a random net may find all samples of one class
+    assert (
+        set(y.tolist()) == {-1, 1} or name == "teacher"
+    )  # a random net may find all samples of one class
     assert set(y.tolist()) <= {-1, 1}
 
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (2, 2), (3, 2), (4, 2), (3, 3)])
 def test_parity_margins_are_exact(d, k, bias):
-    """The closed form against complete pricing, in every case of at most 4 dimensions with the bias."""
+    """The closed form against complete pricing, in every case of at most 4 dimensions with the
+    bias.
+    """
     X, y = datasets.parity(d, k)
     found = f1_max_margin(X, y, bias=bias, pricing="complete" if d + bias <= 4 else "auto")
     expected = datasets.parity_margin(d, k, bias=bias)
@@ -44,8 +50,13 @@ def test_parity_margins_are_exact(d, k, bias):
 
 
 def test_four_neurons_reach_their_margin_whatever_the_noise():
-    """With noise coordinates the best margin is at least that of the plane; in the plane it is that."""
-    for draw, margin in ((datasets.gaussian_xor, 1 / (4 * math.sqrt(2))), (datasets.hypercube, 1 / 8)):
+    """With noise coordinates the best margin is at least that of the plane; in the plane it is
+    that.
+    """
+    for draw, margin in (
+        (datasets.gaussian_xor, 1 / (4 * math.sqrt(2))),
+        (datasets.hypercube, 1 / 8),
+    ):
         flat = f1_max_margin(*draw(40, 2), bias=False)
         assert flat.certified
         assert flat.margin == pytest.approx(margin, rel=1e-6)

@@ -1,4 +1,6 @@
-"""What the documents show works: Python blocks run as they are, command lines are ones that the command takes."""
+"""What the documents show works: Python blocks run as they are, command lines are ones that the
+command takes.
+"""
 
 import argparse
 import os
@@ -28,17 +30,30 @@ def python_blocks(path):
     ],
 )
 def test_python_blocks_run_as_they_are(path, tmp_path):
-    """In a fresh interpreter, line by line, as a reader pastes them. `python -m tests.docs_blocks` shows the times."""
+    """In a fresh interpreter, line by line, as a reader pastes them. `python -m tests.docs_blocks`
+    shows the times.
+    """
     places = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     command = [sys.executable, "-m", "tests.docs_blocks", str(path)]
-    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": places}, capture_output=True, text=True)
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": places},
+        capture_output=True,
+        text=True,
+    )
     assert "Traceback" not in done.stderr, done.stderr[-3000:]
     assert done.stderr.count(", stated ") == len(python_blocks(path))
 
 
 def test_only_timed_documents_state_times():
     """A block that says how long it takes is in a document whose test is marked slow."""
-    stated = {path.name for path in DOCUMENTS for block in python_blocks(path) if block.text.startswith("# about")}
+    stated = {
+        path.name
+        for path in DOCUMENTS
+        for block in python_blocks(path)
+        if block.text.startswith("# about")
+    }
     assert stated == TIMED
 
 
@@ -49,7 +64,11 @@ class Parsed(BaseException):
 COMMANDS = [(path.name, command) for path in DOCUMENTS for command in commands_of(path)]
 
 
-@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=lambda value: " ".join(value) if isinstance(value, list) else value)
+@pytest.mark.parametrize(
+    ("name", "command"),
+    COMMANDS,
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
 def test_command_lines_are_ones_that_the_command_takes(name, command, monkeypatch):
     parse = argparse.ArgumentParser.parse_args
 

@@ -1,4 +1,6 @@
-"""What comes through the doors as a model or as data: unwrapped where it can be, refused with the right blame where it cannot."""
+"""What comes through the doors as a model or as data: unwrapped where it can be, refused with the
+right blame where it cannot.
+"""
 
 import re
 import warnings
@@ -11,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import netmargin as nm
-from netmargin.accepted_models import check_model
-from netmargin.batches import open_data
+from netmargin.core.accepted_models import check_model
+from netmargin.core.batches import open_data
 from netmargin.kkt.constraints import Constraints
 from netmargin.models import mlp
 
@@ -36,7 +38,11 @@ class Own(nn.Module):
 
     def __init__(self, forward):
         super().__init__()
-        self.layer, self.table, self._forward = nn.Linear(3, 1, bias=False), nn.Embedding(10, 3), forward
+        self.layer, self.table, self._forward = (
+            nn.Linear(3, 1, bias=False),
+            nn.Embedding(10, 3),
+            forward,
+        )
 
     def forward(self, x):
         return self._forward(self, x)
@@ -50,7 +56,9 @@ class TwoInputs(nn.Linear):
 def quantized() -> nn.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Linear(6, 1)))
+        return torch.ao.quantization.quantize_dynamic(
+            nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Linear(6, 1))
+        )
 
 
 def torchscript(how) -> nn.Module:
@@ -78,10 +86,19 @@ def noisy(_, x):
 
 WRONG_MODELS = {
     "a class": (mlp, "got the function mlp"),
-    "a class of torch": (nn.Linear, r"got the class Linear. Write Linear\(...\), with its arguments"),
-    "a lambda": (lambda x: x, "got the function <lambda>.*write it as the forward of a torch.nn.Module"),
+    "a class of torch": (
+        nn.Linear,
+        r"got the class Linear. Write Linear\(...\), with its arguments",
+    ),
+    "a lambda": (
+        lambda x: x,
+        "got the function <lambda>.*write it as the forward of a torch.nn.Module",
+    ),
     "None": (None, "got None. Does the function that makes it return it"),
-    "the name of a file": ("net.pt", r"Build the model first, then load its weights: netmargin.load_weights\(model, 'net.pt'\)"),
+    "the name of a file": (
+        "net.pt",
+        r"Build the model first, then load its weights: netmargin.load_weights\(model, 'net.pt'\)",
+    ),
     "a state dict": (NET.state_dict(), "got a state dict"),
     "data": (X, r"got Tensor. The model comes first and the data second"),
     "arrays": (X.numpy(), "got ndarray. The model comes first"),
@@ -90,23 +107,44 @@ WRONG_MODELS = {
         LogisticRegression(),
         "scikit-learn estimator LogisticRegression. A fitted linear one .*netmargin.estimators",
     ),
-    "scikit-learn's, fitted": (LogisticRegression().fit(X, Y), r"Copy it: net = torch.nn.Linear\(3, 1, dtype=torch.float64\)"),
+    "scikit-learn's, fitted": (
+        LogisticRegression().fit(X, Y),
+        r"Copy it: net = torch.nn.Linear\(3, 1, dtype=torch.float64\)",
+    ),
     "an optimizer": (torch.optim.SGD(NET.parameters()), "got SGD"),
     "scripted": (torchscript(torch.jit.script), "TorchScript: the model was scripted or traced"),
-    "traced": (torchscript(lambda net: torch.jit.trace(net, X)), "TorchScript: the model was scripted or traced"),
-    "scripted inside": (nn.Sequential(torchscript(torch.jit.script)), "TorchScript: its module '0'"),
+    "traced": (
+        torchscript(lambda net: torch.jit.trace(net, X)),
+        "TorchScript: the model was scripted or traced",
+    ),
+    "scripted inside": (
+        nn.Sequential(torchscript(torch.jit.script)),
+        "TorchScript: its module '0'",
+    ),
     "quantized": (quantized(), "Quantized: the weights of its module '0'"),
-    "parallel inside": (nn.Sequential(nn.DataParallel(NET)), "Parallel: its module '0' is a DataParallel"),
+    "parallel inside": (
+        nn.Sequential(nn.DataParallel(NET)),
+        "Parallel: its module '0' is a DataParallel",
+    ),
     "a dict": (
         Own(lambda net, x: {"loss": 0, "logits": net.layer(x)}),
         r'dict with the keys loss, logits; (?s:.*)self.net\(x\)\["logits"\]',
     ),
     "a tuple": (Own(lambda net, x: (net.layer(x), x)), r"tuple of 2; (?s:.*)self.net\(x\)\[0\]"),
-    "a record": (Own(lambda net, x: SimpleNamespace(logits=net.layer(x))), r"(?s:.*)self.net\(x\).logits"),
+    "a record": (
+        Own(lambda net, x: SimpleNamespace(logits=net.layer(x))),
+        r"(?s:.*)self.net\(x\).logits",
+    ),
     "two inputs": (TwoInputs(3, 1), "model.x. with one tensor. Wrap it: class OneInput"),
-    "a dict of inputs": (Own(lambda net, x: net.layer(x["inputs"])), "may expect a dict .*Wrap it: class OneInput"),
+    "a dict of inputs": (
+        Own(lambda net, x: net.layer(x["inputs"])),
+        "may expect a dict .*Wrap it: class OneInput",
+    ),
     "its own mistake": (Own(lambda net, x: net.absent(x)), "'absent'. Its own forward raised that"),
-    "a flipped bit": (flipped(), "Parameter '2.weight' holds NaN or infinite values. Load an earlier checkpoint"),
+    "a flipped bit": (
+        flipped(),
+        "Parameter '2.weight' holds NaN or infinite values. Load an earlier checkpoint",
+    ),
     "NaN statistics": (nan_buffer(), "Buffer '1.running_var' holds NaN"),
 }
 
@@ -121,17 +159,26 @@ def test_a_model_that_is_none_is_named(name, door):
 
 def test_a_forward_in_numpy_has_no_tangent_kernel():
     model = Own(lambda net, x: torch.from_numpy(np.tanh(net.layer(x).numpy())))
-    with pytest.raises(nm.ModelError, match="Its forward leaves torch, for numpy or Python numbers, where no derivative follows"):
+    with pytest.raises(
+        nm.ModelError,
+        match="Its forward leaves torch, for numpy or Python numbers, where no derivative follows",
+    ):
         nm.kernels.empirical_ntk(model, X)
 
 
 @pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("wrap", [nn.DataParallel, torch.compile, lambda net: torch.compile(nn.DataParallel(net))])
+@pytest.mark.parametrize(
+    "wrap", [nn.DataParallel, torch.compile, lambda net: torch.compile(nn.DataParallel(net))]
+)
 def test_wrapped_models_are_unwrapped(door, wrap):
     """The same numbers, bit for bit, and no compilation, which takes a minute."""
 
     def numbers(answer):
-        answer = getattr(answer, "q", getattr(answer, "epsilon", getattr(answer, "cosine", getattr(answer, "lower", answer))))
+        answer = getattr(
+            answer,
+            "q",
+            getattr(answer, "epsilon", getattr(answer, "cosine", getattr(answer, "lower", answer))),
+        )
         return np.asarray(answer).tolist()
 
     assert numbers(DOORS[door](wrap(NET), (X, Y))) == numbers(DOORS[door](NET, (X, Y)))
@@ -140,12 +187,17 @@ def test_wrapped_models_are_unwrapped(door, wrap):
 
 @pytest.mark.parametrize("door", ["certify", "tangent_svm", "robustness", "empirical_ntk"])
 def test_nothing_is_certified_of_a_model_with_noise(door):
-    with pytest.raises(nm.ModelError, match=r"noisy: two evaluations .* differ by|draws random numbers"):
+    with pytest.raises(
+        nm.ModelError, match=r"noisy: two evaluations .* differ by|draws random numbers"
+    ):
         DOORS[door](Own(noisy), (X, Y))
 
 
 def test_noise_is_noted_where_it_is_measured():
-    with pytest.warns(UserWarning, match="two evaluations of the same inputs in evaluation mode differ by .* one draw"):
+    with pytest.warns(
+        UserWarning,
+        match="two evaluations of the same inputs in evaluation mode differ by .* one draw",
+    ):
         nm.measure(Own(noisy), (X, Y))
     silent = nn.Sequential(nn.Dropout(0.5), mlp([3, 6, 1]))  # noise in training only
     before = torch.get_rng_state()
@@ -175,7 +227,10 @@ def test_the_reason_that_no_training_cures_comes_first_and_the_other_with_it(doo
 
 
 WRONG_DATA = {
-    "a model": (NET, "The data are a model .Sequential.: the model comes first and the data second"),
+    "a model": (
+        NET,
+        "The data are a model .Sequential.: the model comes first and the data second",
+    ),
     "text": ("digits", r"The data are text, 'digits'. Named data sets are functions"),
     "a dict": ({"x": X, "y": Y}, "The data are a dict with the keys 'x', 'y'"),
     "inputs alone": (X, "one Tensor of shape .12, 3., without labels"),
@@ -240,11 +295,15 @@ def test_the_remedies_in_the_sentences_work():
 
 @pytest.mark.parametrize("how", [nn.utils.parametrizations.weight_norm, nn.utils.weight_norm])
 def test_weight_norm_is_certified(how):
-    """It has no derivative in forward mode: slopes are taken twice in reverse, and agree with differences."""
+    """It has no derivative in forward mode: slopes are taken twice in reverse, and agree with
+    differences.
+    """
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        net = nn.Sequential(how(nn.Linear(3, 6, bias=False)), nn.Softplus(), nn.Linear(6, 1, bias=False)).double()
+        net = nn.Sequential(
+            how(nn.Linear(3, 6, bias=False)), nn.Softplus(), nn.Linear(6, 1, bias=False)
+        ).double()
     names = tuple(name for name, _ in net.named_parameters())
     constraints = Constraints(net, open_data((X.double(), Y)), names)
     point = constraints.point

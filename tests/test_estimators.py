@@ -27,7 +27,9 @@ def test_variation_norm_classifier_conforms():
     check_estimator(VariationNormClassifier())
 
 
-@pytest.mark.parametrize("estimator", [VariationNormClassifier(), ReLUKernelClassifier(), NTKClassifier()])
+@pytest.mark.parametrize(
+    "estimator", [VariationNormClassifier(), ReLUKernelClassifier(), NTKClassifier()]
+)
 def test_two_moons(estimator):
     X, y = make_moons(60, noise=0.05, random_state=0)
     fitted = estimator.fit(X, y)
@@ -55,7 +57,11 @@ def test_soft_margins_fit_what_does_not_separate(make):
 
 def test_pipelines_searches_and_several_classes():
     X, y = load_iris(return_X_y=True)
-    search = GridSearchCV(make_pipeline(StandardScaler(), ReLUKernelClassifier()), {"relukernelclassifier__C": [None, 10.0]}, cv=3)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), ReLUKernelClassifier()),
+        {"relukernelclassifier__C": [None, 10.0]},
+        cv=3,
+    )
     assert search.fit(X[y < 2], y[y < 2]).best_score_ == 1.0
     three = VariationNormClassifier().fit(X[::10, 2:], y[::10])
     assert three.decision_function(X[:, 2:]).shape == (150, 3)

@@ -1,4 +1,6 @@
-"""Gradient flow against closed forms, tiny steps and its own order; descent under (S5); margin ascent."""
+"""Gradient flow against closed forms, tiny steps and its own order; descent under (S5); margin
+ascent.
+"""
 
 import contextlib
 import copy
@@ -12,12 +14,12 @@ import torch
 from torch import nn
 
 import netmargin as nm
+from netmargin.core.lbfgs import minimize
+from netmargin.core.progress import Progress
+from netmargin.flow.gradient_descent import SmoothnessBounds, TheoryRate, gradient_descent
+from netmargin.flow.proximal import ProximalFlow
 from netmargin.losses import CrossEntropy, Exponential, Logistic
 from netmargin.models import mlp, mnist_cnn
-from netmargin.training.gradient_descent import SmoothnessBounds, TheoryRate, gradient_descent
-from netmargin.training.lbfgs import minimize
-from netmargin.training.progress import Progress
-from netmargin.training.proximal_flow import ProximalFlow
 
 
 def flat(state: dict) -> np.ndarray:
@@ -26,7 +28,10 @@ def flat(state: dict) -> np.ndarray:
 
 def random_data(n: int, d: int, seed: int = 0):
     random = torch.Generator().manual_seed(seed)
-    return torch.randn(n, d, generator=random, dtype=torch.float64), 1 - 2 * (torch.rand(n, generator=random) < 0.5).long()
+    return (
+        torch.randn(n, d, generator=random, dtype=torch.float64),
+        1 - 2 * (torch.rand(n, generator=random) < 0.5).long(),
+    )
 
 
 def test_closed_form_of_one_weight_deep_in_time():
@@ -54,18 +59,28 @@ def tiny_steps(weights, X: np.ndarray, y: np.ndarray, time: float, step: float) 
     return np.concatenate([w.ravel() for w in W])
 
 
-@pytest.mark.parametrize(("widths", "seed", "time", "most"), [((5, 20, 1), 0, 10.0, 5000), ((5, 12, 6, 1), 2, 3.0, 10000)])
+@pytest.mark.parametrize(
+    ("widths", "seed", "time", "most"),
+    [((5, 20, 1), 0, 10.0, 5000), ((5, 12, 6, 1), 2, 3.0, 10000)],
+)
 def test_relu_flow_equals_tiny_steps(widths, seed, time, most):
-    """The test of the neighbours' trap: 20 points, d 5, 20 units, T = 10. Pre-activations cross, slide and leave their kinks."""
+    """The test of the neighbours' trap: 20 points, d 5, 20 units, T = 10. Pre-activations cross,
+    slide and leave their kinks.
+    """
     torch.manual_seed(seed)
     net = mlp(list(widths), bias="none").double()
     X, y = random_data(20, 5)
-    flow = nm.gradient_flow(net, (X, y), time=time, loss=Exponential(), rtol=1e-7, estimate_error=True)
+    flow = nm.gradient_flow(
+        net, (X, y), time=time, loss=Exponential(), rtol=1e-7, estimate_error=True
+    )
     assert flow.evaluations + flow.normal_evaluations <= most
     assert max(flow.column("sliding")) > 0
     assert flow.error < 1e-5
     h, final = time * 1e-5, flat(flow.final)
-    differences = [np.abs(final - tiny_steps(net.parameters(), X.numpy(), y.numpy(), time, step)).max() for step in (4 * h, h)]
+    differences = [
+        np.abs(final - tiny_steps(net.parameters(), X.numpy(), y.numpy(), time, step)).max()
+        for step in (4 * h, h)
+    ]
     # Euler's own error is proportional to its step: what is left of ours vanishes in it.
     assert differences[1] < 5e-3
     assert differences[1] < 0.4 * differences[0]
@@ -73,10 +88,17 @@ def test_relu_flow_equals_tiny_steps(widths, seed, time, most):
 
 @pytest.mark.parametrize(
     ("widths", "n", "seed"),
-    [((5, 12, 6, 1), 40, 8), ((5, 10, 10, 10, 1), 40, 12), ((2, 10, 10, 10, 1), 60, 27), ((8, 16, 8, 3), 25, 10)],
+    [
+        ((5, 12, 6, 1), 40, 8),
+        ((5, 10, 10, 10, 1), 40, 12),
+        ((2, 10, 10, 10, 1), 60, 27),
+        ((8, 16, 8, 3), 25, 10),
+    ],
 )
 def test_flow_passes_where_kinks_meet(widths, n, seed):
-    """Kinks of several layers on one sample, layers that die on a sample, kinks that depend on each other: found by hand, each stopped the flow."""
+    """Kinks of several layers on one sample, layers that die on a sample, kinks that depend on each
+    other: found by hand, each stopped the flow.
+    """
     torch.manual_seed(seed)
     X = torch.randn(n, widths[0])
     net = mlp(list(widths), bias="none")
@@ -90,7 +112,11 @@ class Hidden(nn.Module):
 
     def __init__(self, activation):
         super().__init__()
-        self.a, self.b, self.unused = nn.Linear(4, 8, bias=False), nn.Linear(8, 1, bias=False), nn.Parameter(torch.ones(3))
+        self.a, self.b, self.unused = (
+            nn.Linear(4, 8, bias=False),
+            nn.Linear(8, 1, bias=False),
+            nn.Parameter(torch.ones(3)),
+        )
         self.activation = activation
 
     def forward(self, x):
@@ -109,8 +135,13 @@ def flow_of(activation, **options):
 
 
 def test_relu_in_place_is_relu():
-    assert np.array_equal(flat(flow_of(in_place, time=0.5).final), flat(flow_of(torch.relu, time=0.5).final))
-    assert np.array_equal(flat(flow_of(nn.ReLU(inplace=True), time=0.5).final), flat(flow_of(torch.relu, time=0.5).final))
+    assert np.array_equal(
+        flat(flow_of(in_place, time=0.5).final), flat(flow_of(torch.relu, time=0.5).final)
+    )
+    assert np.array_equal(
+        flat(flow_of(nn.ReLU(inplace=True), time=0.5).final),
+        flat(flow_of(torch.relu, time=0.5).final),
+    )
 
 
 def test_flow_says_where_it_stalls():
@@ -141,7 +172,10 @@ def test_order_of_the_integrator():
     data = random_data(8, 3)
     exact = flat(nm.gradient_flow(net, data, time=1.0, rtol=1e-13).final)
     steps = np.array([0.1, 0.05, 0.025])
-    errors = [np.linalg.norm(flat(nm.gradient_flow(net, data, time=1.0, step_size=h).final) - exact) for h in steps]
+    errors = [
+        np.linalg.norm(flat(nm.gradient_flow(net, data, time=1.0, step_size=h).final) - exact)
+        for h in steps
+    ]
     slope = np.polyfit(np.log(steps), np.log(errors), 1)[0]
     assert 4.3 < slope < 6.5
 
@@ -160,10 +194,15 @@ def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, coarse, f
     net = mlp(list(widths), bias="none").double()
     X, y = random_data(n, widths[0])
     data = (X, y if widths[-1] == 1 else torch.arange(n) % widths[-1])
-    exact, start = flat(nm.gradient_flow(net, data, time=time, rtol=1e-6, progress=False).final), flat(net.state_dict())
+    exact, start = (
+        flat(nm.gradient_flow(net, data, time=time, rtol=1e-6, progress=False).final),
+        flat(net.state_dict()),
+    )
     assert np.linalg.norm(exact / np.linalg.norm(exact) - start / np.linalg.norm(start)) > 0.45
     for step, most in ((0.08, coarse), (0.02, fine)):
-        flow = nm.gradient_flow(net, data, time=time, method="proximal", step_size=step, progress=False)
+        flow = nm.gradient_flow(
+            net, data, time=time, method="proximal", step_size=step, progress=False
+        )
         assert flow.status.startswith("t reached")
         assert flow.rows[-1]["log_time"] == math.log(time)
         assert np.linalg.norm(flat(flow.final) - exact) < most * np.linalg.norm(exact)
@@ -171,13 +210,27 @@ def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, coarse, f
 
 
 def test_proximal_steps_leave_out_only_samples_without_weight():
-    """Far samples take no part once they weigh less than rounding, and take part again when they do not."""
+    """Far samples take no part once they weigh less than rounding, and take part again when they do
+    not.
+    """
     torch.manual_seed(0)
     net = mlp([4, 8, 1], bias="none").double()
     X, y = random_data(12, 4)
     data = (torch.cat([X, 30 * X[:3]]), torch.cat([y, y[:3]]))
-    flow = nm.gradient_flow(net, data, until=nm.LogLossBelow(-25), method="proximal", step_size=0.1, progress=False)
-    run = ProximalFlow(net, data, CrossEntropy(), log_end=1.0, rules=[], levels=[], metric=None, most=10, step_size=None)
+    flow = nm.gradient_flow(
+        net, data, until=nm.LogLossBelow(-25), method="proximal", step_size=0.1, progress=False
+    )
+    run = ProximalFlow(
+        net,
+        data,
+        CrossEntropy(),
+        log_end=1.0,
+        rules=[],
+        levels=[],
+        metric=None,
+        most=10,
+        step_size=None,
+    )
     run.objective.put(torch.from_numpy(flat(flow.final)))
     run.objective.look(wide=True)
     _, log_loss = run.objective.look(wide=False)
@@ -194,33 +247,58 @@ def test_proximal_steps_leave_out_only_samples_without_weight():
 
 
 def test_proximal_flow_passes_kinks_that_are_no_relus():
-    """Where the exact flow stalls; found by review: L-BFGS that starts on a kink may find no way down from there."""
-    flow = flow_of(lambda z: z.clamp(min=0), time=50.0, method="proximal", step_size=0.1, progress=False)
+    """Where the exact flow stalls; found by review: L-BFGS that starts on a kink may find no way
+    down from there.
+    """
+    flow = flow_of(
+        lambda z: z.clamp(min=0), time=50.0, method="proximal", step_size=0.1, progress=False
+    )
     assert flow.status == "t reached 50"
 
 
 def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
-    flow, finer = (flow_of(torch.tanh, time=3.0, method="proximal", step_size=h, progress=False) for h in (0.1, 0.05))
-    measured = flow_of(torch.tanh, time=3.0, method="proximal", step_size=0.1, estimate_error=True, progress=False)
-    distance = np.linalg.norm(flat(flow.final) - flat(finer.final)) / np.linalg.norm(flat(finer.final))
+    flow, finer = (
+        flow_of(torch.tanh, time=3.0, method="proximal", step_size=h, progress=False)
+        for h in (0.1, 0.05)
+    )
+    measured = flow_of(
+        torch.tanh, time=3.0, method="proximal", step_size=0.1, estimate_error=True, progress=False
+    )
+    distance = np.linalg.norm(flat(flow.final) - flat(finer.final)) / np.linalg.norm(
+        flat(finer.final)
+    )
     assert measured.error == pytest.approx(distance, rel=1e-9)
     exact = flow_of(torch.tanh, time=3.0, progress=False)
     true = np.linalg.norm(flat(flow.final) - flat(exact.final)) / np.linalg.norm(flat(exact.final))
-    assert measured.error == pytest.approx(true / 2, rel=0.1)  # of first order: the halved steps leave half
+    assert measured.error == pytest.approx(
+        true / 2, rel=0.1
+    )  # of first order: the halved steps leave half
 
 
 def test_exact_flow_foretells_what_it_cannot_reach(digits):
-    """With the numbers of samples, kinks and gradients, before the first step; silent where it is feasible."""
+    """With the numbers of samples, kinks and gradients, before the first step; silent where it is
+    feasible.
+    """
     torch.manual_seed(0)
     net = mlp([64, 32, 10], bias="none").double()
-    net.load_state_dict(nm.gradient_flow(net, digits, until=nm.LogLossBelow(-3), method="proximal", progress=False).final)
-    with pytest.warns(UserWarning, match=r"200 samples times 32 relus are 6,400 kinks, of which about [\d,]+ lie") as caught:
-        nm.gradient_flow(net, digits, until=nm.LogLossBelow(-100), max_evaluations=30, progress=False)
+    net.load_state_dict(
+        nm.gradient_flow(
+            net, digits, until=nm.LogLossBelow(-3), method="proximal", progress=False
+        ).final
+    )
+    with pytest.warns(
+        UserWarning, match=r"200 samples times 32 relus are 6,400 kinks, of which about [\d,]+ lie"
+    ) as caught:
+        nm.gradient_flow(
+            net, digits, until=nm.LogLossBelow(-100), max_evaluations=30, progress=False
+        )
     gradients = int(re.search(r"([\d,]+) in all", str(caught[0].message)).group(1).replace(",", ""))
     assert 30 < gradients < 9 * 6400
     torch.manual_seed(2)
     small, data = mlp([4, 8, 1], bias="none").double(), random_data(12, 4, seed=2)
-    small.load_state_dict(nm.gradient_flow(small, data, until=nm.LogLossBelow(-3), progress=False).final)
+    small.load_state_dict(
+        nm.gradient_flow(small, data, until=nm.LogLossBelow(-3), progress=False).final
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nm.gradient_flow(small, data, until=nm.LogLossBelow(-5), progress=False)
@@ -229,11 +307,15 @@ def test_exact_flow_foretells_what_it_cannot_reach(digits):
 @pytest.mark.parametrize("method", ["exact", "proximal"])
 def test_time_left_is_shown_while_a_flow_runs(method, monkeypatch):
     shown = []
-    monkeypatch.setattr(Progress, "draw", lambda self, done, left, line, aside="": shown.append((done, left, line)))
+    monkeypatch.setattr(
+        Progress, "draw", lambda self, done, left, line, aside="": shown.append((done, left, line))
+    )
     torch.manual_seed(0)
     X, _ = random_data(12, 4)
     net, data = nn.Linear(4, 1, bias=False).double(), (X, torch.where(X[:, 0] > 0, 1, -1))
-    flow = nm.gradient_flow(net, data, until=nm.LogLossBelow(-12), method=method)  # progress is shown by default
+    flow = nm.gradient_flow(
+        net, data, until=nm.LogLossBelow(-12), method=method
+    )  # progress is shown by default
     steps = len(flow) - 1
     late = [(done, left) for done, left, _ in shown if done > steps / 2]
     assert late
@@ -276,7 +358,9 @@ def test_a_flow_of_data_at_the_ends_of_float64_ends_or_says_why(scale, method):
     torch.manual_seed(0)
     net = mlp([3, 4, 4, 1], bias="none").double()
     with contextlib.suppress(nm.NetmarginError):
-        flow = nm.gradient_flow(net, (X * scale, y), time=1.0, method=method, max_evaluations=60, progress=False)
+        flow = nm.gradient_flow(
+            net, (X * scale, y), time=1.0, method=method, max_evaluations=60, progress=False
+        )
         assert flow.status
 
 
@@ -289,13 +373,20 @@ def _float64():
 
 @pytest.mark.usefixtures("_float64")
 def test_flow_of_a_smooth_net_approaches_a_kkt_point():
-    """Epsilon falls at least 10x, beta tends to 1, and the trade-off passes on or below Lemma C.8's point at every recorded time."""
+    """Epsilon falls at least 10x, beta tends to 1, and the trade-off passes on or below Lemma C.8's
+    point at every recorded time.
+    """
     torch.manual_seed(0)
     X = torch.randn(6, 3)
     y = torch.where(X[:, 0] > 0, 1, -1)
     net = mlp([3, 2, 1], power=2, bias="none")
     flow = nm.gradient_flow(
-        net, (X, y), until=nm.LogLossBelow(-300), loss=Exponential(), rtol=1e-6, levels=(-3, -10, -30, -100, -299)
+        net,
+        (X, y),
+        until=nm.LogLossBelow(-300),
+        loss=Exponential(),
+        rtol=1e-6,
+        levels=(-3, -10, -30, -100, -299),
     )
     epsilons = []
     for state in flow.states.values():
@@ -334,24 +425,36 @@ def test_gamma_hat_never_falls_under_s5(power):
     X = X / X.norm(dim=1, keepdim=True)
     if power == 2:
         net, y = (
-            nn.Sequential(nn.Linear(3, 8, bias=False), Square(), nn.Linear(8, 1, bias=False)).double(),
+            nn.Sequential(
+                nn.Linear(3, 8, bias=False), Square(), nn.Linear(8, 1, bias=False)
+            ).double(),
             X[:, 0].abs() > X[:, 1].abs(),
         )
     else:
         net, y = mlp([3, 8, 1], bias="none", power=3).double(), X[:, 0] > 0
     y = torch.where(y, 1, -1)
-    net.load_state_dict(nm.gradient_flow(net, (X, y), until=nm.LogLossBelow(-1.5), loss=Exponential()).final)
+    net.load_state_dict(
+        nm.gradient_flow(net, (X, y), until=nm.LogLossBelow(-1.5), loss=Exponential()).final
+    )
     bounds = SmoothnessBounds.two_layer(X, power)
 
     def margins(relative: float) -> np.ndarray:
-        history = gradient_descent(copy.deepcopy(net), (X, y), steps=300, rate=bounds, relative=relative)
-        assert all(row["log_gamma_hat"] <= math.log(row["smoothed_margin"]) for row in history.rows if row["smoothed_margin"] > 0)
+        history = gradient_descent(
+            copy.deepcopy(net), (X, y), steps=300, rate=bounds, relative=relative
+        )
+        assert all(
+            row["log_gamma_hat"] <= math.log(row["smoothed_margin"])
+            for row in history.rows
+            if row["smoothed_margin"] > 0
+        )
         return np.array([row.get("log_gamma_hat", -np.inf) for row in history.rows])
 
     assert (np.diff(margins(1.0)) >= 0).all()
     if power == 3:
         falls = [np.diff(margins(relative)).min() < 0 for relative in (1e4, 1e5, 1e6, 1e7, 1e8)]
-        assert any(falls)  # far beyond the rate of the theory the margin does fall: the check can fail
+        assert any(
+            falls
+        )  # far beyond the rate of the theory the margin does fall: the check can fail
 
 
 @pytest.mark.parametrize("power", [2, 3])
@@ -367,11 +470,16 @@ def test_smoothness_bounds_hold_and_are_nearly_attained(power):
     for k in range(400):
         theta = torch.from_numpy(random.normal(size=6))
         if k % 2:  # one neuron along x
-            theta = torch.cat([x[0] * random.random(), torch.zeros(2), torch.tensor([random.random(), 0.0])]).double()
+            theta = torch.cat(
+                [x[0] * random.random(), torch.zeros(2), torch.tensor([random.random(), 0.0])]
+            ).double()
         theta = (theta / theta.norm()).requires_grad_(True)
         gradient = torch.autograd.grad(f(theta), theta, create_graph=True)[0]
         hessian = torch.autograd.functional.hessian(f, theta.detach())
-        largest = np.maximum(largest, [f(theta).item(), gradient.norm().item(), torch.linalg.matrix_norm(hessian, 2).item()])
+        largest = np.maximum(
+            largest,
+            [f(theta).item(), gradient.norm().item(), torch.linalg.matrix_norm(hessian, 2).item()],
+        )
     limits = np.array([bounds.value, bounds.gradient, bounds.hessian])
     assert (largest <= limits * (1 + 1e-9)).all()
     assert (largest[:2] >= 0.99 * limits[:2]).all()
@@ -384,7 +492,9 @@ def test_theory_rate_equals_the_papers_formulas_at_small_losses():
     assert rate.log_kappa(-u) == pytest.approx(-u + (4 / 3) * math.log(u))
     assert rate.mu(-u) == 3.0 / (2 * u)
     slopes = np.diff([rate.phi(-v) for v in np.linspace(3.0, 8.0, 2001)]) / (5.0 / 2000)
-    assert (slopes > 0).all()  # phi falls with the loss, and no jump where formula and quadrature meet
+    assert (
+        slopes > 0
+    ).all()  # phi falls with the loss, and no jump where formula and quadrature meet
     assert np.abs(np.diff(slopes)).max() < 0.01
 
 
@@ -396,14 +506,18 @@ def test_margin_ascent_beats_training_and_ends_near_a_kkt_point():
     history = nm.train(trained, (X, y), until=nm.Epochs(60), progress=False)
     ascent = nm.maximize_margin(net, (X, y), iterations=60, multiplier_steps=12, progress=False)
     assert ascent.report.layer_normalized_margin > 3 * history.rows[-1]["layer_normalized_margin"]
-    assert nm.measure(net, (X, y)).layer_normalized_margin == pytest.approx(ascent.report.layer_normalized_margin, rel=1e-4)
+    assert nm.measure(net, (X, y)).layer_normalized_margin == pytest.approx(
+        ascent.report.layer_normalized_margin, rel=1e-4
+    )
     assert ascent.certificate.relative_epsilon < 0.02
     margins = ascent.column("layer_normalized_margin")
     assert margins[5] > margins[0] > 0
 
 
 def test_minimization_stays_finite():
-    """Found by the ledger: L-BFGS can run into NaN once only rounding is left to gain; here, as the function ends."""
+    """Found by the ledger: L-BFGS can run into NaN once only rounding is left to gain; here, as the
+    function ends.
+    """
     x = torch.tensor([1.0, 4.0], dtype=torch.float64, requires_grad=True)
     minimize([x], lambda: torch.sqrt(x).sum(), 50)
     assert torch.isfinite(x).all()
@@ -416,13 +530,18 @@ def test_margin_ascent_of_a_convolutional_net_in_any_memory_layout():
     X, y = torch.rand(8, 1, 28, 28), torch.arange(8) % 2
     ascent = nm.maximize_margin(net, (X, y), temperatures=(0.1,), iterations=10, progress=False)
     assert ascent.report.normalized_margin > 0
-    assert nm.measure(net, (X, y)).layer_normalized_margin == pytest.approx(ascent.report.layer_normalized_margin, rel=1e-4)
+    assert nm.measure(net, (X, y)).layer_normalized_margin == pytest.approx(
+        ascent.report.layer_normalized_margin, rel=1e-4
+    )
 
 
 def test_bad_input(tmp_path):
     X, y = random_data(8, 3)
     net = mlp([3, 4, 1]).double()
-    assert "raise max_evaluations" in nm.gradient_flow(net, (X, y), time=1e9, max_evaluations=20).status
+    assert (
+        "raise max_evaluations"
+        in nm.gradient_flow(net, (X, y), time=1e9, max_evaluations=20).status
+    )
     with pytest.raises(nm.NotSeparatedError, match="equal inputs"):
         nm.maximize_margin(net, (torch.ones(2, 3), [1, -1]), iterations=5, progress=False)
     blocked = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))

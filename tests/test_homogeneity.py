@@ -63,7 +63,9 @@ def post_norm_resnet(training: bool) -> nn.Module:
         h = (h + m.norm2(m.conv2(m.norm1(m.conv1(h)).relu()))).relu()
         return m.head(h.mean((2, 3)))
 
-    convs = {f"conv{i}": nn.Conv2d(1 if i == 0 else 4, 4, 3, padding=1, bias=False) for i in range(3)}
+    convs = {
+        f"conv{i}": nn.Conv2d(1 if i == 0 else 4, 4, 3, padding=1, bias=False) for i in range(3)
+    }
     norms = {f"norm{i}": nn.BatchNorm2d(4) for i in range(3)}
     return Custom(forward, **convs, **norms, head=linear(4, 3)).train(training)
 
@@ -272,7 +274,14 @@ def test_analysis_is_right_and_agrees_with_the_judge(name):
 def test_quasi_homogeneity_covers_biases_in_every_layer():
     answer = analyse(mlp([5, 7, 6, 3], bias="all"), VECTOR)
     third = Fraction(1, 3)
-    weights = {"0.weight": third, "0.bias": third, "2.weight": third, "2.bias": 2 * third, "4.weight": third, "4.bias": 1}
+    weights = {
+        "0.weight": third,
+        "0.bias": third,
+        "2.weight": third,
+        "2.bias": 2 * third,
+        "4.weight": third,
+        "4.bias": 1,
+    }
     assert answer.quasi == weights
 
 
@@ -292,9 +301,9 @@ def test_blockers_name_module_reason_and_replacement():
     found = {b.module: (b.reason, b.replacement) for b in analyse(model, VECTOR).blockers}
     assert found["1.0"][0].startswith("GELU")
     assert "ReLU" in found["1.0"][1]
-    assert "'1.1.bias'" in analyse(nn.Sequential(linear(5, 4), linear(4, 2, True)), VECTOR).blockers[0].reason.replace(
-        "1.b", "1.1.b"
-    )
+    assert "'1.1.bias'" in analyse(
+        nn.Sequential(linear(5, 4), linear(4, 2, True)), VECTOR
+    ).blockers[0].reason.replace("1.b", "1.1.b")
 
 
 @torch.library.custom_op("netmargin_tests::opaque", mutates_args=())
@@ -316,10 +325,15 @@ def test_unknown_operations_are_answered_numerically_or_not_at_all():
     assert "opaque" in answer.notes[-1]
     report = nm.measure(model, (VECTOR, torch.arange(6) % 2))
     assert report.normalized_margin == pytest.approx(report.q_min / report.norm**3)
-    shifted = analyse(Custom(lambda m, x: m.b(opaque_shift(m.a(x))), a=linear(5, 4), b=linear(4, 2)), VECTOR)
+    shifted = analyse(
+        Custom(lambda m, x: m.b(opaque_shift(m.a(x))), a=linear(5, 4), b=linear(4, 2)), VECTOR
+    )
     assert (shifted.kind, shifted.groups) == (PARTIAL, {"b": 1})
     assert "opaque_shift follows no power" in shifted.blockers[0].reason
-    mixed = analyse(Custom(lambda m, x: torch.cdist(m.a(x), m.b.weight) - 1, a=linear(5, 4), b=linear(4, 2)), VECTOR)
+    mixed = analyse(
+        Custom(lambda m, x: torch.cdist(m.a(x), m.b.weight) - 1, a=linear(5, 4), b=linear(4, 2)),
+        VECTOR,
+    )
     assert (mixed.kind, mixed.order) == (Kind.UNKNOWN, None)
 
 
@@ -328,7 +342,9 @@ def test_a_registered_rule_makes_an_operation_known():
 
     rule("netmargin_tests::opaque")(lambda trace, value: scale_degree(trace.degree(value), 2))
     try:
-        answer = analyse(Custom(lambda m, x: m.b(opaque(m.a(x))), a=linear(5, 4), b=linear(4, 2)), VECTOR)
+        answer = analyse(
+            Custom(lambda m, x: m.b(opaque(m.a(x))), a=linear(5, 4), b=linear(4, 2)), VECTOR
+        )
     finally:
         del RULES["netmargin_tests::opaque"]
     assert (answer.evidence, answer.groups) == (Evidence.DERIVED, {"a": 2, "b": 1})

@@ -1,4 +1,6 @@
-"""Functions of least norm through given points: against brute force, linear programs over dense neurons, and symmetries."""
+"""Functions of least norm through given points: against brute force, linear programs over dense
+neurons, and symmetries.
+"""
 
 import json
 from itertools import combinations
@@ -13,11 +15,11 @@ import netmargin as nm
 from benchmarks.interpolation import OPTIONS, SETS, draw_set, sampled_norm
 from netmargin import kernels
 from netmargin.cli import main
+from netmargin.core.cone_program import minimize
 from netmargin.result import Status
 from netmargin.solvers import f1_max_margin, f1_soft_margin, min_norm_interpolation
-from netmargin.solvers.arrangement import Arrangement
-from netmargin.solvers.cone_program import minimize
-from netmargin.solvers.proof import Prover
+from netmargin.solvers.pricing.arrangement import Arrangement
+from netmargin.solvers.pricing.bounds import Prover
 from tests.test_solvers import cells
 
 
@@ -26,16 +28,22 @@ def with_bias(X) -> np.ndarray:
 
 
 def judge(solution, X, y, tol: float) -> None:
-    """Everything that an interpolation claims, from scratch: values, norm, and responses of random neurons and all rays."""
+    """Everything that an interpolation claims, from scratch: values, norm, and responses of random
+    neurons and all rays.
+    """
     Z = with_bias(X)
     features = np.maximum(Z @ solution.atoms[:, :-1].T * np.sqrt(2), 0.0)
     alphas = solution.weights * solution.atoms[:, -1] / np.sqrt(2)
-    assert np.linalg.norm(solution.atoms[:, :-1], axis=1) == pytest.approx(np.full(len(alphas), 0.5**0.5))
+    assert np.linalg.norm(solution.atoms[:, :-1], axis=1) == pytest.approx(
+        np.full(len(alphas), 0.5**0.5)
+    )
     assert np.abs(features @ alphas - y).max() <= 1e-11 * solution.norm
     assert np.abs(alphas).sum() == pytest.approx(solution.norm, rel=1e-12)
     assert solution.dual @ y == pytest.approx(solution.lower_bound, rel=1e-9)
     random = np.random.default_rng(0).normal(size=(20_000, Z.shape[1]))
-    chosen = list(combinations(range(min(len(Z), 25)), Z.shape[1] - 1))  # where as many kinks meet as can
+    chosen = list(
+        combinations(range(min(len(Z), 25)), Z.shape[1] - 1)
+    )  # where as many kinks meet as can
     corners = np.linalg.svd(Z[np.array(chosen)])[2][:, -1] if chosen else random[:1]
     U = np.concatenate([random, corners, -corners])
     responses = np.maximum(U @ Z.T, 0.0) @ solution.dual / np.linalg.norm(U, axis=1)
@@ -66,7 +74,9 @@ def test_all_gaussian_sets(index):
 
 
 def test_a_set_on_which_one_over_the_norm_was_too_small():
-    """Maximizing 1 / norm = 0.002 to the tolerances of a linear program once ended without an answer, and a gap of 0."""
+    """Maximizing 1 / norm = 0.002 to the tolerances of a linear program once ended without an
+    answer, and a gap of 0.
+    """
     random = np.random.default_rng(4)
     X, y = random.normal(size=(60, 2)), random.normal(size=60)
     solution = min_norm_interpolation(X, y)
@@ -75,20 +85,28 @@ def test_a_set_on_which_one_over_the_norm_was_too_small():
 
 
 def brute_force(Z: np.ndarray, y: np.ndarray) -> float:
-    """The convex program over every cell at once: min sum |v_j| with v_j in cell j, of both signs."""
+    """The convex program over every cell at once: min sum |v_j| with v_j in cell j, of both
+    signs.
+    """
     active = np.concatenate([cells(Z)] * 2)
     k, (n, D) = len(active), Z.shape
     signs = np.repeat([1.0, -1.0], k // 2)
     values = (signs[:, None, None] * active[:, :, None] * Z).transpose(1, 0, 2).reshape(n, k * D)
     inside = sparse.block_diag([-np.where(a, 1.0, -1.0)[:, None] * Z for a in active])
-    norms = -sparse.eye(k + k * D, format="csr")[[i for j in range(k) for i in (j, *range(k + j * D, k + (j + 1) * D))]]
+    norms = -sparse.eye(k + k * D, format="csr")[
+        [i for j in range(k) for i in (j, *range(k + j * D, k + (j + 1) * D))]
+    ]
     A = sparse.vstack([
         sparse.hstack([sparse.csc_matrix((n, k)), values]),
         sparse.hstack([sparse.csc_matrix((n * k, k)), inside]),
         norms,
     ])  # fmt: skip
     b, cost = np.concatenate([y, np.zeros(A.shape[0] - n)]), np.repeat([1.0, 0.0], [k, k * D])
-    cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(n * k), *[clarabel.SecondOrderConeT(1 + D)] * k]
+    cones = [
+        clarabel.ZeroConeT(n),
+        clarabel.NonnegativeConeT(n * k),
+        *[clarabel.SecondOrderConeT(1 + D)] * k,
+    ]
     return float(minimize(cost, A, b, cones, tol=1e-10)[0][:k].sum())
 
 
@@ -101,17 +119,23 @@ def test_equals_brute_force_over_all_cells(dimension):
         solution = min_norm_interpolation(X, y, tol=1e-7)
         judge(solution, X, y, 1e-7)
         assert solution.certified
-        assert Arrangement(with_bias(X)).price(solution.dual).upper_bound == pytest.approx(1.0, rel=1e-7)
+        assert Arrangement(with_bias(X)).price(solution.dual).upper_bound == pytest.approx(
+            1.0, rel=1e-7
+        )
         assert solution.norm == pytest.approx(brute_force(with_bias(X), y), rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_on_a_line_equals_a_dense_linear_program(seed):
-    """Neurons with a kink at each sample and at 2,000 angles between: at most the square of half a step worse."""
+    """Neurons with a kink at each sample and at 2,000 angles between: at most the square of half a
+    step worse.
+    """
     random = np.random.default_rng(seed)
     X, y = random.normal(size=(12, 1)), random.normal(size=12)
     Z = with_bias(X)
-    angles = np.concatenate([np.arctan2(Z[:, 1], Z[:, 0]) + np.pi / 2, np.arange(2000) * np.pi / 2000])
+    angles = np.concatenate(
+        [np.arctan2(Z[:, 1], Z[:, 0]) + np.pi / 2, np.arange(2000) * np.pi / 2000]
+    )
     U = np.stack([np.cos(angles), np.sin(angles)], 1)
     A = np.maximum(Z @ np.concatenate([U, -U]).T, 0.0)
     dense = linprog(np.ones(2 * A.shape[1]), A_eq=np.hstack([A, -A]), b_eq=y, method="highs").fun
@@ -148,7 +172,11 @@ def stretched(X, y):
         lambda X, y: (1e3 * X, y, 1e-3),
         lambda X, y: (X, -1e-3 * y, 1e-3),
         lambda X, y: (1e150 * X, 1e-100 * y, 1e-250),
-        lambda X, y: (np.linspace(0.1, 10, len(y))[:, None] * X, np.linspace(0.1, 10, len(y)) * y, 1.0),
+        lambda X, y: (
+            np.linspace(0.1, 10, len(y))[:, None] * X,
+            np.linspace(0.1, 10, len(y)) * y,
+            1.0,
+        ),
     ],
 )
 def test_symmetries(change):
@@ -185,7 +213,11 @@ def test_known_norms(X, y, norm):
     ("X", "y", "bias"),
     [
         ([[1.0], [2.0], [1.0]], [1.0, 0.0, 2.0], True),  # equal samples
-        ([[1.0, 2.0], [3.0, 6.0], [0.0, 1.0]], [1.0, 2.0, 0.0], False),  # on one ray, but f(3 z) = 3 f(z)
+        (
+            [[1.0, 2.0], [3.0, 6.0], [0.0, 1.0]],
+            [1.0, 2.0, 0.0],
+            False,
+        ),  # on one ray, but f(3 z) = 3 f(z)
         ([[1.0], [0.0]], [1.0, 1e-3], False),  # f(0) = 0
         ([[1.0], [-1.0], [2.0], [-3.0]], [1.0, 2.0, 2.0, 4.0], False),
         # f(z) - f(-z) is linear: of three pairs in the plane two decide
@@ -223,7 +255,11 @@ def test_kernel_interpolation_and_impossible_values():
     assert min_norm_interpolation(X, np.zeros(12)).norm == 0.0
     for norm in ("l1", "l2"):
         impossible = min_norm_interpolation([[1.0], [2.0], [1.0]], [1.0, 0.0, 2.0], norm=norm)
-        assert (impossible.norm, impossible.status, impossible.certified) == (np.inf, Status.NOT_ATTAINABLE, True)
+        assert (impossible.norm, impossible.status, impossible.certified) == (
+            np.inf,
+            Status.NOT_ATTAINABLE,
+            True,
+        )
         assert impossible.dual == pytest.approx([-0.5, 0.0, 0.5], abs=1e-9)
 
 
@@ -239,7 +275,11 @@ def test_nearly_equal_samples_claim_only_what_is_reached(step):
         assert solution.norm >= (1 - 1e-6) / step
         assert solution.certified == (solution.gap <= 1e-6)
     else:
-        assert (solution.status, solution.certified, solution.gap) == (Status.NOT_REACHED, False, np.inf)
+        assert (solution.status, solution.certified, solution.gap) == (
+            Status.NOT_REACHED,
+            False,
+            np.inf,
+        )
 
 
 def test_beyond_float64_there_is_no_bracket_to_call_valid(tmp_path, capsys):
@@ -281,7 +321,9 @@ def test_an_early_end_returns_what_is_there(monkeypatch):
 @pytest.mark.parametrize("d", [2, 5])
 @pytest.mark.parametrize("looks", [2, 5, 12, 40, 100, 300])
 def test_brackets_hold_wherever_the_time_is_up(monkeypatch, d, looks):
-    """A clock that stands still until it is looked at for the last time: programs, search and proofs end in the middle."""
+    """A clock that stands still until it is looked at for the last time: programs, search and
+    proofs end in the middle.
+    """
     random = np.random.default_rng(d)
     X, y = random.normal(size=(14, d)), random.normal(size=14)
     labels = np.sign(y)
@@ -332,29 +374,57 @@ _OTHERS = np.eye(5)[1:].tolist()
         (1, [[1, 0], [1, _STEP], [0.3, 0.7]], [1e9, -1e9, 0], [0, 1]),
         (2, [[10, 0], [10, 10 * _STEP], [0.3, 0.7]], [1e9, -1e9, 0], [0.5**0.5, 0.5**0.5]),
         # A maximum at the kink of the second, where the kink of the first is looked at.
-        (1, [[1, 0, 0], [1, _STEP, 0], [0.5 - _STEP, 1 + 0.5 * _STEP, 0], [0.2, 0.3, 1]], [0, -1, 1, 0], [-_STEP, 1, 0]),
-        (1, [[1, 0, 0], [1, -_STEP, 0], [0.5 + _STEP, 1 - 0.5 * _STEP, 0], [0.2, 0.3, 1]], [0, -1, 1, 0], [_STEP, 1, 0]),
+        (
+            1,
+            [[1, 0, 0], [1, _STEP, 0], [0.5 - _STEP, 1 + 0.5 * _STEP, 0], [0.2, 0.3, 1]],
+            [0, -1, 1, 0],
+            [-_STEP, 1, 0],
+        ),
+        (
+            1,
+            [[1, 0, 0], [1, -_STEP, 0], [0.5 + _STEP, 1 - 0.5 * _STEP, 0], [0.2, 0.3, 1]],
+            [0, -1, 1, 0],
+            [_STEP, 1, 0],
+        ),
         # Of rank 2 up to 1e-12, but not along the third axis.
         (1, [[1, 0, 0], [1, 0, 2e-13], [0.3, 0.7, 0]], [1e9, -1e9, 0], [0, 0, 1]),
         (2, [[10, 0, 0], [10, 0, _STEP], [0.3, 0.7, 0]], [1e9, -1e9, 0], [0.5**0.5, 0, 0.5**0.5]),
         # Of rank 5: branch and bound.
-        (1, [[1, 0, 0, 0, 0], [1, _STEP, 0, 0, 0], *_OTHERS], [1e9, -1e9, 0, 0, 0, 0], [0, 1, 0, 0, 0]),
+        (
+            1,
+            [[1, 0, 0, 0, 0], [1, _STEP, 0, 0, 0], *_OTHERS],
+            [1e9, -1e9, 0, 0, 0, 0],
+            [0, 1, 0, 0, 0],
+        ),
     ],
 )
 def test_nearly_parallel_samples_are_paid_for(power, Z, c, u):
-    """Directions 5e-12 apart are priced as one: without the term for what that neglects, bounds would be violated."""
+    """Directions 5e-12 apart are priced as one: without the term for what that neglects, bounds
+    would be violated.
+    """
     Z, c, u = (np.array(part, dtype=float) for part in (Z, c, u))
     attained = abs(float(np.maximum(Z @ u, 0.0) ** power @ c)) / np.linalg.norm(u) ** power
     bounds = [Prover(Z, power, "local", np.inf).relaxed(c)]
     if Z.shape[1] < 5:
         bounds.append(Arrangement(Z, power).price(c).upper_bound)
     prover = Prover(Z, power, "auto", np.inf)
-    found = prover.price(c, floor=0.0, found=0.0, tol=1e-6, count=1, thoroughly=True, report=lambda upper: None)
+    found = prover.price(
+        c, floor=0.0, found=0.0, tol=1e-6, count=1, thoroughly=True, report=lambda upper: None
+    )
     assert min(*bounds, found.upper_bound) >= attained > 1e-4
 
 
 @pytest.mark.parametrize(
-    "option", [{"norm": "l3"}, {"bias": 1}, {"tol": 0.0}, {"time_limit": -1.0}, {"pricing": "no"}, {"seed": -1}, {"progress": 2}]
+    "option",
+    [
+        {"norm": "l3"},
+        {"bias": 1},
+        {"tol": 0.0},
+        {"time_limit": -1.0},
+        {"pricing": "no"},
+        {"seed": -1},
+        {"progress": 2},
+    ],
 )
 def test_impossible_options_are_refused(option):
     with pytest.raises(nm.errors.ArgumentError, match=next(iter(option))):

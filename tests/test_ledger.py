@@ -11,16 +11,28 @@ import torch
 
 import netmargin as nm
 from netmargin.cli import main
+from netmargin.papers.ledger.verification import failure
 from netmargin.theory import CLAIMS, Claim, Finding, Trial, verify
 
 IDS = {
-    "lyu-li": "euler sandwich smoothed-monotone key-lemma norm-growth multiclass multihomogeneous gd-monotone rates kkt-limit kkt-lemma "
-    "kkt-finite-time gd-key-lemma angle-integral ntk-svm mexican-hat",
-    "wei": "max-margin-path path-accuracy width-monotone l1-equivalence l1-duality kernel-margin-bound four-neurons net-beats-kernel "
-    "regression-limit kernel-regression-norm bounds-hold perturbed-flow mass-growth",
-    "chizat-bach": "f1-limit slackness mirror-rate output-rate norm-equivalence projected-flow balance soft-min growth interclass",
-    "two-homogeneity": "mirror-equivalence implicit-bias logistic-control margin-lower-bound partial-monotone early-margin subsampling "
-    "kl-facts parity-margin parity-error",
+    "lyu-li": (
+        "euler sandwich smoothed-monotone key-lemma norm-growth multiclass multihomogeneous"
+        " gd-monotone rates kkt-limit kkt-lemma kkt-finite-time gd-key-lemma angle-integral ntk-svm"
+        " mexican-hat"
+    ),
+    "wei": (
+        "max-margin-path path-accuracy width-monotone l1-equivalence l1-duality kernel-margin-bound"
+        " four-neurons net-beats-kernel regression-limit kernel-regression-norm bounds-hold"
+        " perturbed-flow mass-growth"
+    ),
+    "chizat-bach": (
+        "f1-limit slackness mirror-rate output-rate norm-equivalence projected-flow balance"
+        " soft-min growth interclass"
+    ),
+    "two-homogeneity": (
+        "mirror-equivalence implicit-bias logistic-control margin-lower-bound partial-monotone"
+        " early-margin subsampling kl-facts parity-margin parity-error"
+    ),
 }
 
 
@@ -129,20 +141,27 @@ def ledger():
 
 
 def test_all_claims_are_there():
-    assert set(CLAIMS) == {f"{paper}/{name}" for paper, names in IDS.items() for name in names.split()}
+    assert set(CLAIMS) == {
+        f"{paper}/{name}" for paper, names in IDS.items() for name in names.split()
+    }
     assert len(CLAIMS) == 49
     assert {id for id, _, _ in BROKEN} == set(CLAIMS)
-    assert all(claim.statement and claim.source and claim.hypotheses and claim.because for claim in CLAIMS.values())
+    assert all(
+        claim.statement and claim.source and claim.hypotheses and claim.because
+        for claim in CLAIMS.values()
+    )
 
 
 @pytest.mark.parametrize("id", CLAIMS)
 def test_claims_hold(ledger, id):
     entry = ledger[id]
     assert entry.instances > 0
-    assert entry.holds, "\n".join(nm.theory.ledger.failure(entry))
+    assert entry.holds, "\n".join(failure(entry))
 
 
-@pytest.mark.parametrize(("id", "constants", "trials"), BROKEN, ids=[f"{id} {next(iter(c))}" for id, c, _ in BROKEN])
+@pytest.mark.parametrize(
+    ("id", "constants", "trials"), BROKEN, ids=[f"{id} {next(iter(c))}" for id, c, _ in BROKEN]
+)
 def test_a_broken_claim_fails(id, constants, trials):
     entry = CLAIMS[id].examine(trials=trials, **constants)
     assert entry.instances > 0
@@ -153,18 +172,32 @@ def test_a_broken_claim_fails(id, constants, trials):
 def test_printed_errors_are_shown(ledger):
     """Each with its counterexample; and one that cannot be shown makes its claim fail."""
     assert sum(len(entry.refuted) for entry in ledger) >= 30
-    assert all(violation > entry.claim.tolerance and at for entry in ledger for _, violation, at in entry.refuted)
+    assert all(
+        violation > entry.claim.tolerance and at
+        for entry in ledger
+        for _, violation, at in entry.refuted
+    )
     true = Claim("x/true", "1 = 1", "-", "-", 0.0, "-", 1, 1, lambda trial: Finding.of(0.0, "one"))
     true.printed("2 = 2")(lambda: Finding.of(0.0, "everywhere"))
     entry = true.examine()
     assert not entry.holds
-    assert "was not refuted" in "\n".join(nm.theory.ledger.failure(entry))
+    assert "was not refuted" in "\n".join(failure(entry))
 
 
 def test_entries_of_claims_that_fail():
-    """The first violated instance, not the worst; NaN is a violation; no instance proves nothing."""
+    """The first violated instance, not the worst; NaN is a violation; no instance proves
+    nothing.
+    """
     claim = Claim(
-        "x/y", "-", "-", "-", 0.5, "-", 2, 9, lambda trial: Finding.of([0.0, trial.number - 1.0], f"setting {trial.number}")
+        "x/y",
+        "-",
+        "-",
+        "-",
+        0.5,
+        "-",
+        2,
+        9,
+        lambda trial: Finding.of([0.0, trial.number - 1.0], f"setting {trial.number}"),
     )
     assert claim.examine(quick=True).holds
     entry = claim.examine(seed=4)
@@ -172,8 +205,17 @@ def test_entries_of_claims_that_fail():
     assert entry.counterexample == "trial 2, instance 1: setting 2; violated by 1"
     assert entry.command == "netmargin verify x/y --trial 2 --seed 4"
     assert claim.examine(trials=[2]).counterexample == entry.counterexample
-    assert Claim("x/z", "-", "-", "-", 1.0, "-", 1, 1, lambda trial: Finding.of(np.nan, "-")).examine().worst == np.inf
-    assert not Claim("x/n", "-", "-", "-", 1.0, "-", 1, 1, lambda trial: Finding.of([], "-")).examine().holds
+    assert (
+        Claim("x/z", "-", "-", "-", 1.0, "-", 1, 1, lambda trial: Finding.of(np.nan, "-"))
+        .examine()
+        .worst
+        == np.inf
+    )
+    assert (
+        not Claim("x/n", "-", "-", "-", 1.0, "-", 1, 1, lambda trial: Finding.of([], "-"))
+        .examine()
+        .holds
+    )
 
 
 def test_trials_are_those_of_their_seed():
@@ -189,7 +231,9 @@ def test_pages(ledger):
         assert "49 of 49 claims hold" in page
     assert "<br>*Instances:*" in ledger.markdown()
     assert "&lt;br" not in ledger.markdown()
-    assert all(line.count(" | ") == 3 for line in ledger.markdown().splitlines() if line.startswith("| `"))
+    assert all(
+        line.count(" | ") == 3 for line in ledger.markdown().splitlines() if line.startswith("| `")
+    )
     shown = json.loads(json.dumps(ledger.to_dict(), allow_nan=False))
     assert shown["holds"]
     assert len(shown["claims"]) == 49
@@ -226,7 +270,11 @@ def test_the_committed_page_is_that_of_these_claims():
         "two-homogeneity/partial-monotone",
         "two-homogeneity/kl-facts",
     ]:
-        instances = int(re.search(r"in ([\d,]+) instances", page.split(f"| `{name}` |")[1]).group(1).replace(",", ""))
+        instances = int(
+            re.search(r"in ([\d,]+) instances", page.split(f"| `{name}` |")[1])
+            .group(1)
+            .replace(",", "")
+        )
         assert instances >= 10_000, name
 
 
@@ -246,7 +294,11 @@ def test_command_line(tmp_path, capsys):
 
 
 def test_a_failing_claim_on_the_command_line(monkeypatch, capsys):
-    monkeypatch.setitem(CLAIMS, "x/y", Claim("x/y", "-", "-", "-", 0.5, "-", 2, 9, lambda trial: Finding.of(1.0, "setting")))
+    monkeypatch.setitem(
+        CLAIMS,
+        "x/y",
+        Claim("x/y", "-", "-", "-", 0.5, "-", 2, 9, lambda trial: Finding.of(1.0, "setting")),
+    )
     assert main(["verify", "x/y"]) == 1
     assert "repeat it with: netmargin verify x/y --trial 0 --seed 0" in capsys.readouterr().out
 

@@ -34,12 +34,16 @@ def reference(name: str):
 
 
 def agree(value: float, exact, *, at_least: float = 0.0) -> bool:
-    """Relative agreement; where the number is a logarithm, `at_least` 1 makes it that of what it is the logarithm of."""
+    """Relative agreement; where the number is a logarithm, `at_least` 1 makes it that of what it is
+    the logarithm of.
+    """
     return abs(mpmath.mpf(value) - exact) <= TOLERANCE * max(abs(exact), at_least)
 
 
 def log10_losses(largest: float = 1.0, smallest: float = -1e5):
-    return st.integers(int(smallest * 1e6), int(largest * 1e6)).map(lambda millionths: millionths / 1e6)
+    return st.integers(int(smallest * 1e6), int(largest * 1e6)).map(
+        lambda millionths: millionths / 1e6
+    )
 
 
 @st.composite
@@ -70,7 +74,9 @@ def test_loss_and_weights_agree_with_mpmath(name, data):
 @given(log10=log10_losses())
 def test_inverse_link_agrees_with_mpmath(name, log10):
     log_loss = log10 * 2.302585092994046
-    assert agree(BY_NAME[name].inverse_link(log_loss), reference(name)[2](mpmath.exp(mpmath.mpf(log_loss))))
+    assert agree(
+        BY_NAME[name].inverse_link(log_loss), reference(name)[2](mpmath.exp(mpmath.mpf(log_loss)))
+    )
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -94,10 +100,19 @@ def test_f_prime_and_g_belong_to_f_and_assumption_b3_holds(name):
 @pytest.mark.parametrize(
     ("broken", "complaint"),
     [
-        (Loss(torch.log1p, lambda q: 1 / (1 + q), torch.expm1), "does not tend to infinity"),  # polynomial tail
+        (
+            Loss(torch.log1p, lambda q: 1 / (1 + q), torch.expm1),
+            "does not tend to infinity",
+        ),  # polynomial tail
         (Loss(torch.exp, torch.exp, torch.log, b_f=0.1), "no bounded K"),  # double exponential tail
-        (Loss(lambda q: q, lambda q: -torch.ones_like(q), lambda x: x), "not the derivative"),  # flipped sign
-        (Loss(lambda q: -q, lambda q: -torch.ones_like(q), lambda x: -x), "not positive"),  # increasing loss
+        (
+            Loss(lambda q: q, lambda q: -torch.ones_like(q), lambda x: x),
+            "not the derivative",
+        ),  # flipped sign
+        (
+            Loss(lambda q: -q, lambda q: -torch.ones_like(q), lambda x: -x),
+            "not positive",
+        ),  # increasing loss
         (Loss(lambda q: q, torch.ones_like, lambda x: 2 * x), "not the inverse"),
     ],
 )

@@ -19,16 +19,25 @@ def test_multi_class_margins_by_brute_force():
     model, X, y = mlp([4, 9, 5]).double(), torch.randn(40, 4).double(), torch.randint(5, (40,))
     report = nm.measure(model, (X, y), batch_size=7)
     scores = model(X)
-    expected = [min(scores[n, y[n]] - scores[n, j] for j in range(5) if j != y[n]).item() for n in range(40)]
+    expected = [
+        min(scores[n, y[n]] - scores[n, j] for j in range(5) if j != y[n]).item() for n in range(40)
+    ]
     assert report.q.tolist() == pytest.approx(expected, rel=1e-14)
     assert report.accuracy == (scores.argmax(1) == y).double().mean().item()
-    assert report.log_loss == pytest.approx(torch.nn.functional.cross_entropy(scores, y, reduction="sum").log().item(), rel=1e-13)
+    assert report.log_loss == pytest.approx(
+        torch.nn.functional.cross_entropy(scores, y, reduction="sum").log().item(), rel=1e-13
+    )
     norms = [
-        torch.cat([p.detach().reshape(-1) for n, p in model.named_parameters() if n.startswith(layer)]).norm() for layer in "02"
+        torch.cat(
+            [p.detach().reshape(-1) for n, p in model.named_parameters() if n.startswith(layer)]
+        ).norm()
+        for layer in "02"
     ]
     assert report.norm == pytest.approx(math.hypot(*norms), rel=1e-14)
     assert report.normalized_margin == pytest.approx(min(expected) / report.norm**2, rel=1e-13)
-    assert report.layer_normalized_margin == pytest.approx(min(expected) / (norms[0] * norms[1]).item(), rel=1e-13)
+    assert report.layer_normalized_margin == pytest.approx(
+        min(expected) / (norms[0] * norms[1]).item(), rel=1e-13
+    )
 
 
 @pytest.mark.parametrize("labels", [[1, -1, 1], [1, 0, 1], [True, False, True], [1.0, -1.0, 1.0]])
@@ -45,7 +54,13 @@ def test_binary_labels_of_every_kind(labels):
 @given(c=st.floats(0.5, 100.0), split=st.floats(0.1, 10.0), seed=st.integers(0, 1000))
 def test_normalized_margins_do_not_move_under_scaling(c, split, seed):
     torch.manual_seed(seed)
-    model, data = mlp([3, 6, 2], power=2).double(), (torch.randn(12, 3).double(), torch.arange(12) % 2)
+    model, data = (
+        mlp([3, 6, 2], power=2).double(),
+        (
+            torch.randn(12, 3).double(),
+            torch.arange(12) % 2,
+        ),
+    )
     before = nm.measure(model, data)
     scaled = copy.deepcopy(model)
     with torch.no_grad():
@@ -57,7 +72,9 @@ def test_normalized_margins_do_not_move_under_scaling(c, split, seed):
     with torch.no_grad():  # rebalancing layers keeps the layer product of a multi-homogeneous net
         for name, parameter in scaled.named_parameters():
             parameter.mul_(split if name.startswith("0") else split**-2)
-    assert nm.measure(scaled, data).layer_normalized_margin == pytest.approx(before.layer_normalized_margin, rel=1e-9)
+    assert nm.measure(scaled, data).layer_normalized_margin == pytest.approx(
+        before.layer_normalized_margin, rel=1e-9
+    )
 
 
 def test_smoothed_margins_use_the_sum_and_lie_below(separated, digits):
@@ -67,14 +84,20 @@ def test_smoothed_margins_use_the_sum_and_lie_below(separated, digits):
         # Lyu and Li 2019, Lemma A.5 (a): log(1/Loss) >= f(q_min) - log N
         f = loss.f(torch.tensor(report.q_min, dtype=torch.float64)).item()
         assert -report.log_loss >= f - math.log(report.n * 9)
-        assert report.smoothed_margin == pytest.approx(loss.inverse_link(report.log_loss) / report.norm**2, rel=1e-12)
+        assert report.smoothed_margin == pytest.approx(
+            loss.inverse_link(report.log_loss) / report.norm**2, rel=1e-12
+        )
 
 
 def test_streams_equal_arrays(separated, digits):
     X, y = digits
     whole = nm.measure(separated, digits)
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, y), batch_size=33)
-    for data in (loader, [(X[:150], y[:150]), (X[150:], y[150:])], ((X[i : i + 60], y[i : i + 60]) for i in range(0, 200, 60))):
+    for data in (
+        loader,
+        [(X[:150], y[:150]), (X[150:], y[150:])],
+        ((X[i : i + 60], y[i : i + 60]) for i in range(0, 200, 60)),
+    ):
         report = nm.measure(separated, data)
         assert torch.allclose(report.q, whole.q, rtol=1e-12)
         assert report.log_loss == pytest.approx(whole.log_loss, rel=1e-12)
@@ -83,7 +106,9 @@ def test_streams_equal_arrays(separated, digits):
 
 
 def test_every_module_returns_to_its_mode(digits):
-    model = nn.Sequential(nn.Linear(64, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 10, bias=False)).double()
+    model = nn.Sequential(
+        nn.Linear(64, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 10, bias=False)
+    ).double()
     model[1].eval()
     first, second = nm.measure(model, digits), nm.measure(model, digits)
     assert [m.training for m in model] == [True, False, True, True]
@@ -104,7 +129,9 @@ def test_biases_beyond_the_first_layer_are_ignored_and_this_is_said():
 
 def test_partial_margin_of_a_net_with_layer_norm():
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 6), nn.LayerNorm(6), nn.Linear(6, 1, bias=False)).double()
+    model = nn.Sequential(
+        nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 6), nn.LayerNorm(6), nn.Linear(6, 1, bias=False)
+    ).double()
     report = nm.measure(model, (torch.randn(8, 3), torch.arange(8) % 2))
     square = sum(p.square().sum().item() for n, p in model.named_parameters() if n[0] in "34")
     assert report.order is None
@@ -118,7 +145,11 @@ def test_partial_margin_with_a_negative_exponent_does_not_move_under_scaling():
     class Divided(nn.Module):
         def __init__(self):
             super().__init__()
-            self.a, self.b, self.t = nn.Linear(3, 5, bias=False), nn.Linear(5, 1, bias=False), nn.Parameter(torch.ones(1))
+            self.a, self.b, self.t = (
+                nn.Linear(3, 5, bias=False),
+                nn.Linear(5, 1, bias=False),
+                nn.Parameter(torch.ones(1)),
+            )
 
         def forward(self, x):
             return self.b(self.a(x).relu()) / self.t
@@ -130,7 +161,9 @@ def test_partial_margin_with_a_negative_exponent_does_not_move_under_scaling():
     with torch.no_grad():
         model.a.weight.mul_(10)
         model.b.weight.mul_(10)
-    assert nm.measure(model, data).partial_normalized_margin == pytest.approx(before.partial_normalized_margin)
+    assert nm.measure(model, data).partial_normalized_margin == pytest.approx(
+        before.partial_normalized_margin
+    )
 
 
 def test_support_and_one_sample():

@@ -1,4 +1,6 @@
-"""Nets as measures on the sphere: projection, conversions, the flows there, and optimality conditions."""
+"""Nets as measures on the sphere: projection, conversions, the flows there, and optimality
+conditions.
+"""
 
 import numpy as np
 import pytest
@@ -47,7 +49,9 @@ def test_solutions_are_measures_that_training_starts_near():
     """A solver's solution is a measure, a net, and again a measure with its margin."""
     X, y = DATA
     best = nm.solvers.f1_max_margin(X, y)
-    assert ReLUMeasure.from_network(best.to_network()).normalized_margin(X, y) == pytest.approx(best.margin)
+    assert ReLUMeasure.from_network(best.to_network()).normalized_margin(X, y) == pytest.approx(
+        best.margin
+    )
     assert slackness(best, X, y, best.dual).residual < 1e-6 * best.margin
 
 
@@ -69,7 +73,9 @@ def test_projected_flow_is_gradient_ascent_of_the_net(power):
             progress=False,
         )
         start = ReLUMeasure.projected(runs.snapshots[0].positions(0), bias=True, power=power)
-        flow = projected_flow(start, X, y, times=[0.0, 0.8], rtol=1e-9 if power == 2 else 1e-6)  # ReLU has kinks
+        flow = projected_flow(
+            start, X, y, times=[0.0, 0.8], rtol=1e-9 if power == 2 else 1e-6
+        )  # ReLU has kinks
         assert flow.log_masses[0] == pytest.approx(np.log(start.mass))
         assert flow.margins[0] == pytest.approx(start.normalized_margin(X, y))
         end = runs.measures[0]
@@ -77,15 +83,21 @@ def test_projected_flow_is_gradient_ascent_of_the_net(power):
             abs(flow.log_masses[-1] - runs.log_masses[-1, 0]) + np.abs(flow.measures[-1].atoms - end.atoms).max()
             + np.abs(flow.measures[-1].weights - end.weights).max()
         )  # fmt: skip
-    assert 1.6 < errors[0] / errors[1] < (2.4 if power == 2 else 4.0)  # kinks are crossed at different steps
+    assert (
+        1.6 < errors[0] / errors[1] < (2.4 if power == 2 else 4.0)
+    )  # kinks are crossed at different steps
     assert errors[1] < 0.02
 
 
 def test_normalized_flow_is_driven_by_the_whole_measure():
-    """(12): d/dt of int Psi d nu_bar = int <grad J', grad Psi> + 4 (J' - mean J') Psi d nu_bar with J' of nu_t; with J' of nu_bar_t, as printed, it is not."""
+    """(12): d/dt of int Psi d nu_bar = int <grad J', grad Psi> + 4 (J' - mean J') Psi d nu_bar with
+    J' of nu_t; with J' of nu_bar_t, as printed, it is not.
+    """
     X, y = DATA
     Z = np.hstack([X, np.ones((8, 1))])
-    start = ReLUMeasure.projected(neurons(15, 2) * [3, 3, 3, 1], bias=True, power=2)  # mass 27: nu_t is far from nu_bar_t
+    start = ReLUMeasure.projected(
+        neurons(15, 2) * [3, 3, 3, 1], bias=True, power=2
+    )  # mass 27: nu_t is far from nu_bar_t
     h = 1e-4
     flow = projected_flow(start, X, y, times=[0.0, h], rtol=1e-12)
     Psi = lambda measure: measure.weights @ measure.atoms[:, 0] ** 2  # noqa: E731
@@ -97,7 +109,9 @@ def test_normalized_flow_is_driven_by_the_whole_measure():
         z = np.maximum(a @ Z.T, 0)
         J = b * (z**2 @ (dual * y))
         gradient = 2 * b[:, None] * (z @ ((dual * y)[:, None] * Z)) - 2 * J[:, None] * a
-        return float(weights @ (2 * a[:, 0] * gradient[:, 0] + 4 * (J - weights @ J) * a[:, 0] ** 2))
+        return float(
+            weights @ (2 * a[:, 0] * gradient[:, 0] + 4 * (J - weights @ J) * a[:, 0] ** 2)
+        )
 
     assert change == pytest.approx(expected(flow.duals[0]), rel=1e-2)
     q = y * first.decision_function(X)
@@ -120,7 +134,9 @@ def test_long_projected_flows_say_where_they_stop(monkeypatch):
 
 
 def test_slackness_without_the_time_for_a_proof():
-    """The arrangement of 120 points of rank 4 takes seconds: without them the maximum is that of the search, and says so."""
+    """The arrangement of 120 points of rank 4 takes seconds: without them the maximum is that of
+    the search, and says so.
+    """
     random = np.random.default_rng(0)
     X, y = random.normal(size=(120, 3)), random.choice([-1, 1], 120)
     measure = ReLUMeasure.projected(random.normal(size=(20, 5)), bias=True)
@@ -131,13 +147,17 @@ def test_slackness_without_the_time_for_a_proof():
 def test_slackness_by_brute_force(power):
     X, y = DATA
     measure = ReLUMeasure.projected(
-        np.random.default_rng(2).normal(size=(5, 3)) if power == 1 else [[1, 2, 1], [0, 1, -1]], bias=False, power=power
+        np.random.default_rng(2).normal(size=(5, 3)) if power == 1 else [[1, 2, 1], [0, 1, -1]],
+        bias=False,
+        power=power,
     )
     dual = np.random.default_rng(3).uniform(size=8)
     found = slackness(measure, X, y, dual)
     angle = np.linspace(0, 2 * np.pi, 200_001)
     p = dual / dual.sum()
-    values = np.abs(np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0) ** power @ (p * y))
+    values = np.abs(
+        np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0) ** power @ (p * y)
+    )
     q = y * measure.decision_function(X) / measure.mass
     assert found.proved
     assert found.neurons == pytest.approx(values.max() / (2 if power == 1 else 1) - p @ q, rel=1e-6)
@@ -162,13 +182,19 @@ def test_bad_input():
     with pytest.raises(nm.DataError, match="dual"):
         slackness(ReLUMeasure.projected(neurons(3), bias=True), X, y, np.zeros(8))
     with pytest.raises(nm.ModelError, match="ReLUPower"):
-        ReLUMeasure.from_network(torch.nn.Sequential(torch.nn.Linear(2, 3), ReLUPower(3), SignedSum(torch.ones(3))))
+        ReLUMeasure.from_network(
+            torch.nn.Sequential(torch.nn.Linear(2, 3), ReLUPower(3), SignedSum(torch.ones(3)))
+        )
 
 
 def test_figures_of_runs(tmp_path):
-    """Margins beside the optimum, and the classifiers at all snapshots; margins alone where the data are not in the plane."""
+    """Margins beside the optimum, and the classifiers at all snapshots; margins alone where the
+    data are not in the plane.
+    """
     X, y = DATA
-    runs = train_both_layers(X, y, width=20, steps=30, snapshots=[0, 10], seeds=(0, 1), progress=False)
+    runs = train_both_layers(
+        X, y, width=20, steps=30, snapshots=[0, 10], seeds=(0, 1), progress=False
+    )
     paths = nm.figures.draw_two_layer_runs(runs, X, y, tmp_path / "plane", optimum=0.1)
     assert [path.name for path in paths] == ["two_layer_margins.png", "classifiers.png"]
     assert all(path.stat().st_size > 5000 and path.with_suffix(".pdf").exists() for path in paths)

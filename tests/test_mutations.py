@@ -24,9 +24,15 @@ def test_every_mutation_applies(room):
         seen.add((mutation.file, mutation.old, mutation.new))
         if mutation.killed_by:
             path, _, name = mutation.killed_by.partition("::")
-            names = {f.name for f in ast.parse((REPOSITORY / path).read_text()).body if isinstance(f, ast.FunctionDef)}
+            names = {
+                f.name
+                for f in ast.parse((REPOSITORY / path).read_text()).body
+                if isinstance(f, ast.FunctionDef)
+            }
             assert name.partition("[")[0] in names, f"{mutation.killed_by} does not exist"
-    assert all((REPOSITORY / target).exists() for target in TABLES[room].TESTS if target.endswith(".py"))
+    assert all(
+        (REPOSITORY / target).exists() for target in TABLES[room].TESTS if target.endswith(".py")
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,6 @@
-"""Normalized nets <a . b, F(x; V)>: gradient flow is a mirror flow, and the smooth margin over (a, b) never falls."""
+"""Normalized nets <a . b, F(x; V)>: gradient flow is a mirror flow, and the smooth margin over (a,
+b) never falls.
+"""
 
 import math
 
@@ -8,14 +10,25 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.twolayer import AttentionFeatures, NormalizedNet, NormalizedReLU, early_margin, mirror_flow
+from netmargin.twolayer import (
+    AttentionFeatures,
+    NormalizedNet,
+    NormalizedReLU,
+    early_margin,
+    mirror_flow,
+)
 
 INNER = {
     "normalized ReLU": lambda: NormalizedReLU(4, 30),
-    "LayerNorm": lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.LayerNorm(8, elementwise_affine=False)),
+    "LayerNorm": lambda: nn.Sequential(
+        nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.LayerNorm(8, elementwise_affine=False)
+    ),
     "transformer": lambda: AttentionFeatures(2, 2, 8),
     "RMSNorm": lambda: nn.Sequential(
-        nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.RMSNorm(8, eps=1e-5, elementwise_affine=False)
+        nn.Linear(4, 8),
+        nn.Tanh(),
+        nn.Linear(8, 8),
+        nn.RMSNorm(8, eps=1e-5, elementwise_affine=False),
     ),
     "BatchNorm": lambda: nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8, affine=False), nn.Tanh()),
 }
@@ -31,7 +44,14 @@ def make(kind: str, n: int = 8) -> tuple[NormalizedNet, tuple[torch.Tensor, torc
 
 
 @pytest.mark.parametrize(
-    ("kind", "time"), [("normalized ReLU", 1e4), ("LayerNorm", 1e4), ("BatchNorm", 1e4), ("RMSNorm", 1e2), ("transformer", 1.0)]
+    ("kind", "time"),
+    [
+        ("normalized ReLU", 1e4),
+        ("LayerNorm", 1e4),
+        ("BatchNorm", 1e4),
+        ("RMSNorm", 1e2),
+        ("transformer", 1.0),
+    ],
 )
 def test_gradient_flow_is_mirror_flow(kind, time):
     net, data = make(kind)
@@ -41,7 +61,9 @@ def test_gradient_flow_is_mirror_flow(kind, time):
     mirror = mirror_flow(net, data, time=time)
     u = torch.exp(mirror.final["log_u"])
     assert flow.status == mirror.status == f"t reached {time:.6g}"
-    assert torch.linalg.vector_norm(a * b * torch.sign(net.a * net.b).detach() - u) <= 1e-6 * torch.linalg.vector_norm(u)
+    assert torch.linalg.vector_norm(
+        a * b * torch.sign(net.a * net.b).detach() - u
+    ) <= 1e-6 * torch.linalg.vector_norm(u)
     assert torch.linalg.vector_norm(u - net.a.detach() ** 2) > 1e-3 * torch.linalg.vector_norm(u)
 
 
@@ -51,19 +73,25 @@ def test_another_mirror_map_is_another_flow(monkeypatch):
     u = torch.exp(mirror_flow(net, data, time=10.0).final["log_u"])
 
     def halved(*arguments, metric, **options):
-        return nm.gradient_flow(*arguments, metric=lambda point: {k: v / 2 for k, v in metric(point).items()}, **options)
+        return nm.gradient_flow(
+            *arguments, metric=lambda point: {k: v / 2 for k, v in metric(point).items()}, **options
+        )
 
     monkeypatch.setattr("netmargin.twolayer.normalized_nets.gradient_flow", halved)
     wrong = torch.exp(mirror_flow(net, data, time=10.0).final["log_u"])
     assert torch.linalg.vector_norm(wrong - u) > 1e-2 * torch.linalg.vector_norm(u)
 
 
-@pytest.mark.parametrize(("kind", "time"), [("normalized ReLU", 1e3), ("LayerNorm", 1e3), ("transformer", 1e2)])
+@pytest.mark.parametrize(
+    ("kind", "time"), [("normalized ReLU", 1e3), ("LayerNorm", 1e3), ("transformer", 1e2)]
+)
 def test_smooth_margin_never_falls_along_the_flow(kind, time):
     """Theorem 3.6, for nets that are homogeneous in (a, b) alone: from mean loss log(2) / n on."""
     net, data = make(kind)
     flow = nm.gradient_flow(net, data, time=time, rtol=1e-6 if kind == "transformer" else 1e-8)
-    margins = np.array([r["partial_smoothed_margin"] for r in flow.rows if r["log_loss"] < math.log(math.log(2))])
+    margins = np.array(
+        [r["partial_smoothed_margin"] for r in flow.rows if r["log_loss"] < math.log(math.log(2))]
+    )
     assert len(margins) > 20
     assert margins[-1] > 1.05 * margins[0]
     assert (np.diff(margins) >= -1e-9 * margins[1:]).all()
@@ -90,9 +118,12 @@ def test_smooth_margin_rises_at_every_point(kind):
         parameters = list(net.parameters())
         descent = torch.autograd.grad(losses.sum(), parameters, retain_graph=True)
         slope = torch.autograd.grad(ratio, parameters, allow_unused=True)
-        rise = -sum((s * d).sum() for s, d in zip(slope, descent, strict=True) if s is not None).item()
+        rise = -sum(
+            (s * d).sum() for s, d in zip(slope, descent, strict=True) if s is not None
+        ).item()
         size = math.sqrt(
-            sum(d.square().sum().item() for d in descent) * sum(s.square().sum().item() for s in slope if s is not None)
+            sum(d.square().sum().item() for d in descent)
+            * sum(s.square().sum().item() for s in slope if s is not None)
         )
         rises.append(rise / size)
     assert len(rises) > 30
@@ -101,14 +132,20 @@ def test_smooth_margin_rises_at_every_point(kind):
 
 
 def test_early_margin():
-    """What is promised holds, as long as the features keep half of their margin; features without parameters do not drift."""
+    """What is promised holds, as long as the features keep half of their margin; features without
+    parameters do not drift.
+    """
     x = torch.tensor([[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], dtype=torch.float64)
     data, n = (x, torch.tensor([1, -1, 1])), 3
     net = NormalizedNet(NormalizedReLU(2, 50), 50)
     flow = nm.gradient_flow(net, data, time=1e5, levels=[-0.5, -1, -2])
     promised = early_margin(net, data, time=n * 1e5, states=[*flow.states.values(), flow.final])
     z = data[1].numpy()[:, None] * (net.features(x) * torch.sign(net.a * net.b)).detach().numpy()
-    assert promised.gamma == pytest.approx((z @ promised.p).min(), rel=1e-9) == pytest.approx(promised.proved, rel=1e-6)
+    assert (
+        promised.gamma
+        == pytest.approx((z @ promised.p).min(), rel=1e-9)
+        == pytest.approx(promised.proved, rel=1e-6)
+    )
     assert not promised.applies
     assert promised.gamma / 2 <= promised.kept < promised.gamma
     assert 0 < promised.guarantee <= flow.rows[-1]["partial_normalized_margin"]
@@ -116,7 +153,9 @@ def test_early_margin():
     still = early_margin(NormalizedNet(_Fixed(net.inner), 50), data, time=n * 1e5)
     assert still.applies
     assert still.C_1 == still.C_2 == still.drift == 0.0
-    assert (still.kept, still.R, still.guarantee) == pytest.approx((promised.gamma, promised.R, promised.guarantee))
+    assert (still.kept, still.R, still.guarantee) == pytest.approx(
+        (promised.gamma, promised.R, promised.guarantee)
+    )
 
 
 class _Fixed(nn.Module):
@@ -144,7 +183,9 @@ def test_constants_of_normalized_relus():
 
 
 def test_flows_pass_where_all_coordinates_vanish():
-    """log u = 0 is no special point, and w = 0 only to the norm: h = u x from u = 1/4 or 1, and h = w x from w = -1."""
+    """log u = 0 is no special point, and w = 0 only to the norm: h = u x from u = 1/4 or 1, and h =
+    w x from w = -1.
+    """
     data = (torch.ones(1, 1, dtype=torch.float64), torch.tensor([1]))
     for a in (0.5, 1.0):
         net = NormalizedNet(_Fixed(nn.Identity()), 1, seed=1)
@@ -153,11 +194,15 @@ def test_flows_pass_where_all_coordinates_vanish():
             net.b.fill_(a)
         u = torch.exp(mirror_flow(net, data, time=20.0).final["log_u"]).item()
         assert u > 1.5
-        assert u == pytest.approx(nm.gradient_flow(net, data, time=20.0).final["a"].item() ** 2, rel=1e-6)
+        assert u == pytest.approx(
+            nm.gradient_flow(net, data, time=20.0).final["a"].item() ** 2, rel=1e-6
+        )
     line = nn.Linear(1, 1, bias=False)
     nn.init.constant_(line.weight, -1.0)
     flow = nm.gradient_flow(line, data, time=10.0, loss=nm.losses.Exponential())
-    assert flow.final["weight"].item() == pytest.approx(math.log(10 + math.exp(-1)), rel=1e-6)  # w = log(t + e^-1)
+    assert flow.final["weight"].item() == pytest.approx(
+        math.log(10 + math.exp(-1)), rel=1e-6
+    )  # w = log(t + e^-1)
 
 
 def test_bad_input():

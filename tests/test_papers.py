@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from netmargin.papers.gallery.page.sweep import folder_of, sweep
 
 import netmargin as nm
 from netmargin.cli import main
-from netmargin.papers import IDS, SCALES, Check, figure, reproduce, status, write_gallery
-from netmargin.papers.lyu_li import training
-from netmargin.papers.sweep import folder_of, sweep
+from netmargin.papers import SCALES, Check, list_figures, reproduce, status, write_gallery
+from netmargin.papers.gallery.page import figure
+from netmargin.papers.lyu_li import _training as training
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def out(tmp_path_factory):
     return tmp_path_factory.mktemp("reproduce")
 
 
-@pytest.mark.parametrize("id", IDS)
+@pytest.mark.parametrize("id", list_figures())
 def test_figures_at_smoke_scale(out, id):
     result = reproduce(id, out=out, jobs=1, progress=False)
     assert result.holds, result.summary()
@@ -45,13 +46,16 @@ def test_the_committed_gallery():
     """Every figure is there, holds, and its picture is small."""
     docs = Path(__file__).parents[1] / "docs"
     page = (docs / "gallery.md").read_text()
-    assert all(f"## {id}: " in page for id in IDS)
+    assert all(f"## {id}: " in page for id in list_figures())
     assert "not reproduced" not in page
     assert "--scale smoke" not in page
-    assert all((docs / picture).stat().st_size < 150_000 for picture in re.findall(r"\((gallery/[^)]+)\)", page))
+    assert all(
+        (docs / picture).stat().st_size < 150_000
+        for picture in re.findall(r"\((gallery/[^)]+)\)", page)
+    )
 
 
-@pytest.mark.parametrize("id", IDS)
+@pytest.mark.parametrize("id", list_figures())
 def test_figures_say_what_they_are(id):
     known = figure(id)
     assert known.id == id
@@ -108,21 +112,30 @@ def test_a_killed_training_run_goes_on(tmp_path, monkeypatch):
         for timed in (result, *result["looks"]):
             assert timed.pop("seconds") > 0
     assert resumed == whole
-    states = [torch.load(tmp_path / name / "level-2.pt", weights_only=True) for name in ("whole", "broken")]
+    states = [
+        torch.load(tmp_path / name / "level-2.pt", weights_only=True)
+        for name in ("whole", "broken")
+    ]
     assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
 
 
 def test_the_full_vgg_takes_a_step():
-    net = training.make_net({"net": "vgg", "bias": training.WITHOUT_BIAS, "seed": 0}, training.SCALES["paper"])
+    net = training.make_net(
+        {"net": "vgg", "bias": training.WITHOUT_BIAS, "seed": 0}, training.SCALES["paper"]
+    )
     assert sum(p.numel() for p in net.parameters()) > 14_000_000
     random = torch.Generator().manual_seed(0)
     data = (torch.rand(4, 3, 32, 32, generator=random), torch.arange(4))
-    history = nm.train(net, data, until=nm.Epochs(1), lr=nm.ConstantLR(1e-3), batch_size=2, progress=False)
+    history = nm.train(
+        net, data, until=nm.Epochs(1), lr=nm.ConstantLR(1e-3), batch_size=2, progress=False
+    )
     assert history.rows[1]["log10_mean_loss"] < history.rows[0]["log10_mean_loss"]
 
 
 def test_a_killed_sweep_goes_on(tmp_path):
-    """kill -9 in the middle: the runs that were done are kept, and the rows are those of an uninterrupted sweep."""
+    """kill -9 in the middle: the runs that were done are kept, and the rows are those of an
+    uninterrupted sweep.
+    """
     command = [
         sys.executable,
         "-m",
@@ -143,18 +156,24 @@ def test_a_killed_sweep_goes_on(tmp_path):
     process.wait()
     kept = {file.name: file.read_bytes() for file in runs.glob("*.json")}
     assert len(kept) >= 2
-    if len(kept) == 12:  # all were done before the signal came: take one away, so that there is something to go on with
+    if (
+        len(kept) == 12
+    ):  # all were done before the signal came: take one away, so that there is something to go on with
         (runs / f"{kept.popitem()[0]}").unlink()
     assert status("chizat-bach/fig2c", "smoke", out=tmp_path) == f"{len(kept)} of 12 runs"
     result = reproduce("chizat-bach/fig2c", out=tmp_path, jobs=2, progress=False)
     assert all((runs / name).read_bytes() == content for name, content in kept.items())
-    assert [(row["d"], row["seed"]) for row in result.rows] == [(d, seed) for d in (4, 12) for seed in range(6)]
+    assert [(row["d"], row["seed"]) for row in result.rows] == [
+        (d, seed) for d in (4, 12) for seed in range(6)
+    ]
 
 
 def test_a_finding_that_is_not_there(out, monkeypatch, capsys):
     known = figure("chizat-bach/fig4")
     module = sys.modules["netmargin.papers.chizat_bach.fig4"]
-    wrong = known.__class__(**(vars(known) | {"check": lambda settings, rows: [Check("pigs fly", False)]}))
+    wrong = known.__class__(
+        **(vars(known) | {"check": lambda settings, rows: [Check("pigs fly", False)]})
+    )
     monkeypatch.setattr(module, "FIGURE", wrong)
     command = ["reproduce", "chizat-bach/fig4", "--out", str(out), "--jobs", "1", "--quiet"]
     assert main([*command, "--check"]) == 1
@@ -170,10 +189,20 @@ def test_list_and_gallery(out, tmp_path, capsys):
     reproduce("chizat-bach/fig4", out=out, jobs=1, progress=False)
     assert main(["reproduce", "--list", "--out", str(out)]) == 0
     shown = capsys.readouterr().out
-    assert all(id in shown for id in IDS)
+    assert all(id in shown for id in list_figures())
     assert "smoke: holds" in shown
     page = tmp_path / "gallery.md"
-    command = ["reproduce", "chizat-bach/fig4", "--out", str(out), "--quiet", "--jobs", "1", "--gallery", str(page)]
+    command = [
+        "reproduce",
+        "chizat-bach/fig4",
+        "--out",
+        str(out),
+        "--quiet",
+        "--jobs",
+        "1",
+        "--gallery",
+        str(page),
+    ]
     assert main(command) == 0
     assert "## chizat-bach/fig4" in page.read_text()
     assert (tmp_path / "gallery/chizat-bach-fig4.png").exists()
@@ -191,7 +220,20 @@ def test_bad_input(tmp_path, capsys):
     assert main(["reproduce"]) == 2
     assert "Which figure?" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
-    assert main(["reproduce", "chizat-bach/fig4", "--out", str(tmp_path / "file/x"), "--quiet", "--jobs", "1"]) == 1
+    assert (
+        main(
+            [
+                "reproduce",
+                "chizat-bach/fig4",
+                "--out",
+                str(tmp_path / "file/x"),
+                "--quiet",
+                "--jobs",
+                "1",
+            ]
+        )
+        == 1
+    )
     assert "Cannot write" in capsys.readouterr().err
 
 
@@ -202,8 +244,19 @@ def test_one_figure_without_data_does_not_stop_the_others(tmp_path, monkeypatch,
     def without_data(run, settings, folder):
         raise nm.DataError("no files")
 
-    monkeypatch.setattr(module, "FIGURE", chosen.__class__(**(vars(chosen) | {"compute": without_data})))
-    command = ["reproduce", "chizat-bach/fig2a", "chizat-bach/fig4", "--out", str(tmp_path), "--jobs", "1", "--quiet"]
+    monkeypatch.setattr(
+        module, "FIGURE", chosen.__class__(**(vars(chosen) | {"compute": without_data}))
+    )
+    command = [
+        "reproduce",
+        "chizat-bach/fig2a",
+        "chizat-bach/fig4",
+        "--out",
+        str(tmp_path),
+        "--jobs",
+        "1",
+        "--quiet",
+    ]
     assert main(command) == 1
     shown = capsys.readouterr()
     assert "chizat-bach/fig2a: no files" in shown.err
@@ -212,7 +265,9 @@ def test_one_figure_without_data_does_not_stop_the_others(tmp_path, monkeypatch,
 
 
 def test_ctrl_c_keeps_no_halves(tmp_path):
-    """Training that is interrupted returns what it has; a sweep must not take that for a result. And the same command goes on, past a damaged file."""
+    """Training that is interrupted returns what it has; a sweep must not take that for a result.
+    And the same command goes on, past a damaged file.
+    """
     command = [
         sys.executable,
         "-m",
@@ -251,7 +306,9 @@ def test_interrupted_sweeps_say_so(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(
-        sys.modules["netmargin.papers.chizat_bach.fig4"], "FIGURE", module.__class__(**(vars(module) | {"compute": interrupted}))
+        sys.modules["netmargin.papers.chizat_bach.fig4"],
+        "FIGURE",
+        module.__class__(**(vars(module) | {"compute": interrupted})),
     )
     with pytest.raises(nm.Interrupted, match="0 of 1 runs are done .* The same command goes on"):
         reproduce("chizat-bach/fig4", out=tmp_path, jobs=1, progress=False)
@@ -266,11 +323,15 @@ def changed(monkeypatch, id, **attributes):
 
 
 def test_runs_belong_to_what_they_depend_on(tmp_path, monkeypatch):
-    """To settings of their own net, to constants and to helpers in comprehensions; not to thresholds of the check, nor to the number of runs."""
+    """To settings of their own net, to constants and to helpers in comprehensions; not to
+    thresholds of the check, nor to the number of runs.
+    """
     known, settings = figure("lyu-li/fig7"), training.SCALES["laptop"]
     run = known.runs(settings)[0]
     key = lambda settings: folder_of(known, settings, run, tmp_path).name  # noqa: E731
-    assert key(settings) == key({**settings, "slightly": 0.5, "vgg_seeds": 7, "vgg_width": 64, "cnn_seeds": 1})
+    assert key(settings) == key(
+        {**settings, "slightly": 0.5, "vgg_seeds": 7, "vgg_width": 64, "cnn_seeds": 1}
+    )
     assert key(settings) != key({**settings, "cnn_rate": 0.2})
     for id, constant, value in (
         ("wei-2018/table1", "_DECAY_DROPS", {}),
@@ -278,10 +339,17 @@ def test_runs_belong_to_what_they_depend_on(tmp_path, monkeypatch):
         ("lyu-li/fig7", "_LOOKS", 3),
     ):
         known = figure(id)
-        before = folder_of(known, known.scales["smoke"], known.runs(known.scales["smoke"])[0], tmp_path)
+        before = folder_of(
+            known, known.scales["smoke"], known.runs(known.scales["smoke"])[0], tmp_path
+        )
         with monkeypatch.context() as other:
             other.setitem(known.compute.__globals__, constant, value)
-            assert folder_of(known, known.scales["smoke"], known.runs(known.scales["smoke"])[0], tmp_path) != before
+            assert (
+                folder_of(
+                    known, known.scales["smoke"], known.runs(known.scales["smoke"])[0], tmp_path
+                )
+                != before
+            )
 
 
 def test_two_commands_at_once_compute_a_run_once(tmp_path, monkeypatch):
@@ -296,7 +364,11 @@ def test_two_commands_at_once_compute_a_run_once(tmp_path, monkeypatch):
     known = figure("chizat-bach/fig4")
     rows = []
     both = [
-        threading.Thread(target=lambda: rows.append(sweep(known, known.scales["smoke"], tmp_path, jobs=1, progress=False)))
+        threading.Thread(
+            target=lambda: rows.append(
+                sweep(known, known.scales["smoke"], tmp_path, jobs=1, progress=False)
+            )
+        )
         for _ in range(2)
     ]
     for thread in both:
@@ -308,9 +380,22 @@ def test_two_commands_at_once_compute_a_run_once(tmp_path, monkeypatch):
 
 
 def test_a_run_whose_process_is_killed(tmp_path):
-    """As when memory runs out: the command says so, keeps the other runs, and goes on with the other figures."""
+    """As when memory runs out: the command says so, keeps the other runs, and goes on with the
+    other figures.
+    """
     ids = ["chizat-bach/fig2c", "wei-2018/fig1"]
-    command = [sys.executable, "-m", "netmargin", "reproduce", *ids, "--out", str(tmp_path), "--jobs", "2", "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "netmargin",
+        "reproduce",
+        *ids,
+        "--out",
+        str(tmp_path),
+        "--jobs",
+        "2",
+        "--quiet",
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     runs, deadline = tmp_path / "chizat-bach/fig2c/smoke/runs", time.monotonic() + 120
     while time.monotonic() < deadline and not list(runs.glob("*.json")):
@@ -319,7 +404,8 @@ def test_a_run_whose_process_is_killed(tmp_path):
     worker = next(
         child
         for child in children
-        if "loky" in Path(f"/proc/{child}/cmdline").read_text() and "tracker" not in Path(f"/proc/{child}/cmdline").read_text()
+        if "loky" in Path(f"/proc/{child}/cmdline").read_text()
+        and "tracker" not in Path(f"/proc/{child}/cmdline").read_text()
     )
     os.kill(int(worker), signal.SIGKILL)
     shown = process.communicate()
@@ -338,7 +424,12 @@ def test_results_of_other_settings_are_not_shown(tmp_path, monkeypatch):
     assert write_gallery(page, tmp_path / "out") == ["chizat-bach/fig2a", "wei-2018/fig1"]
     before = page.read_text()
     smoke = figure("wei-2018/fig1").scales["smoke"]
-    changed(monkeypatch, "wei-2018/fig1", scales=figure("wei-2018/fig1").scales | {"smoke": smoke | {"seed": 5}}, finding="other")
+    changed(
+        monkeypatch,
+        "wei-2018/fig1",
+        scales=figure("wei-2018/fig1").scales | {"smoke": smoke | {"seed": 5}},
+        finding="other",
+    )
     assert write_gallery(page, tmp_path / "out") == ["chizat-bach/fig2a"]
     assert page.read_text() == before
     assert status("wei-2018/fig1", "smoke", out=tmp_path / "out") == "-"
@@ -349,6 +440,10 @@ def test_results_of_other_settings_are_not_shown(tmp_path, monkeypatch):
 
 
 def test_numbers_that_are_not_finite_are_refused(tmp_path, monkeypatch):
-    changed(monkeypatch, "chizat-bach/fig4", compute=lambda run, settings, folder: {"found": float("nan")})
+    changed(
+        monkeypatch,
+        "chizat-bach/fig4",
+        compute=lambda run, settings, folder: {"found": float("nan")},
+    )
     with pytest.raises(nm.DataError, match="not finite"):
         reproduce("chizat-bach/fig4", out=tmp_path, jobs=1, progress=False)

@@ -7,7 +7,13 @@ from scipy.special import xlogy
 
 import netmargin as nm
 from netmargin.solvers import f1_logistic
-from netmargin.twolayer import Functional, Regularity, perturbation_schedule, perturbed_flow, regularized_logistic
+from netmargin.twolayer import (
+    Functional,
+    Regularity,
+    perturbation_schedule,
+    perturbed_flow,
+    regularized_logistic,
+)
 
 
 def corners(n: int = 20):
@@ -25,17 +31,27 @@ def entropy(p):
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("regularization", [1e-6, 1e-3, 0.1])
 def test_logistic_reference_by_brute_force(regularization, power):
-    """On the plane: the dual weights against all directions of a fine grid, the primal value recomputed, both ends meet."""
+    """On the plane: the dual weights against all directions of a fine grid, the primal value
+    recomputed, both ends meet.
+    """
     X, y = corners(12)
     found = f1_logistic(X, y, regularization=regularization, bias=False, power=power)
     assert found.certified
     f = found.decision_function(X)
-    assert np.logaddexp(0, -y * f).mean() + regularization * found.mass == pytest.approx(found.objective, rel=1e-9)
+    assert np.logaddexp(0, -y * f).mean() + regularization * found.mass == pytest.approx(
+        found.objective, rel=1e-9
+    )
     assert found.log_loss == pytest.approx(np.log(np.logaddexp(0, -y * f).mean()), rel=1e-9)
     angle = np.linspace(0, 2 * np.pi, 100_001)
-    values = np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0) ** power @ (found.dual * y)
+    values = np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0) ** power @ (
+        found.dual * y
+    )
     most = 2 * regularization if power == 1 else regularization
-    assert np.abs(values).max() == pytest.approx(most, rel=1e-6) if found.mass else np.abs(values).max() <= most
+    assert (
+        np.abs(values).max() == pytest.approx(most, rel=1e-6)
+        if found.mass
+        else np.abs(values).max() <= most
+    )
     assert entropy(len(y) * found.dual).mean() == pytest.approx(found.lower_bound, rel=1e-9)
     assert 0 <= found.gap <= 1e-6
 
@@ -51,7 +67,10 @@ def test_logistic_reference_of_one_sample():
 def test_logistic_reference_tends_to_the_max_margin():
     X, y = corners(12)
     optimum = nm.solvers.f1_max_margin(X, y)
-    margins = [f1_logistic(X, y, regularization=r).normalized_margin(X, y) / optimum.margin for r in (1e-3, 1e-5, 1e-8)]
+    margins = [
+        f1_logistic(X, y, regularization=r).normalized_margin(X, y) / optimum.margin
+        for r in (1e-3, 1e-5, 1e-8)
+    ]
     assert margins[0] < margins[1] < margins[2] <= 1 + 1e-9
     assert margins[2] > 0.95
 
@@ -67,7 +86,9 @@ def test_logistic_reference_of_contradictions_is_zero():
 
 @pytest.mark.parametrize("start", ["Dirac", "half-sphere"])
 def test_perturbed_flow_leaves_where_the_unperturbed_is_stuck(start):
-    """To 1e-3 of the certified optimum, from one neuron, and from positive neurons with |a| = b, which stay positive."""
+    """To 1e-3 of the certified optimum, from one neuron, and from positive neurons with |a| = b,
+    which stay positive.
+    """
     X, y = corners()
     problem = regularized_logistic(X, y, regularization=0.01)
     best = f1_logistic(X, y, regularization=0.01)
@@ -77,7 +98,9 @@ def test_perturbed_flow_leaves_where_the_unperturbed_is_stuck(start):
     options = {"rate": 0.2, "steps": 3000, "budget": 600, "progress": False}
     stuck = perturbed_flow(problem, positions, sigma=0.0, **options)
     assert stuck.values[-1] > 1.1 * best.objective
-    assert abs(stuck.values[-1] - stuck.values[-20]) < 1e-3 * stuck.values[-1]  # it has come to rest
+    assert (
+        abs(stuck.values[-1] - stuck.values[-20]) < 1e-3 * stuck.values[-1]
+    )  # it has come to rest
     free = perturbed_flow(problem, positions, sigma=1e-4, **options)
     assert best.lower_bound <= free.values.min()
     assert free.values[-1] <= 1.001 * best.objective
@@ -105,7 +128,9 @@ def test_unperturbed_flow_is_gradient_descent():
 
 
 def test_change_of_the_objective():
-    """Lemma E.7 for one small step: d/dt L = -sigma E_rho L' + sigma E_U L' - E |v|^2, exact for the U of the new particles."""
+    """Lemma E.7 for one small step: d/dt L = -sigma E_rho L' + sigma E_U L' - E |v|^2, exact for
+    the U of the new particles.
+    """
     X, y = corners(8)
     problem = regularized_logistic(X, y, regularization=0.05)
     random = np.random.default_rng(2)
@@ -115,15 +140,25 @@ def test_change_of_the_objective():
     errors = []
     for h in (1e-3, 5e-4):
         run = perturbed_flow(
-            problem, positions, weights=weights, sigma=sigma, rate=h, steps=1, renew_every=1, fresh=50, records=1, progress=False
+            problem,
+            positions,
+            weights=weights,
+            sigma=sigma,
+            rate=h,
+            steps=1,
+            renew_every=1,
+            fresh=50,
+            records=1,
+            progress=False,
         )
         new = torch.tensor(run.positions[30:])
         _, first_new, _ = problem.slopes(
-            torch.cat([torch.tensor(positions), new]), torch.cat([torch.tensor(weights), torch.zeros(50).double()])
+            torch.cat([torch.tensor(positions), new]),
+            torch.cat([torch.tensor(weights), torch.zeros(50).double()]),
         )
-        expected = sigma * (first_new[30:].mean() - torch.tensor(weights) @ first) - torch.tensor(weights) @ velocity.square().sum(
-            1
-        )
+        expected = sigma * (first_new[30:].mean() - torch.tensor(weights) @ first) - torch.tensor(
+            weights
+        ) @ velocity.square().sum(1)
         errors.append(abs((run.values[1] - run.values[0]) / h - expected.item()))
     assert 1.6 < errors[0] / errors[1] < 2.4
     assert errors[1] < 0.01 * abs(expected.item())
@@ -144,14 +179,23 @@ def test_too_large_steps_are_taken_back():
     X, y = corners(6)
     problem = regularized_logistic(100 * X, y, regularization=1.0)
     with pytest.warns(UserWarning, match="back to the first with rate"):
-        run = perturbed_flow(problem, np.random.default_rng(0).normal(size=(5, 4)), sigma=0.0, rate=3.0, steps=100, progress=False)
+        run = perturbed_flow(
+            problem,
+            np.random.default_rng(0).normal(size=(5, 4)),
+            sigma=0.0,
+            rate=3.0,
+            steps=100,
+            progress=False,
+        )
     assert run.rate < 3.0
     assert np.isfinite(run.values).all()
     assert run.values[-1] < 0.7
 
 
 def test_growth_by_new_mass_is_no_divergence():
-    """From the optimum with a large sigma, L grows, whatever the step: the flow goes on with the rate given."""
+    """From the optimum with a large sigma, L grows, whatever the step: the flow goes on with the
+    rate given.
+    """
     X, y = [[1.0], [-1.0]], [1, 1]
     problem = regularized_logistic(X, y, regularization=1e-3)
     best = f1_logistic(X, y, regularization=1e-3)
@@ -165,7 +209,9 @@ def test_growth_by_new_mass_is_no_divergence():
 
 
 def test_schedule_follows_the_proof():
-    """More accuracy takes a smaller sigma and more time; the time grows no faster than the theorem says."""
+    """More accuracy takes a smaller sigma and more time; the time grows no faster than the theorem
+    says.
+    """
     bounds = regularized_logistic(*corners(), regularization=0.1).regularity
     schedules = [perturbation_schedule(bounds, epsilon=e, start=0.7) for e in (0.2, 0.1, 0.05)]
     sigmas, times = [s.sigma for s in schedules], [s.time for s in schedules]
@@ -182,9 +228,21 @@ def test_schedules_are_positive():
     random = np.random.default_rng(0)
     for _ in range(500):
         M_R, C_R, B_Phi, M_Phi, b_V = 10 ** random.uniform(-4, 4, size=5)
-        bounds = Regularity(int(random.integers(2, 6)), int(random.integers(1, 5)), M_R, C_R, B_Phi, M_Phi, b_V, b_V * 1.5, 0.0)
+        bounds = Regularity(
+            int(random.integers(2, 6)),
+            int(random.integers(1, 5)),
+            M_R,
+            C_R,
+            B_Phi,
+            M_Phi,
+            b_V,
+            b_V * 1.5,
+            0.0,
+        )
         try:
-            found = perturbation_schedule(bounds, epsilon=10 ** random.uniform(-3, 0), start=10 ** random.uniform(-1, 2))
+            found = perturbation_schedule(
+                bounds, epsilon=10 ** random.uniform(-3, 0), start=10 ** random.uniform(-1, 2)
+            )
         except ValueError:
             continue
         assert found.window >= 1
@@ -194,7 +252,14 @@ def test_schedules_are_positive():
 def test_bad_input():
     problem = regularized_logistic([[1.0]], [1], regularization=0.1)
     good = {"sigma": 0.1, "rate": 0.1, "steps": 2, "progress": False}
-    for wrong in ({"sigma": 1.0}, {"sigma": -0.1}, {"rate": 0.0}, {"steps": 0}, {"fresh": 0}, {"sigma": 0.9, "rate": 2.0}):
+    for wrong in (
+        {"sigma": 1.0},
+        {"sigma": -0.1},
+        {"rate": 0.0},
+        {"steps": 0},
+        {"fresh": 0},
+        {"sigma": 0.9, "rate": 2.0},
+    ):
         with pytest.raises(ValueError, match="need sigma"):
             perturbed_flow(problem, [[1.0, 0.0, 1.0]], **(good | wrong))
     with pytest.raises(nm.DataError, match="positions"):

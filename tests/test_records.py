@@ -17,16 +17,16 @@ INTERNAL = {  # never returned by a public function
     "netmargin.homogeneity.degree.Degree",
     "netmargin.homogeneity.degree.Unknown",
     "netmargin.kkt.constraints.Chosen",
-    "netmargin.solvers.column_generation.Options",
-    "netmargin.solvers.master.Rows",
-    "netmargin.theory.claim.Refutation",
-    "netmargin.theory.claim.Trial",
-    "netmargin.theory.directions.Instances",
-    "netmargin.theory.points.Points",
-    "netmargin.training.dormand_prince.Step",
-    "netmargin.training.flow_field.Kinks",
-    "netmargin.training.flow_field.Pattern",
-    "netmargin.training.flow_field.Velocity",
+    "netmargin.solvers.columns.generation.Options",
+    "netmargin.solvers.columns.master.Rows",
+    "netmargin.papers.ledger.claim.Refutation",
+    "netmargin.papers.ledger.claim.Trial",
+    "netmargin.papers.ledger.directions.Instances",
+    "netmargin.papers.ledger.points.Points",
+    "netmargin.flow.dormand_prince.Step",
+    "netmargin.flow.field.Kinks",
+    "netmargin.flow.field.Pattern",
+    "netmargin.flow.field.Velocity",
 }
 
 
@@ -37,14 +37,21 @@ def records() -> dict[str, type]:
         if module.name.endswith("__main__"):
             continue
         for name, kind in vars(importlib.import_module(module.name)).items():
-            own = isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ == module.name
+            own = (
+                isinstance(kind, type)
+                and dataclasses.is_dataclass(kind)
+                and kind.__module__ == module.name
+            )
             if own and not name.startswith("_"):
                 found[f"{module.name}.{name}"] = kind
     return {name: kind for name, kind in found.items() if name not in INTERNAL}
 
 
 LARGE = [  # by what an annotation contains, the first that fits
-    ("list[dict]", [{"log10_mean_loss": -3.0, "normalized_margin": 0.1, "accuracy": 1.0, "q_min": 2.0}] * 3000),
+    (
+        "list[dict]",
+        [{"log10_mean_loss": -3.0, "normalized_margin": 0.1, "accuracy": 1.0, "q_min": 2.0}] * 3000,
+    ),
     ("list[dict[str, ", [{"seconds": 1.0}] * 3000),
     ("Check]", []),
     ("MarginReport", None),
@@ -73,7 +80,9 @@ LARGE = [  # by what an annotation contains, the first that fits
 
 
 def filled(kind: type):
-    """An instance whose every field is as large as it gets; made without the checks of its constructor."""
+    """An instance whose every field is as large as it gets; made without the checks of its
+    constructor.
+    """
     record = object.__new__(kind)
     for field in dataclasses.fields(kind):
         value = next(value for part, value in LARGE if part in str(field.type))
@@ -81,7 +90,9 @@ def filled(kind: type):
     return record
 
 
-@pytest.mark.parametrize(("name", "kind"), records().items(), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "kind"), records().items(), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_every_record_prints_in_a_line(name, kind):
     shown = repr(filled(kind))
     assert len(shown) <= 300

@@ -9,9 +9,9 @@ from torch import nn
 
 import netmargin as nm
 from netmargin import datasets
+from netmargin.core.lbfgs import minimize
 from netmargin.models import mlp
 from netmargin.solvers import f1_logistic, f1_max_margin
-from netmargin.training.lbfgs import minimize
 
 
 def line(x, y):
@@ -20,10 +20,13 @@ def line(x, y):
 
 def circle(n: int):
     angle = 2 * np.pi * np.arange(n) / n
-    return torch.tensor(np.column_stack([np.cos(angle), np.sin(angle)])), torch.tensor(1 - 2 * (np.arange(n) % 2))
+    return torch.tensor(np.column_stack([np.cos(angle), np.sin(angle)])), torch.tensor(
+        1 - 2 * (np.arange(n) % 2)
+    )
 
 
-# Sets whose exact minimizer at lambda = 1e-12 is itself within 1% of the max margin; elsewhere that takes a smaller lambda.
+# Sets whose exact minimizer at lambda = 1e-12 is itself within 1% of the max margin; elsewhere that
+# takes a smaller lambda.
 SETS = {
     "two pairs": line([-2.0, -1.0, 1.0, 2.0], [1, 1, -1, -1]),
     "inside, outside": line([-3.0, -1.0, 1.0, 3.0], [-1, 1, 1, -1]),
@@ -38,7 +41,9 @@ def test_margins_tend_to_the_certified_optimum(name):
     X, y = SETS[name]
     optimum = f1_max_margin(X, y)
     assert optimum.certified
-    path = nm.regularization_path(lambda: mlp([X.shape[1], 16, 1]), (X, y), lambdas=[1e-3, 1e-6, 1e-12], progress=False)
+    path = nm.regularization_path(
+        lambda: mlp([X.shape[1], 16, 1]), (X, y), lambdas=[1e-3, 1e-6, 1e-12], progress=False
+    )
     gaps = 1 - np.array(path.column("normalized_margin")) / optimum.margin
     assert gaps[-1] < 0.01
     assert (np.diff(gaps) <= 1e-4).all()  # minimizers are found to about that
@@ -46,9 +51,13 @@ def test_margins_tend_to_the_certified_optimum(name):
 
 
 def test_the_path_is_the_exact_path():
-    """Where the minimizer itself is further away: its objective and margin are those of the convex problem, at every lambda."""
+    """Where the minimizer itself is further away: its objective and margin are those of the convex
+    problem, at every lambda.
+    """
     X, y = datasets.alternating(4)
-    path = nm.regularization_path(lambda: mlp([1, 20, 1]), (X, y), lambdas=[1e-2, 1e-4, 1e-8, 1e-12], starts=3, progress=False)
+    path = nm.regularization_path(
+        lambda: mlp([1, 20, 1]), (X, y), lambdas=[1e-2, 1e-4, 1e-8, 1e-12], starts=3, progress=False
+    )
     for row in path.rows:
         exact = f1_logistic(X, y, regularization=row["regularization"])
         assert exact.lower_bound <= math.exp(row["log_objective"]) * (1 + 1e-9)
@@ -64,24 +73,36 @@ def test_the_path_is_the_exact_path():
 
 
 def test_the_path_goes_on_where_a_strong_lambda_made_the_net_vanish():
-    """Found by the ledger: 0 is stationary for every lambda, and paths that had come there ended there."""
+    """Found by the ledger: 0 is stationary for every lambda, and paths that had come there ended
+    there.
+    """
     X, y = SETS["square"]
-    path = nm.regularization_path(lambda: mlp([2, 16, 1]), (X, y), lambdas=[10.0, 0.3, 1e-3, 1e-12], starts=1, progress=False)
+    path = nm.regularization_path(
+        lambda: mlp([2, 16, 1]), (X, y), lambdas=[10.0, 0.3, 1e-3, 1e-12], starts=1, progress=False
+    )
     assert path.rows[0]["norm"] < 1e-3
     assert path.rows[-1]["normalized_margin"] > 0.95 * f1_max_margin(X, y).margin
 
 
 def test_multi_class_path_meets_a_margin_ascent():
-    """Three classes on a circle: the margin at lambda = 1e-12 and that of `maximize_margin`, which knows no lambda."""
+    """Three classes on a circle: the margin at lambda = 1e-12 and that of `maximize_margin`, which
+    knows no lambda.
+    """
     angle = 2 * np.pi * np.arange(6) / 6
     X, y = torch.tensor(np.column_stack([np.cos(angle), np.sin(angle)])), torch.arange(6) % 3
-    path = nm.regularization_path(lambda: mlp([2, 20, 3]), (X, y), lambdas=[1e-2, 1e-4, 1e-8, 1e-12], starts=3, progress=False)
+    path = nm.regularization_path(
+        lambda: mlp([2, 20, 3]), (X, y), lambdas=[1e-2, 1e-4, 1e-8, 1e-12], starts=3, progress=False
+    )
     found = []
     for seed in range(3):
         torch.manual_seed(seed)
         net = mlp([2, 20, 3]).double()
-        found.append(nm.maximize_margin(net, (X, y), iterations=400, progress=False).report.normalized_margin)
-    assert (np.diff(path.column("normalized_margin")) >= -1e-5).all()  # minimizers are found to about that
+        found.append(
+            nm.maximize_margin(net, (X, y), iterations=400, progress=False).report.normalized_margin
+        )
+    assert (
+        np.diff(path.column("normalized_margin")) >= -1e-5
+    ).all()  # minimizers are found to about that
     assert path.rows[-1]["normalized_margin"] > 0.98 * max(found)
 
 
@@ -90,7 +111,13 @@ def test_far_below_underflow_and_other_powers():
     X, y = torch.tensor([[2.0, 1.0], [-1.0, -2.0]]), torch.tensor([1, -1])
     for r, norm in ((1.0, "global"), (2.0, "layers"), (3.5, "global")):
         path = nm.regularization_path(
-            lambda: nn.Linear(2, 1, bias=False), (X, y), lambdas=[1e-3, 1e-300], r=r, norm=norm, starts=1, progress=False
+            lambda: nn.Linear(2, 1, bias=False),
+            (X, y),
+            lambdas=[1e-3, 1e-300],
+            r=r,
+            norm=norm,
+            starts=1,
+            progress=False,
         )
         assert path.rows[-1]["normalized_margin"] == pytest.approx(3 / math.sqrt(2), rel=1e-6)
         assert path.rows[-1]["log10_mean_loss"] < -290
@@ -98,26 +125,36 @@ def test_far_below_underflow_and_other_powers():
 
 
 def test_weak_squared_loss_finds_the_least_norm():
-    """||Theta||^2 -> 2 |alpha|_1 of the l1 interpolation, within 1%, and from below: regularization only lowers it."""
+    """||Theta||^2 -> 2 |alpha|_1 of the l1 interpolation, within 1%, and from below: regularization
+    only lowers it.
+    """
     for seed in range(2):
         X, y = np.linspace(-1, 1, 5)[:, None], np.random.default_rng(seed).normal(size=5)
         least = nm.solvers.min_norm_interpolation(X, y, norm="l1")
         path = nm.interpolation_path(
-            lambda: mlp([1, 20, 1]), (torch.tensor(X), torch.tensor(y)), lambdas=[1e-1, 1e-2, 1e-3, 1e-6], starts=5, progress=False
+            lambda: mlp([1, 20, 1]),
+            (torch.tensor(X), torch.tensor(y)),
+            lambdas=[1e-1, 1e-2, 1e-3, 1e-6],
+            starts=5,
+            progress=False,
         )
         squares = np.array(path.column("norm")) ** 2
         assert squares[-1] == pytest.approx(2 * least.norm, rel=0.01)
         assert (np.diff(squares) > 0).all()
         assert squares[-1] <= 2 * least.norm * (1 + 1e-6)
     with pytest.raises(nm.DataError, match="one output"):
-        nm.interpolation_path(lambda: nn.Linear(1, 2), ([[1.0]], [1.0]), lambdas=[0.1], progress=False)
+        nm.interpolation_path(
+            lambda: nn.Linear(1, 2), ([[1.0]], [1.0]), lambdas=[0.1], progress=False
+        )
 
 
 # Theorem 2.2
 
 
 def test_exponent_is_the_smallest_that_the_proof_allows():
-    """Hand-computed: r = a, two classes: 14.75, 7.75, 6.25, 4.25 for n = 2, 5, 10, 100 are the first multiples of 1/4 that do."""
+    """Hand-computed: r = a, two classes: 14.75, 7.75, 6.25, 4.25 for n = 2, 5, 10, 100 are the
+    first multiples of 1/4 that do.
+    """
     for n, quarter in ((2, 14.75), (5, 7.75), (10, 6.25), (100, 4.25)):
         assert quarter - 0.25 < nm.weak_regularization(0.3, n=n).exponent <= quarter
     for n, classes, r, order in ((2, 2, 1.0, 3.0), (7, 10, 2.0, 1.0), (1, 3, 3.0, 2.0)):
@@ -132,7 +169,9 @@ def test_exponent_is_the_smallest_that_the_proof_allows():
 
 
 def test_two_approximate_minimizers_keep_their_margin():
-    """Adversarially: of all linear classifiers in the plane, on a fine grid of directions and sizes, with L <= 2 L_min, the worst margin."""
+    """Adversarially: of all linear classifiers in the plane, on a fine grid of directions and
+    sizes, with L <= 2 L_min, the worst margin.
+    """
     worst = []
     for seed in range(5):
         random = np.random.default_rng(seed)
@@ -153,24 +192,37 @@ def test_two_approximate_minimizers_keep_their_margin():
 
 @pytest.mark.parametrize("name", ["two points", "square"])
 def test_two_approximate_nets_keep_their_margin(name):
-    """Adversarially for two-layer nets: from the minimizer, ascent of every sample's share of the damage as far as L <= 2 L_min allows, the minimum certified."""
+    """Adversarially for two-layer nets: from the minimizer, ascent of every sample's share of the
+    damage as far as L <= 2 L_min allows, the minimum certified.
+    """
     X, y = {"two points": datasets.alternating(2), "square": datasets.parity(2, 2)}[name]
     gamma, n = f1_max_margin(X, y).margin, len(X)
     weak = nm.weak_regularization(gamma, n=n)
     least = f1_logistic(X, y, regularization=weak.regularization).lower_bound
     path = nm.regularization_path(
-        lambda: mlp([X.shape[1], 12, 1]), (X, y), lambdas=[1e-2, 1e-4, weak.regularization], starts=1, progress=False
+        lambda: mlp([X.shape[1], 12, 1]),
+        (X, y),
+        lambdas=[1e-2, 1e-4, weak.regularization],
+        starts=1,
+        progress=False,
     )
     net, worst = mlp([X.shape[1], 12, 1]).double(), math.inf
     parameters = list(net.parameters())
 
     def judged():
         q, square = y * net(X)[:, 0], sum(p.square().sum() for p in parameters)
-        return q, square, torch.log(nn.functional.softplus(-q).mean() + weak.regularization * square)
+        return (
+            q,
+            square,
+            torch.log(nn.functional.softplus(-q).mean() + weak.regularization * square),
+        )
 
     def attack(sample: int, penalty: float):
         q, square, log_objective = judged()
-        return q[sample] / square / gamma + penalty * torch.relu(log_objective - math.log(2 * least) + 0.05) ** 2
+        return (
+            q[sample] / square / gamma
+            + penalty * torch.relu(log_objective - math.log(2 * least) + 0.05) ** 2
+        )
 
     for sample in range(n):
         net.load_state_dict(path.states[weak.regularization])
@@ -184,7 +236,9 @@ def test_two_approximate_nets_keep_their_margin(name):
 
 
 def test_one_sample_of_two_classes_has_no_weak_lambda():
-    """The counterexample to the printed theorem: logistic loss, x = 1, lambda = 1: Theta = -1/2 has less than twice the least loss."""
+    """The counterexample to the printed theorem: logistic loss, x = 1, lambda = 1: Theta = -1/2 has
+    less than twice the least loss.
+    """
     theta = np.linspace(-3, 3, 60_001)
     L = np.logaddexp(0, -theta) + theta**2
     assert L[np.argmin(np.abs(theta + 0.5))] < 2 * L.min()
@@ -195,10 +249,17 @@ def test_one_sample_of_two_classes_has_no_weak_lambda():
 
 
 def test_layers_with_parameters_at_zero():
-    """The biases of `mlp` begin at 0, where the logarithm of their penalty has no slope: the path moves all the same."""
+    """The biases of `mlp` begin at 0, where the logarithm of their penalty has no slope: the path
+    moves all the same.
+    """
     X, y = datasets.alternating(3)
     path = nm.regularization_path(
-        lambda: mlp([1, 12, 1]), (X, y), norm="layers", lambdas=[1e-1, 1e-3, 1e-6], starts=2, progress=False
+        lambda: mlp([1, 12, 1]),
+        (X, y),
+        norm="layers",
+        lambdas=[1e-1, 1e-3, 1e-6],
+        starts=2,
+        progress=False,
     )
     assert path.rows[-1]["normalized_margin"] > 0.8 * f1_max_margin(X, y).margin
     assert all(math.isfinite(row["stationarity"]) for row in path.rows)
@@ -215,14 +276,18 @@ def test_bad_input():
     data = (torch.tensor([[1.0]]), torch.tensor([1]))
     for wrong in ({"lambdas": []}, {"lambdas": [0.0]}, {"r": -1.0}, {"starts": 0}, {"norm": "l1"}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}.* must be"):
-            nm.regularization_path(lambda: nn.Linear(1, 1), data, **({"lambdas": [0.1], "progress": False} | wrong))
+            nm.regularization_path(
+                lambda: nn.Linear(1, 1), data, **({"lambdas": [0.1], "progress": False} | wrong)
+            )
     frozen = nn.Linear(1, 1).requires_grad_(False)
     with pytest.raises(nm.ModelError, match="nothing to regularize"):
         nm.regularization_path(lambda: frozen, data, lambdas=[0.1], progress=False)
 
 
 def test_nets_beat_kernels_on_the_hypercube():
-    """d = 20, n = 160, between d and d^2: mean test error of the regularized net below 5%, of the best tangent kernel above 20%."""
+    """d = 20, n = 160, between d and d^2: mean test error of the regularized net below 5%, of the
+    best tangent kernel above 20%.
+    """
     from examples.hypercube import errors
 
     found = [errors(160, 20, seed=seed, tested=2000) for seed in range(3)]

@@ -43,7 +43,9 @@ def test_linear_nets_are_exact(outputs):
             exact = ((2 * y - 1) * z[:, 0] / W.norm()).clamp(min=0)
         else:
             gaps = z.gather(1, y[:, None]) - z
-            exact = (gaps / (W[y][:, None] - W).norm(dim=2)).nan_to_num(torch.inf).amin(1).clamp(min=0)
+            exact = (
+                (gaps / (W[y][:, None] - W).norm(dim=2)).nan_to_num(torch.inf).amin(1).clamp(min=0)
+            )
     report = radii(net, (X, y), attacks=QUICK)
     assert 0 < report.accuracy < 1
     np.testing.assert_allclose(report.lower, exact, rtol=1e-6)
@@ -92,14 +94,18 @@ def test_the_size_of_the_parameters_does_not_matter(digits_net, factor):
     with torch.no_grad():
         for parameter in scaled.parameters():
             parameter *= factor
-    first, second = (radii(n, (X[:40], y[:40]), box=(0, 1), carlini_wagner_steps=60) for n in (net, scaled))
+    first, second = (
+        radii(n, (X[:40], y[:40]), box=(0, 1), carlini_wagner_steps=60) for n in (net, scaled)
+    )
     np.testing.assert_allclose(second.upper, first.upper, rtol=1e-4)
     np.testing.assert_allclose(second.lower, first.lower, rtol=1e-4)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_two_dimensions_by_a_grid(seed):
-    """The attacked radius is within 1% of the nearest misclassified point of a dense grid; no grid point within the certified radius is misclassified."""
+    """The attacked radius is within 1% of the nearest misclassified point of a dense grid; no grid
+    point within the certified radius is misclassified.
+    """
     torch.manual_seed(seed)
     X, y = torch.rand(40, 2) * 2 - 1, torch.randint(3, (40,))
     net = models.mlp([2, 24, 24, 3], bias="all")
@@ -121,7 +127,9 @@ def test_two_dimensions_by_a_grid(seed):
 
 
 def test_norms_of_convolutions():
-    """Written out, against the singular values of the matrix; by Fourier transform, above them, and not by much."""
+    """Written out, against the singular values of the matrix; by Fourier transform, above them, and
+    not by much.
+    """
     torch.manual_seed(0)
     for layer, shape in (
         (nn.Conv2d(3, 5, 3, padding=1).double(), (1, 3, 9, 9)),
@@ -130,7 +138,9 @@ def test_norms_of_convolutions():
     ):
         units = torch.eye(int(np.prod(shape)), dtype=torch.float64).reshape(-1, *shape[1:])
         with torch.no_grad():
-            exact = torch.linalg.matrix_norm((layer(units) - layer(torch.zeros(shape).double())).flatten(1), 2).item()
+            exact = torch.linalg.matrix_norm(
+                (layer(units) - layer(torch.zeros(shape).double())).flatten(1), 2
+            ).item()
         assert abs(operator_norm([layer], torch.zeros(shape).double()) / exact - 1) < 1e-8
         assert exact <= _fourier_bound(layer) < 1.6 * exact
 
@@ -171,7 +181,9 @@ def test_nets_without_a_lipschitz_constant():
         def forward(self, x):
             return x[:, 0] * x[:, 1] * self.weight.sum()
 
-    report = radii(Product(), ([[1.0, 2.0], [-1.0, 1.0]], [1, -1]), attacks=QUICK)  # from the second, gradients lead to a saddle
+    report = radii(
+        Product(), ([[1.0, 2.0], [-1.0, 1.0]], [1, -1]), attacks=QUICK
+    )  # from the second, gradients lead to a saddle
     assert report.lower.tolist() == [0, 0]
     assert "Product has no known Lipschitz constant" in report.summary()
     np.testing.assert_allclose(report.upper, [1, 1], rtol=1e-3)
@@ -183,9 +195,14 @@ def test_bad_input(digits_net, tmp_path, monkeypatch):
     for box in ((1, 0), (0,), (0, float("nan")), "01x", (0, float("inf"))):
         with pytest.raises(nm.DataError, match="box must be a pair"):
             radii(net, (X, y), box=box)
-    with pytest.raises(nm.DataError, match=r"4 of 4 inputs lie outside the box \[0, 0.5\]: their values go from 0 to 1"):
+    with pytest.raises(
+        nm.DataError,
+        match=r"4 of 4 inputs lie outside the box \[0, 0.5\]: their values go from 0 to 1",
+    ):
         radii(net, (X, y), box=(0, 0.5))
-    with pytest.raises(ValueError, match='attacks.0. must be "deepfool", "ddn" or "carlini-wagner"; got .pgd.'):
+    with pytest.raises(
+        ValueError, match='attacks.0. must be "deepfool", "ddn" or "carlini-wagner"; got .pgd.'
+    ):
         radii(net, (X, y), attacks=("pgd",))
     with pytest.raises(nm.DataError, match="NaN"):
         radii(net, (X * float("nan"), y))
@@ -209,7 +226,9 @@ def test_batches_survive(digits_net, tmp_path, monkeypatch):
     options = {"box": (0, 1), "attacks": ("deepfool",), "batch_size": 4}
     with monkeypatch.context() as broken:
         broken.setattr(evaluation, "nearest_misclassified", interrupted)
-        with pytest.raises(nm.Interrupted, match="2 of 3 batches are done; kept in .*; the same call goes on"):
+        with pytest.raises(
+            nm.Interrupted, match="2 of 3 batches are done; kept in .*; the same call goes on"
+        ):
             radii(net, data, folder=tmp_path, **options)
     assert len(list(tmp_path.glob("batch-*.pt"))) == 2
     with monkeypatch.context() as counted:
@@ -225,15 +244,29 @@ def test_command_line(digits_net, tmp_path, capsys):
     net, _ = digits_net
     torch.save(net.state_dict(), tmp_path / "net.pt")
     torch.save(models.mlp([64, 32, 10]).state_dict(), tmp_path / "untrained.pt")
-    (tmp_path / "make.py").write_text("from netmargin import models\ndef net(): return models.mlp([64, 32, 10])\n")
+    (tmp_path / "make.py").write_text(
+        "from netmargin import models\ndef net(): return models.mlp([64, 32, 10])\n"
+    )
     sys.path.insert(0, str(tmp_path))
     options = ["--factory", "make:net", "--data", "digits", "--limit", "20", "--quiet"]
     command = ["robustness", str(tmp_path / "net.pt"), *options]
-    assert main([*command, "--box", "0", "1", "--attacks", "deepfool", "--out", str(tmp_path / "radii")]) == 0
+    assert (
+        main(
+            [*command, "--box", "0", "1", "--attacks", "deepfool", "--out", str(tmp_path / "radii")]
+        )
+        == 0
+    )
     assert "certified radius   median" in capsys.readouterr().out
     assert (tmp_path / "radii/robustness.png").stat().st_size > 5000
     assert (tmp_path / "radii/radii-0.csv").read_text().count("\n") == 21
-    both = ["robustness", str(tmp_path / "net.pt"), str(tmp_path / "untrained.pt"), *options, "--certified-only", "--json"]
+    both = [
+        "robustness",
+        str(tmp_path / "net.pt"),
+        str(tmp_path / "untrained.pt"),
+        *options,
+        "--certified-only",
+        "--json",
+    ]
     assert main([*both, "--out", str(tmp_path / "both")]) == 0
     shown = json.loads(capsys.readouterr().out)
     trained, untrained = shown
@@ -262,9 +295,13 @@ class Louder(nn.Linear):
 
 
 REFUSED = {
-    "a Sequential that is none": lambda: nn.Sequential(Wider(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 2)),
+    "a Sequential that is none": lambda: nn.Sequential(
+        Wider(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 2)
+    ),
     "a Linear that is none": lambda: nn.Sequential(Louder(4, 4), nn.ReLU(), nn.Linear(4, 2)),
-    "statistics of the batch": lambda: nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 2)),
+    "statistics of the batch": lambda: nn.Sequential(
+        nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 2)
+    ),
     "a jump": lambda: nn.Sequential(nn.Linear(4, 4), nn.Softplus(threshold=0), nn.Linear(4, 2)),
     "a hook": lambda: hooked(nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))),
 }
@@ -299,7 +336,13 @@ def test_large_layers_without_a_bound(layer, shape):
 @pytest.mark.parametrize("factor", [1e-90, 1e90])
 def test_squares_of_slopes_do_not_underflow(factor):
     torch.manual_seed(0)
-    net, (X, y) = models.mlp([4, 3, 2]).double(), (torch.randn(50, 4).double(), torch.arange(50) % 2)
+    net, (X, y) = (
+        models.mlp([4, 3, 2]).double(),
+        (
+            torch.randn(50, 4).double(),
+            torch.arange(50) % 2,
+        ),
+    )
     scaled = copy.deepcopy(net)
     with torch.no_grad():
         for parameter in scaled.parameters():
@@ -310,17 +353,27 @@ def test_squares_of_slopes_do_not_underflow(factor):
 
 
 def test_shapes_and_types(digits_net):
-    """Scores of shape (N,), whole numbers as inputs, rounded inputs at the edge of the box, boxes as arrays."""
+    """Scores of shape (N,), whole numbers as inputs, rounded inputs at the edge of the box, boxes
+    as arrays.
+    """
     torch.manual_seed(0)
-    net, X = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1), nn.Flatten(0)), torch.randint(5, (12, 3))
+    net, X = (
+        nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1), nn.Flatten(0)),
+        torch.randint(5, (12, 3)),
+    )
     y = torch.where(net(X.float()) > 0, 1, 0)
     report = radii(net, (X, y), box=np.array([0, 4]), attacks=QUICK)
     assert (report.lower > 0).all()
     assert (report.lower <= report.upper).all()
     net, (X, y) = digits_net
-    assert radii(net, (X[:5] * (1 + 1e-7), y[:5]), box=(0, 1), attacks=()).box[1] == pytest.approx(1)
+    assert radii(net, (X[:5] * (1 + 1e-7), y[:5]), box=(0, 1), attacks=()).box[1] == pytest.approx(
+        1
+    )
     with pytest.raises(nm.DataError, match="single numbers"):
-        radii(nn.Sequential(nn.Unflatten(0, (-1, 1)), nn.Linear(1, 1)), (torch.randn(5), torch.ones(5)))
+        radii(
+            nn.Sequential(nn.Unflatten(0, (-1, 1)), nn.Linear(1, 1)),
+            (torch.randn(5), torch.ones(5)),
+        )
 
 
 def test_linear_nets_in_a_box():
@@ -337,7 +390,11 @@ def test_linear_nets_in_a_box():
     for x, sign, upper in zip(X.numpy(), y.tolist(), report.upper, strict=True):
         constraint = {"type": "ineq", "fun": lambda z, sign=sign: -sign * (z @ weight + bias)}
         found = minimize(
-            lambda z, x=x: ((z - x) ** 2).sum(), x, bounds=[(0, 1)] * 5, constraints=[constraint], options={"ftol": 1e-11}
+            lambda z, x=x: ((z - x) ** 2).sum(),
+            x,
+            bounds=[(0, 1)] * 5,
+            constraints=[constraint],
+            options={"ftol": 1e-11},
         )
         assert found.success
         assert abs(upper / found.fun**0.5 - 1) < 1e-4

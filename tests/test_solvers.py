@@ -23,23 +23,29 @@ from netmargin.solvers import (
     min_norm_interpolation,
     ntk_max_margin,
 )
-from netmargin.solvers.arrangement import Arrangement
-from netmargin.solvers.branch_and_bound import SignTree
-from netmargin.solvers.master import Rows
-from netmargin.solvers.polish import polish
-from netmargin.solvers.relaxation import relaxed_bound
+from netmargin.solvers.columns.master import Rows
+from netmargin.solvers.columns.polish import polish
+from netmargin.solvers.pricing.arrangement import Arrangement
+from netmargin.solvers.pricing.branch_and_bound import SignTree
+from netmargin.solvers.pricing.relaxation import relaxed_bound
 
 
 def random_problem(seed: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(seed)
     n = int(random.integers(2, 8))
-    X = random.normal(size=(n, dimension)) if seed % 3 else random.integers(-2, 3, size=(n, dimension)).astype(float)
+    X = (
+        random.normal(size=(n, dimension))
+        if seed % 3
+        else random.integers(-2, 3, size=(n, dimension)).astype(float)
+    )
     X[random.integers(n)] = X[0]  # now and then a duplicated point, perhaps with the opposite label
     return X, random.choice([-1.0, 1.0], n)
 
 
 def cells(Z: np.ndarray) -> np.ndarray:
-    """All sign patterns of u . z_i, by stepping from every vertex of the arrangement into every direction around it."""
+    """All sign patterns of u . z_i, by stepping from every vertex of the arrangement into every
+    direction around it.
+    """
     D, found = Z.shape[1], set()
     random = np.random.default_rng(0)
     for u in random.normal(size=(4000, D)):
@@ -53,7 +59,9 @@ def cells(Z: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_equals_brute_force_over_all_cells(dimension):
-    """The convex program over every cell at once, against columns found one by one: 50 problems each."""
+    """The convex program over every cell at once, against columns found one by one: 50 problems
+    each.
+    """
     for seed in range(50):
         X, y = random_problem(seed, dimension)
         solution = f1_max_margin(X, y, tol=1e-9)
@@ -101,7 +109,9 @@ def test_solution_is_sparse_slack_and_a_net(d, bias):
         report = nm.measure(net, (X, y))
         assert report.norm == pytest.approx(1.0)
         assert report.normalized_margin == pytest.approx(solution.margin, rel=1e-10)
-    assert np.allclose(solution.decision_function(X), net(torch.from_numpy(X)).detach().numpy()[:, 0])
+    assert np.allclose(
+        solution.decision_function(X), net(torch.from_numpy(X)).detach().numpy()[:, 0]
+    )
     with pytest.raises(nm.ArgumentError, match="width must be at least"):
         solution.to_network(k - 1)
 
@@ -109,9 +119,15 @@ def test_solution_is_sparse_slack_and_a_net(d, bias):
 def test_published_optima():
     corners = [[1, 1], [-1, -1], [1, -1], [-1, 1]]
     xor = f1_max_margin(corners, [1, 1, -1, -1], bias=False)
-    assert (xor.margin, xor.certified) == (pytest.approx(sqrt(2) / 8, rel=1e-9), True)  # Wei et al. 2018, Lemma D.1
+    assert (xor.margin, xor.certified) == (
+        pytest.approx(sqrt(2) / 8, rel=1e-9),
+        True,
+    )  # Wei et al. 2018, Lemma D.1
     axes = f1_max_margin([[1, 0], [-1, 0], [0, 1], [0, -1]], [1, 1, -1, -1], bias=False)
-    assert (axes.margin, axes.certified) == (pytest.approx(1 / 8, rel=1e-9), True)  # Wei et al. 2019, (2.5)
+    assert (axes.margin, axes.certified) == (
+        pytest.approx(1 / 8, rel=1e-9),
+        True,
+    )  # Wei et al. 2019, (2.5)
 
 
 def parity(k: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -121,10 +137,14 @@ def parity(k: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(("k", "d"), [(2, 2), (2, 3), (2, 4), (4, 4)])
 def test_even_parity_on_the_cube(k, d):
-    """two-homogeneity 2024, Example 4.1, corrected: C(k-2, k/2-1) / (2^{k-1} sqrt(k d)) over unit-norm features."""
+    """two-homogeneity 2024, Example 4.1, corrected: C(k-2, k/2-1) / (2^{k-1} sqrt(k d)) over
+    unit-norm features.
+    """
     solution = f1_max_margin(*parity(k, d), bias=False)
     assert solution.certified
-    assert solution.margin == pytest.approx(comb(k - 2, k // 2 - 1) / 2 ** (k - 1) / sqrt(k * d) / 2, rel=1e-6)
+    assert solution.margin == pytest.approx(
+        comb(k - 2, k // 2 - 1) / 2 ** (k - 1) / sqrt(k * d) / 2, rel=1e-6
+    )
 
 
 def test_odd_parity_needs_a_bias():
@@ -138,9 +158,13 @@ def test_odd_parity_needs_a_bias():
 
 
 def cube_margin(kernel, k: int, d: int) -> float:
-    """Kernel margin of k-parity on the full cube: sign flips act transitively, so uniform dual weights are optimal."""
+    """Kernel margin of k-parity on the full cube: sign flips act transitively, so uniform dual
+    weights are optimal.
+    """
     flips = [(a, b) for a in range(k + 1) for b in range(d - k + 1)]
-    points = np.array([[-1.0] * a + [1.0] * (k - a) + [-1.0] * b + [1.0] * (d - k - b) for a, b in flips]) / sqrt(d)
+    points = np.array(
+        [[-1.0] * a + [1.0] * (k - a) + [-1.0] * b + [1.0] * (d - k - b) for a, b in flips]
+    ) / sqrt(d)
     counts = np.array([(-1) ** a * comb(k, a) * (comb(d - k, b) / 2**d) for a, b in flips])
     return sqrt(counts @ kernel(np.ones((1, d)) / sqrt(d), points)[0])
 
@@ -153,7 +177,9 @@ def cube_margin(kernel, k: int, d: int) -> float:
     ],
 )
 def test_kernel_margins_of_parity_fall_as_predicted(solve, kernel, exponent):
-    """F_2 like d^{-(k+1)/2}, the tangent kernel like d^{-k/2} (two-homogeneity 2024, Example 4.1)."""
+    """F_2 like d^{-(k+1)/2}, the tangent kernel like d^{-k/2} (two-homogeneity 2024, Example
+    4.1).
+    """
     for d in (3, 5, 8):
         X, y = parity(2, d)
         solution = solve(X, y, bias=False)
@@ -161,7 +187,9 @@ def test_kernel_margins_of_parity_fall_as_predicted(solve, kernel, exponent):
         assert solution.margin == pytest.approx(cube_margin(kernel, 2, d), rel=1e-6)
     for k in (2, 4):
         dimensions = np.array([100, 140, 200])
-        slope = np.polyfit(np.log(dimensions), np.log([cube_margin(kernel, k, int(d)) for d in dimensions]), 1)[0]
+        slope = np.polyfit(
+            np.log(dimensions), np.log([cube_margin(kernel, k, int(d)) for d in dimensions]), 1
+        )[0]
         assert slope == pytest.approx(exponent(k), abs=0.08)
 
 
@@ -175,7 +203,11 @@ def test_data_that_cannot_be_separated_are_named():
         zero_row.to_network()
     random = np.random.default_rng(0)
     X = random.normal(size=(9, 7))  # too high a rank for complete pricing
-    many = f1_max_margin(np.vstack([X, 2 * X[3], X[5]]), [*np.sign(X[:, 0]), -np.sign(X[3, 0]), np.sign(X[5, 0])], bias=False)
+    many = f1_max_margin(
+        np.vstack([X, 2 * X[3], X[5]]),
+        [*np.sign(X[:, 0]), -np.sign(X[3, 0]), np.sign(X[5, 0])],
+        bias=False,
+    )
     assert (many.margin, many.certified) == (0.0, True)
     assert many.support.tolist() == [3, 9]
     linear = linear_max_margin([[1.0], [2.0], [1.5]], [1, 1, -1])
@@ -195,7 +227,9 @@ def test_tiny_kernel_margins_stay_inside_their_bracket(step):
     with mpmath.workdps(50):
         angle = 2 * mpmath.atan(mpmath.mpf(step))
         square = 1 + mpmath.mpf(step) ** 2
-        kernel = lambda t: square * (mpmath.sin(t) + (mpmath.pi - t) * mpmath.cos(t)) / (4 * mpmath.pi)  # noqa: E731
+        kernel = lambda t: (
+            square * (mpmath.sin(t) + (mpmath.pi - t) * mpmath.cos(t)) / (4 * mpmath.pi)
+        )  # noqa: E731
         exact = float(mpmath.sqrt((kernel(0) - kernel(angle)) / 2))
     solution = f2_max_margin([[1.0, step], [1.0, -step]], [1, -1], bias=False)
     assert solution.margin <= exact <= solution.upper_bound
@@ -252,7 +286,9 @@ def test_higher_dimensions_are_certified_by_branch_and_bound():
     for solution in solutions:
         assert solution.certified
         assert len(solution.weights) <= len(X)
-        assert nm.measure(solution.to_network(), (X, y)).normalized_margin == pytest.approx(solution.margin, rel=1e-10)
+        assert nm.measure(solution.to_network(), (X, y)).normalized_margin == pytest.approx(
+            solution.margin, rel=1e-10
+        )
     assert solutions[0].margin == pytest.approx(solutions[1].margin, rel=2e-5)
     again = f1_max_margin(X, y, tol=1e-5, neurons=solutions[0].atoms[:, :-1])
     assert again.certified
@@ -322,7 +358,9 @@ def test_soft_margin_equals_brute_force_and_its_net(dimension):
             net = solution.to_network()
             outputs = net(torch.from_numpy(X)).detach().numpy()[:, 0]
             half = sum(float((p.detach() ** 2).sum()) for p in net.parameters()) / 2
-            assert half + C * np.maximum(1 - y * outputs, 0).sum() == pytest.approx(solution.objective, rel=1e-9)
+            assert half + C * np.maximum(1 - y * outputs, 0).sum() == pytest.approx(
+                solution.objective, rel=1e-9
+            )
 
 
 def test_soft_margins_become_hard():
@@ -335,7 +373,9 @@ def test_soft_margins_become_hard():
     hard, soft = kernel_max_margin(K, y), kernel_soft_margin(K, y, C=1e7)
     assert soft.certified
     assert soft.objective == pytest.approx(0.5 / hard.margin**2, rel=1e-5)
-    assert soft.decision_function(K) == pytest.approx(hard.decision_function(K) / hard.margin, rel=1e-4, abs=1e-4)
+    assert soft.decision_function(K) == pytest.approx(
+        hard.decision_function(K) / hard.margin, rel=1e-4, abs=1e-4
+    )
 
 
 def test_soft_kernel_margin_equals_svc_on_a_centred_kernel():
@@ -347,7 +387,10 @@ def test_soft_kernel_margin_equals_svc_on_a_centred_kernel():
     X, y = np.vstack([X, -X]), np.concatenate([y, -y])
     K = X @ X.T
     for C in (0.01, 1.0):
-        ours, theirs = kernel_soft_margin(K, y, C=C), SVC(kernel="precomputed", C=C, tol=1e-10).fit(K, y)
+        ours, theirs = (
+            kernel_soft_margin(K, y, C=C),
+            SVC(kernel="precomputed", C=C, tol=1e-10).fit(K, y),
+        )
         assert ours.certified
         assert ours.decision_function(K) == pytest.approx(theirs.decision_function(K), abs=1e-4)
     for C in (0.0, -1.0, np.inf, np.nan):
@@ -377,7 +420,10 @@ def test_squared_relu():
     solution = f1_max_margin(X, y, power=2)
     assert solution.certified
     report = nm.measure(solution.to_network(len(solution.weights) + 2), (X, y))
-    assert (report.order, report.normalized_margin) == (2, pytest.approx(solution.margin, rel=1e-10))
+    assert (report.order, report.normalized_margin) == (
+        2,
+        pytest.approx(solution.margin, rel=1e-10),
+    )
     scaled = f1_max_margin(1e5 * X, y, power=2, bias=False).margin
     assert scaled == pytest.approx(1e10 * f1_max_margin(X, y, power=2, bias=False).margin, rel=1e-5)
     loose = f1_max_margin(random.normal(size=(20, 6)), random.choice([-1, 1], 20), power=2)
@@ -388,7 +434,9 @@ def test_nets_and_measures_are_the_same_thing():
     torch.manual_seed(0)
     X, y = torch.randn(20, 3, dtype=torch.float64), torch.randint(0, 2, (20,))
     for bias in (True, False):
-        net = torch.nn.Sequential(torch.nn.Linear(3, 7, bias=bias), torch.nn.ReLU(), torch.nn.Linear(7, 1, bias=False)).double()
+        net = torch.nn.Sequential(
+            torch.nn.Linear(3, 7, bias=bias), torch.nn.ReLU(), torch.nn.Linear(7, 1, bias=False)
+        ).double()
         measure = ReLUMeasure.from_network(net)
         outputs = net(X).detach().numpy()[:, 0]
         report = nm.measure(net, (X, y))
@@ -407,7 +455,10 @@ def test_random_features_approach_f2():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(12, 2)), random.choice([-1.0, 1.0], 12)
     exact = f2_max_margin(X, y).margin
-    margins = [[linear_max_margin(kernels.random_features(X, m, seed=s), y).margin for s in range(5)] for m in (100, 10_000)]
+    margins = [
+        [linear_max_margin(kernels.random_features(X, m, seed=s), y).margin for s in range(5)]
+        for m in (100, 10_000)
+    ]
     few, many = np.abs(np.array(margins) / exact - 1).mean(1)
     assert many < 0.02
     assert many < few / 2
@@ -415,7 +466,9 @@ def test_random_features_approach_f2():
 
 def test_empirical_tangent_kernel_equals_gradients_in_any_chunking(monkeypatch):
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(18, 2))
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(18, 2)
+    )
     X = torch.randn(4, 1, 5, 5)
     gradients = []
     for x in X.double():
@@ -426,9 +479,11 @@ def test_empirical_tangent_kernel_equals_gradients_in_any_chunking(monkeypatch):
     J = torch.stack(gradients).numpy()
     model = model.float()
     for entries in (1, 10**6):
-        monkeypatch.setattr("netmargin.gradients._ENTRIES", entries)
-        monkeypatch.setattr("netmargin.gradients._HELD", entries)
-        assert kernels.empirical_ntk(model, X, X[:3], output=1) == pytest.approx(J @ J[:3].T, rel=1e-5)
+        monkeypatch.setattr("netmargin.core.gradients._ENTRIES", entries)
+        monkeypatch.setattr("netmargin.core.gradients._HELD", entries)
+        assert kernels.empirical_ntk(model, X, X[:3], output=1) == pytest.approx(
+            J @ J[:3].T, rel=1e-5
+        )
     assert all(p.grad is not None and p.dtype == torch.float32 for p in model.parameters())
     with pytest.raises(nm.ModelError, match="no parameters"):
         kernels.empirical_ntk(torch.nn.ReLU(), X)
@@ -440,13 +495,19 @@ def test_wide_nets_have_the_tangent_kernel():
     width = 20_000
     torch.manual_seed(0)
     net = torch.nn.Sequential(
-        torch.nn.Linear(3, width, bias=False), torch.nn.ReLU(), torch.nn.Linear(width, 1, bias=False)
+        torch.nn.Linear(3, width, bias=False),
+        torch.nn.ReLU(),
+        torch.nn.Linear(width, 1, bias=False),
     ).double()
     with torch.no_grad():
-        net[0].weight.copy_(torch.nn.functional.normalize(torch.randn(width, 3, dtype=torch.float64)))
+        net[0].weight.copy_(
+            torch.nn.functional.normalize(torch.randn(width, 3, dtype=torch.float64))
+        )
         net[2].weight.copy_(torch.sign(torch.randn(1, width)))
     X = np.random.default_rng(0).normal(size=(5, 3))
-    assert kernels.empirical_ntk(net, X) / width == pytest.approx(kernels.ntk(X), rel=0.05, abs=0.05)
+    assert kernels.empirical_ntk(net, X) / width == pytest.approx(
+        kernels.ntk(X), rel=0.05, abs=0.05
+    )
 
 
 def test_interruption_returns_the_best_bracket_so_far(monkeypatch):
@@ -471,7 +532,7 @@ def test_progress_reaches_a_log(capsys, monkeypatch):
 
 
 def test_many_samples_are_warned_of(monkeypatch):
-    monkeypatch.setattr("netmargin.solvers.data.MANY", 3)
+    monkeypatch.setattr("netmargin.core.matrices.MANY", 3)
     X, y = [[1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1]
     for solve in (f1_max_margin, f1_soft_margin, f2_max_margin, min_norm_interpolation):
         with pytest.warns(UserWarning, match="may take many minutes"):
@@ -494,7 +555,15 @@ def test_separable_data_of_very_different_sizes_are_not_called_inseparable():
 
 
 @pytest.mark.parametrize(
-    "option", [{"tol": 0.0}, {"tol": np.nan}, {"tol": 2.0}, {"time_limit": -1.0}, {"time_limit": np.nan}, {"pricing": "no"}]
+    "option",
+    [
+        {"tol": 0.0},
+        {"tol": np.nan},
+        {"tol": 2.0},
+        {"time_limit": -1.0},
+        {"time_limit": np.nan},
+        {"pricing": "no"},
+    ],
 )
 def test_impossible_options_are_refused(option):
     with pytest.raises(ValueError, match=next(iter(option))):
@@ -531,7 +600,9 @@ def test_complete_pricing_beats_dense_search():
             assert search <= found.upper_bound + 1e-12
             assert found.upper_bound == pytest.approx(search, rel=0.02, abs=1e-12)
             if len(found.values):
-                assert np.maximum(found.directions @ Z.T, 0) @ c == pytest.approx(found.values, abs=1e-12)
+                assert np.maximum(found.directions @ Z.T, 0) @ c == pytest.approx(
+                    found.values, abs=1e-12
+                )
 
 
 def test_a_time_limit_returns_a_valid_bracket():
@@ -540,11 +611,17 @@ def test_a_time_limit_returns_a_valid_bracket():
     hurried = f1_max_margin(X, y, time_limit=0.0)
     assert hurried.status is Status.TIME_LIMIT
     assert not hurried.certified
-    assert hurried.margin <= f1_max_margin(X, y).margin * (1 + 1e-6) <= hurried.upper_bound * (1 + 1e-5)
+    assert (
+        hurried.margin
+        <= f1_max_margin(X, y).margin * (1 + 1e-6)
+        <= hurried.upper_bound * (1 + 1e-5)
+    )
 
 
 def test_a_time_limit_reaches_the_enumeration_of_the_arrangement(monkeypatch):
-    """By a clock that ticks a millisecond whenever it is read: the enumeration, 11,175 planes, looks at it once per plane."""
+    """By a clock that ticks a millisecond whenever it is read: the enumeration, 11,175 planes,
+    looks at it once per plane.
+    """
     looks = [0]
 
     def clock() -> float:
@@ -590,7 +667,9 @@ def test_arc_cosine_kernel_equals_quadrature_and_monte_carlo():
         return max(u @ x, 0) * max(u @ z, 0)
 
     breaks = sorted(np.arctan2(v[1], v[0]) + s * np.pi / 2 for v in (x, z) for s in (-1, 1))
-    exact = quad(integrand, -np.pi, np.pi, points=breaks, epsabs=1e-13, epsrel=1e-13)[0] / (2 * np.pi)
+    exact = quad(integrand, -np.pi, np.pi, points=breaks, epsabs=1e-13, epsrel=1e-13)[0] / (
+        2 * np.pi
+    )
     assert kernels.arc_cosine([x], [z], bias=False)[0, 0] == pytest.approx(exact, abs=1e-11)
     random = np.random.default_rng(0)
     X = random.normal(size=(4, 5))
@@ -611,7 +690,9 @@ def test_kernel_of_nearly_parallel_inputs_keeps_its_digits():
     for step in (1e-4, 1e-7):
         other = np.array([[1.0, 1.0 + step]])
         angle = np.arctan2(1.0 + step, 1.0) - np.pi / 4
-        exact_deficit = angle**3 / (3 * np.pi)  # sin t + (pi - t) cos t = pi (1 - t^2/2) + t^3/3 + ...
+        exact_deficit = angle**3 / (
+            3 * np.pi
+        )  # sin t + (pi - t) cos t = pi (1 - t^2/2) + t^3/3 + ...
         norms = np.linalg.norm(x) * np.linalg.norm(other)
         value = kernels.arc_cosine(x, other, bias=False)[0, 0] * 4 * np.pi / norms / np.pi
         assert value == pytest.approx(1 - angle**2 / 2 + exact_deficit, abs=1e-15)
@@ -626,8 +707,14 @@ def test_linear_margins_agree_with_each_other():
         assert solution.certified
         assert np.linalg.norm(solution.weights, order) == pytest.approx(1.0)
         assert (y * solution.decision_function(X)).min() == pytest.approx(solution.margin)
-        contradiction = linear_max_margin(np.vstack([X, X[:1]]), np.append(y, -y[0]), norm=f"l{order}")
-        assert (contradiction.certified, contradiction.margin, contradiction.support.tolist()) == (True, 0.0, [0, 30])
+        contradiction = linear_max_margin(
+            np.vstack([X, X[:1]]), np.append(y, -y[0]), norm=f"l{order}"
+        )
+        assert (contradiction.certified, contradiction.margin, contradiction.support.tolist()) == (
+            True,
+            0.0,
+            [0, 30],
+        )
     assert l1.margin <= l2.margin
     assert l2.margin == pytest.approx(kernel_max_margin(X @ X.T, y).margin, rel=1e-7)
 
@@ -646,8 +733,14 @@ def test_linear_margins_agree_with_each_other():
         (lambda: f1_max_margin(np.zeros((2, 0)), [1, -1]), "n and d at least 1"),
         (lambda: f1_max_margin([[1.0]], [np.nan]), "NaN or infinite labels"),
         (lambda: kernel_max_margin([[1.0, 2.0], [0.0, 1.0]], [1, -1]), "symmetric"),
-        (lambda: f1_max_margin([[1e160], [2e160]], [1, -1], power=2), "Squares of inputs as large as 2e.160"),
-        (lambda: f1_max_margin([[1.0], [2.0]], [1, -1]).decision_function([[1.0, 2.0]]), "as the inputs that were fitted"),
+        (
+            lambda: f1_max_margin([[1e160], [2e160]], [1, -1], power=2),
+            "Squares of inputs as large as 2e.160",
+        ),
+        (
+            lambda: f1_max_margin([[1.0], [2.0]], [1, -1]).decision_function([[1.0, 2.0]]),
+            "as the inputs that were fitted",
+        ),
     ],
 )
 def test_bad_input(call, message):
@@ -672,7 +765,9 @@ def test_margins_of_narrow_nets(seed):
 
 
 def test_no_ascent_of_a_narrow_net_finds_more():
-    """From a little beside the best net of width 2, where data are separated: ascent comes back to its margin, and not beyond."""
+    """From a little beside the best net of width 2, where data are separated: ascent comes back to
+    its margin, and not beyond.
+    """
     random = np.random.default_rng(6)
     X, y = random.normal(size=(4, 2)), random.choice([-1, 1], 4)
     y[0], y[1] = 1, -1
@@ -684,7 +779,9 @@ def test_no_ascent_of_a_narrow_net_finds_more():
         for parameter in net.parameters():
             parameter.mul_(1 + 0.02 * torch.randn_like(parameter))
     before = nm.measure(net, (X, y)).normalized_margin
-    reached = nm.maximize_margin(net, (torch.tensor(X), torch.tensor(y)), progress=False).report.normalized_margin
+    reached = nm.maximize_margin(
+        net, (torch.tensor(X), torch.tensor(y)), progress=False
+    ).report.normalized_margin
     assert 0 < before < 0.99 * optimum < reached <= optimum * (1 + 1e-6)
 
 
@@ -692,6 +789,8 @@ def test_narrow_margins_refuse_what_they_cannot_try():
     with pytest.raises(nm.DataError, match="rank 3"):
         nm.solvers.narrow_max_margin(np.eye(3), [1, -1, 1], 1)
     with pytest.raises(nm.DataError, match="problems"):
-        nm.solvers.narrow_max_margin(np.random.default_rng(0).normal(size=(40, 2)), np.tile([1, -1], 20), 5)
+        nm.solvers.narrow_max_margin(
+            np.random.default_rng(0).normal(size=(40, 2)), np.tile([1, -1], 20), 5
+        )
     with pytest.raises(nm.ArgumentError, match="width"):
         nm.solvers.narrow_max_margin([[1.0]], [1], 0)

@@ -21,11 +21,11 @@ from netmargin.solvers import (
     kernel_soft_margin,
     linear_max_margin,
 )
-from netmargin.solvers.arrangement import MAX_RANK, Arrangement
-from netmargin.solvers.branch_and_bound import SignTree
-from netmargin.solvers.proof import Prover
-from netmargin.solvers.rays import PARALLEL
-from netmargin.solvers.relaxation import relaxed_bound
+from netmargin.solvers.pricing.arrangement import MAX_RANK, Arrangement
+from netmargin.solvers.pricing.bounds import Prover
+from netmargin.solvers.pricing.branch_and_bound import SignTree
+from netmargin.solvers.pricing.rays import PARALLEL
+from netmargin.solvers.pricing.relaxation import relaxed_bound
 
 
 def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
@@ -112,9 +112,12 @@ def price(Z: np.ndarray, c: np.ndarray, power: int = 1):
 KINDS = {
     "random": lambda random, n, D: random.normal(size=(n, D)),
     "lattice": lambda random, n, D: random.integers(-1, 2, size=(n, D)).astype(float),
-    "axes and opposites": lambda random, n, D: np.concatenate([np.eye(D), -np.eye(D)])[np.resize(random.permutation(2 * D), n)],
+    "axes and opposites": lambda random, n, D: np.concatenate([np.eye(D), -np.eye(D)])[
+        np.resize(random.permutation(2 * D), n)
+    ],
     "rays of many lengths": lambda random, n, D: (
-        random.normal(size=(2, D))[random.integers(2, size=n)] * random.choice([-3.0, -1.0, 0.5, 2.0], (n, 1))
+        random.normal(size=(2, D))[random.integers(2, size=n)]
+        * random.choice([-3.0, -1.0, 0.5, 2.0], (n, 1))
     ),
     "a bias": lambda random, n, D: np.hstack([random.normal(size=(n, D - 1)), np.ones((n, 1))]),
 }
@@ -130,7 +133,11 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
     for D in (1, 2, 3, 3, 4, 4, 6):
         n = 5 if power == 2 else 6
         Z = KINDS[kind](random, n, D)
-        c = random.choice([-2.0, -1.0, 1.0, 1.5, 0.3], n) if kind == "lattice" else random.normal(size=n)
+        c = (
+            random.choice([-2.0, -1.0, 1.0, 1.5, 0.3], n)
+            if kind == "lattice"
+            else random.normal(size=n)
+        )
         best = best_neuron(Z, c, power)
         prover, found = price(Z, c, power)
         assert found.upper_bound >= best * (1 - 1e-13)
@@ -184,7 +191,9 @@ def test_branch_and_bound_does_not_bound_sums_of_squares():
 # Nearly parallel points
 
 
-def nearly_parallel(angle: float, length: float, dimension: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def nearly_parallel(
+    angle: float, length: float, dimension: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two points of this length that enclose the angle, with opposite coefficients, and others that
     count for nothing; and a direction in which the two differ by length * angle, which no bound may
     undercut.
@@ -266,7 +275,8 @@ def test_relaxed_forms_are_above_their_exact_eigenvalue():
         with mpmath.workdps(50):
             a, b, d = (
                 mpmath.fsum(
-                    mpmath.mpf(w) * mpmath.mpf(z[i]) * mpmath.mpf(z[j]) for w, z in zip(c.tolist(), Z.tolist(), strict=True)
+                    mpmath.mpf(w) * mpmath.mpf(z[i]) * mpmath.mpf(z[j])
+                    for w, z in zip(c.tolist(), Z.tolist(), strict=True)
                 )
                 for i, j in ((0, 0), (0, 1), (1, 1))
             )
@@ -286,7 +296,9 @@ class BlindTree(SignTree):
         pass
 
 
-@pytest.mark.parametrize(("tol", "above"), [(0.1, 0.5), (0.1, 1.5), (1e-3, 0.5), (1e-3, 3.0), (1e-3, 100.0)])
+@pytest.mark.parametrize(
+    ("tol", "above"), [(0.1, 0.5), (0.1, 1.5), (1e-3, 0.5), (1e-3, 3.0), (1e-3, 100.0)]
+)
 def test_what_branch_and_bound_closes_or_gives_up_still_counts(tol, above):
     """The maximum is above the floor by `above` times the tolerance, and no search finds it: the
     bound must not pass below.
@@ -325,7 +337,9 @@ def test_margins_of_orthogonal_points(positive, negative):
     halved, and proved in any dimension.
     """
     n = positive + negative
-    solution = f1_max_margin(7.0 * np.eye(n), np.repeat([1, -1], [positive, negative]), bias=False, tol=1e-8)
+    solution = f1_max_margin(
+        7.0 * np.eye(n), np.repeat([1, -1], [positive, negative]), bias=False, tol=1e-8
+    )
     exact = 7.0 / (sqrt(positive) + sqrt(negative)) / 2
     assert solution.certified
     assert solution.margin <= exact * (1 + 1e-12)
@@ -339,7 +353,9 @@ def test_search_alone_proves_nothing():
     """
     random = np.random.default_rng(0)
     X, y = random.normal(size=(10, 6)), np.tile([1, -1], 5)
-    hard, proved = (f1_max_margin(X, y, bias=False, pricing=pricing) for pricing in ("local", "auto"))
+    hard, proved = (
+        f1_max_margin(X, y, bias=False, pricing=pricing) for pricing in ("local", "auto")
+    )
     assert not hard.certified
     assert hard.upper_bound > proved.upper_bound * (1 + 1e-3)
     soft = f1_soft_margin(X, y, bias=False, C=0.3, pricing="local")
@@ -387,7 +403,9 @@ def test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples():
     """
     for seed in range(60):
         random = np.random.default_rng(seed)
-        v = np.column_stack([random.uniform(0.5, 1, 2), 10.0 ** random.uniform(-7, -5) * random.normal(size=2)])
+        v = np.column_stack(
+            [random.uniform(0.5, 1, 2), 10.0 ** random.uniform(-7, -5) * random.normal(size=2)]
+        )
         v[1, 0] = v[0, 0]
         K = v @ v.T
         with mpmath.workdps(50):
@@ -467,10 +485,15 @@ def test_logistic_optima_are_proved_by_their_dual(regularization, power):
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
     found = f1_logistic(X, y, regularization=regularization, bias=False, power=power, tol=1e-5)
     angle = np.linspace(0, 2 * np.pi, 40_001)
-    values = np.abs(np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0) ** power @ (found.dual * y))
+    values = np.abs(
+        np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0) ** power
+        @ (found.dual * y)
+    )
     p = len(y) * found.dual * min(1.0, (2 if power == 1 else 1) * regularization / values.max())
     lower = -(xlogy(p, p) + xlogy(1 - p, 1 - p)).mean()
-    objective = np.logaddexp(0, -y * found.decision_function(X)).mean() + regularization * found.mass
+    objective = (
+        np.logaddexp(0, -y * found.decision_function(X)).mean() + regularization * found.mass
+    )
     assert found.certified
     assert found.objective == pytest.approx(objective, rel=1e-9)
     assert found.lower_bound <= lower * (1 + 1e-6)

@@ -23,10 +23,15 @@ def jacobian(net, X, y):
             if outputs.shape[1] > 1 and j == y[n]:
                 continue
             s = y[n] * outputs[n, 0] if outputs.shape[1] == 1 else outputs[n, y[n]] - outputs[n, j]
-            found = torch.autograd.grad(s, list(net.parameters()), retain_graph=True, allow_unused=True)
+            found = torch.autograd.grad(
+                s, list(net.parameters()), retain_graph=True, allow_unused=True
+            )
             rows.append(
                 torch.cat(
-                    [torch.zeros(p.numel()) if g is None else g.reshape(-1) for g, p in zip(found, net.parameters(), strict=True)]
+                    [
+                        torch.zeros(p.numel()) if g is None else g.reshape(-1)
+                        for g, p in zip(found, net.parameters(), strict=True)
+                    ]
                 )
             )
             values.append(s.item())
@@ -36,7 +41,10 @@ def jacobian(net, X, y):
 
 def flat(net, counted=None):
     """Parameters in one vector; those that are not counted are 0."""
-    parts = [(p.detach() * (counted is None or any(p is c for c in counted))).reshape(-1) for p in net.parameters()]
+    parts = [
+        (p.detach() * (counted is None or any(p is c for c in counted))).reshape(-1)
+        for p in net.parameters()
+    ]
     return torch.cat(parts).numpy()
 
 
@@ -44,7 +52,11 @@ def labelled(net, X, clear=0.1):
     """The inputs that the net separates well, with its own labels."""
     with torch.no_grad():
         outputs = net(X)
-    top = outputs.topk(2).values if outputs.shape[1] > 1 else torch.cat([outputs.abs(), 0 * outputs], 1)
+    top = (
+        outputs.topk(2).values
+        if outputs.shape[1] > 1
+        else torch.cat([outputs.abs(), 0 * outputs], 1)
+    )
     kept = top[:, 0] - top[:, 1] > clear * outputs.abs().mean()
     X, outputs = X[kept], outputs[kept]
     return X, torch.where(outputs[:, 0] > 0, 1, -1) if outputs.shape[1] == 1 else outputs.argmax(1)
@@ -58,12 +70,14 @@ def made_feasible(net, q_min, order):
 
 
 def in_one_plane(order: int, turn: float, size: float, others: int = 0):
-    """A net of one neuron per layer on inputs of the plane, all of whose constraint gradients lie in one plane of parameters.
+    """A net of one neuron per layer on inputs of the plane, all of whose constraint gradients lie
+    in one plane of parameters.
 
-    Layers of equal norm and an input s u + t u', with u the direction of the first layer and u' across
-    it: the gradient is a multiple of s theta + t (u', 0, .., 0). The nearest constraint, s = 1, is far
-    from theta, t = 3; the first one, s = t = 1.5, alone has a multiplier at the smallest epsilon. The
-    bound from the nearest alone is attained, because in a plane the dual vector has one direction only.
+    Layers of equal norm and an input s u + t u', with u the direction of the first layer and u'
+    across it: the gradient is a multiple of s theta + t (u', 0, .., 0). The nearest constraint, s =
+    1, is far from theta, t = 3; the first one, s = t = 1.5, alone has a multiplier at the smallest
+    epsilon. The bound from the nearest alone is attained, because in a plane the dual vector has
+    one direction only.
     """
     u = torch.tensor([math.cos(turn), math.sin(turn)], dtype=torch.float64)
     across = torch.tensor([-u[1], u[0]])
@@ -81,7 +95,9 @@ def in_one_plane(order: int, turn: float, size: float, others: int = 0):
 @pytest.mark.parametrize("others", [0, 70])
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_lower_bound_is_attained_in_a_plane(order, others):
-    """One constraint takes part; the bound by the others is the smallest epsilon over all, neither below nor above."""
+    """One constraint takes part; the bound by the others is the smallest epsilon over all, neither
+    below nor above.
+    """
     for turn in np.linspace(0, 2 * math.pi, 8):
         net, X, y = in_one_plane(order, turn, 1.3, others)
         certificate = nm.certify(net, (X, y), max_constraints=1)
@@ -121,15 +137,21 @@ def test_no_multipliers_beat_the_lower_bound(name, few):
         theta = flat(net)
         assert certificate.epsilon_lower <= nnls(J.T, theta, maxiter=10_000)[1] * (1 + 1e-9)
         weights = np.zeros(len(keys))
-        for key, weight in zip(certificate.constraints.tolist(), certificate.multipliers.tolist(), strict=True):
+        for key, weight in zip(
+            certificate.constraints.tolist(), certificate.multipliers.tolist(), strict=True
+        ):
             weights[keys.index(tuple(key))] = weight
         assert (weights >= 0).all()
         assert certificate.epsilon == pytest.approx(np.linalg.norm(theta - J.T @ weights), rel=1e-9)
-        assert certificate.delta == pytest.approx((weights * (values - 1)).max(), rel=1e-9, abs=1e-12)
+        assert certificate.delta == pytest.approx(
+            (weights * (values - 1)).max(), rel=1e-9, abs=1e-12
+        )
 
 
 def test_trade_off_equals_bounded_least_squares():
-    """Over all constraints, with lambda (s - 1) <= delta, at deltas from very little to what is needed."""
+    """Over all constraints, with lambda (s - 1) <= delta, at deltas from very little to what is
+    needed.
+    """
     torch.manual_seed(3)
     near = nn.Linear(2, 1, bias=False).double()  # both other constraints are just beyond the margin
     near.weight.data = torch.tensor([[1.0, 0.0]]).double()
@@ -152,7 +174,10 @@ def test_completeness_is_not_said_of_multipliers_that_are_not_best(monkeypatch):
     """All constraints take part, but the solver returns half of what is best."""
     net, X, y = in_one_plane(2, 0.3, 1.0)
     assert nm.certify(net, (X, y)).completeness is Completeness.ALL
-    monkeypatch.setattr("netmargin.kkt.certification.multipliers", lambda G, c: 0.5 * multipliers_module.multipliers(G, c))
+    monkeypatch.setattr(
+        "netmargin.kkt.certification.multipliers",
+        lambda G, c: 0.5 * multipliers_module.multipliers(G, c),
+    )
     assert nm.certify(net, (X, y)).completeness is Completeness.OPEN
 
 
@@ -187,7 +212,9 @@ LOSSES = {
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_multipliers_of_the_loss(name, outputs):
-    """lambda proportional to the slopes of the loss with respect to each gap, as long as theta~; and the lemma's bound of their delta."""
+    """lambda proportional to the slopes of the loss with respect to each gap, as long as theta~;
+    and the lemma's bound of their delta.
+    """
     loss, formula = LOSSES[name]
     torch.manual_seed(outputs)
     net = mlp([4, 8, outputs]).double()
@@ -213,14 +240,18 @@ def test_multipliers_of_the_loss(name, outputs):
 
 
 def test_bound_of_the_lemma_is_nearly_attained():
-    """Two samples of a net with one weight per layer, with margins q and q + 1, where (s - q) e^-s is largest."""
+    """Two samples of a net with one weight per layer, with margins q and q + 1, where (s - q) e^-s
+    is largest.
+    """
     for depth, q, size in ((1, 30.0, 7.0), (2, 30.0, 0.4), (3, 12.0, 3.0)):
         net = nn.Sequential(*(nn.Linear(1, 1, bias=False) for _ in range(depth))).double()
         with torch.no_grad():
             for layer in net:
                 layer.weight.fill_(size)
         X = torch.tensor([[q], [q + 1]]).double() / size**depth
-        certificate = nm.certify(net, (X, torch.ones(2, dtype=torch.int64)), loss=nm.losses.Exponential())
+        certificate = nm.certify(
+            net, (X, torch.ones(2, dtype=torch.int64)), loss=nm.losses.Exponential()
+        )
         assert certificate.loss_delta <= certificate.lemma_delta
         # Lost: the loss is e^-q (1 + 1 / e), not e^-q, and its margin is a bit smaller than q.
         assert certificate.loss_delta >= 0.9 * certificate.lemma_delta / (1 + 1 / math.e)
@@ -229,7 +260,9 @@ def test_bound_of_the_lemma_is_nearly_attained():
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_bound_of_the_lemma_at_large_losses(name, depth):
-    """Its formula at the smoothed margin that `measure` reports, where that is well below the margin."""
+    """Its formula at the smoothed margin that `measure` reports, where that is well below the
+    margin.
+    """
     loss, _ = LOSSES[name]
     torch.manual_seed(depth)
     net = mlp([4, *[5] * (depth - 1), 1]).double()
@@ -262,13 +295,18 @@ def test_the_lemma_is_not_claimed_beyond_its_losses():
     assert nm.certify(net, data, loss=nm.losses.Exponential()).lemma_delta is None
 
 
-# -- Which problem it is -----------------------------------------------------------------------------
+# -- Which problem it is
+# -----------------------------------------------------------------------------
 
 
 def test_layers_are_balanced_by_their_exponents():
-    """||W_i||^2 proportional to k_i: the KKT point of a neuron with a squared ReLU, whatever its layers' sizes."""
+    """||W_i||^2 proportional to k_i: the KKT point of a neuron with a squared ReLU, whatever its
+    layers' sizes.
+    """
     for sizes in ((1.0, 1.0), (0.2, 5.0), (9.0, 0.5)):
-        net = nn.Sequential(nn.Linear(2, 1, bias=False), Square(), nn.Linear(1, 1, bias=False)).double()
+        net = nn.Sequential(
+            nn.Linear(2, 1, bias=False), Square(), nn.Linear(1, 1, bias=False)
+        ).double()
         with torch.no_grad():
             net[0].weight.copy_(sizes[0] * torch.tensor([[0.6, 0.8]]))
             net[2].weight.fill_(sizes[1])
@@ -309,7 +347,9 @@ class Quotient(nn.Module):
         self.first, self.divisor = nn.Linear(3, 5, bias=False), nn.Linear(3, 1, bias=False)
 
     def forward(self, x):
-        return (torch.relu(self.first(x)) ** 2).sum(1, keepdim=True) / self.divisor.weight.norm() - 0.0
+        return (torch.relu(self.first(x)) ** 2).sum(
+            1, keepdim=True
+        ) / self.divisor.weight.norm() - 0.0
 
 
 def test_negative_exponents_count_in_the_global_norm():
@@ -336,7 +376,8 @@ def test_later_biases_of_either_sign_are_refused():
             nm.certify(net, labelled(net, X))
 
 
-# -- Gradients within a radius -----------------------------------------------------------------------
+# -- Gradients within a radius
+# -----------------------------------------------------------------------
 
 
 class TwoUnits(nn.Module):
@@ -352,14 +393,18 @@ class TwoUnits(nn.Module):
 
 @pytest.mark.parametrize("d", [1e-2, 1e-4])
 def test_gradients_come_from_within_the_radius(d):
-    """theta = (d, 1 - d): the gradient (1, 1) alone leaves (1 - 2 d) / sqrt 2; with (0, 1), from beyond the kink, nothing is left."""
+    """theta = (d, 1 - d): the gradient (1, 1) alone leaves (1 - 2 d) / sqrt 2; with (0, 1), from
+    beyond the kink, nothing is left.
+    """
     net, data = TwoUnits(d), ([[1.0]], [1])
     norm = math.hypot(d, 1 - d)
     short, far = 0.9 * d / norm, 1.6 * d / norm
     sharp = nm.certify(net, data)
     assert sharp.epsilon == pytest.approx((1 - 2 * d) / math.sqrt(2))
     for seed in range(3):
-        assert nm.certify(net, data, radius=short, seed=seed).radius_epsilon == pytest.approx(sharp.epsilon)
+        assert nm.certify(net, data, radius=short, seed=seed).radius_epsilon == pytest.approx(
+            sharp.epsilon
+        )
     assert nm.certify(net, data, radius=far).radius_epsilon < 1e-5
 
 
@@ -371,15 +416,21 @@ def test_share_of_kinks(d):
         assert nm.certify(TwoUnits(d), ([[1.0]], [1]), radius=factor * d / size).kink_share == share
 
 
-# -- Multipliers and the support vector machine ------------------------------------------------------
+# -- Multipliers and the support vector machine
+# ------------------------------------------------------
 
 
 def test_bounds_of_multipliers_hold_exactly_and_are_left_again():
-    """Many columns along few directions, with bounds of all sizes, against bounded least squares."""
+    """Many columns along few directions, with bounds of all sizes, against bounded least
+    squares.
+    """
     random = np.random.default_rng(1)
     for _ in range(30):
         directions = random.normal(size=(4, 6)) * 10.0 ** random.integers(-3, 4, size=6)
-        A, b = np.repeat(directions, 3, axis=1) * random.uniform(0.5, 2, size=18), random.normal(size=4)
+        A, b = (
+            np.repeat(directions, 3, axis=1) * random.uniform(0.5, 2, size=18),
+            random.normal(size=4),
+        )
         upper = 10.0 ** random.uniform(-6, 3, size=18)
         ours = multipliers_module.multipliers(A.T @ A, A.T @ b, upper)
         theirs = lsq_linear(A, b, (0, upper), tol=1e-13).x
@@ -390,7 +441,9 @@ def test_bounds_of_multipliers_hold_exactly_and_are_left_again():
 def test_tangent_machine_of_a_kkt_point():
     """Its solution is theta~ / L: cosine 1 and margin L / ||theta~||, at orders 1 to 3."""
     for order in (1, 2, 3):
-        net = nn.Sequential(nn.Linear(2, 1, bias=False), *(nn.Linear(1, 1, bias=False) for _ in range(order - 1))).double()
+        net = nn.Sequential(
+            nn.Linear(2, 1, bias=False), *(nn.Linear(1, 1, bias=False) for _ in range(order - 1))
+        ).double()
         with torch.no_grad():
             net[0].weight.copy_(torch.tensor([[0.6, 0.8]]))
             for layer in net[1:]:

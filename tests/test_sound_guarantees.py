@@ -66,7 +66,9 @@ def test_proposition_6_in_the_variables_of_its_text():
         sums += 1 / (a.sum() * math.sqrt(t + 1))
         r = r + 1 / (16 * largest * math.sqrt(t + 1)) * 2 * r * (softmin(GAME @ a) @ GAME)
         # After these steps s = 0 .. t the proposition speaks of t + 1.
-        loses = 8 * largest * math.log(m) + largest * math.log(t + 1) + largest + 4 * math.log(n) * sums
+        loses = (
+            8 * largest * math.log(m) + largest * math.log(t + 1) + largest + 4 * math.log(n) * sums
+        )
         assert run.best[t] == pytest.approx(best, abs=1e-13)
         assert run.guarantee[t] == pytest.approx(VALUE - loses / math.sqrt(t + 1), abs=1e-9)
 
@@ -163,17 +165,23 @@ def test_every_step_of_the_early_margin(time):
     u, n = [0.3, 0.2], 8
     found = early_margin(*frozen(z, u), time=time)
     with mpmath.workdps(30):
-        total = mpf("2.3")  # 1 + 0.9 + 0.2 + 0.2: the game's p is (1.1, 1.2) / 2.3, its value 0.86 / 2.3
+        total = mpf(
+            "2.3"
+        )  # 1 + 0.9 + 0.2 + 0.2: the game's p is (1.1, 1.2) / 2.3, its value 0.86 / 2.3
         p, gamma = [mpf("1.1") / total, mpf("1.2") / total], mpf("0.86") / total
         assert found.gamma == pytest.approx(float(gamma), rel=1e-12)
         u_bar = [2 * mpmath.log(time * n) / gamma * share for share in p]
-        divergence = mpmath.fsum(b * mpmath.log(b / start) - b + start for b, start in zip(u_bar, u, strict=True))
+        divergence = mpmath.fsum(
+            b * mpmath.log(b / start) - b + start for b, start in zip(u_bar, u, strict=True)
+        )
         length = mpmath.fsum(u_bar)
         assert pytest.approx(float(divergence / length), rel=1e-10) == found.R
         # The mean loss at t: mean l(q(u_bar)) <= e^(-gamma' |u_bar|) = 1 / (t n) from the
         # comparison, D / (2 t) from the flow.
         mean_loss = 1 / (mpf(time) * n) + divergence / (2 * mpf(time))
-        q = -mpmath.log(mpmath.expm1(n * mean_loss))  # one sample has all of the loss: log(1 + e^-q) = n * mean
+        q = -mpmath.log(
+            mpmath.expm1(n * mean_loss)
+        )  # one sample has all of the loss: log(1 + e^-q) = n * mean
         mass = 8 * divergence + 2 * length + mpf(16) / n
         promise = q / (2 * mass)
     if found.guarantee is None:
@@ -204,7 +212,11 @@ def test_the_drift_of_shared_features():
         for j in range(4):
             grads = torch.autograd.grad(net.inner(x)[i, j], list(net.inner.parameters()))
             gradients[i, j] = torch.cat([g.flatten() for g in grads])
-    products = {(j == k, abs(float(g @ h))) for (_, j), g in gradients.items() for (_, k), h in gradients.items()}
+    products = {
+        (j == k, abs(float(g @ h)))
+        for (_, j), g in gradients.items()
+        for (_, k), h in gradients.items()
+    }
     own, other = (max(size for same, size in products if same is kind) for kind in (True, False))
     assert pytest.approx(own, rel=1e-10) == found.C_1
     assert pytest.approx(other, rel=1e-10) == found.C_2
@@ -246,7 +258,9 @@ def proof_of_theorem_e4(b: Regularity, sigma, epsilon, start):
     # Lemma E.11 with the whole gradient of a 2-homogeneous function: tangential M_Phi, radial 2
     # B_Phi.
     gradient = mpmath.sqrt(mpf(b.M_Phi) ** 2 + (2 * mpf(b.B_Phi)) ** 2)
-    c_1 = max(b.k * b.C_R * mpf(b.B_Phi) ** 2, b.k * b.C_R * b.B_Phi * gradient, mpf(B_L))  # Lemma E.12
+    c_1 = max(
+        b.k * b.C_R * mpf(b.B_Phi) ** 2, b.k * b.C_R * b.B_Phi * gradient, mpf(B_L)
+    )  # Lemma E.12
     c_2 = mpmath.sqrt(b.k) * b.M_R * b.M_Phi + b.M_V  # Lemma E.13
     # Lemma E.14, corrected, with delta = tau / 2: a cap of chord delta / c_2 has (delta / 2 c_2)^d
     # / 2 of the sphere at least.
@@ -255,7 +269,9 @@ def proof_of_theorem_e4(b: Regularity, sigma, epsilon, start):
     drawn = sigma * window * (W2 + 1)
     if not c_1 * drawn < tau / 8:
         return None
-    first = (epsilon / (8 * W2) - c_1 * drawn) ** 2 / (c_1**2 * W2 * window) - 3 * c_1 * drawn  # (E.16)
+    first = (epsilon / (8 * W2) - c_1 * drawn) ** 2 / (
+        c_1**2 * W2 * window
+    ) - 3 * c_1 * drawn  # (E.16)
     second = window * epsilon**2 / (4 * W2) - 2 * B_L * drawn  # (E.17)
     if not (first > 0 and second > 0):
         return None
@@ -271,7 +287,9 @@ def test_schedules_take_the_largest_sigma_of_the_proof(name):
         window, time = proof_of_theorem_e4(regularity, mpf(found.sigma), mpf(epsilon), mpf(start))
         assert found.window == pytest.approx(float(window), rel=1e-12)
         assert found.time == pytest.approx(float(time), rel=1e-9)
-        assert proof_of_theorem_e4(regularity, 2 * mpf(found.sigma), mpf(epsilon), mpf(start)) is None
+        assert (
+            proof_of_theorem_e4(regularity, 2 * mpf(found.sigma), mpf(epsilon), mpf(start)) is None
+        )
 
 
 def test_constants_of_the_logistic_problem_are_attained():
@@ -288,7 +306,9 @@ def test_constants_of_the_logistic_problem_are_attained():
     assert problem.features(diagonal).norm().item() == pytest.approx(known.B_Phi)
     turned = torch.tensor([[math.cos(1e-6), math.sin(1e-6)], [1.0, 0.0]], dtype=torch.float64)
     values = problem.features(turned)
-    assert ((values[0] - values[1]).abs().max() / (turned[0] - turned[1]).norm()).item() == pytest.approx(known.M_Phi)
+    assert (
+        (values[0] - values[1]).abs().max() / (turned[0] - turned[1]).norm()
+    ).item() == pytest.approx(known.M_Phi)
     assert problem.penalty(diagonal).item() == pytest.approx(known.b_V) == known.B_V
     random = torch.randn(500, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     sphere = nn.functional.normalize(random, dim=1)
@@ -347,7 +367,9 @@ def test_weights_of_samples_are_slopes_over_the_sum_of_losses(q):
         losses = mpmath.fsum(mpmath.log1p(term) for term in terms)
         logistic = [float(term / (1 + term) / losses) for term in terms]
     minus_q = -torch.tensor(q, dtype=torch.float64)[None]
-    assert sample_weights(minus_q, Exponential())[0].numpy() == pytest.approx(exponential, rel=1e-12)
+    assert sample_weights(minus_q, Exponential())[0].numpy() == pytest.approx(
+        exponential, rel=1e-12
+    )
     assert sample_weights(minus_q, Logistic())[0].numpy() == pytest.approx(logistic, rel=1e-12)
 
 
@@ -372,7 +394,9 @@ def test_slackness_by_hand(monkeypatch):
     blind = slackness(aside, [[3.0, 0.0]], [1], [1.0])
     assert (blind.neurons, blind.proved) == (pytest.approx(0.75), True)
     X = np.random.default_rng(0).normal(size=(20, 3))
-    assert not slackness(ReLUMeasure.projected(np.ones((1, 4)), bias=False), X, [1] * 20, [1.0] * 20, time_limit=0.0).proved
+    assert not slackness(
+        ReLUMeasure.projected(np.ones((1, 4)), bias=False), X, [1] * 20, [1.0] * 20, time_limit=0.0
+    ).proved
 
 
 def test_tangent_margins_by_hand():
@@ -380,10 +404,14 @@ def test_tangent_margins_by_hand():
     of any size of movement.
     """
     w = np.array([[1.0, 0.0, 1.0]] * 3)
-    assert tangent_max_margin(w, [[2.0, 0.0]], [1], bias=False).margin == pytest.approx(2 * math.sqrt(2))
+    assert tangent_max_margin(w, [[2.0, 0.0]], [1], bias=False).margin == pytest.approx(
+        2 * math.sqrt(2)
+    )
     for size in (0.1, 5.0):
         moved = w + size * np.array([1.0, 0.0, 1.0])
-        assert tangent_margin(w, moved, [[2.0, 0.0]], [1], bias=False) == pytest.approx(2 * math.sqrt(2))
+        assert tangent_margin(w, moved, [[2.0, 0.0]], [1], bias=False) == pytest.approx(
+            2 * math.sqrt(2)
+        )
 
 
 # Generalization bounds: each factor is a number that can be worked out by hand
@@ -472,7 +500,8 @@ def test_rademacher_bounds_are_above_the_exact_complexity():
         assert found.bound >= 2 * mean
         assert found.estimate == pytest.approx(2 * mean, abs=5 * found.error + 1e-12)
         kernel = bounds.kernel_ball(X, bias=False, draws=400)
-        # E relu(u . x)^2 = |x|^2 / (2 d) = 1: by Jensen at most 1 / sqrt n, and that with one sample.
+        # E relu(u . x)^2 = |x|^2 / (2 d) = 1: by Jensen at most 1 / sqrt n, and that with one
+        # sample.
         assert mean * (1 - 1e-12) <= kernel.bound == pytest.approx(1 / math.sqrt(n))
 
 
@@ -538,7 +567,9 @@ def test_weak_lambdas_are_those_of_the_proof_and_not_smaller(case):
 
     def margin(log_lambda) -> mpf | None:
         """What the proof gives for every such net, or None where it does not apply."""
-        depth = mpmath.log(others) + share * mpmath.log(gamma) - log_lambda  # (l - 1) e^-D = lambda / gamma^{r/a}
+        depth = (
+            mpmath.log(others) + share * mpmath.log(gamma) - log_lambda
+        )  # (l - 1) e^-D = lambda / gamma^{r/a}
         ratio = 4 * (depth / gamma) ** share  # of the bound on L and lambda
         loss = n * ratio * mpmath.exp(log_lambda)
         return -mpmath.log(2 * loss) / ratio ** (1 / share) if depth >= 1 and 2 * loss < 1 else None

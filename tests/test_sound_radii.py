@@ -47,7 +47,9 @@ class Case:
 
 
 def pooled(pool: nn.Module, length: int, entry: int) -> Case:
-    """The sum of two maxima, both attained by the same input: moved by d, it changes the sum by 2 d."""
+    """The sum of two maxima, both attained by the same input: moved by d, it changes the sum by 2
+    d.
+    """
     x = torch.zeros(length)
     x[entry] = 1.0
     net = on_one_channel(pool, nn.Flatten(), linear([[1.0, 1.0]], -1.0))
@@ -58,7 +60,9 @@ def pooled_in_the_plane() -> Case:
     """The sum of four maxima."""
     x = torch.zeros(3, 3)
     x[1, 1] = 1.0
-    net = nn.Sequential(nn.Unflatten(1, (1, 3, 3)), nn.MaxPool2d(2, 1), nn.Flatten(), linear([[1.0] * 4], -2.0))
+    net = nn.Sequential(
+        nn.Unflatten(1, (1, 3, 3)), nn.MaxPool2d(2, 1), nn.Flatten(), linear([[1.0] * 4], -2.0)
+    )
     return Case(net, x.flatten().tolist(), (0.5 * x).flatten().tolist())
 
 
@@ -93,11 +97,14 @@ def scaled_channels() -> Case:
 def off_the_grid_of_frequencies() -> Case:
     """A convolution whose norm is that of its symbol between the frequencies that are looked at.
 
-    Complex numbers as pairs of channels: the symbol is cos(u - a) cos(v - a), largest at a, half way
-    between two of 32 frequencies. Zero padding leaves a tridiagonal matrix along each dimension.
+    Complex numbers as pairs of channels: the symbol is cos(u - a) cos(v - a), largest at a, half
+    way between two of 32 frequencies. Zero padding leaves a tridiagonal matrix along each
+    dimension.
     """
     side, a = 58, math.pi / 32
-    turn = torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]], dtype=torch.float64)
+    turn = torch.tensor(
+        [[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]], dtype=torch.float64
+    )
     taps = {-1: turn.T / 2, 0: torch.zeros(2, 2).double(), 1: turn / 2}
     kernel = torch.zeros(2, 2, 3, 3, dtype=torch.float64)
     for i, row in taps.items():
@@ -115,7 +122,13 @@ def off_the_grid_of_frequencies() -> Case:
     norm = image.norm()
     assert norm == pytest.approx(math.cos(math.pi / (side + 1)) ** 2)
     rows = (image / norm)[None]
-    net = nn.Sequential(nn.Unflatten(1, (2, side, side)), layer, nn.ReLU(), nn.Flatten(), linear(rows, -10 * rows.sum()))
+    net = nn.Sequential(
+        nn.Unflatten(1, (2, side, side)),
+        layer,
+        nn.ReLU(),
+        nn.Flatten(),
+        linear(rows, -10 * rows.sum()),
+    )
     wave = wave.flatten()
     return Case(net, wave.tolist(), (-1e-9 * wave).tolist(), tight=0.98)
 
@@ -128,28 +141,42 @@ def kernel_beyond_the_grid_of_frequencies() -> Case:
         layer.weight[..., -1] = 1.0
     x, pick = torch.zeros(3300), torch.zeros(1, 3260)
     x[40], pick[0, 0] = 1.0, 1.0
-    net = nn.Sequential(nn.Unflatten(1, (1, 1, 3300)), layer, nn.ReLU(), nn.Flatten(), linear(pick, -0.5))
+    net = nn.Sequential(
+        nn.Unflatten(1, (1, 1, 3300)), layer, nn.ReLU(), nn.Flatten(), linear(pick, -0.5)
+    )
     return Case(net, x.tolist(), (x / 2).tolist(), tight=0.9)
 
 
 def averages_at_the_edge(kernel, stride, padding) -> Case:
-    """Averages of what lies within the image only: at the edge an input counts more than once in all. No bound is known."""
+    """Averages of what lies within the image only: at the edge an input counts more than once in
+    all. No bound is known.
+    """
     pool = nn.AvgPool2d(kernel, stride, padding, count_include_pad=False)
     x = torch.zeros(1, 1, 60, 60, dtype=torch.float64)
     x[0, 0, 0] = 1.0
     outputs = pool(x).numel()
     rows = pool(x).reshape(1, outputs)
     slope = torch.func.grad(lambda x: (rows @ torch.relu(pool(x)).flatten())[0])(x)
-    net = nn.Sequential(nn.Unflatten(1, (1, 60, 60)), pool, nn.ReLU(), nn.Flatten(), linear(rows, -rows.square().sum() / 2))
+    net = nn.Sequential(
+        nn.Unflatten(1, (1, 60, 60)),
+        pool,
+        nn.ReLU(),
+        nn.Flatten(),
+        linear(rows, -rows.square().sum() / 2),
+    )
     t = rows.square().sum() / 2 / slope.square().sum()
-    return Case(net, x.flatten().tolist(), (x - (1 + 1e-9) * t * slope).flatten().tolist(), tight=0.0)
+    return Case(
+        net, x.flatten().tolist(), (x - (1 + 1e-9) * t * slope).flatten().tolist(), tight=0.0
+    )
 
 
 def with_hook(kind: str) -> Case:
     """A ReLU whose input or output is multiplied by 10 by a hook."""
     net = nn.Sequential(linear([[1.0]]), nn.ReLU(), linear([[1.0]], -5.0))
     getattr(net[1], f"register_forward_{kind}")(
-        (lambda module, inputs: (10 * inputs[0],)) if kind == "pre_hook" else (lambda module, inputs, output: 10 * output)
+        (lambda module, inputs: (10 * inputs[0],))
+        if kind == "pre_hook"
+        else (lambda module, inputs, output: 10 * output)
     )
     return Case(net, [1.0], [0.5], tight=0.0)
 
@@ -167,21 +194,31 @@ CASES = {
     "max-pool, strides that do not divide": lambda: pooled(nn.MaxPool1d(3, 2), 5, 2),
     "max-pool, dilated": lambda: pooled(nn.MaxPool1d(2, 2, dilation=2), 5, 2),
     "max-pool, both dimensions": pooled_in_the_plane,
-    "LeakyReLU, steep": lambda: Case(nn.Sequential(linear([[2.0]]), nn.LeakyReLU(3.0), linear([[1.0]], 3.0)), [0.5], [-0.5]),
+    "LeakyReLU, steep": lambda: Case(
+        nn.Sequential(linear([[2.0]]), nn.LeakyReLU(3.0), linear([[1.0]], 3.0)), [0.5], [-0.5]
+    ),
     "LeakyReLU, steep, and a unit that is always 0": lambda: Case(
-        nn.Sequential(linear([[2.0], [0.0]]), nn.LeakyReLU(3.0), linear([[1.0, 0.0]], 3.0)), [0.5], [-0.5]
+        nn.Sequential(linear([[2.0], [0.0]]), nn.LeakyReLU(3.0), linear([[1.0, 0.0]], 3.0)),
+        [0.5],
+        [-0.5],
     ),
     "LeakyReLU, steep and falling": lambda: Case(
         nn.Sequential(linear([[1.0]]), nn.LeakyReLU(-3.0), linear([[-1.0]], 4.0)), [-1.0], [-4 / 3]
     ),
-    "LeakyReLU twice": lambda: Case(nn.Sequential(nn.LeakyReLU(3.0), nn.LeakyReLU(2.0), linear([[1.0]], 6.0)), [-0.5], [-1.0]),
+    "LeakyReLU twice": lambda: Case(
+        nn.Sequential(nn.LeakyReLU(3.0), nn.LeakyReLU(2.0), linear([[1.0]], 6.0)), [-0.5], [-1.0]
+    ),
     "LeakyReLU, many kinks": lambda: Case(
-        nn.Sequential(linear([[1.0]] * 4, [0.0, 1, 2, 3]), nn.LeakyReLU(10.0), linear([[1.0] * 4], -4.0)),
+        nn.Sequential(
+            linear([[1.0]] * 4, [0.0, 1, 2, 3]), nn.LeakyReLU(10.0), linear([[1.0] * 4], -4.0)
+        ),
         [0.1],
         [-2 / 13],
         tight=0.5,
     ),
-    "LeakyReLU in place, first": lambda: Case(nn.Sequential(nn.LeakyReLU(0.5, True), linear([[1.0]], 1.0)), [-1.0], [-2.0]),
+    "LeakyReLU in place, first": lambda: Case(
+        nn.Sequential(nn.LeakyReLU(0.5, True), linear([[1.0]], 1.0)), [-1.0], [-2.0]
+    ),
     "slope only within the region": lambda: Case(
         nn.Sequential(linear([[1.0]]), nn.LeakyReLU(100.0), linear([[1.0]])), [1.0], [0.0]
     ),
@@ -192,10 +229,17 @@ CASES = {
         nn.Sequential(linear([[1.0]]), nn.ReLU(), linear([[1.0], [-1.0]])), [1.0], [0.0], label=0
     ),
     "three scores, of which one is steep": lambda: Case(
-        nn.Sequential(nn.Tanh(), linear([[0.0], [1.0], [40.0]], [0.0, 10.0, 20.0])), [0.1], [-0.2624], label=2, tight=0.9
+        nn.Sequential(nn.Tanh(), linear([[0.0], [1.0], [40.0]], [0.0, 10.0, 20.0])),
+        [0.1],
+        [-0.2624],
+        label=2,
+        tight=0.9,
     ),
     "two steep layers": lambda: Case(
-        nn.Sequential(linear([[3.0]]), nn.Tanh(), linear([[3.0]]), nn.Tanh(), linear([[3.0]])), [0.01], [0.0], tight=0.99
+        nn.Sequential(linear([[3.0]]), nn.Tanh(), linear([[3.0]]), nn.Tanh(), linear([[3.0]])),
+        [0.01],
+        [0.0],
+        tight=0.99,
     ),
     "max-pool, next piece": lambda: Case(
         nn.Sequential(linear([[0.1], [3.0]], [1.0, 0.0]), nn.MaxPool1d(2), linear([[-1.0]], 2.0)),
@@ -203,16 +247,25 @@ CASES = {
         [2 / 3],
         tight=0.49,
     ),
-    "tanh, flat here": lambda: Case(nn.Sequential(nn.Tanh(), linear([[1.0]], 0.5)), [3.0], [-0.5494], tight=0.4),
-    "ReLU6, flat here": lambda: Case(nn.Sequential(nn.ReLU6(), linear([[1.0]], -1.0)), [7.0], [1.0], tight=0.8),
-    "Hardtanh, flat here": lambda: Case(nn.Sequential(nn.Hardtanh(), linear([[1.0]], 0.5)), [2.0], [-0.5], tight=0.5),
+    "tanh, flat here": lambda: Case(
+        nn.Sequential(nn.Tanh(), linear([[1.0]], 0.5)), [3.0], [-0.5494], tight=0.4
+    ),
+    "ReLU6, flat here": lambda: Case(
+        nn.Sequential(nn.ReLU6(), linear([[1.0]], -1.0)), [7.0], [1.0], tight=0.8
+    ),
+    "Hardtanh, flat here": lambda: Case(
+        nn.Sequential(nn.Hardtanh(), linear([[1.0]], 0.5)), [2.0], [-0.5], tight=0.5
+    ),
     "batch norm and convolution, large": scaled_channels,
     "convolution, large": off_the_grid_of_frequencies,
     "convolution with a large kernel": kernel_beyond_the_grid_of_frequencies,
     "averages that overlap": lambda: averages_at_the_edge(8, 1, 4),
     "averages that overlap along one dimension": lambda: averages_at_the_edge((8, 1), 1, (4, 0)),
     "a small slope beside a large bias": lambda: Case(
-        nn.Sequential(linear([[5e-5], [0.0]], 1e12), nn.ReLU(), linear([[1.0, 0.0]], 1 - 1e12)), [0.0], [-2.1e4], tight=0.9
+        nn.Sequential(linear([[5e-5], [0.0]], 1e12), nn.ReLU(), linear([[1.0, 0.0]], 1 - 1e12)),
+        [0.0],
+        [-2.1e4],
+        tight=0.9,
     ),
     "hook before a ReLU": lambda: with_hook("pre_hook"),
     "hook behind a ReLU": lambda: with_hook("hook"),
@@ -225,7 +278,10 @@ CASES = {
 def test_no_radius_exceeds_the_distance_of_a_misclassified_point(name):
     """A bound that is wrong by a term is beyond it; the right one comes near."""
     case = CASES[name]()
-    x, z = torch.tensor([case.x], dtype=torch.float64), torch.tensor([case.misclassified], dtype=torch.float64)
+    x, z = (
+        torch.tensor([case.x], dtype=torch.float64),
+        torch.tensor([case.misclassified], dtype=torch.float64),
+    )
     y = torch.tensor([case.label])
     with torch.no_grad():
         scores = copy.deepcopy(case.net).eval()(torch.cat([x, z]))
@@ -283,7 +339,11 @@ def test_products_of_large_linear_layers(monkeypatch):
 def test_results_are_kept_for_the_same_call_only(tmp_path):
     """Other inputs, labels or layers of the same parameters: their radii are others."""
     torch.manual_seed(0)
-    layers, X, y = (linear(torch.randn(4, 3)), linear(torch.randn(1, 4))), torch.randn(6, 3), torch.arange(6) % 2
+    layers, X, y = (
+        (linear(torch.randn(4, 3)), linear(torch.randn(1, 4))),
+        torch.randn(6, 3),
+        torch.arange(6) % 2,
+    )
     net = nn.Sequential(layers[0], nn.ReLU(), layers[1])
     first = radii(net, X, y, folder=tmp_path)
     np.testing.assert_array_equal(first.lower, radii(net, X, y, folder=tmp_path).lower)
@@ -298,7 +358,9 @@ def test_results_are_kept_for_the_same_call_only(tmp_path):
 
 def test_ties_are_misclassified():
     """q = 0: both radii are 0, and no share of the samples is robust at epsilon 0."""
-    report = radii(nn.Sequential(linear([[1.0]])), [[0.0], [1.0], [-2.0]], [1, 1, 1], attacks=("ddn",))
+    report = radii(
+        nn.Sequential(linear([[1.0]])), [[0.0], [1.0], [-2.0]], [1, 1, 1], attacks=("ddn",)
+    )
     assert report.lower[[0, 2]].tolist() == report.upper[[0, 2]].tolist() == [0.0, 0.0]
     assert report.lower[1] == pytest.approx(1.0)
     unattacked = radii(nn.Sequential(linear([[1.0]])), [[0.0], [1.0], [-2.0]], [1, 1, 1])
@@ -313,7 +375,11 @@ def test_attacks_are_judged(lie, monkeypatch):
 
     net = nn.Sequential(linear([[1.0, 10.0]], -0.5))
     X, y = torch.tensor([[0.9, 0.05]]).double(), torch.tensor([1])
-    lies = {"outside the box": [[0.9, -1.0]], "not misclassified": [[0.5005, 0.0]], "no number": [[math.nan, math.nan]]}
+    lies = {
+        "outside the box": [[0.9, -1.0]],
+        "not misclassified": [[0.5005, 0.0]],
+        "no number": [[math.nan, math.nan]],
+    }
 
     class Liar:
         def __init__(self, **_):
@@ -337,20 +403,32 @@ def exact_scores(net, x: list[Fraction]) -> list[Fraction]:
             x = [value if value > 0 else Fraction(layer.negative_slope) * value for value in x]
         else:
             rows = zip(layer.weight.tolist(), layer.bias.tolist(), strict=True)
-            x = [sum((Fraction(w) * v for w, v in zip(row, x, strict=True)), Fraction(b)) for row, b in rows]
+            x = [
+                sum((Fraction(w) * v for w, v in zip(row, x, strict=True)), Fraction(b))
+                for row, b in rows
+            ]
     return x
 
 
 ROUNDED = {
-    "cancelling inputs": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0]]), nn.LeakyReLU(100.0), linear([[1.0]], c)),
+    "cancelling inputs": lambda c: nn.Sequential(
+        linear([[1.0, 1.0, -1.0]]), nn.LeakyReLU(100.0), linear([[1.0]], c)
+    ),
     "cancelling inputs among others": lambda c: nn.Sequential(
         linear([[1.0, 1.0, -1.0], [1.0, 0.0, 0.0]]), nn.LeakyReLU(1e4), linear([[1.0, 0.0]], c)
     ),
-    "cancelling scores": lambda c: nn.Sequential(linear([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [c, 0.0])),
-    "cancelling score beside zero": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0], [0.0, 0.0, 0.0]], [c, 0.0])),
-    "cancelling biases": lambda c: nn.Sequential(linear([[1.0, 1.0, -1.0]], 1e9), nn.LeakyReLU(100.0), linear([[1.0]], c - 1e9)),
+    "cancelling scores": lambda c: nn.Sequential(
+        linear([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [c, 0.0])
+    ),
+    "cancelling score beside zero": lambda c: nn.Sequential(
+        linear([[1.0, 1.0, -1.0], [0.0, 0.0, 0.0]], [c, 0.0])
+    ),
+    "cancelling biases": lambda c: nn.Sequential(
+        linear([[1.0, 1.0, -1.0]], 1e9), nn.LeakyReLU(100.0), linear([[1.0]], c - 1e9)
+    ),
     "cancelling slopes": lambda c: nn.Sequential(
-        linear([[0.1, 0, 0], [0.7, 0, 0], [0.1 + 0.7, 0, 0]]), linear([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [1 + c, 0.0])
+        linear([[0.1, 0, 0], [0.7, 0, 0], [0.1 + 0.7, 0, 0]]),
+        linear([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [1 + c, 0.0]),
     ),
 }
 
@@ -358,18 +436,29 @@ ROUNDED = {
 @pytest.mark.parametrize("c", [0.0, 1e-17, 1e-16, 1e-15, 3e-12, 1e-3])
 @pytest.mark.parametrize("name", ROUNDED)
 def test_radii_in_exact_arithmetic(name, c):
-    """Of the sum of the first two inputs less the third only rounding errors are left, or of a difference of slopes."""
+    """Of the sum of the first two inputs less the third only rounding errors are left, or of a
+    difference of slopes.
+    """
     torch.manual_seed(0)
     net, pairs = ROUNDED[name](c), torch.rand(30, 2, dtype=torch.float64)
-    offset = 7e-8 if name == "cancelling biases" else 0.0  # small against the spacing of floats at 1e9
+    offset = (
+        7e-8 if name == "cancelling biases" else 0.0
+    )  # small against the spacing of floats at 1e9
     X = torch.cat([pairs, pairs.sum(1, keepdim=True) - offset], 1)
     report = radii(net, X, torch.full((len(X),), int(net[-1].out_features == 1)))
     share = Fraction(0.57735)  # of 1 / sqrt 3, from below
-    directions = [[share, share, -share], [-share, -share, share], [Fraction(1), 0, 0], [Fraction(-1), 0, 0]]
+    directions = [
+        [share, share, -share],
+        [-share, -share, share],
+        [Fraction(1), 0, 0],
+        [Fraction(-1), 0, 0],
+    ]
     for x, lower in zip(X.tolist(), report.lower.tolist(), strict=True):
         assert lower < math.inf
         for direction in directions if lower > 0 else ():
-            inside = [Fraction(v) + Fraction(0.999 * lower) * d for v, d in zip(x, direction, strict=True)]
+            inside = [
+                Fraction(v) + Fraction(0.999 * lower) * d for v, d in zip(x, direction, strict=True)
+            ]
             scores = exact_scores(net, inside)
             assert scores[0] > (scores[1] if len(scores) > 1 else 0)
     assert (report.lower > 0).all() or c < 1e-3

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.threads import WORTH_SHARING, work_of
+from netmargin.core.threads import WORTH_SHARING, work_of
 
 
 @pytest.fixture
@@ -19,7 +19,11 @@ def two_threads():
 def watched(net: nn.Module) -> tuple[nn.Module, list[int]]:
     """The net, and how many threads it saw in steps of training: forward passes with gradients."""
     seen: list[int] = []
-    net.register_forward_pre_hook(lambda module, inputs: seen.append(torch.get_num_threads()) if torch.is_grad_enabled() else None)
+    net.register_forward_pre_hook(
+        lambda module, inputs: (
+            seen.append(torch.get_num_threads()) if torch.is_grad_enabled() else None
+        )
+    )
     return net, seen
 
 
@@ -35,7 +39,9 @@ def follow(net, data):
     nm.regularization_path(lambda: net, data, lambdas=[0.1], starts=1, iterations=1, progress=False)
 
 
-@pytest.mark.parametrize(("loop", "width", "threads"), [(train, 4, 1), (ascend, 4, 1), (follow, 4, 1), (train, 8000, 2)])
+@pytest.mark.parametrize(
+    ("loop", "width", "threads"), [(train, 4, 1), (ascend, 4, 1), (follow, 4, 1), (train, 8000, 2)]
+)
 def test_threads_fit_the_size_of_a_step(two_threads, digits, loop, width, threads):
     torch.manual_seed(0)
     data = (digits[0][:4].float(), digits[1][:4]) if width == 4 else (digits[0].float(), digits[1])
@@ -67,8 +73,16 @@ def test_threads_are_restored_after_an_error_and_never_raised(two_threads, digit
 @pytest.mark.parametrize(
     ("net", "shape", "exact"),
     [
-        (nn.Sequential(nn.Linear(5, 7, bias=False), nn.ReLU(), nn.Linear(7, 2, bias=False)), (3, 5), 3 * (5 * 7 + 7 * 2)),
-        (nn.Sequential(nn.Conv2d(2, 4, 3), nn.Flatten(), nn.Linear(4 * 36, 2)), (2, 2, 8, 8), 2 * (36 * 4 * 18 + 288)),
+        (
+            nn.Sequential(nn.Linear(5, 7, bias=False), nn.ReLU(), nn.Linear(7, 2, bias=False)),
+            (3, 5),
+            3 * (5 * 7 + 7 * 2),
+        ),
+        (
+            nn.Sequential(nn.Conv2d(2, 4, 3), nn.Flatten(), nn.Linear(4 * 36, 2)),
+            (2, 2, 8, 8),
+            2 * (36 * 4 * 18 + 288),
+        ),
     ],
 )
 def test_work_is_counted_by_layers(net, shape, exact):

@@ -1,4 +1,6 @@
-"""A time limit is one for the whole call; what it cuts off is the best answer so far, and is said."""
+"""A time limit is one for the whole call; what it cuts off is the best answer so far, and is
+said.
+"""
 
 import math
 import warnings
@@ -11,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import netmargin as nm
 from netmargin import bounds, estimators, solvers
 from netmargin.cli import main
-from netmargin.deadline import Deadline
+from netmargin.core.deadline import Deadline
 from netmargin.estimators import NTKClassifier, ReLUKernelClassifier, VariationNormClassifier
 from netmargin.result import Status
 
@@ -34,7 +36,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("netmargin.deadline.time", clock)
+    monkeypatch.setattr("netmargin.core.deadline.time", clock)
     return clock
 
 
@@ -52,7 +54,9 @@ def test_a_deadline_is_what_is_left_of_one_limit(clock):
 
 
 def recording(function, clock, takes, seen):
-    """The same function, which notes the limit that it is given and takes some seconds of the clock."""
+    """The same function, which notes the limit that it is given and takes some seconds of the
+    clock.
+    """
 
     def recorded(*args, time_limit=None, **options):
         seen.append(time_limit)
@@ -77,7 +81,9 @@ def test_classes_share_the_limit_of_a_fit(make, solver, clock, monkeypatch):
     for limit, expected in ((9.0, [3.0, 4.0, 2.0]), (None, [None] * 3)):
         seen = []
         with monkeypatch.context() as patched:
-            patched.setattr(estimators, solver, recording(getattr(solvers, solver), clock, takes, seen))
+            patched.setattr(
+                estimators, solver, recording(getattr(solvers, solver), clock, takes, seen)
+            )
             make(time_limit=limit).fit(*few)
         assert seen == expected
 
@@ -87,7 +93,10 @@ def test_classes_share_the_limit_of_a_fit(make, solver, clock, monkeypatch):
 @pytest.mark.parametrize("limit", [0, 0.5])
 def test_a_fit_that_runs_out_of_time_warns_and_predicts(C, classes, limit):
     y = LABELS[classes]
-    with pytest.warns(ConvergenceWarning, match="time limit ended the search.*best solution so far. Raise time_limit"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match="time limit ended the search.*best solution so far. Raise time_limit",
+    ):
         fitted = VariationNormClassifier(C=C, time_limit=limit).fit(X, y)
     assert fitted.n_neurons_ >= classes
     assert fitted.score(X, y) > 1.1 / classes
@@ -123,17 +132,43 @@ def test_ctrl_c_ends_a_fit(monkeypatch):
 K = nm.kernels.arc_cosine(X[:150])
 STOPPED = {
     # name: the ends of the bracket, lower first, of a solution with this time limit
-    "f1_max_margin": (lambda limit: solvers.f1_max_margin(X[:60, :2], SIGNS[:60], time_limit=limit), "margin", "upper_bound"),
-    "f1_soft_margin": (lambda limit: solvers.f1_soft_margin(X[:60, :2], SIGNS[:60], time_limit=limit), "lower_bound", "objective"),
-    "f1_logistic": (
-        lambda limit: solvers.f1_logistic(X[:60, :2], SIGNS[:60], regularization=0.01, time_limit=limit),
+    "f1_max_margin": (
+        lambda limit: solvers.f1_max_margin(X[:60, :2], SIGNS[:60], time_limit=limit),
+        "margin",
+        "upper_bound",
+    ),
+    "f1_soft_margin": (
+        lambda limit: solvers.f1_soft_margin(X[:60, :2], SIGNS[:60], time_limit=limit),
         "lower_bound",
         "objective",
     ),
-    "kernel_max_margin": (lambda limit: solvers.kernel_max_margin(K, SIGNS[:150], time_limit=limit), "margin", "upper_bound"),
-    "kernel_soft_margin": (lambda limit: solvers.kernel_soft_margin(K, SIGNS[:150], time_limit=limit), "lower_bound", "objective"),
-    "f2_max_margin": (lambda limit: solvers.f2_max_margin(X[:150], SIGNS[:150], time_limit=limit), "margin", "upper_bound"),
-    "ntk_max_margin": (lambda limit: solvers.ntk_max_margin(X[:150], SIGNS[:150], time_limit=limit), "margin", "upper_bound"),
+    "f1_logistic": (
+        lambda limit: solvers.f1_logistic(
+            X[:60, :2], SIGNS[:60], regularization=0.01, time_limit=limit
+        ),
+        "lower_bound",
+        "objective",
+    ),
+    "kernel_max_margin": (
+        lambda limit: solvers.kernel_max_margin(K, SIGNS[:150], time_limit=limit),
+        "margin",
+        "upper_bound",
+    ),
+    "kernel_soft_margin": (
+        lambda limit: solvers.kernel_soft_margin(K, SIGNS[:150], time_limit=limit),
+        "lower_bound",
+        "objective",
+    ),
+    "f2_max_margin": (
+        lambda limit: solvers.f2_max_margin(X[:150], SIGNS[:150], time_limit=limit),
+        "margin",
+        "upper_bound",
+    ),
+    "ntk_max_margin": (
+        lambda limit: solvers.ntk_max_margin(X[:150], SIGNS[:150], time_limit=limit),
+        "margin",
+        "upper_bound",
+    ),
     "narrow_max_margin": (
         lambda limit: solvers.narrow_max_margin(X[:5, :2], SIGNS[:5], 2, time_limit=limit),
         "margin",
@@ -196,8 +231,14 @@ def points(tmp_path):
 
 def test_bounds_at_the_command_line_have_one_limit(points, clock, monkeypatch, capsys):
     seen = []
-    for module, name in ((solvers, "f2_max_margin"), (solvers, "f1_max_margin"), (bounds, "interclass_distance")):
-        monkeypatch.setattr(module, name, recording(getattr(module, name), clock, [1.0, 2.0, 1.0, 2.0, 0.0], seen))
+    for module, name in (
+        (solvers, "f2_max_margin"),
+        (solvers, "f1_max_margin"),
+        (bounds, "interclass_distance"),
+    ):
+        monkeypatch.setattr(
+            module, name, recording(getattr(module, name), clock, [1.0, 2.0, 1.0, 2.0, 0.0], seen)
+        )
     assert main(["bounds", "--data", points, "--time-limit", "9", "--json"]) == 0
     assert seen == pytest.approx([3.0, 4.0, 2.0, 2.5, 3.0])
     assert "interclass_distance" in capsys.readouterr().out
@@ -206,7 +247,9 @@ def test_bounds_at_the_command_line_have_one_limit(points, clock, monkeypatch, c
 def test_ctrl_c_ends_the_bounds_of_the_command_line(points, monkeypatch):
     interrupted = replace(solvers.f1_max_margin([[1.0]], [1]), status=Status.INTERRUPTED)
     monkeypatch.setattr(solvers, "f1_max_margin", lambda *args, **options: interrupted)
-    monkeypatch.setattr(bounds, "interclass_distance", lambda *args, **options: pytest.fail("it went on"))
+    monkeypatch.setattr(
+        bounds, "interclass_distance", lambda *args, **options: pytest.fail("it went on")
+    )
     try:
         code = main(["bounds", "--data", points])
     except KeyboardInterrupt:

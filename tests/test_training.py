@@ -46,12 +46,19 @@ def test_relative_gradient_is_the_gradient(name, outputs):
     soft = margins(scores, y)[1]
     relative = torch.exp(-loss.f(soft) - log_scale).mean()
     expected = torch.autograd.grad(relative, scores)[0]
-    assert torch.allclose(relative_gradient(loss, scores.detach(), y, log_scale), expected, rtol=1e-10)
+    assert torch.allclose(
+        relative_gradient(loss, scores.detach(), y, log_scale), expected, rtol=1e-10
+    )
 
 
 def test_relative_gradient_is_shift_exact_far_below_underflow():
-    """Adding s to all margins divides the exponential loss by e^s: with F moved along, the gradient must not change."""
-    scores, y = torch.tensor([[3.0], [4.0], [3.5]], dtype=torch.float64), torch.ones(3, dtype=torch.float64)
+    """Adding s to all margins divides the exponential loss by e^s: with F moved along, the gradient
+    must not change.
+    """
+    scores, y = (
+        torch.tensor([[3.0], [4.0], [3.5]], dtype=torch.float64),
+        torch.ones(3, dtype=torch.float64),
+    )
     near = relative_gradient(Exponential(), scores, y, -3.0)
     far = relative_gradient(Exponential(), scores + 2**17, y, -3.0 - 2**17)
     assert torch.equal(near, far)
@@ -84,7 +91,9 @@ def test_loss_based_training_equals_a_plain_implementation(digits):
                 theirs.load_state_dict(start)
                 alpha /= 2 ** (1 / 10)
     assert history.column("relative_rate")[1:] == pytest.approx(rates, rel=1e-12)
-    assert sum(history.column("attempts")) > 25  # some epochs were undone, or this test shows nothing
+    assert (
+        sum(history.column("attempts")) > 25
+    )  # some epochs were undone, or this test shows nothing
     for p, q in zip(mine.parameters(), theirs.parameters(), strict=True):
         assert torch.allclose(p, q, rtol=1e-7, atol=1e-10)
 
@@ -92,7 +101,9 @@ def test_loss_based_training_equals_a_plain_implementation(digits):
 def test_constant_rate_equals_torch_sgd(digits):
     X, y = digits
     mine, theirs = fresh(), fresh()
-    nm.train(mine, digits, until=nm.Epochs(3), lr=nm.ConstantLR(0.05), batch_size=None, progress=False)
+    nm.train(
+        mine, digits, until=nm.Epochs(3), lr=nm.ConstantLR(0.05), batch_size=None, progress=False
+    )
     optimizer = torch.optim.SGD(theirs.parameters(), lr=0.05)
     for _ in range(3):
         optimizer.zero_grad()
@@ -130,7 +141,9 @@ def test_binary_nets_and_loaders_train():
     torch.manual_seed(0)
     X = torch.randn(40, 3)
     y = (X[:, 0] > 0).long()
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, y), batch_size=10, shuffle=True)
+    loader = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(X, y), batch_size=10, shuffle=True
+    )
     runs = []
     for _ in range(2):
         model = fresh((3, 8, 1), seed=1).float()
@@ -152,14 +165,26 @@ def test_same_seed_same_run_and_the_callers_randomness_is_kept(digits):
     torch.set_rng_state(state)
     assert torch.equal(first, torch.randn(3))
     assert lr.alpha == 0.1
-    nm.train(fresh((64, 10)), killed_runs.KINDS["numpy's global generator"](digits), until=nm.Epochs(1), progress=False)
-    nm.train(fresh((64, 10)), killed_runs.KINDS["Python's global generator"](digits), until=nm.Epochs(1), progress=False)
+    nm.train(
+        fresh((64, 10)),
+        killed_runs.KINDS["numpy's global generator"](digits),
+        until=nm.Epochs(1),
+        progress=False,
+    )
+    nm.train(
+        fresh((64, 10)),
+        killed_runs.KINDS["Python's global generator"](digits),
+        until=nm.Epochs(1),
+        progress=False,
+    )
     assert (np.random.get_state()[1] == of_numpy).all()
     assert random.getstate() == of_python
 
 
 def test_annealed_decay_equals_torch_sgd(tmp_path, digits):
-    """Rates and weight decay that fall by factors, across an interruption; steps are those of torch.optim.SGD with the present values."""
+    """Rates and weight decay that fall by factors, across an interruption; steps are those of
+    torch.optim.SGD with the present values.
+    """
     X, y = digits[0][:200].double(), digits[1][:200]
     lr = nm.AnnealedLR(0.1, weight_decay=0.05, rate_drops={2: 0.5}, decay_drops={3: 0.1})
     model, reference = fresh(), fresh()
@@ -185,11 +210,15 @@ def test_annealed_decay_equals_torch_sgd(tmp_path, digits):
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, digits, with_dropout):
     def make():
         model = fresh()
-        return nn.Sequential(model[0], nn.ReLU(), nn.Dropout(0.2), model[2]) if with_dropout else model
+        return (
+            nn.Sequential(model[0], nn.ReLU(), nn.Dropout(0.2), model[2]) if with_dropout else model
+        )
 
     settings = {"progress": False, "checkpoint_seconds": 0.0, "batch_size": 30}
     whole = make()
-    history = nm.train(whole, digits, until=nm.Epochs(30), checkpoint_dir=tmp_path / "whole", **settings)
+    history = nm.train(
+        whole, digits, until=nm.Epochs(30), checkpoint_dir=tmp_path / "whole", **settings
+    )
 
     calls = 0
 
@@ -205,18 +234,31 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, digits, with_dro
         nm.train(parts, digits, until=nm.Epochs(30), checkpoint_dir=tmp_path / "parts", **settings)
     done = interrupted.value.history.rows
     assert 0 < len(done) < 31
-    assert nm.measure(parts, digits).log_loss == done[-1]["log_loss"]  # the unfinished epoch was undone
+    assert (
+        nm.measure(parts, digits).log_loss == done[-1]["log_loss"]
+    )  # the unfinished epoch was undone
     resumed = make()
-    again = nm.train(resumed, digits, until=nm.Epochs(30), checkpoint_dir=tmp_path / "parts", **settings)
+    again = nm.train(
+        resumed, digits, until=nm.Epochs(30), checkpoint_dir=tmp_path / "parts", **settings
+    )
     assert again.rows == history.rows
-    assert (tmp_path / "parts/history.jsonl").read_bytes() == (tmp_path / "whole/history.jsonl").read_bytes()
-    assert all(torch.equal(a, b) for a, b in zip(resumed.state_dict().values(), whole.state_dict().values(), strict=True))
+    assert (tmp_path / "parts/history.jsonl").read_bytes() == (
+        tmp_path / "whole/history.jsonl"
+    ).read_bytes()
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(resumed.state_dict().values(), whole.state_dict().values(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("moment", ["before the row", "after the row", "while copying the weights"])
 def test_interruption_between_two_epochs_loses_neither(tmp_path, digits, monkeypatch, moment):
     whole = nm.train(fresh(), digits, until=nm.Epochs(8), progress=False)
-    method = {"before the row": "append", "after the row": "append", "while copying the weights": "_state"}[moment]
+    method = {
+        "before the row": "append",
+        "after the row": "append",
+        "while copying the weights": "_state",
+    }[moment]
     owner = nm.training.run_files.RunFiles if method == "append" else nm.training.run.Run
     original, calls = getattr(owner, method), []
 
@@ -231,7 +273,10 @@ def test_interruption_between_two_epochs_loses_neither(tmp_path, digits, monkeyp
     monkeypatch.setattr(owner, method, interrupted)
     with pytest.raises(nm.Interrupted):
         nm.train(fresh(), digits, until=nm.Epochs(8), checkpoint_dir=tmp_path, progress=False)
-    assert nm.train(fresh(), digits, until=nm.Epochs(8), checkpoint_dir=tmp_path, progress=False).rows == whole.rows
+    assert (
+        nm.train(fresh(), digits, until=nm.Epochs(8), checkpoint_dir=tmp_path, progress=False).rows
+        == whole.rows
+    )
     assert nm.History.load(tmp_path / "history.jsonl").rows == whole.rows
 
 
@@ -246,7 +291,9 @@ def test_steep_losses_start_from_their_own_value(digits, loss, scale):
 
 
 def test_frozen_parts_stay_as_they_are(digits):
-    model = nn.Sequential(nn.Linear(64, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 10, bias=False)).double()
+    model = nn.Sequential(
+        nn.Linear(64, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 10, bias=False)
+    ).double()
     model[1].eval()
     model[0].weight.requires_grad_(False)
     frozen, statistics = model[0].weight.clone(), model[1].running_mean.clone()
@@ -285,7 +332,12 @@ def test_undo_and_resume_cover_every_buffer(tmp_path, digits):
             torch.manual_seed(0)
             model = Counting()
             history = nm.train(
-                model, digits, until=nm.Epochs(epochs), checkpoint_dir=folder, lr=nm.LossBasedLR(alpha=50.0), progress=False
+                model,
+                digits,
+                until=nm.Epochs(epochs),
+                checkpoint_dir=folder,
+                lr=nm.LossBasedLR(alpha=50.0),
+                progress=False,
             )
         runs.append((history.rows, model.steps.item()))
     assert runs[0] == runs[1]
@@ -294,11 +346,17 @@ def test_undo_and_resume_cover_every_buffer(tmp_path, digits):
 
 
 @pytest.mark.parametrize("kind", killed_runs.KINDS)
-def test_runs_on_every_kind_of_loader_resume_or_are_told_beforehand(tmp_path, digits, kind, recwarn):
-    """Loaders with an own sampler or generator, and data that draw from numpy's or Python's random state, had not resumed."""
+def test_runs_on_every_kind_of_loader_resume_or_are_told_beforehand(
+    tmp_path, digits, kind, recwarn
+):
+    """Loaders with an own sampler or generator, and data that draw from numpy's or Python's random
+    state, had not resumed.
+    """
 
     def train(epochs, folder):
-        killed_runs.GLOBAL_GENERATOR.bit_generator.state = np.random.default_rng(7).bit_generator.state
+        killed_runs.GLOBAL_GENERATOR.bit_generator.state = np.random.default_rng(
+            7
+        ).bit_generator.state
         data = killed_runs.KINDS[kind]((digits[0][:100], digits[1][:100]))
         options = {"lr": killed_runs.rate_for(kind), "checkpoint_dir": folder, "progress": False}
         return nm.train(fresh(), data, until=nm.Epochs(epochs), **options).rows
@@ -324,7 +382,9 @@ def test_data_that_draw_from_elsewhere_than_the_saved_run_are_refused(tmp_path, 
 
 def test_a_finished_run_can_be_extended(tmp_path, digits):
     for epochs in (3, 6):
-        history = nm.train(fresh(), digits, until=nm.Epochs(epochs), checkpoint_dir=tmp_path, progress=False)
+        history = nm.train(
+            fresh(), digits, until=nm.Epochs(epochs), checkpoint_dir=tmp_path, progress=False
+        )
     assert history.rows == nm.train(fresh(), digits, until=nm.Epochs(6), progress=False).rows
     assert nm.History.load(tmp_path / "history.jsonl").rows == history.rows
     assert list(history.frame()["epoch"]) == list(range(7))
@@ -340,14 +400,22 @@ def test_a_finished_run_can_be_extended(tmp_path, digits):
 )
 def test_runs_killed_at_random_moments_resume_bit_for_bit(tmp_path, kills, kinds):
     script = Path(__file__).with_name("killed_runs.py")
-    done = subprocess.run([sys.executable, script, tmp_path, str(kills), *kinds], capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        [sys.executable, script, tmp_path, str(kills), *kinds],
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     count = kills * len(kinds)
     assert f"{count} of {count} identical or told beforehand" in done.stdout, done.stdout
 
 
 def test_stopping_rules():
-    rows = [{"epoch": e, "log10_mean_loss": -1.0 * e, "normalized_margin": 1 - 0.5**e} for e in range(12)]
+    rows = [
+        {"epoch": e, "log10_mean_loss": -1.0 * e, "normalized_margin": 1 - 0.5**e}
+        for e in range(12)
+    ]
     assert nm.Epochs(11).reached(rows)
     assert not nm.Epochs(12).reached(rows)
     assert nm.LogLossBelow(-10.5).reached(rows)
@@ -360,9 +428,16 @@ def test_stopping_rules():
 
 
 def test_a_stalled_run_says_so():
-    """Duplicated points with opposite labels: once the best loss, log 2, is reached, nothing lowers it."""
+    """Duplicated points with opposite labels: once the best loss, log 2, is reached, nothing lowers
+    it.
+    """
     X = torch.tensor([[1.0, 2.0], [1.0, 2.0]], dtype=torch.float64)
-    history = nm.train(nn.Linear(2, 1, bias=False).double(), (X, [1, -1]), until=nm.LogLossBelow(-1), progress=False)
+    history = nm.train(
+        nn.Linear(2, 1, bias=False).double(),
+        (X, [1, -1]),
+        until=nm.LogLossBelow(-1),
+        progress=False,
+    )
     assert "stalled" in history.status
     assert history.rows[-1]["log_loss"] == pytest.approx(math.log(2 * math.log(2)))
 
@@ -374,7 +449,9 @@ def test_divergence_puts_the_model_back(digits):
         nm.train(model, digits, until=nm.Epochs(5), lr=nm.ConstantLR(1e12), progress=False)
     assert all(torch.equal(before[n], t) for n, t in model.state_dict().items())
     # The loss-based rule undoes such epochs by itself.
-    history = nm.train(model, digits, until=nm.Epochs(1), lr=nm.LossBasedLR(alpha=1e12), progress=False)
+    history = nm.train(
+        model, digits, until=nm.Epochs(1), lr=nm.LossBasedLR(alpha=1e12), progress=False
+    )
     assert history.rows[1]["attempts"] > 1
     assert math.isfinite(history.rows[1]["log_loss"])
     assert all(torch.isfinite(p).all() for p in model.parameters())
@@ -391,7 +468,9 @@ ASCENDED = {
 
 @pytest.mark.parametrize("name", ASCENDED)
 def test_a_margin_ascent_keeps_the_norm_and_training_goes_on_from_it(digits, name):
-    """A norm of 18.7 had become 1.41 and confidence 0.99 0.11; ten epochs of training then turned the margin negative."""
+    """A norm of 18.7 had become 1.41 and confidence 0.99 0.11; ten epochs of training then turned
+    the margin negative.
+    """
     digits = digits[0][:80], digits[1][:80]
     torch.manual_seed(0)
     net = ASCENDED[name]()
@@ -438,8 +517,13 @@ def test_an_ascent_at_a_small_norm_says_what_training_would_do(digits):
     assert nm.measure(net, digits).log_loss < CrossEntropy().log_threshold
 
 
-def test_the_first_rate_is_the_papers_from_random_weights_and_the_polyak_step_from_a_separated_net(digits):
-    assert nm.train(fresh(), digits, until=nm.Epochs(1), progress=False).rows[0]["gradient_samples"] == 0
+def test_the_first_rate_is_the_papers_from_random_weights_and_the_polyak_step_from_a_separated_net(
+    digits,
+):
+    assert (
+        nm.train(fresh(), digits, until=nm.Epochs(1), progress=False).rows[0]["gradient_samples"]
+        == 0
+    )
     digits = digits[0][:30], digits[1][:30]
     net = nn.Linear(64, 10, bias=False).double()
     nm.train(net, digits, until=nm.LogLossBelow(-3), progress=False)
@@ -448,12 +532,18 @@ def test_the_first_rate_is_the_papers_from_random_weights_and_the_polyak_step_fr
     outputs = net(digits[0])
     loss = F.cross_entropy(outputs, digits[1])
     square = torch.autograd.grad(loss, net.weight)[0].square().sum()
-    polyak = (loss * loss / square).item()  # of the mean loss divided by itself, as one step of rate alpha / loss sees it
+    polyak = (
+        loss * loss / square
+    ).item()  # of the mean loss divided by itself, as one step of rate alpha / loss sees it
     rule = nm.LossBasedLR(alpha=100.0 * polyak)
     seen = []
     rule_begin = type(rule).begin
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nm.LossBasedLR, "begin", lambda self, *told: (rule_begin(self, *told), seen.append(self.alpha)))
+        patch.setattr(
+            nm.LossBasedLR,
+            "begin",
+            lambda self, *told: (rule_begin(self, *told), seen.append(self.alpha)),
+        )
         nm.train(net, digits, until=nm.Epochs(0), lr=rule, batch_size=None, progress=False)
     assert seen == [pytest.approx(polyak, rel=1e-9)]
 

@@ -1,4 +1,6 @@
-"""First guesses at the arguments of training: taken where they have one meaning, else answered by a sentence."""
+"""First guesses at the arguments of training: taken where they have one meaning, else answered by a
+sentence.
+"""
 
 import math
 
@@ -14,21 +16,37 @@ DATA = (torch.tensor([[2.0, 1.0], [-1.0, -2.0]]), torch.tensor([1, -1]))
 
 
 def train(**given):
-    return nm.train(nn.Linear(2, 1, bias=False), DATA, **{"until": nm.Epochs(2), "progress": False} | given)
+    return nm.train(
+        nn.Linear(2, 1, bias=False), DATA, **{"until": nm.Epochs(2), "progress": False} | given
+    )
 
 
 def ascend(**given):
-    return nm.maximize_margin(nn.Linear(2, 1, bias=False), DATA, **{"iterations": 2, "progress": False} | given)
+    return nm.maximize_margin(
+        nn.Linear(2, 1, bias=False), DATA, **{"iterations": 2, "progress": False} | given
+    )
 
 
 def follow(**given):
-    usual = {"make_model": lambda: nn.Linear(2, 1, bias=False), "lambdas": [0.1], "starts": 1, "iterations": 2, "progress": False}
+    usual = {
+        "make_model": lambda: nn.Linear(2, 1, bias=False),
+        "lambdas": [0.1],
+        "starts": 1,
+        "iterations": 2,
+        "progress": False,
+    }
     given = usual | given
     return nm.regularization_path(given.pop("make_model"), DATA, **given)
 
 
 def interpolate(**given):
-    usual = {"make_model": lambda: nn.Linear(2, 1, bias=False), "data": DATA, "lambdas": [0.1], "starts": 1, "progress": False}
+    usual = {
+        "make_model": lambda: nn.Linear(2, 1, bias=False),
+        "data": DATA,
+        "lambdas": [0.1],
+        "starts": 1,
+        "progress": False,
+    }
     given = usual | given
     return nm.interpolation_path(given.pop("make_model"), given.pop("data"), **given)
 
@@ -110,7 +128,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(
-    ("call", "given", "sentence"), WRONG, ids=[f"{index}-{sentence}" for index, (_, _, sentence) in enumerate(WRONG)]
+    ("call", "given", "sentence"),
+    WRONG,
+    ids=[f"{index}-{sentence}" for index, (_, _, sentence) in enumerate(WRONG)],
 )
 def test_others_are_answered_by_a_sentence(call, given, sentence):
     with pytest.raises((nm.ArgumentError, nm.DataError)) as refused:
@@ -123,19 +143,43 @@ def doubled(q):
 
 
 BROKEN = {
-    "f' of another loss": (Loss(doubled, torch.ones_like, lambda x: x / 2), "f_prime is wrong at margin 0.37: it gives 1"),
-    "flipped sign": (Loss(doubled, lambda q: -2 * torch.ones_like(q), lambda x: x / 2), "it gives -2"),
-    "g of another loss": (Loss(doubled, lambda q: 2 * torch.ones_like(q), doubled), "g is wrong at margin 0.37"),
+    "f' of another loss": (
+        Loss(doubled, torch.ones_like, lambda x: x / 2),
+        "f_prime is wrong at margin 0.37: it gives 1",
+    ),
+    "flipped sign": (
+        Loss(doubled, lambda q: -2 * torch.ones_like(q), lambda x: x / 2),
+        "it gives -2",
+    ),
+    "g of another loss": (
+        Loss(doubled, lambda q: 2 * torch.ones_like(q), doubled),
+        "g is wrong at margin 0.37",
+    ),
     "f' wrong at negative margins only": (
         Loss(lambda q: q + 0.1 * q.clamp(max=0), torch.ones_like, lambda x: x),
         "f_prime is wrong at margin -0.37",
     ),
-    "rising": (Loss(lambda q: -q, lambda q: -torch.ones_like(q), lambda x: -x), "f falls at margin"),
-    "a number": (Loss(doubled, lambda q: 2.0, lambda x: x / 2), "f_prime must map a float64 tensor"),
-    "single precision": (Loss(lambda q: doubled(q).float(), torch.ones_like, lambda x: x / 2), "f must map a float64 tensor"),
+    "rising": (
+        Loss(lambda q: -q, lambda q: -torch.ones_like(q), lambda x: -x),
+        "f falls at margin",
+    ),
+    "a number": (
+        Loss(doubled, lambda q: 2.0, lambda x: x / 2),
+        "f_prime must map a float64 tensor",
+    ),
+    "single precision": (
+        Loss(lambda q: doubled(q).float(), torch.ones_like, lambda x: x / 2),
+        "f must map a float64 tensor",
+    ),
     "a sum": (Loss(lambda q: q.sum(), torch.ones_like, lambda x: x), "f must map a float64 tensor"),
-    "an error": (Loss(lambda q: q.no_such_thing, torch.ones_like, lambda x: x), "f raised AttributeError"),
-    "NaN beyond b_f": (Loss(lambda q: torch.sqrt(q - 1), torch.ones_like, lambda x: x), "f is NaN at margin 0.37"),
+    "an error": (
+        Loss(lambda q: q.no_such_thing, torch.ones_like, lambda x: x),
+        "f raised AttributeError",
+    ),
+    "NaN beyond b_f": (
+        Loss(lambda q: torch.sqrt(q - 1), torch.ones_like, lambda x: x),
+        "f is NaN at margin 0.37",
+    ),
 }
 
 
@@ -169,7 +213,12 @@ def test_subclasses_are_checked_and_right_losses_pass_once():
     seen = len(calls)
     assert as_loss(cubic) is cubic
     assert len(calls) == seen  # checked once
-    shifted = Loss(lambda q: torch.log1p(q) * q, lambda q: torch.log1p(q) + q / (1 + q), _inverse, name="undefined below -1")
+    shifted = Loss(
+        lambda q: torch.log1p(q) * q,
+        lambda q: torch.log1p(q) + q / (1 + q),
+        _inverse,
+        name="undefined below -1",
+    )
     assert as_loss(shifted) is shifted
 
 

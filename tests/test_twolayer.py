@@ -20,7 +20,9 @@ def problem(seed: int):
 def blobs(n: int):
     random = np.random.default_rng(0)
     corner = random.integers(4, size=n)
-    return np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(-1, 1, (n, 2)), 1 - 2 * (corner % 2)
+    return np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(
+        -1, 1, (n, 2)
+    ), 1 - 2 * (corner % 2)
 
 
 def softmin_slope(a: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -80,11 +82,15 @@ def test_output_layer_is_gradient_ascent_on_r():
 def test_growth_is_at_least_that_of_the_margin():
     """beta(t + 1) / beta(t) >= (1 + 2 eta margin)^2 (Jensen), also where beta is beyond float64."""
     features, y = problem(5)
-    run = train_magnitudes(features, y, steps=400, rate=lambda t: np.full(len(t), 0.2 / np.abs(features).max()))
+    run = train_magnitudes(
+        features, y, steps=400, rate=lambda t: np.full(len(t), 0.2 / np.abs(features).max())
+    )
     rate = 0.2 / np.abs(features).max()
     growth = np.diff(run.log_sizes)
     assert (growth >= 2 * np.log1p(2 * rate * run.margins[:-1]) - 1e-12).all()
-    long = train_magnitudes(np.array([[1.0], [2.0]]), [1, 1], steps=8000, rate=lambda t: np.full(len(t), 0.1))
+    long = train_magnitudes(
+        np.array([[1.0], [2.0]]), [1, 1], steps=8000, rate=lambda t: np.full(len(t), 0.1)
+    )
     assert long.log_sizes[-1] > 1000
     assert long.margins[-1] == 1.0
 
@@ -92,7 +98,9 @@ def test_growth_is_at_least_that_of_the_margin():
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("loss", [Exponential(), Logistic()], ids=str)
 def test_steps_of_both_layers_equal_autograd(power, loss):
-    """m times the gradient of F, with the neurons of the library's own start, and across the rescaling."""
+    """m times the gradient of F, with the neurons of the library's own start, and across the
+    rescaling.
+    """
     random = np.random.default_rng(0)
     X, y, m, steps = random.normal(size=(9, 3)), np.where(random.random(9) < 0.5, -1, 1), 7, 25
     runs = train_both_layers(
@@ -119,7 +127,11 @@ def test_steps_of_both_layers_equal_autograd(power, loss):
         mass = ((a**2).sum() + ((b**2).sum() if power == 1 else 0.0)) / m
         assert runs.margins[t, 0] == pytest.approx((q.min() / mass).item(), rel=1e-9, abs=1e-12)
         assert runs.log_masses[t, 0] == pytest.approx(math.log(mass.item()), abs=1e-9)
-        F = -torch.log((torch.exp(-q) if isinstance(loss, Exponential) else torch.nn.functional.softplus(-q)).mean())
+        F = -torch.log(
+            (
+                torch.exp(-q) if isinstance(loss, Exponential) else torch.nn.functional.softplus(-q)
+            ).mean()
+        )
         moved = torch.autograd.grad(F, [a, b] if power == 1 else [a])
         with torch.no_grad():
             a = a + 0.5 / math.sqrt(t + 1) * m * moved[0]
@@ -129,7 +141,9 @@ def test_steps_of_both_layers_equal_autograd(power, loss):
 
 
 def test_both_layers_approach_the_variation_norm_margin():
-    """Two classes in four blobs: margins never exceed gamma_1, come within 5% of it, and wider nets separate more often."""
+    """Two classes in four blobs: margins never exceed gamma_1, come within 5% of it, and wider nets
+    separate more often.
+    """
     X, y = blobs(40)
     optimum = nm.solvers.f1_max_margin(X, y).upper_bound
     means = []
@@ -149,27 +163,54 @@ def test_runs_side_by_side_are_the_runs_alone(power, loss):
     sizes, widths, seeds = (12, 9, 16, 12), (20, 15, 18, 31), (0, 1, 2, 0)
     sets = [random.normal(size=(n, 2)) for n in sizes]
     labels = [np.where(X[:, 0] > 0, 1, -1) for X in sets]
-    rates = [lambda t, r=r: r / power**3 / np.sqrt(t + 1) for r in (0.5, 0.3, 0.2, 0.1)]  # of larger ones rounding errors grow
+    rates = [
+        lambda t, r=r: r / power**3 / np.sqrt(t + 1) for r in (0.5, 0.3, 0.2, 0.1)
+    ]  # of larger ones rounding errors grow
     targets = [0.03, 10.0, 10.0, 10.0]
-    options = {"steps": 300, "power": power, "loss": loss, "dtype": torch.float64, "progress": False, "records": 30}
-    together = train_both_layers(sets, labels, width=widths, seeds=seeds, rate=rates, target=targets, **options)
+    options = {
+        "steps": 300,
+        "power": power,
+        "loss": loss,
+        "dtype": torch.float64,
+        "progress": False,
+        "records": 30,
+    }
+    together = train_both_layers(
+        sets, labels, width=widths, seeds=seeds, rate=rates, target=targets, **options
+    )
     for r in range(4):
         alone = train_both_layers(
-            sets[r], labels[r], width=widths[r], seeds=(seeds[r],), rate=rates[r], target=targets[r], **options
+            sets[r],
+            labels[r],
+            width=widths[r],
+            seeds=(seeds[r],),
+            rate=rates[r],
+            target=targets[r],
+            **options,
         )
         steps = alone.times.searchsorted(alone.steps[0]) + 1
         assert together.steps[r] == alone.steps[0]
-        assert together.margins[:steps, r] == pytest.approx(alone.margins[:steps, 0], rel=1e-9, abs=1e-12)
-        assert together.log_masses[:steps, r] == pytest.approx(alone.log_masses[:steps, 0], abs=1e-9)
-        assert together.measures[r].normalized_margin(sets[r], labels[r]) == pytest.approx(alone.margins[-1, 0], rel=1e-9)
+        assert together.margins[:steps, r] == pytest.approx(
+            alone.margins[:steps, 0], rel=1e-9, abs=1e-12
+        )
+        assert together.log_masses[:steps, r] == pytest.approx(
+            alone.log_masses[:steps, 0], abs=1e-9
+        )
+        assert together.measures[r].normalized_margin(sets[r], labels[r]) == pytest.approx(
+            alone.margins[-1, 0], rel=1e-9
+        )
     assert together.steps[0] < 300 == together.steps[1]
-    assert (together.margins[together.times >= together.steps[0], 0] == together.margins[-1, 0]).all()
+    assert (
+        together.margins[together.times >= together.steps[0], 0] == together.margins[-1, 0]
+    ).all()
     assert together.margins[-1, 0] >= 0.03
 
 
 def test_runs_of_different_size_in_different_buckets():
     X, y = np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
-    together = train_both_layers(X, y, width=[4, 400, 5], steps=100, dtype=torch.float64, progress=False)
+    together = train_both_layers(
+        X, y, width=[4, 400, 5], steps=100, dtype=torch.float64, progress=False
+    )
     alone = train_both_layers(X, y, width=400, steps=100, dtype=torch.float64, progress=False)
     assert together.margins[:, 1] == pytest.approx(alone.margins[:, 0], rel=1e-9, abs=1e-12)
     assert [len(measure.weights) for measure in together.measures] == [4, 400, 5]
@@ -180,8 +221,12 @@ def test_diverging_runs_go_back_and_others_do_not_notice():
     X, y = 3 * np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
     rates = [lambda t: np.full(len(t), 0.02), lambda t: np.full(len(t), 30.0)]
     with pytest.warns(UserWarning, match="run 1 diverged between steps 0 and"):
-        runs = train_both_layers(X, y, width=30, steps=200, rate=rates, dtype=torch.float64, progress=False)
-    alone = train_both_layers(X, y, width=30, steps=200, rate=rates[0], dtype=torch.float64, progress=False)
+        runs = train_both_layers(
+            X, y, width=30, steps=200, rate=rates, dtype=torch.float64, progress=False
+        )
+    alone = train_both_layers(
+        X, y, width=30, steps=200, rate=rates[0], dtype=torch.float64, progress=False
+    )
     assert runs.halvings[0] == 0 < runs.halvings[1]
     assert runs.margins[:, 0] == pytest.approx(alone.margins[:, 0], rel=1e-9, abs=1e-12)
     assert np.isfinite(runs.margins).all()
@@ -191,7 +236,9 @@ def test_diverging_runs_go_back_and_others_do_not_notice():
 def test_steps_that_kill_all_neurons_are_taken_back():
     X, y = 1e3 * np.random.default_rng(0).normal(size=(6, 2)), np.tile([1, -1], 3)
     with pytest.warns(UserWarning, match="half its step sizes"):
-        runs = train_both_layers(X, y, width=20, steps=300, power=2, rate=lambda t: np.full(len(t), 1e-3), progress=False)
+        runs = train_both_layers(
+            X, y, width=20, steps=300, power=2, rate=lambda t: np.full(len(t), 1e-3), progress=False
+        )
     assert runs.measures[0].decision_function(X).any()
     with (
         pytest.warns(UserWarning, match="half its step sizes"),
@@ -201,7 +248,9 @@ def test_steps_that_kill_all_neurons_are_taken_back():
 
 
 def test_population_objective_with_fresh_samples():
-    """Steps that only see fresh samples of two half planes learn them; margins are measured on the given ones."""
+    """Steps that only see fresh samples of two half planes learn them; margins are measured on the
+    given ones.
+    """
 
     def draw(t: int):
         X = np.random.default_rng(t).uniform(-1, 1, size=(64, 2))
@@ -215,17 +264,23 @@ def test_population_objective_with_fresh_samples():
 
 def test_snapshots_hold_the_neurons():
     X, y = np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
-    runs = train_both_layers(X, y, width=10, steps=50, scale=2.0, paired=True, snapshots=[0, 20], progress=False)
+    runs = train_both_layers(
+        X, y, width=10, steps=50, scale=2.0, paired=True, snapshots=[0, 20], progress=False
+    )
     assert [snapshot.time for snapshot in runs.snapshots] == [0, 20, 50]
     start = runs.snapshots[0].positions(0)
     assert np.linalg.norm(start[:, :-1], axis=1) == pytest.approx(np.full(10, 2.0))
     assert np.array_equal(start[:5, -1], -start[5:, -1])
-    assert runs.snapshots[0].measures[0].decision_function(X) == pytest.approx(np.zeros(12), abs=1e-12)  # paired
+    assert runs.snapshots[0].measures[0].decision_function(X) == pytest.approx(
+        np.zeros(12), abs=1e-12
+    )  # paired
     for snapshot in runs.snapshots:
         row = list(runs.times).index(snapshot.time)
         w = snapshot.positions(0)
         q = y * (np.maximum(np.hstack([X, np.ones((12, 1))]) @ w[:, :-1].T, 0) @ w[:, -1] / 10)
-        assert q.min() == pytest.approx(runs.margins[row, 0] * math.exp(runs.log_masses[row, 0]), rel=1e-6, abs=1e-9)
+        assert q.min() == pytest.approx(
+            runs.margins[row, 0] * math.exp(runs.log_masses[row, 0]), rel=1e-6, abs=1e-9
+        )
         assert snapshot.duals[0].sum() == pytest.approx(1.0)
         if snapshot.time == 0:
             assert snapshot.duals[0] == pytest.approx(np.exp(-q) / np.exp(-q).sum(), rel=1e-6)
@@ -243,19 +298,31 @@ def test_interruption_keeps_the_records(monkeypatch):
         return X, y
 
     with pytest.warns(UserWarning, match="as they were after step 30"):
-        runs = train_both_layers(X, y, width=10, steps=100, records=10, resample=interrupted, progress=False)
+        runs = train_both_layers(
+            X, y, width=10, steps=100, records=10, resample=interrupted, progress=False
+        )
     assert list(runs.times) == [0, 10, 20, 30]
     assert runs.margins[:, 0] == pytest.approx(whole.margins[:4, 0], rel=1e-5, abs=1e-9)
     assert runs.measures[0].normalized_margin(X, y) == pytest.approx(runs.margins[-1, 0], rel=1e-9)
 
 
 def test_lazy_nets_approach_the_tangent_margin_first():
-    """From a large paired start with a rate like 1 / scale: most of the tangent kernel's margin while neurons hardly move, the variation-norm margin later."""
+    """From a large paired start with a rate like 1 / scale: most of the tangent kernel's margin
+    while neurons hardly move, the variation-norm margin later.
+    """
     X, y = blobs(30)
-    options = {"width": 800, "scale": 20.0, "paired": True, "rate": lambda t: np.full(len(t), 0.02 / 20)}
+    options = {
+        "width": 800,
+        "scale": 20.0,
+        "paired": True,
+        "rate": lambda t: np.full(len(t), 0.02 / 20),
+    }
     runs = train_both_layers(X, y, steps=8000, snapshots=[0, 300], progress=False, **options)
     start, lazy, rich = (snapshot.positions(0) for snapshot in runs.snapshots)
-    tangent, optimum = nm.twolayer.tangent_max_margin(start, X, y).margin, nm.solvers.f1_max_margin(X, y).margin
+    tangent, optimum = (
+        nm.twolayer.tangent_max_margin(start, X, y).margin,
+        nm.solvers.f1_max_margin(X, y).margin,
+    )
     assert np.linalg.norm(lazy - start) < 0.1 * np.linalg.norm(start)
     assert 0.9 * tangent < nm.twolayer.tangent_margin(start, lazy, X, y) <= tangent * (1 + 1e-6)
     assert runs.snapshots[1].measures[0].normalized_margin(X, y) < 0.2 * optimum
@@ -269,12 +336,20 @@ def test_lazy_nets_approach_the_tangent_margin_first():
 
 
 def test_layers_stay_balanced_up_to_the_step():
-    """|a_j| = |b_j| is kept by the flow; by steps up to their square, so along a fixed time the drift is of first order."""
+    """|a_j| = |b_j| is kept by the flow; by steps up to their square, so along a fixed time the
+    drift is of first order.
+    """
     X, y = np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
     drifts = []
     for rate in (0.02, 0.01):
         runs = train_both_layers(
-            X, y, width=30, steps=round(4 / rate), rate=lambda t, r=rate: np.full(len(t), r), dtype=torch.float64, progress=False
+            X,
+            y,
+            width=30,
+            steps=round(4 / rate),
+            rate=lambda t, r=rate: np.full(len(t), r),
+            dtype=torch.float64,
+            progress=False,
         )
         atoms = runs.measures[0].atoms
         drifts.append(np.abs((atoms[:, :-1] ** 2).sum(1) - atoms[:, -1] ** 2).max())
@@ -311,17 +386,30 @@ def test_bad_input():
     with pytest.raises(ValueError, match="snapshots must be"):
         train_both_layers(*data, width=3, steps=3, snapshots=[4], progress=False)
     with pytest.raises(nm.DataError, match="same dimension"):
-        train_both_layers([data[0], [[0.0], [1.0]]], [data[1], [1, -1]], width=3, steps=3, progress=False)
+        train_both_layers(
+            [data[0], [[0.0], [1.0]]], [data[1], [1, -1]], width=3, steps=3, progress=False
+        )
     with pytest.raises(nm.DataError, match="NaN"):
         train_both_layers([[np.nan, 1.0]], [1], width=3, steps=3, progress=False)
     random = np.random.default_rng(0)
     with pytest.raises(ValueError, match="the same t"):
-        train_both_layers(*data, width=3, steps=3, resample=lambda t: (random.normal(size=(2, 2)), [1, -1]), progress=False)
+        train_both_layers(
+            *data,
+            width=3,
+            steps=3,
+            resample=lambda t: (random.normal(size=(2, 2)), [1, -1]),
+            progress=False,
+        )
     with pytest.raises(nm.DataError, match=r"resample\(0\) gave inputs of dimension 1"):
-        train_both_layers(*data, width=3, steps=3, resample=lambda t: ([[1.0]], [1]), progress=False)
+        train_both_layers(
+            *data, width=3, steps=3, resample=lambda t: ([[1.0]], [1]), progress=False
+        )
     with pytest.raises(ValueError, match="rate must be a function"):
         train_both_layers(*data, width=3, steps=3, rate=0.1, progress=False)
-    assert train_both_layers(*data, width=np.array(3), steps=3, progress=False).margins.shape == (4, 1)
+    assert train_both_layers(*data, width=np.array(3), steps=3, progress=False).margins.shape == (
+        4,
+        1,
+    )
     with pytest.raises(nm.DataError, match="No neuron has moved"):
         nm.twolayer.tangent_margin(np.ones((2, 4)), np.ones((2, 4)), *data)
     with pytest.raises(ValueError, match="loss must be"):

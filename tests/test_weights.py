@@ -20,24 +20,44 @@ def renamed(state: dict, prefix: str) -> dict:
 
 def lightning(state: dict) -> dict:
     held = renamed(state, "model.") | {"loss.weight": torch.ones(2)}
-    return {"epoch": 4, "global_step": 80, "pytorch-lightning_version": "2.4.0", "state_dict": held, "loops": {"fit": {"n": 1}}}
+    return {
+        "epoch": 4,
+        "global_step": 80,
+        "pytorch-lightning_version": "2.4.0",
+        "state_dict": held,
+        "loops": {"fit": {"n": 1}},
+    }
 
 
-OPTIMIZER = {"state": {0: {"momentum_buffer": torch.ones(2)}}, "param_groups": [{"lr": 0.1, "params": [0]}]}
+OPTIMIZER = {
+    "state": {0: {"momentum_buffer": torch.ones(2)}},
+    "param_groups": [{"lr": 0.1, "params": [0]}],
+}
 
 USUAL = {
     "a state dict": (lambda s: s, None),
     "state_dict": (lambda s: {"state_dict": s}, "under the key 'state_dict'"),
     "model_state_dict with more": (
-        lambda s: {"epoch": 3, "optimizer_state_dict": OPTIMIZER, "model_state_dict": s, "loss": 0.1},
+        lambda s: {
+            "epoch": 3,
+            "optimizer_state_dict": OPTIMIZER,
+            "model_state_dict": s,
+            "loss": 0.1,
+        },
         "under the key 'model_state_dict'",
     ),
     "a key of one's own": (lambda s: {"best": s, "epoch": 3}, "under the key 'best'"),
     "DataParallel": (lambda s: renamed(s, "module."), 'prefix "module."'),
     "torch.compile": (lambda s: renamed(s, "_orig_mod."), 'orig_mod." of torch.compile'),
-    "a compiled part": (lambda s: {n.replace("0.", "0._orig_mod."): v for n, v in s.items()}, 'orig_mod." of torch.compile'),
+    "a compiled part": (
+        lambda s: {n.replace("0.", "0._orig_mod."): v for n, v in s.items()},
+        'orig_mod." of torch.compile',
+    ),
     "a module around": (lambda s: renamed(s, "model."), 'prefix "model."'),
-    "all at once": (lambda s: {"state_dict": renamed(s, "module._orig_mod.model.")}, 'prefix "module.model."'),
+    "all at once": (
+        lambda s: {"state_dict": renamed(s, "module._orig_mod.model.")},
+        'prefix "module.model."',
+    ),
     "Lightning": (lightning, "1 other tensors, such as loss.weight, were left aside"),
 }
 
@@ -48,7 +68,10 @@ def test_usual_checkpoints_are_unwrapped_and_said_so(tmp_path, kind, recwarn):
     torch.save(wrap(net().state_dict()), tmp_path / "file.pt")
     loaded = net(seed=1)
     nm.load_weights(loaded, tmp_path / "file.pt")
-    assert all(torch.equal(a, b) for a, b in zip(loaded.state_dict().values(), net().state_dict().values(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(loaded.state_dict().values(), net().state_dict().values(), strict=True)
+    )
     messages = [str(w.message) for w in recwarn if "file.pt" in str(w.message)]
     assert (said is None and not messages) or (len(messages) == 1 and said in messages[0])
 
@@ -69,12 +92,24 @@ REFUSED = {
         lambda s: {"optimizer": OPTIMIZER, "epoch": 3},
         ["'optimizer', 'epoch'", "'state', 'param_groups'", "0.weight"],
     ),
-    "another net": (lambda s: {"encoder.weight": s["0.weight"]}, ["belongs to another model", "'encoder.weight'"]),
+    "another net": (
+        lambda s: {"encoder.weight": s["0.weight"]},
+        ["belongs to another model", "'encoder.weight'"],
+    ),
     "half of the layers missing": (lambda s: dict(list(s.items())[:5]), ["is missing in the file"]),
-    "one layer more": (lambda s: {"state_dict": s | {"9.weight": torch.ones(2)}}, ["9.weight is unknown to the model"]),
-    "other shapes": (lambda s: {"model": renamed(s | {"0.weight": torch.ones(2, 2)}, "module.")}, ["shape (2, 2) in the file"]),
+    "one layer more": (
+        lambda s: {"state_dict": s | {"9.weight": torch.ones(2)}},
+        ["9.weight is unknown to the model"],
+    ),
+    "other shapes": (
+        lambda s: {"model": renamed(s | {"0.weight": torch.ones(2, 2)}, "module.")},
+        ["shape (2, 2) in the file"],
+    ),
     "NaN": (lambda s: spoiled(s, float("nan")), ["1 of the 8 values of 3.weight are NaN"]),
-    "infinity": (lambda s: {"state_dict": spoiled(s, float("inf"))}, ["1 of the 8 values of 3.weight"]),
+    "infinity": (
+        lambda s: {"state_dict": spoiled(s, float("inf"))},
+        ["1 of the 8 values of 3.weight"],
+    ),
     "nothing": (lambda s: {}, ["it holds nothing"]),
 }
 
@@ -87,7 +122,10 @@ def test_other_files_are_refused_by_what_they_hold(tmp_path, kind):
     with pytest.raises(nm.CheckpointError) as refused:
         nm.load_weights(model, tmp_path / "file.pt")
     assert all(sentence in str(refused.value) for sentence in sentences), str(refused.value)
-    assert all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), net(1).state_dict().values(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(model.state_dict().values(), net(1).state_dict().values(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("where", ["alone", "beside the weights"])

@@ -6,19 +6,27 @@ class NetmarginError(Exception):
 
 
 class ArgumentError(NetmarginError, ValueError):
-    """An argument that is neither data nor a model has a value or a type that cannot be used; the message names what to give."""
+    """An argument that is neither data nor a model has a value or a type that cannot be used; the
+    message names what to give.
+    """
 
 
 class DataError(NetmarginError, ValueError):
-    """The samples or the labels cannot be used: empty, not finite, of the wrong kind, or not to be found."""
+    """The samples or the labels cannot be used: empty, not finite, of the wrong kind, or not to be
+    found.
+    """
 
 
 class ModelError(NetmarginError, ValueError):
-    """The model cannot be used: no parameters, parameters or outputs that are not finite, outputs of a wrong shape."""
+    """The model cannot be used: no parameters, parameters or outputs that are not finite, outputs
+    of a wrong shape.
+    """
 
 
 class NotHomogeneousError(ModelError):
-    """The question needs a homogeneous model and this one is not; the message names the blocking modules."""
+    """The question needs a homogeneous model and this one is not; the message names the blocking
+    modules.
+    """
 
 
 class NotSeparatedError(ModelError):
@@ -30,7 +38,9 @@ class CheckpointError(NetmarginError, RuntimeError):
 
 
 class DivergenceError(NetmarginError, ArithmeticError):
-    """Training produced a loss or parameters that are not finite; the model was put back to its last good epoch."""
+    """Training produced a loss or parameters that are not finite; the model was put back to its
+    last good epoch.
+    """
 
 
 class MissingLibraryError(NetmarginError, ImportError):
@@ -38,8 +48,14 @@ class MissingLibraryError(NetmarginError, ImportError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during long work, after what was done is saved; the same call goes on. Of training, it carries the `history` so far."""
+    """Ctrl-C during long work, after what was done is saved; the same call goes on. Of training, it
+    carries the `history` so far.
+    """
 
     def __init__(self, message: str, history=None):
         super().__init__(message)
         self.history = history
+
+
+class NonFiniteOutputError(ModelError):
+    """The model's outputs, or the loss of them, are NaN or infinite on finite inputs."""

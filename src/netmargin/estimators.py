@@ -9,8 +9,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import kernels
-from .arguments import check_flag, check_number
-from .deadline import Deadline
+from .core.arguments import check_flag, check_number
+from .core.deadline import Deadline
 from .errors import DataError, Interrupted
 from .result import SoftSolution, Solution, Status
 from .solvers import f1_max_margin, f1_soft_margin, kernel_max_margin, kernel_soft_margin
@@ -20,16 +20,20 @@ from .solvers.contradictions import contradicting_pairs, recommended_cost
 class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
     """One problem for two classes, one against the rest for more; subclasses solve it.
 
-    C=None asks for a hard margin; a number, for a soft one with that cost of hinge loss. time_limit counts for the whole of `fit`.
-    Fitted attributes: classes_, solutions_ (one per problem), margin_ and gap_ (of the only problem, or one per class), support_ (samples with
-    dual weight in any problem).
+    C=None asks for a hard margin; a number, for a soft one with that cost of hinge loss. time_limit
+    counts for the whole of `fit`. Fitted attributes: classes_, solutions_ (one per problem),
+    margin_ and gap_ (of the only problem, or one per class), support_ (samples with dual weight in
+    any problem).
     """
 
     def fit(self, X, y):
-        """Solve; X : (n, d), y : (n,) labels of any kind, at least two classes.
+        """Solve.
 
-        Warns (sklearn.exceptions.ConvergenceWarning) where the time is up before a problem is solved, and where a hard margin does not
-        exist, with the samples that contradict each other and a C to take. Raises `Interrupted`, a KeyboardInterrupt, at Ctrl-C.
+        X : (n, d), y : (n,) labels of any kind, at least two classes.
+
+        Warns (sklearn.exceptions.ConvergenceWarning) where the time is up before a problem is
+        solved, and where a hard margin does not exist, with the samples that contradict each other
+        and a C to take. Raises `Interrupted`, a KeyboardInterrupt, at Ctrl-C.
         """
         deadline = Deadline(self.time_limit)
         check_number("C", self.C, above=0, optional=True)
@@ -39,16 +43,27 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise DataError(f"All labels are {self.classes_[0]!r}: a classifier needs samples of more than one class.")
+            raise DataError(
+                f"All labels are {self.classes_[0]!r}: a classifier needs samples of more than one"
+                " class."
+            )
         self._prepare(X)
         positive = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
         self.solutions_ = []
         for done, k in enumerate(positive):
-            solution = self._solve(X, np.where(index == k, 1.0, -1.0), deadline.share(len(positive) - done))
+            solution = self._solve(
+                X, np.where(index == k, 1.0, -1.0), deadline.share(len(positive) - done)
+            )
             if solution.status is Status.INTERRUPTED:
-                raise Interrupted("fit was interrupted. The solvers, such as f1_max_margin, return the best so far instead.")
+                raise Interrupted(
+                    "fit was interrupted. The solvers, such as f1_max_margin, return the best so"
+                    " far instead."
+                )
             self.solutions_.append(solution)
-        margins, gaps = np.array([s.margin for s in self.solutions_]), np.array([s.gap for s in self.solutions_])
+        margins, gaps = (
+            np.array([s.margin for s in self.solutions_]),
+            np.array([s.gap for s in self.solutions_]),
+        )
         binary = len(self.classes_) == 2
         self.margin_, self.gap_ = (margins[0], gaps[0]) if binary else (margins, gaps)
         self.support_ = np.unique(np.concatenate([s.support for s in self.solutions_]))
@@ -56,7 +71,10 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _warn(self, X: np.ndarray, y: np.ndarray, labels: list) -> None:
-        """Say what a person must know who looks at no attribute; labels : of the problems."""
+        """Say what a person must know who looks at no attribute.
+
+        labels : of the problems.
+        """
         ended = {status: [s for s in self.solutions_ if s.status is status] for status in Status}
         if ended[Status.NOT_SEPARABLE]:
             pairs = contradicting_pairs(X, y)
@@ -65,23 +83,37 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                 i, j = pairs[0]
                 more = f" (and {len(pairs) - 1} more such pairs)" if len(pairs) > 1 else ""
                 reason = (
-                    f"Samples {i} and {j} are equal, but their labels are {y[i]} and {y[j]}{more}: correct or drop one of them."
+                    f"Samples {i} and {j} are equal, but their labels are {y[i]} and {y[j]}{more}:"
+                    " correct or drop one of them."
                 )
-            constant = "Scores" if len(labels) == 1 else f"Scores of {len(ended[Status.NOT_SEPARABLE])} of {len(labels)} classes"
+            constant = (
+                "Scores"
+                if len(labels) == 1
+                else f"Scores of {len(ended[Status.NOT_SEPARABLE])} of {len(labels)} classes"
+            )
             _warn_of_convergence(
-                f"{constant} are constant, because no hard margin exists. {reason} Or pass C, for a soft margin, for instance "
-                f"C={self._recommended_cost(X):g}: a larger one leaves fewer training errors, a smaller one a larger margin."
+                f"{constant} are constant, because no hard margin exists. {reason} Or pass C, for a"
+                f" soft margin, for instance C={self._recommended_cost(X):g}: a larger one leaves"
+                " fewer training errors, a smaller one a larger margin."
             )
         for status, what, remedy in (
             (Status.TIME_LIMIT, "The time limit", "Raise time_limit"),
-            (Status.STALLED, "The precision of float64", "Raise tol, or scale the features to one size"),
+            (
+                Status.STALLED,
+                "The precision of float64",
+                "Raise tol, or scale the features to one size",
+            ),
         ):
             if ended[status]:
-                named = "" if len(labels) == 1 else f" for {len(ended[status])} of {len(labels)} classes"
+                named = (
+                    ""
+                    if len(labels) == 1
+                    else f" for {len(ended[status])} of {len(labels)} classes"
+                )
                 gap = max(s.gap for s in ended[status])
                 _warn_of_convergence(
-                    f"{what} ended the search{named} at a relative gap of {gap:.2g}, above tol={self.tol:g}. Scores are those of the best "
-                    f"solution so far. {remedy}."
+                    f"{what} ended the search{named} at a relative gap of {gap:.2g}, above"
+                    f" tol={self.tol:g}. Scores are those of the best solution so far. {remedy}."
                 )
 
     def decision_function(self, X) -> np.ndarray:
@@ -99,7 +131,9 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
     def _prepare(self, X: np.ndarray) -> None:
         pass
 
-    def _solve(self, X: np.ndarray, y: np.ndarray, time_limit: float | None) -> Solution | SoftSolution:
+    def _solve(
+        self, X: np.ndarray, y: np.ndarray, time_limit: float | None
+    ) -> Solution | SoftSolution:
         raise NotImplementedError
 
     def _recommended_cost(self, X: np.ndarray) -> float:
@@ -114,12 +148,17 @@ def _warn_of_convergence(message: str) -> None:
 
 
 class VariationNormClassifier(_MaxMarginClassifier):
-    """The max-margin infinitely wide two-layer ReLU net: `solvers.f1_max_margin` (Chizat and Bach 2020, (4)).
+    """The max-margin infinitely wide two-layer ReLU net: `solvers.f1_max_margin` (Chizat and Bach
+    2020, (4)).
 
-    C=None is the hard margin: data that cannot be separated then get margin_ 0, constant scores and a warning that names a C. A number C > 0 minimizes
-    ||theta||^2 / 2 + C times the hinge losses (`solvers.f1_soft_margin`). n_neurons_ counts the neurons of all problems.
-    time_limit : seconds for the whole of `fit`; each class gets an equal part of what is left. The net then is the best so far, with a warning.
+    C=None is the hard margin: data that cannot be separated then get margin_ 0, constant scores and
+    a warning that names a C. A number C > 0 minimizes ||theta||^2 / 2 + C times the hinge losses
+    (`solvers.f1_soft_margin`). n_neurons_ counts the neurons of all problems.
+    time_limit : seconds for the whole of `fit`; each class gets an equal part of what is left. The
+        net then is the best so far, with a warning.
 
+    Examples
+    --------
     >>> from netmargin.estimators import VariationNormClassifier
     >>> xor = VariationNormClassifier().fit([[1, 1], [-1, -1], [1, -1], [-1, 1]], ["same", "same", "other", "other"])
     >>> xor.predict([[2, 3], [-1, 2]]).tolist(), xor.n_neurons_
@@ -140,8 +179,18 @@ class VariationNormClassifier(_MaxMarginClassifier):
         return sum(len(s.weights) for s in self.solutions_)
 
     def _solve(self, X, y, time_limit):
-        options = {"bias": self.bias, "tol": self.tol, "time_limit": time_limit, "pricing": self.pricing, "seed": self.seed}
-        return f1_max_margin(X, y, **options) if self.C is None else f1_soft_margin(X, y, C=self.C, **options)
+        options = {
+            "bias": self.bias,
+            "tol": self.tol,
+            "time_limit": time_limit,
+            "pricing": self.pricing,
+            "seed": self.seed,
+        }
+        return (
+            f1_max_margin(X, y, **options)
+            if self.C is None
+            else f1_soft_margin(X, y, C=self.C, **options)
+        )
 
     def _recommended_cost(self, X):
         return recommended_cost(float(np.sqrt((X**2).sum(1) + self.bias).mean()))
@@ -171,10 +220,13 @@ class _KernelClassifier(_MaxMarginClassifier):
 
 
 class ReLUKernelClassifier(_KernelClassifier):
-    """The max-margin classifier of F_2, nets with fixed uniform directions (Chizat and Bach 2020, (5)), without a free intercept.
+    """The max-margin classifier of F_2, nets with fixed uniform directions (Chizat and Bach 2020,
+    (5)), without a free intercept.
 
     C, time_limit : as for `VariationNormClassifier`.
 
+    Examples
+    --------
     >>> from netmargin.estimators import ReLUKernelClassifier
     >>> ReLUKernelClassifier().fit([[0.0], [1.0], [3.0]], [0, 1, 1]).predict([[0.1], [2.0]]).tolist()
     [0, 1]
@@ -191,9 +243,11 @@ class ReLUKernelClassifier(_KernelClassifier):
 
 
 class NTKClassifier(_KernelClassifier):
-    """The max-margin classifier in the tangent kernel space of a two-layer ReLU net (Wei et al. 2019, Section 2).
+    """The max-margin classifier in the tangent kernel space of a two-layer ReLU net (Wei et al.
+    2019, Section 2).
 
-    r_w and r_u are the initial scales of the second and first layer; C, time_limit : as for `VariationNormClassifier`.
+    r_w and r_u are the initial scales of the second and first layer.
+    C, time_limit : as for `VariationNormClassifier`.
     """
 
     def __init__(self, *, C=None, r_w=1.0, r_u=1.0, bias=True, tol=1e-6, time_limit=None):

@@ -7,7 +7,7 @@ from functools import partial
 from torch import nn
 
 from . import models
-from .records import short_repr
+from .core.records import short_repr
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,22 @@ class Recipe:
 
 
 RECIPES = {
-    "digits-mlp": Recipe("ReLU net 64-256-10 on digits", partial(models.mlp, [64, 256, 10]), "digits"),
-    "digits-relu2": Recipe("squared-ReLU net 64-64-10 on digits", partial(models.mlp, [64, 64, 10], power=2), "digits"),
+    "digits-mlp": Recipe(
+        "ReLU net 64-256-10 on digits", partial(models.mlp, [64, 256, 10]), "digits"
+    ),
+    "digits-relu2": Recipe(
+        "squared-ReLU net 64-64-10 on digits", partial(models.mlp, [64, 64, 10], power=2), "digits"
+    ),
     "mnist-cnn": Recipe("the CNN of Lyu and Li (2019) on MNIST", models.mnist_cnn, "mnist"),
     "mnist-cnn-small": Recipe(
-        "the same CNN with 8 and 16 channels, 128 hidden units", partial(models.mnist_cnn, channels=(8, 16), hidden=128), "mnist"
+        "the same CNN with 8 and 16 channels, 128 hidden units",
+        partial(models.mnist_cnn, channels=(8, 16), hidden=128),
+        "mnist",
     ),
-    "cifar10-vgg": Recipe("the VGG variant of Lyu and Li (2019) on CIFAR-10", models.vgg, "cifar10"),
-    "cifar10-vgg-narrow": Recipe("the same VGG variant with 8 to 64 channels", partial(models.vgg, width=8), "cifar10"),
+    "cifar10-vgg": Recipe(
+        "the VGG variant of Lyu and Li (2019) on CIFAR-10", models.vgg, "cifar10"
+    ),
+    "cifar10-vgg-narrow": Recipe(
+        "the same VGG variant with 8 to 64 channels", partial(models.vgg, width=8), "cifar10"
+    ),
 }

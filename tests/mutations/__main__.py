@@ -24,9 +24,13 @@ Fate = tuple[Mutation, Outcome]
 def main(arguments: list[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
-    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"of {', '.join(ROOMS)}; all by default")
+    parser.add_argument(
+        "rooms", nargs="*", metavar="ROOM", help=f"of {', '.join(ROOMS)}; all by default"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="how many mutations are tested at once")
-    parser.add_argument("--match", default="", help="only mutations whose file, text or reason contains this")
+    parser.add_argument(
+        "--match", default="", help="only mutations whose file, text or reason contains this"
+    )
     parser.add_argument("--list", action="store_true", help="show the tables, run nothing")
     options = parser.parse_args(arguments)
     if unknown := sorted(set(options.rooms) - set(ROOMS)):
@@ -34,11 +38,17 @@ def main(arguments: list[str] | None = None) -> int:
     killed = tried = 0
     for room in options.rooms or ROOMS:
         table = importlib.import_module(f".{room}", __package__)
-        chosen = [m for m in table.MUTATIONS if options.match in f"{m.file} {m.old} {m.new} {m.why}"]
+        chosen = [
+            m for m in table.MUTATIONS if options.match in f"{m.file} {m.old} {m.new} {m.why}"
+        ]
         if options.list:
             print(f"{room}: {len(chosen)} mutations")
             for mutation in chosen:
-                print(_line("equivalent" if mutation.equivalent else "", mutation, mutation.equivalent))
+                print(
+                    _line(
+                        "equivalent" if mutation.equivalent else "", mutation, mutation.equivalent
+                    )
+                )
             continue
         if not (real := [m for m in chosen if not m.equivalent]):
             continue
@@ -55,7 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
     return int(killed < ENOUGH * tried)
 
 
-def _fates(tests: list[str], mutations: list[Mutation], jobs: int) -> tuple[list[Fate], float] | None:
+def _fates(
+    tests: list[str], mutations: list[Mutation], jobs: int
+) -> tuple[list[Fate], float] | None:
     """What became of each mutation, and the seconds; None where the tests fail without any."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
@@ -78,7 +90,12 @@ def _fates(tests: list[str], mutations: list[Mutation], jobs: int) -> tuple[list
             finally:
                 free.put(workplace)
             said = "SURVIVED" if outcome.passed else "killed"
-            print(_line(said, mutation, outcome.failed and f"{outcome.seconds:.0f} s, {outcome.failed}"), flush=True)
+            print(
+                _line(
+                    said, mutation, outcome.failed and f"{outcome.seconds:.0f} s, {outcome.failed}"
+                ),
+                flush=True,
+            )
             return mutation, outcome
 
         pool = ThreadPoolExecutor(jobs)

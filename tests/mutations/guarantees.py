@@ -22,7 +22,7 @@ _BOUND = "bounds/bound.py"
 _NETWORKS = "bounds/networks.py"
 _RADEMACHER = "bounds/rademacher.py"
 _INTERCLASS = "bounds/interclass.py"
-_WEAK = "training/weak_regularization.py"
+_WEAK = "regularization/weak.py"
 
 MUTATIONS = [
     # Propositions 6 and 7 of Chizat and Bach: rates with fixed features.
@@ -233,14 +233,14 @@ MUTATIONS = [
     ),
     Mutation(
         _SCHEDULE,
-        "c_1 = max(bounds.k * bounds.C_R * bounds.B_Phi**2, ",
+        "c_1 = max(\n        bounds.k * bounds.C_R * bounds.B_Phi**2,",
         "c_1 = max(",
         "c_1 without its first member",
         equivalent="slope >= 2 B_Phi: the first member never is the largest",
     ),
     Mutation(
         _SCHEDULE,
-        "bounds.B_Phi * slope, largest)",
+        "bounds.B_Phi * slope,\n        largest,\n    )",
         "bounds.B_Phi * slope)",
         "c_1 without B_L",
         _HERE + "test_schedules_take_the_largest_sigma_of_the_proof",
@@ -487,7 +487,7 @@ MUTATIONS = [
     ),
     Mutation(
         _NETWORKS,
-        "rademacher=rademacher, largest=radius, margin=gamma",
+        "rademacher=rademacher,\n        largest=radius,\n        margin=gamma",
         "rademacher=rademacher, largest=radius / 2, margin=gamma",
         "half of the largest output",
         _HERE + "test_terms_of_bounds_by_hand",
@@ -574,7 +574,9 @@ MUTATIONS = [
         "np.linalg.matrix_rank(Z) <= 3",
         "np.linalg.matrix_rank(Z) <= 30",
         "suprema of a search are called exact",
-        equivalent="the prover's own `exact` is asked too; rank 4 is only too slow here, and exact as well",
+        equivalent=(
+            "the prover's own `exact` is asked too; rank 4 is only too slow here, and exact as well"
+        ),
     ),
     Mutation(
         _INTERCLASS,
@@ -597,7 +599,12 @@ MUTATIONS = [
         "the relaxation with one eigenvalue less",
         _HERE + "test_interclass_bounds_are_above_the_best_plane",
     ),
-    Mutation(_INTERCLASS, "float(found[-self._r :].sum())", "float(found[-1:].sum())", "one eigenvalue for r"),
+    Mutation(
+        _INTERCLASS,
+        "float(found[-self._r :].sum())",
+        "float(found[-1:].sum())",
+        "one eigenvalue for r",
+    ),
     Mutation(
         _INTERCLASS,
         "self.best, self.value = Q, float(here.min())",

@@ -44,7 +44,7 @@ _ROWS = [
     ("homogeneity/judge.py", "self._more = self._rough = _with_first_repeated(self.traced)", "pass", _BATCH),
     ("homogeneity/judge.py", "_ROUGH = (8, 32)", "_ROUGH = (2, 2)", _DEVIATION),
     ("homogeneity/judge.py", "for self._blank in (False, True):", "for self._blank in (False,):", _CASES),
-    ("homogeneity/judge.py", "exponents.tolist(), strict=True)}", "[exponents[0].item()] * len(answer.groups), strict=True)}", _GROUPS),
+    ("homogeneity/judge.py", 'exponents.tolist(), strict=True)\n            }', "[exponents[0].item()] * len(answer.groups), strict=True)}", _GROUPS),
     ("homogeneity/judge.py", "inside, outside = (middle, outside) if holds", "inside, outside = (inside, middle) if holds", _RANGE),
     ("homogeneity/judge.py", "_STEPS = 4", "_STEPS = 0.3", _RANGE),
     ("homogeneity/judge.py", "if kind is Kind.UNKNOWN or blind:", "if kind is Kind.UNKNOWN:", _OBSERVED),
@@ -62,7 +62,7 @@ _ROWS = [
     ("homogeneity/trace.py", "epsilon = self._pending_epsilon[storage]", "epsilon = self._pending_epsilon.pop(storage)", _TABLE + "[guard used twice]"),
     ("homogeneity/trace.py", "self._pending_epsilon.pop(self._storage(target), None)", "pass", _GUARD),
     ("homogeneity/trace.py", "if not whole and old != degree and target.is_floating_point():", "if False:", _TABLE + "[overwrites most of e]"),
-    ("homogeneity/trace.py", "if not (a and b):", "if False:", _OBSERVED),
+    ("homogeneity/trace.py", 'if not (\n                a and b\n            ):', "if False:", _OBSERVED),
     ("homogeneity/trace.py", "if not exponents:", "if False:", _OBSERVED),
     ("homogeneity/trace.py", "return all(d == scaled[0] for d in scaled)", "return True", _OBSERVED),
     ("homogeneity/modes.py", '"tolist", "numpy", "__array__", "__dlpack__"', '"numpy", "__array__", "__dlpack__"', _ESCAPES),
@@ -75,26 +75,34 @@ _ROWS = [
     ("homogeneity/rules.py", "return _cut_off(trace, value, level, replacement)", "return trace.degree(value)", _TABLE + "[threshold far off]"),
     ("homogeneity/rules.py", "return _cut_off(trace, value, low, high)\n\n\n@rule(\"_local", "return trace.degree(value)\n\n\n@rule(\"_local", _TABLE + "[hardtanh]"),
     ("homogeneity/rules.py", "return _cut_off(trace, value, high)", "return trace.degree(value)", _TABLE + "[clamp_max]"),
-    ("homogeneity/rules.py", 'trace.degree(value), trace.degree(number), "fills with', 'trace.degree(value), ZERO, "fills with', _TABLE + "[fills with e]"),
+    ("homogeneity/rules.py", 'trace.degree(value),\n        trace.degree(number),\n        "fills with', 'trace.degree(value), ZERO, "fills with', _TABLE + "[fills with e]"),
     ("homogeneity/rules.py", 'trace.degree(value), trace.degree(number), "pads with', 'trace.degree(value), ZERO, "pads with', _TABLE + "[pads with e]"),
-    ("homogeneity/rules.py", 'trace.invariant(trace.degree(weight), "interpolates', '(trace.degree(weight), "interpolates', _TABLE + "[lerp by weights]"),
-    ("homogeneity/rules.py", 'trace.same(trace.degree(a), trace.degree(b), "compares', '(trace.degree(a), trace.degree(b), "compares', _TABLE + "[comparison decides]"),
+    ("homogeneity/rules.py", 'trace.invariant(\n        trace.degree(weight), "interpolates', '(trace.degree(weight), "interpolates', _TABLE + "[lerp by weights]"),
+    ("homogeneity/rules.py", 'trace.same(\n        trace.degree(a),\n        trace.degree(b),\n        "compares', '(trace.degree(a), trace.degree(b), "compares', _TABLE + "[comparison decides]"),
     ("homogeneity/rules.py", "    return _elementwise(trace, a, b)\n\n\n@rule(\"cat\"", "    return trace.degree(a)\n\n\n@rule(\"cat\"", _TABLE + "[where fills with e]"),
-    ("homogeneity/rules.py", 'degree = trace.same(degree, trace.degree(value), "writes', '(degree, trace.degree(value), "writes', _TABLE + "[scatters e]"),
+    ("homogeneity/rules.py", 'degree = trace.same(\n                degree,\n                trace.degree(value),\n                "writes', '(degree, trace.degree(value), "writes', _TABLE + "[scatters e]"),
     ("homogeneity/rules.py", "isinstance(value, (int, float)) and value > 0 and trace.degree(other)", "isinstance(value, (int, float)) and trace.degree(other)", _TABLE + "[negative guard]"),
     ("homogeneity/rules.py", "and low > 0 and high is None and trace", "and low > 0 and trace", _TABLE + "[root of a clamp between]"),
     ("homogeneity/rules.py", "if dtype in ROUGH:", "if False:", _TABLE + "[bfloat16]"),
-    ("homogeneity/rules.py", 'trace.invariant(degree, f"truncates', '(lambda *_: degree)(degree, f"truncates', _TABLE + "[integers]"),
+    ("homogeneity/rules.py", 'trace.invariant(\n        degree, f"truncates', '(lambda *_: degree)(degree, f"truncates', _TABLE + "[integers]"),
     ("homogeneity/rules.py", 'trace.escape(value, "item()")', "pass", _ESCAPES),
     ("homogeneity/normalization_rules.py", "trace.neglect(degree, epsilon)", "pass", _USUAL),
     # -- one rule for later biases
     ("homogeneity/answer.py", "if any(bool(parameters[name].detach().any()) for name in self.ignored):", "if False:", _BIASES),
     ("kkt/problem.py", "    if homogeneity.ignored:\n        homogeneity.require_order(twin)", "", _BIASES),
-    ("training/maximize_margin.py", "    homogeneity.require_order(model)\n    separating", "    separating", _BIASES),
+    ("ascent/maximize_margin.py", "    homogeneity.require_order(model)\n    separating", "    separating", _BIASES),
 ]  # fmt: skip
-"""File, text, what replaces it, and the test that notices first, whose name says what is wrong then."""
+"""File, text, what replaces it, and the test that notices first, whose name says what is wrong
+then.
+"""
 
 MUTATIONS = [
-    Mutation(file, old, new, why="not " + killer.rpartition("::test_")[2].replace("_", " "), killed_by=killer)
+    Mutation(
+        file,
+        old,
+        new,
+        why="not " + killer.rpartition("::test_")[2].replace("_", " "),
+        killed_by=killer,
+    )
     for file, old, new, killer in _ROWS
 ]

@@ -9,112 +9,157 @@ MUTATIONS = [
         old="worst**2 * square",
         new="worst * square",
         why="tau instead of tau squared in the length of the dual vector",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="slopes / (order * gaps)",
         new="slopes / gaps",
         why="tau without the order",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[2-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[2-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="above = inner - worst * square",
         new="above = inner",
         why="the dual vector not made feasible in its value",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="below = length - 2 * worst * inner",
         new="below = length - worst * inner",
         why="half the cross term in the length of the dual vector",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="below = length - 2 * worst * inner",
         new="below = length + 2 * worst * inner",
         why="a sign in the length of the dual vector",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="above / math.sqrt(below) if",
         new="math.sqrt(below) if",
         why="the length of the dual vector for the bound",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="worst = max(worst, ratio.max().item())",
         new="worst = ratio.max().item()",
         why="tau of the last batch only",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-70]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-70]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="worst = max(worst, ratio.max().item())",
         new="worst = max(worst, ratio.min().item())",
         why="the smallest ratio for the largest",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="self.lower, entering = self._bound(residual)",
         new="self.lower, entering = self._bound(residual, torch.float32)",
         why="a proof in float32",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="epsilon_lower=min(search.lower, found.epsilon)",
         new="epsilon_lower=found.epsilon",
         why="no proof",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
-        old="return Completeness.ALL if norm_of(residual) - self.lower <= self._tol * problem.norm else Completeness.OPEN",
+        old=(
+            "return Completeness.ALL if norm_of(residual) - self.lower <= self._tol * problem.norm"
+            " else Completeness.OPEN"
+        ),
         new="return Completeness.ALL",
         why='"no other multipliers" though they are not best',
         killed_by="tests/test_sound_certificates.py::test_completeness_is_not_said_of_multipliers_that_are_not_best",
     ),
     Mutation(
         file="kkt/certification.py",
-        old="                if norm_of(residual) - self.lower <= self._tol * problem.norm:\n                    return Completeness.PROVED",
-        new="                if norm_of(residual) - likely <= self._tol * problem.norm:\n                    return Completeness.PROVED",
+        old=(
+            "                if norm_of(residual) - self.lower <= self._tol * problem.norm:\n      "
+            "              return Completeness.PROVED"
+        ),
+        new=(
+            "                if norm_of(residual) - likely <= self._tol * problem.norm:\n          "
+            "          return Completeness.PROVED"
+        ),
         why='"proved" by a bound in float32',
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
-        old="if len(grown) == len(self.chosen) or len(self.chosen) >= self._most:\n                    return Completeness.OPEN",
-        new="if len(grown) == len(self.chosen) or len(self.chosen) >= self._most:\n                    return Completeness.PROVED",
+        old=(
+            "if len(grown) == len(self.chosen) or len(self.chosen) >= self._most:\n                "
+            "    return Completeness.OPEN"
+        ),
+        new=(
+            "if len(grown) == len(self.chosen) or len(self.chosen) >= self._most:\n                "
+            "    return Completeness.PROVED"
+        ),
         why='"proved" where constraints were not affordable',
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="excess = torch.from_numpy(np.maximum(self.values - 1, 0.0))",
         new="excess = torch.from_numpy(np.maximum(self.values - 1.01, 0.0))",
         why="delta of constraints a bit beyond the margin",
-        killed_by="tests/test_sound_certificates.py::test_no_multipliers_beat_the_lower_bound[4-binary]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_no_multipliers_beat_the_lower_bound[4-binary]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="(p * excess).max().item(), p)",
         new="(p * excess).mean().item(), p)",
         why="the mean for the largest product",
-        killed_by="tests/test_sound_certificates.py::test_no_multipliers_beat_the_lower_bound[4-binary]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_no_multipliers_beat_the_lower_bound[4-binary]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
         old="_EULER = 1e-6",
         new="_EULER = 1e6",
         why="Euler's theorem not checked",
-        killed_by="tests/test_sound_certificates.py::test_gradients_that_are_not_those_of_the_outputs",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_gradients_that_are_not_those_of_the_outputs"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
@@ -153,7 +198,7 @@ MUTATIONS = [
     ),
     Mutation(
         file="kkt/certification.py",
-        old="heaviest = max(heaviest, (weights",
+        old="heaviest = max(\n            heaviest,\n            (weights",
         new="heaviest = max(0.0, (weights",
         why="the delta of the last batch",
         killed_by="tests/test_sound_certificates.py::test_multipliers_of_the_loss[1-exponential]",
@@ -163,7 +208,9 @@ MUTATIONS = [
         old="math.exp(min(math.exp(report.log_loss), 1.0)) if isinstance(loss, Logistic) else 1.0",
         new="1.0",
         why="no factor e^Loss of the logistic loss",
-        killed_by="tests/test_sound_certificates.py::test_bound_of_the_lemma_at_large_losses[1-logistic]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_bound_of_the_lemma_at_large_losses[1-logistic]"
+        ),
     ),
     Mutation(
         file="kkt/certification.py",
@@ -212,7 +259,9 @@ MUTATIONS = [
         old="loss.power == 1",
         new="loss.power >= 1",
         why="the lemma for losses it is not about",
-        killed_by="tests/test_sound_certificates.py::test_the_lemma_is_not_claimed_beyond_its_losses",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lemma_is_not_claimed_beyond_its_losses"
+        ),
     ),
     Mutation(
         file="kkt/problem.py",
@@ -233,14 +282,18 @@ MUTATIONS = [
         old="factor = math.exp(-log_q / order)",
         new="factor = math.exp(-log_q)",
         why="theta multiplied by 1 / q_min",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[2-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[2-0]"
+        ),
     ),
     Mutation(
         file="kkt/problem.py",
         old='if k > 0 or norm == "global"))',
         new="if k > 0))",
         why="the order without negative exponents",
-        killed_by="tests/test_sound_certificates.py::test_negative_exponents_count_in_the_global_norm",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_negative_exponents_count_in_the_global_norm"
+        ),
     ),
     Mutation(
         file="kkt/problem.py",
@@ -281,21 +334,27 @@ MUTATIONS = [
         old="weights.scatter_(1, chosen.classes[:, None], -1.0)",
         new="weights.scatter_(1, chosen.classes[:, None], 0.0)",
         why="a score instead of a difference of scores",
-        killed_by="tests/test_sound_certificates.py::test_no_multipliers_beat_the_lower_bound[1-classes]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_no_multipliers_beat_the_lower_bound[1-classes]"
+        ),
     ),
     Mutation(
         file="kkt/constraints.py",
         old="self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0)",
         new="self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0).clamp(max=0.0)",
         why="positive slopes forgotten",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/constraints.py",
-        old="self.gaps(value, self._y[part]), self.gaps(slope",
+        old="self.gaps(value, self._y[part]),\n                self.gaps(slope",
         new="self.gaps(value, self._y[part]).abs() + 1, self.gaps(slope",
         why="other values in the dual constraints",
-        killed_by="tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
+        ),
     ),
     Mutation(
         file="kkt/multipliers.py",
@@ -343,14 +402,18 @@ MUTATIONS = [
         old="_REACHES = (1.0, -1.0,",
         new="_REACHES = (2.0, -2.0,",
         why="gradients from beyond the radius",
-        killed_by="tests/test_sound_certificates.py::test_gradients_come_from_within_the_radius[0.01]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_gradients_come_from_within_the_radius[0.01]"
+        ),
     ),
     Mutation(
         file="kkt/subgradients.py",
         old="step = radius * reach * problem.norm / norm_of(direction)",
         new="step = radius * reach * problem.norm",
         why="steps that are not of the length that is said",
-        killed_by="tests/test_sound_certificates.py::test_gradients_come_from_within_the_radius[0.01]",
+        killed_by=(
+            "tests/test_sound_certificates.py::test_gradients_come_from_within_the_radius[0.01]"
+        ),
     ),
     Mutation(
         file="kkt/subgradients.py",
@@ -375,7 +438,7 @@ MUTATIONS = [
     ),
     Mutation(
         file="kkt/svm.py",
-        old="TangentSVM(cosine, solution.margin,",
+        old="TangentSVM(\n        cosine,\n        solution.margin,",
         new="TangentSVM(cosine, 2 * solution.margin,",
         why="twice the margin of the support vector machine",
         killed_by="tests/test_sound_certificates.py::test_tangent_machine_of_a_kkt_point",

@@ -1,4 +1,6 @@
-"""Mutations of certified radii: Lipschitz constants, radii, what is certified at all, and attacks."""
+"""Mutations of certified radii: Lipschitz constants, radii, what is certified at all, and
+attacks.
+"""
 
 from .mutation import Mutation
 
@@ -9,63 +11,90 @@ MUTATIONS = [
         old="k if d > 1 else math.ceil(k / s)",
         new="k if d > 1 else k // s",
         why="windows of a max-pool that an input lies in, rounded down",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool, strides that do not divide]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool,"
+            " strides that do not divide]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="k if d > 1 else math.ceil(k / s)",
         new="math.ceil(k / s)",
         why="dilated max-pools counted as undilated",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool, dilated]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool,"
+            " dilated]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="math.sqrt(math.prod(windows))",
         new="math.sqrt(max(windows))",
         why="windows of a max-pool along one dimension only",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool, both dimensions]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool,"
+            " both dimensions]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="math.sqrt(math.prod(windows))",
         new="1.0",
         why="overlapping max-pools called contractions",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool, strides that do not divide]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool,"
+            " strides that do not divide]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="max(1.0, abs(layer.negative_slope))",
         new="1.0",
         why="steep LeakyReLUs called contractions",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU, steep]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
+            " steep]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="max(1.0, abs(layer.negative_slope))",
         new="max(1.0, layer.negative_slope)",
         why="steep negative slopes of LeakyReLUs forgotten",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU, steep and falling]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
+            " steep and falling]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="2**0.5 if outputs > 1 else 1.0",
         new="1",
         why="no sqrt(2) for a difference of two scores behind a nonlinear layer",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[two scores that end nonlinearly]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[two"
+            " scores that end nonlinearly]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="all(s >= k for k, s",
         new="all(s > 0 for k, s",
         why="overlapping average pools called contractions",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[averages that overlap]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[averages"
+            " that overlap]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="all(s >= k for k, s",
         new="any(s >= k for k, s",
         why="average pools that overlap along one dimension called contractions",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[averages that overlap along one dimension]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[averages"
+            " that overlap along one dimension]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
@@ -86,91 +115,130 @@ MUTATIONS = [
         old="norm(row - rows) for row in rows",
         new="norm(rows) for row in rows",
         why="a score instead of a difference of scores",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[two scores that move apart]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[two"
+            " scores that move apart]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="norms.append(operator_norm(part, h) if linear",
+        old="norms.append(\n                operator_norm(part, h)\n                if linear",
         new="norms.append(1.0 if linear",
         why="the last layer alone",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool, strides that do not divide]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool,"
+            " strides that do not divide]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="math.prod(kink_constant(layer) for layer in part)",
         new="max(kink_constant(layer) for layer in part)",
         why="consecutive nonlinear layers counted once",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU twice]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU"
+            " twice]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old=" * growth * _ROUNDING",
+        old="* growth\n        * _ROUNDING",
         new="",
         why="no growth of the symbol between grid frequencies",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution, large]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution,"
+            " large]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="(k - 1) / 2 / size",
         new="(k - 1) / 4 / size",
         why="half the degree in the growth between grid frequencies",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution, large]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution,"
+            " large]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="growth = math.prod(1 / math.cos",
         new="growth = max(1 / math.cos",
         why="growth between grid frequencies along one dimension only",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution, large]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution,"
+            " large]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="size = max(_FREQUENCIES, 8 * max(layer.kernel_size))",
         new="size = _FREQUENCIES",
         why="kernels larger than the frequency grid cut off",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution with a large kernel]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution"
+            " with a large kernel]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="return max(torch.linalg.matrix_norm(part, 2)",
         new="return min(torch.linalg.matrix_norm(part, 2)",
         why="the frequency or group of smallest norm",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution, large]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution,"
+            " large]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="scale * layer.weight.abs()",
         new="scale * layer.weight",
         why="negative weights of a batch norm forgotten",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[batch norm and convolution, large]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[batch"
+            " norm and convolution, large]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="scale * layer.weight.abs()).max()",
         new="scale * layer.weight.abs()).mean()",
         why="the mean weight of a batch norm",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[batch norm and convolution, large]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[batch"
+            " norm and convolution, large]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="return largest * math.sqrt",
         new="return math.sqrt",
         why="norm of the rescaled matrix",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU, steep]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
+            " steep]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old="constant *= operator_norm([layer], x)",
         new="constant = operator_norm([layer], x)",
         why="only the last of large linear layers",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[batch norm and convolution, large]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[batch"
+            " norm and convolution, large]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old="lipschitz = math.prod(norms) *",
         new="lipschitz = math.prod(norms[-1:]) *",
         why="only the last linear stretch",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU, steep]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
+            " steep]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
@@ -184,14 +252,20 @@ MUTATIONS = [
         old="net._forward_hooks or net._forward_pre_hooks or",
         new="net._forward_hooks or",
         why="hooks that change the input",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[hook before a ReLU]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[hook"
+            " before a ReLU]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
         old=' or "forward" in vars(net)',
         new="",
         why="layers whose forward was replaced",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[a layer with a forward of its own]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[a"
+            " layer with a forward of its own]"
+        ),
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
@@ -219,14 +293,18 @@ MUTATIONS = [
         old="y) - (own + errors)",
         new="y) + (own + errors)",
         why="rounding added to a gap",
-        killed_by="tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-0.0]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-0.0]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old="y) - (own + errors)",
         new="y)",
         why="rounding of a gap forgotten",
-        killed_by="tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-17]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-17]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
@@ -247,14 +325,20 @@ MUTATIONS = [
         old="(nn.MaxPool1d, nn.MaxPool2d, nn.Tanh,",
         new="(nn.Tanh,",
         why="MaxPool called piecewise linear with known kinks",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool, next piece]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[max-pool,"
+            " next piece]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old="nn.MaxPool2d, nn.Tanh, nn.ReLU6",
         new="nn.MaxPool2d, nn.ReLU6",
         why="Tanh called piecewise linear",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[two steep layers]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[two"
+            " steep layers]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
@@ -268,63 +352,89 @@ MUTATIONS = [
         old="nn.ReLU6, nn.Hardtanh)",
         new="nn.ReLU6)",
         why="the kinks of Hardtanh forgotten",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[Hardtanh, flat here]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[Hardtanh,"
+            " flat here]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old="isinstance(layer, (nn.ReLU, nn.LeakyReLU))",
         new="isinstance(layer, nn.ReLU)",
         why="the kinks of LeakyReLU forgotten",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU, steep]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
+            " steep]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old="1).amin(1, keepdim=True)",
         new="1).nanquantile(0.25, 1, keepdim=True)",
         why="a region that some units leave",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU, steep]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
+            " steep]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old="(gaps - region * steepness).clamp(min=0), constants",
         new="gaps, constants",
         why="the way to the end of the region counted for nothing",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU, steep]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
+            " steep]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old="torch.where(within <= region, within, after)",
         new="within",
         why="the slope of the region beyond it",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU, steep]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
+            " steep]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old="torch.where(within <= region, within, after)",
         new="torch.maximum(within, after)",
         why="the larger of both estimates",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU, steep]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
+            " steep]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old="= own - score_slopes, norm",
         new="= own, norm",
         why="the slope of a score for that of a difference",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[two scores that move apart]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[two"
+            " scores that move apart]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old=" + _ROUNDING * (sizes + constants)",
         new="",
         why="no margin for the rounding of slopes",
-        killed_by="tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling slopes-0.0]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling slopes-0.0]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
         old="at / torch.where(steep > 0, steep, 1.0), torch.inf",
         new="at, torch.inf",
         why="pre-activations taken for distances",
-        killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU, steep]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
+            " steep]"
+        ),
     ),
     Mutation(
         file="l2_robustness/certified.py",
@@ -338,49 +448,65 @@ MUTATIONS = [
         old="_CANCELLED = 1e-12",
         new="_CANCELLED = 0.0",
         why="no margin for the rounding of a difference of rows",
-        killed_by="tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling slopes-0.0]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling slopes-0.0]"
+        ),
     ),
     Mutation(
         file="l2_robustness/rounding.py",
         old="_UNIT = 2.0**-52",
         new="_UNIT = 2.0**-62",
         why="a unit roundoff that is not that of float64",
-        killed_by="tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-15]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-15]"
+        ),
     ),
     Mutation(
         file="l2_robustness/rounding.py",
         old="absolute(errors + share * x.abs())",
         new="absolute(errors)",
         why="no rounding within a layer",
-        killed_by="tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-17]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-17]"
+        ),
     ),
     Mutation(
         file="l2_robustness/rounding.py",
         old="absolute(errors + share * x.abs())",
         new="absolute(share * x.abs())",
         why="no error of what enters a layer",
-        killed_by="tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-17]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-17]"
+        ),
     ),
     Mutation(
         file="l2_robustness/rounding.py",
         old="            values.abs_()\n",
         new="            pass\n",
         why="errors that cancel",
-        killed_by="tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-0.0]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-0.0]"
+        ),
     ),
     Mutation(
         file="l2_robustness/rounding.py",
         old="values.abs_().mul_(share)",
         new="values.zero_()",
         why="rounding of biases forgotten",
-        equivalent="what a bias is added to, or the sum, is half as large or larger, and 16 roundings of each are counted",
+        equivalent=(
+            "what a bias is added to, or the sum, is half as large or larger, and 16 roundings of"
+            " each are counted"
+        ),
     ),
     Mutation(
         file="l2_robustness/rounding.py",
         old="values.abs_().mul_(-share)",
         new="values.zero_()",
         why="rounding of means forgotten",
-        equivalent="what a mean is subtracted from, or the difference, is half as large or larger, and 16 roundings of each are counted",
+        equivalent=(
+            "what a mean is subtracted from, or the difference, is half as large or larger, and 16"
+            " roundings of each are counted"
+        ),
     ),
     Mutation(
         file="l2_robustness/rounding.py",
@@ -394,7 +520,9 @@ MUTATIONS = [
         old="norms[index] * before + ",
         new="",
         why="errors from before a stretch forgotten",
-        killed_by="tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-17]",
+        killed_by=(
+            "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-17]"
+        ),
     ),
     Mutation(
         file="l2_robustness/attacks.py",
@@ -408,7 +536,10 @@ MUTATIONS = [
         old="points = points.clamp(*box) if box else points",
         new="points = points",
         why="random points not clipped to the box",
-        equivalent="a hit is clipped and judged again: at worst fewer points are found, and no radius is wrong",
+        equivalent=(
+            "a hit is clipped and judged again: at worst fewer points are found, and no radius is"
+            " wrong"
+        ),
     ),
     Mutation(
         file="l2_robustness/attacks.py",
@@ -433,7 +564,7 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/attacks.py",
-        old="torch.where(wrong.reshape(shape), aim,",
+        old="torch.where(\n            wrong.reshape(shape), aim,",
         new="torch.where(wrong.reshape(shape) | True, aim,",
         why="aims that are not misclassified",
     ),
@@ -474,14 +605,14 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/evaluation.py",
-        old=', ("X", samples.X), ("y", samples.y)]',
+        old=',\n            ("X", samples.X),\n            ("y", samples.y),\n        ]',
         new=', ("y", samples.y)]',
         why="kept results of other inputs",
         killed_by="tests/test_sound_radii.py::test_results_are_kept_for_the_same_call_only",
     ),
     Mutation(
         file="l2_robustness/evaluation.py",
-        old=', ("X", samples.X), ("y", samples.y)]',
+        old=',\n            ("X", samples.X),\n            ("y", samples.y),\n        ]',
         new=', ("X", samples.X)]',
         why="kept results of other labels",
         killed_by="tests/test_sound_radii.py::test_results_are_kept_for_the_same_call_only",

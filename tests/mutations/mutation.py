@@ -18,8 +18,8 @@ class Mutation:
     file : below src/netmargin.
     old, new : source text that occurs exactly once in the file, and what replaces it.
     why : what is wrong then, in a few words.
-    killed_by : the pytest target that notices, tried first so that a run is quick; the tests of
-        the room follow where it does not.
+    killed_by : the pytest target that notices, tried first so that a run is quick; the tests of the
+        room follow where it does not.
     equivalent : the reason why no test can notice; such mutations are listed and not run.
     """
 
@@ -35,8 +35,9 @@ class Mutation:
         found = source.count(self.old)
         if found != 1 or self.old == self.new:
             raise StaleTableError(
-                f"{self.file}: the text of a mutation must occur once and be changed by it, but it occurs "
-                f"{found} times:\n    {self.old!r}\n    {self.new!r}\nWrite the table anew from the present source."
+                f"{self.file}: the text of a mutation must occur once and be changed by it, but it"
+                f" occurs {found} times:\n    {self.old!r}\n    {self.new!r}\nWrite the table anew"
+                " from the present source."
             )
         return source.replace(self.old, self.new)
 

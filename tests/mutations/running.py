@@ -14,7 +14,17 @@ from pathlib import Path
 from .mutation import Mutation
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-_PRELOADED = ["numpy", "scipy.optimize", "torch", "sklearn.svm", "pandas", "highspy", "clarabel", "rich", "pytest"]
+_PRELOADED = [
+    "numpy",
+    "scipy.optimize",
+    "torch",
+    "sklearn.svm",
+    "pandas",
+    "highspy",
+    "clarabel",
+    "rich",
+    "pytest",
+]
 """Imported once: every run of tests is a fork of a process that has them."""
 _IMPORT_SECONDS = 60.0
 """Beyond a multiple of what the unmutated tests took: a mutated search may never end."""
@@ -24,7 +34,11 @@ _processes = multiprocessing.get_context("forkserver")
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one run of tests. passed : all of them. failed : the first that did not, or why there was none."""
+    """Of one run of tests.
+
+    passed : all of them.
+    failed : the first that did not, or why there was none.
+    """
 
     passed: bool
     failed: str

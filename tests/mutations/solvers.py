@@ -1,7 +1,9 @@
-"""Mutations of the solvers' provers: bounds that lost a term, a constant, a sign or a rounding margin.
+"""Mutations of the solvers' provers: bounds that lost a term, a constant, a sign or a rounding
+margin.
 
 Drawn before `tests/test_sound_bounds.py` was written. Mutations of what only proposes (the linear
-programs, the search, the cone program) are not in the table: a wrong proposal is judged, not believed.
+programs, the search, the cone program) are not in the table: a wrong proposal is judged, not
+believed.
 """
 
 from .mutation import Mutation
@@ -9,18 +11,18 @@ from .mutation import Mutation
 TESTS = ["tests/test_sound_bounds.py"]
 _HERE = "tests/test_sound_bounds.py::"
 
-_PROOF = "solvers/proof.py"
-_RAYS = "solvers/rays.py"
-_ARRANGEMENT = "solvers/arrangement.py"
-_TREE = "solvers/branch_and_bound.py"
-_RELAXATION = "solvers/relaxation.py"
+_PROOF = "solvers/pricing/bounds.py"
+_RAYS = "solvers/pricing/rays.py"
+_ARRANGEMENT = "solvers/pricing/arrangement.py"
+_TREE = "solvers/pricing/branch_and_bound.py"
+_RELAXATION = "solvers/pricing/relaxation.py"
 _KERNEL = "solvers/kernel.py"
 _SOFT_KERNEL = "solvers/soft_kernel.py"
 _LINEAR = "solvers/linear.py"
 _LOGISTIC = "solvers/logistic.py"
 _F1 = "solvers/f1.py"
-_RESTRICTED = "solvers/restricted_problem.py"
-_COLUMNS = "solvers/column_generation.py"
+_RESTRICTED = "solvers/columns/restricted_problem.py"
+_COLUMNS = "solvers/columns/generation.py"
 
 MUTATIONS = [
     # Which bound is asked for.
@@ -33,7 +35,7 @@ MUTATIONS = [
     ),
     Mutation(
         _PROOF,
-        "self._rays.merge(c), self._power) + self._rays.neglected(c)",
+        "self._rays.merge(c), self._power\n        ) + self._rays.neglected(c)",
         "self._rays.merge(c), self._power)",
         "the relaxation without what nearly parallel points differ by",
         _HERE + "test_nearly_parallel_points_are_not_one",
@@ -72,7 +74,10 @@ MUTATIONS = [
         "self._neglected * (2 * self._lengths + self._neglected)",
         "self._neglected * self._lengths",
         "squares of neglected parts with half of the cross term",
-        equivalent="points are moved at equal length, by which zz' changes by |z|^2 sin(angle) <= |z| moved: the factor 2 is room",
+        equivalent=(
+            "points are moved at equal length, by which zz' changes by |z|^2 sin(angle) <= |z|"
+            " moved: the factor 2 is room"
+        ),
     ),
     Mutation(
         _RAYS,
@@ -119,14 +124,14 @@ MUTATIONS = [
     # The arrangement.
     Mutation(
         _ARRANGEMENT,
-        "allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(np.abs(c) @ neglected)",
+        "allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(\n            np.abs(c) @ neglected\n        )",
         "allowance = operations * np.finfo(float).eps * np.abs(terms).sum()",
         "the arrangement without what was neglected",
         _HERE + "test_points_that_differ_below_the_rank_are_not_one",
     ),
     Mutation(
         _ARRANGEMENT,
-        "allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(np.abs(c) @ neglected)",
+        "allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(\n            np.abs(c) @ neglected\n        )",
         "allowance = float(np.abs(c) @ neglected)",
         "the arrangement without its rounding margin",
         _HERE + "test_nearly_parallel_points_are_not_one",
@@ -170,7 +175,10 @@ MUTATIONS = [
         "(-1 if i <= k else 1) for i in range(members)), None",
         "(-1 if i < k else 1) for i in range(members)), None",
         "off by one among the open cells around a plane",
-        equivalent="over both halves k = 0 .. M - 1 give the same 2 M patterns: all positive takes the place of all negative",
+        equivalent=(
+            "over both halves k = 0 .. M - 1 give the same 2 M patterns: all positive takes the"
+            " place of all negative"
+        ),
     ),
     Mutation(
         _ARRANGEMENT,
@@ -212,14 +220,19 @@ MUTATIONS = [
         "self._sums(v[:, 1:], rays)",
         "self._sums(v[:, :-1], rays)",
         "values at vertices by the arc before",
-        equivalent="the sum is continuous: both arcs give the same value at the vertex between them",
+        equivalent=(
+            "the sum is continuous: both arcs give the same value at the vertex between them"
+        ),
     ),
     Mutation(
         _ARRANGEMENT,
         "flip = (angle < 0) | (angle >= np.pi)",
         "flip = angle < 0",
         "a normal at the angle pi is not turned round",
-        equivalent="then lines are sorted over (0, pi] instead of [0, pi): no two lines share both ends, so the faces are the same",
+        equivalent=(
+            "then lines are sorted over (0, pi] instead of [0, pi): no two lines share both ends,"
+            " so the faces are the same"
+        ),
     ),
     # Branch and bound.
     Mutation(
@@ -231,8 +244,9 @@ MUTATIONS = [
     ),
     Mutation(
         _TREE,
-        "np.maximum(np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:], 0.0)",
-        "0.5 * np.maximum(np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:], 0.0)",
+        "np.maximum(\n                np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:], 0.0\n            )",
+        "0.5 * np.maximum(np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:],"
+        " 0.0)",
         "half the diagonal: the relaxation is not concave",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
@@ -315,10 +329,14 @@ MUTATIONS = [
     ),
     Mutation(
         _TREE,
-        "return sums * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0) * (1 + 1e-10)",
+        "return sums * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0) * (1 +"
+        " 1e-10)",
         "return sums * 0.5",
         "a diagonal that is not above the matrix",
-        equivalent="`_bound` scales every diagonal anew, by the largest eigenvalue on the undecided samples: only its shape counts",
+        equivalent=(
+            "`_bound` scales every diagonal anew, by the largest eigenvalue on the undecided"
+            " samples: only its shape counts"
+        ),
     ),
     Mutation(
         _TREE,
@@ -429,7 +447,7 @@ MUTATIONS = [
     ),
     Mutation(
         _SOFT_KERNEL,
-        "y, C * unit, unit, tol)",
+        "y, C * unit, unit, tol\n        )",
         "y, C, unit, tol)",
         "the cap in other units than the kernel",
         _HERE + "test_soft_kernel_margins_of_one_sample",
@@ -446,7 +464,10 @@ MUTATIONS = [
         "_ZERO = 1e-5",
         "_ZERO = 1e-2",
         "a bound of 1% is called 0",
-        equivalent="it is read only where no positive margin was found, and float64 finds all above a bound of about 1e-6",
+        equivalent=(
+            "it is read only where no positive margin was found, and float64 finds all above a"
+            " bound of about 1e-6"
+        ),
     ),
     # Linear and logistic.
     Mutation(
@@ -529,8 +550,9 @@ MUTATIONS = [
     ),
     Mutation(
         _COLUMNS,
-        "self.upper = max(float(np.abs(self.dual).sum()) + 1e-12, self.problem.slack_bound(self.dual))",
-        "self.upper = max(0.1 * float(np.abs(self.dual).sum()), self.problem.slack_bound(self.dual))",
+        "self.upper = max(\n            float(np.abs(self.dual).sum()) + 1e-12, self.problem.slack_bound(self.dual)\n        )",
+        "self.upper = max(0.1 * float(np.abs(self.dual).sum()),"
+        " self.problem.slack_bound(self.dual))",
         "a first bound that was never proved",
         _HERE + "test_margins_of_orthogonal_points",
     ),

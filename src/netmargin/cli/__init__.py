@@ -1,4 +1,6 @@
-"""The command line: the verbs of the library, on the nets of the papers and on your own. One file per verb: its arguments and its action."""
+"""The command line: the verbs of the library, on the nets of the papers and on your own. One file
+per verb: its arguments and its action.
+"""
 
 import os
 import signal
@@ -52,7 +54,9 @@ def main(arguments: list[str] | None = None) -> int:
         _drop_output()
         where = f" {error.filename}" if error.filename else " the output"
         print(
-            f"netmargin: Cannot read or write{where}: {error.strerror}. Free some space, or choose another place.", file=sys.stderr
+            f"netmargin: Cannot read or write{where}: {error.strerror}. Free some space, or choose"
+            " another place.",
+            file=sys.stderr,
         )
         return 1
     finally:
@@ -61,7 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Inside, Ctrl-C ends the process at once: torch takes seconds to import, and nothing is lost by then."""
+    """Inside, Ctrl-C ends the process at once: torch takes seconds to import, and nothing is lost
+    by then.
+    """
     if threading.current_thread() is not threading.main_thread():  # others get no signals
         yield
         return
@@ -78,6 +84,8 @@ def _quiet_start() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """What is still in the buffer cannot be written: without this, the interpreter would try once more at its end."""
+    """What is still in the buffer cannot be written: without this, the interpreter would try once
+    more at its end.
+    """
     with suppress(OSError, ValueError):  # stdout of a test has no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the answer."""
+    from ..core.nets import in_mode
     from ..homogeneity import analyse
-    from ..margins import in_mode
 
     model = inputs.model(options)
     if options.shape:
@@ -33,11 +33,14 @@ def run(options: argparse.Namespace) -> None:
             shape = [inputs.positive(int)(part) for part in options.shape.split(",")]
         except ValueError:
             raise ArgumentError(
-                f"--shape takes positive whole numbers separated by commas, such as 3,32,32; got {options.shape!r}"
+                "--shape takes positive whole numbers separated by commas, such as 3,32,32; got"
+                f" {options.shape!r}"
             ) from None
         x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
     else:
-        x, _ = inputs.data(options, limit=10 if inputs.data_name(options) in datasets.BY_NAME else None)
+        x, _ = inputs.data(
+            options, limit=10 if inputs.data_name(options) in datasets.BY_NAME else None
+        )
     with in_mode(model, training=False):
         answer = analyse(model, x)
     print(as_json(answer.to_dict()) if options.json else answer.summary())

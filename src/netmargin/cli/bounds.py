@@ -4,35 +4,54 @@ import argparse
 import math
 import warnings
 
-from ..deadline import Deadline
+from ..core.deadline import Deadline
 from ..errors import ArgumentError
 from ..result import Status
 from . import inputs
 from .printing import as_json
 
-HELP = "Bounds of the test error of the best two-layer net and kernel predictor on the data, with their terms and assumptions."
+HELP = (
+    "Bounds of the test error of the best two-layer net and kernel predictor on the data, with"
+    " their terms and assumptions."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Data, and what is known about their distribution."""
-    parser.add_argument("--data", required=True, help=".npz file with arrays X (n, d) and y (two labels)")
-    parser.add_argument("--bias", action=argparse.BooleanOptionalAction, default=True, help="a bias that counts in the norm")
+    parser.add_argument(
+        "--data", required=True, help=".npz file with arrays X (n, d) and y (two labels)"
+    )
+    parser.add_argument(
+        "--bias",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="a bias that counts in the norm",
+    )
     parser.add_argument(
         "--radius",
         type=inputs.positive(float),
         help="bound of |x| over the distribution, with the bias (default: of the samples)",
     )
     parser.add_argument(
-        "--delta", type=inputs.positive(float), default=0.05, help="bounds hold with probability 1 - delta (default: 0.05)"
+        "--delta",
+        type=inputs.positive(float),
+        default=0.05,
+        help="bounds hold with probability 1 - delta (default: 0.05)",
     )
     parser.add_argument(
-        "--time-limit", type=inputs.positive(float), default=60.0, metavar="SECONDS", help="for all of it (default: 60)"
+        "--time-limit",
+        type=inputs.positive(float),
+        default=60.0,
+        metavar="SECONDS",
+        help="for all of it (default: 60)",
     )
     inputs.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Bounds of the test error of the best two-layer net and of the best kernel predictor on the data, and how far its classes are apart in few dimensions."""
+    """Bounds of the test error of the best two-layer net and of the best kernel predictor on the
+    data, and how far its classes are apart in few dimensions.
+    """
     import numpy as np
 
     from .. import bounds, kernels, solvers
@@ -41,16 +60,24 @@ def run(options: argparse.Namespace) -> None:
         raise ArgumentError(f"--delta must be below 1; got {options.delta}")
     X, y = inputs.arrays(options.data)
     deadline, views = Deadline(options.time_limit), range(1, min(3, X.shape[1]) + 1)
-    # Parts of the time: the kernel, the net, all distances together. What one does not need is there for the next.
+    # Parts of the time: the kernel, the net, all distances together. What one does not need is
+    # there for the next.
     f2 = solvers.f2_max_margin(X, y, bias=options.bias, time_limit=deadline.share(3))
-    f1 = solvers.f1_max_margin(X, y, bias=options.bias, time_limit=deadline.share(2), progress=not options.json)
+    f1 = solvers.f1_max_margin(
+        X, y, bias=options.bias, time_limit=deadline.share(2), progress=not options.json
+    )
     if f1.status is Status.INTERRUPTED:  # Ctrl-C is meant for all of it
         raise KeyboardInterrupt
-    late = [name for name, solution in (("F_1", f1), ("F_2", f2)) if solution.status is Status.TIME_LIMIT]
+    late = [
+        name
+        for name, solution in (("F_1", f1), ("F_2", f2))
+        if solution.status is Status.TIME_LIMIT
+    ]
     if late:
         warnings.warn(
-            f"the search for the margin of {' and of '.join(late)} was stopped at its part of --time-limit {options.time_limit:g}; "
-            "bounds are of the best found by then, and can improve with a higher limit",
+            f"the search for the margin of {' and of '.join(late)} was stopped at its part of"
+            f" --time-limit {options.time_limit:g}; bounds are of the best found by then, and can"
+            " improve with a higher limit",
             UserWarning,
             stacklevel=2,
         )
@@ -66,9 +93,15 @@ def run(options: argparse.Namespace) -> None:
     if f2.margin > 0:
         largest, K = radius / math.sqrt(2 * Z.shape[1]), kernels.arc_cosine(X, bias=options.bias)
         q = labels * f2.decision_function(K)
-        found["the best kernel predictor, F_2 (Lemma 3.4)"] = bounds.kernel_bound(q, K, largest=largest, delta=options.delta)
+        found["the best kernel predictor, F_2 (Lemma 3.4)"] = bounds.kernel_bound(
+            q, K, largest=largest, delta=options.delta
+        )
     both = len(set(labels.tolist())) == 2
-    distances = {r: bounds.interclass_distance(X, y, r, time_limit=deadline.share(len(views) - r + 1)) for r in views if both}
+    distances = {
+        r: bounds.interclass_distance(X, y, r, time_limit=deadline.share(len(views) - r + 1))
+        for r in views
+        if both
+    }
     if options.json:
         result = {
             "margins": {"f1": f1.margin, "f1_upper_bound": f1.upper_bound, "f2": f2.margin},
@@ -78,7 +111,9 @@ def run(options: argparse.Namespace) -> None:
                     "of": name,
                     "value": b.value,
                     "vacuous": b.vacuous,
-                    "terms": [{"term": term, "value": value} for term, value in dict(b.terms).items()],
+                    "terms": [
+                        {"term": term, "value": value} for term, value in dict(b.terms).items()
+                    ],
                     "assumptions": list(b.assumptions),
                 }
                 for name, b in found.items()
@@ -89,12 +124,22 @@ def run(options: argparse.Namespace) -> None:
         return
     print(f"margins: F_1 {f1.margin:.6g} (at most {f1.upper_bound:.6g}), F_2 {f2.margin:.6g}")
     if not options.radius:
-        print(f"radius {radius:.4g}: that of the samples; give --radius if the distribution reaches further")
+        print(
+            f"radius {radius:.4g}: that of the samples; give --radius if the distribution reaches"
+            " further"
+        )
     if not found:
-        print("No net and no kernel predictor separates these samples, so there is no margin to bound an error by.")
+        print(
+            "No net and no kernel predictor separates these samples, so there is no margin to bound"
+            " an error by."
+        )
         print(f1.note)
     for name, b in found.items():
         print(f"\ntest error of {name}: {b.summary()}")
     for r, d in distances.items():
-        print(f"\nclasses are {d.distance:.4g} apart in the best {r}-dimensional view found (at most {d.upper_bound:.4g})", end="")
+        print(
+            f"\nclasses are {d.distance:.4g} apart in the best {r}-dimensional view found (at most"
+            f" {d.upper_bound:.4g})",
+            end="",
+        )
     print()

@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 from .. import datasets
+from ..core.files import make_folder, write_atomically
 from ..errors import CheckpointError
-from ..training.checkpoint import CHECKPOINT, make_folder, read_checkpoint, write_atomically
+from ..training.checkpoint import CHECKPOINT, read_checkpoint
 from . import inputs
 from .printing import as_json
 
@@ -20,7 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_model(parser)
     inputs.add_data(parser)
     parser.add_argument(
-        "--norm", choices=("global", "layers", "partial"), default="global", help="of which max-margin problem (default: global)"
+        "--norm",
+        choices=("global", "layers", "partial"),
+        default="global",
+        help="of which max-margin problem (default: global)",
     )
     parser.add_argument(
         "--radius",
@@ -29,10 +33,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="take gradients from within this share of ||theta||, for nets on kinks",
     )
     parser.add_argument(
-        "--max-constraints", type=inputs.positive(int), default=2000, metavar="K", help="how many may take part (default: 2000)"
+        "--max-constraints",
+        type=inputs.positive(int),
+        default=2000,
+        metavar="K",
+        help="how many may take part (default: 2000)",
     )
     parser.add_argument(
-        "--out", type=inputs.folder, help="folder for certificate.json, the trade-off curve and, for images, the support vectors"
+        "--out",
+        type=inputs.folder,
+        help=(
+            "folder for certificate.json, the trade-off curve and, for images, the support vectors"
+        ),
     )
     inputs.add_json(parser)
 
@@ -51,21 +63,31 @@ def run(options: argparse.Namespace) -> None:
     if about:
         print(f"note: {about}", file=sys.stderr)
     certificate = certify(
-        model, (X, y), norm=options.norm, loss=options.loss, radius=options.radius, max_constraints=options.max_constraints
+        model,
+        (X, y),
+        norm=options.norm,
+        loss=options.loss,
+        radius=options.radius,
+        max_constraints=options.max_constraints,
     )
     result = certificate.to_dict() | {"about": about or f"the {len(X)} samples given"}
     if options.out:
-        from ..figures import draw_certificate
+        from ..drawing import draw_certificate
 
         write_atomically(options.out / "certificate.json", as_json(result).encode())
         drawn = draw_certificate(certificate, X, y, options.out)
-        print(f"Written: {options.out}/ (certificate.json, {', '.join(p.name for p in drawn)})", file=sys.stderr)
+        print(
+            f"Written: {options.out}/ (certificate.json, {', '.join(p.name for p in drawn)})",
+            file=sys.stderr,
+        )
     print(as_json(result) if options.json else certificate.summary())
 
 
 def _about(options: argparse.Namespace, X, y) -> str:
-    """What is to be said of the samples, where they may not be all that the net was trained on; '' where they are."""
-    from ..batches import open_data
+    """What is to be said of the samples, where they may not be all that the net was trained on; ''
+    where they are.
+    """
+    from ..core.batches import open_data
     from ..training.run_files import fingerprint
 
     trained_on = _trained_on(Path(options.weights))
@@ -76,16 +98,28 @@ def _about(options: argparse.Namespace, X, y) -> str:
         everything = inputs.data(options, limit=None)
         samples = f"the certificate is about {len(X)} of {len(everything[0])} samples"
         if trained_on == fingerprint(open_data(everything)):
-            return f"{samples}, and the net was trained on all of them: others may have smaller margins. Leave --limit out."
+            return (
+                f"{samples}, and the net was trained on all of them: others may have smaller"
+                " margins. Leave --limit out."
+            )
     if options.split == "test" and inputs.data_name(options) in datasets.BY_NAME:
-        return f"{samples}, which are test samples: of the max-margin problem of training it says nothing."
+        return (
+            f"{samples}, which are test samples: of the max-margin problem of training it says"
+            " nothing."
+        )
     if trained_on is not None:
         return f"{samples}, and the run beside the weights was trained on others."
-    return f"{samples}; of others that the net was trained on it says nothing." if options.limit is not None else ""
+    return (
+        f"{samples}; of others that the net was trained on it says nothing."
+        if options.limit is not None
+        else ""
+    )
 
 
 def _trained_on(weights: Path) -> str | None:
-    """The fingerprint of the data of the run that the weights lie in; None where there is no such run."""
+    """The fingerprint of the data of the run that the weights lie in; None where there is no such
+    run.
+    """
     for file in (weights, weights.parent / CHECKPOINT):
         try:
             return read_checkpoint(file)["settings"].get("data")

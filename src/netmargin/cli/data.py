@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from .. import datasets
-from ..training.checkpoint import make_folder
+from ..core.files import make_folder
 from . import inputs
 from .printing import as_json
 
@@ -23,13 +23,29 @@ _DRAWN: dict[str, Callable] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`show`, a data set, and its parameters."""
-    shown = parser.add_subparsers(metavar="show", required=True).add_parser("show", help=HELP, description=HELP)
+    shown = parser.add_subparsers(metavar="show", required=True).add_parser(
+        "show", help=HELP, description=HELP
+    )
     shown.add_argument("name", choices=(*_DRAWN, *datasets.BY_NAME))
-    shown.add_argument("--n", type=inputs.positive(int), help="samples (default: 256; of parity all corners)")
+    shown.add_argument(
+        "--n", type=inputs.positive(int), help="samples (default: 256; of parity all corners)"
+    )
     shown.add_argument("--d", type=inputs.positive(int), default=15, help="dimension (default: 15)")
-    shown.add_argument("--k", type=inputs.positive(int), default=3, help="clusters per side; bits of the parity (default: 3)")
-    shown.add_argument("--units", type=inputs.positive(int), default=10, help="of the teacher (default: 10)")
-    shown.add_argument("--margin", type=inputs.positive(float), default=0.01, help="of the teacher, not normalized (default: 0.01)")
+    shown.add_argument(
+        "--k",
+        type=inputs.positive(int),
+        default=3,
+        help="clusters per side; bits of the parity (default: 3)",
+    )
+    shown.add_argument(
+        "--units", type=inputs.positive(int), default=10, help="of the teacher (default: 10)"
+    )
+    shown.add_argument(
+        "--margin",
+        type=inputs.positive(float),
+        default=0.01,
+        help="of the teacher, not normalized (default: 0.01)",
+    )
     shown.add_argument("--seed", type=inputs.natural, default=0, help="default: 0")
     shown.add_argument("--out", type=inputs.folder, help="folder for points.npz and pictures")
     inputs.add_json(shown, "what they are")
@@ -54,17 +70,25 @@ def run(options: argparse.Namespace) -> None:
         "samples": len(X),
         "shape": list(X.shape[1:]),
         "norms": [norms.min().item(), norms.max().item()],
-        "classes": {str(int(label)): int(count) for label, count in zip(classes, counts, strict=True)},
+        "classes": {
+            str(int(label)): int(count) for label, count in zip(classes, counts, strict=True)
+        },
     }
     if options.out:
-        from ..figures import draw_data
+        from ..drawing import draw_data
 
         paths = draw_data(X, y, options.out, title=name)
         inputs.save_arrays(options.out / "points.npz", X=X.numpy(), y=y.numpy())
-        print(f"Written: {options.out}/ (points.npz, {', '.join(path.name for path in paths)})", file=sys.stderr)
+        print(
+            f"Written: {options.out}/ (points.npz, {', '.join(path.name for path in paths)})",
+            file=sys.stderr,
+        )
     if options.json:
         print(as_json(shown))
         return
     print(shown["description"])
-    print(f"{len(X)} samples of shape {tuple(X.shape[1:])}, |x| from {norms.min():.4g} to {norms.max():.4g}")
+    print(
+        f"{len(X)} samples of shape {tuple(X.shape[1:])}, |x| from {norms.min():.4g} to"
+        f" {norms.max():.4g}"
+    )
     print("classes: " + ", ".join(f"{label}: {count}" for label, count in shown["classes"].items()))

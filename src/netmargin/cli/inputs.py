@@ -14,30 +14,46 @@ from typing import Any
 from torch import nn
 
 from .. import datasets, losses
-from ..accepted_models import check_model
-from ..arguments import suggest_word
+from ..core.accepted_models import check_model
+from ..core.arguments import suggest_word
+from ..core.files import make_folder, write_atomically
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import BIASES
 from ..recipes import RECIPES
-from ..training.checkpoint import make_folder, write_atomically
 
-RECIPE_LIST = "recipes:\n" + "\n".join(f"  {name:20} {recipe.title}" for name, recipe in RECIPES.items())
+RECIPE_LIST = "recipes:\n" + "\n".join(
+    f"  {name:20} {recipe.title}" for name, recipe in RECIPES.items()
+)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The arguments that say which net."""
-    parser.add_argument("--factory", help="your model as package.module:function, or the name of a recipe")
     parser.add_argument(
-        "--bias", choices=BIASES, default="first", help="which layers of a recipe's net have a bias (default: first)"
+        "--factory", help="your model as package.module:function, or the name of a recipe"
+    )
+    parser.add_argument(
+        "--bias",
+        choices=BIASES,
+        default="first",
+        help="which layers of a recipe's net have a bias (default: first)",
     )
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     """The arguments that say which samples, and which loss of them."""
-    parser.add_argument("--data", help=f"{', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y")
-    parser.add_argument("--split", choices=("train", "test"), default="train", help="part of a named data set (default: train)")
+    parser.add_argument(
+        "--data", help=f"{', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y"
+    )
+    parser.add_argument(
+        "--split",
+        choices=("train", "test"),
+        default="train",
+        help="part of a named data set (default: train)",
+    )
     parser.add_argument("--limit", type=positive(int), help="class-balanced subset of this size")
-    parser.add_argument("--loss", choices=losses.BY_NAME, default="cross-entropy", help="default: cross-entropy")
+    parser.add_argument(
+        "--loss", choices=losses.BY_NAME, default="cross-entropy", help="default: cross-entropy"
+    )
 
 
 def add_json(parser: argparse.ArgumentParser, what: str = "the result") -> None:
@@ -70,8 +86,9 @@ def folder(text: str) -> Path:
     path = Path(text)
     if path.resolve() == Path.cwd():
         raise argparse.ArgumentTypeError(
-            f"{text!r} is the current folder, where the results would lie among your own files and a later run would take them "
-            "for its own. Name a folder of their own, such as runs/mine"
+            f"{text!r} is the current folder, where the results would lie among your own files and"
+            " a later run would take them for its own. Name a folder of their own, such as"
+            " runs/mine"
         )
     if path.exists() and not path.is_dir():
         raise argparse.ArgumentTypeError(f"{text!r} is a file. Name a folder, such as runs/mine")
@@ -82,13 +99,20 @@ def model(options: argparse.Namespace) -> nn.Module:
     """The net of a recipe, or what the user's factory returns. Raises ModelError, ArgumentError."""
     name = getattr(options, "recipe", None) or options.factory
     if name is None:
-        raise ArgumentError("Say which model: the name of a recipe, or --factory package.module:function.")
+        raise ArgumentError(
+            "Say which model: the name of a recipe, or --factory package.module:function."
+        )
     if name in RECIPES:
         return RECIPES[name].make_model(bias=options.bias)
     module_name, colon, function = name.partition(":")
     if not (colon and module_name and function):
-        guess = " ".join(filter(None, (suggest_word(name, RECIPES), f"The recipes are {', '.join(RECIPES)}.")))
-        raise ArgumentError(f"{name!r} is no recipe. {guess} Your own model is given as --factory package.module:function.")
+        guess = " ".join(
+            filter(None, (suggest_word(name, RECIPES), f"The recipes are {', '.join(RECIPES)}."))
+        )
+        raise ArgumentError(
+            f"{name!r} is no recipe. {guess} Your own model is given as --factory"
+            " package.module:function."
+        )
     make_model = _factory(name, module_name, function)
     try:
         return check_model(make_model if isinstance(make_model, nn.Module) else make_model())
@@ -106,7 +130,10 @@ def data_name(options: argparse.Namespace) -> str:
     recipe = RECIPES.get(getattr(options, "recipe", None) or options.factory)
     name = options.data or (recipe.data if recipe else None)
     if name is None:
-        raise ArgumentError(f"Say which data: --data with {', '.join(datasets.BY_NAME)} or an .npz file with arrays X and y.")
+        raise ArgumentError(
+            f"Say which data: --data with {', '.join(datasets.BY_NAME)} or an .npz file with arrays"
+            " X and y."
+        )
     return name
 
 
@@ -117,15 +144,25 @@ def arrays(path: str):
     if not Path(path).exists() and Path(path).suffix != ".npz":
         guess = suggest_word(path, datasets.BY_NAME)
         raise ArgumentError(
-            f"--data: there is no data set and no file {path!r}. {guess + ' ' if guess else ''}"
-            f"The data sets are {', '.join(datasets.BY_NAME)}; your own samples are read from an .npz file with arrays X and y."
+            f"--data: there is no data set and no file {path!r}. {guess + ' ' if guess else ''}The"
+            f" data sets are {', '.join(datasets.BY_NAME)}; your own samples are read from an .npz"
+            " file with arrays X and y."
         )
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["X"], arrays["y"]
-    except (OSError, KeyError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        KeyError,
+        ValueError,
+        EOFError,
+        TypeError,
+        AttributeError,
+        zipfile.BadZipFile,
+    ) as error:
         raise DataError(
-            f"Cannot read arrays X and y from {path!r}: {error}. Save them with numpy.savez(file, X=X, y=y)."
+            f"Cannot read arrays X and y from {path!r}: {error}. Save them with numpy.savez(file,"
+            " X=X, y=y)."
         ) from error
 
 
@@ -140,11 +177,15 @@ def data(options: argparse.Namespace, *, limit: int | None):
 
 
 def require_writable(path: Path) -> None:
-    """Before minutes of work whose page could not be written. Raises CheckpointError, ArgumentError."""
+    """Before minutes of work whose page could not be written. Raises CheckpointError,
+    ArgumentError.
+    """
     if path.is_dir():
         raise ArgumentError(f"{path} is a folder; give the name of a file.")
     if path.exists() and not path.is_file():
-        raise ArgumentError(f"{path} is no ordinary file, and would be replaced by one. Give another name.")
+        raise ArgumentError(
+            f"{path} is no ordinary file, and would be replaced by one. Give another name."
+        )
     make_folder(path.parent)
 
 
@@ -167,9 +208,16 @@ def _factory(name: str, module_name: str, function: str) -> Any:
             where = "Install what it imports."
         raise ModelError(f"Cannot find the model factory {name!r}: {error}. {where}") from error
     except AttributeError as error:
-        raise ModelError(f"Cannot find the model factory {name!r}: {error}. Check the name of the function.") from error
-    except (Exception, SystemExit) as error:  # the module is the caller's code, and may raise anything
-        raise ModelError(f"Cannot import {module_name!r}, the module of the model factory: {_told(error)}.") from error
+        raise ModelError(
+            f"Cannot find the model factory {name!r}: {error}. Check the name of the function."
+        ) from error
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # the module is the caller's code, and may raise anything
+        raise ModelError(
+            f"Cannot import {module_name!r}, the module of the model factory: {_told(error)}."
+        ) from error
 
 
 def _told(error: BaseException) -> str:
@@ -177,6 +225,10 @@ def _told(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename.startswith(os.getcwd()) and Path(frame.filename) != Path(__file__)]
+    own = [
+        frame
+        for frame in frames
+        if frame.filename.startswith(os.getcwd()) and Path(frame.filename) != Path(__file__)
+    ]
     place = f"{own[-1].filename}, line {own[-1].lineno}: " if own else ""
     return f"{place}{type(error).__name__}: {error}"

@@ -25,5 +25,8 @@ def run(options: argparse.Namespace) -> None:
     model = inputs.model(options)
     load_weights(model, options.weights)
     report = measure(model, inputs.data(options, limit=options.limit), loss=options.loss)
-    result = report.to_dict() | {"homogeneity": report.homogeneity.to_dict(), "support": report.support}
+    result = report.to_dict() | {
+        "homogeneity": report.homogeneity.to_dict(),
+        "support": report.support,
+    }
     print(as_json(result) if options.json else report.summary())

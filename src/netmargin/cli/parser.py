@@ -6,7 +6,7 @@ import re
 from importlib.metadata import version
 from typing import NoReturn
 
-from ..arguments import suggest_word
+from ..core.arguments import suggest_word
 from . import analyse, bounds, certify, data, measure, reproduce, robustness, solve, train, verify
 
 VERBS = {
@@ -21,7 +21,9 @@ VERBS = {
     "reproduce": reproduce,
     "data": data,
 }
-"""Each is a module with HELP, add_arguments(parser) and run(options), which returns an exit code or None for 0."""
+"""Each is a module with HELP, add_arguments(parser) and run(options), which returns an exit code or
+None for 0.
+"""
 
 _EXAMPLES = """examples:
   netmargin train digits-mlp --until-log10-loss -40
@@ -47,7 +49,11 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
-        hint = suggest_word(found[1], [word.strip("' ") for word in found[2].split(",")]) if found else ""
+        hint = (
+            suggest_word(found[1], [word.strip("' ") for word in found[2].split(",")])
+            if found
+            else ""
+        )
         super().error(f"{message}. {hint}" if hint else message)
 
 
@@ -60,12 +66,17 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=form,
     )
-    shown = f"netmargin {version('netmargin')} (torch {version('torch')}, Python {platform.python_version()})"
+    shown = (
+        f"netmargin {version('netmargin')} (torch {version('torch')}, Python"
+        f" {platform.python_version()})"
+    )
     parser.add_argument("--version", action="version", version=shown)
     verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
     for name, verb in VERBS.items():
         epilog = f"{verb.EPILOG}\n\n{_EXAMPLES}" if hasattr(verb, "EPILOG") else _EXAMPLES
-        sub = verbs.add_parser(name, help=verb.HELP, description=verb.HELP, epilog=epilog, formatter_class=form)
+        sub = verbs.add_parser(
+            name, help=verb.HELP, description=verb.HELP, epilog=epilog, formatter_class=form
+        )
         sub.set_defaults(run=verb.run)
         verb.add_arguments(sub)
     return parser

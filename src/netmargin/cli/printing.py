@@ -13,6 +13,8 @@ import torch
 def as_json(value: Any) -> str:
     """A result as text.
 
+    Examples
+    --------
     >>> print(as_json({"groups": {"0 + 2": 1}, "gap": float("inf")}))
     {
       "groups": {
@@ -26,7 +28,10 @@ def as_json(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key).replace(" + ", "+").replace(" ", "_"): _plain(part) for key, part in value.items()}
+        return {
+            str(key).replace(" + ", "+").replace(" ", "_"): _plain(part)
+            for key, part in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     if isinstance(value, (np.ndarray, np.generic, torch.Tensor)):

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..arguments import suggest_word
+from ..core.arguments import suggest_word
+from ..core.files import make_folder
 from ..errors import ArgumentError, CheckpointError, NetmarginError
-from ..training.checkpoint import make_folder
 from .inputs import add_json, folder, positive, require_writable
 from .printing import as_json
 
@@ -17,28 +17,46 @@ HELP = "Figures and tables of the papers: compute, draw, write the numbers, and 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which figures, how large, and where to."""
     parser.add_argument(
-        "ids", nargs="*", metavar="ID", help="figures, such as chizat-bach/fig2d, papers, such as chizat-bach, or all"
+        "ids",
+        nargs="*",
+        metavar="ID",
+        help="figures, such as chizat-bach/fig2d, papers, such as chizat-bach, or all",
     )
     parser.add_argument(
-        "--scale", choices=("smoke", "laptop", "paper"), default="smoke", help="seconds, minutes, or the paper's own settings"
+        "--scale",
+        choices=("smoke", "laptop", "paper"),
+        default="smoke",
+        help="seconds, minutes, or the paper's own settings",
     )
-    parser.add_argument("--list", action="store_true", help="ids, titles, minutes per scale, and the last run")
+    parser.add_argument(
+        "--list", action="store_true", help="ids, titles, minutes per scale, and the last run"
+    )
     parser.add_argument("--check", action="store_true", help="fail if a finding is not reproduced")
     parser.add_argument("--jobs", type=positive(int), default=2, help="processes (default: 2)")
     parser.add_argument(
-        "--out", type=folder, default=Path("runs/reproduce"), help="folder of all results (default: runs/reproduce)"
+        "--out",
+        type=folder,
+        default=Path("runs/reproduce"),
+        help="folder of all results (default: runs/reproduce)",
     )
-    parser.add_argument("--gallery", type=Path, metavar="FILE", help="write a page with all figures so far, like docs/gallery.md")
+    parser.add_argument(
+        "--gallery",
+        type=Path,
+        metavar="FILE",
+        help="write a page with all figures so far, like docs/gallery.md",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress line")
     add_json(parser, "what was found")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Figures by id, of a paper, or all. Returns 1 if `--check` finds one that does not show its finding."""
+    """Figures by id, of a paper, or all. Returns 1 if `--check` finds one that does not show its
+    finding.
+    """
     from .. import papers
 
     if options.list:
-        listed = [_described(papers, id, options.out) for id in papers.IDS]
+        listed = [_described(papers, id, options.out) for id in papers.list_figures()]
         print(as_json(listed) if options.json else "\n".join(_table(papers, listed)))
         return 0
     chosen = _chosen(papers, options.ids)
@@ -47,30 +65,49 @@ def run(options: argparse.Namespace) -> int:
         require_writable(options.gallery)
         if options.gallery.suffix != ".md":
             raise ArgumentError(
-                f"The gallery is a Markdown page with a folder of that name beside it: give --gallery NAME.md, not {options.gallery}."
+                "The gallery is a Markdown page with a folder of that name beside it: give"
+                f" --gallery NAME.md, not {options.gallery}."
             )
     found, broken = [], []
     for id in chosen:
         if options.scale == "paper":
             print(
-                f"{id}: about {_duration(papers.figure(id).minutes['paper'])} on 2 cores; what is finished survives an interruption",
+                f"{id}: about {_duration(papers.figure(id).minutes['paper'])} on 2 cores; what is"
+                " finished survives an interruption",
                 file=sys.stderr,
             )
         try:
-            found.append(papers.reproduce(id, options.scale, out=options.out, jobs=options.jobs, progress=not options.quiet))
+            found.append(
+                papers.reproduce(
+                    id,
+                    options.scale,
+                    out=options.out,
+                    jobs=options.jobs,
+                    progress=not options.quiet,
+                )
+            )
         except CheckpointError:  # nothing can be kept
             raise
-        except NetmarginError as error:  # such as data that are not at hand: the other figures do not need them
+        except (
+            NetmarginError
+        ) as error:  # such as data that are not at hand: the other figures do not need them
             broken.append(id)
             print(f"netmargin: {id}: {error}", file=sys.stderr)
             continue
         if not options.json:
             print(found[-1].summary(), flush=True)
     if options.json:
-        print(as_json([_result(result) for result in found] + [{"id": id, "holds": None} for id in broken]))
+        print(
+            as_json(
+                [_result(result) for result in found] + [{"id": id, "holds": None} for id in broken]
+            )
+        )
     if options.gallery:
         written = papers.write_gallery(options.gallery, options.out)
-        print(f"Written: {options.gallery}, with new entries for {', '.join(written) or 'no figure'}", file=sys.stderr)
+        print(
+            f"Written: {options.gallery}, with new entries for {', '.join(written) or 'no figure'}",
+            file=sys.stderr,
+        )
     missing = [result.figure.id for result in found if not result.holds]
     if options.check and missing:
         print(f"netmargin: the finding was not reproduced: {', '.join(missing)}", file=sys.stderr)
@@ -85,18 +122,24 @@ def _duration(minutes: float) -> str:
 
 def _chosen(papers: Any, ids: list[str]) -> list[str]:
     """The figures that some ids of figures or papers mean. Raises ArgumentError."""
-    known = ["all", *papers.IDS, *dict.fromkeys(id.split("/")[0] for id in papers.IDS)]
+    known = [
+        "all",
+        *papers.list_figures(),
+        *dict.fromkeys(id.split("/")[0] for id in papers.list_figures()),
+    ]
     if not ids:
         raise ArgumentError(
-            f"Which figure? Give its id, a paper, or all: {', '.join(papers.IDS)}. `netmargin reproduce --list` says more."
+            f"Which figure? Give its id, a paper, or all: {', '.join(papers.list_figures())}."
+            " `netmargin reproduce --list` says more."
         )
     for id in ids:
         if id not in known:
             guess = suggest_word(id, known)
             raise ArgumentError(
-                f"There is no figure {id!r}. {guess + ' ' if guess else ''}Choose from {', '.join(papers.IDS)}, a paper, or all."
+                f"There is no figure {id!r}. {guess + ' ' if guess else ''}Choose from"
+                f" {', '.join(papers.list_figures())}, a paper, or all."
             )
-    return [id for id in papers.IDS if {"all", id, id.split("/")[0]} & set(ids)]
+    return [id for id in papers.list_figures() if {"all", id, id.split("/")[0]} & set(ids)]
 
 
 def _result(result: Any) -> dict:
@@ -116,7 +159,12 @@ def _described(papers: Any, id: str, out: Path) -> dict:
     known = papers.figure(id)
     done = ((scale, papers.status(id, scale, out=out)) for scale in reversed(papers.SCALES))
     last = next((f"{scale}: {state}" for scale, state in done if state != "-"), None)
-    return {"id": id, "title": known.title, "minutes": {scale: known.minutes[scale] for scale in papers.SCALES}, "last_run": last}
+    return {
+        "id": id,
+        "title": known.title,
+        "minutes": {scale: known.minutes[scale] for scale in papers.SCALES},
+        "last_run": last,
+    }
 
 
 def _table(papers: Any, listed: list[dict]) -> list[str]:
@@ -125,6 +173,11 @@ def _table(papers: Any, listed: list[dict]) -> list[str]:
         f"{'':24} {'min':>6} {'min':>7} {'min':>9}",
     ]
     for row in listed:
-        minutes = [format(value, "g" if value < 1000 else ",.0f") for value in row["minutes"].values()]
-        lines.append(f"{row['id']:24} {minutes[0]:>6} {minutes[1]:>7} {minutes[2]:>9}  {row['last_run'] or '-':28} {row['title']}")
+        minutes = [
+            format(value, "g" if value < 1000 else ",.0f") for value in row["minutes"].values()
+        ]
+        lines.append(
+            f"{row['id']:24} {minutes[0]:>6} {minutes[1]:>7} {minutes[2]:>9} "
+            f" {row['last_run'] or '-':28} {row['title']}"
+        )
     return lines

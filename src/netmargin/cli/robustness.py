@@ -3,19 +3,26 @@
 import argparse
 import sys
 
+from ..core.files import make_folder, write_atomically
 from ..errors import ArgumentError
 from ..l2_robustness.attacks import ATTACKS
-from ..training.checkpoint import make_folder, write_atomically
 from . import inputs
 from .printing import as_json
 
-HELP = "How far inputs must move in L2 to be misclassified: certified and attacked radii of saved nets, side by side."
+HELP = (
+    "How far inputs must move in L2 to be misclassified: certified and attacked radii of saved"
+    " nets, side by side."
+)
 EPILOG = inputs.RECIPE_LIST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Saved nets, data, and what to run."""
-    parser.add_argument("weights", nargs="+", help="files with state dicts or checkpoints, such as one net at several times")
+    parser.add_argument(
+        "weights",
+        nargs="+",
+        help="files with state dicts or checkpoints, such as one net at several times",
+    )
     inputs.add_model(parser)
     inputs.add_data(parser)
     parser.add_argument(
@@ -25,12 +32,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("LOW", "HIGH"),
         help="values that inputs may take, such as 0 1 for images (default: all)",
     )
-    parser.add_argument("--attacks", nargs="+", choices=ATTACKS, default=ATTACKS, help="which to run (default: all)")
-    parser.add_argument("--certified-only", action="store_true", help="no attacks, which need foolbox")
-    parser.add_argument("--carlini-wagner-steps", type=inputs.positive(int), default=300, metavar="N", help="default: 300")
-    parser.add_argument("--batch-size", type=inputs.positive(int), default=100, help="samples attacked at once (default: 100)")
     parser.add_argument(
-        "--out", type=inputs.folder, help="folder for results and curves; the same call goes on from the batches that it holds"
+        "--attacks", nargs="+", choices=ATTACKS, default=ATTACKS, help="which to run (default: all)"
+    )
+    parser.add_argument(
+        "--certified-only", action="store_true", help="no attacks, which need foolbox"
+    )
+    parser.add_argument(
+        "--carlini-wagner-steps",
+        type=inputs.positive(int),
+        default=300,
+        metavar="N",
+        help="default: 300",
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=inputs.positive(int),
+        default=100,
+        help="samples attacked at once (default: 100)",
+    )
+    parser.add_argument(
+        "--out",
+        type=inputs.folder,
+        help="folder for results and curves; the same call goes on from the batches that it holds",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress line")
     inputs.add_json(parser)
@@ -38,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Certified and attacked radii of saved nets, as text, JSON, CSV and curves."""
-    from .. import figures
+    from .. import drawing as figures
     from ..l2_robustness import RobustnessReport
     from ..l2_robustness import robustness as radii
     from ..margins import measure
@@ -64,17 +88,29 @@ def run(options: argparse.Namespace) -> None:
             progress=not options.quiet,
         )
         margins = measure(model, data).to_dict()
-        normalized = {name: margins[name] for name in ("normalized_margin", "layer_normalized_margin")}
+        normalized = {
+            name: margins[name] for name in ("normalized_margin", "layer_normalized_margin")
+        }
         results.append({"weights": weights} | normalized | reports[weights].to_dict())
         if not options.json:
-            shown = ", ".join(f"{name} {'none' if value is None else format(value, '.4g')}" for name, value in normalized.items())
+            shown = ", ".join(
+                f"{name} {'none' if value is None else format(value, '.4g')}"
+                for name, value in normalized.items()
+            )
             print(f"{weights}: {shown}\n{reports[weights].summary()}", flush=True)
     if options.out:
         write_atomically(options.out / "robustness.json", as_json(results).encode())
         for index, report in enumerate(reports.values()):
-            write_atomically(options.out / f"radii-{index}.csv", report.table().to_csv(index_label="sample").encode())
+            write_atomically(
+                options.out / f"radii-{index}.csv",
+                report.table().to_csv(index_label="sample").encode(),
+            )
         drawn = figures.draw_robustness(reports, options.out)
         tables = ", ".join(f"radii-{index}.csv" for index in range(len(reports)))
-        print(f"Written: {options.out}/ (robustness.json, {tables}, {', '.join(p.name for p in drawn)})", file=sys.stderr)
+        print(
+            f"Written: {options.out}/ (robustness.json, {tables},"
+            f" {', '.join(p.name for p in drawn)})",
+            file=sys.stderr,
+        )
     if options.json:
         print(as_json(results))

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from .. import losses
+from ..core.files import write_atomically
 from ..recipes import RECIPES
-from ..training.checkpoint import write_atomically
 from . import inputs
 from .printing import as_json
 
@@ -23,7 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", nargs="?", help="name of a recipe")
     inputs.add_model(parser)
     inputs.add_data(parser)
-    parser.add_argument("--until-log10-loss", type=float, metavar="X", help="stop below this log10 of the mean loss, such as -40")
+    parser.add_argument(
+        "--until-log10-loss",
+        type=float,
+        metavar="X",
+        help="stop below this log10 of the mean loss, such as -40",
+    )
     parser.add_argument(
         "--epochs",
         type=inputs.positive(int),
@@ -31,12 +36,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="stop after N accepted epochs (default: 100 if no other rule is given)",
     )
     parser.add_argument(
-        "--constant-lr", type=inputs.positive(float), metavar="RATE", help="plain SGD with this rate instead of the loss-based rule"
+        "--constant-lr",
+        type=inputs.positive(float),
+        metavar="RATE",
+        help="plain SGD with this rate instead of the loss-based rule",
     )
-    parser.add_argument("--batch-size", type=inputs.positive(int), help="default: that of the recipe, or 100")
-    parser.add_argument("--seed", type=inputs.natural, default=0, help="of initial weights and shuffling (default: 0)")
     parser.add_argument(
-        "--out", type=inputs.folder, help="folder of the run (default: runs/NAME); a run that it holds is continued"
+        "--batch-size", type=inputs.positive(int), help="default: that of the recipe, or 100"
+    )
+    parser.add_argument(
+        "--seed",
+        type=inputs.natural,
+        default=0,
+        help="of initial weights and shuffling (default: 0)",
+    )
+    parser.add_argument(
+        "--out",
+        type=inputs.folder,
+        help="folder of the run (default: runs/NAME); a run that it holds is continued",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress line")
     inputs.add_json(parser)
@@ -50,10 +67,14 @@ def run(options: argparse.Namespace) -> None:
     torch.manual_seed(options.seed)
     model, recipe = inputs.model(options), RECIPES.get(options.recipe or options.factory)
     data = inputs.data(options, limit=options.limit)
-    until: list[StoppingRule] = [] if options.until_log10_loss is None else [LogLossBelow(options.until_log10_loss)]
+    until: list[StoppingRule] = (
+        [] if options.until_log10_loss is None else [LogLossBelow(options.until_log10_loss)]
+    )
     if options.epochs is not None or not until:
         until.append(Epochs(100 if options.epochs is None else options.epochs))
-    name = (options.recipe or options.factory).replace(":", ".") + ("" if options.bias == "first" else f"-bias-{options.bias}")
+    name = (options.recipe or options.factory).replace(":", ".") + (
+        "" if options.bias == "first" else f"-bias-{options.bias}"
+    )
     folder = options.out or Path("runs") / name
     loss = losses.BY_NAME[options.loss]
     history = train(
@@ -71,15 +92,23 @@ def run(options: argparse.Namespace) -> None:
     figures = _save_results(folder, model, history, report)
     milestones = _milestones(history.rows)
     if options.json:
-        result = {"status": history.status, "folder": folder, "milestones": milestones, "final": report.to_dict()}
+        result = {
+            "status": history.status,
+            "folder": folder,
+            "milestones": milestones,
+            "final": report.to_dict(),
+        }
         print(as_json(result))
     else:
         _print_table(milestones, name)
-        print(f"{history.status}. Results: {folder}/ (history.jsonl, model.pt, summary.json, {', '.join(p.name for p in figures)})")
+        print(
+            f"{history.status}. Results: {folder}/ (history.jsonl, model.pt, summary.json,"
+            f" {', '.join(p.name for p in figures)})"
+        )
 
 
 def _save_results(folder: Path, model: nn.Module, history, report) -> list[Path]:
-    from ..figures import draw_run
+    from ..drawing import draw_run
     from ..training import checkpoint
 
     checkpoint.save(folder / "model.pt", model.state_dict())
@@ -97,7 +126,9 @@ def _save_results(folder: Path, model: nn.Module, history, report) -> list[Path]
 
 def _milestones(rows: list[dict]) -> list[dict]:
     """The first epoch at or below each of some log10-losses, and the last epoch."""
-    first = [next((r for r in rows if r["log10_mean_loss"] <= level), None) for level in _MILESTONES]
+    first = [
+        next((r for r in rows if r["log10_mean_loss"] <= level), None) for level in _MILESTONES
+    ]
     return list({row["epoch"]: row for row in (*first, rows[-1]) if row is not None}.values())
 
 
@@ -105,7 +136,9 @@ def _print_table(rows: list[dict], title: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, caption="margin = q_min / norm^L; per layers = q_min / product of layer norms")
+    table = Table(
+        title=title, caption="margin = q_min / norm^L; per layers = q_min / product of layer norms"
+    )
     columns = {
         "epoch": ("epoch", "d"),
         "log10_mean_loss": ("log10 loss", ".2f"),
@@ -118,5 +151,10 @@ def _print_table(rows: list[dict], title: str) -> None:
     for heading, _ in columns.values():
         table.add_column(heading, justify="right")
     for row in rows:
-        table.add_row(*("none" if row[key] is None else format(row[key], form) for key, (_, form) in columns.items()))
+        table.add_row(
+            *(
+                "none" if row[key] is None else format(row[key], form)
+                for key, (_, form) in columns.items()
+            )
+        )
     Console().print(table)

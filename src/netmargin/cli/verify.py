@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..training.checkpoint import write_atomically
+from ..core.files import write_atomically
 from . import INTERRUPTED
 from .inputs import add_json, natural, require_writable
 from .printing import as_json
@@ -15,26 +15,51 @@ HELP = "Examine the claims of the papers: the ledger. Fails if one of them does.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which claims, on which instances, and what to write."""
     parser.add_argument(
-        "ids", nargs="*", metavar="ID", help="claims, such as lyu-li/euler, or papers, such as lyu-li (default: all)"
+        "ids",
+        nargs="*",
+        metavar="ID",
+        help="claims, such as lyu-li/euler, or papers, such as lyu-li (default: all)",
     )
-    parser.add_argument("--quick", action="store_true", help="few instances: one or two minutes for all claims")
-    parser.add_argument("--seed", type=natural, default=0, help="of the random instances (default: 0)")
-    parser.add_argument("--trial", type=natural, metavar="K", help="this trial alone, to repeat a violation")
+    parser.add_argument(
+        "--quick", action="store_true", help="few instances: one or two minutes for all claims"
+    )
+    parser.add_argument(
+        "--seed", type=natural, default=0, help="of the random instances (default: 0)"
+    )
+    parser.add_argument(
+        "--trial", type=natural, metavar="K", help="this trial alone, to repeat a violation"
+    )
     parser.add_argument("--list", action="store_true", help="the claims and what they say")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write it as a page")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write it as Markdown, like docs/ledger.md")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write it as Markdown, like docs/ledger.md"
+    )
     add_json(parser, "the ledger")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Examine claims, with a row for each as it is done, and write the pages asked for. Returns 1 if one fails, 130 after Ctrl-C."""
-    from ..theory import CLAIMS, ledger
+    """Examine claims, with a row for each as it is done, and write the pages asked for. Returns 1
+    if one fails, 130 after Ctrl-C.
+    """
+    from ..papers.ledger import verification as ledger
+    from ..papers.ledger.claim import load_claims
 
     if options.list:
-        listed = [{"id": claim.id, "statement": claim.statement, "source": claim.source} for claim in CLAIMS.values()]
-        print(as_json(listed) if options.json else "\n".join(f"{claim['id']:36} {claim['statement']}" for claim in listed))
+        listed = [
+            {"id": claim.id, "statement": claim.statement, "source": claim.source}
+            for claim in load_claims().values()
+        ]
+        print(
+            as_json(listed)
+            if options.json
+            else "\n".join(f"{claim['id']:36} {claim['statement']}" for claim in listed)
+        )
         return 0
-    pages = {path: name for path, name in ((options.html, "html"), (options.markdown, "markdown")) if path}
+    pages = {
+        path: name
+        for path, name in ((options.html, "html"), (options.markdown, "markdown"))
+        if path
+    }
     for path in pages:
         require_writable(path)
     rows = not options.json
@@ -52,7 +77,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(as_json(found.to_dict()))
     else:
-        print("\n".join([*(line for entry in found for line in ledger.failure(entry)), found.conclusion()]))
+        print(
+            "\n".join(
+                [*(line for entry in found for line in ledger.failure(entry)), found.conclusion()]
+            )
+        )
     for path, name in pages.items():
         if found.missing:
             print(f"Not written: {path}, as the ledger is not complete", file=sys.stderr)

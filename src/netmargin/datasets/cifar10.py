@@ -8,9 +8,17 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from ..arguments import check_count
+from ..core.arguments import check_count
 from ..errors import ArgumentError, DataError
-from .selection import FOLDER_VARIABLE, Split, check_content, check_split, folders, from_openml, select
+from .selection import (
+    FOLDER_VARIABLE,
+    Split,
+    check_content,
+    check_split,
+    folders,
+    from_openml,
+    select,
+)
 
 _ARCHIVE, _BINARY, _PYTHON = "cifar-10-binary.tar.gz", "cifar-10-batches-bin", "cifar-10-batches-py"
 _BATCHES = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
@@ -22,15 +30,18 @@ _SHA256 = {  # of the records of the binary version
 
 
 def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, Tensor]:
-    """CIFAR-10, X of shape (N, 3, 32, 32) in [0, 1], y in 0..9: 50,000 training and 10,000 test images.
+    """CIFAR-10, X of shape (N, 3, 32, 32) in [0, 1], y in 0..9: 50,000 training and 10,000 test
+    images.
 
-    Read from cifar-10-binary.tar.gz, cifar-10-batches-bin or cifar-10-batches-py in $NETMARGIN_DATA/cifar10 or $NETMARGIN_DATA, else
-    downloaded from OpenML. Where fewer than five training batches are found, they are used (with a warning) if `limit` fits.
-    The first training batch and the test batch are compared with the canonical checksum.
+    Read from cifar-10-binary.tar.gz, cifar-10-batches-bin or cifar-10-batches-py in
+    $NETMARGIN_DATA/cifar10 or $NETMARGIN_DATA, else downloaded from OpenML. Where fewer than five
+    training batches are found, they are used (with a warning) if `limit` fits. The first training
+    batch and the test batch are compared with the canonical checksum.
 
     Raises
     ------
-    DataError : no files and no download, damaged or foreign files. ArgumentError : an unknown split, a limit that does not fit.
+    DataError : no files and no download, damaged or foreign files.
+    ArgumentError : an unknown split, a limit that does not fit.
     """
     wanted = _BATCHES[check_split(split)]
     limit = check_count("limit", limit, optional=True)
@@ -42,7 +53,11 @@ def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor
 
 def _from_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
     for folder in folders("cifar10"):
-        for source, read in ((_BINARY, _read_binary), (_PYTHON, _read_python), (_ARCHIVE, _read_archive)):
+        for source, read in (
+            (_BINARY, _read_binary),
+            (_PYTHON, _read_python),
+            (_ARCHIVE, _read_archive),
+        ):
             if (folder / source).exists():
                 found = read(folder / source, wanted)
                 break
@@ -56,16 +71,25 @@ def _from_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
         if len(found) < len(wanted):
             if limit is None or limit > samples:
                 raise ArgumentError(
-                    f"{folder / source} holds {len(found)} of {len(wanted)} training batches ({samples} images). "
-                    f"Pass a limit of at most {samples}, or add the other batches."
+                    f"{folder / source} holds {len(found)} of {len(wanted)} training batches"
+                    f" ({samples} images). Pass a limit of at most {samples}, or add the other"
+                    " batches."
                 )
-            warnings.warn(f"using the {len(found)} of {len(wanted)} training batches found in {folder / source}", stacklevel=3)
+            warnings.warn(
+                f"using the {len(found)} of {len(wanted)} training batches found in"
+                f" {folder / source}",
+                stacklevel=3,
+            )
         return np.concatenate(list(found.values()))
     return None
 
 
 def _read_binary(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
-    return {n: _records(_bytes(folder / f"{n}.bin"), f"{folder / n}.bin") for n in wanted if (folder / f"{n}.bin").exists()}
+    return {
+        n: _records(_bytes(folder / f"{n}.bin"), f"{folder / n}.bin")
+        for n in wanted
+        if (folder / f"{n}.bin").exists()
+    }
 
 
 def _read_python(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
@@ -77,8 +101,17 @@ def _read_python(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
                     batch = _ArraysOnly(file, encoding="bytes").load()
                 labels = np.array(batch[b"labels"], dtype=np.uint8)[:, None]
                 joined = np.hstack([labels, np.asarray(batch[b"data"], dtype=np.uint8)])
-            except (OSError, EOFError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as error:
-                raise DataError(f"Cannot read {folder / name} as a CIFAR-10 batch: {error}. Fetch it again.") from error
+            except (
+                OSError,
+                EOFError,
+                KeyError,
+                TypeError,
+                ValueError,
+                pickle.UnpicklingError,
+            ) as error:
+                raise DataError(
+                    f"Cannot read {folder / name} as a CIFAR-10 batch: {error}. Fetch it again."
+                ) from error
             found[name] = _records(joined.tobytes(), str(folder / name))
     return found
 
@@ -86,7 +119,11 @@ def _read_python(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
 def _read_archive(path: Path, wanted: list[str]) -> dict[str, np.ndarray]:
     try:
         with tarfile.open(path) as archive:
-            members = {Path(m.name).stem: archive.extractfile(m) for m in archive.getmembers() if m.isfile()}
+            members = {
+                Path(m.name).stem: archive.extractfile(m)
+                for m in archive.getmembers()
+                if m.isfile()
+            }
             contents = {n: file.read() for n in wanted if (file := members.get(n)) is not None}
     except (OSError, EOFError, tarfile.TarError) as error:
         raise DataError(f"Cannot read {path}: {error}. Fetch it again.") from error
@@ -116,13 +153,16 @@ def _bytes(path: Path) -> bytes:
 def _records(content: bytes, what: str) -> np.ndarray:
     if len(content) != _RECORD * _PER_BATCH:
         raise DataError(
-            f"{what} has {len(content)} bytes instead of {_RECORD * _PER_BATCH}: it is cut off or not CIFAR-10. Fetch it again."
+            f"{what} has {len(content)} bytes instead of {_RECORD * _PER_BATCH}: it is cut off or"
+            " not CIFAR-10. Fetch it again."
         )
     return np.frombuffer(content, np.uint8).reshape(-1, _RECORD)
 
 
 def _from_openml(wanted: list[str]) -> np.ndarray:
-    advice = f"put {_ARCHIVE} (or the unpacked {_BINARY}) into a folder and set {FOLDER_VARIABLE} to it"
+    advice = (
+        f"put {_ARCHIVE} (or the unpacked {_BINARY}) into a folder and set {FOLDER_VARIABLE} to it"
+    )
     pixels, y = from_openml("CIFAR_10", 1, advice)
     records = np.hstack([y[:, None], pixels])
     check_content(records[:_PER_BATCH], _SHA256["data_batch_1"], "CIFAR-10 from OpenML")

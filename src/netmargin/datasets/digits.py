@@ -7,10 +7,13 @@ from .selection import Split, check_split, select
 
 
 def digits(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, Tensor]:
-    """Handwritten digits, X of shape (N, 64) in [0, 1], y in 0..9. Embedded: needs neither files nor a network.
+    """Handwritten digits, X of shape (N, 64) in [0, 1], y in 0..9. Embedded: needs neither files
+    nor a network.
 
     Every fifth sample is a test sample: 1,438 for training, 359 for testing.
 
+    Examples
+    --------
     >>> from netmargin.datasets import digits
     >>> X, y = digits(limit=20)
     >>> X.shape, y.bincount().tolist()

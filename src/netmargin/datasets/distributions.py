@@ -1,6 +1,8 @@
-"""The papers' distributions: pairs (X, y), X float64 of shape (n, d), y int64 in {-1, +1}; the same seed gives the same samples. Arguments out of range raise ArgumentError.
+"""The papers' distributions: pairs (X, y), X float64 of shape (n, d), y int64 in {-1, +1}; the same
+seed gives the same samples. Arguments out of range raise ArgumentError.
 
-Margins that are known are those of `solvers.f1_max_margin(X, y, bias=False)`, q_min / ||theta||^2 of the best two-layer ReLU net of any width, unless said otherwise.
+Margins that are known are those of `solvers.f1_max_margin(X, y, bias=False)`, q_min / ||theta||^2
+of the best two-layer ReLU net of any width, unless said otherwise.
 """
 
 import itertools
@@ -10,19 +12,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..arguments import check_count, check_flag, check_number, check_seed
+from ..core.arguments import check_count, check_flag, check_number, check_seed
 from ..errors import ArgumentError, DataError
 
 _MOST_TRIES = 10_000
 
 
 def clusters(n: int = 256, d: int = 15, *, k: int = 3, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """k x k disks with random labels in the first two of d coordinates, uniform noise in [-1/2, 1/2] in the others.
+    """k x k disks with random labels in the first two of d coordinates, uniform noise in [-1/2,
+    1/2] in the others.
 
-    Disks have radius 1 / (3k - 1) and stand at steps of 3 / (3k - 1) in [-1/2, 1/2]^2; samples are uniform on them (the reference script draws
-    the radius uniformly, which crowds the centres, and counts a constant coordinate in d). Projected to the first two coordinates, classes stay
-    1 / (3k - 1) apart.
+    Disks have radius 1 / (3k - 1) and stand at steps of 3 / (3k - 1) in [-1/2, 1/2]^2; samples are
+    uniform on them (the reference script draws the radius uniformly, which crowds the centres, and
+    counts a constant coordinate in d). Projected to the first two coordinates, classes stay 1 / (3k
+    - 1) apart.
 
+    Examples
+    --------
     >>> from netmargin.datasets import clusters
     >>> X, y = clusters(100, 5)
     >>> X.shape, bool(X.abs().max() <= 0.5)
@@ -37,15 +43,20 @@ def clusters(n: int = 256, d: int = 15, *, k: int = 3, seed: int = 0) -> tuple[T
     angle, radius = random.uniform(0, 2 * np.pi, n), np.sqrt(random.uniform(0, 1, n)) / (3 * k - 1)
     centre = -0.5 + 1 / (3 * k - 1) + 3 * disk / (3 * k - 1)
     plane = centre + radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-    return _pair(np.hstack([plane, random.uniform(-0.5, 0.5, (n, d - 2))]), labels[disk[:, 0], disk[:, 1]])
+    return _pair(
+        np.hstack([plane, random.uniform(-0.5, 0.5, (n, d - 2))]), labels[disk[:, 0], disk[:, 1]]
+    )
 
 
 def gaussian_xor(n: int, d: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """(x_1, x_2) uniform on the corners (+-1, +-1), y = x_1 x_2; the other d - 2 coordinates normal.
+    """(x_1, x_2) uniform on the corners (+-1, +-1), y = x_1 x_2; the other d - 2 coordinates
+    normal.
 
-    Four neurons reach a margin of 1 / (4 sqrt 2), |x_1 + x_2| - |x_1 - x_2| = 2 y; for d = 2 and all four corners that is the best. The kernel margin F_2
-    falls with d.
+    Four neurons reach a margin of 1 / (4 sqrt 2), |x_1 + x_2| - |x_1 - x_2| = 2 y; for d = 2 and
+    all four corners that is the best. The kernel margin F_2 falls with d.
 
+    Examples
+    --------
     >>> import netmargin as nm
     >>> X, y = nm.datasets.gaussian_xor(40, 2)
     >>> abs(nm.solvers.f1_max_margin(X, y, bias=False).margin - 1 / (4 * 2**0.5)) < 1e-6
@@ -60,10 +71,14 @@ def gaussian_xor(n: int, d: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def hypercube(n: int, d: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """(x_1, x_2, y) is (+-1, 0, +1) or (0, +-1, -1), each with probability 1/4; the other d - 2 coordinates uniform on {-1, +1}.
+    """(x_1, x_2, y) is (+-1, 0, +1) or (0, +-1, -1), each with probability 1/4; the other d - 2
+    coordinates uniform on {-1, +1}.
 
-    Four neurons reach a margin of 1/8, |x_1| - |x_2| = y; for d = 2 and all four points that is the best. Tangent kernels need about d^2 samples.
+    Four neurons reach a margin of 1/8, |x_1| - |x_2| = y; for d = 2 and all four points that is the
+    best. Tangent kernels need about d^2 samples.
 
+    Examples
+    --------
     >>> import netmargin as nm
     >>> X, y = nm.datasets.hypercube(40, 2)
     >>> abs(nm.solvers.f1_max_margin(X, y, bias=False).margin - 1 / 8) < 1e-6
@@ -79,19 +94,26 @@ def hypercube(n: int, d: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     return _pair(X, 1.0 - 2.0 * axis)
 
 
-def teacher(n: int, d: int = 20, *, units: int = 10, margin: float = 0.01, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Normal inputs labelled by a random net of `units` neurons with normal weights; samples nearer than `margin` to its boundary, |f(x)| < margin, are drawn again.
+def teacher(
+    n: int, d: int = 20, *, units: int = 10, margin: float = 0.01, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Normal inputs labelled by a random net of `units` neurons with normal weights; samples nearer
+    than `margin` to its boundary, |f(x)| < margin, are drawn again.
 
-    So some net has q_min >= margin with ||theta||^2 = that of the teacher, `teacher_net(d, units, seed)`, (margin not normalized, as in the papers).
-    Classes are as unbalanced as the random net makes them; few units in few dimensions may leave one alone.
+    So some net has q_min >= margin with ||theta||^2 = that of the teacher, `teacher_net(d, units,
+    seed)`, (margin not normalized, as in the papers). Classes are as unbalanced as the random net
+    makes them; few units in few dimensions may leave one alone.
 
+    Examples
+    --------
     >>> from netmargin.datasets import teacher, teacher_net
     >>> X, y = teacher(50, 5, units=3, margin=0.1, seed=1)
     >>> net = teacher_net(5, units=3, seed=1)
     >>> bool((y * net(X)[:, 0] >= 0.1).all())
     True
 
-    Raises DataError where hardly any sample has that margin. Source: Wei et al. 2018, Section 5; Wei et al. 2019, Section 5.
+    Raises DataError where hardly any sample has that margin. Source: Wei et al. 2018, Section 5;
+    Wei et al. 2019, Section 5.
     """
     n, d, units = _sizes(n=(n, 1), d=(d, 1), units=(units, 1))
     margin = check_number("margin", margin, at_least=0)
@@ -106,12 +128,15 @@ def teacher(n: int, d: int = 20, *, units: int = 10, margin: float = 0.01, seed:
             samples = np.concatenate(kept)[:n]
             return _pair(samples[:, :-1], samples[:, -1])
     raise DataError(
-        f"Of {_MOST_TRIES * n:,} samples only {sum(map(len, kept))} have a margin of {margin} from the teacher. Ask for less."
+        f"Of {_MOST_TRIES * n:,} samples only {sum(map(len, kept))} have a margin of {margin} from"
+        " the teacher. Ask for less."
     )
 
 
 def teacher_net(d: int = 20, *, units: int = 10, seed: int = 0) -> torch.nn.Sequential:
-    """The net that labels `teacher` of the same seed: Linear - ReLU - Linear without biases, float64, weights N(0, 1)."""
+    """The net that labels `teacher` of the same seed: Linear - ReLU - Linear without biases,
+    float64, weights N(0, 1).
+    """
     d, units = _sizes(d=(d, 1), units=(units, 1))
     random = np.random.default_rng([check_seed(seed), 0])
     net = torch.nn.Sequential(
@@ -126,10 +151,14 @@ def teacher_net(d: int = 20, *, units: int = 10, seed: int = 0) -> torch.nn.Sequ
 
 
 def parity(d: int, k: int, n: int | None = None, *, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """y = product of the signs of the first k coordinates, x on the corners {-1, +1}^d / sqrt(d): all 2^d of them, or n drawn from them.
+    """y = product of the signs of the first k coordinates, x on the corners {-1, +1}^d / sqrt(d):
+    all 2^d of them, or n drawn from them.
 
-    "Support-only": any distribution on the corners. The best margin over all corners is `parity_margin(d, k)`.
+    "Support-only": any distribution on the corners. The best margin over all corners is
+    `parity_margin(d, k)`.
 
+    Examples
+    --------
     >>> import netmargin as nm
     >>> X, y = nm.datasets.parity(3, 2)
     >>> abs(nm.solvers.f1_max_margin(X, y, bias=False).margin - nm.datasets.parity_margin(3, 2)) < 1e-6
@@ -140,7 +169,10 @@ def parity(d: int, k: int, n: int | None = None, *, seed: int = 0) -> tuple[Tens
     d, k = _sizes(d=(d, 1), k=(k, 1))
     seed = check_seed(seed)
     if k > d or (n is None and d > 16):
-        raise ArgumentError(f"parity needs k <= d, and n for d > 16, which has 2^d corners; got d = {d}, k = {k}, n = {n}")
+        raise ArgumentError(
+            f"parity needs k <= d, and n for d > 16, which has 2^d corners; got d = {d}, k = {k}, n"
+            f" = {n}"
+        )
     if n is None:
         signs = np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
     else:
@@ -149,12 +181,16 @@ def parity(d: int, k: int, n: int | None = None, *, seed: int = 0) -> tuple[Tens
 
 
 def parity_margin(d: int, k: int, *, bias: bool = False) -> float:
-    """The largest q_min / ||theta||^2 of two-layer ReLU nets on all corners of `parity(d, k)`; with a bias for odd k >= 3, which else have 0.
+    """The largest q_min / ||theta||^2 of two-layer ReLU nets on all corners of `parity(d, k)`; with
+    a bias for odd k >= 3, which else have 0.
 
-    Even k: C(k - 2, k / 2 - 1) / (2^k sqrt(k d)). Odd k >= 3 with bias: C(k - 1, (k - 1) / 2) / (2^{k + 1} sqrt(k d + 1)). k = 1: 1 / (4 sqrt d), with bias
-    1 / (2 sqrt(d + 1)). All behave like 0.2 / (k sqrt d): the 1 / (k sqrt d) of the paper, of the l1 norm over unit-norm features, is too large by 1.1 to 2.5.
+    Even k: C(k - 2, k / 2 - 1) / (2^k sqrt(k d)). Odd k >= 3 with bias: C(k - 1, (k - 1) / 2) /
+    (2^{k + 1} sqrt(k d + 1)). k = 1: 1 / (4 sqrt d), with bias 1 / (2 sqrt(d + 1)). All behave like
+    0.2 / (k sqrt d): the 1 / (k sqrt d) of the paper, of the l1 norm over unit-norm features, is
+    too large by 1.1 to 2.5.
 
-    Attained by one neuron and its sign flips. That nothing is better is proved for k <= 2, and certified by the solver for small d.
+    Attained by one neuron and its sign flips. That nothing is better is proved for k <= 2, and
+    certified by the solver for small d.
     """
     d, k = _sizes(d=(d, 1), k=(k, 1))
     bias = check_flag("bias", bias)
@@ -168,15 +204,20 @@ def parity_margin(d: int, k: int, *, bias: bool = False) -> float:
 
 
 def alternating(n: int) -> tuple[Tensor, Tensor]:
-    """n points on a line at equal steps in [-1, 1] with alternating labels: every sample rests on the margin, and f has n - 2 kinks inside.
+    """n points on a line at equal steps in [-1, 1] with alternating labels: every sample rests on
+    the margin, and f has n - 2 kinks inside.
 
+    Examples
+    --------
     >>> from netmargin.datasets import alternating
     >>> X, y = alternating(3)
     >>> X[:, 0].tolist(), y.tolist()
     ([-1.0, 0.0, 1.0], [1, -1, 1])
     """
     (n,) = _sizes(n=(n, 1))
-    return _pair(np.linspace(-1, 1, n)[:, None] if n > 1 else np.ones((1, 1)), 1.0 - 2.0 * (np.arange(n) % 2))
+    return _pair(
+        np.linspace(-1, 1, n)[:, None] if n > 1 else np.ones((1, 1)), 1.0 - 2.0 * (np.arange(n) % 2)
+    )
 
 
 def _sizes(**given: tuple[int, int]) -> tuple[int, ...]:

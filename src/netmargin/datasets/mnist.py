@@ -9,7 +9,15 @@ import numpy as np
 from torch import Tensor
 
 from ..errors import DataError
-from .selection import FOLDER_VARIABLE, Split, check_content, check_split, folders, from_openml, select
+from .selection import (
+    FOLDER_VARIABLE,
+    Split,
+    check_content,
+    check_split,
+    folders,
+    from_openml,
+    select,
+)
 
 _PREFIX = {"train": "train", "test": "t10k"}
 _SHA256 = {
@@ -21,14 +29,17 @@ _SHA256 = {
 
 
 def mnist(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, Tensor]:
-    """MNIST, X of shape (N, 1, 28, 28) in [0, 1], y in 0..9: 60,000 training and 10,000 test images.
+    """MNIST, X of shape (N, 1, 28, 28) in [0, 1], y in 0..9: 60,000 training and 10,000 test
+    images.
 
-    Read from the four IDX files (plain or .gz) in $NETMARGIN_DATA/mnist or $NETMARGIN_DATA, else downloaded from OpenML; either
-    way the decoded content is compared with the canonical checksum. `limit` takes a class-balanced subset.
+    Read from the four IDX files (plain or .gz) in $NETMARGIN_DATA/mnist or $NETMARGIN_DATA, else
+    downloaded from OpenML; either way the decoded content is compared with the canonical checksum.
+    `limit` takes a class-balanced subset.
 
     Raises
     ------
-    DataError : no files and no download, damaged or foreign files. ArgumentError : an unknown split, a limit out of range.
+    DataError : no files and no download, damaged or foreign files.
+    ArgumentError : an unknown split, a limit out of range.
     """
     prefix = _PREFIX[check_split(split)]
     images, labels = f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte"
@@ -38,10 +49,15 @@ def mnist(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, 
 
 def _from_files(*names: str) -> tuple[np.ndarray, ...] | None:
     for folder in folders("mnist"):
-        found = [next((p for p in (folder / name, folder / f"{name}.gz") if p.exists()), None) for name in names]
+        found = [
+            next((p for p in (folder / name, folder / f"{name}.gz") if p.exists()), None)
+            for name in names
+        ]
         present = [path for path in found if path is not None]
         if len(present) == len(names):
-            return tuple(_read_idx(path, _SHA256[name]) for path, name in zip(present, names, strict=True))
+            return tuple(
+                _read_idx(path, _SHA256[name]) for path, name in zip(present, names, strict=True)
+            )
     return None
 
 

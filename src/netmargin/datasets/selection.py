@@ -1,4 +1,6 @@
-"""What all data sets share: the two splits, class-balanced subsets, and where files are looked for."""
+"""What all data sets share: the two splits, class-balanced subsets, and where files are looked
+for.
+"""
 
 import hashlib
 import os
@@ -9,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..arguments import check_choice, check_count
+from ..core.arguments import check_choice, check_count
 from ..errors import ArgumentError, DataError
 
 Split = Literal["train", "test"]
@@ -21,13 +23,19 @@ def check_split(split: str) -> str:
     return check_choice("split", split, ("train", "test"))
 
 
-def select(X: np.ndarray, y: np.ndarray, limit: int | None, *, scale: float) -> tuple[Tensor, Tensor]:
-    """X / scale as float32 and y as int64: all samples, or the first of each class, balanced, in their original order."""
+def select(
+    X: np.ndarray, y: np.ndarray, limit: int | None, *, scale: float
+) -> tuple[Tensor, Tensor]:
+    """X / scale as float32 and y as int64: all samples, or the first of each class, balanced, in
+    their original order.
+    """
     y = y.astype(np.int64)
     limit = check_count("limit", limit, optional=True)
     if limit is not None:
         if limit > len(y):
-            raise ArgumentError(f"limit must lie between 1 and {len(y)}, the number of samples at hand; got {limit}")
+            raise ArgumentError(
+                f"limit must lie between 1 and {len(y)}, the number of samples at hand; got {limit}"
+            )
         by_class = np.argsort(y, kind="stable")
         starts = np.searchsorted(y[by_class], y[by_class])
         rank_in_class = np.empty(len(y), dtype=np.int64)
@@ -46,18 +54,23 @@ def folders(name: str) -> list[Path]:
 def check_content(content: np.ndarray, expected: str, what: str) -> None:
     """Compare the SHA-256 of decoded content with that of the canonical data. Raises DataError."""
     if hashlib.sha256(content.tobytes()).hexdigest() != expected:
-        raise DataError(f"{what} does not hold the canonical data (checksum differs). Delete it and fetch it again.")
+        raise DataError(
+            f"{what} does not hold the canonical data (checksum differs). Delete it and fetch it"
+            " again."
+        )
 
 
 def from_openml(name: str, version: int, advice: str) -> tuple[np.ndarray, np.ndarray]:
-    """Download (once) from OpenML through scikit-learn, as uint8 rows and labels. Raises DataError."""
+    """Download (once) from OpenML through scikit-learn, as uint8 rows and labels. Raises
+    DataError.
+    """
     from sklearn.datasets import fetch_openml
 
     try:
         data = fetch_openml(name, version=version, as_frame=False, parser="liac-arff")
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{name} is neither among local files nor to be had from OpenML ({error}). Either {advice}, or allow this machine "
-            "to reach OpenML once."
+            f"{name} is neither among local files nor to be had from OpenML ({error}). Either"
+            f" {advice}, or allow this machine to reach OpenML once."
         ) from error
     return data.data.astype(np.uint8), data.target.astype(np.uint8)

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from ..accepted_models import check_model, require_finite, tensor_of_scores
-from ..batches import explained_failure, place_of
+from ..core.accepted_models import check_model, require_finite, tensor_of_scores
+from ..core.forward_failures import explain_forward_errors
+from ..core.nets import device_and_dtype
 from ..errors import ModelError
 from . import normalization_rules, rules  # noqa: F401  (register their rules)
 from .answer import Evidence, Homogeneity
@@ -20,13 +21,15 @@ from .trace import Trace
 
 
 def analyse(model: nn.Module, x) -> Homogeneity:
-    """How the outputs of `model` scale with its parameters, in the training or evaluation mode it is in.
+    """How the outputs of `model` scale with its parameters, in the training or evaluation mode it
+    is in.
 
-    Every operation of one forward pass on a few samples of `x` is followed by rules; a numerical scaling check in float64
-    judges the answer, and answers alone (and says so) where an operation cannot be followed. The small numbers that
-    guard roots and quotients (the eps of normalization layers) are neglected as long as their effect is small: the answer's
-    `deviation` is how far the net as it is misses the exponents, and a net that misses them by more than 1% is not
-    called homogeneous.
+    Every operation of one forward pass on a few samples of `x` is followed by rules; a numerical
+    scaling check in float64 judges the answer, and answers alone (and says so) where an operation
+    cannot be followed. The small numbers that guard roots and quotients (the eps of normalization
+    layers) are neglected as long as their effect is small: the answer's `deviation` is how far the
+    net as it is misses the exponents, and a net that misses them by more than 1% is not called
+    homogeneous.
 
     Parameters
     ----------
@@ -35,9 +38,12 @@ def analyse(model: nn.Module, x) -> Homogeneity:
 
     Raises
     ------
-    ModelError : no parameters, parameters or outputs that are not finite, outputs that are not one tensor.
+    ModelError : no parameters, parameters or outputs that are not finite, outputs that are not one
+        tensor.
     DataError : inputs that the model rejects.
 
+    Examples
+    --------
     >>> import torch, netmargin as nm
     >>> _ = torch.manual_seed(0)
     >>> h = nm.analyse(torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.Linear(5, 1)), torch.ones(2, 3))
@@ -51,7 +57,7 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
     model = check_model(model)
-    place_of(model)  # refuses what cannot be followed
+    device_and_dtype(model)  # refuses what cannot be followed
     require_finite(model)
     names = tuple(name for name, _ in model.named_parameters())
     judge = Judge(model, x)
@@ -63,11 +69,15 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     derivation = Derivation(names, known, tuple(trace.constraints), tuple(trace.observed))
     answer = replace(judge.settle(derivation, casts), _several_inputs=several)
     biases = {b.bias for b in answer.blockers if b.bias is not None}
-    others = any(b.bias is None for b in answer.blockers) or answer.evidence is Evidence.CONTRADICTED
+    others = (
+        any(b.bias is None for b in answer.blockers) or answer.evidence is Evidence.CONTRADICTED
+    )
     if answer.whole or not biases or others:
         return answer
     bias_free = judge.settle(derivation.without(biases), casts)
-    bias_free = replace(bias_free, notes=(bias_free.bias_sentence, *bias_free.notes), _several_inputs=several)
+    bias_free = replace(
+        bias_free, notes=(bias_free.bias_sentence, *bias_free.notes), _several_inputs=several
+    )
     return replace(answer, _bias_free=bias_free)
 
 
@@ -85,7 +95,10 @@ def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
             trace, outputs = _traced_outputs(model, x, forward)
             outputs = tensor_of_scores(outputs)
             if not torch.isfinite(outputs).all():
-                raise ModelError("The model's outputs hold NaN or infinite values on finite inputs. Check its weights.")
+                raise ModelError(
+                    "The model's outputs hold NaN or infinite values on finite inputs. Check its"
+                    " weights."
+                )
     finally:
         torch.backends.mha.set_fastpath_enabled(fused_attention)
     return trace, trace.finish(outputs)
@@ -98,6 +111,6 @@ def _traced_outputs(model: nn.Module, x, forward: Callable) -> tuple[Trace, obje
         with trace.following(model):
             return trace, forward(inputs)
     except Exception:
-        with explained_failure(x):  # is it the net that fails, or a rule?
+        with explain_forward_errors(x):  # is it the net that fails, or a rule?
             forward(clone_inputs(x))
         raise

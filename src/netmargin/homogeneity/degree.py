@@ -1,8 +1,9 @@
 """Degrees: how a value scales when every parameter tensor p is multiplied by its own c_p > 0.
 
-A value of degree {p: e_p} is multiplied by prod c_p^{e_p}. Sums make sense only where both sides scale alike, so they
-do not change a degree: they add a linear constraint on s = log c. The scalings that satisfy all constraints form a
-linear space, and every kind of homogeneity is a question about that space (see analysis.py).
+A value of degree {p: e_p} is multiplied by prod c_p^{e_p}. Sums make sense only where both sides
+scale alike, so they do not change a degree: they add a linear constraint on s = log c. The scalings
+that satisfy all constraints form a linear space, and every kind of homogeneity is a question about
+that space (see analysis.py).
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +23,10 @@ class Degree:
 
     def __add__(self, other: "Degree") -> "Degree":
         names = {**self.exponents, **other.exponents}
-        total = {n: self.exponents.get(n, Fraction(0)) + other.exponents.get(n, Fraction(0)) for n in names}
+        total = {
+            n: self.exponents.get(n, Fraction(0)) + other.exponents.get(n, Fraction(0))
+            for n in names
+        }
         return Degree({n: e for n, e in total.items() if e})
 
     def __mul__(self, factor: Fraction | int) -> "Degree":
@@ -35,8 +39,12 @@ class Degree:
         return bool(self.exponents)
 
     def under(self, scaling: Mapping[str, float | Fraction]) -> Fraction:
-        """The exponent of c when every parameter p is multiplied by c^{scaling[p]} (absent ones by 1)."""
-        return sum((e * Fraction(scaling.get(n, 0)) for n, e in self.exponents.items()), Fraction(0))
+        """The exponent of c when every parameter p is multiplied by c^{scaling[p]} (absent ones by
+        1).
+        """
+        return sum(
+            (e * Fraction(scaling.get(n, 0)) for n, e in self.exponents.items()), Fraction(0)
+        )
 
     def total(self, names: Iterable[str] | None = None) -> Fraction:
         """The exponent of c when the named parameters (all by default) are multiplied by c."""
@@ -49,7 +57,9 @@ CONSTANT = Degree()
 
 
 class Zero:
-    """Degree of a constant that is exactly 0 (or infinite): it scales like whatever it is added to."""
+    """Degree of a constant that is exactly 0 (or infinite): it scales like whatever it is added
+    to.
+    """
 
     def __bool__(self) -> bool:
         return False
@@ -69,9 +79,12 @@ AnyDegree = Degree | Zero | Unknown
 
 @dataclass(frozen=True)
 class Epsilon:
-    """A number that guards a root or a quotient, and so does not scale: neglected where its measured effect is small.
+    """A number that guards a root or a quotient, and so does not scale: neglected where its
+    measured effect is small.
 
-    where : path of the module that adds it; value : how large it is; place : the module for a sentence.
+    where : path of the module that adds it.
+    value : how large it is.
+    place : the module for a sentence.
     """
 
     where: str
@@ -84,7 +97,9 @@ class Epsilon:
 
 @dataclass(frozen=True)
 class Constraint:
-    """`difference` must have exponent zero under a scaling for the net to be homogeneous under it."""
+    """`difference` must have exponent zero under a scaling for the net to be homogeneous under
+    it.
+    """
 
     difference: Degree
     where: str
@@ -93,4 +108,6 @@ class Constraint:
     bias: str | None = None
     """The parameter whose removal lifts the constraint, when it is an additive bias."""
     epsilon: Epsilon | None = None
-    """The small number that alone imposes the constraint; the constraint then counts only if that number's effect does."""
+    """The small number that alone imposes the constraint; the constraint then counts only if that
+    number's effect does.
+    """

@@ -1,4 +1,6 @@
-"""From degrees and constraints to an answer: which scalings of the parameters multiply the outputs by a power of c."""
+"""From degrees and constraints to an answer: which scalings of the parameters multiply the outputs
+by a power of c.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,9 +14,12 @@ from .degree import Constraint, Degree, Epsilon
 
 @dataclass(frozen=True)
 class Derivation:
-    """What a trace found: the degree of the outputs in each parameter, and the constraints on scalings.
+    """What a trace found: the degree of the outputs in each parameter, and the constraints on
+    scalings.
 
-    names : of the parameters. observed : operations whose exponents were observed, not known. ignored : biases left out.
+    names : of the parameters.
+    observed : operations whose exponents were observed, not known.
+    ignored : biases left out.
     """
 
     names: tuple[str, ...]
@@ -35,11 +40,15 @@ class Derivation:
         return replace(self, names=kept, constraints=constraints, ignored=tuple(sorted(biases)))
 
     def counting(self, effects: Mapping[Epsilon, float]) -> "Derivation":
-        """The same net with these epsilons taken as numbers that do not scale; `effects` are the misses that they cause."""
+        """The same net with these epsilons taken as numbers that do not scale; `effects` are the
+        misses that they cause.
+        """
         constraints = []
         for c in self.constraints:
             if c.epsilon is not None and c.epsilon in effects:
-                effect = f"alone it makes the outputs miss their power of c by {effects[c.epsilon]:.1%}"
+                effect = (
+                    f"alone it makes the outputs miss their power of c by {effects[c.epsilon]:.1%}"
+                )
                 reason = f"the number {c.epsilon.value:g} is not negligible: {effect}"
                 c = replace(c, epsilon=None, reason=reason)
             constraints.append(c)
@@ -48,11 +57,19 @@ class Derivation:
     def answer(self) -> Homogeneity:
         """The answer of the rules alone: with the epsilons neglected, and not judged yet."""
         violated = [c for c in self._binding if c.difference.total(self.names)]
-        blockers = tuple(dict.fromkeys(Blocker(c.where, c.reason, c.replacement, c.bias) for c in violated))
+        blockers = tuple(
+            dict.fromkeys(Blocker(c.where, c.reason, c.replacement, c.bias) for c in violated)
+        )
         order = self.degree.total(self.names)
         scaled: tuple[str, ...] = self.names if not violated and order > 0 else self._partial()
         if not violated and order <= 0:
-            blockers = (Blocker("", "the outputs do not grow with the parameters", "end with a bias-free nn.Linear"),)
+            blockers = (
+                Blocker(
+                    "",
+                    "the outputs do not grow with the parameters",
+                    "end with a bias-free nn.Linear",
+                ),
+            )
         groups, members = self._groups(scaled)
         order = self.degree.total(scaled)
         if not scaled:
@@ -78,8 +95,12 @@ class Derivation:
     def _binding(self) -> list[Constraint]:
         return [c for c in self.constraints if c.epsilon is None]
 
-    def _groups(self, scaled: tuple[str, ...]) -> tuple[dict[str, Exponent], dict[str, tuple[str, ...]]]:
-        """A partition into unions of layers that can each be scaled alone: what a constraint ties together is merged."""
+    def _groups(
+        self, scaled: tuple[str, ...]
+    ) -> tuple[dict[str, Exponent], dict[str, tuple[str, ...]]]:
+        """A partition into unions of layers that can each be scaled alone: what a constraint ties
+        together is merged.
+        """
         parts = list(layers_of(scaled).items())
         changed = True
         while changed:
@@ -93,37 +114,63 @@ class Derivation:
         return {name: tidy(self.degree.total(names)) for name, names in parts}, dict(parts)
 
     def _matrix(self) -> np.ndarray:
-        rows = [[float(c.difference.exponents.get(n, 0)) for n in self.names] for c in self._binding]
+        rows = [
+            [float(c.difference.exponents.get(n, 0)) for n in self.names] for c in self._binding
+        ]
         return np.array(rows).reshape(len(rows), len(self.names))
 
     def _partial(self) -> tuple[str, ...]:
-        """The subset of largest order (then smallest, then latest) in which the net is homogeneous; () if there is none."""
+        """The subset of largest order (then smallest, then latest) in which the net is homogeneous;
+        () if there is none.
+        """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
-        cost = -gain * 4 * len(self.names) + 1 + np.linspace(1, 0, len(self.names)) / len(self.names)
+        cost = (
+            -gain * 4 * len(self.names) + 1 + np.linspace(1, 0, len(self.names)) / len(self.names)
+        )
         constraints = LinearConstraint(self._matrix(), 0, 0) if self._binding else ()
-        found = milp(cost, constraints=constraints, integrality=np.ones(len(cost)), bounds=Bounds(0, 1))
-        chosen = tuple(n for n, s in zip(self.names, found.x, strict=True) if s > 0.5) if found.x is not None else ()
+        found = milp(
+            cost, constraints=constraints, integrality=np.ones(len(cost)), bounds=Bounds(0, 1)
+        )
+        chosen = (
+            tuple(n for n, s in zip(self.names, found.x, strict=True) if s > 0.5)
+            if found.x is not None
+            else ()
+        )
         # The solver proposes; exact arithmetic judges.
-        valid = chosen and self.degree.total(chosen) > 0 and not any(c.difference.total(chosen) for c in self._binding)
+        valid = (
+            chosen
+            and self.degree.total(chosen) > 0
+            and not any(c.difference.total(chosen) for c in self._binding)
+        )
         return chosen if valid else ()
 
     def _quasi(self) -> dict[str, Exponent] | None:
-        """The most even positive weights under which the net is quasi-homogeneous of order 1, or None."""
+        """The most even positive weights under which the net is quasi-homogeneous of order 1, or
+        None.
+        """
         from scipy.optimize import linprog
 
         gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
         count, matrix = len(self.names), self._matrix()
-        # Variables: the weights and their minimum. Maximize the minimum, and among ties take small weights.
-        equalities = np.vstack([np.hstack([matrix, np.zeros((len(matrix), 1))]), np.append(gain, 0)])
+        # Variables: the weights and their minimum. Maximize the minimum, and among ties take small
+        # weights.
+        equalities = np.vstack(
+            [np.hstack([matrix, np.zeros((len(matrix), 1))]), np.append(gain, 0)]
+        )
         targets = np.append(np.zeros(len(matrix)), 1.0)
         above = np.hstack([-np.eye(count), np.ones((count, 1))])
         cost = np.append(np.full(count, 1e-3 / count), -1.0)
-        found = linprog(cost, A_ub=above, b_ub=np.zeros(count), A_eq=equalities, b_eq=targets, bounds=(0, None))
+        found = linprog(
+            cost, A_ub=above, b_ub=np.zeros(count), A_eq=equalities, b_eq=targets, bounds=(0, None)
+        )
         if found.x is None:
             return None
-        weights = {n: Fraction(w).limit_denominator(5040) for n, w in zip(self.names, found.x[:-1], strict=True)}
+        weights = {
+            n: Fraction(w).limit_denominator(5040)
+            for n, w in zip(self.names, found.x[:-1], strict=True)
+        }
         # The solver proposes; exact arithmetic judges.
         valid = all(weights.values()) and self.degree.under(weights) == 1
         valid = valid and not any(c.difference.under(weights) for c in self._binding)

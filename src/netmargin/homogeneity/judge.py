@@ -1,4 +1,6 @@
-"""Judges an answer of the rules by numbers: are the exponents right, and how well does the net as it is keep to them?"""
+"""Judges an answer of the rules by numbers: are the exponents right, and how well does the net as
+it is keep to them?
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,8 +11,19 @@ from fractions import Fraction
 import torch
 from torch import Tensor, nn
 
-from ..batches import as_inputs, batches, open_data, place_of
-from .answer import FARTHEST, LARGEST_MISS, Blocker, Evidence, Homogeneity, Kind, ScalingCheck, judge_answers, tidy
+from ..core.batches import as_inputs, batches, open_data
+from ..core.nets import device_and_dtype
+from .answer import (
+    FARTHEST,
+    LARGEST_MISS,
+    Blocker,
+    Evidence,
+    Homogeneity,
+    Kind,
+    ScalingCheck,
+    judge_answers,
+    tidy,
+)
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
 from .scaling import FACTORS, TOLERANCE, ScalingProbe, generic_inputs
@@ -19,10 +32,13 @@ from .trace import Trace
 _TRACED = 3
 """Samples that the rules follow: enough for batch statistics."""
 _JUDGED = 4
-"""Samples on which exponents are judged: another number than the rules follow, so that exponents made of a batch size show."""
+"""Samples on which exponents are judged: another number than the rules follow, so that exponents
+made of a batch size show.
+"""
 _ROUGH = (8, 32)
-"""Samples on which a net with epsilons or casts is measured as it is, at least and at most: their effect is largest on the rare
-sample that makes a value small, ..."""
+"""Samples on which a net with epsilons or casts is measured as it is, at least and at most: their
+effect is largest on the rare sample that makes a value small, ...
+"""
 _ROUGH_NUMBERS = 2**13
 """... so as many are taken as hold so many numbers, which cost next to nothing."""
 _WIDE = 2.0
@@ -30,7 +46,9 @@ _WIDE = 2.0
 _LARGEST_POWER = 60.0
 """... unless the outputs would grow or shrink by more decades than this."""
 _STEPS = 4
-"""Factors per decade at which the range is looked for, before its ends are halved down to a few per cent."""
+"""Factors per decade at which the range is looked for, before its ends are halved down to a few per
+cent.
+"""
 
 Scaling = tuple[dict[str, float], float]
 """Parameter -> factor, and the factor by which the outputs must change."""
@@ -39,7 +57,8 @@ Scaling = tuple[dict[str, float], float]
 class Judge:
     """Compares answers with what a net does to samples, in float64.
 
-    x : a batch of inputs, of which a few are used. seed : of the generic point and of the factors that are drawn.
+    x : a batch of inputs, of which a few are used.
+    seed : of the generic point and of the factors that are drawn.
     """
 
     def __init__(self, model: nn.Module, x, *, seed: int = 0):
@@ -53,7 +72,9 @@ class Judge:
     # -- derived answers
 
     def settle(self, derivation: Derivation, casts: Sequence[str]) -> Homogeneity:
-        """The answer of a derivation, with its deviation; what it neglects is counted where its effect is above 1%."""
+        """The answer of a derivation, with its deviation; what it neglects is counted where its
+        effect is above 1%.
+        """
         answer = replace(derivation.answer(), casts=tuple(casts))
         if answer.order is None and not answer.quasi:
             return replace(answer, casts=(), epsilons=())
@@ -84,12 +105,15 @@ class Judge:
         return replace(answer, deviation=deviation, samples=self._samples(answer))
 
     def _exact(self, answer: Homogeneity) -> tuple[float, ScalingProbe | None]:
-        """The miss with epsilons made negligible and factors far apart, and the probe that found it."""
+        """The miss with epsilons made negligible and factors far apart, and the probe that found
+        it.
+        """
         best: tuple[float, ScalingProbe | None] = (math.inf, None)
         scalings = [self._draw(answer, 0, _WIDE)] if answer.order is not None else []
         if answer.quasi and answer.blockers:
             scalings.append(_quasi_scaling(answer, FACTORS[0]))
-        # Blank samples, or constant ones before a normalization, say nothing; generic ones like them do.
+        # Blank samples, or constant ones before a normalization, say nothing; generic ones like
+        # them do.
         for self._blank in (False, True):
             x = generic_inputs(self._more) if self._blank else self._more
             # Such samples, or so many of them, may not be to the taste of a forward pass.
@@ -99,13 +123,20 @@ class Judge:
                 if miss <= TOLERANCE:
                     return miss, probe
                 best = min(best, (miss, probe), key=lambda pair: pair[0])
-        if best[1] is None and self._more is not self.traced:  # a net for so many samples and no other number
+        if (
+            best[1] is None and self._more is not self.traced
+        ):  # a net for so many samples and no other number
             self._more = self._rough = self.traced
             return self._exact(answer)
         return best
 
     def _rough_probe(
-        self, answer: Homogeneity, exact: ScalingProbe | None, *, neglected: Sequence[Epsilon] = (), casts: bool = True
+        self,
+        answer: Homogeneity,
+        exact: ScalingProbe | None,
+        *,
+        neglected: Sequence[Epsilon] = (),
+        casts: bool = True,
     ) -> ScalingProbe:
         """The net as it is; where nothing was neglected the exact probe serves."""
         if exact is not None and not answer.epsilons and not answer.casts:
@@ -127,12 +158,16 @@ class Judge:
         return self._rough_probe(answer, exact).miss(*_quasi_scaling(answer, FACTORS[0]))
 
     def _near(self, answer: Homogeneity) -> list[Scaling]:
-        """All groups by 1/2, all by 2, and independent factors between: at a corner, and anywhere where roundings may differ."""
+        """All groups by 1/2, all by 2, and independent factors between: at a corner, and anywhere
+        where roundings may differ.
+        """
         scalings = [_scaling(answer, dict.fromkeys(answer.groups, c)) for c in FACTORS]
         if answer.epsilons or answer.casts:
             scalings.append(self._draw(answer, 1, math.log10(2)))
         if len(answer.groups) > 1:
-            signs = torch.randint(0, 2, (len(answer.groups),), generator=self._generator(2)).tolist()
+            signs = torch.randint(
+                0, 2, (len(answer.groups),), generator=self._generator(2)
+            ).tolist()
             if len(set(signs)) == 1:  # that would be all together once more
                 signs[0] = 1 - signs[0]
             corner = {name: FACTORS[sign] for name, sign in zip(answer.groups, signs, strict=True)}
@@ -143,8 +178,18 @@ class Judge:
         """Independent factors for the groups, up to so many decades from 1."""
         total = sum(abs(float(k)) for k in answer.groups.values())
         decades = min(decades, _LARGEST_POWER / max(total, 1.0))
-        exponents = torch.rand(len(answer.groups), generator=self._generator(number), dtype=torch.float64) * 2 - 1
-        return _scaling(answer, {name: 10 ** (decades * u) for name, u in zip(answer.groups, exponents.tolist(), strict=True)})
+        exponents = (
+            torch.rand(len(answer.groups), generator=self._generator(number), dtype=torch.float64)
+            * 2
+            - 1
+        )
+        return _scaling(
+            answer,
+            {
+                name: 10 ** (decades * u)
+                for name, u in zip(answer.groups, exponents.tolist(), strict=True)
+            },
+        )
 
     def _generator(self, number: int) -> torch.Generator:
         return torch.Generator().manual_seed(1000 * self._seed + number)
@@ -159,11 +204,21 @@ class Judge:
         for x in (self.traced, generic_inputs(self.traced)):
             with suppress(RuntimeError, IndexError, ValueError):
                 probe = self._probe(answer, x, neglected=answer.epsilons)
-                if answer.order is not None and probe.miss(*self._draw(answer, 0, _WIDE)) <= TOLERANCE:
-                    reason = f"the exponents change with the number of samples, here {_count(self.traced)} and {_count(self._more)}"
+                if (
+                    answer.order is not None
+                    and probe.miss(*self._draw(answer, 0, _WIDE)) <= TOLERANCE
+                ):
+                    reason = (
+                        "the exponents change with the number of samples, here"
+                        f" {_count(self.traced)} and {_count(self._more)}"
+                    )
                     break
                 ones = dict.fromkeys(answer.groups, 1.0)
-                wrong = [name for name in answer.groups if probe.miss(*_scaling(answer, ones | {name: 2.0})) > TOLERANCE]
+                wrong = [
+                    name
+                    for name in answer.groups
+                    if probe.miss(*_scaling(answer, ones | {name: 2.0})) > TOLERANCE
+                ]
                 if wrong:
                     reason += f", first seen in {', '.join(wrong)}"
                 break
@@ -173,17 +228,26 @@ class Judge:
             notes=(*answer.notes, f"the numerical check contradicts the rules: {reason}"),
         )  # fmt: skip
 
-    def _count_culprits(self, answer: Homogeneity, derivation: Derivation, exact: ScalingProbe | None) -> Homogeneity:
-        """The answer once the epsilons that alone miss by too much are taken for what they are; casts cannot be lifted."""
+    def _count_culprits(
+        self, answer: Homogeneity, derivation: Derivation, exact: ScalingProbe | None
+    ) -> Homogeneity:
+        """The answer once the epsilons that alone miss by too much are taken for what they are;
+        casts cannot be lifted.
+        """
         rounding = self._deviation(answer, exact, neglected=answer.epsilons)
         if rounding > LARGEST_MISS or not answer.epsilons:
             if not answer.casts:  # nothing was neglected, and yet factors near 1 miss
                 return self._contradicted(answer, rounding)
             sentence = "rounds to half precision, which changes the outputs by"
-            blockers = tuple(Blocker(cast, f"{sentence} {rounding:.1%}", "cast to float32, or not at all") for cast in answer.casts)
+            blockers = tuple(
+                Blocker(cast, f"{sentence} {rounding:.1%}", "cast to float32, or not at all")
+                for cast in answer.casts
+            )
             return _refused(answer, blockers)
         alone = {
-            epsilon: self._deviation(answer, exact, neglected=[e for e in answer.epsilons if e != epsilon], casts=False)
+            epsilon: self._deviation(
+                answer, exact, neglected=[e for e in answer.epsilons if e != epsilon], casts=False
+            )
             for epsilon in answer.epsilons
         }
         guilty = {e: miss for e, miss in alone.items() if miss > LARGEST_MISS} or dict(
@@ -192,11 +256,15 @@ class Judge:
         return self.settle(derivation.counting(guilty), answer.casts)
 
     def _range(self, answer: Homogeneity, exact: ScalingProbe | None) -> tuple[float, float]:
-        """The factors nearest to 1, below and above, between which the net as it is misses by less than 1%."""
+        """The factors nearest to 1, below and above, between which the net as it is misses by less
+        than 1%.
+        """
         probe = self._rough_probe(answer, exact)
 
         def holds(log: float) -> bool:
-            return probe.miss(*_scaling(answer, dict.fromkeys(answer.groups, 10**log))) < LARGEST_MISS
+            return (
+                probe.miss(*_scaling(answer, dict.fromkeys(answer.groups, 10**log))) < LARGEST_MISS
+            )
 
         def end(sign: int, farthest: float) -> float:
             inside = 0.0
@@ -205,7 +273,9 @@ class Judge:
                 if not holds(sign * outside):
                     for _ in range(4):
                         middle = (inside + outside) / 2
-                        inside, outside = (middle, outside) if holds(sign * middle) else (inside, middle)
+                        inside, outside = (
+                            (middle, outside) if holds(sign * middle) else (inside, middle)
+                        )
                     break
                 inside = outside
             return 10 ** (sign * inside)
@@ -220,7 +290,9 @@ class Judge:
         epsilons, casts, blind = tuple(trace.epsilons), tuple(trace.casts), tuple(trace.blind)
         probe = ScalingProbe(self._model, self.traced, neglected=epsilons, seed=self._seed)
         if probe.silent:
-            probe = ScalingProbe(self._model, generic_inputs(self.traced), neglected=epsilons, seed=self._seed)
+            probe = ScalingProbe(
+                self._model, generic_inputs(self.traced), neglected=epsilons, seed=self._seed
+            )
         layers = layers_of(names)
         exponents = {layer: probe.exponent(members) for layer, members in layers.items()}
         order = probe.exponent(names)
@@ -234,7 +306,11 @@ class Judge:
             together = [n for layer in groups for n in layers[layer]]
             order = sum(groups.values(), Fraction(0))
             kind = Kind.PARTIAL if groups and probe.exponent(together) == order else Kind.UNKNOWN
-        blocker = Blocker(hidden.where, hidden.reason, "register a rule with netmargin.homogeneity.rule, for a derived answer")
+        blocker = Blocker(
+            hidden.where,
+            hidden.reason,
+            "register a rule with netmargin.homogeneity.rule, for a derived answer",
+        )
         unknown = Homogeneity(Kind.UNKNOWN, None, {}, {}, (blocker,), Evidence.NUMERICAL)
         if kind is Kind.UNKNOWN or blind:
             return replace(unknown, notes=blind)
@@ -249,7 +325,15 @@ class Judge:
             return self._contradicted(replace(answer, blockers=(blocker,)), exact)
         deviation = self._deviation(answer, wide)
         if deviation > LARGEST_MISS:
-            return replace(unknown, notes=(f"with {answer.cause} the outputs miss the observed exponents by {deviation:.1%}",))
+            return replace(
+                unknown,
+                notes=(
+                    (
+                        f"with {answer.cause} the outputs miss the observed exponents by"
+                        f" {deviation:.1%}"
+                    ),
+                ),
+            )
         return self._measured(answer, deviation)
 
 
@@ -257,13 +341,15 @@ def few_samples(model: nn.Module, x, count: int):
     """The first samples as tensors for the model; a tuple is a model's several inputs."""
     if isinstance(x, tuple):
         return tuple(few_samples(model, part, count) for part in x)
-    device, dtype = place_of(model)
+    device, dtype = device_and_dtype(model)
     x = as_inputs(x)[:count].to(device, copy=True)
     return x.to(dtype) if x.is_floating_point() else x
 
 
 @judge_answers
-def _check_answer(answer: Homogeneity, model: nn.Module, data: object, range: bool, seed: int) -> ScalingCheck:
+def _check_answer(
+    answer: Homogeneity, model: nn.Module, data: object, range: bool, seed: int
+) -> ScalingCheck:
     judge = Judge(model, _inputs_of(model, data, several=answer._several_inputs), seed=seed)
     return judge.check(answer, range=range)
 
@@ -278,7 +364,15 @@ def _inputs_of(model: nn.Module, data, *, several: bool):
 
 
 def _refused(answer: Homogeneity, blockers: tuple[Blocker, ...]) -> Homogeneity:
-    return replace(answer, kind=Kind.NONE, order=None, groups={}, members={}, quasi=None, blockers=(*answer.blockers, *blockers))
+    return replace(
+        answer,
+        kind=Kind.NONE,
+        order=None,
+        groups={},
+        members={},
+        quasi=None,
+        blockers=(*answer.blockers, *blockers),
+    )
 
 
 def _scaling(answer: Homogeneity, factors: Mapping[str, float]) -> Scaling:
@@ -297,7 +391,9 @@ def _count(x) -> int:
 
 
 def _rough_count(x) -> int:
-    numbers = sum(part.numel() for part in (x if isinstance(x, tuple) else (x,))) / max(_count(x), 1)
+    numbers = sum(part.numel() for part in (x if isinstance(x, tuple) else (x,))) / max(
+        _count(x), 1
+    )
     return int(min(max(_ROUGH_NUMBERS / max(numbers, 1), _ROUGH[0]), _ROUGH[1]))
 
 

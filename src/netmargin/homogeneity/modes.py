@@ -13,7 +13,9 @@ ROUGH = (torch.float16, torch.bfloat16)
 
 
 class EagerMode(TorchDispatchMode):
-    """A dispatch mode that never meets torch.compile, and so need not import it (2 s) at its first operation."""
+    """A dispatch mode that never meets torch.compile, and so need not import it (2 s) at its first
+    operation.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -40,7 +42,9 @@ class ModulePath:
 
         handles = []
         for name, module in model.named_modules():
-            handles.append(module.register_forward_pre_hook(lambda *_, name=name: self._running.append(name)))
+            handles.append(
+                module.register_forward_pre_hook(lambda *_, name=name: self._running.append(name))
+            )
             handles.append(module.register_forward_hook(leave, always_call=True))
         try:
             yield

@@ -1,4 +1,6 @@
-"""Degree rules of learned slopes, normalization layers, attention, and functions without any homogeneity."""
+"""Degree rules of learned slopes, normalization layers, attention, and functions without any
+homogeneity.
+"""
 
 import torch
 from torch import Tensor
@@ -29,12 +31,22 @@ def _group_normalized(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
 
 @rule("_fused_rms_norm")
 def _rms_normalized(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegree:
-    return _after_normalization(trace, value, scale, None, torch.finfo(value.dtype).eps if epsilon is None else epsilon)
+    return _after_normalization(
+        trace, value, scale, None, torch.finfo(value.dtype).eps if epsilon is None else epsilon
+    )
 
 
-@rule("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "cudnn_batch_norm", "batch_norm")
+@rule(
+    "native_batch_norm",
+    "_native_batch_norm_legit",
+    "_native_batch_norm_legit_functional",
+    "cudnn_batch_norm",
+    "batch_norm",
+)
 def _batch_normalized(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
-    *_statistics, training, _momentum, epsilon = rest[:5]  # stored mean and variance, absent in the "legit" variants without them
+    *_statistics, training, _momentum, epsilon = rest[
+        :5
+    ]  # stored mean and variance, absent in the "legit" variants without them
     if training:
         return _after_normalization(trace, value, scale, shift, epsilon)
     return _with_stored_statistics(trace, value, scale, shift)
@@ -68,12 +80,17 @@ for _name, _called in {
     "glu": "GLU", "_softmax": "softmax", "_safe_softmax": "softmax", "_log_softmax": "log-softmax", "logsumexp": "log-sum-exp",
     "softshrink": "Softshrink", "hardshrink": "Hardshrink", "round": "round", "floor": "floor", "ceil": "ceil",
 }.items():  # fmt: skip
-    RULES[_name] = lambda trace, value, *_, called=_called, **__: _not_homogeneous(trace, trace.degree(value), called)
+    RULES[_name] = lambda trace, value, *_, called=_called, **__: _not_homogeneous(
+        trace, trace.degree(value), called
+    )
 
 
 def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
     if "attention" in called:
-        replacement = "normalize queries and keys without affine parameters, or keep their weights out of the scaled group"
+        replacement = (
+            "normalize queries and keys without affine parameters, or keep their weights out of the"
+            " scaled group"
+        )
     elif "softmax" in called:
         replacement = "return the scores before it"
     else:
@@ -81,13 +98,17 @@ def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
     return trace.invariant(degree, f"{called} is not homogeneous", replacement)
 
 
-def _affine(trace: Trace, degree: AnyDegree, value: Tensor, scale: Tensor | None, shift: Tensor | None) -> AnyDegree:
+def _affine(
+    trace: Trace, degree: AnyDegree, value: Tensor, scale: Tensor | None, shift: Tensor | None
+) -> AnyDegree:
     if scale is not None:
         degree = add_degrees(degree, trace.degree(scale))
     return trace.add_bias(degree, shift, value) if shift is not None else degree
 
 
-def _after_normalization(trace: Trace, value: Tensor, scale: Tensor | None, shift: Tensor | None, epsilon: float) -> AnyDegree:
+def _after_normalization(
+    trace: Trace, value: Tensor, scale: Tensor | None, shift: Tensor | None, epsilon: float
+) -> AnyDegree:
     degree = trace.degree(value)
     trace.neglect(degree, epsilon)
     return _affine(trace, CONSTANT if isinstance(degree, Degree) else degree, value, scale, shift)

@@ -1,4 +1,6 @@
-"""What an operation without a rule does when its inputs are scaled: exponents seen over many orders of magnitude."""
+"""What an operation without a rule does when its inputs are scaled: exponents seen over many orders
+of magnitude.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,17 +12,24 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 _DECADES = 6.0
-"""Decades on both sides of 1: a single operation is cheap, and what saturates or holds a small number shows far from 1, ..."""
+"""Decades on both sides of 1: a single operation is cheap, and what saturates or holds a small
+number shows far from 1, ...
+"""
 _LARGEST_POWER = 200.0
 """... but its outputs must stay within float64."""
 _TOLERANCE = 1e-9
-"""Rounding of one operation in float64, with room; a level that does not scale misses by far more at these factors."""
+"""Rounding of one operation in float64, with room; a level that does not scale misses by far more
+at these factors.
+"""
 _DENOMINATOR = 12
-"""Exponents are sought among fractions up to this denominator: roots of higher order do not occur in nets."""
+"""Exponents are sought among fractions up to this denominator: roots of higher order do not occur
+in nets.
+"""
 
 
 def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fraction, ...] | None:
-    """Exponents of the outputs of `func` in those of its tensor arguments that `scales` marks, all scaled together.
+    """Exponents of the outputs of `func` in those of its tensor arguments that `scales` marks, all
+    scaled together.
 
     Parameters
     ----------
@@ -29,9 +38,9 @@ def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fract
 
     Returns
     -------
-    One exponent for each output tensor, 0 for outputs that are not floating numbers and stay the same; an empty tuple
-    where they follow no power; None where nothing can be learnt: the operation works in place, does not take float64, or
-    its outputs are 0.
+    One exponent for each output tensor, 0 for outputs that are not floating numbers and stay the
+    same; an empty tuple where they follow no power; None where nothing can be learnt: the operation
+    works in place, does not take float64, or its outputs are 0.
     """
     if func._schema.is_mutable:
         return None
@@ -42,12 +51,19 @@ def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fract
         return None
 
     def outputs_at(factor: float, *, generic: bool) -> list[Tensor]:
-        here = [leaf.double() if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf for leaf in leaves]
+        here = [
+            leaf.double() if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
+            for leaf in leaves
+        ]
         for index in scaled:
             here[index] = (_generic(leaves[index], index) if generic else here[index]) * factor
         new_args, new_kwargs = tree_unflatten(here, structure)
         torch.manual_seed(0)  # the same draws at every factor
-        return [leaf for leaf in tree_flatten(func(*new_args, **new_kwargs))[0] if isinstance(leaf, Tensor)]
+        return [
+            leaf
+            for leaf in tree_flatten(func(*new_args, **new_kwargs))[0]
+            if isinstance(leaf, Tensor)
+        ]
 
     try:
         with torch.random.fork_rng():  # the pass that is followed draws its own numbers
@@ -61,7 +77,9 @@ def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fract
 
 
 def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fraction, ...] | None:
-    """Exponents read off at the factor 2 and confirmed far from 1; () if they are not confirmed, None if outputs are 0."""
+    """Exponents read off at the factor 2 and confirmed far from 1; () if they are not confirmed,
+    None if outputs are 0.
+    """
     first, twice = outputs_at(1.0), outputs_at(2.0)
     exponents = []
     for here, there in zip(first, twice, strict=True):
@@ -75,13 +93,18 @@ def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fracti
     steepest = max((abs(float(k)) for k in exponents), default=0.0)
     far = 10 ** min(_DECADES, _LARGEST_POWER / max(steepest, 1.0))
     for factor, outputs in ((2.0, twice), (1 / far, outputs_at(1 / far)), (far, outputs_at(far))):
-        if not all(_follows(a, b, factor ** float(k)) for a, b, k in zip(first, outputs, exponents, strict=True)):
+        if not all(
+            _follows(a, b, factor ** float(k))
+            for a, b, k in zip(first, outputs, exponents, strict=True)
+        ):
             return ()
     return tuple(exponents) or None
 
 
 def _follows(first: Tensor, output: Tensor, expected: float) -> bool:
-    """Is the output the expected multiple of the first one (the same, where it is not made of floating numbers)?"""
+    """Is the output the expected multiple of the first one (the same, where it is not made of
+    floating numbers)?
+    """
     if output.shape != first.shape or not first.is_floating_point():
         return torch.equal(output, first)
     target = first * expected
@@ -90,4 +113,9 @@ def _follows(first: Tensor, output: Tensor, expected: float) -> bool:
 
 def _generic(value: Tensor, seed: int) -> Tensor:
     """Positive numbers around 1 in the shape of the value."""
-    return torch.rand(value.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(value.device) + 0.5
+    return (
+        torch.rand(
+            value.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+        ).to(value.device)
+        + 0.5
+    )

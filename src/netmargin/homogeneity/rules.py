@@ -1,4 +1,6 @@
-"""How each operation acts on degrees. To teach netmargin a new operation, add a rule here (or register one with `rule`)."""
+"""How each operation acts on degrees. To teach netmargin a new operation, add a rule here (or
+register one with `rule`).
+"""
 
 from collections.abc import Sequence
 
@@ -9,7 +11,8 @@ from .degree import CONSTANT, ZERO, AnyDegree
 from .modes import ROUGH
 from .trace import Trace, add_degrees, rule, scale_degree
 
-# -- linear maps of one argument, and everything else that is 1-homogeneous and piecewise linear in it
+# -- linear maps of one argument, and everything else that is 1-homogeneous and piecewise linear in
+# it
 
 
 @rule(
@@ -38,7 +41,9 @@ def _converted(trace: Trace, value, *_, dtype=None, **__) -> AnyDegree:
         trace.casts[f"cast to {str(dtype).removeprefix('torch.')} in {trace.place}"] = None
     if dtype.is_floating_point:
         return degree
-    return trace.invariant(degree, f"truncates to {str(dtype).removeprefix('torch.')}", "keep floating numbers")
+    return trace.invariant(
+        degree, f"truncates to {str(dtype).removeprefix('torch.')}", "keep floating numbers"
+    )
 
 
 @rule("var_mean")
@@ -56,17 +61,48 @@ def _extreme(trace: Trace, value, other=None, *_, **__) -> AnyDegree:
     return _elementwise(trace, value, other) if isinstance(other, Tensor) else trace.degree(value)
 
 
-@rule("sign", "sgn", "argmax", "argmin", "argsort", "signbit", "isnan", "isinf", "isfinite", "heaviside")
+@rule(
+    "sign",
+    "sgn",
+    "argmax",
+    "argmin",
+    "argsort",
+    "signbit",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "heaviside",
+)
 def _scale_invariant(trace: Trace, value, *_, **__) -> AnyDegree:
     return CONSTANT
 
 
-@rule("empty_like", "zeros_like", "new_zeros", "new_empty", "zeros", "empty", "zero", "new_empty_strided", "empty_strided")
+@rule(
+    "empty_like",
+    "zeros_like",
+    "new_zeros",
+    "new_empty",
+    "zeros",
+    "empty",
+    "zero",
+    "new_empty_strided",
+    "empty_strided",
+)
 def _zeros(trace: Trace, *_, **__) -> AnyDegree:
     return ZERO
 
 
-@rule("ones_like", "new_ones", "rand_like", "randn_like", "bernoulli", "uniform", "normal", "random", "exponential")
+@rule(
+    "ones_like",
+    "new_ones",
+    "rand_like",
+    "randn_like",
+    "bernoulli",
+    "uniform",
+    "normal",
+    "random",
+    "exponential",
+)
 def _constant(trace: Trace, *_, **__) -> AnyDegree:
     return CONSTANT
 
@@ -89,13 +125,29 @@ def _copied(trace: Trace, _, source, *__, **___) -> AnyDegree:
 
 @rule("constant_pad_nd")
 def _padded(trace: Trace, value, _, number=0, *__) -> AnyDegree:
-    return trace.same(trace.degree(value), trace.degree(number), "pads with a number other than 0", "pad with 0")
+    return trace.same(
+        trace.degree(value), trace.degree(number), "pads with a number other than 0", "pad with 0"
+    )
 
 
 # -- products, quotients, powers
 
 
-@rule("mul", "mm", "bmm", "mv", "dot", "vdot", "outer", "ger", "convolution", "_convolution", "matmul", "linear", "cross")
+@rule(
+    "mul",
+    "mm",
+    "bmm",
+    "mv",
+    "dot",
+    "vdot",
+    "outer",
+    "ger",
+    "convolution",
+    "_convolution",
+    "matmul",
+    "linear",
+    "cross",
+)
 def _product(trace: Trace, a, b, bias=None, *_, **__) -> AnyDegree:
     product = trace.product(a, b)
     return trace.add_bias(product, bias, a, b) if isinstance(bias, Tensor) else product
@@ -110,7 +162,11 @@ def _sum_with_product(trace: Trace, bias, a, b, *_, beta=1, alpha=1, **__) -> An
 @rule("div", "true_divide")
 def _quotient(trace: Trace, a, b, *_, rounding_mode=None, **__) -> AnyDegree:
     quotient = add_degrees(trace.degree(a), scale_degree(trace.degree(b), -1))
-    return quotient if rounding_mode is None else trace.invariant(quotient, "rounds a quotient", "divide without rounding")
+    return (
+        quotient
+        if rounding_mode is None
+        else trace.invariant(quotient, "rounds a quotient", "divide without rounding")
+    )
 
 
 @rule("reciprocal")
@@ -152,7 +208,9 @@ def _weight_norm(trace: Trace, direction, magnitude, *_) -> AnyDegree:
 
 @rule("lerp")
 def _interpolated(trace: Trace, a, b, weight) -> AnyDegree:
-    trace.invariant(trace.degree(weight), "interpolates with a weight that scales", "use a fixed weight")
+    trace.invariant(
+        trace.degree(weight), "interpolates with a weight that scales", "use a fixed weight"
+    )
     return _elementwise(trace, a, b)
 
 
@@ -179,13 +237,31 @@ def _elementwise(trace: Trace, a, b, *_, **__) -> AnyDegree:
         trace.degree(a),
         trace.degree(b),
         "combines two branches that scale with different powers of the parameters",
-        "normalize the stronger branch without affine parameters, or give both branches the same number of layers",
+        "normalize the stronger branch without affine parameters, or give both branches the same"
+        " number of layers",
     )
 
 
-@rule("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "bitwise_and", "bitwise_or", "isclose")
+@rule(
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "logical_and",
+    "logical_or",
+    "bitwise_and",
+    "bitwise_or",
+    "isclose",
+)
 def _comparison(trace: Trace, a, b, *_, **__) -> AnyDegree:
-    trace.same(trace.degree(a), trace.degree(b), "compares with a threshold that does not scale", "compare with 0")
+    trace.same(
+        trace.degree(a),
+        trace.degree(b),
+        "compares with a threshold that does not scale",
+        "compare with 0",
+    )
     return CONSTANT
 
 
@@ -209,19 +285,36 @@ def _concatenation(trace: Trace, tensors: Sequence[Tensor], *_, **__) -> AnyDegr
     return degree
 
 
-@rule("index_put", "scatter", "scatter_add", "index_add", "index_copy", "masked_scatter", "slice_scatter", "select_scatter")
+@rule(
+    "index_put",
+    "scatter",
+    "scatter_add",
+    "index_add",
+    "index_copy",
+    "masked_scatter",
+    "slice_scatter",
+    "select_scatter",
+)
 def _scattered(trace: Trace, target, *rest, **__) -> AnyDegree:
     degree = trace.degree(target)
     for value in rest:
         if isinstance(value, Tensor) and value.is_floating_point():
-            degree = trace.same(degree, trace.degree(value), "writes values that scale differently", "use separate tensors")
+            degree = trace.same(
+                degree,
+                trace.degree(value),
+                "writes values that scale differently",
+                "use separate tensors",
+            )
     return degree
 
 
 @rule("masked_fill")
 def _masked(trace: Trace, value, _, number) -> AnyDegree:
     return trace.same(
-        trace.degree(value), trace.degree(number), "fills with a number that does not scale", "fill with 0 or infinity"
+        trace.degree(value),
+        trace.degree(number),
+        "fills with a number that does not scale",
+        "fill with 0 or infinity",
     )
 
 
@@ -229,7 +322,12 @@ def _cut_off(trace: Trace, value, *levels) -> AnyDegree:
     degree = trace.degree(value)
     for level in levels:
         if level is not None:
-            degree = trace.same(degree, trace.degree(level), "cuts off at a level that does not scale", "use ReLU (cut off at 0)")
+            degree = trace.same(
+                degree,
+                trace.degree(level),
+                "cuts off at a level that does not scale",
+                "use ReLU (cut off at 0)",
+            )
     return degree
 
 

@@ -1,8 +1,9 @@
-"""Runs a model once and follows the degree of every value through the operations that actually happen.
+"""Runs a model once and follows the degree of every value through the operations that actually
+happen.
 
-The run is intercepted below autograd, where modules, functionals, tensor methods and arbitrary `forward`s have all become
-the same few hundred ATen operations; control flow is simply followed. Views share storage with what they view, so a
-degree belongs to a storage.
+The run is intercepted below autograd, where modules, functionals, tensor methods and arbitrary
+`forward`s have all become the same few hundred ATen operations; control flow is simply followed.
+Views share storage with what they view, so a degree belongs to a storage.
 """
 
 import math
@@ -22,10 +23,12 @@ RULES: dict[str, Callable[..., AnyDegree | tuple[AnyDegree, ...]]] = {}
 
 
 def rule(*operations: str) -> Callable[[Rule], Rule]:
-    """Register the degree rule of ATen (or custom) operations, by name without overload: 'relu', 'add', 'mylib::op'.
+    """Register the degree rule of ATen (or custom) operations, by name without overload: 'relu',
+    'add', 'mylib::op'.
 
-    A rule is called as `rule(trace, *args, **kwargs)` with the operation's own arguments and returns the degree of its
-    only useful output, or a tuple with one degree per output. In-place variants (`relu_`) use the same rule.
+    A rule is called as `rule(trace, *args, **kwargs)` with the operation's own arguments and
+    returns the degree of its only useful output, or a tuple with one degree per output. In-place
+    variants (`relu_`) use the same rule.
     """
 
     def register(function: Rule) -> Rule:
@@ -36,11 +39,14 @@ def rule(*operations: str) -> Callable[[Rule], Rule]:
 
 
 class Trace(EagerMode):
-    """The degrees of all values met so far, and the constraints that their sums and functions impose.
+    """The degrees of all values met so far, and the constraints that their sums and functions
+    impose.
 
-    constraints : what a scaling must satisfy. epsilons : the guards met, which are neglected at first. casts : where
-    values that scale are rounded to a half-precision type. observed : operations without a rule, whose exponents were
-    observed. blind : where a number meets a value that could not be followed. escaped : the first value that scales and left the graph, of which nothing further is known, or None.
+    constraints : what a scaling must satisfy. epsilons : the guards met, which are neglected at
+        first. casts : where values that scale are rounded to a half-precision type. observed :
+        operations without a rule, whose exponents were
+    observed. blind : where a number meets a value that could not be followed. escaped : the first
+        value that scales and left the graph, of which nothing further is known, or None.
     """
 
     def __init__(self, model: nn.Module, x):
@@ -65,7 +71,9 @@ class Trace(EagerMode):
             storage = self._storage(parameter)
             if storage in self._degrees:
                 other = self._parameters[storage]
-                self._degrees[storage] = Unknown("", f"parameters {other!r} and {name!r} share one storage")
+                self._degrees[storage] = Unknown(
+                    "", f"parameters {other!r} and {name!r} share one storage"
+                )
             else:
                 self._degrees[storage] = Degree.of(name)
                 self._parameters[storage] = name
@@ -76,7 +84,12 @@ class Trace(EagerMode):
             storage = self._storage(value)
             if storage not in self._degrees:  # a buffer, or a tensor made outside the forward pass
                 self._alive.append(value)
-                zero = value.is_floating_point() and not value.is_sparse and value.numel() > 0 and not bool(value.any())
+                zero = (
+                    value.is_floating_point()
+                    and not value.is_sparse
+                    and value.numel() > 0
+                    and not bool(value.any())
+                )
                 self._degrees[storage] = ZERO if zero else CONSTANT
             return self._degrees[storage]
         fixed_by_scaling = value == 0 or (isinstance(value, float) and math.isinf(value))
@@ -100,14 +113,20 @@ class Trace(EagerMode):
         """Degree of a product of values."""
         return add_degrees(*(self.degree(v) for v in values))
 
-    def same(self, a: AnyDegree, b: AnyDegree, reason: str, replacement: str, bias: str | None = None) -> AnyDegree:
-        """Require that two degrees agree and return the common one; `a` is the signal where they do not."""
+    def same(
+        self, a: AnyDegree, b: AnyDegree, reason: str, replacement: str, bias: str | None = None
+    ) -> AnyDegree:
+        """Require that two degrees agree and return the common one; `a` is the signal where they do
+        not.
+        """
         if b is ZERO:
             return a
         if a is ZERO:
             return b
         if isinstance(a, Unknown) or isinstance(b, Unknown):
-            if not (a and b):  # a number: no finite range of factors tells how far off its effect begins
+            if not (
+                a and b
+            ):  # a number: no finite range of factors tells how far off its effect begins
                 self.blind[f"{self.place} {reason}, after what could not be followed"] = None
             return a if isinstance(a, Unknown) else b
         assert isinstance(a, Degree)
@@ -117,7 +136,9 @@ class Trace(EagerMode):
         return a
 
     def invariant(self, degree: AnyDegree, reason: str, replacement: str) -> AnyDegree:
-        """Require that a value does not scale at all, as a function without homogeneity needs; the result is constant."""
+        """Require that a value does not scale at all, as a function without homogeneity needs; the
+        result is constant.
+        """
         if isinstance(degree, Unknown):
             return degree
         return self.same(CONSTANT, degree, reason, replacement)
@@ -129,7 +150,8 @@ class Trace(EagerMode):
     def add_bias(self, signal: AnyDegree, bias: Tensor, *parts) -> AnyDegree:
         """Require that `bias` scales like the signal it is added to, which is made of `parts`.
 
-        A parameter added to features of the inputs is a bias, and is remembered as one; added to weights it is a weight.
+        A parameter added to features of the inputs is a bias, and is remembered as one; added to
+        weights it is a weight.
         """
         name = self.parameter(bias)
         if name is None or not (isinstance(signal, Degree) and signal and self.from_input(*parts)):
@@ -137,7 +159,8 @@ class Trace(EagerMode):
                 signal,
                 self.degree(bias),
                 "adds a value that scales with another power of the parameters",
-                "normalize the stronger branch without affine parameters, or give both branches the same number of layers",
+                "normalize the stronger branch without affine parameters, or give both branches the"
+                " same number of layers",
             )
         return self.same(
             signal,
@@ -148,23 +171,36 @@ class Trace(EagerMode):
         )
 
     def adds_epsilon(self, value: float) -> None:
-        """Called by a rule: its output holds a number, to be neglected if it goes on to guard a root or a quotient."""
+        """Called by a rule: its output holds a number, to be neglected if it goes on to guard a
+        root or a quotient.
+        """
         self._added_epsilon = value
 
     def neglect(self, guarded: AnyDegree, value: float) -> None:
-        """Called by a rule: the number `value` is added to a value of degree `guarded`, only to keep a root or a quotient finite."""
+        """Called by a rule: the number `value` is added to a value of degree `guarded`, only to
+        keep a root or a quotient finite.
+        """
         if not guarded or value == 0:
             return
         epsilon = Epsilon(self.where, value, self.place)
         self.epsilons[epsilon] = None
         if isinstance(guarded, Degree):
-            reason, replacement = f"the number {value:g} guards a root or a quotient", "make it smaller, or what it guards larger"
-            self.constraints.append(Constraint(guarded, self.where, reason, replacement, epsilon=epsilon))
+            reason, replacement = (
+                f"the number {value:g} guards a root or a quotient",
+                "make it smaller, or what it guards larger",
+            )
+            self.constraints.append(
+                Constraint(guarded, self.where, reason, replacement, epsilon=epsilon)
+            )
 
     def escape(self, value, how: str) -> None:
-        """Called where a tensor turns into numbers of Python or numpy, which no rule can follow, by `how`."""
+        """Called where a tensor turns into numbers of Python or numpy, which no rule can follow, by
+        `how`.
+        """
         if isinstance(value, Tensor) and self.degree(value) and self.escaped is None:
-            self.escaped = self.unknown(f"{how} turned a value that scales into numbers that torch does not see")
+            self.escaped = self.unknown(
+                f"{how} turned a value that scales into numbers that torch does not see"
+            )
 
     def finish(self, outputs: Tensor) -> AnyDegree:
         """The degree of the net's outputs."""
@@ -172,13 +208,17 @@ class Trace(EagerMode):
         return self.escaped or self.degree(outputs)
 
     def _settle_epsilon(self, name: str, *values) -> None:
-        """Decide what the numbers added to `values` are to the operation `name`: guards, or constants that block."""
+        """Decide what the numbers added to `values` are to the operation `name`: guards, or
+        constants that block.
+        """
         for position, value in enumerate(values):
             storage = self._storage(value) if isinstance(value, Tensor) else None
             if storage not in self._pending_epsilon:
                 continue
             epsilon = self._pending_epsilon[storage]
-            root = name in ("rsqrt", "sqrt", "reciprocal") or (name == "pow" and position == 0 and _is_root(values))
+            root = name in ("rsqrt", "sqrt", "reciprocal") or (
+                name == "pow" and position == 0 and _is_root(values)
+            )
             if root or (name in ("div", "true_divide") and position == 1):
                 self.neglect(self.degree(value), epsilon)
             elif name in ("clone", "_to_copy"):
@@ -193,7 +233,9 @@ class Trace(EagerMode):
 
     @contextmanager
     def following(self, model: nn.Module) -> Iterator[None]:
-        """Follow everything that `model` does: its modules, its operations, and what leaves the graph."""
+        """Follow everything that `model` does: its modules, its operations, and what leaves the
+        graph.
+        """
         with self.path.following(model), Escapes(self.escape), self:
             yield
 
@@ -223,14 +265,20 @@ class Trace(EagerMode):
             self._alive.append(output)  # so that its storage is not reused by another tensor
             secondary = index >= len(degrees)
             if secondary and degrees[0] and output.is_floating_point():
-                self._degrees[storage] = self.unknown(f"no rule for output {index + 1} of {func._schema.name}")
+                self._degrees[storage] = self.unknown(
+                    f"no rule for output {index + 1} of {func._schema.name}"
+                )
             else:
                 self._degrees[storage] = CONSTANT if secondary else degrees[index]
         return result
 
-    def _degrees_of_outputs(self, func, args, kwargs, tensors: list[Tensor]) -> tuple[AnyDegree, ...]:
+    def _degrees_of_outputs(
+        self, func, args, kwargs, tensors: list[Tensor]
+    ) -> tuple[AnyDegree, ...]:
         name = func._schema.name.removeprefix("aten::")
-        known = RULES.get(name) or (RULES.get(name.removesuffix("_")) if func._schema.is_mutable else None)
+        known = RULES.get(name) or (
+            RULES.get(name.removesuffix("_")) if func._schema.is_mutable else None
+        )
         if known is not None:
             degrees = known(self, *args, **kwargs)
             return degrees if isinstance(degrees, tuple) else (degrees,)
@@ -238,14 +286,20 @@ class Trace(EagerMode):
             return (self.degree(tensors[0]),)
         return self._degrees_without_rule(name, func, args, kwargs, tensors)
 
-    def _degrees_without_rule(self, name: str, func, args, kwargs, tensors: list[Tensor]) -> tuple[AnyDegree, ...]:
+    def _degrees_without_rule(
+        self, name: str, func, args, kwargs, tensors: list[Tensor]
+    ) -> tuple[AnyDegree, ...]:
         inputs = [self.degree(tensor) for tensor in tensors]
         for degree in inputs:
             if isinstance(degree, Unknown):
                 return (degree,)
         if not any(inputs):
             return (CONSTANT,)
-        exponents = observe_exponents(func, args, kwargs, list(map(bool, inputs))) if _alike(inputs) else None
+        exponents = (
+            observe_exponents(func, args, kwargs, list(map(bool, inputs)))
+            if _alike(inputs)
+            else None
+        )
         if exponents is None:
             return (self.unknown(f"no rule says how {name} scales"),)
         degree = next(d for d in inputs if d)
@@ -258,11 +312,19 @@ class Trace(EagerMode):
 
     def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
         storage = self._storage(target)
-        whole = target.is_sparse or target.numel() * target.element_size() == target.untyped_storage().nbytes()
+        whole = (
+            target.is_sparse
+            or target.numel() * target.element_size() == target.untyped_storage().nbytes()
+        )
         old = self._degrees.get(storage, CONSTANT)
         self._alive.append(target)
         if not whole and old != degree and target.is_floating_point():
-            degree = self.same(old, degree, "writes values that scale differently into parts of one tensor", "use separate tensors")
+            degree = self.same(
+                old,
+                degree,
+                "writes values that scale differently into parts of one tensor",
+                "use separate tensors",
+            )
         self._degrees[storage] = degree
         self._parameters.pop(storage, None)
 
@@ -301,14 +363,20 @@ def add_degrees(*degrees: AnyDegree) -> AnyDegree:
 
 def scale_degree(degree: AnyDegree, factor: float | Fraction) -> AnyDegree:
     """Degree of a power of a value."""
-    return degree * Fraction(factor).limit_denominator(10**6) if isinstance(degree, Degree) else degree
+    return (
+        degree * Fraction(factor).limit_denominator(10**6) if isinstance(degree, Degree) else degree
+    )
 
 
 def _written(func, args, kwargs) -> list[Tensor]:
     """The tensors that an in-place operation or an `out=` variant writes its result to."""
     targets = []
     for index, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write and (index == 0 or argument.is_out):
+        if (
+            argument.alias_info is not None
+            and argument.alias_info.is_write
+            and (index == 0 or argument.is_out)
+        ):
             targets.append(args[index] if index < len(args) else kwargs[argument.name])
     return targets
 

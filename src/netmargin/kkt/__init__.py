@@ -1,7 +1,7 @@
 """Certificates: how far a net is from a Karush-Kuhn-Tucker point of the max-margin problem."""
 
-from .certificate import KKTCertificate
+from .certificate import Completeness, KKTCertificate
 from .certification import certify
 from .svm import TangentSVM, tangent_svm
 
-__all__ = ["KKTCertificate", "TangentSVM", "certify", "tangent_svm"]
+__all__ = ["Completeness", "KKTCertificate", "TangentSVM", "certify", "tangent_svm"]

@@ -1,4 +1,6 @@
-"""The smallest epsilon at which a net is an (epsilon, delta)-KKT point of the max-margin problem."""
+"""The smallest epsilon at which a net is an (epsilon, delta)-KKT point of the max-margin
+problem.
+"""
 
 import math
 import time
@@ -8,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .. import logspace
-from ..arguments import check_choice, check_count, check_number, check_seed
-from ..batches import Data
+from ..core import logspace
+from ..core.arguments import check_choice, check_count, check_number, check_seed
+from ..core.batches import Data
+from ..core.denormals import flush_denormals
 from ..errors import ModelError
 from ..losses import Exponential, Logistic, Loss, as_loss
-from ..training.loop import flushed_denormals
 from .certificate import Completeness, KKTCertificate
 from .constraints import Chosen, Vector
 from .multipliers import multipliers
@@ -38,35 +40,47 @@ def certify(
     max_constraints: int = 2000,
     seed: int = 0,
 ) -> KKTCertificate:
-    """Is this net a KKT point of the max-margin problem, and which training samples does it rest on?
+    """Is this net a KKT point of the max-margin problem, and which training samples does it rest
+    on?
 
-    (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1, with s_nj = Phi_{y_n} - Phi_j for all j != y_n, or y_n Phi for a net with one
-    output. Its KKT points are the limits of gradient flow (Lyu and Li 2019, Theorem 4.4 and Appendix F).
+    (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1, with s_nj = Phi_{y_n} - Phi_j for all j !=
+    y_n, or y_n Phi for a net with one output. Its KKT points are the limits of gradient flow (Lyu
+    and Li 2019, Theorem 4.4 and Appendix F).
 
-    The smallest epsilon over multipliers lambda >= 0 is a nonnegative least squares problem on the inner products of constraint gradients, whose
-    linear term is L s by Euler's theorem. Constraints near the margin enter first; forward-mode passes over all constraints bring in
-    those that lower epsilon most, until the rest are proved not to matter: with residual r = theta~ - sum lambda h, the vector
-    r - tau theta~, tau = max <r, h> / (L s), is feasible in the dual, and bounds every epsilon from below.
+    The smallest epsilon over multipliers lambda >= 0 is a nonnegative least squares problem on the
+    inner products of constraint gradients, whose linear term is L s by Euler's theorem. Constraints
+    near the margin enter first; forward-mode passes over all constraints bring in those that lower
+    epsilon most, until the rest are proved not to matter: with residual r = theta~ - sum lambda h,
+    the vector r - tau theta~, tau = max <r, h> / (L s), is feasible in the dual, and bounds every
+    epsilon from below.
 
     Parameters
     ----------
-    model : a net that classifies all samples correctly, homogeneous in the sense that `norm` asks for. It is not changed; the computation is in
-        float64 at its parameters, in evaluation mode.
+    model : a net that classifies all samples correctly, homogeneous in the sense that `norm` asks
+        for. It is not changed; the computation is in float64 at its parameters, in evaluation mode.
     data : a pair (X, y), or an iterable of (x, y) batches, which is read once and held in memory.
-    norm : "global", of all parameters. "layers": the problem with the product of layer norms instead, which is (P) after the layers of a
-        multi-homogeneous net are rescaled to ||W_i||^2 proportional to k_i (a KKT point is balanced like that). "partial": min ||w||^2 / 2 over the
-        parameters w with positive exponent only; in the others the gradient of the Lagrangian is to vanish.
-    loss : of which the alignment and the multipliers of Lemma C.8 are reported; cross-entropy (logistic for one output) by default.
-    radius : > 0 adds gradients from points within radius ||theta||: max-margin ReLU nets sit on kinks, where one gradient is not enough.
+    norm : "global", of all parameters. "layers": the problem with the product of layer norms
+        instead, which is (P) after the layers of a multi-homogeneous net are rescaled to ||W_i||^2
+        proportional to k_i (a KKT point is balanced like that). "partial": min ||w||^2 / 2 over the
+        parameters w with positive exponent only; in the others the gradient of the Lagrangian is to
+        vanish.
+    loss : of which the alignment and the multipliers of Lemma C.8 are reported; cross-entropy
+        (logistic for one output) by default.
+    radius : > 0 adds gradients from points within radius ||theta||: max-margin ReLU nets sit on
+        kinks, where one gradient is not enough.
     tol : how far the relative epsilon may be from the smallest over all constraints.
     max_constraints : how many may take part; memory and time grow with its square.
     seed : of the points within the radius.
 
     Raises
     ------
-    NotSeparatedError : some margin is not positive. NotHomogeneousError : no homogeneity of the kind that `norm` asks for; later biases
-        that are all 0 count as absent. DataError, ModelError, ArgumentError : as `measure`; ModelError for a model with noise, too.
+    NotSeparatedError : some margin is not positive.
+    NotHomogeneousError : no homogeneity of the kind that `norm` asks for; later biases that are all
+        0 count as absent.
+    DataError, ModelError, ArgumentError : as `measure`; ModelError for a model with noise, too.
 
+    Examples
+    --------
     >>> import torch, netmargin as nm
     >>> net = torch.nn.Linear(2, 1, bias=False)
     >>> _ = net.weight.data.copy_(torch.tensor([[1.0, 1.0]]))                # the max-margin direction of these two points
@@ -75,10 +89,13 @@ def certify(
     (True, [0.25, 0.25], [0, 1])
     """
     norm, loss = check_choice("norm", norm, NORMS), as_loss(loss)
-    radius, tol = check_number("radius", radius, at_least=0), check_number("tol", tol, above=0, below=1)
+    radius, tol = (
+        check_number("radius", radius, at_least=0),
+        check_number("tol", tol, above=0, below=1),
+    )
     max_constraints, seed = check_count("max_constraints", max_constraints), check_seed(seed)
     started = time.monotonic()
-    with flushed_denormals():
+    with flush_denormals():
         problem = Problem.of(model, data, norm=norm, loss=loss)
         search = _Search(problem, tol, max_constraints)
         status = search.run()
@@ -88,7 +105,9 @@ def certify(
         if radius > 0:
             from .subgradients import kink_share, within_radius
 
-            radius_epsilon = within_radius(problem, search.chosen, search.multipliers, radius=radius, seed=seed)
+            radius_epsilon = within_radius(
+                problem, search.chosen, search.multipliers, radius=radius, seed=seed
+            )
             share = kink_share(problem, search.chosen, found.multipliers, radius)
     order = torch.argsort(found.multipliers, descending=True, stable=True)
     order = order[found.multipliers[order] > 0]
@@ -99,7 +118,9 @@ def certify(
         norm=problem.norm,
         order=problem.order,
         q_min=problem.report.q_min,
-        constraints=torch.stack([search.chosen.samples[order], search.chosen.classes[order]], 1).cpu(),
+        constraints=torch.stack(
+            [search.chosen.samples[order], search.chosen.classes[order]], 1
+        ).cpu(),
         multipliers=found.multipliers[order].cpu(),
         alignment=by_loss.alignment,
         loss_epsilon=problem.norm * math.sqrt(max(2 - 2 * by_loss.alignment, 0.0)),
@@ -124,7 +145,9 @@ class _Judged:
 
 
 class _Search:
-    """Constraints that take part, their inner products, and the best multipliers; `lower` is the proved bound of epsilon."""
+    """Constraints that take part, their inner products, and the best multipliers; `lower` is the
+    proved bound of epsilon.
+    """
 
     def __init__(self, problem: Problem, tol: float, most: int):
         self._problem, self._tol, self._most = problem, tol, most
@@ -133,18 +156,29 @@ class _Search:
     def run(self) -> Completeness:
         problem, constraints = self._problem, self._problem.constraints
         first = min(_FIRST, self._most)
-        nearest = torch.argsort(problem.report.q, stable=True)[:first]  # no other sample has one of the `first` smallest gaps
+        nearest = torch.argsort(problem.report.q, stable=True)[
+            :first
+        ]  # no other sample has one of the `first` smallest gaps
         self._begin(constraints.smallest(nearest, first))
         while True:
-            residual = problem.residual(self._gradients.combination(self.multipliers, problem.target))
+            residual = problem.residual(
+                self._gradients.combination(self.multipliers, problem.target)
+            )
             if len(self.chosen) == constraints.count:
                 self.lower, _ = self._bound(residual)
-                return Completeness.ALL if norm_of(residual) - self.lower <= self._tol * problem.norm else Completeness.OPEN
+                return (
+                    Completeness.ALL
+                    if norm_of(residual) - self.lower <= self._tol * problem.norm
+                    else Completeness.OPEN
+                )
             full = len(self.chosen) >= self._most
             if not full:
                 likely, entering = self._bound(residual, torch.float32)
                 grown = self.chosen.joined(entering)
-                full = len(grown) == len(self.chosen) or norm_of(residual) - likely <= self._tol * problem.norm
+                full = (
+                    len(grown) == len(self.chosen)
+                    or norm_of(residual) - likely <= self._tol * problem.norm
+                )
             if full:
                 self.lower, entering = self._bound(residual)
                 grown = self.chosen.joined(entering)
@@ -156,11 +190,15 @@ class _Search:
             self._extend(Chosen(*(part[len(self.chosen) : room] for part in vars(grown).values())))
 
     def judged(self) -> _Judged:
-        """Epsilon and delta of the multipliers, as near to the margin as they can be, without dust; recomputed."""
+        """Epsilon and delta of the multipliers, as near to the margin as they can be, without dust;
+        recomputed.
+        """
         self._prefer_near()
         p = self.multipliers
         p = torch.where(p > _DUST * p.max(), p, 0.0)
-        residual = self._problem.residual(self._problem.constraints.weighted_gradient(self.chosen, p))
+        residual = self._problem.residual(
+            self._problem.constraints.weighted_gradient(self.chosen, p)
+        )
         excess = torch.from_numpy(np.maximum(self.values - 1, 0.0)).to(p.device)
         return _Judged(norm_of(residual), (p * excess).max().item(), p)
 
@@ -174,9 +212,10 @@ class _Search:
         if not torch.allclose(direct, by_euler, rtol=_EULER, atol=_EULER * self._problem.norm):
             worst = int((direct - by_euler).abs().argmax())
             raise ModelError(
-                f"Euler's theorem fails: <theta, grad s> = {direct[worst].item():.9g} but L s = {by_euler[worst].item():.9g}. "
-                "The gradients of the model are not those of its outputs (a detached or custom operation), or it is not homogeneous: "
-                "the eps of normalization layers counts where their inputs are small."
+                f"Euler's theorem fails: <theta, grad s> = {direct[worst].item():.9g} but L s ="
+                f" {by_euler[worst].item():.9g}. The gradients of the model are not those of its"
+                " outputs (a detached or custom operation), or it is not homogeneous: the eps of"
+                " normalization layers counts where their inputs are small."
             )
         self._solve()
 
@@ -196,7 +235,9 @@ class _Search:
         self.multipliers = torch.from_numpy(p).to(self.chosen.samples.device)
 
     def _prefer_near(self) -> None:
-        """Where the smallest epsilon leaves a choice, as inside the cone of the gradients, take constraints near the margin only."""
+        """Where the smallest epsilon leaves a choice, as inside the cone of the gradients, take
+        constraints near the margin only.
+        """
         linear, p = self._problem.order * self.values, self.multipliers.cpu().numpy()
         value = 0.5 * p @ (self.gram @ p) - linear @ p
         for window in _WINDOWS:
@@ -204,14 +245,19 @@ class _Search:
             if len(near) and self.values[p > 0].max() > 1 + window:
                 gram = self.gram[np.ix_(near, near)]
                 few = multipliers(gram, linear[near])
-                if 0.5 * few @ (gram @ few) - linear[near] @ few <= value + _AS_GOOD * self._problem.norm**2:
+                if (
+                    0.5 * few @ (gram @ few) - linear[near] @ few
+                    <= value + _AS_GOOD * self._problem.norm**2
+                ):
                     p = np.zeros(len(p))
                     p[near] = few
                     self.multipliers = torch.from_numpy(p).to(self.multipliers.device)
                     return
 
     def _bound(self, residual: Vector, dtype: torch.dtype = torch.float64) -> tuple[float, Chosen]:
-        """A lower bound of epsilon by a pass over all constraints, proved in float64, and those that promise most."""
+        """A lower bound of epsilon by a pass over all constraints, proved in float64, and those
+        that promise most.
+        """
         constraints, order = self._problem.constraints, self._problem.order
         worst = 0.0
 
@@ -238,11 +284,14 @@ class _ByLoss:
 
 
 def _loss_multipliers(problem: Problem) -> _ByLoss:
-    """Lemma C.8's multipliers: proportional to the slopes of the loss at theta itself, lengthened to ||theta~||.
+    """Lemma C.8's multipliers: proportional to the slopes of the loss at theta itself, lengthened
+    to ||theta~||.
 
-    At theta a gap is q_min times that at theta~. Derivation of the bound: with M constraints and weights w = -l'(s) (times the
-    softmax), the lemma's proof gives sum lambda (s~ - 1) <= gamma~^{-2/L} / L * sum w (s - q_min) / (l^{-1}(Loss) Loss), and w (s - q_min) sums to at
-    most (M - 1) e^{-q_min} / e; e^{-q_min} <= Loss for the exponential loss and <= e^Loss - 1 for the logistic loss, whose own g / g' leaves e^Loss.
+    At theta a gap is q_min times that at theta~. Derivation of the bound: with M constraints and
+    weights w = -l'(s) (times the softmax), the lemma's proof gives sum lambda (s~ - 1) <=
+    gamma~^{-2/L} / L * sum w (s - q_min) / (l^{-1}(Loss) Loss), and w (s - q_min) sums to at most
+    (M - 1) e^{-q_min} / e; e^{-q_min} <= Loss for the exponential loss and <= e^Loss - 1 for the
+    logistic loss, whose own g / g' leaves e^Loss.
     """
     q_min, log_loss, loss = problem.report.q_min, problem.report.log_loss, problem.loss
     heaviest = 0.0
@@ -254,7 +303,10 @@ def _loss_multipliers(problem: Problem) -> _ByLoss:
         weights = torch.exp(loss.log_slope(q) - log_loss)[:, None]
         if s.shape[1] > 1:
             weights = weights * torch.exp(q[:, None] - s)
-        heaviest = max(heaviest, (weights * (gaps - 1)).where(torch.isfinite(gaps), torch.zeros(())).max().item())
+        heaviest = max(
+            heaviest,
+            (weights * (gaps - 1)).where(torch.isfinite(gaps), torch.zeros(())).max().item(),
+        )
         return weights
 
     gradient = problem.constraints.loss_gradient(weigh)
@@ -273,5 +325,7 @@ def _lemma_delta(problem: Problem) -> float | None:
         return None
     factor = math.exp(min(math.exp(report.log_loss), 1.0)) if isinstance(loss, Logistic) else 1.0
     # gamma~ rho^L = l^{-1}(Loss), so gamma~^{-2/L} is (||theta~|| (q_min / l^{-1}(Loss))^{1/L})^2.
-    squared = problem.norm**2 * logspace.scaled_ratio(1.0, 2 / problem.order * math.log(smoothed / report.q_min))
+    squared = problem.norm**2 * logspace.scaled_ratio(
+        1.0, 2 / problem.order * math.log(smoothed / report.q_min)
+    )
     return (problem.constraints.count - 1) * factor * squared / (math.e * problem.order * smoothed)

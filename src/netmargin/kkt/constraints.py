@@ -1,6 +1,8 @@
-"""The constraints s_nj >= 1 of the max-margin problem at a point: their values, gradients, and slopes along a direction.
+"""The constraints s_nj >= 1 of the max-margin problem at a point: their values, gradients, and
+slopes along a direction.
 
-Everything is computed by a float64 twin of the net, in batches; what is kept per sample is its margin.
+Everything is computed by a float64 twin of the net, in batches; what is kept per sample is its
+margin.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,20 +11,25 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..batches import Arrays, Labels, batches, scores
+from ..core.batches import Arrays, Labels, batches
+from ..core.gates import Gates
+from ..core.gradients import SampleGradients, StoredGradients
+from ..core.nets import scores
 from ..errors import ModelError
-from ..gates import Gates
-from ..gradients import SampleGradients, StoredGradients
 from ..margins import score_gaps
 
 BATCH = 64
-"""Float64 samples per pass, twice as many in float32: few enough for the activations of an image net to stay in cache."""
+"""Float64 samples per pass, twice as many in float32: few enough for the activations of an image
+net to stay in cache.
+"""
 Vector = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Some constraints: sample n, class j (-1 for a net with one output), and an order of merit, largest first."""
+    """Some constraints: sample n, class j (-1 for a net with one output), and an order of merit,
+    largest first.
+    """
 
     samples: Tensor
     classes: Tensor
@@ -34,13 +41,18 @@ class Chosen:
     def joined(self, other: "Chosen") -> "Chosen":
         """Both, without repetitions."""
         return Chosen(
-            *(torch.cat([mine, theirs]) for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
+            *(
+                torch.cat([mine, theirs])
+                for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)
+            )
         ).distinct()
 
     def distinct(self) -> "Chosen":
         """Without repetitions, in order of first appearance."""
         first: dict[tuple[int, int], int] = {}
-        for index, pair in enumerate(zip(self.samples.tolist(), self.classes.tolist(), strict=True)):
+        for index, pair in enumerate(
+            zip(self.samples.tolist(), self.classes.tolist(), strict=True)
+        ):
             first.setdefault(pair, index)
         kept = list(first.values())
         return Chosen(self.samples[kept], self.classes[kept], self.merit[kept])
@@ -52,7 +64,9 @@ class Chosen:
 
 
 class Constraints:
-    """s_nj = Phi_{y_n} - Phi_j for all j != y_n, or y_n Phi for a net with one output, as functions of the parameters `names` of a twin."""
+    """s_nj = Phi_{y_n} - Phi_j for all j != y_n, or y_n Phi for a net with one output, as functions
+    of the parameters `names` of a twin.
+    """
 
     def __init__(self, twin: nn.Module, data: Arrays, names: tuple[str, ...]):
         self.twin, self._data, self.names = twin, data, names
@@ -94,17 +108,25 @@ class Constraints:
                 yield part, self.gaps(scores(self.twin, x), self._y[part])
                 start += len(x)
 
-    def slopes(self, direction: Vector, dtype: torch.dtype = torch.float64) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """s and the inner products <grad s, direction>, both (N, C) or (N, 1), in batches, by forward-mode differentiation where it exists.
+    def slopes(
+        self, direction: Vector, dtype: torch.dtype = torch.float64
+    ) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """s and the inner products <grad s, direction>, both (N, C) or (N, 1), in batches, by
+        forward-mode differentiation where it exists.
 
         Computed in `dtype`: float32 is quicker and good enough to choose by.
         """
 
         def cast(vector: Vector) -> Vector:
-            return {n: p.detach().to(dtype) if p.is_floating_point() else p for n, p in vector.items()}
+            return {
+                n: p.detach().to(dtype) if p.is_floating_point() else p for n, p in vector.items()
+            }
 
         point, moved = cast({n: self._parameters[n] for n in direction}), cast(direction)
-        fixed = cast({n: p for n, p in self._parameters.items() if n not in direction} | dict(self.twin.named_buffers()))
+        fixed = cast(
+            {n: p for n, p in self._parameters.items() if n not in direction}
+            | dict(self.twin.named_buffers())
+        )
         start = 0
         for x, _ in batches(self._data, BATCH * 8 // dtype.itemsize, self.twin):
             part = slice(start, start + len(x))
@@ -115,8 +137,13 @@ class Constraints:
                 return result[:, None] if result.ndim == 1 else result
 
             value, slope = _value_and_slope(outputs, point, moved)
-            # The slope of a difference is the difference of slopes; at j = y_n there is no constraint.
-            yield part, self.gaps(value, self._y[part]), self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0)
+            # The slope of a difference is the difference of slopes; at j = y_n there is no
+            # constraint.
+            yield (
+                part,
+                self.gaps(value, self._y[part]),
+                self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0),
+            )
             start += len(x)
 
     def best(self, parts: Iterator[tuple[slice, Tensor]], count: int) -> Chosen:
@@ -125,7 +152,9 @@ class Constraints:
         for part, merit in parts:
             finite = torch.isfinite(merit)
             samples, classes = torch.nonzero(finite, as_tuple=True)
-            found = Chosen(samples + part.start, classes if self.outputs > 1 else classes - 1, merit[finite]).best(count)
+            found = Chosen(
+                samples + part.start, classes if self.outputs > 1 else classes - 1, merit[finite]
+            ).best(count)
             best = found if best is None else best.joined(found).best(count)
         assert best is not None
         return best
@@ -133,9 +162,13 @@ class Constraints:
     def smallest(self, samples: Tensor, count: int) -> Chosen:
         """The `count` constraints of smallest s among those of some samples."""
         samples = samples.to(self._device)
-        everything = Chosen(samples, torch.zeros_like(samples), torch.zeros(len(samples), device=self._device))
+        everything = Chosen(
+            samples, torch.zeros_like(samples), torch.zeros(len(samples), device=self._device)
+        )
         with torch.no_grad():
-            gaps = torch.cat([self.gaps(scores(self.twin, x), y) for x, y in self._labelled(everything)])
+            gaps = torch.cat(
+                [self.gaps(scores(self.twin, x), y) for x, y in self._labelled(everything)]
+            )
         found = self.best(iter([(slice(0, len(samples)), -gaps)]), count)
         return Chosen(samples[found.samples], found.classes, found.merit)
 
@@ -146,7 +179,9 @@ class Constraints:
         return gates.inputs
 
     def _labelled(self, chosen: Chosen):
-        return zip(self._inputs(chosen).split(BATCH), self._y[chosen.samples].split(BATCH), strict=True)
+        return zip(
+            self._inputs(chosen).split(BATCH), self._y[chosen.samples].split(BATCH), strict=True
+        )
 
     def _weights(self, chosen: Chosen) -> Tensor:
         """Weights of the outputs of which each constraint is the sum, shape (K, C)."""
@@ -173,13 +208,19 @@ class Constraints:
     def weighted_gradient(self, chosen: Chosen, multipliers: Tensor) -> Vector:
         """sum_k multipliers_k grad s_k, by backward passes over the samples that count."""
         used = torch.nonzero(multipliers)[:, 0]
-        x, cotangents = self._inputs(chosen)[used], (multipliers[:, None] * self._weights(chosen))[used]
+        x, cotangents = (
+            self._inputs(chosen)[used],
+            (multipliers[:, None] * self._weights(chosen))[used],
+        )
         return self._pulled_back(
-            (scores(self.twin, part), w) for part, w in zip(x.split(BATCH), cotangents.split(BATCH), strict=True)
+            (scores(self.twin, part), w)
+            for part, w in zip(x.split(BATCH), cotangents.split(BATCH), strict=True)
         )
 
     def loss_gradient(self, weigh) -> Vector:
-        """sum over all constraints of weigh(gaps) grad s; `weigh` maps a batch of gaps to weights of that shape."""
+        """sum over all constraints of weigh(gaps) grad s; `weigh` maps a batch of gaps to weights
+        of that shape.
+        """
 
         def parts():
             start = 0
@@ -210,8 +251,12 @@ class Constraints:
         return total
 
 
-def _value_and_slope(outputs: Callable[[Vector], Tensor], point: Vector, moved: Vector) -> tuple[Tensor, Tensor]:
-    """Outputs and their derivative along a direction: in forward mode or, for operations without one such as weight norm, twice in reverse."""
+def _value_and_slope(
+    outputs: Callable[[Vector], Tensor], point: Vector, moved: Vector
+) -> tuple[Tensor, Tensor]:
+    """Outputs and their derivative along a direction: in forward mode or, for operations without
+    one such as weight norm, twice in reverse.
+    """
     try:
         with torch.no_grad():
             value, slope, *_ = torch.func.jvp(outputs, (point,), (moved,))
@@ -220,12 +265,13 @@ def _value_and_slope(outputs: Callable[[Vector], Tensor], point: Vector, moved: 
         lacking = str(error).splitlines()[0]
     try:
         value, pull, *_ = torch.func.vjp(outputs, point)
-        # The pulled back gradient is linear in what is pulled, so that its own derivative is the same everywhere: it maps `moved` to the slope.
+        # The pulled back gradient is linear in what is pulled, so that its own derivative is the
+        # same everywhere: it maps `moved` to the slope.
         _, push, *_ = torch.func.vjp(lambda cotangent: pull(cotangent)[0], torch.zeros_like(value))
         (slope,) = push(moved)
     except (NotImplementedError, RuntimeError) as error:
         raise ModelError(
-            f"The model uses an operation that can be differentiated neither in forward mode nor twice: {lacking} Write it with "
-            "operations that can."
+            "The model uses an operation that can be differentiated neither in forward mode nor"
+            f" twice: {lacking} Write it with operations that can."
         ) from error
     return value, slope

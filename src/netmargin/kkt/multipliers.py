@@ -1,14 +1,14 @@
 """Nonnegative multipliers: min p'Gp / 2 - c'p over 0 <= p <= upper, G a Gram matrix.
 
-A cone solver proposes; an active-set method (Lawson and Hanson 1974, with blocks of entering variables) goes on from there to the minimizer,
-and never makes it worse.
+A cone solver proposes; an active-set method (Lawson and Hanson 1974, with blocks of entering
+variables) goes on from there to the minimizer, and never makes it worse.
 """
 
 import clarabel
 import numpy as np
 from scipy import linalg, sparse
 
-from ..solvers.cone_program import minimize
+from ..core.cone_program import minimize
 
 _ROUNDS = 1000
 _AT_BOUND = 1e-7
@@ -17,10 +17,14 @@ _SINGULAR = 1e-13
 _REFINEMENTS = 5
 
 
-def multipliers(G: np.ndarray, c: np.ndarray, upper: np.ndarray | None = None, *, exact: bool = True) -> np.ndarray:
+def multipliers(
+    G: np.ndarray, c: np.ndarray, upper: np.ndarray | None = None, *, exact: bool = True
+) -> np.ndarray:
     """The minimizer, shape (K,), as exact as float64 allows; any of them where G is singular.
 
-    With G the inner products of vectors h_k and c_k = <b, h_k> this is the point of their cone nearest to b. upper : (K,), may be infinite.
+    With G the inner products of vectors h_k and c_k = <b, h_k> this is the point of their cone
+    nearest to b.
+    upper : (K,), may be infinite.
     exact : False leaves it at what the cone solver proposes, to about 1e-6.
     """
     limit = upper = np.full(len(c), np.inf) if upper is None else upper
@@ -45,7 +49,9 @@ def _proposed(G: np.ndarray, c: np.ndarray, upper: np.ndarray) -> np.ndarray:
     A = sparse.vstack([-sparse.eye(n), sparse.eye(n, format="csr")[bounded]])
     b = np.append(np.zeros(n), upper[bounded])
     p, _ = minimize(-c, A, b, [clarabel.NonnegativeConeT(len(b))], quadratic=G, tol=1e-10)
-    return np.where(p > _AT_BOUND * p.max(initial=0.0), np.where(p > upper * (1 - _AT_BOUND), upper, p), 0.0)
+    return np.where(
+        p > _AT_BOUND * p.max(initial=0.0), np.where(p > upper * (1 - _AT_BOUND), upper, p), 0.0
+    )
 
 
 def _active_set(G: np.ndarray, c: np.ndarray, upper: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -73,7 +79,9 @@ def _active_set(G: np.ndarray, c: np.ndarray, upper: np.ndarray, p: np.ndarray) 
 
 
 def _minimized(G, c, upper, p, free):
-    """The minimizer over the free multipliers, the others kept; those that reach a bound on the way there stay at it."""
+    """The minimizer over the free multipliers, the others kept; those that reach a bound on the way
+    there stay at it.
+    """
     while free.any():
         fixed = ~free
         target = _solve(G[np.ix_(free, free)], c[free] - G[np.ix_(free, fixed)] @ p[fixed])
@@ -84,7 +92,9 @@ def _minimized(G, c, upper, p, free):
             p[free] = target
             break
         with np.errstate(divide="ignore", invalid="ignore"):
-            steps = np.where(low, now / (now - target), np.where(high, (limit - now) / (target - now), 1.0))
+            steps = np.where(
+                low, now / (now - target), np.where(high, (limit - now) / (target - now), 1.0)
+            )
         step = max(float(np.nan_to_num(steps, nan=0.0).min()), 0.0)
         reached = (low | high) & (np.nan_to_num(steps, nan=0.0) <= step * (1 + 1e-9))
         p, index = p.copy(), np.flatnonzero(free)

@@ -5,10 +5,10 @@ import math
 import torch
 from torch import nn
 
-from ..accepted_models import require_repeatable
-from ..batches import Arrays, Data, batches, open_data, pairs_of
-from ..errors import DataError, NotHomogeneousError, NotSeparatedError
-from ..gradients import double_twin
+from ..core.accepted_models import require_repeatable
+from ..core.batches import Data, as_arrays, batches
+from ..core.nets import float64_copy
+from ..errors import NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
@@ -19,24 +19,41 @@ NORMS = ("global", "layers", "partial")
 
 
 class Problem:
-    """(P) at theta~: its constraints, the target theta~ (0 for parameters that no norm counts), and L."""
+    """(P) at theta~: its constraints, the target theta~ (0 for parameters that no norm counts), and
+    L.
+    """
 
-    def __init__(self, constraints: Constraints, report: MarginReport, loss: Loss, target: Vector, order: float):
-        self.constraints, self.report, self.loss, self.target, self.order = constraints, report, loss, target, order
+    def __init__(
+        self,
+        constraints: Constraints,
+        report: MarginReport,
+        loss: Loss,
+        target: Vector,
+        order: float,
+    ):
+        self.constraints, self.report, self.loss, self.target, self.order = (
+            constraints,
+            report,
+            loss,
+            target,
+            order,
+        )
         self.norm = norm_of(target)
 
     @classmethod
     def of(cls, model: nn.Module, data: Data, *, norm: str, loss: Loss) -> "Problem":
         """For a net on data. Raises what `certify` raises."""
-        samples = in_memory(data)
-        twin = double_twin(model)
+        samples = as_arrays(data)
+        twin = float64_copy(model)
         first, _ = next(batches(samples, BATCH, twin))
         require_repeatable(twin, first)
         report = measure(twin, samples, loss=loss, batch_size=BATCH)
         homogeneity = report.homogeneity
         try:
             _require_homogeneity(twin, homogeneity, norm)
-        except NotHomogeneousError as error:  # no training cures that: it is said first, and what is wrong besides with it
+        except (
+            NotHomogeneousError
+        ) as error:  # no training cures that: it is said first, and what is wrong besides with it
             besides = f"\nBesides, {_not_separated(report)}." if report.q_min <= 0 else ""
             raise NotHomogeneousError(f"{error}{besides}") from None
         if report.q_min <= 0:
@@ -44,18 +61,31 @@ class Problem:
                 f"{_not_separated(report)}, so no multiple of the net is feasible. "
                 "Train until all are correct (nm.train), or leave these samples out."
             )
-        constraints = Constraints(twin, samples, tuple(n for n, _ in twin.named_parameters() if n not in homogeneity.ignored))
+        constraints = Constraints(
+            twin,
+            samples,
+            tuple(n for n, _ in twin.named_parameters() if n not in homogeneity.ignored),
+        )
         members, groups = homogeneity.members, homogeneity.groups
         point = constraints.point
         log_q = math.log(report.q_min)
         if norm == "layers":
             for name, k in groups.items():
-                factor = math.sqrt(float(k)) / norm_of({n: point[n] for n in members[name]}) if k > 0 else 1.0
+                factor = (
+                    math.sqrt(float(k)) / norm_of({n: point[n] for n in members[name]})
+                    if k > 0
+                    else 1.0
+                )
                 log_q += float(k) * math.log(factor)
                 for n in members[name]:
                     point[n] *= factor
-        counted = set(point) if norm == "global" else {n for name, k in groups.items() if k > 0 for n in members[name]}
-        # What is not counted is not scaled: parts with exponent 0 or below, except that the global norm counts all.
+        counted = (
+            set(point)
+            if norm == "global"
+            else {n for name, k in groups.items() if k > 0 for n in members[name]}
+        )
+        # What is not counted is not scaled: parts with exponent 0 or below, except that the global
+        # norm counts all.
         order = float(sum(k for k in groups.values() if k > 0 or norm == "global"))
         factor = math.exp(-log_q / order)
         point = {n: p * factor if n in counted else p for n, p in point.items()}
@@ -66,18 +96,6 @@ class Problem:
     def residual(self, combination: Vector) -> Vector:
         """theta~ minus a combination of gradients."""
         return {n: self.target[n] - combination[n] for n in self.target}
-
-
-def in_memory(data: Data) -> Arrays:
-    """The data as a pair of tensors."""
-    samples = open_data(data)
-    if isinstance(samples, Arrays):
-        return samples
-    parts = [open_data(pair) for pair in pairs_of(samples)]
-    sizes = sorted({tuple(p.X.shape[1:]) for p in parts})  # type: ignore[union-attr]
-    if len(sizes) > 1:
-        raise DataError(f"Batches hold inputs of different shapes, {sizes[0]} and {sizes[1]}. Pad or crop them to one shape.")
-    return open_data((torch.cat([p.X for p in parts]), torch.cat([p.y for p in parts])))  # type: ignore[union-attr, return-value]
 
 
 def norm_of(vector: Vector) -> float:
@@ -101,10 +119,18 @@ def _not_separated(report: MarginReport) -> str:
 def _require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) -> None:
     reasons = "\n  ".join(map(str, homogeneity.blockers)) or f"it is {homogeneity.kind}"
     if norm == "global" and not homogeneity.whole:
-        raise NotHomogeneousError(f'The net has no homogeneity order:\n  {reasons}\nTry norm="partial", or replace these modules.')
+        raise NotHomogeneousError(
+            f'The net has no homogeneity order:\n  {reasons}\nTry norm="partial", or replace these'
+            " modules."
+        )
     if norm == "layers" and homogeneity.kind is not Kind.MULTI_HOMOGENEOUS:
-        raise NotHomogeneousError(f'The layers cannot be scaled one by one: the net is {homogeneity.kind}. Use norm="global".')
+        raise NotHomogeneousError(
+            f"The layers cannot be scaled one by one: the net is {homogeneity.kind}. Use"
+            ' norm="global".'
+        )
     if homogeneity.order is None or not homogeneity.order > 0:
-        raise NotHomogeneousError(f"The net is homogeneous in no part of its parameters:\n  {reasons}")
+        raise NotHomogeneousError(
+            f"The net is homogeneous in no part of its parameters:\n  {reasons}"
+        )
     if homogeneity.ignored:
         homogeneity.require_order(twin)

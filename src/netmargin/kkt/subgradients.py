@@ -1,9 +1,12 @@
-"""Epsilon in the sense of Dutta et al. (2013): gradients of the constraints may be taken anywhere within a radius of theta~.
+"""Epsilon in the sense of Dutta et al. (2013): gradients of the constraints may be taken anywhere
+within a radius of theta~.
 
-At a kink a constraint has a set of subgradients, the hull of the gradients around it. The columns of the least squares problem are then pairs of a
-constraint and a point; those that lower epsilon have a positive inner product with the residual r. Points on both sides of theta~ along r put the units
-near a kink on the side that r asks for (a unit whose output counts positively wants to move with r, another one against it); random points add the
-rest. Every column is a gradient at a real point, so that epsilon is attained, though perhaps not the smallest.
+At a kink a constraint has a set of subgradients, the hull of the gradients around it. The columns
+of the least squares problem are then pairs of a constraint and a point; those that lower epsilon
+have a positive inner product with the residual r. Points on both sides of theta~ along r put the
+units near a kink on the side that r asks for (a unit whose output counts positively wants to move
+with r, another one against it); random points add the rest. Every column is a gradient at a real
+point, so that epsilon is attained, though perhaps not the smallest.
 """
 
 import math
@@ -11,7 +14,7 @@ import math
 import numpy as np
 import torch
 
-from ..gradients import Gradients
+from ..core.gradients import Gradients
 from .constraints import Chosen, Vector
 from .multipliers import multipliers
 from .problem import Problem, norm_of
@@ -27,12 +30,20 @@ _PATIENCE = 2
 _PROGRESS = 0.03
 
 
-def within_radius(problem: Problem, chosen: Chosen, weights: torch.Tensor, *, radius: float, seed: int) -> float:
-    """The smallest epsilon found over gradients of the constraints at points within radius ||theta~|| of theta~."""
+def within_radius(
+    problem: Problem, chosen: Chosen, weights: torch.Tensor, *, radius: float, seed: int
+) -> float:
+    """The smallest epsilon found over gradients of the constraints at points within radius
+    ||theta~|| of theta~.
+    """
     constraints, centre = problem.constraints, problem.constraints.point
     values = constraints.values_of(chosen)
-    merit = torch.where((weights > 0) | (values <= 1 + _NEAR), weights / weights.max() - values, -math.inf)
-    near = Chosen(chosen.samples, chosen.classes, merit).best(min(_CONSTRAINTS, int(torch.isfinite(merit).sum())))
+    merit = torch.where(
+        (weights > 0) | (values <= 1 + _NEAR), weights / weights.max() - values, -math.inf
+    )
+    near = Chosen(chosen.samples, chosen.classes, merit).best(
+        min(_CONSTRAINTS, int(torch.isfinite(merit).sum()))
+    )
     columns = _Columns(problem, Gradients.concatenate(list(constraints.gradients(near))))
     random = torch.Generator().manual_seed(seed)
     best, patience = columns.epsilon, 0
@@ -55,9 +66,12 @@ def within_radius(problem: Problem, chosen: Chosen, weights: torch.Tensor, *, ra
     return best
 
 
-def kink_share(problem: Problem, chosen: Chosen, weights: torch.Tensor, radius: float) -> float | None:
-    """Of the pre-activations z of ReLUs on the samples with positive multipliers, the share with |z| at most radius times the root mean square of
-    its layer: those that a change of the parameters by that share can turn. None for a net without ReLUs.
+def kink_share(
+    problem: Problem, chosen: Chosen, weights: torch.Tensor, radius: float
+) -> float | None:
+    """Of the pre-activations z of ReLUs on the samples with positive multipliers, the share with
+    |z| at most radius times the root mean square of its layer: those that a change of the
+    parameters by that share can turn. None for a net without ReLUs.
     """
     near = total = 0
     samples = torch.unique(chosen.samples[weights > 0])
@@ -97,8 +111,14 @@ class _Columns:
         self.epsilon = norm_of(self.residual())
         if len(self._weights) > _COLUMNS:
             kept = np.flatnonzero(self._weights > 0)
-            self._gradients = self._gradients[torch.from_numpy(kept).to(self._gradients.rows.device)]
-            self._gram, self._linear, self._weights = self._gram[np.ix_(kept, kept)], self._linear[kept], self._weights[kept]
+            self._gradients = self._gradients[
+                torch.from_numpy(kept).to(self._gradients.rows.device)
+            ]
+            self._gram, self._linear, self._weights = (
+                self._gram[np.ix_(kept, kept)],
+                self._linear[kept],
+                self._weights[kept],
+            )
 
     def residual(self) -> Vector:
         """theta~ minus the combination of the columns, in float64."""
@@ -107,4 +127,7 @@ class _Columns:
 
 
 def _random_direction(like: Vector, random: torch.Generator) -> Vector:
-    return {n: torch.randn(p.shape, generator=random, dtype=p.dtype).to(p.device) for n, p in like.items()}
+    return {
+        n: torch.randn(p.shape, generator=random, dtype=p.dtype).to(p.device)
+        for n, p in like.items()
+    }

@@ -11,11 +11,16 @@ from .rounding import rounding_errors
 _LOCAL_ENTRIES, _HELD = 2_000_000, 20_000_000
 """Slopes of all units, per sample and at once."""
 _ROUNDING = 1e-11
-"""By which slopes are raised, of what bounds them. It is also more than the few roundings of what is computed from slopes and gaps."""
+"""By which slopes are raised, of what bounds them. It is also more than the few roundings of what
+is computed from slopes and gaps.
+"""
 
 
 def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """Phi_y - Phi_j, (N, C), infinite at j = y; y f(x), (N, 1), for one output. y : signs or class indices."""
+    """Phi_y - Phi_j, (N, C), infinite at j = y; y f(x), (N, 1), for one output.
+
+    y : signs or class indices.
+    """
     z = net(x)
     z = z.reshape(len(x), -1)
     if z.shape[1] == 1:
@@ -23,13 +28,18 @@ def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return (z.gather(1, y[:, None]) - z).scatter(1, y[:, None], torch.inf)
 
 
-def certified_radii(net: nn.Module, x: Tensor, y: Tensor, norms: list[float], last: Tensor) -> Tensor:
-    """(N,), radii within which all score gaps of y stay positive, 0 for misclassified samples; float64.
+def certified_radii(
+    net: nn.Module, x: Tensor, y: Tensor, norms: list[float], last: Tensor
+) -> Tensor:
+    """(N,), radii within which all score gaps of y stay positive, 0 for misclassified samples;
+    float64.
 
-    norms, last : what `lipschitz.chain_norms` returns, whose product are the Lipschitz constants of the gaps.
+    norms, last : what `lipschitz.chain_norms` returns, whose product are the Lipschitz constants of
+        the gaps.
 
-    The smallest gap, less what rounding may have added, over its Lipschitz constant. Where the slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear
-    as far as no unit changes sign, and have at most their Lipschitz constant as slope from there on.
+    The smallest gap, less what rounding may have added, over its Lipschitz constant. Where the
+    slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear as far as
+    no unit changes sign, and have at most their Lipschitz constant as slope from there on.
     """
     with torch.no_grad():
         errors = rounding_errors(net, x, norms)
@@ -48,7 +58,11 @@ def certified_radii(net: nn.Module, x: Tensor, y: Tensor, norms: list[float], la
 
 def _ratio(gaps: Tensor, slopes: Tensor) -> Tensor:
     """gaps / slopes, infinite where a positive gap does not change."""
-    return torch.where(slopes > 0, gaps / torch.where(slopes > 0, slopes, 1.0), torch.where(gaps > 0, torch.inf, 0.0))
+    return torch.where(
+        slopes > 0,
+        gaps / torch.where(slopes > 0, slopes, 1.0),
+        torch.where(gaps > 0, torch.inf, 0.0),
+    )
 
 
 def _units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -69,16 +83,20 @@ def _slope_entries(net: nn.Module, x: Tensor) -> int:
 
 def _affordable(net: nn.Module, x: Tensor) -> bool:
     piecewise_linear = not any(
-        isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d, nn.Tanh, nn.ReLU6, nn.Hardtanh)) for layer in layers_of(net)
+        isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d, nn.Tanh, nn.ReLU6, nn.Hardtanh))
+        for layer in layers_of(net)
     )
     return piecewise_linear and _slope_entries(net, x) <= _LOCAL_ENTRIES
 
 
-def _beyond_the_region(net: nn.Module, x: Tensor, y: Tensor, gaps: Tensor, constants: Tensor) -> Tensor:
+def _beyond_the_region(
+    net: nn.Module, x: Tensor, y: Tensor, gaps: Tensor, constants: Tensor
+) -> Tensor:
     """Radii of the gaps, (N, C).
 
-    A unit that rounding lets change sign elsewhere changes a gap by no more than rounding has taken from it, if it is
-    the unit's value that was rounded, and by no more than has been added to its slope, if it is the unit's slope.
+    A unit that rounding lets change sign elsewhere changes a gap by no more than rounding has taken
+    from it, if it is the unit's value that was rounded, and by no more than has been added to its
+    slope, if it is the unit's slope.
     """
 
     def values(one: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,6 @@
-"""Lipschitz constants of a chain of layers in L2: exact norms of its linear stretches, multiplied."""
+"""Lipschitz constants of a chain of layers in L2: exact norms of its linear stretches,
+multiplied.
+"""
 
 import copy
 import math
@@ -15,7 +17,9 @@ _LINEAR = (
 )  # fmt: skip
 _NONLINEAR = (nn.ReLU, nn.LeakyReLU, nn.ReLU6, nn.Hardtanh, nn.Tanh, nn.MaxPool1d, nn.MaxPool2d)
 _EXACT_SIDE, _ENTRIES = 3200, 60_000_000
-"""Linear maps of larger dimensions are not written out: an eigenvalue problem of that size takes half a minute."""
+"""Linear maps of larger dimensions are not written out: an eigenvalue problem of that size takes
+half a minute.
+"""
 _FREQUENCIES = 32
 _ROUNDING = 1 + 1e-9
 _CANCELLED = 1e-12
@@ -23,63 +27,87 @@ _CANCELLED = 1e-12
 
 
 def layers_of(net: nn.Module) -> list[nn.Module]:
-    """Its layers one after the other. Raises ModelError where it is not such a chain, or a layer has no known Lipschitz constant."""
+    """Its layers one after the other. Raises ModelError where it is not such a chain, or a layer
+    has no known Lipschitz constant.
+    """
     layers = _parts(net)
     if isinstance(layers[-1], nn.Flatten) and layers[-1].start_dim == 0:
         layers.pop()  # scores of shape (N,)
     for layer in layers:
         if isinstance(layer, nn.Flatten) and layer.start_dim == 0:
-            raise ModelError("Flatten(0) mixes samples. Certified radii need layers that treat samples one by one.")
+            raise ModelError(
+                "Flatten(0) mixes samples. Certified radii need layers that treat samples one by"
+                " one."
+            )
         if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)) and layer.running_var is None:
             raise ModelError(
-                f"{layer} normalizes by the batch, even in evaluation mode: it has no Lipschitz constant. Track running statistics."
+                f"{layer} normalizes by the batch, even in evaluation mode: it has no Lipschitz"
+                " constant. Track running statistics."
             )
     return layers
 
 
 def _parts(net: nn.Module) -> list[nn.Module]:
-    # Exact types: a subclass may have another forward, a hook or an attribute of the module may change it.
+    # Exact types: a subclass may have another forward, a hook or an attribute of the module may
+    # change it.
     if not (net._forward_hooks or net._forward_pre_hooks or "forward" in vars(net)):
         if type(net) is nn.Sequential and len(net):
             return [layer for part in net for layer in _parts(part)]
         if type(net) in (*_LINEAR, *_NONLINEAR):
             return [net]
     raise ModelError(
-        f"{type(net).__name__} has no known Lipschitz constant. Certified radii need a Sequential of linear layers, convolutions, pools and ReLUs, without hooks and with their own forward."
+        f"{type(net).__name__} has no known Lipschitz constant. Certified radii need a Sequential"
+        " of linear layers, convolutions, pools and ReLUs, without hooks and with their own"
+        " forward."
     )
 
 
 def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
-    """Bounds (C, C) of the Lipschitz constants of the score gaps Phi_y - Phi_j, for inputs shaped like one of x; of Phi itself, (1, 1), for a net with one output.
+    """Bounds (C, C) of the Lipschitz constants of the score gaps Phi_y - Phi_j, for inputs shaped
+    like one of x; of Phi itself, (1, 1), for a net with one output.
 
-    The product of the norms of the layers, consecutive linear ones taken as one map; the last one counts by its rows' differences. Norms are exact to 1e-9,
-    but for convolutions too large to be written out: there they are bounded through their Fourier transform. Raises ModelError as `layers_of`.
+    The product of the norms of the layers, consecutive linear ones taken as one map; the last one
+    counts by its rows' differences. Norms are exact to 1e-9, but for convolutions too large to be
+    written out: there they are bounded through their Fourier transform. Raises ModelError as
+    `layers_of`.
     """
     norms, last = chain_norms(net, x)
     return math.prod(norms) * last
 
 
 def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
-    """Norms of the stretches of `stretches_of`, without the last if it is linear, and what the differences of the scores add, (C, C) or (1, 1)."""
+    """Norms of the stretches of `stretches_of`, without the last if it is linear, and what the
+    differences of the scores add, (C, C) or (1, 1).
+    """
     stretches = stretches_of(net)
     last = stretches.pop()[1] if stretches[-1][0] else None
     norms, h = [], torch.zeros_like(x[:1])
     with torch.no_grad():
         for linear, part in stretches:
-            norms.append(operator_norm(part, h) if linear else math.prod(kink_constant(layer) for layer in part))
+            norms.append(
+                operator_norm(part, h)
+                if linear
+                else math.prod(kink_constant(layer) for layer in part)
+            )
             h = _run(part, h)
     if last is None:
         outputs = h.reshape(1, -1).shape[1]
-        return norms, torch.full((outputs, outputs), 2**0.5 if outputs > 1 else 1.0, dtype=torch.float64)
+        return norms, torch.full(
+            (outputs, outputs), 2**0.5 if outputs > 1 else 1.0, dtype=torch.float64
+        )
     rows = _rows(last, h).double()
     sizes = norm(rows)
-    differences = sizes[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
+    differences = (
+        sizes[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
+    )
     # Rows of several layers are rounded sums, whose difference may be all rounding.
     return norms, _ROUNDING * differences + _CANCELLED * (sizes[:, None] + sizes) * (len(last) > 1)
 
 
 def stretches_of(net: nn.Module) -> list[tuple[bool, list[nn.Module]]]:
-    """Its layers, consecutive linear ones and consecutive nonlinear ones together, and whether they are linear."""
+    """Its layers, consecutive linear ones and consecutive nonlinear ones together, and whether they
+    are linear.
+    """
     return [(linear, list(part)) for linear, part in groupby(layers_of(net), is_linear)]
 
 
@@ -96,13 +124,19 @@ def norm(vectors: Tensor) -> Tensor:
 
 
 def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
-    """The largest singular value of a chain of linear layers, as a map of inputs shaped like x, biases left out; bounds where it is too large."""
+    """The largest singular value of a chain of linear layers, as a map of inputs shaped like x,
+    biases left out; bounds where it is too large.
+    """
     inputs, outputs = x.numel(), _run(layers, x).numel()
     if min(inputs, outputs) <= _EXACT_SIDE and inputs * outputs <= _ENTRIES:
         matrix = _rows(layers, x) if outputs <= inputs else _columns(layers, x)
         largest = matrix.abs().max().item()
         matrix = matrix / (largest or 1.0)
-        return largest * math.sqrt(max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0)) * _ROUNDING
+        return (
+            largest
+            * math.sqrt(max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0))
+            * _ROUNDING
+        )
     if len(layers) > 1:
         constant = 1.0
         for layer in layers:
@@ -124,7 +158,10 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
         and all(s >= k for k, s in zip(_pair(layer.kernel_size), _pair(layer.stride), strict=True))
     ):
         return 1.0  # means over windows that do not overlap shrink distances
-    raise ModelError(f"{layer} on inputs of shape {tuple(x.shape[1:])} is too large for an exact norm, and no bound is known.")
+    raise ModelError(
+        f"{layer} on inputs of shape {tuple(x.shape[1:])} is too large for an exact norm, and no"
+        " bound is known."
+    )
 
 
 def _run(layers: list[nn.Module], x: Tensor) -> Tensor:
@@ -158,14 +195,19 @@ def _columns(layers: list[nn.Module], x: Tensor) -> Tensor:
 def _fourier_bound(layer: nn.Conv2d) -> float:
     """Of a convolution on inputs of any size: the largest norm of its symbol, over all frequencies.
 
-    Between the points of a grid of N frequencies a trigonometric polynomial of degree n grows by at most 1 / cos(pi n / N) (Duffin and Schaeffer 1937).
-    Strides and zero padding only leave outputs or inputs out.
+    Between the points of a grid of N frequencies a trigonometric polynomial of degree n grows by at
+    most 1 / cos(pi n / N) (Duffin and Schaeffer 1937). Strides and zero padding only leave outputs
+    or inputs out.
     """
     kernel = layer.weight.reshape(layer.groups, -1, *layer.weight.shape[1:])
     size = max(_FREQUENCIES, 8 * max(layer.kernel_size))
     symbol = torch.fft.fft2(kernel.double(), s=(size, size)).permute(0, 3, 4, 1, 2)
     growth = math.prod(1 / math.cos(math.pi * (k - 1) / 2 / size) for k in layer.kernel_size)
-    return max(torch.linalg.matrix_norm(part, 2).max().item() for part in symbol.flatten(0, 1)) * growth * _ROUNDING
+    return (
+        max(torch.linalg.matrix_norm(part, 2).max().item() for part in symbol.flatten(0, 1))
+        * growth
+        * _ROUNDING
+    )
 
 
 def _batch_norm_constant(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> float:
@@ -188,6 +230,9 @@ def kink_constant(layer: nn.Module) -> float:
             (value,) if one and isinstance(value, int) else _pair(value)
             for value in (layer.kernel_size, layer.stride, layer.dilation)
         )
-        windows = [k if d > 1 else math.ceil(k / s) for k, s, d in zip(sizes, strides, dilations, strict=True)]
+        windows = [
+            k if d > 1 else math.ceil(k / s)
+            for k, s, d in zip(sizes, strides, dilations, strict=True)
+        ]
         return math.sqrt(math.prod(windows))
     return 1.0

@@ -4,16 +4,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..records import short_repr
+from ..core.records import short_repr
 
 
 @dataclass(frozen=True)
 class RobustnessReport:
-    """Per sample, (n,): lower, the certified radius; upper, the distance of the nearest misclassified input found; q, the margin; found_by, the attack ("" for none).
+    """Per sample, (n,): lower, the certified radius; upper, the distance of the nearest
+    misclassified input found; q, the margin; found_by, the attack ("" for none).
 
-    Both radii of a misclassified sample are 0. Where no attack found anything, upper is infinite. attacks : those that ran. scale : the median margin of correct samples (1 if there
-    are none), in units of which the attacks saw the scores.
-    box : of the inputs, None for all of R^d. no_lower : why no radius is certified (lower is 0 then), or "".
+    Both radii of a misclassified sample are 0. Where no attack found anything, upper is infinite.
+    attacks : those that ran.
+    scale : the median margin of correct samples (1 if there are none), in units of which the
+        attacks saw the scores.
+    box : of the inputs, None for all of R^d.
+    no_lower : why no radius is certified (lower is 0 then), or "".
     """
 
     lower: np.ndarray
@@ -50,14 +54,18 @@ class RobustnessReport:
         return float(both[np.isfinite(both)].max(initial=0.0)) or 1.0
 
     def curve(self, epsilons=None):
-        """Robust accuracy over epsilon, as a pandas DataFrame: the shares of samples with radius above epsilon, `certified` (lower) and `attacked` (upper, if there were attacks); the truth lies between."""
+        """Robust accuracy over epsilon, as a pandas DataFrame: the shares of samples with radius
+        above epsilon, `certified` (lower) and `attacked` (upper, if there were attacks); the truth
+        lies between.
+        """
         import pandas
 
         if epsilons is None:
             epsilons = np.linspace(0, self.largest, 101)
         epsilons = np.asarray(epsilons, dtype=float)
         shares = {
-            name: (radii[None] > epsilons[:, None]).mean(1) for name, radii in (("certified", self.lower), ("attacked", self.upper))
+            name: (radii[None] > epsilons[:, None]).mean(1)
+            for name, radii in (("certified", self.lower), ("attacked", self.upper))
         }
         return pandas.DataFrame({"epsilon": epsilons} | shares)
 
@@ -68,7 +76,9 @@ class RobustnessReport:
         """One row per sample, as a pandas DataFrame."""
         import pandas
 
-        return pandas.DataFrame({"q": self.q, "lower": self.lower, "upper": self.upper, "found_by": self.found_by})
+        return pandas.DataFrame(
+            {"q": self.q, "lower": self.lower, "upper": self.upper, "found_by": self.found_by}
+        )
 
     def to_dict(self) -> dict:
         """JSON values; infinite radii are None."""
@@ -95,12 +105,23 @@ class RobustnessReport:
         """A few lines of text."""
         names, counts = np.unique(self.found_by[self.found_by != ""], return_counts=True)
         lines = [
-            f"{self.n} samples, {100 * self.accuracy:.2f}% correct; inputs in {'R^d' if self.box is None else f'[{self.box[0]:g}, {self.box[1]:g}]^d'}",
-            f"certified radius   median {np.median(self.lower):.4g}" + (f"  (none: {self.no_lower})" if self.no_lower else ""),
+            (
+                f"{self.n} samples, {100 * self.accuracy:.2f}% correct; inputs in"
+                f" {'R^d' if self.box is None else f'[{self.box[0]:g}, {self.box[1]:g}]^d'}"
+            ),
+            f"certified radius   median {np.median(self.lower):.4g}"
+            + (f"  (none: {self.no_lower})" if self.no_lower else ""),
         ]
         if self.attacks:
             lines += [
-                f"attacked radius    median {np.median(self.upper):.4g}, {self.not_found} samples that no attack could turn",
-                "nearest found by   " + (", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True)) or "none"),
+                (
+                    f"attacked radius    median {np.median(self.upper):.4g}, {self.not_found}"
+                    " samples that no attack could turn"
+                ),
+                "nearest found by   "
+                + (
+                    ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+                    or "none"
+                ),
             ]
         return "\n".join(lines)

@@ -9,7 +9,9 @@ from .lipschitz import is_linear, kink_constant, norm, stretches_of
 
 _UNIT = 2.0**-52
 """Twice the unit roundoff of float64: a sum of n products is off by at most n of these, times the
-sum of the absolute values (Higham 2002, Section 3.1), and what is left covers second-order terms."""
+sum of the absolute values (Higham 2002, Section 3.1), and what is left covers second-order
+terms.
+"""
 _OPERATIONS = 16
 """More roundings than a function of one number, such as tanh or a normalization, is off by."""
 
@@ -17,9 +19,10 @@ _OPERATIONS = 16
 def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
     """Bounds of |computed - exact| of the scores, (N, C).
 
-    norms : of the stretches, of which the last may be missing, as `lipschitz.chain_norms` says. An error
-    grows by absolute weights within a stretch of layers, and by no more than its norm from its start to
-    its end: the smaller of both is taken, as in deep nets the first alone would soon exceed the values.
+    norms : of the stretches, of which the last may be missing, as `lipschitz.chain_norms` says. An
+        error grows by absolute weights within a stretch of layers, and by no more than its norm
+        from its start to its end: the smaller of both is taken, as in deep nets the first alone
+        would soon exceed the values.
     """
     errors = torch.zeros_like(x)
     with torch.no_grad():
@@ -40,7 +43,8 @@ def _grown(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
     share = _UNIT * (x[0].numel() + _OPERATIONS)
     if not is_linear(layer):
         return kink_constant(layer) * errors + share * layer(x).abs()
-    # The layer with absolute weights, whose biases are multiplied by the share that rounding adds to everything.
+    # The layer with absolute weights, whose biases are multiplied by the share that rounding adds
+    # to everything.
     absolute = copy.deepcopy(layer)
     for name, values in [*absolute.named_parameters(), *absolute.named_buffers()]:
         if name == "weight":

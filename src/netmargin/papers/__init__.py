@@ -1,7 +1,20 @@
-"""Every figure and table of the five papers, by one command each."""
+"""What five papers say: their figures and tables, each by one command, and their claims, each as an
+executable check.
+"""
 
-from .figure import IDS, SCALES, Check, Figure, figure
-from .gallery import write_gallery
-from .reproduction import Reproduction, reproduce, status
+from .contents import list_figures
+from .gallery.figure import SCALES, Check, Figure, figure
+from .gallery.page import write_gallery
+from .gallery.reproduction import Reproduction, reproduce, status
 
-__all__ = ["IDS", "SCALES", "Check", "Figure", "Reproduction", "figure", "reproduce", "status", "write_gallery"]
+__all__ = [
+    "SCALES",
+    "Check",
+    "Figure",
+    "Reproduction",
+    "figure",
+    "list_figures",
+    "reproduce",
+    "status",
+    "write_gallery",
+]

@@ -1,4 +1,6 @@
-"""Convex references: the best margins that nets can have, each with a judged value and a proved bound."""
+"""Convex references: the best margins that nets can have, each with a judged value and a proved
+bound.
+"""
 
 from .f1 import f1_max_margin, f1_soft_margin
 from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_interpolation
@@ -7,7 +9,12 @@ from .linear import LinearSolution, linear_max_margin
 from .logistic import f1_logistic
 from .narrow import NarrowSolution, narrow_max_margin
 from .soft_kernel import SoftKernelSolution, kernel_soft_margin
-from .solution import LogisticVariationNormSolution, ReLUMeasure, SoftVariationNormSolution, VariationNormSolution
+from .solution import (
+    LogisticVariationNormSolution,
+    ReLUMeasure,
+    SoftVariationNormSolution,
+    VariationNormSolution,
+)
 
 __all__ = [
     "KernelInterpolation",

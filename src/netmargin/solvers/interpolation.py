@@ -5,34 +5,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arguments import check_choice, check_flag
+from ..core.arguments import check_choice, check_flag
+from ..core.matrices import SolverData, evaluation_inputs, regression_data, warn_of_size
+from ..core.records import short_repr
 from ..errors import DataError
 from ..kernels import arc_cosine
-from ..records import short_repr
 from ..result import Status
-from .attainability import Targets, find_targets
-from .column_generation import Options
-from .data import SolverData, evaluation_inputs, regression_data, warn_of_size
-from .least_norm import LeastNorm
+from .columns.attainability import Targets, find_targets
+from .columns.generation import Options
+from .columns.least_norm import LeastNorm
 from .progress import Progress
 from .solution import ReLUMeasure
 
 _INCONSISTENT = 1e-9
 _REACHED = 1e-7
-"""Residuals relative to the largest |y| that count as passing through the points: in float64 nearly equal
-points leave no less. What a residual hides is seen where the norm falls below its proved bound."""
+"""Residuals relative to the largest |y| that count as passing through the points: in float64 nearly
+equal points leave no less. What a residual hides is seen where the norm falls below its proved
+bound.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolation:
     """f with f(x_n) = y_n and a small norm.
 
-    norm : attained; inf where no such f exists (status NOT_ATTAINABLE), or where none was found to 1e-7 of
-        the largest |y| (the status says why).
+    norm : attained; inf where no such f exists (status NOT_ATTAINABLE), or where none was found to
+        1e-7 of the largest |y| (the status says why).
     residual : max |f(x_n) - y_n|.
-    lower_bound : proved by `dual`, which has dual . y = lower_bound and response at most 1 to every unit
-        neuron (l1), or unit norm in the kernel (l2); where no f exists inf, and `dual` has responses of 0
-        but dual . y > 0.
+    lower_bound : proved by `dual`, which has dual . y = lower_bound and response at most 1 to every
+        unit neuron (l1), or unit norm in the kernel (l2); where no f exists inf, and `dual` has
+        responses of 0 but dual . y > 0.
     certified : norm and lower_bound agree within the tolerance, or no such f exists.
     """
 
@@ -58,7 +60,8 @@ class Interpolation:
 class MeasureInterpolation(ReLUMeasure, Interpolation):
     """Of least variation norm.
 
-    norm = sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to twice that.
+    norm = sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to
+    twice that.
     """
 
     __repr__ = short_repr
@@ -76,7 +79,12 @@ class KernelInterpolation(Interpolation):
 
     def decision_function(self, X) -> np.ndarray:
         """f(x) for inputs of shape (N, d)."""
-        return arc_cosine(evaluation_inputs(X, self.inputs.shape[1], bias=self.bias), self.inputs, bias=False) @ self.coefficients
+        return (
+            arc_cosine(
+                evaluation_inputs(X, self.inputs.shape[1], bias=self.bias), self.inputs, bias=False
+            )
+            @ self.coefficients
+        )
 
 
 def min_norm_interpolation(
@@ -93,10 +101,10 @@ def min_norm_interpolation(
 ) -> MeasureInterpolation | KernelInterpolation:
     """The ReLU function of least norm through the points (x_n, y_n), y real.
 
-    norm="l1" : min sum_j |alpha_j| subject to sum_j alpha_j relu(u_j . x~_n) = y_n over any number of unit
-    directions u_j, by column generation. Half the squared parameter norm of the two-layer net of any width
-    that interpolates with the least norm. norm="l2" : the least norm in F_2, nets with fixed uniform
-    directions, sqrt(y' K^{-1} y) with the arc-cosine kernel K.
+    norm="l1" : min sum_j |alpha_j| subject to sum_j alpha_j relu(u_j . x~_n) = y_n over any number
+    of unit directions u_j, by column generation. Half the squared parameter norm of the two-layer
+    net of any width that interpolates with the least norm. norm="l2" : the least norm in F_2, nets
+    with fixed uniform directions, sqrt(y' K^{-1} y) with the arc-cosine kernel K.
 
     Parameters
     ----------
@@ -104,21 +112,23 @@ def min_norm_interpolation(
     y : (n,) real values.
     norm : "l1" or "l2".
     bias : whether neurons have a bias, which makes x~ = (x, 1).
-    tol : bounds the relative gap to the proved lower bound. For l1, the rounding of float64 sets the limit:
-        about 1e-9, and more where points nearly coincide.
+    tol : bounds the relative gap to the proved lower bound. For l1, the rounding of float64 sets
+        the limit: about 1e-9, and more where points nearly coincide.
     time_limit, pricing, seed, progress : those of `f1_max_margin`; they concern l1.
 
     Returns
     -------
-    A `MeasureInterpolation` or a `KernelInterpolation`. Where no function passes through the points (equal
-    inputs with different values) its norm is inf, its status NOT_ATTAINABLE, and `dual` proves it. Where the
-    bracket stays open, `certified` is False and `gap` says how far.
+    A `MeasureInterpolation` or a `KernelInterpolation`. Where no function passes through the points
+    (equal inputs with different values) its norm is inf, its status NOT_ATTAINABLE, and `dual`
+    proves it. Where the bracket stays open, `certified` is False and `gap` says how far.
 
     Raises
     ------
     DataError : NaN, wrong shapes, or values beyond float64.
     ArgumentError : norm, tol, time_limit, pricing or a flag out of range.
 
+    Examples
+    --------
     >>> from netmargin.solvers import min_norm_interpolation
     >>> absolute = min_norm_interpolation([[-1.0], [2.0]], [1.0, 2.0], bias=False)      # relu(x) + relu(-x)
     >>> round(absolute.norm, 9), absolute.certified
@@ -132,7 +142,10 @@ def min_norm_interpolation(
     data = regression_data(X, y, bias=check_flag("bias", bias))
     check_flag("progress", progress)
     warn_of_size(len(data), "Interpolation")
-    scaled, height = data.Z / data.size / (data.longest / data.size), float(np.abs(data.y).max()) or 1.0
+    scaled, height = (
+        data.Z / data.size / (data.longest / data.size),
+        float(np.abs(data.y).max()) or 1.0,
+    )
     targets = find_targets(scaled, data.y / height)
     if norm == "l2":
         return _least_kernel_norm(data, tol, bias, targets.contradiction, started)
@@ -151,7 +164,9 @@ def _least_variation_norm(
         if targets.contradiction is not None:
             dual, norm, lower, status = targets.contradiction, np.inf, np.inf, Status.NOT_ATTAINABLE
         elif not 0 < unit < np.inf:
-            raise DataError("The least norm is beyond float64. Divide y, or multiply X, by a power of 10.")
+            raise DataError(
+                "The least norm is beyond float64. Divide y, or multiply X, by a power of 10."
+            )
         else:
             with Progress(progress, "interpolation", "norm at least") as shown:
                 run = LeastNorm(
@@ -166,7 +181,11 @@ def _least_variation_norm(
             norm, lower = unit * run.norm, unit * run.lower
             lengths = np.linalg.norm(data.Z[targets.kept] / data.size, axis=1) * data.size
             dual[targets.kept] = run.dual / lengths
-    measure = ReLUMeasure(atoms=np.column_stack([atoms, np.sign(alphas)]) / np.sqrt(2), weights=2 * np.abs(alphas), bias=False)
+    measure = ReLUMeasure(
+        atoms=np.column_stack([atoms, np.sign(alphas)]) / np.sqrt(2),
+        weights=2 * np.abs(alphas),
+        bias=False,
+    )
     residual = float(np.abs(measure.decision_function(data.Z) - y).max())
     certified = status is Status.NOT_ATTAINABLE
     if not certified:
@@ -176,7 +195,13 @@ def _least_variation_norm(
         lower = min(lower, norm)
         certified = bool(norm - lower <= options.tol * norm) if reached else False
         if status in (Status.OPTIMAL, Status.STALLED, Status.LOCALLY_OPTIMAL) and not certified:
-            status = Status.NOT_REACHED if not reached else status if status is not Status.OPTIMAL else Status.STALLED
+            status = (
+                Status.NOT_REACHED
+                if not reached
+                else status
+                if status is not Status.OPTIMAL
+                else Status.STALLED
+            )
     return MeasureInterpolation(
         norm=norm,
         lower_bound=lower,

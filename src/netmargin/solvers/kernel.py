@@ -8,18 +8,20 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from ..arguments import check_flag, check_number
-from ..deadline import Deadline
+from ..core.arguments import check_flag, check_number
+from ..core.cone_program import minimize
+from ..core.deadline import Deadline
+from ..core.matrices import binary_data, kernel_values, warn_of_size
+from ..core.records import short_repr
 from ..errors import DataError
 from ..kernels import arc_cosine, ntk
-from ..records import short_repr
 from ..result import Solution, Status
-from .cone_program import minimize
 from .contradictions import Contradictions, recommended_cost
-from .data import binary_data, kernel_values, warn_of_size
 
 _ZERO = 1e-5
-"""A bound below this, relative to the largest feature, is 0 to the precision of float64: its square is what is known to 1e-15 n."""
+"""A bound below this, relative to the largest feature, is 0 to the precision of float64: its square
+is what is known to 1e-15 n.
+"""
 _NEGATIVE = 1e-9
 _AVERAGED = 1000
 """So many samples tell the scale of a kernel to a digit."""
@@ -27,7 +29,9 @@ _AVERAGED = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class KernelSolution(Solution):
-    """f = sum_n coefficients_n k(x_n, .), of norm 1, with the largest min_n y_n f(x_n); coefficients = y * dual / upper_bound."""
+    """f = sum_n coefficients_n k(x_n, .), of norm 1, with the largest min_n y_n f(x_n);
+    coefficients = y * dual / upper_bound.
+    """
 
     coefficients: np.ndarray
 
@@ -38,27 +42,35 @@ class KernelSolution(Solution):
         return kernel_values(K, self.coefficients)
 
 
-def kernel_max_margin(K, y, *, tol: float = 1e-6, time_limit: float | None = None) -> KernelSolution:
-    """max over ||f|| <= 1 in the space of kernel K of min_n y_n f(x_n): a support vector machine without intercept.
+def kernel_max_margin(
+    K, y, *, tol: float = 1e-6, time_limit: float | None = None
+) -> KernelSolution:
+    """max over ||f|| <= 1 in the space of kernel K of min_n y_n f(x_n): a support vector machine
+    without intercept.
 
-    Its dual is the point of smallest norm in the hull of the labelled samples: min over probability weights p of sqrt(p' (yy' * K) p), which is
-    also the proved upper bound.
+    Its dual is the point of smallest norm in the hull of the labelled samples: min over probability
+    weights p of sqrt(p' (yy' * K) p), which is also the proved upper bound.
 
     Parameters
     ----------
     K : (n, n), symmetric positive semidefinite.
     y : (n,) labels {-1, +1} or {0, 1}.
     tol : relative gap between margin and upper bound up to which the status is OPTIMAL.
-    time_limit : seconds, after which the best bracket so far is returned; the step that has begun is finished, about a second for 1,500 samples.
+    time_limit : seconds, after which the best bracket so far is returned; the step that has begun
+        is finished, about a second for 1,500 samples.
 
     Returns
     -------
-    A `KernelSolution`. Where nothing separates the samples, its `note` names those that contradict each other.
+    A `KernelSolution`. Where nothing separates the samples, its `note` names those that contradict
+    each other.
 
     Raises
     ------
-    DataError : other shapes, NaN, or a kernel with a clearly negative eigenvalue. ArgumentError : the other arguments.
+    DataError : other shapes, NaN, or a kernel with a clearly negative eigenvalue.
+    ArgumentError : the other arguments.
 
+    Examples
+    --------
     >>> from netmargin.solvers import kernel_max_margin
     >>> round(kernel_max_margin([[1.0, 0.0], [0.0, 1.0]], [1, -1]).margin, 9)             # 1 / sqrt(2)
     0.707106781
@@ -74,10 +86,15 @@ def kernel_max_margin(K, y, *, tol: float = 1e-6, time_limit: float | None = Non
     return _explained(found, contradictions, f"kernel_soft_margin(K, y, C={C:g})")
 
 
-def f2_max_margin(X, y, *, bias: bool = True, tol: float = 1e-6, time_limit: float | None = None) -> KernelSolution:
-    """The largest margin in the unit ball of F_2, that of nets whose directions are fixed and uniform on the sphere.
+def f2_max_margin(
+    X, y, *, bias: bool = True, tol: float = 1e-6, time_limit: float | None = None
+) -> KernelSolution:
+    """The largest margin in the unit ball of F_2, that of nets whose directions are fixed and
+    uniform on the sphere.
 
-    X : (n, d); bias : whether the nets have one; the other arguments, the `note` and the errors as for `kernel_max_margin`.
+    X : (n, d).
+    bias : whether the nets have one; the other arguments, the `note` and the errors as for
+        `kernel_max_margin`.
 
     Source: Chizat and Bach 2020, (5), with the closed-form kernel `kernels.arc_cosine`.
     """
@@ -87,21 +104,39 @@ def f2_max_margin(X, y, *, bias: bool = True, tol: float = 1e-6, time_limit: flo
 
 
 def ntk_max_margin(
-    X, y, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = False, tol: float = 1e-6, time_limit: float | None = None
+    X,
+    y,
+    *,
+    r_w: float = 1.0,
+    r_u: float = 1.0,
+    bias: bool = False,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
 ) -> KernelSolution:
-    """The largest margin in the unit ball of the tangent kernel space `kernels.ntk` (Wei et al. 2019, Section 2).
+    """The largest margin in the unit ball of the tangent kernel space `kernels.ntk` (Wei et al.
+    2019, Section 2).
 
-    r_w, r_u : initial scales of the second and the first layer, finite; the other arguments, the `note` and the errors as for `f2_max_margin`.
+    r_w, r_u : initial scales of the second and the first layer, finite; the other arguments, the
+        `note` and the errors as for `f2_max_margin`.
     """
     bias, r_w, r_u = check_flag("bias", bias), check_number("r_w", r_w), check_number("r_u", r_u)
-    formula = f"kernel_soft_margin(kernels.ntk(X, r_w={r_w:g}, r_u={r_u:g}, bias={bias}), y, C={{C:g}})"
+    formula = (
+        f"kernel_soft_margin(kernels.ntk(X, r_w={r_w:g}, r_u={r_u:g}, bias={bias}), y, C={{C:g}})"
+    )
     return _homogeneous(lambda Z: ntk(Z, r_w=r_w, r_u=r_u), X, y, bias, formula, tol, time_limit)
 
 
 def _homogeneous(
-    kernel: Callable[[np.ndarray], np.ndarray], X, y, bias: bool, formula: str, tol: float, time_limit: float | None
+    kernel: Callable[[np.ndarray], np.ndarray],
+    X,
+    y,
+    bias: bool,
+    formula: str,
+    tol: float,
+    time_limit: float | None,
 ) -> KernelSolution:
-    """For kernels with k(a x, b x') = a b k(x, x'), positive by their form: solved at unit size, because squares of huge inputs overflow.
+    """For kernels with k(a x, b x') = a b k(x, x'), positive by their form: solved at unit size,
+    because squares of huge inputs overflow.
 
     formula : of a soft margin with a cost C, for samples that are not separated.
     """
@@ -110,10 +145,14 @@ def _homogeneous(
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "A kernel problem")
     contradictions = Contradictions.among(data, bias=bias)
-    if contradictions.exact and contradictions.weights is not None:  # a proof at once, where a kernel of many samples takes minutes
+    if (
+        contradictions.exact and contradictions.weights is not None
+    ):  # a proof at once, where a kernel of many samples takes minutes
         found = _solution(0.0, 0.0, Status.NOT_SEPARABLE, contradictions.weights, data.y, started)
     else:
-        found = _hard_margin(kernel(data.Z / data.size), data.y, tol, started, deadline, contradictions.weights)
+        found = _hard_margin(
+            kernel(data.Z / data.size), data.y, tol, started, deadline, contradictions.weights
+        )
     found = replace(
         found,
         margin=found.margin * data.size,
@@ -122,14 +161,17 @@ def _homogeneous(
     )
     if found.margin > 0:
         return found
-    # k(x, x) is a multiple of |x|^2. It is taken sample by sample, because the whole kernel may not be there.
+    # k(x, x) is a multiple of |x|^2. It is taken sample by sample, because the whole kernel may not
+    # be there.
     sizes = [float(kernel(z[None])[0, 0]) for z in data.Z[:_AVERAGED] / data.size]
     C = recommended_cost(float(np.mean(sizes)) * data.size * data.size)
     return _explained(found, contradictions, formula.format(C=C))
 
 
 def _explained(found: KernelSolution, contradictions: Contradictions, soft: str) -> KernelSolution:
-    """With a note for a person; of a search that was stopped only where samples contradict each other."""
+    """With a note for a person; of a search that was stopped only where samples contradict each
+    other.
+    """
     proof = found.dual * (found.status is Status.NOT_SEPARABLE)
     return replace(found, note=contradictions.note(proof, f"For a soft margin: {soft}."))
 
@@ -145,7 +187,8 @@ def checked_kernel(K, y) -> tuple[np.ndarray, np.ndarray]:
     smallest = float(np.linalg.eigvalsh(K / scale)[0])
     if smallest < -_NEGATIVE * n:
         raise DataError(
-            f"K is not positive semidefinite (smallest eigenvalue {smallest * scale:.3g}). Compute it in float64, or add that to its diagonal."
+            f"K is not positive semidefinite (smallest eigenvalue {smallest * scale:.3g}). Compute"
+            " it in float64, or add that to its diagonal."
         )
     return K, data.y
 
@@ -157,13 +200,22 @@ def labelled_kernel(K: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _hard_margin(
-    K: np.ndarray, y: np.ndarray, tol: float, started: float, deadline: Deadline, contradiction: np.ndarray | None
+    K: np.ndarray,
+    y: np.ndarray,
+    tol: float,
+    started: float,
+    deadline: Deadline,
+    contradiction: np.ndarray | None,
 ) -> KernelSolution:
-    """contradiction : weights of samples that are known to contradict each other; better than what an interior point comes to."""
+    """contradiction : weights of samples that are known to contradict each other; better than what
+    an interior point comes to.
+    """
     Q, scale = labelled_kernel(K, y)
     if scale == 0:
         return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(len(y), 1 / len(y)), y, started)
-    margin, upper, dual = _judged(Q, least_norm(Q, deadline.at) if contradiction is None else contradiction, tol)
+    margin, upper, dual = _judged(
+        Q, least_norm(Q, deadline.at) if contradiction is None else contradiction, tol
+    )
     if margin > 0 and upper - margin <= tol * upper:
         status = Status.OPTIMAL
     elif margin <= 0 and upper <= _ZERO:
@@ -186,10 +238,12 @@ def least_norm(Q: np.ndarray, deadline: float) -> np.ndarray:
 
 
 def _judged(Q: np.ndarray, proposed: np.ndarray, tol: float) -> tuple[float, float, np.ndarray]:
-    """Margin, upper bound, and the dual weights without the dust that an interior point leaves on every sample.
+    """Margin, upper bound, and the dual weights without the dust that an interior point leaves on
+    every sample.
 
-    Weights below a threshold are dropped, the largest threshold first, as long as the gap stays within a tenth of `tol`. Squares of
-    norms are known to a few n machine precisions; margin and bound are taken on the safe sides of that.
+    Weights below a threshold are dropped, the largest threshold first, as long as the gap stays
+    within a tenth of `tol`. Squares of norms are known to a few n machine precisions; margin and
+    bound are taken on the safe sides of that.
     """
     rounding = 4 * (len(Q) + 4) * float(np.finfo(float).eps)
     for threshold in (1e-4, 1e-6, 1e-8, 1e-10, 0.0):

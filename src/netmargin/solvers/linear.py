@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
-from ..arguments import check_choice, check_flag, check_number
-from ..records import short_repr
+from ..core.arguments import check_choice, check_flag, check_number
+from ..core.matrices import binary_data, evaluation_inputs
+from ..core.records import short_repr
 from ..result import Solution, Status
 from .contradictions import Contradictions, recommended_cost
-from .data import binary_data, evaluation_inputs
 from .kernel import kernel_max_margin
 
 _ZERO = 1e-9
@@ -18,7 +18,9 @@ _ZERO = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class LinearSolution(Solution):
-    """x -> weights . x~ with ||weights|| = 1 in the chosen norm and the largest min_n y_n weights . x~_n; x~ is (x, 1) with a bias."""
+    """x -> weights . x~ with ||weights|| = 1 in the chosen norm and the largest min_n y_n weights .
+    x~_n; x~ is (x, 1) with a bias.
+    """
 
     weights: np.ndarray
     bias: bool
@@ -30,13 +32,21 @@ class LinearSolution(Solution):
         return evaluation_inputs(X, len(self.weights), bias=self.bias) @ self.weights
 
 
-def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float = 1e-6) -> LinearSolution:
-    """max over ||w|| <= 1 of min_n y_n w . x~_n, in the l2 or l1 norm; a bias counts in the norm, as in the nets of this library.
+def linear_max_margin(
+    X, y, *, norm: str = "l2", bias: bool = False, tol: float = 1e-6
+) -> LinearSolution:
+    """max over ||w|| <= 1 of min_n y_n w . x~_n, in the l2 or l1 norm; a bias counts in the norm,
+    as in the nets of this library.
 
-    The proved upper bound is the dual norm of sum_n p_n y_n x~_n for probability weights p. X : (n, d); y : (n,) labels {-1, +1} or
-    {0, 1}. Data that no such classifier separates give margin 0, with weights p that prove it and a `note` that names the samples.
-    tol : relative gap up to which the status is OPTIMAL. Raises DataError for data of a wrong shape or kind, ArgumentError for the other arguments.
+    The proved upper bound is the dual norm of sum_n p_n y_n x~_n for probability weights p.
+    X : (n, d).
+    y : (n,) labels {-1, +1} or {0, 1}. Data that no such classifier separates give margin 0, with
+        weights p that prove it and a `note` that names the samples.
+    tol : relative gap up to which the status is OPTIMAL. Raises DataError for data of a wrong shape
+        or kind, ArgumentError for the other arguments.
 
+    Examples
+    --------
     >>> from netmargin.solvers import linear_max_margin
     >>> solution = linear_max_margin([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
     >>> round(solution.margin, 9), round(3 / 2**0.5, 9)
@@ -51,7 +61,8 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
     weights, dual = _l2(signed) if norm == "l2" else _l1(signed)
     order, dual_order = (2, 2) if norm == "l2" else (1, np.inf)
     if norm == "l2" and (signed @ weights).min() <= 0:
-        # Where 0 is in the hull of the samples, the vertex that linear programming finds is a proof; a least norm is found to a square root only.
+        # Where 0 is in the hull of the samples, the vertex that linear programming finds is a
+        # proof; a least norm is found to a square root only.
         dual = _l1(signed)[1]
     size = np.linalg.norm(weights, order)
     weights = weights / size if size > 0 else weights
@@ -65,7 +76,10 @@ def linear_max_margin(X, y, *, norm: str = "l2", bias: bool = False, tol: float 
     note = ""
     if status is Status.NOT_SEPARABLE:
         C = recommended_cost(float((signed**2).sum(1).mean()) * scale * scale)
-        formula = f"kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}), or a net instead of a linear function"
+        formula = (
+            f"kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}), or a net instead of"
+            " a linear function"
+        )
         note = Contradictions.among(data, bias=bias).note(dual, f"For a soft margin: {formula}.")
     return LinearSolution(
         margin=margin * scale,
@@ -88,10 +102,16 @@ def _l2(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _l1(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n, dimension = signed.shape
     # max t subject to signed (u - v) >= t, sum(u + v) <= 1, u, v >= 0
-    A = np.vstack([np.hstack([-signed, signed, np.ones((n, 1))]), np.append(np.ones(2 * dimension), 0.0)])
+    A = np.vstack(
+        [np.hstack([-signed, signed, np.ones((n, 1))]), np.append(np.ones(2 * dimension), 0.0)]
+    )
     bounds = [(0, None)] * (2 * dimension) + [(None, None)]
     found = linprog(
-        np.append(np.zeros(2 * dimension), -1.0), A_ub=A, b_ub=np.append(np.zeros(n), 1.0), bounds=bounds, method="highs"
+        np.append(np.zeros(2 * dimension), -1.0),
+        A_ub=A,
+        b_ub=np.append(np.zeros(n), 1.0),
+        bounds=bounds,
+        method="highs",
     )
     dual = np.maximum(-found.ineqlin.marginals[:n], 0.0)
     return found.x[:dimension] - found.x[dimension : 2 * dimension], dual / dual.sum()

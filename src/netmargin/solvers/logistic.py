@@ -1,4 +1,6 @@
-"""The least regularized logistic loss of infinitely wide two-layer ReLU nets, by column generation."""
+"""The least regularized logistic loss of infinitely wide two-layer ReLU nets, by column
+generation.
+"""
 
 import time
 
@@ -8,16 +10,16 @@ import torch
 from scipy import sparse
 from scipy.special import expit, xlogy
 
-from ..arguments import check_flag, check_number
+from ..core.arguments import check_flag, check_number
+from ..core.cone_program import minimize
+from ..core.matrices import binary_data, warn_of_size
 from ..losses import Logistic
 from ..result import Status
-from .column_generation import Options
-from .cone_program import minimize
-from .data import binary_data, warn_of_size
+from .columns.generation import Options
 from .f1 import check_power, read_options
-from .local_pricing import price_locally
+from .pricing.bounds import Prover
+from .pricing.local import price_locally
 from .progress import Progress
-from .proof import Prover
 from .solution import LogisticVariationNormSolution
 
 _COLUMNS_PER_ROUND = 32
@@ -42,17 +44,27 @@ def f1_logistic(
     progress: bool = False,
     power: int = 1,
 ) -> LogisticVariationNormSolution:
-    """min of mean_n log(1 + exp(-y_n f(x_n))) + regularization nu(sphere), f(x) = int b relu(a . x~)^power d nu(a, b), over nonnegative measures nu on the sphere.
+    """min of mean_n log(1 + exp(-y_n f(x_n))) + regularization nu(sphere), f(x) = int b relu(a .
+    x~)^power d nu(a, b), over nonnegative measures nu on the sphere.
 
-    It is the infimum over two-layer nets of any width of the mean loss + regularization ||theta||^2 (power 2: without the output signs), to which perturbed Wasserstein
-    gradient flow is compared. As regularization -> 0, f / nu(sphere) tends to the solution of `f1_max_margin`, where the data separate.
+    It is the infimum over two-layer nets of any width of the mean loss + regularization ||theta||^2
+    (power 2: without the output signs), to which perturbed Wasserstein gradient flow is compared.
+    As regularization -> 0, f / nu(sphere) tends to the solution of `f1_max_margin`, where the data
+    separate.
 
-    regularization : lambda > 0. Other parameters as for `f1_max_margin`; tol bounds the relative gap between the objective and its proved lower bound
-    mean_n H(p_n), H the binary entropy in nats, of weights p with |mean_n p_n y_n relu(u . x~_n)| <= 2 lambda for all unit u (power 2: lambda, and squares).
+    regularization : lambda > 0. Other parameters as for `f1_max_margin`; tol bounds the relative
+        gap between the objective and its proved lower bound mean_n H(p_n), H the binary entropy in
+        nats, of weights p with |mean_n p_n y_n relu(u . x~_n)| <= 2 lambda for all unit u (power 2:
+        lambda, and squares).
     `dual` : (n,), p / n.
 
-    Raises DataError : data of a wrong shape or kind. ArgumentError : lambda <= 0, and the other arguments out of range.
+    Raises
+    ------
+    DataError : data of a wrong shape or kind.
+    ArgumentError : lambda <= 0, and the other arguments out of range.
 
+    Examples
+    --------
     >>> from netmargin.solvers import f1_logistic
     >>> one = f1_logistic([[1.0]], [1], regularization=0.1, bias=False)     # p = 2 lambda: objective H(0.2)
     >>> one.certified, round(one.objective, 6)
@@ -62,7 +74,10 @@ def f1_logistic(
 
     Source: Wei et al. 2018, Example 4.2 and Theorem E.4 (the mean, as in its proofs).
     """
-    regularization, power = check_number("regularization", regularization, above=0), check_power(power)
+    regularization, power = (
+        check_number("regularization", regularization, above=0),
+        check_power(power),
+    )
     bias, progress, options = (
         check_flag("bias", bias),
         check_flag("progress", progress),
@@ -72,9 +87,12 @@ def f1_logistic(
     warn_of_size(len(data), "The regularized logistic problem")
     if power == 2:
         data.require_squares()
-    # Features of unit-norm points and neurons; a unit of weight alpha costs 2 lambda |z| (power 2: lambda |z|^2) of mass.
+    # Features of unit-norm points and neurons; a unit of weight alpha costs 2 lambda |z| (power 2:
+    # lambda |z|^2) of mass.
     unit, cost = (
-        (data.longest, 2 * regularization / data.longest) if power == 1 else (data.longest**2, regularization / data.longest**2)
+        (data.longest, 2 * regularization / data.longest)
+        if power == 1
+        else (data.longest**2, regularization / data.longest**2)
     )
     run = _Run(data.Z / data.size / (data.longest / data.size), data.y, cost, options, power)
     with Progress(progress, "regularized logistic loss") as shown:
@@ -98,12 +116,16 @@ def f1_logistic(
 
 
 class _Run:
-    """Columns A (n, k), y_i s_j relu(u_j . z_i)^power of neurons U with signs s, their weights, and the best bracket so far."""
+    """Columns A (n, k), y_i s_j relu(u_j . z_i)^power of neurons U with signs s, their weights, and
+    the best bracket so far.
+    """
 
     def __init__(self, Z: np.ndarray, y: np.ndarray, cost: float, options: Options, power: int):
         self._Z, self._y, self._cost, self._options, self._power = Z, y, cost, options, power
         self._random = np.random.default_rng(options.seed)
-        self._deadline = np.inf if options.time_limit is None else time.monotonic() + options.time_limit
+        self._deadline = (
+            np.inf if options.time_limit is None else time.monotonic() + options.time_limit
+        )
         self._prover = Prover(Z, power, options.pricing, self._deadline)
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
         self.alphas, self.objective = np.zeros(0), float(np.log(2))
@@ -131,7 +153,8 @@ class _Run:
             best = max(np.abs(values).max(initial=0.0), self._cost)
             shown.show(rounds, self.objective, max(self.lower, self._bound(p, best)))
             before = self.objective
-            # What search knows says that the bracket may close, or the weights no longer improve: prove.
+            # What search knows says that the bracket may close, or the weights no longer improve:
+            # prove.
             if self.objective - self._bound(p, best) <= 0.5 * tol * self.objective or attempts:
                 found = self._prover.price(
                     prices,
@@ -183,14 +206,20 @@ class _Run:
         signs = np.where(values >= 0, 1.0, -1.0)
         columns = signs * self._y[:, None] * np.maximum(self._Z @ U.T, 0.0) ** self._power
         self.U, self.s = np.concatenate([self.U[kept], U]), np.concatenate([self.s[kept], signs])
-        self.A, self.alphas = np.hstack([self.A[:, kept], columns]), np.concatenate([self.alphas[kept], np.zeros(len(U))])
+        self.A, self.alphas = (
+            np.hstack([self.A[:, kept], columns]),
+            np.concatenate([self.alphas[kept], np.zeros(len(U))]),
+        )
 
     def _solve(self) -> None:
-        """Weights of the present neurons by Newton's method, a quadratic program per step; judged, and kept if they are better than the ones so far."""
+        """Weights of the present neurons by Newton's method, a quadratic program per step; judged,
+        and kept if they are better than the ones so far.
+        """
         alphas, k = self.alphas, len(self.alphas)
         for _ in range(_NEWTON_STEPS):
             slope, roots = self._model(np.arange(k), alphas)
-            # In units of the cost and of the total weight, so that the solver's tolerances mean the same for all costs.
+            # In units of the cost and of the total weight, so that the solver's tolerances mean the
+            # same for all costs.
             size = max(float(alphas.sum()), 1.0)
             roots = roots * np.sqrt(size / self._cost)
             found, _ = minimize(
@@ -203,14 +232,23 @@ class _Run:
                 deadline=self._deadline,
             )
             step = np.maximum(found, 0.0) * size - alphas
-            length = next((h for h in 0.5 ** np.arange(12.0) if self._value(alphas + h * step) < self._value(alphas)), 0.0)
+            length = next(
+                (
+                    h
+                    for h in 0.5 ** np.arange(12.0)
+                    if self._value(alphas + h * step) < self._value(alphas)
+                ),
+                0.0,
+            )
             if not length:
                 break
             before, alphas = self._value(alphas), alphas + length * step
             if before - self._value(alphas) <= _STILL * before or time.monotonic() > self._deadline:
                 break
         for threshold in _DUST:
-            self._judge(self._newton(np.where(alphas > threshold * alphas.max(initial=0.0), alphas, 0.0)))
+            self._judge(
+                self._newton(np.where(alphas > threshold * alphas.max(initial=0.0), alphas, 0.0))
+            )
 
     def _model(self, used: np.ndarray, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The objective's slope in the weights in use, and a root of its Hessian."""
@@ -218,13 +256,17 @@ class _Run:
         return self._cost - A.T @ p / len(p), np.sqrt(p * (1 - p) / len(p))[:, None] * A
 
     def _newton(self, alphas: np.ndarray) -> np.ndarray:
-        """The optimum over the neurons that have weight, as long as their weights stay positive; others leave."""
+        """The optimum over the neurons that have weight, as long as their weights stay positive;
+        others leave.
+        """
         for _ in range(_NEWTON_STEPS):
             used = np.flatnonzero(alphas)
             slope, roots = self._model(used, alphas)
             step = np.linalg.lstsq(roots.T @ roots, -slope, rcond=1e-12)[0]
             shrinking = step < 0
-            length = min(1.0, (-alphas[used] / np.where(shrinking, step, -1.0))[shrinking].min(initial=1.0))
+            length = min(
+                1.0, (-alphas[used] / np.where(shrinking, step, -1.0))[shrinking].min(initial=1.0)
+            )
             moved = np.zeros_like(alphas)
             moved[used] = np.maximum(alphas[used] + length * step, 0.0)
             moved[moved <= 1e-12 * moved.max(initial=0.0)] = 0.0

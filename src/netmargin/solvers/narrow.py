@@ -1,4 +1,6 @@
-"""The largest margin of two-layer ReLU nets with few neurons: exact for a few samples in the plane, by trying all activation patterns."""
+"""The largest margin of two-layer ReLU nets with few neurons: exact for a few samples in the plane,
+by trying all activation patterns.
+"""
 
 import itertools
 import math
@@ -8,17 +10,19 @@ from dataclasses import dataclass
 import clarabel
 import numpy as np
 
-from ..arguments import check_count, check_flag, check_number
-from ..deadline import Deadline
+from ..core.arguments import check_count, check_flag, check_number
+from ..core.cone_program import minimize
+from ..core.deadline import Deadline
+from ..core.matrices import SolverData, binary_data
 from ..errors import DataError
 from ..result import Solution, Status
-from .cone_program import minimize
-from .data import SolverData, binary_data
 from .solution import ReLUMeasure
 
 _MOST_PROGRAMS = 200_000
 _ZERO = 1e-8
-"""A bound below this, in units of the largest coordinate, is 0 to the tolerance of the cone programs (1e-10 of their optimum, times a few neurons)."""
+"""A bound below this, in units of the largest coordinate, is 0 to the tolerance of the cone
+programs (1e-10 of their optimum, times a few neurons).
+"""
 
 Choice = tuple[np.ndarray, float]
 """Activation pattern and output sign of a neuron."""
@@ -26,11 +30,14 @@ Choice = tuple[np.ndarray, float]
 
 @dataclass(frozen=True, kw_only=True)
 class NarrowSolution(ReLUMeasure, Solution):
-    """A net of few neurons with a large margin, balanced, as a probability measure; no atoms where no such net separates the data.
+    """A net of few neurons with a large margin, balanced, as a probability measure; no atoms where
+    no such net separates the data.
 
-    margin : min_n y_n f(x_n) of the measure, recomputed in float64. upper_bound : of the margin of every net of at most this width: the largest of
-    the bounds that duality gives for each choice of patterns and signs, recomputed in float64; open where not all choices were tried.
-    dual : (n,), weights of the samples in the choice whose bound is largest, for which alone they prove it. Each choice has weights of its own.
+    margin : min_n y_n f(x_n) of the measure, recomputed in float64. upper_bound : of the margin of
+        every net of at most this width: the largest of the bounds that duality gives for each
+        choice of patterns and signs, recomputed in float64; open where not all choices were tried.
+    dual : (n,), weights of the samples in the choice whose bound is largest, for which alone they
+        prove it. Each choice has weights of its own.
     programs : choices of which the convex problem was solved.
     """
 
@@ -40,29 +47,39 @@ class NarrowSolution(ReLUMeasure, Solution):
 def narrow_max_margin(
     X, y, width: int, *, bias: bool = False, tol: float = 1e-6, time_limit: float | None = None
 ) -> NarrowSolution:
-    """gamma*,m: the best q_min / ||theta||^2 of nets sum_j b_j relu(a_j . x~) with at most m = `width` neurons, not convex in the neurons for m < n.
+    """gamma*,m: the best q_min / ||theta||^2 of nets sum_j b_j relu(a_j . x~) with at most m =
+    `width` neurons, not convex in the neurons for m < n.
 
-    Every choice of m neurons' signs and activation patterns leaves a convex problem: max t with y_n sum_j s_j 1[n active for j] v_j . x~_n >= t, v_j in its
-    cell, sum_j |v_j| <= 1/2. All of them are solved, so it is for few samples of rank 2: 2n cells with two signs, chosen m at a time.
+    Every choice of m neurons' signs and activation patterns leaves a convex problem: max t with y_n
+    sum_j s_j 1[n active for j] v_j . x~_n >= t, v_j in its cell, sum_j |v_j| <= 1/2. All of them
+    are solved, so it is for few samples of rank 2: 2n cells with two signs, chosen m at a time.
 
     Parameters
     ----------
-    X : (n, d); y : (n,) labels {-1, +1} or {0, 1}.
+    X : (n, d).
+    y : (n,) labels {-1, +1} or {0, 1}.
     width : m, at least 1.
     bias : whether neurons have a bias.
     tol : gap between margin and upper bound, relative, up to which the status is OPTIMAL.
-    time_limit : seconds, after which the best net so far is returned, by Ctrl-C too; half the smallest |x~| bounds the margin then.
+    time_limit : seconds, after which the best net so far is returned, by Ctrl-C too; half the
+        smallest |x~| bounds the margin then.
 
     Returns
     -------
-    A `NarrowSolution`, which is a `ReLUMeasure`. What is proved: weights p of the samples, >= 0 with sum 1, and multipliers c_j >= 0 of the walls of the cells
-    bound the margin for one choice of patterns by max_j |sum_n p_n y_n s_j 1[n active for j] x~_n + sum_n c_jn sigma_jn x~_n| / 2, sigma_jn = +-1 the side of
-    the wall; the cells cover the plane up to rounding of the angles of their walls; a choice for which some sample has no active neuron of its label has margin 0 at most.
+    A `NarrowSolution`, which is a `ReLUMeasure`. What is proved: weights p of the samples, >= 0
+    with sum 1, and multipliers c_j >= 0 of the walls of the cells bound the margin for one choice
+    of patterns by max_j |sum_n p_n y_n s_j 1[n active for j] x~_n + sum_n c_jn sigma_jn x~_n| / 2,
+    sigma_jn = +-1 the side of the wall; the cells cover the plane up to rounding of the angles of
+    their walls; a choice for which some sample has no active neuron of its label has margin 0 at
+    most.
 
     Raises
     ------
-    DataError : rank above 2, or more than 200,000 choices. ArgumentError : the other arguments.
+    DataError : rank above 2, or more than 200,000 choices.
+    ArgumentError : the other arguments.
 
+    Examples
+    --------
     >>> import netmargin as nm
     >>> X, y = nm.datasets.parity(2, 2)
     >>> narrow = [nm.solvers.narrow_max_margin(X, y, m) for m in (1, 2, 3, 4)]
@@ -81,7 +98,8 @@ def narrow_max_margin(
         stopped = search.run(deadline)
     except KeyboardInterrupt:
         stopped = Status.INTERRUPTED
-    # Half the smallest |x~| bounds the margin of every net, whose mass is 1 and whose layers are balanced.
+    # Half the smallest |x~| bounds the margin of every net, whose mass is 1 and whose layers are
+    # balanced.
     upper = 0.5 * float(np.linalg.norm(search.Z, axis=1).min()) if stopped else search.upper
     margin = search.margin
     if stopped:
@@ -105,7 +123,9 @@ def narrow_max_margin(
 
 
 class _Search:
-    """The best net so far over the choices tried, its margin, and the largest bound of a choice; in units of the largest coordinate."""
+    """The best net so far over the choices tried, its margin, and the largest bound of a choice; in
+    units of the largest coordinate.
+    """
 
     def __init__(self, data: SolverData, width: int, bias: bool):
         self.Z, self._y, self._bias = data.Z, data.y, bias
@@ -114,10 +134,13 @@ class _Search:
         count = math.comb(len(choices), self._width)
         if count > _MOST_PROGRAMS:
             raise DataError(
-                f"{len(choices)} neurons chosen {width} at a time are {count:,} problems; take fewer samples or a smaller width."
+                f"{len(choices)} neurons chosen {width} at a time are {count:,} problems; take"
+                " fewer samples or a smaller width."
             )
         self._choices = choices
-        self.best = ReLUMeasure(atoms=np.zeros((0, data.Z.shape[1] + 1)), weights=np.zeros(0), bias=bias)
+        self.best = ReLUMeasure(
+            atoms=np.zeros((0, data.Z.shape[1] + 1)), weights=np.zeros(0), bias=bias
+        )
         self.margin, self.upper, self.programs = 0.0, 0.0, 0
         self.dual = np.full(len(data), 1 / len(data))
 
@@ -137,37 +160,52 @@ class _Search:
         if upper > self.upper:
             self.upper, self.dual = upper, dual
         found = _measure(v, np.array([sign for _, sign in chosen]), self._bias)
-        outputs = np.maximum(self.Z @ found.atoms[:, :-1].T, 0.0) @ (found.weights * found.atoms[:, -1])
+        outputs = np.maximum(self.Z @ found.atoms[:, :-1].T, 0.0) @ (
+            found.weights * found.atoms[:, -1]
+        )
         margin = float((self._y * outputs).min())
         if margin > self.margin:
             self.margin, self.best = margin, found
 
 
 def _patterns(Z: np.ndarray) -> list[np.ndarray]:
-    """Activation patterns of all directions: points of rank 2 have one per arc between the normals of their lines."""
+    """Activation patterns of all directions: points of rank 2 have one per arc between the normals
+    of their lines.
+    """
     _, singular, rows = np.linalg.svd(Z, full_matrices=False)
     rank = int((singular > 1e-12 * max(singular[0], 1e-300)).sum())
     if rank > 2:
-        raise DataError(f"The points have rank {rank}; patterns are enumerated up to rank 2 (with a bias: one coordinate).")
+        raise DataError(
+            f"The points have rank {rank}; patterns are enumerated up to rank 2 (with a bias: one"
+            " coordinate)."
+        )
     plane = Z @ rows[: max(rank, 1)].T
     if rank < 2:
         return [plane[:, 0] > 0, plane[:, 0] < 0]
     used = plane[np.linalg.norm(plane, axis=1) > 0]
-    walls = np.sort((np.arctan2(used[:, 1], used[:, 0])[:, None] + np.array([np.pi / 2, -np.pi / 2])).ravel() % (2 * np.pi))
+    walls = np.sort(
+        (np.arctan2(used[:, 1], used[:, 0])[:, None] + np.array([np.pi / 2, -np.pi / 2])).ravel()
+        % (2 * np.pi)
+    )
     middles = walls + 0.5 * np.diff(np.append(walls, walls[0] + 2 * np.pi))
     found = np.column_stack([np.cos(middles), np.sin(middles)]) @ plane.T > 0
     return list(np.unique(found, axis=0))
 
 
-def _solve(Z: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]) -> tuple[np.ndarray, float, np.ndarray]:
-    """Neurons v, (m, D), of the convex problem with these patterns and signs; an upper bound of it, and the weights of the samples that prove it."""
+def _solve(
+    Z: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Neurons v, (m, D), of the convex problem with these patterns and signs; an upper bound of it,
+    and the weights of the samples that prove it.
+    """
     n, D = Z.shape
     m = len(chosen)
     outputs = np.hstack([(y * sign * pattern)[:, None] * Z for pattern, sign in chosen])
     cells = np.zeros((m * n, m * D))
     for j, (pattern, _) in enumerate(chosen):
         cells[j * n : (j + 1) * n, j * D : (j + 1) * D] = np.where(pattern, 1.0, -1.0)[:, None] * Z
-    # Over x = (v, sizes, t): t - outputs v <= 0, -cells v <= 0, sum of sizes <= 1/2, |v_j| <= sizes_j.
+    # Over x = (v, sizes, t): t - outputs v <= 0, -cells v <= 0, sum of sizes <= 1/2, |v_j| <=
+    # sizes_j.
     A = [
         np.hstack([-outputs, np.zeros((n, m)), np.ones((n, 1))]),
         np.hstack([-cells, np.zeros((m * n, m + 1))]),
@@ -180,12 +218,19 @@ def _solve(Z: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]) -> tuple[np
         A.append(cone)
     right = np.concatenate([np.zeros(n + m * n), [0.5], np.zeros(m * (1 + D))])
     cones = [clarabel.NonnegativeConeT(n + m * n + 1), *[clarabel.SecondOrderConeT(1 + D)] * m]
-    x, multipliers = minimize(np.append(np.zeros(m * D + m), -1.0), np.vstack(A), right, cones, tol=1e-10)
-    # Any p in the simplex and c >= 0 bound t by sum_j <pull_j, v_j>, that is by the largest |pull_j| / 2.
+    x, multipliers = minimize(
+        np.append(np.zeros(m * D + m), -1.0), np.vstack(A), right, cones, tol=1e-10
+    )
+    # Any p in the simplex and c >= 0 bound t by sum_j <pull_j, v_j>, that is by the largest
+    # |pull_j| / 2.
     p, c = np.maximum(multipliers[:n], 0.0), np.maximum(multipliers[n : n + m * n], 0.0)
     p, c = (p / p.sum(), c / p.sum()) if p.sum() > 0 else (np.full(n, 1 / n), np.zeros(m * n))
     pulls = (p @ outputs + c @ cells).reshape(m, D)
-    rounding = (n + D) * float(np.finfo(float).eps) * float((1 + c.sum()) * np.linalg.norm(Z, axis=1).max())
+    rounding = (
+        (n + D)
+        * float(np.finfo(float).eps)
+        * float((1 + c.sum()) * np.linalg.norm(Z, axis=1).max())
+    )
     return x[: m * D].reshape(m, D), 0.5 * float(np.linalg.norm(pulls, axis=1).max()) + rounding, p
 
 
@@ -194,4 +239,8 @@ def _measure(v: np.ndarray, signs: np.ndarray, bias: bool) -> ReLUMeasure:
     sizes = np.linalg.norm(v, axis=1)
     used = sizes > 1e-9 * sizes.max(initial=0.0)
     atoms = np.column_stack([v[used] / sizes[used, None], signs[used]]) / np.sqrt(2)
-    return ReLUMeasure(atoms=atoms, weights=sizes[used] / sizes[used].sum() if used.any() else np.zeros(0), bias=bias)
+    return ReLUMeasure(
+        atoms=atoms,
+        weights=sizes[used] / sizes[used].sum() if used.any() else np.zeros(0),
+        bias=bias,
+    )

@@ -1,4 +1,6 @@
-"""What a person sees while a solver works: one live line on a terminal, a line now and then in a log file."""
+"""What a person sees while a solver works: one live line on a terminal, a line now and then in a
+log file.
+"""
 
 import sys
 import time
@@ -9,7 +11,9 @@ _LOG_EVERY_SECONDS = 10.0
 
 
 class Progress:
-    """Rounds, margin or another `quantity`, and the value that no neuron found so far exceeds; use as a context manager."""
+    """Rounds, margin or another `quantity`, and the value that no neuron found so far exceeds; use
+    as a context manager.
+    """
 
     def __init__(self, shown: bool, title: str, quantity: str = "margin"):
         self._shown, self._title, self._quantity = shown, title, quantity
@@ -24,7 +28,12 @@ class Progress:
             self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._live is not None:
             self._live.stop()
 
@@ -33,7 +42,10 @@ class Progress:
         if not self._shown:
             return
         now = time.monotonic()
-        line = f"{self._title}: round {rounds}  {self._quantity} {margin:.7g}  at most {upper:.7g}  {now - self._started:.0f} s"
+        line = (
+            f"{self._title}: round {rounds}  {self._quantity} {margin:.7g}  at most {upper:.7g} "
+            f" {now - self._started:.0f} s"
+        )
         if self._live is not None:
             self._live.update(line + "  (Ctrl-C returns the best so far)")
         elif now - self._logged > _LOG_EVERY_SECONDS:

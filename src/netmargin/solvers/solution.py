@@ -6,19 +6,21 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..arguments import check_count, check_flag
+from ..core.arguments import check_count, check_flag
+from ..core.matrices import as_array, binary_data, evaluation_inputs
+from ..core.records import short_repr
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import ReLUPower, SignedSum
-from ..records import short_repr
 from ..result import RegularizedSolution, SoftSolution, Solution
-from .data import as_array, binary_data, evaluation_inputs
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReLUMeasure:
-    """f(x) = sum_j weights_j b_j relu(a_j . x~)^power: a measure on the unit sphere of (a, b), or for power 2 on unit a and b = +-1.
+    """f(x) = sum_j weights_j b_j relu(a_j . x~)^power: a measure on the unit sphere of (a, b), or
+    for power 2 on unit a and b = +-1.
 
-    atoms : (k, D), rows (a, b), D = d + 1, or d + 2 with a bias. weights : (k,), nonnegative.
+    atoms : (k, D), rows (a, b), D = d + 1, or d + 2 with a bias.
+    weights : (k,), nonnegative.
     """
 
     atoms: np.ndarray
@@ -31,11 +33,15 @@ class ReLUMeasure:
     def decision_function(self, X) -> np.ndarray:
         """f(x) for inputs of shape (N, d)."""
         Z = evaluation_inputs(X, self.atoms.shape[1] - 1, bias=self.bias)
-        return np.maximum(Z @ self.atoms[:, :-1].T, 0.0) ** self.power @ (self.weights * self.atoms[:, -1])
+        return np.maximum(Z @ self.atoms[:, :-1].T, 0.0) ** self.power @ (
+            self.weights * self.atoms[:, -1]
+        )
 
     @property
     def mass(self) -> float:
-        """Sum of the weights: ||theta||^2 of the net, for power 1 twice the l1 norm over unit-norm features once the layers are balanced."""
+        """Sum of the weights: ||theta||^2 of the net, for power 1 twice the l1 norm over unit-norm
+        features once the layers are balanced.
+        """
         return float(self.weights.sum())
 
     def normalized_margin(self, X, y) -> float:
@@ -44,47 +50,75 @@ class ReLUMeasure:
         return float((data.y * self.decision_function(data.Z)).min()) / (self.mass or 1.0)
 
     def balanced(self) -> "ReLUMeasure":
-        """The same function with |a| = |b| in every atom (power 1), which has the least mass; what a net loses to unbalanced layers."""
+        """The same function with |a| = |b| in every atom (power 1), which has the least mass; what
+        a net loses to unbalanced layers.
+        """
         if self.power == 2:
             return self
         a, b = np.linalg.norm(self.atoms[:, :-1], axis=1), np.abs(self.atoms[:, -1])
         used = (a > 0) & (b > 0)
-        unit = self.atoms[used] / np.column_stack([np.tile(a[used, None], (1, self.atoms.shape[1] - 1)), b[used]]) / np.sqrt(2)
+        unit = (
+            self.atoms[used]
+            / np.column_stack([np.tile(a[used, None], (1, self.atoms.shape[1] - 1)), b[used]])
+            / np.sqrt(2)
+        )
         return ReLUMeasure(atoms=unit, weights=(2 * a * b * self.weights)[used], bias=self.bias)
 
     @classmethod
     def projected(cls, positions, weights=None, *, bias: bool, power: int = 1) -> "ReLUMeasure":
-        """Pi_2 of a measure of neurons: weight_j |w_j|^2 at w_j / |w_j|, the same function. For power 2 the |a_j| count and the b_j are signs.
+        """Pi_2 of a measure of neurons: weight_j |w_j|^2 at w_j / |w_j|, the same function. For
+        power 2 the |a_j| count and the b_j are signs.
 
-        positions : (k, D), rows w_j = (a_j, b_j). weights : (k,), >= 0; 1 / k each by default, the net (1 / k) sum_j b_j relu(a_j . x~)^power.
-        Neurons of size 0 are left out. Raises DataError. Source: Chizat and Bach 2020, (3).
+        positions : (k, D), rows w_j = (a_j, b_j).
+        weights : (k,), >= 0; 1 / k each by default, the net (1 / k) sum_j b_j relu(a_j . x~)^power.
+            Neurons of size 0 are left out. Raises DataError. Source: Chizat and Bach 2020, (3).
         """
         bias, power = check_flag("bias", bias), check_count("power", power, at_most=2)
         units = as_array(positions, "positions").copy()
         if units.ndim != 2 or units.shape[1] < 2 + bias or not np.isfinite(units).all():
-            raise DataError(f"positions must be a finite array of shape (k, {2 + bias} or more); got shape {units.shape}")
-        weights = np.full(len(units), 1 / max(len(units), 1)) if weights is None else as_array(weights, "weights")
+            raise DataError(
+                f"positions must be a finite array of shape (k, {2 + bias} or more); got shape"
+                f" {units.shape}"
+            )
+        weights = (
+            np.full(len(units), 1 / max(len(units), 1))
+            if weights is None
+            else as_array(weights, "weights")
+        )
         if weights.shape != units.shape[:1] or not (weights >= 0).all():
             raise DataError(f"weights must be {len(units)} numbers >= 0; got shape {weights.shape}")
         if power == 2 and not (np.abs(units[:, -1]) == 1).all():
-            raise DataError("For power 2 the last column of positions holds the signs of the output weights, +1 or -1.")
+            raise DataError(
+                "For power 2 the last column of positions holds the signs of the output weights, +1"
+                " or -1."
+            )
         moving = units if power == 1 else units[:, :-1]
         sizes = np.linalg.norm(moving, axis=1)
         used = sizes * np.sqrt(weights) > 0
         moving[used] /= sizes[used, None]
-        return ReLUMeasure(atoms=units[used], weights=(weights * sizes**2)[used], bias=bias, power=power)
+        return ReLUMeasure(
+            atoms=units[used], weights=(weights * sizes**2)[used], bias=bias, power=power
+        )
 
     def normalized(self) -> "ReLUMeasure":
-        """The probability measure: weights divided by the mass. Raises DataError where that is 0."""
+        """The probability measure: weights divided by the mass. Raises DataError where that is
+        0.
+        """
         if not self.mass > 0:
-            raise DataError("A measure without mass cannot be normalized: all its neurons have vanished.")
-        return ReLUMeasure(atoms=self.atoms, weights=self.weights / self.mass, bias=self.bias, power=self.power)
+            raise DataError(
+                "A measure without mass cannot be normalized: all its neurons have vanished."
+            )
+        return ReLUMeasure(
+            atoms=self.atoms, weights=self.weights / self.mass, bias=self.bias, power=self.power
+        )
 
     @classmethod
     def from_network(cls, net: nn.Module) -> "ReLUMeasure":
-        """The measure of a net Linear - ReLU - Linear with one output and no output bias, or of squared ReLUs and a `SignedSum`: the same function.
+        """The measure of a net Linear - ReLU - Linear with one output and no output bias, or of
+        squared ReLUs and a `SignedSum`: the same function.
 
-        Its mass is ||theta||^2. Raises ModelError for any other net. Source: Chizat and Bach 2020, (3).
+        Its mass is ||theta||^2. Raises ModelError for any other net. Source: Chizat and Bach 2020,
+        (3).
         """
         layers = [m for m in net.modules() if not list(m.children())]
         power = 1
@@ -95,19 +129,25 @@ class ReLUMeasure:
                 outgoing, power = output.signs, 2
             case _:
                 raise ModelError(
-                    "A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False), or Linear - ReLUPower(2) - SignedSum; "
-                    f"got {', '.join(map(repr, layers))}"
+                    "A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False),"
+                    f" or Linear - ReLUPower(2) - SignedSum; got {', '.join(map(repr, layers))}"
                 )
-        rows = [hidden.weight] + ([] if hidden.bias is None else [hidden.bias[:, None]]) + [outgoing[:, None]]
+        rows = (
+            [hidden.weight]
+            + ([] if hidden.bias is None else [hidden.bias[:, None]])
+            + [outgoing[:, None]]
+        )
         units = torch.cat(rows, 1).detach().double().cpu().numpy()
         return cls.projected(units, np.ones(len(units)), bias=hidden.bias is not None, power=power)
 
     def to_network(self, width: int | None = None) -> nn.Sequential:
-        """A float64 net Linear - ReLU - Linear with the same function and ||theta||^2 = the sum of the weights.
+        """A float64 net Linear - ReLU - Linear with the same function and ||theta||^2 = the sum of
+        the weights.
 
-        So its normalized margin is that of the measure. For power 2 the output layer is a sum with fixed signs. `width` is the number of hidden
-        units, at least the number of atoms (the default); heavier atoms are then shared by several units. Source: Chizat and Bach 2020,
-        (3); Wei et al. 2018, proof of Theorem 3.3.
+        So its normalized margin is that of the measure. For power 2 the output layer is a sum with
+        fixed signs. `width` is the number of hidden units, at least the number of atoms (the
+        default); heavier atoms are then shared by several units. Source: Chizat and Bach 2020, (3);
+        Wei et al. 2018, proof of Theorem 3.3.
         """
         k = len(self.weights)
         if k == 0:
@@ -123,7 +163,11 @@ class ReLUMeasure:
         output = nn.Linear(width, 1, bias=False, dtype=torch.float64)
         net = nn.Sequential(hidden, nn.ReLU(), output)
         if self.power == 2:
-            net = nn.Sequential(hidden, ReLUPower(2), SignedSum(torch.from_numpy(np.repeat(self.atoms[:, -1], copies))))
+            net = nn.Sequential(
+                hidden,
+                ReLUPower(2),
+                SignedSum(torch.from_numpy(np.repeat(self.atoms[:, -1], copies))),
+            )
         with torch.no_grad():
             hidden.weight.copy_(torch.from_numpy(units[:, :inputs]))
             if self.bias:
@@ -136,11 +180,13 @@ class ReLUMeasure:
 class VariationNormSolution(ReLUMeasure, Solution):
     """A probability measure whose function has a large margin.
 
-    The margin equals the best q_min / ||theta||^2 of two-layer nets where it is optimal, and is half the l1 margin over unit-norm
-    features (Chizat and Bach 2020, Proposition 9). The weights sum to 1.
+    The margin equals the best q_min / ||theta||^2 of two-layer nets where it is optimal, and is
+    half the l1 margin over unit-norm features (Chizat and Bach 2020, Proposition 9). The weights
+    sum to 1.
 
     slackness : largest violation of complementary slackness, relative to the largest feature.
-    local_gap : gap between the margin and the largest value of a neuron that search found at the best dual weights; proves nothing.
+    local_gap : gap between the margin and the largest value of a neuron that search found at the
+        best dual weights; proves nothing.
     """
 
     slackness: float

@@ -1,4 +1,6 @@
-"""Training that goes on where floats underflow: loop, learning-rate rules, stopping rules, checkpoints, history."""
+"""Training that goes on where floats underflow: loop, learning-rate rules, stopping rules,
+checkpoints, history.
+"""
 
 from .checkpoint import load_weights
 from .history import History

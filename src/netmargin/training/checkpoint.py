@@ -3,17 +3,16 @@
 import io
 import os
 import pickle
-import tempfile
 import warnings
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from ..accepted_models import check_model
-from ..arguments import check_instance
+from ..core.accepted_models import check_model
+from ..core.arguments import check_instance
+from ..core.files import write_atomically
 from ..errors import CheckpointError
 from .weight_names import find_weights
 
@@ -21,41 +20,6 @@ FORMAT = 2
 """Of the checkpoints of runs; 1 held other random states."""
 CHECKPOINT = "checkpoint.pt"
 HISTORY = "history.jsonl"
-
-
-def make_folder(path: Path) -> None:
-    """Before work whose results could not be kept. Raises CheckpointError where no file can be written there."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path).close()
-    except OSError as error:
-        raise CheckpointError(
-            f"Cannot write to the folder {path}: {error.strerror}. Free some space or choose a writable folder."
-        ) from error
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`; whatever happens, the file is the old one or the new one. Raises CheckpointError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise CheckpointError(
-            f"Cannot write {path}: {error.strerror}. What was saved before is intact. "
-            "Free some space or choose a writable folder, then start the same command again to go on."
-        ) from error
 
 
 def save(path: Path, state: dict) -> None:
@@ -66,41 +30,59 @@ def save(path: Path, state: dict) -> None:
 
 
 def load(path: str | Path) -> dict:
-    """Read a dict of tensors and plain values; anything that would need code to unpickle is refused. Raises CheckpointError."""
+    """Read a dict of tensors and plain values; anything that would need code to unpickle is
+    refused. Raises CheckpointError.
+    """
     _check_sums(path)
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
-        raise CheckpointError(f"Cannot read {path}: {error.strerror}. Check the path and its permissions.") from error
+        raise CheckpointError(
+            f"Cannot read {path}: {error.strerror}. Check the path and its permissions."
+        ) from error
     except pickle.UnpicklingError as error:
         raise CheckpointError(
-            f"Refused {path}: it is damaged or holds objects other than tensors, numbers and strings, which could run code. "
-            "Save state_dict() instead of the whole model."
+            f"Refused {path}: it is damaged or holds objects other than tensors, numbers and"
+            " strings, which could run code. Save state_dict() instead of the whole model."
         ) from error
     except (RuntimeError, EOFError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path} is damaged or not a PyTorch file: {error}. Restore it from a copy.") from error
+        raise CheckpointError(
+            f"{path} is damaged or not a PyTorch file: {error}. Restore it from a copy."
+        ) from error
     if not isinstance(state, dict):
-        raise CheckpointError(f"{path} holds a {type(state).__name__}, not a state dict. Save model.state_dict().")
+        raise CheckpointError(
+            f"{path} holds a {type(state).__name__}, not a state dict. Save model.state_dict()."
+        )
     return state
 
 
 def _check_sums(path: str | Path) -> None:
-    """torch reads past a flipped bit without a word; the check sums that it wrote tell. Raises CheckpointError."""
+    """torch reads past a flipped bit without a word; the check sums that it wrote tell. Raises
+    CheckpointError.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
-    except (OSError, ValueError, zipfile.BadZipFile):  # missing, unreadable or of an older format: what follows says so
+    except (
+        OSError,
+        ValueError,
+        zipfile.BadZipFile,
+    ):  # missing, unreadable or of an older format: what follows says so
         return
     if damaged is not None:
-        raise CheckpointError(f"{path} is damaged: the check sum of its part {damaged} is wrong. Restore it from a copy.")
+        raise CheckpointError(
+            f"{path} is damaged: the check sum of its part {damaged} is wrong. Restore it from a"
+            " copy."
+        )
 
 
 def load_weights(model: nn.Module, path: str | Path) -> None:
     """Load the weights in a file into `model`, without executing code.
 
-    The file may be a state dict, the checkpoint of a run of netmargin, or a usual checkpoint such as
-    {"model_state_dict": ..., "epoch": 3} or one of Lightning; the names of its tensors may begin with "module.", "model.",
-    "_orig_mod." or any other prefix that all of the model's names have there. What had to be unwrapped is said in a warning.
+    The file may be a state dict, the checkpoint of a run of netmargin, or a usual checkpoint such
+    as {"model_state_dict": ..., "epoch": 3} or one of Lightning; the names of its tensors may begin
+    with "module.", "model.", "_orig_mod." or any other prefix that all of the model's names have
+    there. What had to be unwrapped is said in a warning.
 
     Parameters
     ----------
@@ -109,9 +91,12 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
 
     Raises
     ------
-    CheckpointError : the file cannot be read, is damaged, holds NaN, holds objects that could run code, or is of another model.
+    CheckpointError : the file cannot be read, is damaged, holds NaN, holds objects that could run
+        code, or is of another model.
     ArgumentError : `path` is no path.
 
+    Examples
+    --------
     >>> import tempfile, torch, netmargin as nm
     >>> net, copy = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +105,9 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     >>> torch.equal(net.weight, copy.weight)
     True
     """
-    check_instance("path", path, (str, os.PathLike), 'the path of a file, such as "runs/mine/model.pt"')
+    check_instance(
+        "path", path, (str, os.PathLike), 'the path of a file, such as "runs/mine/model.pt"'
+    )
     model = check_model(model)
     state = load(path)
     if "netmargin_format" in state and isinstance(state.get("model"), dict):
@@ -133,7 +120,9 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
 
 
 def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
-    """Copy weights into `model` if names and shapes agree. Raises CheckpointError and leaves the model as it was."""
+    """Copy weights into `model` if names and shapes agree. Raises CheckpointError and leaves the
+    model as it was.
+    """
     own, given = tensors_of(model), {n: t for n, t in weights.items() if isinstance(t, Tensor)}
     saved = {n for n, t in model.state_dict().items() if isinstance(t, Tensor)}
     problems = [f"{n} is missing in the file" for n in saved if n not in given]
@@ -145,16 +134,21 @@ def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
     ]
     if problems:
         raise CheckpointError(
-            f"{path} belongs to another model: {'; '.join(problems[:4])}{' ...' if len(problems) > 4 else ''}. "
-            "Build the model that the file was saved from."
+            f"{path} belongs to another model:"
+            f" {'; '.join(problems[:4])}{' ...' if len(problems) > 4 else ''}. Build the model that"
+            " the file was saved from."
         )
     parameters = {name for name, _ in model.named_parameters()}
     for name, tensor in given.items():  # masks of attention are buffers, and infinite on purpose
-        if tensor.is_floating_point() and not torch.isfinite(tensor).all() and (name in parameters or tensor.isnan().any()):
+        if (
+            tensor.is_floating_point()
+            and not torch.isfinite(tensor).all()
+            and (name in parameters or tensor.isnan().any())
+        ):
             count = int((~torch.isfinite(tensor)).sum())
             raise CheckpointError(
-                f"{path}: {count} of the {tensor.numel()} values of {name} are NaN or infinite. The run diverged or the file is "
-                "damaged: take an earlier one."
+                f"{path}: {count} of the {tensor.numel()} values of {name} are NaN or infinite. The"
+                " run diverged or the file is damaged: take an earlier one."
             )
     with torch.no_grad():
         for name, tensor in given.items():
@@ -162,20 +156,34 @@ def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
 
 
 def tensors_of(model: nn.Module) -> dict[str, Tensor]:
-    """All tensors that training may change: those of the state dict, and buffers that are not saved in it."""
-    saved = {name: tensor for name, tensor in model.state_dict().items() if isinstance(tensor, Tensor)}
+    """All tensors that training may change: those of the state dict, and buffers that are not saved
+    in it.
+    """
+    saved = {
+        name: tensor for name, tensor in model.state_dict().items() if isinstance(tensor, Tensor)
+    }
     return dict(model.named_buffers()) | saved
 
 
 def read_checkpoint(path: Path) -> dict:
     """The checkpoint of a run. Raises CheckpointError."""
     state = load(path)
-    if _is_checkpoint(state | {"netmargin_format": FORMAT}) and state.get("netmargin_format") != FORMAT:
-        raise CheckpointError(f"{path} was written by another version of netmargin. Go on with that one, or start in a new folder.")
+    if (
+        _is_checkpoint(state | {"netmargin_format": FORMAT})
+        and state.get("netmargin_format") != FORMAT
+    ):
+        raise CheckpointError(
+            f"{path} was written by another version of netmargin. Go on with that one, or start in"
+            " a new folder."
+        )
     if not _is_checkpoint(state):
-        raise CheckpointError(f"{path} is not a checkpoint of a netmargin run. Choose another folder.")
+        raise CheckpointError(
+            f"{path} is not a checkpoint of a netmargin run. Choose another folder."
+        )
     return state
 
 
 def _is_checkpoint(state: dict) -> bool:
-    return state.get("netmargin_format") == FORMAT and all(isinstance(state.get(key), dict) for key in ("model", "settings", "lr"))
+    return state.get("netmargin_format") == FORMAT and all(
+        isinstance(state.get(key), dict) for key in ("model", "settings", "lr")
+    )

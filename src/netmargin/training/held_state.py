@@ -1,4 +1,6 @@
-"""What a caller's data set holds that changes from pass to pass: random generators, iterators, counters; found by looking through it."""
+"""What a caller's data set holds that changes from pass to pass: random generators, iterators,
+counters; found by looking through it.
+"""
 
 import io
 import random
@@ -27,8 +29,10 @@ _FOREIGN = ("torch", "numpy", "builtins", "collections", "functools", "abc", "ty
 class HeldState:
     """By where it was found, as in "data.sampler.generator".
 
-    generators : whose state can be saved. stateful : objects with state_dict() and load_state_dict().
-    iterators : whose state cannot. fingerprints : of plain values and small arrays; one that changes is hidden state.
+    generators : whose state can be saved.
+    stateful : objects with state_dict() and load_state_dict().
+    iterators : whose state cannot.
+    fingerprints : of plain values and small arrays; one that changes is hidden state.
     """
 
     generators: dict[str, Any] = field(default_factory=dict)
@@ -38,8 +42,13 @@ class HeldState:
 
 
 def look_through(root: Any, name: str) -> HeldState:
-    """What `root` and everything within reach of it hold: attributes, items, closures, and globals that its methods use."""
-    found, seen = HeldState(), dict[int, Any]()  # objects, not only ids: a temporary one must not lend its id to another
+    """What `root` and everything within reach of it hold: attributes, items, closures, and globals
+    that its methods use.
+    """
+    found, seen = (
+        HeldState(),
+        dict[int, Any](),
+    )  # objects, not only ids: a temporary one must not lend its id to another
     waiting = deque([(root, name, True, 0)])
     while waiting and len(seen) < _MOST_OBJECTS:
         thing, where, watched, depth = waiting.popleft()
@@ -58,7 +67,10 @@ def look_through(root: Any, name: str) -> HeldState:
         else:
             if _is_stateful(thing):
                 found.stateful[where], watched = thing, False  # it says itself what is to be saved
-            waiting += [(child, where + key, watched and not _of_torch(thing), depth + 1) for key, child in _children(thing)]
+            waiting += [
+                (child, where + key, watched and not _of_torch(thing), depth + 1)
+                for key, child in _children(thing)
+            ]
     return found
 
 
@@ -68,7 +80,9 @@ def _is_stateful(thing: Any) -> bool:
 
 
 def _of_torch(thing: Any) -> bool:
-    """What torch's own loaders and samplers change is drawn from generators, or forgotten after each pass."""
+    """What torch's own loaders and samplers change is drawn from generators, or forgotten after
+    each pass.
+    """
     return type(thing).__module__.startswith("torch.utils.data")
 
 
@@ -77,9 +91,17 @@ def _children(thing: Any) -> list[tuple[str, Any]]:
     if isinstance(thing, (type, types.ModuleType, Tensor, np.ndarray, str, bytes)):
         return []
     if isinstance(thing, (list, tuple, deque, set, frozenset)):
-        return [(f"[{index}]", item) for index, item in enumerate(thing)] if len(thing) <= _MOST_ITEMS else []
+        return (
+            [(f"[{index}]", item) for index, item in enumerate(thing)]
+            if len(thing) <= _MOST_ITEMS
+            else []
+        )
     if isinstance(thing, dict):
-        return [(f"[{key!r}]", item) for key, item in thing.items()] if len(thing) <= _MOST_ITEMS else []
+        return (
+            [(f"[{key!r}]", item) for key, item in thing.items()]
+            if len(thing) <= _MOST_ITEMS
+            else []
+        )
     if isinstance(thing, types.FunctionType):
         return [(f".{name}", value) for name, value in _reached_by(thing)]
     if isinstance(thing, types.MethodType):
@@ -88,7 +110,9 @@ def _children(thing: Any) -> list[tuple[str, Any]]:
         return [(".func", thing.func), (".args", thing.args), (".keywords", thing.keywords)]
     children = [(f".{key}", value) for key, value in getattr(thing, "__dict__", {}).items()]
     if isinstance(thing, DataLoader):
-        children = [(key, value) for key, value in children if key != "._iterator"]  # of persistent workers
+        children = [
+            (key, value) for key, value in children if key != "._iterator"
+        ]  # of persistent workers
     for kind in type(thing).__mro__:
         if kind.__module__.split(".")[0] in _FOREIGN:
             continue
@@ -97,14 +121,20 @@ def _children(thing: Any) -> list[tuple[str, Any]]:
         children += [(f".{name}", getattr(thing, name)) for name in slots if hasattr(thing, name)]
         for name, value in vars(kind).items():
             if isinstance(value, types.FunctionType):
-                children += [(f".{name}.{other}", held) for other, held in _reached_by(value) if isinstance(held, GENERATORS)]
+                children += [
+                    (f".{name}.{other}", held)
+                    for other, held in _reached_by(value)
+                    if isinstance(held, GENERATORS)
+                ]
             elif isinstance(value, GENERATORS):
                 children.append((f".{name}", value))
     return children
 
 
 def _reached_by(function: types.FunctionType) -> list[tuple[str, Any]]:
-    """What a function closes over, and the random generators among the globals that its code names."""
+    """What a function closes over, and the random generators among the globals that its code
+    names.
+    """
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     reached = [(name, cell.cell_contents) for name, cell in cells if _is_filled(cell)]
     named, codes = list[str](), [function.__code__]
@@ -113,7 +143,9 @@ def _reached_by(function: types.FunctionType) -> list[tuple[str, Any]]:
         named += code.co_names
         codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     space = function.__globals__
-    return reached + [(name, space[name]) for name in named if isinstance(space.get(name), GENERATORS)]
+    return reached + [
+        (name, space[name]) for name in named if isinstance(space.get(name), GENERATORS)
+    ]
 
 
 def _is_filled(cell: Any) -> bool:
@@ -124,14 +156,24 @@ def _is_filled(cell: Any) -> bool:
 
 
 def _fingerprint(thing: Any) -> Any:
-    """Something that differs when the value does; None for what is not watched: samples, and dicts, which are often caches."""
+    """Something that differs when the value does; None for what is not watched: samples, and dicts,
+    which are often caches.
+    """
     if isinstance(thing, (bool, int, float, str, bytes)):
         return repr(thing)
     if isinstance(thing, Tensor):
-        small = thing.layout is torch.strided and thing.numel() * thing.element_size() <= _MOST_BYTES
-        return hash(bytes(thing.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())) if small else None
+        small = (
+            thing.layout is torch.strided and thing.numel() * thing.element_size() <= _MOST_BYTES
+        )
+        return (
+            hash(bytes(thing.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
+            if small
+            else None
+        )
     if isinstance(thing, np.ndarray):
-        return hash(thing.tobytes()) if thing.nbytes <= _MOST_BYTES and thing.dtype != object else None
+        return (
+            hash(thing.tobytes()) if thing.nbytes <= _MOST_BYTES and thing.dtype != object else None
+        )
     if isinstance(thing, (list, tuple, deque)):
         try:
             return hash(tuple(thing))

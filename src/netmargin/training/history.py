@@ -4,16 +4,17 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..core.records import short_repr
 from ..errors import CheckpointError
-from ..records import short_repr
 
 
 @dataclass
 class History:
     """Rows of a training run, and how it ended.
 
-    Each row holds `epoch` (0 is before training), `attempts` (tries that this epoch took), `gradient_samples` (samples that went
-    through a backward pass so far), `relative_rate` (alpha of the accepted try) and every key of `MarginReport.to_dict()`.
+    Each row holds `epoch` (0 is before training), `attempts` (tries that this epoch took),
+    `gradient_samples` (samples that went through a backward pass so far), `relative_rate` (alpha of
+    the accepted try) and every key of `MarginReport.to_dict()`.
     """
 
     rows: list[dict] = field(default_factory=list)
@@ -25,7 +26,10 @@ class History:
             last = self.rows[-1]
             keys = ("log10_mean_loss", "normalized_margin", "accuracy", "q_min")
             shown += [f"{key}={last[key]:.6g}" for key in keys if last.get(key) is not None]
-        return f"<{type(self).__name__} {' '.join(shown)} {short_repr(self, 'status').split(' ', 1)[1]}"
+        return (
+            f"<{type(self).__name__} {' '.join(shown)}"
+            f" {short_repr(self, 'status').split(' ', 1)[1]}"
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -54,13 +58,16 @@ class History:
         try:
             lines = path.read_text().splitlines(keepends=True)
         except OSError as error:
-            raise CheckpointError(f"Cannot read the history {path}: {error.strerror}. Check the path.") from error
+            raise CheckpointError(
+                f"Cannot read the history {path}: {error.strerror}. Check the path."
+            ) from error
         complete = [line for line in lines if line.endswith("\n")]
         try:
             return cls([json.loads(line) for line in complete], "read from a file")
         except json.JSONDecodeError as error:
             raise CheckpointError(
-                f"{path} is not a history of JSON lines: {error}. Restore it or start in a new folder."
+                f"{path} is not a history of JSON lines: {error}. Restore it or start in a new"
+                " folder."
             ) from error
 
 

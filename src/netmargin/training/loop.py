@@ -3,22 +3,29 @@
 import copy
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 
-import torch
 from torch import nn
 
-from ..accepted_models import check_model
-from ..arguments import check_choice, check_count, check_flag, check_instance, check_number, check_seed
-from ..batches import Arrays, Data, open_data
+from ..core.accepted_models import check_model
+from ..core.arguments import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_instance,
+    check_number,
+    check_seed,
+)
+from ..core.batches import Arrays, Data, open_data
+from ..core.denormals import flush_denormals
+from ..core.progress import Progress, describe
+from ..core.threads import fitting_threads
 from ..errors import DataError, Interrupted
 from ..losses import Loss, as_loss
-from ..threads import fitting_threads
 from .history import History
 from .learning_rate import LearningRate, as_learning_rate
-from .progress import Progress, describe
 from .randomness import own_randomness
 from .run import Run
 from .run_files import RunFiles, describe_settings
@@ -39,22 +46,28 @@ def train(
     resume: str = "auto",
     progress: bool = True,
 ) -> History:
-    """Minimize the mean training loss by SGD, in log domain: losses of 1e-800 and far below are ordinary.
+    """Minimize the mean training loss by SGD, in log domain: losses of 1e-800 and far below are
+    ordinary.
 
-    Each epoch takes one step per batch on exp(log L_B - F), where F is the log of the last mean training loss; then the loss of
-    the whole training set and all margins are measured. Same seed, same machine: same result bit for bit, interrupted or not. This
-    holds for data that draw from the global generators of torch, numpy and Python, which belong to the run and are given back
-    afterwards, from generators that the data or the model hold, and in worker processes that end with each pass. Where
-    something else changes from pass to pass, a warning says so before training begins.
+    Each epoch takes one step per batch on exp(log L_B - F), where F is the log of the last mean
+    training loss; then the loss of the whole training set and all margins are measured. Same seed,
+    same machine: same result bit for bit, interrupted or not. This holds for data that draw from
+    the global generators of torch, numpy and Python, which belong to the run and are given back
+    afterwards, from generators that the data or the model hold, and in worker processes that end
+    with each pass. Where something else changes from pass to pass, a warning says so before
+    training begins.
 
     Parameters
     ----------
-    model : changed in place; it keeps its device and dtype, and its mode afterwards. A model in training mode is trained with
-        each part in its own mode; one in evaluation mode is switched to training. Frozen parameters stay, but count in the norms.
-    data : a pair (X, y), shuffled anew each epoch, or a re-iterable of (x, y) batches such as a DataLoader.
+    model : changed in place; it keeps its device and dtype, and its mode afterwards. A model in
+        training mode is trained with each part in its own mode; one in evaluation mode is switched
+        to training. Frozen parameters stay, but count in the norms.
+    data : a pair (X, y), shuffled anew each epoch, or a re-iterable of (x, y) batches such as a
+        DataLoader.
     until : a stopping rule, or several (the first one reached ends the run).
     lr : `LossBasedLR()` (the default), or another rule; a number is a constant rate.
-    loss : cross-entropy (logistic for one output) by default; a `Loss`, its name, or torch.nn.CrossEntropyLoss().
+    loss : cross-entropy (logistic for one output) by default; a `Loss`, its name, or
+        torch.nn.CrossEntropyLoss().
     batch_size : samples per step when data is a pair; None for full batch.
     seed : of the global generators, and so of shuffling and dropout.
     checkpoint_dir : folder for history.jsonl and checkpoint.pt; None keeps nothing on disk.
@@ -66,10 +79,14 @@ def train(
     ------
     DataError, ModelError : as `measure`; also when the labels hold one class only.
     ArgumentError : any other argument that cannot be used.
-    DivergenceError : a loss or parameters that are not finite, with a rule that cannot undo; the model is put back.
+    DivergenceError : a loss or parameters that are not finite, with a rule that cannot undo; the
+        model is put back.
     CheckpointError : files that cannot be read or written, or belong to another run or model.
-    Interrupted (a KeyboardInterrupt) : on Ctrl-C, after the last accepted epoch was restored and saved.
+        Interrupted (a KeyboardInterrupt) : on Ctrl-C, after the last accepted epoch was restored
+        and saved.
 
+    Examples
+    --------
     >>> import torch, netmargin as nm
     >>> _ = torch.manual_seed(0)
     >>> net = torch.nn.Linear(2, 1, bias=False)
@@ -82,22 +99,40 @@ def train(
 
     Source: Lyu and Li 2019, Appendix K.
     """
-    rules, rate, chosen = as_stopping_rules(until), copy.deepcopy(as_learning_rate(lr)), as_loss(loss)
+    rules, rate, chosen = (
+        as_stopping_rules(until),
+        copy.deepcopy(as_learning_rate(lr)),
+        as_loss(loss),
+    )
     batch_size, seed = check_count("batch_size", batch_size, optional=True), check_seed(seed)
-    check_instance("checkpoint_dir", checkpoint_dir, (str, os.PathLike), 'a folder such as "runs/mine"', optional=True)
-    checkpoint_seconds = check_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
+    check_instance(
+        "checkpoint_dir",
+        checkpoint_dir,
+        (str, os.PathLike),
+        'a folder such as "runs/mine"',
+        optional=True,
+    )
+    checkpoint_seconds = check_number(
+        "checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True
+    )
     check_choice("resume", resume, ("auto", "never"))
     progress = check_flag("progress", progress)
     model = check_model(model)
     data = _several_passes(open_data(data))
-    settings = describe_settings(model, data, loss=chosen.name, lr=repr(rate), batch_size=batch_size, seed=seed)
-    files = RunFiles(checkpoint_dir, settings, every_seconds=checkpoint_seconds) if checkpoint_dir is not None else None
+    settings = describe_settings(
+        model, data, loss=chosen.name, lr=repr(rate), batch_size=batch_size, seed=seed
+    )
+    files = (
+        RunFiles(checkpoint_dir, settings, every_seconds=checkpoint_seconds)
+        if checkpoint_dir is not None
+        else None
+    )
     alone = files.alone() if files else nullcontext()
     with (
         alone,
         ExitStack() as threads,
         own_randomness(seed),
-        flushed_denormals(),
+        flush_denormals(),
         Progress(progress, type(model).__name__) as display,
     ):
         run = Run(model, data, rate, chosen, batch_size, files)
@@ -109,7 +144,9 @@ def train(
                 if reasons or run.stalled:
                     run.history.status = reasons[0] if reasons else run.stalled
                     break
-                left = [e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None]
+                left = [
+                    e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None
+                ]
                 run.epoch(partial(display.show, run.history.rows[-1], min(left, default=None)))
         except KeyboardInterrupt:
             run.rewind()
@@ -130,18 +167,7 @@ def train(
 def _several_passes(data):
     if not isinstance(data, Arrays) and iter(data) is data:
         raise DataError(
-            "Training reads the data once per epoch, and a generator can be read only once. Pass (X, y) or a DataLoader."
+            "Training reads the data once per epoch, and a generator can be read only once. Pass"
+            " (X, y) or a DataLoader."
         )
     return data
-
-
-@contextmanager
-def flushed_denormals():
-    """Treat denormal floats as 0 (they slow steps down 2-3x deep in training), and restore the setting afterwards."""
-    smallest = torch.tensor([5e-324], dtype=torch.float64)
-    was_on = bool((smallest * 1.0 == 0).item())
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(was_on)

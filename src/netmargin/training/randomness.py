@@ -1,4 +1,6 @@
-"""Everything random that a training run draws from: saved with it, restored on resume, and given back to the caller afterwards."""
+"""Everything random that a training run draws from: saved with it, restored on resume, and given
+back to the caller afterwards.
+"""
 
 import random
 from collections.abc import Iterator
@@ -10,14 +12,16 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from ..batches import Arrays
+from ..core.batches import Arrays
 from ..errors import CheckpointError
 from .held_state import GENERATORS, HeldState, look_through
 
 
 @contextmanager
 def own_randomness(seed: int) -> Iterator[None]:
-    """The global generators of torch, numpy and Python start from `seed`, and are as before afterwards."""
+    """The global generators of torch, numpy and Python start from `seed`, and are as before
+    afterwards.
+    """
     of_numpy, of_python = np.random.get_state(), random.getstate()
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -31,15 +35,21 @@ def own_randomness(seed: int) -> Iterator[None]:
 
 
 class Randomness:
-    """The global generators, and those that the data and the modules of the model hold, named by where they are found."""
+    """The global generators, and those that the data and the modules of the model hold, named by
+    where they are found.
+    """
 
     def __init__(self, data: Any, model: nn.Module):
         self._data = data
         self._held = self._look()
         self._generators = dict(self._held.generators)
         for name, module in model.named_modules():
-            own = {key: value for key, value in vars(module).items() if isinstance(value, GENERATORS)}
-            self._generators |= {f"model.{name}.{key}".replace("..", "."): value for key, value in own.items()}
+            own = {
+                key: value for key, value in vars(module).items() if isinstance(value, GENERATORS)
+            }
+            self._generators |= {
+                f"model.{name}.{key}".replace("..", "."): value for key, value in own.items()
+            }
 
     def state(self) -> dict:
         """Of all of them, as plain numbers and tensors."""
@@ -49,12 +59,16 @@ class Randomness:
             "cuda": cuda,
             "numpy": _without_arrays(np.random.get_state(legacy=False)),
             "python": random.getstate(),
-            "generators": {name: _state_of(generator) for name, generator in self._generators.items()},
+            "generators": {
+                name: _state_of(generator) for name, generator in self._generators.items()
+            },
             "stateful": {name: thing.state_dict() for name, thing in self._held.stateful.items()},
         }
 
     def restore(self, state: dict) -> None:
-        """Go on from a saved state. Raises CheckpointError where the data hold other generators than those of the saved run."""
+        """Go on from a saved state. Raises CheckpointError where the data hold other generators
+        than those of the saved run.
+        """
         for kind, own in (("generators", self._generators), ("stateful", self._held.stateful)):
             if differing := sorted(set(state[kind]) ^ set(own)):
                 raise CheckpointError(
@@ -72,13 +86,25 @@ class Randomness:
             thing.load_state_dict(state["stateful"][name])
 
     def not_restored(self) -> list[str]:
-        """What a resumed run cannot be promised to repeat, as far as one pass over the data since the beginning shows; clauses."""
-        told = [f"{name} is an iterator, which goes on from wherever it is" for name in self._held.iterators]
+        """What a resumed run cannot be promised to repeat, as far as one pass over the data since
+        the beginning shows; clauses.
+        """
+        told = [
+            f"{name} is an iterator, which goes on from wherever it is"
+            for name in self._held.iterators
+        ]
         after = self._look().fingerprints
-        told += [f"{name} changes while they are read" for name, old in self._held.fingerprints.items() if after.get(name) != old]
+        told += [
+            f"{name} changes while they are read"
+            for name, old in self._held.fingerprints.items()
+            if after.get(name) != old
+        ]
         if isinstance(self._data, DataLoader) and self._data.num_workers > 0:
             if self._data.persistent_workers:
-                told.append("persistent workers keep random states of their own (persistent_workers=False has none)")
+                told.append(
+                    "persistent workers keep random states of their own (persistent_workers=False"
+                    " has none)"
+                )
             if not getattr(self._data, "in_order", True):
                 told.append("in_order=False takes batches as workers finish them")
         return told
@@ -112,7 +138,11 @@ def _without_arrays(state: Any) -> Any:
     """numpy's state dicts in plain numbers, as arrays are not read back from a checkpoint."""
     if isinstance(state, dict):
         return {key: _without_arrays(value) for key, value in state.items()}
-    return {"dtype": str(state.dtype), "values": state.tolist()} if isinstance(state, np.ndarray) else state
+    return (
+        {"dtype": str(state.dtype), "values": state.tolist()}
+        if isinstance(state, np.ndarray)
+        else state
+    )
 
 
 def _with_arrays(state: Any) -> Any:

@@ -1,18 +1,33 @@
-"""The gradient of a loss far below float underflow: the loss relative to a known scale, exp(log L_B - F)."""
+"""The gradient of a loss far below float underflow: the loss relative to a known scale, exp(log L_B
+- F).
+"""
 
 import math
 
 import torch
 from torch import Tensor, nn
 
-from ..batches import scores
-from ..logspace import scaled_ratio
+from ..core.logspace import scaled_ratio
+from ..core.nets import scores
 from ..losses import Loss
 from ..margins import margins, score_gaps
 
 
-def descend(model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float, rate: float, shrinkage: float = 1.0) -> None:
-    """One step of gradient descent on the relative loss of a batch, from parameters times `shrinkage`; y : signs (one output) or class indices."""
+def descend(
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    *,
+    loss: Loss,
+    log_scale: float,
+    rate: float,
+    shrinkage: float = 1.0,
+) -> None:
+    """One step of gradient descent on the relative loss of a batch, from parameters times
+    `shrinkage`.
+
+    y : signs (one output) or class indices.
+    """
     outputs = scores(model, x)
     model.zero_grad()
     outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
@@ -24,13 +39,20 @@ def descend(model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: fl
                 parameter.sub_(parameter.grad, alpha=rate)
 
 
-def relative_loss_and_slope(model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float) -> tuple[float, float]:
-    """R_B of a batch and |grad R_B|^2 in the parameters, as `descend` would step along it; y : signs or class indices."""
+def relative_loss_and_slope(
+    model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float
+) -> tuple[float, float]:
+    """R_B of a batch and |grad R_B|^2 in the parameters, as `descend` would step along it.
+
+    y : signs or class indices.
+    """
     outputs, y = scores(model, x), y.to(x.device)
     model.zero_grad()
     outputs.backward(relative_gradient(loss, outputs, y, log_scale))
     square = math.fsum(
-        torch.linalg.vector_norm(p.grad, dtype=torch.float64).item() ** 2 for p in model.parameters() if p.grad is not None
+        torch.linalg.vector_norm(p.grad, dtype=torch.float64).item() ** 2
+        for p in model.parameters()
+        if p.grad is not None
     )
     log_mean = loss.log_sum(margins(outputs.detach(), y)[1]) - math.log(len(x))
     return scaled_ratio(1.0, log_scale - log_mean), square
@@ -39,12 +61,14 @@ def relative_loss_and_slope(model: nn.Module, x: Tensor, y: Tensor, *, loss: Los
 def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) -> Tensor:
     """Gradient in the scores of R_B = e^{-F} (1/|B|) sum_n l(q~_n), in closed form.
 
-    A step on R_B with rate alpha is a step on the mean batch loss with rate alpha e^{-F}; with F the log of the mean training
-    loss, every number involved is moderate however small the loss is.
+    A step on R_B with rate alpha is a step on the mean batch loss with rate alpha e^{-F}; with F
+    the log of the mean training loss, every number involved is moderate however small the loss is.
 
-    outputs : scores (N, C) of a batch; y : signs (C = 1) or class indices, shape (N,); log_scale : F, natural log.
-    Returns a tensor like `outputs`; computed in float64, where the log of each sample's slope has F subtracted before the
-    exponential. Source: Lyu and Li 2019, Appendix K.2 (without its batch-wide switch at margin 30).
+    outputs : scores (N, C) of a batch.
+    y : signs (C = 1) or class indices, shape (N,).
+    log_scale : F, natural log. Returns a tensor like `outputs`; computed in float64, where the log
+        of each sample's slope has F subtracted before the exponential. Source: Lyu and Li 2019,
+        Appendix K.2 (without its batch-wide switch at margin 30).
     """
     with torch.no_grad():
         if outputs.shape[1] == 1:
@@ -52,7 +76,9 @@ def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) 
         else:
             gaps = score_gaps(outputs, y)
             soft = -torch.logsumexp(-gaps, 1)
-        slopes = torch.exp(loss.log_slope(soft) - log_scale) / len(outputs)  # -e^{-F} l'(q~_n) / |B|
+        slopes = torch.exp(loss.log_slope(soft) - log_scale) / len(
+            outputs
+        )  # -e^{-F} l'(q~_n) / |B|
         if outputs.shape[1] == 1:
             gradient = (-y * slopes)[:, None]
         else:
@@ -62,8 +88,10 @@ def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) 
 
 
 def initial_log_scale(loss: Loss, log_mean_loss: float, classes: int) -> float:
-    """F before the first epoch: log of log C, the loss of a net that knows nothing, or of the net's own loss if that is smaller.
+    """F before the first epoch: log of log C, the loss of a net that knows nothing, or of the net's
+    own loss if that is smaller.
 
-    A loss whose slope grows with the loss itself starts from its own value always: relative to log C its steps would overflow.
+    A loss whose slope grows with the loss itself starts from its own value always: relative to log
+    C its steps would overflow.
     """
     return min(log_mean_loss, math.log(math.log(classes))) if loss.bounded_slope else log_mean_loss

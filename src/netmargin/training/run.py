@@ -7,13 +7,14 @@ from contextlib import nullcontext
 import torch
 from torch import nn
 
-from .. import logspace
-from ..batches import Arrays, Labels, batches, scores
-from ..errors import DataError, DivergenceError, ModelError
+from ..core import logspace
+from ..core.batches import Arrays, Labels, batches
+from ..core.nets import in_mode, scores
+from ..core.threads import work_of
+from ..errors import DataError, DivergenceError, ModelError, NonFiniteOutputError
 from ..homogeneity import analyse
 from ..losses import Loss
-from ..margins import MarginReport, NonFiniteOutputError, countable, in_mode, measure
-from ..threads import work_of
+from ..margins import MarginReport, measure, normalizing_homogeneity
 from .checkpoint import put_weights, tensors_of
 from .history import History
 from .learning_rate import LearningRate
@@ -25,7 +26,15 @@ from .run_files import RunFiles
 class Run:
     """A model in training: its data, rule, history, and the state after its last accepted epoch."""
 
-    def __init__(self, model: nn.Module, data, lr: LearningRate, loss: Loss, batch_size: int | None, files: RunFiles | None):
+    def __init__(
+        self,
+        model: nn.Module,
+        data,
+        lr: LearningRate,
+        loss: Loss,
+        batch_size: int | None,
+        files: RunFiles | None,
+    ):
         self.model, self.data, self.lr, self.loss, self.files = model, data, lr, loss, files
         full = len(data) if isinstance(data, Arrays) else 1
         self.batch_size = full if batch_size is None else batch_size
@@ -34,7 +43,9 @@ class Run:
         self.stalled = ""
 
     def work(self) -> float:
-        """Multiplications of a forward pass on one batch. Raises what the model and its data raise."""
+        """Multiplications of a forward pass on one batch. Raises what the model and its data
+        raise.
+        """
         self.first, _ = next(batches(self.data, self.batch_size, self.model))
         return work_of(self.model, self.first)
 
@@ -43,15 +54,20 @@ class Run:
         with in_mode(self.model, training=False):
             with torch.no_grad():
                 self.outputs = scores(self.model, self.first[:1]).shape[1]
-            self.homogeneity = countable(analyse(self.model, self.first))
+            self.homogeneity = normalizing_homogeneity(analyse(self.model, self.first))
         if not any(p.requires_grad for p in self.model.parameters()):
-            raise ModelError("No parameter of the model requires a gradient, so there is nothing to train. Unfreeze some.")
+            raise ModelError(
+                "No parameter of the model requires a gradient, so there is nothing to train."
+                " Unfreeze some."
+            )
         _check_classes(self.data, self.outputs)
         if saved is None:
             report = self._measure()
             if self.files:
                 _tell_what_is_not_restored(self.randomness.not_restored())
-            self.log_scale = initial_log_scale(self.loss, self._log_mean(report), max(self.outputs, 2))
+            self.log_scale = initial_log_scale(
+                self.loss, self._log_mean(report), max(self.outputs, 2)
+            )
             self.log_loss = self._log_mean(report)
             self.gradient_samples = 0
             if report.log_loss < self.loss.log_threshold:
@@ -84,13 +100,17 @@ class Run:
                     self.undo()
                     self.save(now=True)
                     raise DivergenceError(
-                        f"Epoch {self.history.rows[-1]['epoch'] + 1} ended with parameters or outputs that are not finite; the model was put "
-                        f"back to the epoch before. Use LossBasedLR, or a smaller rate than {self.lr!r}."
+                        f"Epoch {self.history.rows[-1]['epoch'] + 1} ended with parameters or"
+                        " outputs that are not finite; the model was put back to the epoch before."
+                        f" Use LossBasedLR, or a smaller rate than {self.lr!r}."
                     )
                 break
             self.undo()
             if self.lr.exhausted:
-                self.stalled = f"stalled: no step lowers the loss any more, down to a relative rate of {rate:.1g}"
+                self.stalled = (
+                    "stalled: no step lowers the loss any more, down to a relative rate of"
+                    f" {rate:.1g}"
+                )
                 return
         self.log_scale = self.log_loss = after
         self._keep(report, epoch=self.history.rows[-1]["epoch"] + 1, attempts=attempts, rate=rate)
@@ -103,7 +123,9 @@ class Run:
                 tensor.copy_(self.kept["model"][name])
 
     def rewind(self) -> None:
-        """Put everything, the history on disk included, back to the last accepted epoch, whatever was interrupted."""
+        """Put everything, the history on disk included, back to the last accepted epoch, whatever
+        was interrupted.
+        """
         self.undo()
         del self.history.rows[self.kept["epoch"] + 1 :]
         if self.files:
@@ -116,7 +138,8 @@ class Run:
 
     def _pass(self, rate: float) -> None:
         labels = Labels(self.outputs)
-        # A net in training mode keeps parts that its owner set to evaluation, such as a frozen BatchNorm.
+        # A net in training mode keeps parts that its owner set to evaluation, such as a frozen
+        # BatchNorm.
         with nullcontext() if self.model.training else in_mode(self.model, training=True):
             for x, y in batches(self.data, self.batch_size, self.model, shuffle=True):
                 descend(
@@ -132,11 +155,15 @@ class Run:
         self.model.zero_grad()
 
     def _polyak_step(self) -> float:
-        """min over batches B of R_B / |grad R_B|^2, with R_B the batch loss relative to the mean training loss; infinite where all is flat."""
+        """min over batches B of R_B / |grad R_B|^2, with R_B the batch loss relative to the mean
+        training loss; infinite where all is flat.
+        """
         labels, smallest = Labels(self.outputs), math.inf
         with in_mode(self.model, training=False):  # BatchNorm's statistics stay as they are
             for x, y in batches(self.data, self.batch_size, self.model):
-                value, square = relative_loss_and_slope(self.model, x, labels.encode(y), loss=self.loss, log_scale=self.log_scale)
+                value, square = relative_loss_and_slope(
+                    self.model, x, labels.encode(y), loss=self.loss, log_scale=self.log_scale
+                )
                 self.gradient_samples += len(x)
                 if 0 < square < math.inf and value > 0:
                     smallest = min(smallest, value / square)
@@ -162,7 +189,12 @@ class Run:
 
         An interruption in between finds `kept` as it was, and `rewind` cuts the rest.
         """
-        head = {"epoch": epoch, "attempts": attempts, "gradient_samples": self.gradient_samples, "relative_rate": rate}
+        head = {
+            "epoch": epoch,
+            "attempts": attempts,
+            "gradient_samples": self.gradient_samples,
+            "relative_rate": rate,
+        }
         row = head | report.to_dict()
         size = self.files.append(row) if self.files else 0
         self.history.rows.append(row)
@@ -172,7 +204,9 @@ class Run:
         return {
             "epoch": epoch,
             "history_bytes": history_bytes,
-            "model": {name: tensor.detach().clone() for name, tensor in tensors_of(self.model).items()},
+            "model": {
+                name: tensor.detach().clone() for name, tensor in tensors_of(self.model).items()
+            },
             "lr": self.lr.state_dict(),
             "log_scale": self.log_scale,
             "log_loss": self.log_loss,
@@ -185,8 +219,9 @@ def _tell_what_is_not_restored(reasons: list[str]) -> None:
     if reasons:
         more = f" (and {len(reasons) - 2} more)" if len(reasons) > 2 else ""
         warnings.warn(
-            f"A killed run will go on from its checkpoint, but not bit for bit: {'; '.join(reasons[:2])}{more}. "
-            "Draw from the global generators or from one that the data hold, or give the data state_dict() and load_state_dict().",
+            "A killed run will go on from its checkpoint, but not bit for bit:"
+            f" {'; '.join(reasons[:2])}{more}. Draw from the global generators or from one that the"
+            " data hold, or give the data state_dict() and load_state_dict().",
             UserWarning,
             stacklevel=4,  # at the call of nm.train
         )
@@ -198,6 +233,6 @@ def _check_classes(data, outputs: int) -> None:
     found = torch.unique(Labels(outputs).encode(data.y))
     if len(found) == 1:
         raise DataError(
-            f"All {len(data)} labels are {data.y[0].item()}: every net that always says so is right, and no margin is at stake. "
-            "Train on samples of at least two classes."
+            f"All {len(data)} labels are {data.y[0].item()}: every net that always says so is"
+            " right, and no margin is at stake. Train on samples of at least two classes."
         )

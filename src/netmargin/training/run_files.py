@@ -1,4 +1,6 @@
-"""The folder of a run: its history and its checkpoint, and the check that both belong to the run at hand."""
+"""The folder of a run: its history and its checkpoint, and the check that both belong to the run at
+hand.
+"""
 
 import hashlib
 import os
@@ -11,7 +13,8 @@ import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
-from ..batches import Arrays
+from ..core.batches import Arrays
+from ..core.files import make_folder, write_atomically
 from ..errors import CheckpointError
 from . import checkpoint
 from .history import History, json_line
@@ -20,8 +23,8 @@ from .history import History, json_line
 class RunFiles:
     """Appends every row to history.jsonl, and every few seconds replaces checkpoint.pt.
 
-    The history is on disk before a checkpoint refers to it; what it holds beyond the checkpoint is cut off on resume, because
-    the resumed run writes the same rows again, bit for bit.
+    The history is on disk before a checkpoint refers to it; what it holds beyond the checkpoint is
+    cut off on resume, because the resumed run writes the same rows again, bit for bit.
     """
 
     def __init__(self, folder: str | Path, settings: dict, *, every_seconds: float):
@@ -42,13 +45,14 @@ class RunFiles:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """No other process writes here meanwhile. Raises CheckpointError where one does already."""
-        checkpoint.make_folder(self.folder)
+        make_folder(self.folder)
         lock = FileLock(self.folder / ".lock", timeout=0)
         try:
             lock.acquire()
         except Timeout:
             raise CheckpointError(
-                f"Another process is training in {self.folder}. Wait until it has ended, or choose another folder."
+                f"Another process is training in {self.folder}. Wait until it has ended, or choose"
+                " another folder."
             ) from None
         try:
             yield
@@ -56,23 +60,40 @@ class RunFiles:
             lock.release()
 
     def read(self, resume: str) -> dict | None:
-        """The saved state if there is one, after checking that it is of this run. Raises CheckpointError."""
+        """The saved state if there is one, after checking that it is of this run. Raises
+        CheckpointError.
+        """
         if not self.checkpoint.exists():
             return None
         if resume == "never":
-            raise CheckpointError(f'{self.folder} already holds a run. Choose another folder, or resume="auto" to go on with it.')
+            raise CheckpointError(
+                f'{self.folder} already holds a run. Choose another folder, or resume="auto" to go'
+                " on with it."
+            )
         state = checkpoint.read_checkpoint(self.checkpoint)
-        other = {k: (v, self._settings.get(k)) for k, v in state["settings"].items() if v != self._settings.get(k)}
+        other = {
+            k: (v, self._settings.get(k))
+            for k, v in state["settings"].items()
+            if v != self._settings.get(k)
+        }
         if other:
             text = "; ".join(f"{name} was {old}, now {new}" for name, (old, new) in other.items())
-            raise CheckpointError(f"{self.folder} holds another run: {text}. Use the same settings to go on, or another folder.")
+            raise CheckpointError(
+                f"{self.folder} holds another run: {text}. Use the same settings to go on, or"
+                " another folder."
+            )
         return state
 
     def start(self) -> History:
-        """An empty history on disk. A longer one without a checkpoint is somebody's work: CheckpointError."""
+        """An empty history on disk. A longer one without a checkpoint is somebody's work:
+        CheckpointError.
+        """
         if self.history.exists() and len(History.load(self.history)) > 1:
-            raise CheckpointError(f"{self.history} has no checkpoint beside it. Move it away or choose another folder.")
-        checkpoint.write_atomically(self.history, b"")
+            raise CheckpointError(
+                f"{self.history} has no checkpoint beside it. Move it away or choose another"
+                " folder."
+            )
+        write_atomically(self.history, b"")
         return History()
 
     def cut_back(self, state: dict) -> History:
@@ -80,10 +101,15 @@ class RunFiles:
         try:
             size = self.history.stat().st_size
             if size < state["history_bytes"]:
-                raise CheckpointError(f"{self.history} is shorter than its checkpoint says. Restore it, or start in a new folder.")
+                raise CheckpointError(
+                    f"{self.history} is shorter than its checkpoint says. Restore it, or start in a"
+                    " new folder."
+                )
             os.truncate(self.history, state["history_bytes"])
         except OSError as error:
-            raise CheckpointError(f"Cannot go on with {self.history}: {error.strerror}. Make it writable.") from error
+            raise CheckpointError(
+                f"Cannot go on with {self.history}: {error.strerror}. Make it writable."
+            ) from error
         return History.load(self.history)
 
     def append(self, row: dict) -> int:
@@ -99,7 +125,8 @@ class RunFiles:
             ) from error
 
     def save(self, state: dict, *, now: bool = False) -> None:
-        """Replace the checkpoint, unless the last one is only seconds old, with a state that holds its `history_bytes`.
+        """Replace the checkpoint, unless the last one is only seconds old, with a state that holds
+        its `history_bytes`.
 
         Raises CheckpointError.
         """
@@ -110,15 +137,23 @@ class RunFiles:
                 os.fsync(file.fileno())
         except OSError as error:
             raise CheckpointError(
-                f"Lost the history {self.history}: {error.strerror}. Restore it, or start in a new folder."
+                f"Lost the history {self.history}: {error.strerror}. Restore it, or start in a new"
+                " folder."
             ) from error
-        checkpoint.save(self.checkpoint, {"netmargin_format": checkpoint.FORMAT, "settings": self._settings, **state})
+        checkpoint.save(
+            self.checkpoint,
+            {"netmargin_format": checkpoint.FORMAT, "settings": self._settings, **state},
+        )
         self._saved_at = time.monotonic()
 
 
 def describe_settings(model: nn.Module, data, **settings) -> dict:
-    """What must agree for a run to be the same run: the model's parameters by name and shape, the data, the settings."""
-    shapes = {name: list(p.shape) for name, p in model.state_dict().items() if isinstance(p, torch.Tensor)}
+    """What must agree for a run to be the same run: the model's parameters by name and shape, the
+    data, the settings.
+    """
+    shapes = {
+        name: list(p.shape) for name, p in model.state_dict().items() if isinstance(p, torch.Tensor)
+    }
     return {"model": shapes, "data": fingerprint(data), **settings}
 
 
@@ -130,5 +165,9 @@ def fingerprint(data) -> str:
     for tensor in (data.X, data.y):
         array = tensor.detach().cpu().contiguous()
         digest.update(f"{tuple(array.shape)}{array.dtype}".encode())
-        digest.update(array.view(torch.uint8).numpy().tobytes() if array.dtype is torch.bfloat16 else array.numpy().tobytes())
+        digest.update(
+            array.view(torch.uint8).numpy().tobytes()
+            if array.dtype is torch.bfloat16
+            else array.numpy().tobytes()
+        )
     return digest.hexdigest()

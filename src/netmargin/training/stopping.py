@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_count, check_instance, check_number
+from ..core.arguments import check_count, check_instance, check_number
 from ..errors import ArgumentError, NotHomogeneousError
 
 _TREND = 20
@@ -62,7 +62,11 @@ class LogLossBelow(StoppingRule):
         check_number("log10", self.log10)
 
     def reached(self, rows):
-        return f"log10-loss fell below {self.log10:g}" if rows[-1]["log10_mean_loss"] < self.log10 else None
+        return (
+            f"log10-loss fell below {self.log10:g}"
+            if rows[-1]["log10_mean_loss"] < self.log10
+            else None
+        )
 
     def epochs_left(self, rows):
         recent = rows[-_TREND:]
@@ -74,7 +78,9 @@ class LogLossBelow(StoppingRule):
 
 @dataclass(frozen=True)
 class MarginGrowthBelow(StoppingRule):
-    """Stop once the data are separated and the normalized margin grew by less than `ratio` (relative) over `epochs` epochs."""
+    """Stop once the data are separated and the normalized margin grew by less than `ratio`
+    (relative) over `epochs` epochs.
+    """
 
     ratio: float = 0.01
     epochs: int = 100
@@ -86,20 +92,28 @@ class MarginGrowthBelow(StoppingRule):
     def reached(self, rows):
         if rows[-1]["normalized_margin"] is None:
             raise NotHomogeneousError(
-                "MarginGrowthBelow needs a normalized margin, which this net lacks; netmargin.analyse says why. Use LogLossBelow or Epochs."
+                "MarginGrowthBelow needs a normalized margin, which this net lacks;"
+                " netmargin.analyse says why. Use LogLossBelow or Epochs."
             )
         if len(rows) <= self.epochs or rows[-1 - self.epochs]["normalized_margin"] <= 0:
             return None
         growth = rows[-1]["normalized_margin"] / rows[-1 - self.epochs]["normalized_margin"] - 1
-        return f"the normalized margin grew by {growth:.2%} in {self.epochs} epochs" if growth < self.ratio else None
+        return (
+            f"the normalized margin grew by {growth:.2%} in {self.epochs} epochs"
+            if growth < self.ratio
+            else None
+        )
 
     def epochs_left(self, rows):
         return None
 
 
 def as_stopping_rules(until: Any) -> list[StoppingRule]:
-    """The rules that a caller means by one rule or a list of several. Raises ArgumentError, which names the rule for a number.
+    """The rules that a caller means by one rule or a list of several. Raises ArgumentError, which
+    names the rule for a number.
 
+    Examples
+    --------
     >>> from netmargin.training.stopping import as_stopping_rules
     >>> as_stopping_rules(5)
     Traceback (most recent call last):
@@ -109,10 +123,16 @@ def as_stopping_rules(until: Any) -> list[StoppingRule]:
     if isinstance(until, (int, float, np.number)) and not isinstance(until, bool):
         meant = f"nm.Epochs({until})" if until >= 1 else f"nm.LogLossBelow({until})"
         raise ArgumentError(
-            f"until must be {wanted}; got {until!r}. A number alone could be of epochs or of the log10-loss: write until={meant}"
+            f"until must be {wanted}; got {until!r}. A number alone could be of epochs or of the"
+            f" log10-loss: write until={meant}"
         )
     if isinstance(until, Sequence) and not isinstance(until, (str, bytes)):
         if not until:
-            raise ArgumentError(f"until names no stopping rule; it must be {wanted}, or a list of such rules")
-        return [check_instance(f"until[{index}]", rule, StoppingRule, wanted) for index, rule in enumerate(until)]
+            raise ArgumentError(
+                f"until names no stopping rule; it must be {wanted}, or a list of such rules"
+            )
+        return [
+            check_instance(f"until[{index}]", rule, StoppingRule, wanted)
+            for index, rule in enumerate(until)
+        ]
     return [check_instance("until", until, StoppingRule, f"{wanted}, or a list of such rules")]

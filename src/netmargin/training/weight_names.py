@@ -1,4 +1,6 @@
-"""Where the weights of a net are in a file that somebody else's training wrote, and under which names."""
+"""Where the weights of a net are in a file that somebody else's training wrote, and under which
+names.
+"""
 
 from typing import Any
 
@@ -8,14 +10,18 @@ from ..errors import CheckpointError
 
 _COMPILED = "_orig_mod."
 _USUAL = ("state_dict", "model_state_dict", "model", "weights", "net", "module")
-"""Under which keys training scripts and Lightning keep the weights, beside those of the optimizer and the epoch."""
+"""Under which keys training scripts and Lightning keep the weights, beside those of the optimizer
+and the epoch.
+"""
 
 
 def find_weights(state: dict, model: nn.Module, path: Any) -> tuple[dict[str, Tensor], str]:
-    """The tensors of `state` that are the model's, under the model's names, and a sentence on what was unwrapped (or "").
+    """The tensors of `state` that are the model's, under the model's names, and a sentence on what
+    was unwrapped (or "").
 
-    state : as read from a file: a state dict, or a dict that holds one under some key; its names may have a common prefix,
-        such as "module." of DataParallel, "model." of Lightning, or "_orig_mod." of torch.compile.
+    state : as read from a file: a state dict, or a dict that holds one under some key; its names
+        may have a common prefix, such as "module." of DataParallel, "model." of Lightning, or
+        "_orig_mod." of torch.compile.
     model : whose names count.
     path : of the file, for errors.
 
@@ -29,8 +35,13 @@ def find_weights(state: dict, model: nn.Module, path: Any) -> tuple[dict[str, Te
         tensors = {str(name): value for name, value in held.items() if isinstance(value, Tensor)}
         plain = {name.replace(_COMPILED, ""): name for name in tensors}
         for prefix in _prefixes(plain, wanted):
-            # With a prefix, what lies outside of it belongs to something else, such as a metric of Lightning's module.
-            own = {name.removeprefix(prefix): tensors[old] for name, old in plain.items() if name.startswith(prefix)}
+            # With a prefix, what lies outside of it belongs to something else, such as a metric of
+            # Lightning's module.
+            own = {
+                name.removeprefix(prefix): tensors[old]
+                for name, old in plain.items()
+                if name.startswith(prefix)
+            }
             said = [f"the weights were found under the key {key!r}" for key in keys]
             if any(_COMPILED in name for name in tensors):
                 said.append(f'"{_COMPILED}" of torch.compile was taken out of their names')
@@ -48,12 +59,20 @@ def _ordered(state: dict) -> list[str]:
 
 
 def _prefixes(names: dict[str, str], wanted: list[str]) -> list[str]:
-    """The prefix, the empty one first, under which most of the wanted names are there; none where fewer than half are.
+    """The prefix, the empty one first, under which most of the wanted names are there; none where
+    fewer than half are.
 
-    Names that are missing are the caller's affair: they show that the file is of another net, and are named then.
+    Names that are missing are the caller's affair: they show that the file is of another net, and
+    are named then.
     """
-    ends = sorted({name.removesuffix(own) for own in wanted for name in names if name.endswith(own)}, key=len)
-    shares = {prefix: sum(prefix + own in names for own in wanted) for prefix in ends if not prefix or prefix.endswith(".")}
+    ends = sorted(
+        {name.removesuffix(own) for own in wanted for name in names if name.endswith(own)}, key=len
+    )
+    shares = {
+        prefix: sum(prefix + own in names for own in wanted)
+        for prefix in ends
+        if not prefix or prefix.endswith(".")
+    }
     best = max(shares, key=lambda prefix: shares[prefix], default="")
     return [best] if shares and 2 * shares[best] >= len(wanted) else []
 
@@ -65,6 +84,7 @@ def _complaint(state: dict, wanted: list[str], path: Any) -> str:
 
     inner = "".join(f"; under {key!r} it holds {listed(state[key])}" for key in _ordered(state)[:3])
     return (
-        f"{path} belongs to another model, or holds no weights: it holds {listed(state)}{inner}. "
-        f"The model has {listed(wanted)}. Build the model that the file was saved from, and save model.state_dict()."
+        f"{path} belongs to another model, or holds no weights: it holds {listed(state)}{inner}."
+        f" The model has {listed(wanted)}. Build the model that the file was saved from, and save"
+        " model.state_dict()."
     )

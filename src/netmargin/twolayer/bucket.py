@@ -1,4 +1,6 @@
-"""Runs of similar size in one tensor program: padded neurons and samples, and steps of gradient ascent on the smooth margin."""
+"""Runs of similar size in one tensor program: padded neurons and samples, and steps of gradient
+ascent on the smooth margin.
+"""
 
 import math
 import warnings
@@ -9,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.matrices import SolverData
 from ..errors import DivergenceError
-from ..solvers.data import SolverData
 from .run import Run, growth
 from .smooth_margin import sample_weights
 
@@ -26,7 +28,11 @@ def buckets(runs: list[Run], dtype: torch.dtype) -> list["Bucket"]:
     groups: list[list[Run]] = []
     for run in sorted(runs, key=lambda run: len(run.a) * len(run.data), reverse=True):
         m, n = len(run.a), len(run.data)
-        most_m, most_n = (max(len(r.a) for r in groups[-1]), max(len(r.data) for r in groups[-1])) if groups else (m, n)
+        most_m, most_n = (
+            (max(len(r.a) for r in groups[-1]), max(len(r.data) for r in groups[-1]))
+            if groups
+            else (m, n)
+        )
         wide, long = max(m, most_m), max(n, most_n)
         if groups and (len(groups[-1]) + 1) * wide * long <= _TOGETHER and wide * long <= 2 * m * n:
             groups[-1].append(run)
@@ -36,7 +42,9 @@ def buckets(runs: list[Run], dtype: torch.dtype) -> list["Bucket"]:
 
 
 class Bucket:
-    """Neurons of R runs, a : (R, m, D), b : (R, m), times e^log_scale, with one buffer for their outputs on all samples."""
+    """Neurons of R runs, a : (R, m, D), b : (R, m), times e^log_scale, with one buffer for their
+    outputs on all samples.
+    """
 
     def __init__(self, runs: list[Run], dtype: torch.dtype):
         self._runs, self._dtype = runs, dtype
@@ -44,7 +52,9 @@ class Bucket:
         self._loaded: list[Run] = []
 
     def advance(self, start: int, end: int, resample: Callable[[int], SolverData] | None) -> None:
-        """Steps start .. end - 1 of all runs that have not stopped, measured; runs that diverge go back and take smaller steps."""
+        """Steps start .. end - 1 of all runs that have not stopped, measured; runs that diverge go
+        back and take smaller steps.
+        """
         going = [run for run in self._runs if not run.stopped]
         before = {run.index: replace(run) for run in going}
         pending = going
@@ -66,18 +76,29 @@ class Bucket:
         self._loaded = list(runs)
         R, m, n = len(runs), max(len(run.a) for run in runs), max(len(run.data) for run in runs)
         D = runs[0].data.Z.shape[1]
-        self._a, self._b = torch.zeros(R, m, D, dtype=self._dtype), torch.zeros(R, m, dtype=self._dtype)
+        self._a, self._b = (
+            torch.zeros(R, m, D, dtype=self._dtype),
+            torch.zeros(R, m, dtype=self._dtype),
+        )
         for r, run in enumerate(runs):
-            self._a[r, : len(run.a)], self._b[r, : len(run.b)] = torch.from_numpy(run.a), torch.from_numpy(run.b)
+            self._a[r, : len(run.a)], self._b[r, : len(run.b)] = (
+                torch.from_numpy(run.a),
+                torch.from_numpy(run.b),
+            )
         self._log_scale = np.array([run.log_scale for run in runs])
         self._widths = np.array([len(run.a) for run in runs])
-        self._rates = torch.from_numpy(np.array([run.rates for run in runs]).T[:, :, None]).to(self._dtype)
+        self._rates = torch.from_numpy(np.array([run.rates for run in runs]).T[:, :, None]).to(
+            self._dtype
+        )
         self._outputs = torch.empty(R, m, n, dtype=self._dtype)
         self._missing = None
         if all(run.data is runs[0].data for run in runs):
             self._inputs, self._labels = self._tensors(runs[0].data)
             return
-        self._inputs, self._labels = torch.zeros(R, n, D, dtype=self._dtype), torch.zeros(R, n, dtype=self._dtype)
+        self._inputs, self._labels = (
+            torch.zeros(R, n, D, dtype=self._dtype),
+            torch.zeros(R, n, dtype=self._dtype),
+        )
         self._missing = torch.full((R, n), math.inf, dtype=self._dtype)
         for r, run in enumerate(runs):
             count = len(run.data)
@@ -92,7 +113,11 @@ class Bucket:
         a, b = self._a.double().numpy(), self._b.double().numpy()
         for r, run in enumerate(self._loaded):
             m = len(run.a)
-            run.a, run.b, run.log_scale = a[r, :m].copy(), b[r, :m].copy(), float(self._log_scale[r])
+            run.a, run.b, run.log_scale = (
+                a[r, :m].copy(),
+                b[r, :m].copy(),
+                float(self._log_scale[r]),
+            )
             run.measure()
             pulls = np.abs(self._pulls[r, : len(run.data)].double().numpy())
             if pulls.any():
@@ -103,19 +128,26 @@ class Bucket:
         with torch.inference_mode():
             self._pulls = torch.zeros(len(self._a), self._labels.shape[-1], dtype=self._dtype)
             for first in range(start, end, _RESCALED):
-                # The update is homogeneous in the neurons, so it is the same for the rescaled ones, whose outputs are larger in truth.
-                sizes = torch.from_numpy(growth(self._log_scale) / self._widths)[:, None].to(self._dtype)
+                # The update is homogeneous in the neurons, so it is the same for the rescaled ones,
+                # whose outputs are larger in truth.
+                sizes = torch.from_numpy(growth(self._log_scale) / self._widths)[:, None].to(
+                    self._dtype
+                )
                 minus = -labels * sizes
                 for t in range(first, min(first + _RESCALED, end)):
                     if resample is not None:
                         (inputs, labels), missing = self._tensors(resample(t)), None
                         minus = -labels * sizes
-                        self._outputs = torch.empty(*self._a.shape[:2], len(inputs), dtype=self._dtype)
+                        self._outputs = torch.empty(
+                            *self._a.shape[:2], len(inputs), dtype=self._dtype
+                        )
                     self._step(inputs, minus, missing, labels * self._rates[t])
                 self._rescale()
 
     def _step(self, inputs: Tensor, minus: Tensor, missing: Tensor | None, moving: Tensor) -> None:
-        """One step; `minus` turns outputs into minus the margins, `moving` weights of the samples into what moves the neurons."""
+        """One step; `minus` turns outputs into minus the margins, `moving` weights of the samples
+        into what moves the neurons.
+        """
         a, b, z = self._a, self._b, self._outputs
         torch.matmul(a, inputs.mT, out=z).relu_()
         minus_q = torch.bmm(b[:, None, :], z if self._power == 1 else z.square())[:, 0] * minus
@@ -126,7 +158,9 @@ class Bucket:
             self._pulls += v
         if self._power == 1:
             # v where z > 0, in place: half the passes over the m x n outputs that a mask takes.
-            torch.ops.aten.threshold_backward.grad_input(v[:, None, :].expand_as(z), z, 0, grad_input=z)
+            torch.ops.aten.threshold_backward.grad_input(
+                v[:, None, :].expand_as(z), z, 0, grad_input=z
+            )
             pull = torch.matmul(z, inputs)
             moved = (a * pull).sum(2)  # sum_n v_n relu(a . x_n), by Euler's theorem
             a.addcmul_(pull, b[:, :, None])
@@ -152,13 +186,15 @@ def _diverged(run: Run, before: Run, falls: float) -> bool:
 def _go_back(run: Run, before: Run, start: int, end: int) -> None:
     if run.halvings >= _HALVINGS:
         raise DivergenceError(
-            f"Run {run.index} diverges at step {start} with every step size down to {run.rates[start]:.3g}; its largest input is {run.data.size:.3g}. "
-            "Divide X by that, or take smaller rates."
+            f"Run {run.index} diverges at step {start} with every step size down to"
+            f" {run.rates[start]:.3g}; its largest input is {run.data.size:.3g}. Divide X by that,"
+            " or take smaller rates."
         )
     run.a, run.b, run.log_scale = before.a, before.b, before.log_scale
     run.rates, run.halvings = run.rates / 2, run.halvings + 1
     warnings.warn(
-        f"run {run.index} diverged between steps {start} and {end}: it goes back to step {start} with half its step sizes",
+        f"run {run.index} diverged between steps {start} and {end}: it goes back to step {start}"
+        " with half its step sizes",
         UserWarning,
         stacklevel=5,
     )

@@ -1,4 +1,6 @@
-"""What good features at the start of a normalized net promise about its margin at a time t: Theorem 3.1 of "The ubiquity of 2-homogeneity", corrected."""
+"""What good features at the start of a normalized net promise about its margin at a time t: Theorem
+3.1 of "The ubiquity of 2-homogeneity", corrected.
+"""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -9,13 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..arguments import check_number
-from ..batches import Data
+from ..core.arguments import check_number
+from ..core.batches import Data, as_arrays
+from ..core.matrices import binary_data
+from ..core.nets import float64_copy
+from ..core.records import short_repr
 from ..errors import DataError, ModelError
-from ..gradients import double_twin
-from ..kkt.problem import in_memory
-from ..records import short_repr
-from ..solvers.data import binary_data
 from .fixed_features import matrix_game
 from .normalized_nets import NormalizedNet
 
@@ -27,12 +28,17 @@ _GRAM_ROWS = 2000
 class EarlyMargin:
     """Constants of the theorem for one net, data and time t.
 
-    p : (m,), weights of the features, >= 0 with sum 1, that maximize gamma = min_n <p, z_n>, z_n = y_n beta . F(x_n; V(0)). gamma <= proved, by linear duality.
-    R : D(u_bar, u(0)) / |u_bar|_1 with u_bar = log(t n) / (gamma / 2) p. C_1, C_2 : the largest |<grad_V F_j(x_i), grad_V F_k(x_r)>|
-    for j = k and for j != k, at the start and the states given: lower bounds of the suprema along the flow.
-    drift : by how much min_n <p, z_n> falls until t at most, given these C_1 and C_2. kept : what it is at least, at the start and those states.
-    guarantee : a positive lower bound of the margin over |a|^2 + |b|^2 at t that holds if min_n <p, z_n> >= gamma / 2 until then, as where `applies`.
-    None where nothing is promised: t is too early for the loss to be below log 2, or min_n <p, z_n> is below gamma / 2 at one of the states given.
+    p : (m,), weights of the features, >= 0 with sum 1, that maximize gamma = min_n <p, z_n>, z_n =
+        y_n beta . F(x_n; V(0)). gamma <= proved, by linear duality.
+    R : D(u_bar, u(0)) / |u_bar|_1 with u_bar = log(t n) / (gamma / 2) p.
+    C_1, C_2 : the largest |<grad_V F_j(x_i), grad_V F_k(x_r)>| for j = k and for j != k, at the
+        start and the states given: lower bounds of the suprema along the flow.
+    drift : by how much min_n <p, z_n> falls until t at most, given these C_1 and C_2.
+    kept : what it is at least, at the start and those states.
+    guarantee : a positive lower bound of the margin over |a|^2 + |b|^2 at t that holds if min_n <p,
+        z_n> >= gamma / 2 until then, as where `applies`. None where nothing is promised: t is too
+        early for the loss to be below log 2, or min_n <p, z_n> is below gamma / 2 at one of the
+        states given.
     """
 
     p: np.ndarray
@@ -49,21 +55,33 @@ class EarlyMargin:
 
     @property
     def applies(self) -> bool:
-        """Whether the hypotheses of the theorem hold, given C_1 and C_2: features separate, and drift by gamma / 2 at most."""
+        """Whether the hypotheses of the theorem hold, given C_1 and C_2: features separate, and
+        drift by gamma / 2 at most.
+        """
         return self.gamma > 0 and self.drift <= self.gamma / 2
 
 
-def early_margin(net: NormalizedNet, data: Data, *, time: float, states: Iterable[dict[str, Tensor]] = ()) -> EarlyMargin:
-    """The theorem for the flow of the *mean* logistic loss that starts at `net`; `nm.gradient_flow` reaches this time n times sooner.
+def early_margin(
+    net: NormalizedNet, data: Data, *, time: float, states: Iterable[dict[str, Tensor]] = ()
+) -> EarlyMargin:
+    """The theorem for the flow of the *mean* logistic loss that starts at `net`; `nm.gradient_flow`
+    reaches this time n times sooner.
 
-    time : t. states : of (a, b, V) or of (log_u, V) along the flow, such as `Trajectory.states.values()`.
+    time : t.
+    states : of (a, b, V) or of (log_u, V) along the flow, such as `Trajectory.states.values()`.
 
-    The printed theorem lacks n in its time and has constants that its proof does not give; here every step of the proof is evaluated: the mean loss at t is at most
-    B / n, B = (n R |u_bar| / 2 + 1) / t, so that q_min >= l^-1(B), and sum(u) <= (8 R + 2) |u_bar| + 16 / n.
+    The printed theorem lacks n in its time and has constants that its proof does not give; here
+    every step of the proof is evaluated: the mean loss at t is at most B / n, B = (n R |u_bar| / 2
+    + 1) / t, so that q_min >= l^-1(B), and sum(u) <= (8 R + 2) |u_bar| + 16 / n.
 
-    Raises DataError : labels that are not binary, features that do not separate the data (gamma <= 0). ArgumentError : time n <= 1. ModelError : |a_j| != |b_j|, states without V, Jacobians
-    of F that do not fit in memory.
+    Raises
+    ------
+    DataError : labels that are not binary, features that do not separate the data (gamma <= 0).
+    ArgumentError : time n <= 1.
+    ModelError : |a_j| != |b_j|, states without V, Jacobians of F that do not fit in memory.
 
+    Examples
+    --------
     >>> import torch, netmargin as nm
     >>> net = nm.twolayer.NormalizedNet(nm.twolayer.NormalizedReLU(2, 50), 50)
     >>> data = ([[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], [1, -1, 1])
@@ -72,11 +90,12 @@ def early_margin(net: NormalizedNet, data: Data, *, time: float, states: Iterabl
     >>> 0 < promised.guarantee <= flow.rows[-1]["partial_normalized_margin"]
     True
 
-    Source: "The ubiquity of 2-homogeneity" 2024, Theorem 3.1 and Lemma 3.4, with the corrections of docs/errata.md.
+    Source: "The ubiquity of 2-homogeneity" 2024, Theorem 3.1 and Lemma 3.4, with the corrections of
+    docs/errata.md.
     """
     product = net.balanced_product()
-    twin = cast(NormalizedNet, double_twin(net))
-    samples = in_memory(data)
+    twin = cast(NormalizedNet, float64_copy(net))
+    samples = as_arrays(data)
     x = samples.X.to(twin.a)
     beta, u = torch.sign(product), product.abs().cpu().numpy()
     n = len(x)
@@ -91,27 +110,34 @@ def early_margin(net: NormalizedNet, data: Data, *, time: float, states: Iterabl
     p, gamma, proved = matrix_game(start)
     if gamma <= 0:
         raise DataError(
-            f"The features at the start do not separate the data (gamma = {gamma:.3g}). Take a wider net, or other signs of a b."
+            f"The features at the start do not separate the data (gamma = {gamma:.3g}). Take a"
+            " wider net, or other signs of a b."
         )
     kept, constants = gamma, _inner_products(twin, x)
     names = {f"inner.{name}" for name, _ in twin.inner.named_parameters()}
     for state in states:
         if not isinstance(state, Mapping) or not names <= state.keys():
             raise ModelError(
-                f"Each state must hold the parameters {', '.join(sorted(names))}, as those in trajectory.states.values()."
+                f"Each state must hold the parameters {', '.join(sorted(names))}, as those in"
+                " trajectory.states.values()."
             )
-        twin.inner.load_state_dict({name.removeprefix("inner."): state[name] for name in names}, strict=False)
+        twin.inner.load_state_dict(
+            {name.removeprefix("inner."): state[name] for name in names}, strict=False
+        )
         kept = min(kept, float((signed_features() @ p).min()))
         constants = np.maximum(constants, _inner_products(twin, x))
     C_1, C_2 = (float(c) for c in constants)
 
     size = math.log(time * n) / (gamma / 2)
     used = p > 0
-    divergence = float((p[used] * np.log(size * p[used] / u[used])).sum()) + float(u.sum()) / size - 1
+    divergence = (
+        float((p[used] * np.log(size * p[used] / u[used])).sum()) + float(u.sum()) / size - 1
+    )
     bound_of_u = (8 * divergence + 2) * size + 16 / n
     drift = (C_1 * float(p.max()) + C_2) * (divergence * size + 2 / n) / 2 * bound_of_u
     losses = (n * divergence * size / 2 + 1) / time
-    # A sum of losses of log 2 or more leaves room for a sample on the wrong side. What bounds u from above then bounds nothing.
+    # A sum of losses of log 2 or more leaves room for a sample on the wrong side. What bounds u
+    # from above then bounds nothing.
     promises = losses < math.log(2) and kept >= gamma / 2
     guarantee = -math.log(math.expm1(losses)) / bound_of_u / 2 if promises else None
     return EarlyMargin(p, gamma, proved, divergence, C_1, C_2, drift, kept, guarantee)
@@ -125,7 +151,8 @@ def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
     rows, m = len(x) * len(twin.a), len(twin.a)
     if rows * sum(v.numel() for v in V.values()) > _ENTRIES:
         raise ModelError(
-            f"C_1 and C_2 take all {rows} gradients of the features, which do not fit in memory. Take fewer samples or features."
+            f"C_1 and C_2 take all {rows} gradients of the features, which do not fit in memory."
+            " Take fewer samples or features."
         )
 
     def features(V: dict[str, Tensor], sample: Tensor) -> Tensor:

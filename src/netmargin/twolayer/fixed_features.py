@@ -1,4 +1,6 @@
-"""Training with fixed directions: only the magnitudes of the neurons, or only the output layer; with the rates that are proved for both."""
+"""Training with fixed directions: only the magnitudes of the neurons, or only the output layer;
+with the rates that are proved for both.
+"""
 
 import math
 from collections.abc import Callable
@@ -8,10 +10,10 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.special import softmax
 
+from ..core.matrices import binary_data
+from ..core.records import short_repr
 from ..errors import DataError
-from ..records import short_repr
 from ..result import Status
-from ..solvers.data import binary_data
 from ..solvers.linear import linear_max_margin
 from .step_sizes import step_sizes
 
@@ -22,10 +24,14 @@ _LARGEST_LOG = 690.0
 class FixedFeatureRun:
     """A run of t = 0 .. steps.
 
-    margins : (steps + 1,), min_n z_n . a_bar(t). log_sizes : (steps + 1,), natural log of beta(t). weights : (m,), a_bar at the end.
-    optimum : gamma, the largest margin of any weights, of which `proved` is an upper bound by linear or convex duality.
-    guarantee : (steps,), what the proposition says that the best margin among the first t = 1 .. steps iterates is at least, with
-    `optimum` for gamma; proved at every t, at early ones a negative number, which is true but weak.
+    margins : (steps + 1,), min_n z_n . a_bar(t).
+    log_sizes : (steps + 1,), natural log of beta(t).
+    weights : (m,), a_bar at the end.
+    optimum : gamma, the largest margin of any weights, of which `proved` is an upper bound by
+        linear or convex duality.
+    guarantee : (steps,), what the proposition says that the best margin among the first t = 1 ..
+        steps iterates is at least, with `optimum` for gamma; proved at every t, at early ones a
+        negative number, which is true but weak.
     """
 
     margins: np.ndarray
@@ -43,19 +49,31 @@ class FixedFeatureRun:
         return np.maximum.accumulate(self.margins[:-1])
 
 
-def train_magnitudes(features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None) -> FixedFeatureRun:
-    """Gradient ascent r(t + 1) = r(t) + eta(t) m grad F(r(t)) of F(r) = -log mean_n exp(-z_n . a), a_j = r_j^2 / m, from r(0) = (1, .., 1).
+def train_magnitudes(
+    features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None
+) -> FixedFeatureRun:
+    """Gradient ascent r(t + 1) = r(t) + eta(t) m grad F(r(t)) of F(r) = -log mean_n exp(-z_n . a),
+    a_j = r_j^2 / m, from r(0) = (1, .., 1).
 
-    A two-layer net whose neurons move along fixed rays. The normalized weights a_bar = a / |a|_1 follow mirror ascent in the simplex towards
-    gamma_1 = max over the simplex of min_n z_n . a, at rate log(t) / sqrt(t).
+    A two-layer net whose neurons move along fixed rays. The normalized weights a_bar = a / |a|_1
+    follow mirror ascent in the simplex towards gamma_1 = max over the simplex of min_n z_n . a, at
+    rate log(t) / sqrt(t).
 
     Parameters
     ----------
-    features : (n, m), phi(theta_j, x_n); y : (n,) labels {-1, +1} or {0, 1}; z_nj = y_n phi(theta_j, x_n).
-    steps : iterations. rate : eta of the array of times t; the proposition's 1 / (16 |z|_inf sqrt(t + 1)) by default, for which alone the guarantee is proved.
+    features : (n, m), phi(theta_j, x_n).
+    y : (n,) labels {-1, +1} or {0, 1}; z_nj = y_n phi(theta_j, x_n).
+    steps : iterations.
+    rate : eta of the array of times t; the proposition's 1 / (16 |z|_inf sqrt(t + 1)) by default,
+        for which alone the guarantee is proved.
 
-    Raises DataError : as the solvers, and where all features are 0. ValueError : steps below 1, rates that are not positive.
+    Raises
+    ------
+    DataError : as the solvers, and where all features are 0.
+    ValueError : steps below 1, rates that are not positive.
 
+    Examples
+    --------
     >>> import numpy as np, netmargin as nm
     >>> features = np.random.default_rng(0).normal(size=(8, 30))
     >>> run = nm.twolayer.train_magnitudes(features, np.tile([1, -1], 4), steps=2000)
@@ -76,22 +94,36 @@ def train_magnitudes(features, y, *, steps: int, rate: Callable[[np.ndarray], np
     _, optimum, proved = matrix_game(z)
     t = np.arange(1, len(eta) + 1)
     sums = np.cumsum(np.exp(-log_sizes[:-1]) / np.sqrt(t))
-    slack = largest / np.sqrt(t) * (8 * math.log(m) + np.log(t) + 1) + 4 * math.log(n) / np.sqrt(t) * sums
+    slack = (
+        largest / np.sqrt(t) * (8 * math.log(m) + np.log(t) + 1)
+        + 4 * math.log(n) / np.sqrt(t) * sums
+    )
     return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, optimum - slack)
 
 
-def train_output_layer(features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None) -> FixedFeatureRun:
-    """Gradient ascent r(t + 1) = r(t) + eta(t) m grad F(r(t)) of F(r) = -log mean_n exp(-z_n . a), a = r / m, from r(0) = 0.
+def train_output_layer(
+    features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None
+) -> FixedFeatureRun:
+    """Gradient ascent r(t + 1) = r(t) + eta(t) m grad F(r(t)) of F(r) = -log mean_n exp(-z_n . a),
+    a = r / m, from r(0) = 0.
 
-    The output layer of a two-layer net with fixed neurons. With beta(t) = max(1, max_s sqrt(m) |a(s)|_2), the weights a_bar = a / beta follow projected
-    gradient ascent in a ball towards gamma_2 = max over sqrt(m) |a|_2 <= 1 of min_n z_n . a, at rate 1 / sqrt(t).
+    The output layer of a two-layer net with fixed neurons. With beta(t) = max(1, max_s sqrt(m)
+    |a(s)|_2), the weights a_bar = a / beta follow projected gradient ascent in a ball towards
+    gamma_2 = max over sqrt(m) |a|_2 <= 1 of min_n z_n . a, at rate 1 / sqrt(t).
 
     Parameters
     ----------
-    features, y, steps : as for `train_magnitudes`. rate : eta / beta of the array of times t; the proposition's sqrt(2) / (|z|_inf sqrt(t + 1)) by default.
+    features, y, steps : as for `train_magnitudes`.
+    rate : eta / beta of the array of times t; the proposition's sqrt(2) / (|z|_inf sqrt(t + 1)) by
+        default.
 
-    Raises DataError : as `train_magnitudes`; also where gamma_2 = 0, about which nothing is claimed. ValueError : as there.
+    Raises
+    ------
+    DataError : as `train_magnitudes`; also where gamma_2 = 0, about which nothing is claimed.
+    ValueError : as there.
 
+    Examples
+    --------
     >>> import numpy as np, netmargin as nm
     >>> features = np.random.default_rng(0).normal(size=(8, 30))
     >>> run = nm.twolayer.train_output_layer(features, np.tile([1, -1], 4), steps=2000)
@@ -105,10 +137,13 @@ def train_output_layer(features, y, *, steps: int, rate: Callable[[np.ndarray], 
     n, m = z.shape
     solution = linear_max_margin(z, np.ones(n))
     if solution.status is Status.NOT_SEPARABLE:
-        raise DataError("No output weights classify all samples correctly, so gamma_2 = 0. Take more features.")
+        raise DataError(
+            "No output weights classify all samples correctly, so gamma_2 = 0. Take more features."
+        )
     optimum, proved = solution.margin / math.sqrt(m), solution.upper_bound / math.sqrt(m)
 
-    # From 0 the weights stay in the span of the samples: a = z' c, for which n x n products are enough.
+    # From 0 the weights stay in the span of the samples: a = z' c, for which n x n products are
+    # enough.
     products = z @ z.T
 
     def move(mean: np.ndarray, shares: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
@@ -126,14 +161,21 @@ def _signed(features, y) -> tuple[np.ndarray, float]:
     data = binary_data(features, y, bias=False)
     z = data.y[:, None] * data.Z
     if not z.any():
-        raise DataError("All features are 0, so every weight has margin 0. Choose neurons that are active on some sample.")
+        raise DataError(
+            "All features are 0, so every weight has margin 0. Choose neurons that are active on"
+            " some sample."
+        )
     return z, data.size
 
 
-def _ascend(z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Margins z a_bar, log beta and the last a_bar of a = beta a_bar, beta(0) = 1: `move` gives a_bar(t + 1) before it is divided by beta(t + 1) / beta(t), and that.
+def _ascend(
+    z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Margins z a_bar, log beta and the last a_bar of a = beta a_bar, beta(0) = 1: `move` gives
+    a_bar(t + 1) before it is divided by beta(t + 1) / beta(t), and that.
 
-    It is given the weights of the samples in the gradient of the smooth margin at a. beta is kept as its log, because it grows like exp(sqrt t).
+    It is given the weights of the samples in the gradient of the smooth margin at a. beta is kept
+    as its log, because it grows like exp(sqrt t).
     """
     margins, log_sizes, log_size = np.empty(len(eta) + 1), np.empty(len(eta) + 1), 0.0
     for t, rate in enumerate(np.append(eta, 0.0)):
@@ -147,7 +189,9 @@ def _ascend(z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable) ->
 
 
 def matrix_game(z: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """a in the simplex that maximizes min_n z_n . a, that value, and an upper bound: the largest mean feature under the dual weights of the samples."""
+    """a in the simplex that maximizes min_n z_n . a, that value, and an upper bound: the largest
+    mean feature under the dual weights of the samples.
+    """
     n, m = z.shape
     found = linprog(
         np.append(np.zeros(m), -1.0),

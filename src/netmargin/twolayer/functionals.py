@@ -1,4 +1,6 @@
-"""Objectives over measures of neurons: L[rho] = R(int Phi d rho) + int V d rho, R convex, Phi and V 2-homogeneous."""
+"""Objectives over measures of neurons: L[rho] = R(int Phi d rho) + int V d rho, R convex, Phi and V
+2-homogeneous.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,16 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.matrices import binary_data
+from ..core.records import short_repr
 from ..errors import DataError
-from ..records import short_repr
-from ..solvers.data import binary_data
 
 
 @dataclass(frozen=True)
 class Regularity:
     """Bounds that the theory asks for, on the unit sphere in R^dimension, Euclidean norms.
 
-    k : length of Phi. M_R >= |grad R|, C_R >= |Hessian of R|. B_Phi >= |Phi|, M_Phi, M_V : Lipschitz constants of Phi_i and V. b_V <= V <= B_V.
+    k : length of Phi. M_R >= |grad R|, C_R >= |Hessian of R|. B_Phi >= |Phi|, M_Phi, M_V :
+        Lipschitz constants of Phi_i and V. b_V <= V <= B_V.
 
     Source: Wei et al. 2018, Assumptions E.1, E.2, E.3.
     """
@@ -34,7 +37,10 @@ class Regularity:
 
 @dataclass(frozen=True)
 class Functional:
-    """features : Phi, positions (N, p) -> (N, k). risk : R, (k,) -> a number, at least 0. penalty : V, (N, p) -> (N,). All differentiable torch functions.
+    """features : Phi, positions (N, p) -> (N, k).
+
+    risk : R, (k,) -> a number, at least 0.
+    penalty : V, (N, p) -> (N,). All differentiable torch functions.
 
     regularity : where it is known.
     """
@@ -63,9 +69,13 @@ class Functional:
 
 
 def regularized_logistic(X, y, *, regularization: float, bias: bool = True) -> Functional:
-    """Mean logistic loss of f = int b relu(a . x~) d rho(a, b) plus regularization times int |(a, b)|^2 d rho.
+    """Mean logistic loss of f = int b relu(a . x~) d rho(a, b) plus regularization times int |(a,
+    b)|^2 d rho.
 
-    Positions are rows (a, b), p = d + 1, or d + 2 with a bias. Its least value is that of `solvers.f1_logistic`. X : (n, d); y : (n,) labels {-1, +1} or {0, 1}. Raises DataError.
+    Positions are rows (a, b), p = d + 1, or d + 2 with a bias. Its least value is that of
+    `solvers.f1_logistic`.
+    X : (n, d).
+    y : (n,) labels {-1, +1} or {0, 1}. Raises DataError.
 
     Source: Wei et al. 2018, Example 4.2 (the mean, as in its proofs).
     """

@@ -1,4 +1,6 @@
-"""Nets that end in a normalization layer with its own factors and a linear layer: <a . b, F(x; V)>, 2-homogeneous in (a, b)."""
+"""Nets that end in a normalization layer with its own factors and a linear layer: <a . b, F(x; V)>,
+2-homogeneous in (a, b).
+"""
 
 import operator
 
@@ -6,19 +8,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..batches import Data
+from ..core.batches import Data
 from ..errors import ModelError
-from ..training.gradient_flow import Trajectory, gradient_flow
+from ..flow.gradient_flow import Trajectory, gradient_flow
 
 _SMALLEST_LOG = -600.0
 
 
 class NormalizedReLU(nn.Module):
-    """F_j(x) = relu(v_j . x / |v_j|), bounded whatever V; v_j begin uniform on the sphere. x : (N, d), F : (N, m). float64."""
+    """F_j(x) = relu(v_j . x / |v_j|), bounded whatever V; v_j begin uniform on the sphere. x : (N,
+    d), F : (N, m). float64.
+    """
 
     def __init__(self, inputs: int, width: int, *, seed: int = 0):
         super().__init__()
-        v = torch.randn(width, inputs, dtype=torch.float64, generator=torch.Generator().manual_seed(operator.index(seed)))
+        v = torch.randn(
+            width,
+            inputs,
+            dtype=torch.float64,
+            generator=torch.Generator().manual_seed(operator.index(seed)),
+        )
         self.v = nn.Parameter(F.normalize(v, dim=1))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -26,7 +35,8 @@ class NormalizedReLU(nn.Module):
 
 
 class AttentionFeatures(nn.Module):
-    """A tiny transformer as F: the input cut into positions, one head of attention, a GELU layer, the mean over positions, LayerNorm without factors of its own.
+    """A tiny transformer as F: the input cut into positions, one head of attention, a GELU layer,
+    the mean over positions, LayerNorm without factors of its own.
 
     x : (N, positions * inputs), F : (N, width). The weights begin as torch's.
     """
@@ -45,10 +55,12 @@ class AttentionFeatures(nn.Module):
 
 
 class NormalizedNet(nn.Module):
-    """h(x) = sum_j a_j b_j F_j(x; V), F any module with outputs (N, m), such as one that ends in LayerNorm(m, elementwise_affine=False).
+    """h(x) = sum_j a_j b_j F_j(x; V), F any module with outputs (N, m), such as one that ends in
+    LayerNorm(m, elementwise_affine=False).
 
-    a are the factors of the normalization, b the weights of the linear layer after it. They begin as signs / sqrt(m), so that |a_j| = |b_j|, which gradient flow
-    keeps, and the mass of u = |a . b| is 1. Parameters a, b : (m,), float64; V : those of `inner`.
+    a are the factors of the normalization, b the weights of the linear layer after it. They begin
+    as signs / sqrt(m), so that |a_j| = |b_j|, which gradient flow keeps, and the mass of u = |a .
+    b| is 1. Parameters a, b : (m,), float64; V : those of `inner`.
 
     Source: "The ubiquity of 2-homogeneity" 2024, (2).
     """
@@ -58,7 +70,13 @@ class NormalizedNet(nn.Module):
         width = operator.index(width)
         if width < 1:
             raise ValueError(f"width must be at least 1; got {width}")
-        signs = torch.randint(2, (2, width), generator=torch.Generator().manual_seed(operator.index(seed))) * 2.0 - 1
+        signs = (
+            torch.randint(
+                2, (2, width), generator=torch.Generator().manual_seed(operator.index(seed))
+            )
+            * 2.0
+            - 1
+        )
         self.inner = inner
         self.a, self.b = (nn.Parameter(s.double() / width**0.5) for s in signs)
 
@@ -70,29 +88,42 @@ class NormalizedNet(nn.Module):
         found = self.inner(x)
         if found.shape != (len(x), len(self.a)):
             raise ModelError(
-                f"The inner module must give {len(self.a)} features for each of {len(x)} inputs; it gave {tuple(found.shape)}"
+                f"The inner module must give {len(self.a)} features for each of {len(x)} inputs; it"
+                f" gave {tuple(found.shape)}"
             )
         return found
 
     def balanced_product(self) -> Tensor:
-        """a . b, float64, (m,). Raises ModelError where |a_j| != |b_j| or 0: then |a . b| does not follow the mirror flow, and is not |a|^2."""
+        """a . b, float64, (m,). Raises ModelError where |a_j| != |b_j| or 0: then |a . b| does not
+        follow the mirror flow, and is not |a|^2.
+        """
         a, b = self.a.detach().double(), self.b.detach().double()
         if not torch.equal(a.abs(), b.abs()) or (a == 0).any():
             raise ModelError(
-                "Gradient flow is the mirror flow only where |a_j| = |b_j| > 0 for all j. Set every b_j to a_j or -a_j."
+                "Gradient flow is the mirror flow only where |a_j| = |b_j| > 0 for all j. Set every"
+                " b_j to a_j or -a_j."
             )
         return a * b
 
 
 def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
-    """d ln u / dt = -2 grad_u and dV / dt = -grad_V of the summed loss, h = <u . beta, F(x; V)>, from u = |a . b|, beta = sign(a . b) of the net.
+    """d ln u / dt = -2 grad_u and dV / dt = -grad_V of the summed loss, h = <u . beta, F(x; V)>,
+    from u = |a . b|, beta = sign(a . b) of the net.
 
-    In u the loss is convex and the geometry that of the l1 norm. Where |a_j| = |b_j|, gradient flow on (a, b, V) is this flow, u = a^2 = b^2.
-    The net is not changed. data and options : as for `nm.gradient_flow`, with binary labels; a *mean* loss runs n times slower in t.
+    In u the loss is convex and the geometry that of the l1 norm. Where |a_j| = |b_j|, gradient flow
+    on (a, b, V) is this flow, u = a^2 = b^2.
+    The net is not changed. data and options : as for `nm.gradient_flow`, with binary labels; a
+        *mean* loss runs n times slower in t.
 
-    Returns a `Trajectory` whose states hold log_u (m,) and V as inner.*. Its margins are not normalized: divide q_min by 2 sum(u) for that over |a|^2 + |b|^2.
-    Raises ModelError : |a_j| != |b_j| or 0, from where the two flows differ. Others as `nm.gradient_flow`.
+    Returns a `Trajectory` whose states hold log_u (m,) and V as inner.*. Its margins are not
+    normalized: divide q_min by 2 sum(u) for that over |a|^2 + |b|^2.
 
+    Raises
+    ------
+    ModelError : |a_j| != |b_j| or 0, from where the two flows differ. Others as `nm.gradient_flow`.
+
+    Examples
+    --------
     >>> import torch, netmargin as nm
     >>> net = nm.twolayer.NormalizedNet(nm.twolayer.NormalizedReLU(2, 6), 6)
     >>> data = ([[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], [1, -1, 1])
@@ -107,7 +138,11 @@ def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
     flow = gradient_flow(
         mirror,
         data,
-        metric=lambda point: {"moved_log_u": 2 * torch.exp(-mirror.log_u(point["moved_log_u"]).clamp(min=_SMALLEST_LOG))},
+        metric=lambda point: {
+            "moved_log_u": (
+                2 * torch.exp(-mirror.log_u(point["moved_log_u"]).clamp(min=_SMALLEST_LOG))
+            )
+        },
         **options,
     )
     for state in (flow.final, *flow.states.values()):
@@ -116,7 +151,9 @@ def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
 
 
 class _MirrorNet(nn.Module):
-    """<u . beta, F(x; V)> with parameters log u, moved to where their norm is no accident of u = 1 (steps are relative to it), and V."""
+    """<u . beta, F(x; V)> with parameters log u, moved to where their norm is no accident of u = 1
+    (steps are relative to it), and V.
+    """
 
     beta: Tensor
 

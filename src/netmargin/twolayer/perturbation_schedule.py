@@ -1,4 +1,6 @@
-"""How small a perturbation, and how long a time, prove that perturbed Wasserstein gradient flow finds the optimum."""
+"""How small a perturbation, and how long a time, prove that perturbed Wasserstein gradient flow
+finds the optimum.
+"""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +12,11 @@ _SMALLEST_LOG = -700.0
 
 @dataclass(frozen=True)
 class Schedule:
-    """sigma : fraction of the mass renewed per unit of time. time : t_epsilon. window : l, the time in which new mass grows until it counts."""
+    """sigma : fraction of the mass renewed per unit of time.
+
+    time : t_epsilon.
+    window : l, the time in which new mass grows until it counts.
+    """
 
     sigma: float
     time: float
@@ -18,25 +24,34 @@ class Schedule:
 
 
 def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: float) -> Schedule:
-    """sigma and t_epsilon with which min over t <= t_epsilon of L[rho_t] is at most inf L + 2 epsilon.
+    """sigma and t_epsilon with which min over t <= t_epsilon of L[rho_t] is at most inf L + 2
+    epsilon.
 
-    start : L[rho_0]. The printed theorem hides its constants in polynomials; here its proof is followed with explicit ones, and sigma is the largest
-    power of 1/2 for which every step of it holds. The numbers are huge and tiny: they prove, nobody runs them.
+    start : L[rho_0]. The printed theorem hides its constants in polynomials; here its proof is
+        followed with explicit ones, and sigma is the largest power of 1/2 for which every step of
+        it holds. The numbers are huge and tiny: they prove, nobody runs them.
 
+    Examples
+    --------
     >>> import netmargin as nm
     >>> problem = nm.twolayer.regularized_logistic([[1.0], [-1.0]], [1, -1], regularization=0.1)
     >>> schedule = nm.twolayer.perturbation_schedule(problem.regularity, epsilon=0.1, start=0.7)
     >>> schedule.sigma < 1e-10, schedule.time > 1e6
     (True, True)
 
-    Raises ValueError : epsilon or start not positive, or a sigma below e^-700.
+    Raises
+    ------
+    ValueError : epsilon or start not positive, or a sigma below e^-700.
 
-    Source: Wei et al. 2018, Theorem E.4, with Lemma E.14 and the window l corrected (docs/errata.md).
+    Source: Wei et al. 2018, Theorem E.4, with Lemma E.14 and the window l corrected
+    (docs/errata.md).
     """
     if bounds is None:
         raise ValueError("bounds are not known for this functional. Give it a Regularity.")
     if not (epsilon > 0 and start > 0 and bounds.b_V > 0):
-        raise ValueError(f"epsilon, start and b_V must be positive; got {epsilon}, {start}, {bounds.b_V}")
+        raise ValueError(
+            f"epsilon, start and b_V must be positive; got {epsilon}, {start}, {bounds.b_V}"
+        )
     steps = 1
     while -steps * math.log(2) > _SMALLEST_LOG:
         found = _follow(bounds, 0.5**steps, epsilon, start)
@@ -44,7 +59,8 @@ def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: f
             return found
         steps += 1
     raise ValueError(
-        f"The theory asks for a sigma below e^{_SMALLEST_LOG:g} for epsilon = {epsilon:g}. Ask for less accuracy, or regularize more."
+        f"The theory asks for a sigma below e^{_SMALLEST_LOG:g} for epsilon = {epsilon:g}. Ask for"
+        " less accuracy, or regularize more."
     )
 
 
@@ -54,7 +70,11 @@ def _follow(bounds: Regularity, sigma: float, epsilon: float, start: float) -> S
     largest = bounds.M_R * bounds.B_Phi + bounds.B_V  # B_L
     # A 2-homogeneous function with values up to B on the sphere has a radial slope up to 2 B there.
     slope = math.hypot(bounds.M_Phi, 2 * bounds.B_Phi)
-    c_1 = max(bounds.k * bounds.C_R * bounds.B_Phi**2, bounds.k * bounds.C_R * bounds.B_Phi * slope, largest)
+    c_1 = max(
+        bounds.k * bounds.C_R * bounds.B_Phi**2,
+        bounds.k * bounds.C_R * bounds.B_Phi * slope,
+        largest,
+    )
     c_2 = math.sqrt(bounds.k) * bounds.M_R * bounds.M_Phi + bounds.M_V
     moment = 4 * start / bounds.b_V  # W^2, as long as sigma t B_L stays small; checked below
     tau = epsilon / (2 * moment)

@@ -1,4 +1,6 @@
-"""Perturbed Wasserstein gradient flow in discrete time: gradient descent on weighted particles, of which a little mass is always renewed."""
+"""Perturbed Wasserstein gradient flow in discrete time: gradient descent on weighted particles, of
+which a little mass is always renewed.
+"""
 
 import math
 import operator
@@ -10,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.matrices import as_array
+from ..core.progress import Progress
+from ..core.records import short_repr
 from ..errors import DataError, DivergenceError
-from ..records import short_repr
-from ..solvers.data import as_array
-from ..training.progress import Progress
 from .functionals import Functional
 
 _DIVERGED, _SAME = 1.1, 0.05
@@ -27,9 +29,15 @@ Row = tuple[float, float, float]
 class PerturbedFlow:
     """K records, the first at the start.
 
-    times : (K,), t. values : (K,), L[rho_t]. moments : (K,), W^2 = int |theta|^2 d rho_t. positions : (N, p); weights : (N,), the particles at the end; `resting`
-    is the mass at the origin; all weights and `resting` sum to 1. dropped : what int |theta|^2 d rho lost to the budget of particles, in all. dropping_error :
-    the sum of all changes of L, in absolute value, by that. rate : the step size at the end.
+    times : (K,), t.
+    values : (K,), L[rho_t].
+    moments : (K,), W^2 = int |theta|^2 d rho_t.
+    positions : (N, p).
+    weights : (N,), the particles at the end; `resting` is the mass at the origin; all weights and
+        `resting` sum to 1.
+    dropped : what int |theta|^2 d rho lost to the budget of particles, in all.
+    dropping_error : the sum of all changes of L, in absolute value, by that.
+    rate : the step size at the end.
     """
 
     times: np.ndarray
@@ -60,21 +68,38 @@ def perturbed_flow(
     records: int = 100,
     progress: bool = True,
 ) -> PerturbedFlow:
-    """rho_{t + rate} = rho_t + rate (-sigma rho_t + sigma U - div(v[rho_t] rho_t)), v = -grad L', U uniform on the unit sphere of positions.
+    """rho_{t + rate} = rho_t + rate (-sigma rho_t + sigma U - div(v[rho_t] rho_t)), v = -grad L', U
+    uniform on the unit sphere of positions.
 
-    Every particle takes a step theta_j - rate grad L'(theta_j). After `renew_every` of them all weights shrink by (1 - sigma rate)^renew_every, and the mass that
-    they lose goes to `fresh` new particles on the sphere. More than `budget` particles are reduced to it: half of it are those of largest mass w_j |theta_j|^2, the others those that grow
-    fastest, and the rest moves to the origin, where a neuron contributes nothing. By a 2-homogeneous h with |h| <= B on the sphere, int h d rho changes by at most B times what is dropped.
+    Every particle takes a step theta_j - rate grad L'(theta_j). After `renew_every` of them all
+    weights shrink by (1 - sigma rate)^renew_every, and the mass that they lose goes to `fresh` new
+    particles on the sphere. More than `budget` particles are reduced to it: half of it are those of
+    largest mass w_j |theta_j|^2, the others those that grow fastest, and the rest moves to the
+    origin, where a neuron contributes nothing. By a 2-homogeneous h with |h| <= B on the sphere,
+    int h d rho changes by at most B times what is dropped.
 
     Parameters
     ----------
-    functional : such as `regularized_logistic(X, y, regularization=..)`. positions : (N, p); weights : (N,), > 0 with sum 1; equal by default.
-    sigma : in [0, 1); 0 is Wasserstein gradient flow. rate : the step; where L grows by a tenth between two records, or is not finite, the run goes back
-    to the last record, halves it until L falls or no longer depends on it, and warns. steps : in units of the given rate. seed : of new particles. records : how often L is recorded.
+    functional : such as `regularized_logistic(X, y, regularization=..)`.
+    positions : (N, p).
+    weights : (N,), > 0 with sum 1; equal by default.
+    sigma : in [0, 1); 0 is Wasserstein gradient flow.
+    rate : the step; where L grows by a tenth between two records, or is not finite, the run goes
+        back to the last record, halves it until L falls or no longer depends on it, and warns.
+    steps : in units of the given rate.
+    seed : of new particles.
+    records : how often L is recorded.
 
-    Raises DataError : positions or weights of a wrong shape, not finite, or not a probability. ValueError : other parameters out of range. DivergenceError : L
-    grows at every step size. Ctrl-C ends the run with what there is.
+    Raises
+    ------
+    DataError : positions or weights of a wrong shape, not finite, or not a probability.
+    ValueError : other parameters out of range.
+    DivergenceError : L grows at every step size.
 
+    Ctrl-C ends the run with what there is.
+
+    Examples
+    --------
     >>> import numpy as np, netmargin as nm
     >>> X, y = [[1.0], [-1.0]], [1, 1]
     >>> problem = nm.twolayer.regularized_logistic(X, y, regularization=0.1)
@@ -87,7 +112,13 @@ def perturbed_flow(
     Source: Wei et al. 2018, (4.2) and Theorem E.21.
     """
     start = _start(positions, weights)
-    counts = {"steps": steps, "renew_every": renew_every, "fresh": fresh, "budget": budget, "records": records}
+    counts = {
+        "steps": steps,
+        "renew_every": renew_every,
+        "fresh": fresh,
+        "budget": budget,
+        "records": records,
+    }
     if (
         any(operator.index(count) < 1 for count in counts.values())
         or not 0 <= sigma < 1
@@ -95,14 +126,17 @@ def perturbed_flow(
         or sigma * rate >= 1
     ):
         raise ValueError(
-            f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got sigma {sigma}, rate {rate}"
+            f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got"
+            f" sigma {sigma}, rate {rate}"
         )
     renewal = _Renewal(sigma, renew_every, fresh, budget)
     random = torch.Generator().manual_seed(operator.index(seed))
     try:
         now, rows = start, [start.row(0.0, functional)]
     except RuntimeError as error:
-        raise DataError(f"The functional cannot take positions of shape {tuple(start.positions.shape)}: {error}") from error
+        raise DataError(
+            f"The functional cannot take positions of shape {tuple(start.positions.shape)}: {error}"
+        ) from error
     times = np.linspace(0, steps * rate, min(records, steps) + 1)
     with Progress(progress, "perturbed flow") as display:
         try:
@@ -110,22 +144,36 @@ def perturbed_flow(
                 display.draw(
                     begin,
                     times[-1] - begin,
-                    f"t {begin:.4g}  L {rows[-1][1]:.6g}  mass {rows[-1][2]:.4g}  {len(now.weights)} particles",
+                    f"t {begin:.4g}  L {rows[-1][1]:.6g}  mass {rows[-1][2]:.4g} "
+                    f" {len(now.weights)} particles",
                 )
                 now, row, slower = _moved(now, rows[-1], functional, end, rate, renewal, random)
                 rows.append(row)
                 if slower < rate:
                     rate = slower
                     warnings.warn(
-                        f"L grew by more than a tenth between t = {begin:.4g} and {end:.4g}; back to the first with rate {rate:.3g}",
+                        f"L grew by more than a tenth between t = {begin:.4g} and {end:.4g}; back"
+                        f" to the first with rate {rate:.3g}",
                         UserWarning,
                         stacklevel=2,
                     )
         except KeyboardInterrupt:
-            warnings.warn(f"interrupted at t = {rows[-1][0]:.6g}, of which the particles are returned", UserWarning, stacklevel=2)
+            warnings.warn(
+                f"interrupted at t = {rows[-1][0]:.6g}, of which the particles are returned",
+                UserWarning,
+                stacklevel=2,
+            )
     reached, values, moments = (np.array(column) for column in zip(*rows, strict=True))
     return PerturbedFlow(
-        reached, values, moments, now.positions.numpy(), now.weights.numpy(), now.resting, now.dropped, now.dropping_error, rate
+        reached,
+        values,
+        moments,
+        now.positions.numpy(),
+        now.weights.numpy(),
+        now.resting,
+        now.dropped,
+        now.dropping_error,
+        rate,
     )
 
 
@@ -138,9 +186,17 @@ class _Renewal:
 
 
 def _moved(
-    now: "_Particles", row: Row, functional: Functional, end: float, rate: float, renewal: _Renewal, random: torch.Generator
+    now: "_Particles",
+    row: Row,
+    functional: Functional,
+    end: float,
+    rate: float,
+    renewal: _Renewal,
+    random: torch.Generator,
 ) -> tuple["_Particles", Row, float]:
-    """The particles at time `end`, their row, and the rate: halved until L does not grow by it. New mass makes L grow as well, but with half the rate as much."""
+    """The particles at time `end`, their row, and the rate: halved until L does not grow by it. New
+    mass makes L grow as well, but with half the rate as much.
+    """
     tried, state = math.nan, random.get_state()
     for halvings in range(_HALVINGS):
         slower = rate / 2**halvings
@@ -153,7 +209,8 @@ def _moved(
             return moved, reached, rate
         tried = reached[1]
     raise DivergenceError(
-        f"L grows from {row[1]:.4g} at t = {row[0]:.4g} by steps of every size down to {slower:.3g}. Check the functional, or take more records."
+        f"L grows from {row[1]:.4g} at t = {row[0]:.4g} by steps of every size down to"
+        f" {slower:.3g}. Check the functional, or take more records."
     )
 
 
@@ -170,7 +227,12 @@ class _Particles:
         return time, value, (self.weights @ self.positions.square().sum(1)).item()
 
     def advanced(
-        self, functional: Functional, span: float, rate: float, renewal: _Renewal, random: torch.Generator
+        self,
+        functional: Functional,
+        span: float,
+        rate: float,
+        renewal: _Renewal,
+        random: torch.Generator,
     ) -> "_Particles":
         """After a time, in steps of the rate or a little less."""
         count = max(1, round(span / rate))
@@ -192,7 +254,12 @@ class _Particles:
         return replace(
             self,
             positions=torch.cat([self.positions, torch.nn.functional.normalize(new, dim=1)]),
-            weights=torch.cat([self.weights * (1 - share), torch.full((fresh,), share / fresh, dtype=torch.float64)]),
+            weights=torch.cat(
+                [
+                    self.weights * (1 - share),
+                    torch.full((fresh,), share / fresh, dtype=torch.float64),
+                ]
+            ),
             resting=self.resting * (1 - share),
         )
 
@@ -218,7 +285,10 @@ class _Particles:
 def _start(positions, weights) -> _Particles:
     theta = torch.tensor(as_array(positions, "positions"))
     if theta.ndim != 2 or not len(theta) or not torch.isfinite(theta).all():
-        raise DataError(f"positions must be a finite array of shape (N, p), N >= 1; got shape {tuple(theta.shape)}")
+        raise DataError(
+            "positions must be a finite array of shape (N, p), N >= 1; got shape"
+            f" {tuple(theta.shape)}"
+        )
     w = (
         torch.full((len(theta),), 1 / len(theta), dtype=torch.float64)
         if weights is None
@@ -226,6 +296,7 @@ def _start(positions, weights) -> _Particles:
     )
     if w.shape != theta.shape[:1] or not (w > 0).all() or abs(w.sum().item() - 1) > 1e-9:
         raise DataError(
-            f"weights must be {len(theta)} positive numbers with sum 1; got shape {tuple(w.shape)} with sum {w.sum().item():.6g}"
+            f"weights must be {len(theta)} positive numbers with sum 1; got shape {tuple(w.shape)}"
+            f" with sum {w.sum().item():.6g}"
         )
     return _Particles(theta, w)

@@ -1,4 +1,6 @@
-"""Wasserstein gradient flow of the smooth margin, seen on the sphere: directions and log masses of particles."""
+"""Wasserstein gradient flow of the smooth margin, seen on the sphere: directions and log masses of
+particles.
+"""
 
 import math
 import warnings
@@ -9,10 +11,10 @@ import numpy as np
 import torch
 from scipy.integrate import solve_ivp
 
+from ..core.matrices import SolverData, binary_data
+from ..core.records import short_repr
 from ..errors import DataError
 from ..losses import Loss
-from ..records import short_repr
-from ..solvers.data import SolverData, binary_data
 from ..solvers.solution import ReLUMeasure
 from .smooth_margin import margin_loss, sample_weights
 
@@ -22,8 +24,12 @@ _LARGEST_LOG = 300.0
 
 @dataclass(frozen=True)
 class ProjectedFlow:
-    """K times. margins : (K,), of the probability measures nu_bar_t. log_masses : (K,), natural logs of nu_t(sphere). duals : (K, n), grad S: minus the slopes
-    of the loss, with sum 1. measures : nu_bar_t, particles in the order of the start.
+    """K times.
+
+    margins : (K,), of the probability measures nu_bar_t.
+    log_masses : (K,), natural logs of nu_t(sphere).
+    duals : (K, n), grad S: minus the slopes of the loss, with sum 1.
+    measures : nu_bar_t, particles in the order of the start.
     """
 
     times: np.ndarray
@@ -45,22 +51,35 @@ def projected_flow(
     rtol: float = 1e-6,
     max_evaluations: int = 100_000,
 ) -> ProjectedFlow:
-    """d nu_t / dt = -div(grad J' nu_t) + 4 J' nu_t on the sphere, J'(theta) = sum_n grad_n S y_n phi(theta, x_n), S = -log sum_n l(q_n), from nu_0 = `start`.
+    """d nu_t / dt = -div(grad J' nu_t) + 4 J' nu_t on the sphere, J'(theta) = sum_n grad_n S y_n
+    phi(theta, x_n), S = -log sum_n l(q_n), from nu_0 = `start`.
 
-    It is nu_t = Pi_2(mu_t) of gradient ascent dw_j / dt = m grad_j S of a net. The probability measures nu_bar_t solve d nu_bar / dt = -div(grad J' nu_bar) +
-    4 (J' - int J' d nu_bar) nu_bar, with the same J', that of nu_t (not of nu_bar_t, as (12) is printed).
+    It is nu_t = Pi_2(mu_t) of gradient ascent dw_j / dt = m grad_j S of a net. The probability
+    measures nu_bar_t solve d nu_bar / dt = -div(grad J' nu_bar) + 4 (J' - int J' d nu_bar) nu_bar,
+    with the same J', that of nu_t (not of nu_bar_t, as (12) is printed).
 
-    Directions and log masses of the particles are integrated to relative accuracy rtol by Dormand and Prince's method of order 8. The flow is smooth on times like
-    1 / mass, and the mass grows like exp(4 gamma t), so this is for its beginning: `train_both_layers` follows it further. For power 2 directions are those of a,
-    and b are signs; kinks of ReLU take many small steps.
+    Directions and log masses of the particles are integrated to relative accuracy rtol by Dormand
+    and Prince's method of order 8. The flow is smooth on times like 1 / mass, and the mass grows
+    like exp(4 gamma t), so this is for its beginning: `train_both_layers` follows it further. For
+    power 2 directions are those of a, and b are signs; kinks of ReLU take many small steps.
 
     Parameters
     ----------
-    start : particles, such as `ReLUMeasure.projected(positions)`. X : (n, d); y : (n,) labels {-1, +1} or {0, 1}. times : increasing, from 0 on.
-    loss : `Exponential()` (the default) or `Logistic()`. max_evaluations : of the velocity, after which, as on Ctrl-C, the times so far are returned, with a warning.
+    start : particles, such as `ReLUMeasure.projected(positions)`.
+    X : (n, d).
+    y : (n,) labels {-1, +1} or {0, 1}.
+    times : increasing, from 0 on.
+    loss : `Exponential()` (the default) or `Logistic()`.
+    max_evaluations : of the velocity, after which, as on Ctrl-C, the times so far are returned,
+        with a warning.
 
-    Raises DataError : data; a start without mass. ValueError : times, loss.
+    Raises
+    ------
+    DataError : data; a start without mass.
+    ValueError : times, loss.
 
+    Examples
+    --------
     >>> import numpy as np, netmargin as nm
     >>> X, y = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1, -1, 1, -1]
     >>> neurons = np.random.default_rng(0).normal(size=(40, 4))
@@ -77,11 +96,14 @@ def projected_flow(
         raise ValueError("times must be increasing, finite numbers from 0 on")
     if not start.mass > 0 or start.atoms.shape[1] != data.Z.shape[1] + 1:
         raise DataError(
-            f"start must have mass, and atoms of dimension {data.Z.shape[1] + 1} for these inputs; got {start.atoms.shape}"
+            f"start must have mass, and atoms of dimension {data.Z.shape[1] + 1} for these inputs;"
+            f" got {start.atoms.shape}"
         )
     used = start.weights > 0
     field = _Field(data, start.atoms[used], start.power, loss, max_evaluations)
-    state = np.concatenate([start.atoms[used][:, : field.moving].ravel(), np.log(start.weights[used])])
+    state = np.concatenate(
+        [start.atoms[used][:, : field.moving].ravel(), np.log(start.weights[used])]
+    )
     rows, reached, now, stopped = [], [], 0.0, ""
     try:
         for time in t:
@@ -99,8 +121,9 @@ def projected_flow(
         stopped = "by an interruption"
     if stopped:
         warnings.warn(
-            f"stopped {stopped} between t = {now:.6g} and {time:.6g}; the times so far are returned. Large masses, large inputs and kinks of ReLU take small steps: "
-            "raise max_evaluations or rtol, scale X, or use train_both_layers.",
+            f"stopped {stopped} between t = {now:.6g} and {time:.6g}; the times so far are"
+            " returned. Large masses, large inputs and kinks of ReLU take small steps: raise"
+            " max_evaluations or rtol, scale X, or use train_both_layers.",
             UserWarning,
             stacklevel=2,
         )
@@ -108,7 +131,9 @@ def projected_flow(
             rows.append(field.row(state, start.bias))
             reached.append(now)
     margins, log_masses, duals, measures = (list(column) for column in zip(*rows, strict=True))
-    return ProjectedFlow(np.array(reached), np.array(margins), np.array(log_masses), np.array(duals), measures)
+    return ProjectedFlow(
+        np.array(reached), np.array(margins), np.array(log_masses), np.array(duals), measures
+    )
 
 
 class _Field:
@@ -125,7 +150,11 @@ class _Field:
         self._left -= 1
         theta, _, z, b, p = self._look(state)
         v = p * self._data.y
-        active = (z > 0) @ (v[:, None] * self._data.Z) if self._power == 1 else 2 * z @ (v[:, None] * self._data.Z)
+        active = (
+            (z > 0) @ (v[:, None] * self._data.Z)
+            if self._power == 1
+            else 2 * z @ (v[:, None] * self._data.Z)
+        )
         gradient = b[:, None] * active
         if self._power == 1:
             gradient = np.column_stack([gradient, z @ v])
@@ -140,17 +169,29 @@ class _Field:
         shares = np.exp(log_masses - largest)
         log_mass = float(largest + math.log(shares.sum()))
         atoms = theta if self._power == 1 else np.column_stack([theta, self._signs])
-        measure = ReLUMeasure(atoms=atoms, weights=shares / shares.sum(), bias=bias, power=self._power)
+        measure = ReLUMeasure(
+            atoms=atoms, weights=shares / shares.sum(), bias=bias, power=self._power
+        )
         q = self._data.y * ((measure.weights * b) @ z**self._power)
         return float(q.min()), log_mass, p, measure
 
-    def _look(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _look(
+        self, state: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         count = len(self._signs)
         theta, log_masses = state[:-count].reshape(count, self.moving), state[-count:]
-        theta = theta / np.linalg.norm(theta, axis=1, keepdims=True)  # integration drifts off the sphere
+        theta = theta / np.linalg.norm(
+            theta, axis=1, keepdims=True
+        )  # integration drifts off the sphere
         a, b = (theta[:, :-1], theta[:, -1]) if self._power == 1 else (theta, self._signs)
         z = np.maximum(a @ self._data.Z.T, 0.0)
         largest = log_masses.max()
         masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG))
         q = self._data.y * ((masses * b) @ z**self._power)
-        return theta, log_masses, z, b, sample_weights(torch.from_numpy(-q)[None], self._loss)[0].numpy()
+        return (
+            theta,
+            log_masses,
+            z,
+            b,
+            sample_weights(torch.from_numpy(-q)[None], self._loss)[0].numpy(),
+        )

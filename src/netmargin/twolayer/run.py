@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from ..core.matrices import SolverData
+from ..core.records import short_repr
 from ..losses import Loss
-from ..records import short_repr
-from ..solvers.data import SolverData
 from ..solvers.solution import ReLUMeasure
 from .smooth_margin import sample_weights
 
@@ -23,7 +23,9 @@ def growth(log_scale):
 
 @dataclass
 class Run:
-    """Neurons a : (m, D), b : (m,), of size about 1, times e^log_scale; step sizes per time; the margin at which it stops; and what `measure` found."""
+    """Neurons a : (m, D), b : (m,), of size about 1, times e^log_scale; step sizes per time; the
+    margin at which it stops; and what `measure` found.
+    """
 
     index: int
     data: SolverData
@@ -46,12 +48,18 @@ class Run:
     __repr__ = short_repr
 
     def measure(self) -> None:
-        """The margin over the mass, its log, the smooth margin F and the shares of the samples in its slopes, in float64."""
+        """The margin over the mass, its log, the smooth margin F and the shares of the samples in
+        its slopes, in float64.
+        """
         # In torch, as the steps: NumPy's threads and torch's keep each other waiting.
         a, b, Z = (torch.from_numpy(values) for values in (self.a, self.b, self.data.Z))
         mass = (a.square().sum() + (b.square().sum() if self.power == 1 else 0.0)) / len(a)
         q = torch.from_numpy(self.data.y) * ((Z @ a.T).relu_() ** self.power @ b) / len(a)
-        self.q, self.margin, self.log_mass = q.numpy(), (q.min() / mass).item(), torch.log(mass).item() + 2 * self.log_scale
+        self.q, self.margin, self.log_mass = (
+            q.numpy(),
+            (q.min() / mass).item(),
+            torch.log(mass).item() + 2 * self.log_scale,
+        )
         slopes = sample_weights(-q[None] * growth(self.log_scale), self.loss)[0]
         self.dual = (slopes / slopes.sum()).numpy()
         self.objective = math.log(len(q)) - self.loss.log_sum(q * growth(self.log_scale))
@@ -72,4 +80,6 @@ class Run:
         atoms = np.divide(moving, sizes, out=np.zeros_like(moving), where=sizes > 0)
         if self.power == 2:
             atoms = np.column_stack([atoms, self.b])
-        return ReLUMeasure(atoms=atoms, weights=sizes[:, 0] ** 2 / (sizes**2).sum(), bias=bias, power=self.power)
+        return ReLUMeasure(
+            atoms=atoms, weights=sizes[:, 0] ** 2 / (sizes**2).sum(), bias=bias, power=self.power
+        )

@@ -7,13 +7,21 @@ import numpy as np
 
 
 def step_sizes(steps: int, rate: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """rate at t = 0 .. steps - 1, shape (steps,). Raises ValueError where it is not positive and finite, or of another shape."""
+    """rate at t = 0 .. steps - 1, shape (steps,). Raises ValueError where it is not positive and
+    finite, or of another shape.
+    """
     steps = operator.index(steps)
     if not callable(rate):
-        raise ValueError(f"rate must be a function of the array of times, such as lambda t: 0.5 / np.sqrt(t + 1); got {rate!r}")
+        raise ValueError(
+            "rate must be a function of the array of times, such as lambda t: 0.5 / np.sqrt(t +"
+            f" 1); got {rate!r}"
+        )
     if steps < 1:
         raise ValueError(f"steps must be at least 1; got {steps}")
     found = np.asarray(rate(np.arange(steps)), dtype=np.float64)
     if found.shape not in ((), (steps,)) or not (np.isfinite(found) & (found > 0)).all():
-        raise ValueError("rate must give positive, finite step sizes for all t = 0 .. steps - 1, one number or an array of them")
+        raise ValueError(
+            "rate must give positive, finite step sizes for all t = 0 .. steps - 1, one number or"
+            " an array of them"
+        )
     return np.broadcast_to(found, steps)

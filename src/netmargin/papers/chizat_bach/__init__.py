@@ -1,1 +1,3 @@
-"""Chizat and Bach 2020, *Implicit Bias of Gradient Descent for Wide Two-layer Neural Networks Trained with the Logistic Loss*, Section 7."""
+"""Chizat and Bach 2020, *Implicit Bias of Gradient Descent for Wide Two-layer Neural Networks
+Trained with the Logistic Loss*, Section 7.
+"""

@@ -1,15 +1,17 @@
-"""Figure 1: decision boundaries of training both layers and the output layer, on four training sets in the plane."""
+"""Figure 1: decision boundaries of training both layers and the output layer, on four training sets
+in the plane.
+"""
 
 from pathlib import Path
 
 import numpy as np
 
 from ...datasets import clusters
+from ...drawing.style import EXACT, draw_samples, open_canvas
 from ...kernels import arc_cosine, random_features
 from ...solvers import f1_max_margin, f2_max_margin
 from ...twolayer import train_both_layers, train_output_layer
-from ..drawing import EXACT, canvas, samples
-from ..figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def _grid(points: int) -> np.ndarray:
@@ -22,7 +24,9 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     grid, m = _grid(settings["grid"]), settings["width"]
     both = (
-        train_both_layers(X, y, width=m, steps=settings["steps"], seeds=(run["seed"],), progress=False)
+        train_both_layers(
+            X, y, width=m, steps=settings["steps"], seeds=(run["seed"],), progress=False
+        )
         .measures[0]
         .decision_function(grid)
     )
@@ -38,17 +42,27 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 def draw(settings: Settings, rows: list[Row]):
     """Top: both layers, bottom: the output layer; dashed: the exact max-margin classifiers."""
-    drawn, axes = canvas(len(rows), 2, width=2.3, height=2.3)
+    drawn, axes = open_canvas(len(rows), 2, width=2.3, height=2.3)
     shape = (settings["grid"], settings["grid"])
     ticks = np.linspace(-0.5, 0.5, settings["grid"])
     for column, row in zip(axes.T, rows, strict=True):
         for axis, (net, exact) in zip(column, (("both", "f1"), ("output", "f2")), strict=True):
             values = np.array(row[net]).reshape(shape)
-            axis.contourf(ticks, ticks, np.sign(values), levels=[-1.5, 0, 1.5], colors=["#f6cdb4", "#bcd9ec"])
+            axis.contourf(
+                ticks, ticks, np.sign(values), levels=[-1.5, 0, 1.5], colors=["#f6cdb4", "#bcd9ec"]
+            )
             for grid, style in ((values, "-"), (np.array(row[exact]).reshape(shape), "--")):
                 if grid.min() < 0 < grid.max():
-                    axis.contour(ticks, ticks, grid, levels=[0.0], colors=EXACT, linewidths=1.2, linestyles=style)
-            samples(axis, np.array(row["X"]), np.array(row["y"]))
+                    axis.contour(
+                        ticks,
+                        ticks,
+                        grid,
+                        levels=[0.0],
+                        colors=EXACT,
+                        linewidths=1.2,
+                        linestyles=style,
+                    )
+            draw_samples(axis, np.array(row["X"]), np.array(row["y"]))
             axis.set(xlim=(-0.5, 0.5), ylim=(-0.5, 0.5), xticks=[], yticks=[], aspect="equal")
     axes[0, 0].set_ylabel("both layers\n(dashed: exact $\\mathcal{F}_1$)")
     axes[1, 0].set_ylabel("output layer\n(dashed: exact $\\mathcal{F}_2$)")
@@ -58,7 +72,10 @@ def draw(settings: Settings, rows: list[Row]):
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """How much of the square both nets classify as their exact max-margin classifiers do."""
     checks = []
-    methods = (("both", "f1", "both layers and the exact F_1"), ("output", "f2", "the output layer and the exact F_2"))
+    methods = (
+        ("both", "f1", "both layers and the exact F_1"),
+        ("output", "f2", "the output layer and the exact F_2"),
+    )
     for (net, exact, words), least in zip(methods, settings["agreement"], strict=True):
         agreement = np.mean([np.sign(row[net]) == np.sign(row[exact]) for row in rows])
         checks.append(
@@ -73,10 +90,24 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 FIGURE = Figure(
     id="chizat-bach/fig1",
     title="implicit bias of training both layers and the output layer, d = 2, four training sets",
-    finding="training both layers gives piecewise affine boundaries, that of the F_1 max margin; the output layer smooth ones, of the F_2 max margin",
-    differs="the exact max-margin classifiers are drawn as well, and the output layer, which converges slowly, is trained for longer; n = 80 is assumed",
+    finding=(
+        "training both layers gives piecewise affine boundaries, that of the F_1 max margin; the"
+        " output layer smooth ones, of the F_2 max margin"
+    ),
+    differs=(
+        "the exact max-margin classifiers are drawn as well, and the output layer, which converges"
+        " slowly, is trained for longer; n = 80 is assumed"
+    ),
     scales={
-        "smoke": {"n": 40, "sets": 2, "width": 200, "steps": 10_000, "output_steps": 30_000, "grid": 61, "agreement": [0.9, 0.8]},
+        "smoke": {
+            "n": 40,
+            "sets": 2,
+            "width": 200,
+            "steps": 10_000,
+            "output_steps": 30_000,
+            "grid": 61,
+            "agreement": [0.9, 0.8],
+        },
         "laptop": {
             "n": 80,
             "sets": 4,

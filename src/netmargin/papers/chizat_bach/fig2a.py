@@ -6,21 +6,26 @@ import numpy as np
 
 from ...bounds import interclass_distance
 from ...datasets import clusters
-from ..drawing import canvas, samples
-from ..figure import Check, Figure, Row, Settings
+from ...drawing.style import draw_samples, open_canvas
+from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
     """The samples, and how far their classes are apart in the best plane."""
     X, y = clusters(settings["n"], settings["d"], k=3, seed=run["seed"])
     found = interclass_distance(X[:, :2], y, 2)
-    return {"X": X[:, :2].tolist(), "y": y.tolist(), "distance": found.distance, "upper_bound": found.upper_bound}
+    return {
+        "X": X[:, :2].tolist(),
+        "y": y.tolist(),
+        "distance": found.distance,
+        "upper_bound": found.upper_bound,
+    }
 
 
 def draw(settings: Settings, rows: list[Row]):
     """The first two coordinates."""
-    drawn, ((axis,),) = canvas(height=4.0)
-    samples(axis, np.array(rows[0]["X"]), np.array(rows[0]["y"]))
+    drawn, ((axis,),) = open_canvas(height=4.0)
+    draw_samples(axis, np.array(rows[0]["X"]), np.array(rows[0]["y"]))
     axis.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal", xlim=(-0.5, 0.5), ylim=(-0.5, 0.5))
     return drawn
 
@@ -29,7 +34,11 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """The separation that Section 7 states."""
     found = rows[0]["distance"]
     return [
-        Check(f"projected to two coordinates, classes are {found:.4f} apart, at least 1 / (3k - 1) = 0.125", found >= 0.125 - 1e-9)
+        Check(
+            f"projected to two coordinates, classes are {found:.4f} apart, at least 1 / (3k - 1) ="
+            " 0.125",
+            found >= 0.125 - 1e-9,
+        )
     ]
 
 
@@ -38,7 +47,10 @@ FIGURE = Figure(
     title="projection of the data on the first two dimensions",
     finding="nine disks on a grid with random labels; the other 13 coordinates are noise",
     differs="",
-    scales={scale: {"n": n, "d": 15, "seed": 1} for scale, n in (("smoke", 128), ("laptop", 512), ("paper", 512))},
+    scales={
+        scale: {"n": n, "d": 15, "seed": 1}
+        for scale, n in (("smoke", 128), ("laptop", 512), ("paper", 512))
+    },
     minutes={"smoke": 0.01, "laptop": 0.01, "paper": 0.01},
     runs=lambda settings: [{"seed": settings["seed"]}],
     compute=compute,

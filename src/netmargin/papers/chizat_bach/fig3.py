@@ -1,20 +1,24 @@
-"""Figure 3: a net with a large start, first at the max margin of its tangent kernel, in the end at that of F_1."""
+"""Figure 3: a net with a large start, first at the max margin of its tangent kernel, in the end at
+that of F_1.
+"""
 
 from pathlib import Path
 
 import numpy as np
 
 from ...datasets import clusters
+from ...drawing.style import draw_samples, open_canvas
 from ...solvers import f1_max_margin
 from ...twolayer import tangent_margin, tangent_max_margin, train_both_layers
-from ..drawing import canvas, samples
-from ..figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings
 
 _HARDLY = 0.25
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Classifiers at the snapshots on a grid, the share of the tangent kernel's largest margin, and the F_1 margin."""
+    """Classifiers at the snapshots on a grid, the share of the tangent kernel's largest margin, and
+    the F_1 margin.
+    """
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     scale, times = settings["scale"], settings["times"]
     runs = train_both_layers(
@@ -40,24 +44,50 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         if snapshot.time == 0:
             found = np.zeros(len(grid))  # pairs cancel, up to rounding
         values.append(np.round(found / (np.abs(found).max() or 1.0), 4).tolist())
-        tangent.append(tangent_margin(start, snapshot.positions(0), X, y) / best if snapshot.time else 0.0)
+        tangent.append(
+            tangent_margin(start, snapshot.positions(0), X, y) / best if snapshot.time else 0.0
+        )
         margins.append(max(snapshot.measures[0].normalized_margin(X, y), 0.0) / gamma.margin)
-    return {"values": values, "tangent": tangent, "margins": margins, "X": X.tolist(), "y": y.tolist()}
+    return {
+        "values": values,
+        "tangent": tangent,
+        "margins": margins,
+        "X": X.tolist(),
+        "y": y.tolist(),
+    }
 
 
 def draw(settings: Settings, rows: list[Row]):
     """One panel per time."""
     row, times = rows[0], settings["times"]
-    drawn, axes = canvas(len(times), width=2.3, height=3.0)
+    drawn, axes = open_canvas(len(times), width=2.3, height=3.0)
     ticks = np.linspace(-0.5, 0.5, settings["grid"])
-    for axis, time, values, tangent, margin in zip(axes[0], times, row["values"], row["tangent"], row["margins"], strict=True):
+    for axis, time, values, tangent, margin in zip(
+        axes[0], times, row["values"], row["tangent"], row["margins"], strict=True
+    ):
         grid = np.array(values).reshape(len(ticks), len(ticks))
-        axis.contourf(ticks, ticks, np.sign(grid), levels=[-1.5, -0.5, 0.5, 1.5], colors=["#f6cdb4", "#ffffff", "#bcd9ec"])
+        axis.contourf(
+            ticks,
+            ticks,
+            np.sign(grid),
+            levels=[-1.5, -0.5, 0.5, 1.5],
+            colors=["#f6cdb4", "#ffffff", "#bcd9ec"],
+        )
         if grid.min() < 0 < grid.max():
             axis.contour(ticks, ticks, grid, levels=[0.0], colors="black", linewidths=1.2)
-        samples(axis, np.array(row["X"]), np.array(row["y"]))
-        axis.set(xlim=(-0.5, 0.5), ylim=(-0.5, 0.5), xticks=[], yticks=[], aspect="equal", title=f"t = {time:,}")
-        axis.set_xlabel(f"tangent margin {100 * tangent:.0f}%\n$\\mathcal{{F}}_1$ margin {100 * margin:.0f}%", fontsize=8)
+        draw_samples(axis, np.array(row["X"]), np.array(row["y"]))
+        axis.set(
+            xlim=(-0.5, 0.5),
+            ylim=(-0.5, 0.5),
+            xticks=[],
+            yticks=[],
+            aspect="equal",
+            title=f"t = {time:,}",
+        )
+        axis.set_xlabel(
+            f"tangent margin {100 * tangent:.0f}%\n$\\mathcal{{F}}_1$ margin {100 * margin:.0f}%",
+            fontsize=8,
+        )
     return drawn
 
 
@@ -67,11 +97,13 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     lazy = int(np.argmax(tangent))
     return [
         Check(
-            f"at t = {settings['times'][lazy]:,} the net has {100 * tangent[lazy]:.0f}% of the tangent kernel's largest margin and {100 * margins[lazy]:.0f}% of gamma_1",
+            f"at t = {settings['times'][lazy]:,} the net has {100 * tangent[lazy]:.0f}% of the"
+            f" tangent kernel's largest margin and {100 * margins[lazy]:.0f}% of gamma_1",
             bool(tangent[lazy] > settings["lazy"] and margins[lazy] < _HARDLY),
         ),
         Check(
-            f"at the end it has {100 * tangent[-1]:.0f}% of the tangent kernel's largest margin and {100 * margins[-1]:.0f}% of gamma_1",
+            f"at the end it has {100 * tangent[-1]:.0f}% of the tangent kernel's largest margin and"
+            f" {100 * margins[-1]:.0f}% of gamma_1",
             bool(margins[-1] > settings["rich"] and tangent[-1] < _HARDLY),
         ),
     ]
@@ -79,9 +111,18 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 FIGURE = Figure(
     id="chizat-bach/fig3",
-    title="dynamics of the classifier for an initialization with a large variance and a small step-size",
-    finding="the classifier first has most of the margin of the tangent kernel and hardly any F_1 margin; in the end it is the other way round",
-    differs="pairs of neurons that cancel at the start, so that the classifier begins at 0; sphere of radius 40 instead of N(0, 40^2); n = 60, the rate and the times are assumed",
+    title=(
+        "dynamics of the classifier for an initialization with a large variance and a small"
+        " step-size"
+    ),
+    finding=(
+        "the classifier first has most of the margin of the tangent kernel and hardly any F_1"
+        " margin; in the end it is the other way round"
+    ),
+    differs=(
+        "pairs of neurons that cancel at the start, so that the classifier begins at 0; sphere of"
+        " radius 40 instead of N(0, 40^2); n = 60, the rate and the times are assumed"
+    ),
     scales={
         "smoke": {
             "n": 30,

@@ -1,1 +1,3 @@
-"""Lyu and Li 2019, *Gradient Descent Maximizes the Margin of Homogeneous Neural Networks*, Appendices I and J."""
+"""Lyu and Li 2019, *Gradient Descent Maximizes the Margin of Homogeneous Neural Networks*,
+Appendices I and J.
+"""

@@ -1,28 +1,45 @@
-"""Figure 1: training loss and normalized margin of CNNs on MNIST, with a constant and with the loss-based learning rate."""
+"""Figure 1: training loss and normalized margin of CNNs on MNIST, with a constant and with the
+loss-based learning rate.
+"""
 
-from ..figure import Check, Figure, Row, Settings
-from .curves import draw_curves, net_name, rising
-from .training import CONSTANT, LOSS_BASED, RUNS, SCALES, SUBSET, concerns, runs, train_net
+from ..gallery.figure import Check, Figure, Row, Settings
+from ._curves import draw_curves, net_name, rising
+from ._training import CONSTANT, LOSS_BASED, RUNS, SCALES, SUBSET, concerns, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Both rise, and the loss-based rate is far ahead in fewer epochs."""
     found = []
     for bias in dict.fromkeys(row["bias"] for row in rows):
-        constant, based = (next(r for r in rows if (r["rate"], r["bias"]) == (rate, bias)) for rate in (CONSTANT, LOSS_BASED))
-        sentence = (
-            f"{net_name(based)}: log10-loss {based['log10_loss']:.1f} and margin {based['layer_margin']:.3g} after {based['epochs']} epochs with the loss-based rate; "
-            f"{constant['log10_loss']:.1f} and {constant['layer_margin']:.3g} after {constant['epochs']} with the constant one ({based['layer_margin'] / constant['layer_margin']:.1f} times; paper: 6.7 times)"
+        constant, based = (
+            next(r for r in rows if (r["rate"], r["bias"]) == (rate, bias))
+            for rate in (CONSTANT, LOSS_BASED)
         )
-        ahead = based["log10_loss"] < constant["log10_loss"] and based["layer_margin"] > constant["layer_margin"]
+        sentence = (
+            f"{net_name(based)}: log10-loss {based['log10_loss']:.1f} and margin"
+            f" {based['layer_margin']:.3g} after {based['epochs']} epochs with the loss-based rate;"
+            f" {constant['log10_loss']:.1f} and {constant['layer_margin']:.3g} after"
+            f" {constant['epochs']} with the constant one"
+            f" ({based['layer_margin'] / constant['layer_margin']:.1f} times; paper: 6.7 times)"
+        )
+        ahead = (
+            based["log10_loss"] < constant["log10_loss"]
+            and based["layer_margin"] > constant["layer_margin"]
+        )
         found += [Check(sentence, ahead), rising(constant), rising(based)]
     return found
 
 
 FIGURE = Figure(
     id="lyu-li/fig1",
-    title="training loss and normalized margin of CNNs on MNIST: constant rate (top), loss-based rate (bottom)",
-    finding="after the data are fitted the normalized margin keeps rising: slowly with a constant rate, many times faster with the loss-based rate, whose loss falls exponentially",
+    title=(
+        "training loss and normalized margin of CNNs on MNIST: constant rate (top), loss-based rate"
+        " (bottom)"
+    ),
+    finding=(
+        "after the data are fitted the normalized margin keeps rising: slowly with a constant rate,"
+        " many times faster with the loss-based rate, whose loss falls exponentially"
+    ),
     differs=SUBSET,
     scales=SCALES,
     minutes={"smoke": 0.15, "laptop": 6.0, "paper": 143_000.0},
@@ -30,7 +47,9 @@ FIGURE = Figure(
     compute=train_net,
     concerns=concerns,
     draw=lambda settings, rows: draw_curves(
-        rows, {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"}, ("log10_loss", "layer_margin")
+        rows,
+        {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"},
+        ("log10_loss", "layer_margin"),
     ),
     check=check,
     runs_of=RUNS,

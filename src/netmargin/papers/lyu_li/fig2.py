@@ -4,15 +4,21 @@ from pathlib import Path
 
 import numpy as np
 
-from ...theory import CLAIMS
-from ..drawing import OUTPUT
-from ..figure import Check, Figure, Row, Settings
+from ...drawing.style import OUTPUT
+from ..gallery.figure import Check, Figure, Row, Settings
+from .claims_kkt import mexican_hat
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """How far the claim of the ledger about it is from holding, with the printed exponent and with the right one."""
-    claim = CLAIMS["lyu-li/mexican-hat"]
-    return {str(exponent): claim.examine(trials=range(settings["trials"]), exponent=exponent).worst for exponent in (3, 4)}
+    """How far the claim of the ledger about it is from holding, with the printed exponent and with
+    the right one.
+    """
+    return {
+        str(exponent): (
+            mexican_hat.examine(trials=range(settings["trials"]), exponent=exponent).worst
+        )
+        for exponent in (3, 4)
+    }
 
 
 def draw(settings: Settings, rows: list[Row]):
@@ -22,10 +28,25 @@ def draw(settings: Settings, rows: list[Row]):
     r, phi = np.meshgrid(np.linspace(1e-3, 0.999, 60), np.linspace(0, 2 * np.pi, 121))
     drawn = Canvas(figsize=(4.3, 3.6), layout="constrained")
     axis = drawn.add_subplot(projection="3d")
-    axis.plot_surface(r * np.cos(phi), r * np.sin(phi), _hat(r, phi), cmap="viridis", rstride=1, cstride=1, linewidth=0)
+    axis.plot_surface(
+        r * np.cos(phi),
+        r * np.sin(phi),
+        _hat(r, phi),
+        cmap="viridis",
+        rstride=1,
+        cstride=1,
+        linewidth=0,
+    )
     along = np.linspace(0.05, 0.97, 2000)
     turn = 1 / (1 - along**2)
-    axis.plot(along * np.cos(turn), along * np.sin(turn), _hat(along, turn) + 0.004, color=OUTPUT, linewidth=1.2, zorder=5)
+    axis.plot(
+        along * np.cos(turn),
+        along * np.sin(turn),
+        _hat(along, turn) + 0.004,
+        color=OUTPUT,
+        linewidth=1.2,
+        zorder=5,
+    )
     axis.set(xlabel="u", ylabel="v", zlabel="f(u, v)")
     axis.view_init(elev=38, azim=-60)
     return drawn
@@ -40,7 +61,10 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """The curve is invariant."""
     right, printed = rows[0]["3"], rows[0]["4"]
     return [
-        Check(f"with (1 - r^2)^3 in C(r) gradient flow stays on the curve, to {right:.1g}", right < 1e-9),
+        Check(
+            f"with (1 - r^2)^3 in C(r) gradient flow stays on the curve, to {right:.1g}",
+            right < 1e-9,
+        ),
         Check(f"with the printed (1 - r^2)^4 it does not: off by {printed:.2g}", printed > 1e-3),
     ]
 
@@ -48,9 +72,16 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 FIGURE = Figure(
     id="lyu-li/fig2",
     title="the Mexican hat f(u, v)",
-    finding="a spiral valley: the flow (red) circles outwards for ever, so its direction does not converge",
-    differs="exponent 3 in C(r), for which Theorem I.1 holds; the printed 4 is wrong (docs/errata.md)",
-    scales={scale: {"trials": trials} for scale, trials in (("smoke", 2), ("laptop", 40), ("paper", 40))},
+    finding=(
+        "a spiral valley: the flow (red) circles outwards for ever, so its direction does not"
+        " converge"
+    ),
+    differs=(
+        "exponent 3 in C(r), for which Theorem I.1 holds; the printed 4 is wrong (docs/errata.md)"
+    ),
+    scales={
+        scale: {"trials": trials} for scale, trials in (("smoke", 2), ("laptop", 40), ("paper", 40))
+    },
     minutes={"smoke": 0.01, "laptop": 0.01, "paper": 0.01},
     runs=lambda settings: [{}],
     compute=compute,

@@ -1,26 +1,36 @@
 """Figure 3: training accuracy and the margin by the original definition, with the constant rate."""
 
-from ..figure import Check, Figure, Row, Settings
-from .curves import draw_curves, fitted, rising
-from .training import CONSTANT, RUNS, SCALES, SUBSET, concerns, runs, train_net
+from ..gallery.figure import Check, Figure, Row, Settings
+from ._curves import draw_curves, fitted, rising
+from ._training import CONSTANT, RUNS, SCALES, SUBSET, concerns, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Of the net with bias, whose biases beyond the first layer the norm leaves out, as in the paper."""
+    """Of the net with bias, whose biases beyond the first layer the norm leaves out, as in the
+    paper.
+    """
     return [*map(fitted, rows), *(rising(row, "margin") for row in rows)]
 
 
 FIGURE = Figure(
     id="lyu-li/fig3",
-    title="CNNs on MNIST with the constant rate: training accuracy and normalized margin by the original definition",
-    finding="the training accuracy reaches 100%, and from then on the margin over ||theta||^L rises as well",
+    title=(
+        "CNNs on MNIST with the constant rate: training accuracy and normalized margin by the"
+        " original definition"
+    ),
+    finding=(
+        "the training accuracy reaches 100%, and from then on the margin over ||theta||^L rises as"
+        " well"
+    ),
     differs=SUBSET,
     scales=SCALES,
     minutes={"smoke": 0.1, "laptop": 2.0, "paper": 33_000.0},
     runs=lambda settings: runs("cnn", CONSTANT),
     compute=train_net,
     concerns=concerns,
-    draw=lambda settings, rows: draw_curves(rows, {CONSTANT: "constant rate"}, ("accuracy", "margin")),
+    draw=lambda settings, rows: draw_curves(
+        rows, {CONSTANT: "constant rate"}, ("accuracy", "margin")
+    ),
     check=check,
     runs_of=RUNS,
 )

@@ -1,8 +1,8 @@
 """Figure 5: VGGNet on CIFAR-10, with the constant rate."""
 
-from ..figure import Check, Figure, Row, Settings
-from .curves import draw_curves, fitted, rising
-from .training import CONSTANT, RUNS, SCALES, SUBSET_VGG, concerns, runs, train_net
+from ..gallery.figure import Check, Figure, Row, Settings
+from ._curves import draw_curves, fitted, rising
+from ._training import CONSTANT, RUNS, SCALES, SUBSET_VGG, concerns, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -20,7 +20,9 @@ FIGURE = Figure(
     runs=lambda settings: runs("vgg", CONSTANT),
     compute=train_net,
     concerns=concerns,
-    draw=lambda settings, rows: draw_curves(rows, {CONSTANT: "constant rate"}, ("log10_loss", "accuracy", "layer_margin")),
+    draw=lambda settings, rows: draw_curves(
+        rows, {CONSTANT: "constant rate"}, ("log10_loss", "accuracy", "layer_margin")
+    ),
     check=check,
     runs_of=RUNS,
 )

@@ -1,14 +1,16 @@
 """Figure 6: VGGNet on CIFAR-10, with the loss-based rate."""
 
-from ..figure import Check, Figure, Row, Settings
-from .curves import draw_curves, fitted, rising
-from .training import LOSS_BASED, RUNS, SCALES, SUBSET_VGG, concerns, runs, train_net
+from ..gallery.figure import Check, Figure, Row, Settings
+from ._curves import draw_curves, fitted, rising
+from ._training import LOSS_BASED, RUNS, SCALES, SUBSET_VGG, concerns, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """For the nets without and with bias, down to the last level of the loss."""
     level = settings["vgg_levels"][-1]
-    deep = Check(f"both losses fall below 10^{level}", all(row["log10_loss"] < level for row in rows))
+    deep = Check(
+        f"both losses fall below 10^{level}", all(row["log10_loss"] < level for row in rows)
+    )
     return [*map(fitted, rows), deep, *map(rising, rows)]
 
 
@@ -22,7 +24,9 @@ FIGURE = Figure(
     runs=lambda settings: runs("vgg", LOSS_BASED),
     compute=train_net,
     concerns=concerns,
-    draw=lambda settings, rows: draw_curves(rows, {LOSS_BASED: "loss-based rate"}, ("log10_loss", "accuracy", "layer_margin")),
+    draw=lambda settings, rows: draw_curves(
+        rows, {LOSS_BASED: "loss-based rate"}, ("log10_loss", "accuracy", "layer_margin")
+    ),
     check=check,
     runs_of=RUNS,
 )

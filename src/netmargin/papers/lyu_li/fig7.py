@@ -2,25 +2,47 @@
 
 import numpy as np
 
-from ..drawing import BOTH, OUTPUT, canvas
-from ..figure import Check, Figure, Row, Settings
-from .training import LOSS_BASED, RUNS, SCALES, SUBSET, SUBSET_VGG, WITHOUT_BIAS, concerns, runs, train_net
+from ...drawing.style import BOTH, OUTPUT, open_canvas
+from ..gallery.figure import Check, Figure, Row, Settings
+from ._training import (
+    LOSS_BASED,
+    RUNS,
+    SCALES,
+    SUBSET,
+    SUBSET_VGG,
+    WITHOUT_BIAS,
+    concerns,
+    runs,
+    train_net,
+)
 
 NETS = {"cnn": "CNN on MNIST", "vgg": "VGGNet on CIFAR-10"}
 
 
 def draw(settings: Settings, rows: list[Row]):
     """Thin: single runs; thick: their mean, as far as all runs go."""
-    drawn, (axes,) = canvas(2)
+    drawn, (axes,) = open_canvas(2)
     for axis, (net, title) in zip(axes, NETS.items(), strict=True):
         of_net = [row["looks"] for row in rows if row["net"] == net]
         grid = np.unique([look["epochs"] for looks in of_net for look in looks])
         grid = grid[grid <= min(looks[-1]["epochs"] for looks in of_net)]
-        for name, label, colour in (("accuracy", "training", BOTH), ("test_accuracy", "test", OUTPUT)):
-            curves = [([look["epochs"] for look in looks], [look[name] for look in looks]) for looks in of_net]
+        for name, label, colour in (
+            ("accuracy", "training", BOTH),
+            ("test_accuracy", "test", OUTPUT),
+        ):
+            curves = [
+                ([look["epochs"] for look in looks], [look[name] for look in looks])
+                for looks in of_net
+            ]
             for curve in curves:
                 axis.plot(*curve, color=colour, linewidth=0.5, alpha=0.4)
-            axis.plot(grid, np.mean([np.interp(grid, *curve) for curve in curves], axis=0), color=colour, linewidth=2, label=label)
+            axis.plot(
+                grid,
+                np.mean([np.interp(grid, *curve) for curve in curves], axis=0),
+                color=colour,
+                linewidth=2,
+                label=label,
+            )
         axis.set_xscale("log")
         axis.set(
             xlabel="epochs",
@@ -37,13 +59,39 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     found = []
     for net, title in NETS.items():
         of_net = [row for row in rows if row["net"] == net]
-        first = [next((look for look in row["looks"] if look["accuracy"] == 1), row["looks"][-1]) for row in of_net]
-        change = float(np.mean([row["test_accuracy"] - look["test_accuracy"] for row, look in zip(of_net, first, strict=True)]))
-        growth = float(np.mean([row["layer_margin"] / look["layer_margin"] for row, look in zip(of_net, first, strict=True)]))
+        first = [
+            next((look for look in row["looks"] if look["accuracy"] == 1), row["looks"][-1])
+            for row in of_net
+        ]
+        change = float(
+            np.mean(
+                [
+                    row["test_accuracy"] - look["test_accuracy"]
+                    for row, look in zip(of_net, first, strict=True)
+                ]
+            )
+        )
+        growth = float(
+            np.mean(
+                [
+                    row["layer_margin"] / look["layer_margin"]
+                    for row, look in zip(of_net, first, strict=True)
+                ]
+            )
+        )
         test = np.mean([row["test_accuracy"] for row in of_net])
-        sentence = f"{title}: fitted in {sum(row['accuracy'] == 1 for row in of_net)} of {len(of_net)} runs; from then on the margin grows {growth:.1f} times and the test accuracy changes by {100 * change:+.1f} points, to {100 * test:.1f}%"
+        sentence = (
+            f"{title}: fitted in {sum(row['accuracy'] == 1 for row in of_net)} of {len(of_net)}"
+            f" runs; from then on the margin grows {growth:.1f} times and the test accuracy changes"
+            f" by {100 * change:+.1f} points, to {100 * test:.1f}%"
+        )
         found.append(
-            Check(sentence, growth > 1 and abs(change) <= settings["slightly"] and all(row["accuracy"] == 1 for row in of_net))
+            Check(
+                sentence,
+                growth > 1
+                and abs(change) <= settings["slightly"]
+                and all(row["accuracy"] == 1 for row in of_net),
+            )
         )
     return found
 

@@ -1,16 +1,18 @@
-"""Figure 8: L2 robustness of the CNN without bias at the levels of Table 1, and after ascending the margin itself."""
+"""Figure 8: L2 robustness of the CNN without bias at the levels of Table 1, and after ascending the
+margin itself.
+"""
 
 from pathlib import Path
 
 import numpy as np
 
+from ...drawing.style import OUTPUT, open_canvas
 from ...l2_robustness import robustness
 from ...training import load_weights
-from ..drawing import OUTPUT, canvas
-from ..figure import Check, Figure, Row, Settings, figure
-from ..sweep import folder_of
-from .training import ASCENT, LOSS_BASED, RUNS, images, make_net
-from .training import SCALES as TRAINING
+from ..gallery.figure import Check, Figure, Row, Settings, figure
+from ..gallery.sweep import folder_of
+from ._training import ASCENT, LOSS_BASED, RUNS, images, make_net
+from ._training import SCALES as TRAINING
 
 TABLE = "lyu-li/table1"
 ASCENDED = "maximize_margin"
@@ -21,7 +23,11 @@ def runs(settings: Settings) -> list[Row]:
     """Each net on each split, with the run that it is from: other training, other radii."""
     levels = TRAINING[settings["training"]]["cnn_levels"]
     nets = [*(f"model-{k}" for k, _ in enumerate(levels, 1)), ASCENDED]
-    return [{"model": name, "split": split, "origin": _origin(name, settings, Path())[1].name} for name in nets for split in SPLITS]
+    return [
+        {"model": name, "split": split, "origin": _origin(name, settings, Path())[1].name}
+        for name in nets
+        for split in SPLITS
+    ]
 
 
 def _origin(model: str, settings: Settings, folder: Path) -> tuple[Row, Path]:
@@ -50,7 +56,11 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         folder=folder,
         progress=False,
     )
-    return {"upper": report.to_dict()["upper"], "lower": report.lower.tolist(), "accuracy": report.accuracy}
+    return {
+        "upper": report.to_dict()["upper"],
+        "lower": report.lower.tolist(),
+        "accuracy": report.accuracy,
+    }
 
 
 def radii(row: Row) -> np.ndarray:
@@ -62,9 +72,11 @@ def draw(settings: Settings, rows: list[Row]):
     """Share of samples with radius above epsilon; right: the small epsilons."""
     from matplotlib import colormaps
 
-    drawn, axes = canvas(2, 2, height=2.9)
+    drawn, axes = open_canvas(2, 2, height=2.9)
     names = list(dict.fromkeys(row["model"] for row in rows))
-    colours = dict(zip(names, colormaps["viridis"](np.linspace(0.9, 0.1, len(names) - 1)), strict=False)) | {ASCENDED: OUTPUT}
+    colours = dict(
+        zip(names, colormaps["viridis"](np.linspace(0.9, 0.1, len(names) - 1)), strict=False)
+    ) | {ASCENDED: OUTPUT}
     for pair, (split, title) in zip(axes, SPLITS.items(), strict=True):
         of_split = [row for row in rows if row["split"] == split]
         finite = np.concatenate([radii(row)[np.isfinite(radii(row))] for row in of_split])
@@ -72,23 +84,41 @@ def draw(settings: Settings, rows: list[Row]):
             for row in of_split:
                 grid = np.linspace(0, most, 201)
                 shares = (radii(row)[None] > grid[:, None]).mean(1)
-                axis.plot(grid, 100 * shares, color=colours[row["model"]], linewidth=1.4, label=row["model"])
-            axis.set(xlabel=r"$\epsilon$ (L2)", ylabel="robust accuracy in %", title=f"{title} set, {settings['n']} images")
+                axis.plot(
+                    grid,
+                    100 * shares,
+                    color=colours[row["model"]],
+                    linewidth=1.4,
+                    label=row["model"],
+                )
+            axis.set(
+                xlabel=r"$\epsilon$ (L2)",
+                ylabel="robust accuracy in %",
+                title=f"{title} set, {settings['n']} images",
+            )
         pair[0].legend(frameon=False, fontsize=7)
     return drawn
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Over the middle of the curve: the epsilons between which the first net keeps three quarters and one quarter of the samples."""
+    """Over the middle of the curve: the epsilons between which the first net keeps three quarters
+    and one quarter of the samples.
+    """
     checks = []
     by = {(row["model"], row["split"]): radii(row) for row in rows}
     last = max(name for name, _ in by if name != ASCENDED)
     for split, title in SPLITS.items():
         first = by["model-1", split]
         grid = np.linspace(np.quantile(first, 0.25), np.quantile(first, 0.75), 101)
-        share = {name: 100 * (by[name, split][None] > grid[:, None]).mean() for name in ("model-1", last, ASCENDED)}
+        share = {
+            name: 100 * (by[name, split][None] > grid[:, None]).mean()
+            for name in ("model-1", last, ASCENDED)
+        }
         words = ", ".join(f"{name} {value:.1f}%" for name, value in share.items())
-        sentence = f"{title} set: mean robust accuracy for epsilon between {grid[0]:.3g} and {grid[-1]:.3g}: {words}"
+        sentence = (
+            f"{title} set: mean robust accuracy for epsilon between {grid[0]:.3g} and"
+            f" {grid[-1]:.3g}: {words}"
+        )
         checks.append(Check(sentence, share[last] > share["model-1"]))
     smallest = {name: by[name, "train"].min() for name in ("model-1", last, ASCENDED)}
     words = ", ".join(f"{name} {value:.3g}" for name, value in smallest.items())
@@ -96,16 +126,31 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
         f"smallest radius of a training image, which the margin bounds: {words}",
         min(smallest[last], smallest[ASCENDED]) > smallest["model-1"],
     )
-    below = all(lower <= upper for row in rows for lower, upper in zip(row["lower"], radii(row), strict=True))
+    below = all(
+        lower <= upper
+        for row in rows
+        for lower, upper in zip(row["lower"], radii(row), strict=True)
+    )
     certified = float(np.median([row["lower"] for row in rows if row["split"] == "train"]))
-    return [*checks, found, Check(f"no certified radius (median {certified:.2g}) is above the attacked one", below)]
+    return [
+        *checks,
+        found,
+        Check(f"no certified radius (median {certified:.2g}) is above the attacked one", below),
+    ]
 
 
 FIGURE = Figure(
     id="lyu-li/fig8",
     title="L2 robustness of the CNN without bias after training for different numbers of epochs",
-    finding="the net that was trained longest has a larger share of samples that no small change can turn than the one that had just fitted them; ascending the margin itself lifts the smallest radii, not the whole curve",
-    differs="the nets of table1 at its scale; the nearest of what DeepFool, DDN and Carlini-Wagner find, judged in float64; the last curve is not in the paper",
+    finding=(
+        "the net that was trained longest has a larger share of samples that no small change can"
+        " turn than the one that had just fitted them; ascending the margin itself lifts the"
+        " smallest radii, not the whole curve"
+    ),
+    differs=(
+        "the nets of table1 at its scale; the nearest of what DeepFool, DDN and Carlini-Wagner"
+        " find, judged in float64; the last curve is not in the paper"
+    ),
     scales={
         "smoke": {"training": "smoke", "n": 10, "carlini_wagner_steps": 5},
         "laptop": {"training": "laptop", "n": 100, "carlini_wagner_steps": 30},

@@ -1,4 +1,6 @@
-"""Theorem 3.6: the smooth margin over (a, b) along gradient flow on all parameters of normalized nets."""
+"""Theorem 3.6: the smooth margin over (a, b) along gradient flow on all parameters of normalized
+nets.
+"""
 
 import math
 from pathlib import Path
@@ -7,16 +9,21 @@ import numpy as np
 import torch
 from torch import nn
 
-from ...training.gradient_flow import gradient_flow
+from ...drawing.style import BOTH, EXACT, OTHER, OUTPUT, open_canvas
+from ...flow.gradient_flow import gradient_flow
 from ...twolayer import AttentionFeatures, NormalizedNet, NormalizedReLU
-from ..drawing import BOTH, EXACT, OTHER, OUTPUT, canvas
-from ..figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings
 
 INNER = {
     "normalized ReLU": lambda: NormalizedReLU(4, 30),
-    "LayerNorm": lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.LayerNorm(8, elementwise_affine=False)),
+    "LayerNorm": lambda: nn.Sequential(
+        nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.LayerNorm(8, elementwise_affine=False)
+    ),
     "RMSNorm": lambda: nn.Sequential(
-        nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.RMSNorm(8, eps=1e-5, elementwise_affine=False)
+        nn.Linear(4, 8),
+        nn.Tanh(),
+        nn.Linear(8, 8),
+        nn.RMSNorm(8, eps=1e-5, elementwise_affine=False),
     ),
     "transformer": lambda: AttentionFeatures(2, 2, 8),
 }
@@ -28,22 +35,34 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         torch.manual_seed(1)
         inner = INNER[run["net"]]().double()
         x = torch.randn(8, 4, dtype=torch.float64)
-    net, y = NormalizedNet(inner, inner(x).shape[1], seed=2), torch.where(x[:, 0] * x[:, 1] > 0, 1, -1)
+    net, y = (
+        NormalizedNet(inner, inner(x).shape[1], seed=2),
+        torch.where(x[:, 0] * x[:, 1] > 0, 1, -1),
+    )
     flow = gradient_flow(net, (x, y), time=settings["time"], rtol=1e-6, progress=False)
     rows = [row for row in flow.rows if row["log_loss"] < math.log(math.log(2))]
-    names = {"log_time": "log_time", "smooth": "partial_smoothed_margin", "hard": "partial_normalized_margin"}
-    return {name: [row[key] for row in rows] for name, key in names.items()} | {"status": flow.status}
+    names = {
+        "log_time": "log_time",
+        "smooth": "partial_smoothed_margin",
+        "hard": "partial_normalized_margin",
+    }
+    return {name: [row[key] for row in rows] for name, key in names.items()} | {
+        "status": flow.status
+    }
 
 
 def draw(settings: Settings, rows: list[Row]):
     """Solid: smooth margins; dotted: margins."""
-    drawn, ((axis,),) = canvas(width=5.2)
+    drawn, ((axis,),) = open_canvas(width=5.2)
     for row, colour in zip(rows, (BOTH, OUTPUT, OTHER, EXACT), strict=True):
         times = np.exp(row["log_time"])
         axis.plot(times, row["smooth"], color=colour, label=row["net"])
         axis.plot(times, row["hard"], color=colour, linestyle=":")
     axis.set_xscale("log")
-    axis.set(xlabel="time t of the summed loss", ylabel=r"$\psi\,/\,(\|a\|^2+\|b\|^2)$ (dotted: $q_{\min}$)")
+    axis.set(
+        xlabel="time t of the summed loss",
+        ylabel=r"$\psi\,/\,(\|a\|^2+\|b\|^2)$ (dotted: $q_{\min}$)",
+    )
     axis.legend(frameon=False, fontsize=8)
     return drawn
 
@@ -54,15 +73,24 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     for row in rows:
         smooth = np.array(row["smooth"])
         fall = max(float((-np.diff(smooth) / smooth[1:]).max()), 0.0)
-        sentence = f"{row['net']}: from {smooth[0]:.4f} to {smooth[-1]:.4f} in {len(smooth)} steps, largest fall {fall:.1g} of it"
+        sentence = (
+            f"{row['net']}: from {smooth[0]:.4f} to {smooth[-1]:.4f} in {len(smooth)} steps,"
+            f" largest fall {fall:.1g} of it"
+        )
         checks.append(Check(sentence, fall < 1e-6 and smooth[-1] > smooth[0]))
     return checks
 
 
 FIGURE = Figure(
     id="two-homogeneity/monotone",
-    title="margins of normalized nets and a transformer along gradient flow (the paper states it, without a figure)",
-    finding="from the time at which the data are separated, the smooth margin over (a, b) never falls, although the inner parameters move freely",
+    title=(
+        "margins of normalized nets and a transformer along gradient flow (the paper states it,"
+        " without a figure)"
+    ),
+    finding=(
+        "from the time at which the data are separated, the smooth margin over (a, b) never falls,"
+        " although the inner parameters move freely"
+    ),
     differs="",
     scales={"smoke": {"time": 20.0}, "laptop": {"time": 300.0}, "paper": {"time": 3000.0}},
     minutes={"smoke": 0.1, "laptop": 0.1, "paper": 0.2},

@@ -6,13 +6,15 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets import parity
-from ...theory.separation import SCALES, separation
-from ..drawing import BOTH, OUTPUT, canvas
-from ..figure import Check, Figure, Row, Settings
+from ...drawing.style import BOTH, OUTPUT, open_canvas
+from ..gallery.figure import Check, Figure, Row, Settings
+from ..wei_2018._separation import SCALES, separation
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Errors of the regularized net and of the tangent kernel at several scales of the layers, on corners scaled to coordinates +-1."""
+    """Errors of the regularized net and of the tangent kernel at several scales of the layers, on
+    corners scaled to coordinates +-1.
+    """
     d, tested = settings["d"], settings["tested"]
     X, y = parity(d, 2, run["n"] + tested, seed=run["seed"])
     X, n = X * math.sqrt(d), run["n"]
@@ -32,12 +34,28 @@ def _by_n(rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]:
 def draw(settings: Settings, rows: list[Row]):
     """Means with two standard errors."""
     ns, net, kernel = _by_n(rows)
-    drawn, ((axis,),) = canvas()
-    for values, label, colour in ((net, "regularized net", BOTH), (kernel, f"best of {len(SCALES)} tangent kernels", OUTPUT)):
+    drawn, ((axis,),) = open_canvas()
+    for values, label, colour in (
+        (net, "regularized net", BOTH),
+        (kernel, f"best of {len(SCALES)} tangent kernels", OUTPUT),
+    ):
         errors = 2 * values.std(0, ddof=1) / math.sqrt(len(values))
-        axis.errorbar(ns, values.mean(0), errors, color=colour, marker="o", markersize=3, capsize=2, label=label)
+        axis.errorbar(
+            ns,
+            values.mean(0),
+            errors,
+            color=colour,
+            marker="o",
+            markersize=3,
+            capsize=2,
+            label=label,
+        )
     axis.axhline(0.5, color="0.6", linestyle=":", label="guessing")
-    axis.set(xlabel=f"samples n (d = {settings['d']}, d$^2$ = {settings['d'] ** 2})", ylabel="test error", ylim=(-0.02, 0.55))
+    axis.set(
+        xlabel=f"samples n (d = {settings['d']}, d$^2$ = {settings['d'] ** 2})",
+        ylabel="test error",
+        ylim=(-0.02, 0.55),
+    )
     axis.legend(frameon=False, fontsize=8)
     return drawn
 
@@ -47,22 +65,42 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     ns, net, kernel = _by_n(rows)
     apart = kernel.mean(0) - net.mean(0)
     best = int(apart.argmax())
-    sentence = f"at n = {ns[best]} the net errs on {100 * net.mean(0)[best]:.1f}%, the best tangent kernel on {100 * kernel.mean(0)[best]:.1f}%"
-    return [Check(sentence, bool(net.mean(0)[best] < 0.05 and kernel.mean(0)[best] > 0.15 and ns[best] < settings["d"] ** 2))]
+    sentence = (
+        f"at n = {ns[best]} the net errs on {100 * net.mean(0)[best]:.1f}%, the best tangent kernel"
+        f" on {100 * kernel.mean(0)[best]:.1f}%"
+    )
+    return [
+        Check(
+            sentence,
+            bool(
+                net.mean(0)[best] < 0.05
+                and kernel.mean(0)[best] > 0.15
+                and ns[best] < settings["d"] ** 2
+            ),
+        )
+    ]
 
 
 FIGURE = Figure(
     id="two-homogeneity/parity",
-    title="test error on 2-parity against n, net and tangent kernel (the paper states it, without a figure)",
+    title=(
+        "test error on 2-parity against n, net and tangent kernel (the paper states it, without a"
+        " figure)"
+    ),
     finding="with a few times d samples the net generalizes and no tangent kernel does",
-    differs="a regularized net, as in Wei et al., instead of the early-stopped flow of Theorem 4.1, whose widths and times are out of reach",
+    differs=(
+        "a regularized net, as in Wei et al., instead of the early-stopped flow of Theorem 4.1,"
+        " whose widths and times are out of reach"
+    ),
     scales={
         "smoke": {"d": 15, "n": [30, 60], "runs": 2, "tested": 500},
         "laptop": {"d": 15, "n": [30, 45, 60, 90, 120, 180], "runs": 5, "tested": 2000},
         "paper": {"d": 20, "n": [40, 60, 80, 120, 160, 240, 320], "runs": 20, "tested": 4000},
     },
     minutes={"smoke": 0.15, "laptop": 0.6, "paper": 15.0},
-    runs=lambda settings: [{"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])],
+    runs=lambda settings: [
+        {"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])
+    ],
     compute=compute,
     concerns=lambda run, setting: setting not in ("n", "runs"),
     draw=draw,

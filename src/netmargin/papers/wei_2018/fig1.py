@@ -1,13 +1,15 @@
-"""Figure 1: the distribution on which nets have a large margin and kernels a small one, in 3 dimensions."""
+"""Figure 1: the distribution on which nets have a large margin and kernels a small one, in 3
+dimensions.
+"""
 
 from pathlib import Path
 
 import numpy as np
 
 from ...datasets import gaussian_xor
+from ...drawing.style import BOTH, OUTPUT
 from ...solvers import f1_max_margin, f2_max_margin, linear_max_margin
-from ..drawing import BOTH, OUTPUT
-from ..figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
@@ -15,7 +17,13 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     X, y = gaussian_xor(settings["n"], 3, seed=run["seed"])
     f1, f2 = f1_max_margin(X, y, bias=False, time_limit=20), f2_max_margin(X, y, bias=False)
     linear = linear_max_margin(X, y, bias=True)
-    return {"X": X.tolist(), "y": y.tolist(), "f1": 2 * f1.margin, "f2": f2.margin, "linear": linear.upper_bound}
+    return {
+        "X": X.tolist(),
+        "y": y.tolist(),
+        "f1": 2 * f1.margin,
+        "f2": f2.margin,
+        "linear": linear.upper_bound,
+    }
 
 
 def draw(settings: Settings, rows: list[Row]):
@@ -37,9 +45,14 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Lemma D.1, and that kernels have less."""
     f1, f2 = rows[0]["f1"], rows[0]["f2"]
     return [
-        Check(f"the l1 margin is {f1:.4f}, at least sqrt(2) / 4 = 0.3536 (Lemma D.1)", f1 >= 2**0.5 / 4 * (1 - 1e-5)),
         Check(
-            f"no linear classifier separates the samples: margin at most {rows[0]['linear']:.1g}, proved", rows[0]["linear"] < 1e-6
+            f"the l1 margin is {f1:.4f}, at least sqrt(2) / 4 = 0.3536 (Lemma D.1)",
+            f1 >= 2**0.5 / 4 * (1 - 1e-5),
+        ),
+        Check(
+            f"no linear classifier separates the samples: margin at most {rows[0]['linear']:.1g},"
+            " proved",
+            rows[0]["linear"] < 1e-6,
         ),
         Check(f"the kernel margin is {f2:.4f}, less than half", f2 < f1 / 2),
     ]

@@ -1,15 +1,17 @@
-"""Figure 2: margin against the strength of the regularizer for inputs of one dimension, and the two functions."""
+"""Figure 2: margin against the strength of the regularizer for inputs of one dimension, and the two
+functions.
+"""
 
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from ...drawing.style import BOTH, EXACT, OUTPUT, open_canvas
 from ...models import mlp
+from ...regularization.path import regularization_path
 from ...solvers import f1_max_margin
-from ...training.regularization_path import regularization_path
-from ..drawing import BOTH, EXACT, OUTPUT, canvas
-from ..figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
@@ -18,7 +20,12 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     exact = f1_max_margin(X, y)
     make = lambda: mlp([1, settings["width"], 1])  # noqa: E731
     path = regularization_path(
-        make, (X, y), lambdas=settings["lambdas"], starts=settings["starts"], seed=run["seed"], progress=False
+        make,
+        (X, y),
+        lambdas=settings["lambdas"],
+        starts=settings["starts"],
+        seed=run["seed"],
+        progress=False,
     )
     grid = np.linspace(1.3 * min(settings["x"]), 1.3 * max(settings["x"]), 401)
     net = make().double()
@@ -38,16 +45,37 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 def draw(settings: Settings, rows: list[Row]):
     """Left: margins; right: functions and labels."""
-    row, (drawn, ((left, right),)) = rows[0], canvas(2)
+    row, (drawn, ((left, right),)) = rows[0], open_canvas(2)
     left.plot(row["lambdas"], row["margins"], color=BOTH, marker="o", markersize=3, label="net")
-    left.axhline(row["optimum"], color=EXACT, linestyle="--", label=rf"exact $\ell_1$ SVM, {row['optimum']:.4f}")
+    left.axhline(
+        row["optimum"],
+        color=EXACT,
+        linestyle="--",
+        label=rf"exact $\ell_1$ SVM, {row['optimum']:.4f}",
+    )
     left.set_xscale("log")
     left.invert_xaxis()
     left.set(xlabel=r"$\lambda$", ylabel=r"normalized margin $q_{\min}/\|\Theta\|^2$")
     left.legend(frameon=False, loc="lower right")
-    right.plot(row["grid"], row["exact"], color=EXACT, linestyle="--", linewidth=2.5, alpha=0.5, label=r"exact $\ell_1$ SVM")
-    right.plot(row["grid"], row["net"], color=BOTH, label=rf"net, $\lambda$ = {min(row['lambdas']):.0e}")
-    right.scatter(settings["x"], np.array(settings["y"]) * row["optimum"], color=OUTPUT, zorder=3, label="labels times margin")
+    right.plot(
+        row["grid"],
+        row["exact"],
+        color=EXACT,
+        linestyle="--",
+        linewidth=2.5,
+        alpha=0.5,
+        label=r"exact $\ell_1$ SVM",
+    )
+    right.plot(
+        row["grid"], row["net"], color=BOTH, label=rf"net, $\lambda$ = {min(row['lambdas']):.0e}"
+    )
+    right.scatter(
+        settings["x"],
+        np.array(settings["y"]) * row["optimum"],
+        color=OUTPUT,
+        zorder=3,
+        label="labels times margin",
+    )
     right.set(xlabel="x", ylabel=r"$f(x)/\|\Theta\|^2$")
     right.legend(frameon=False, fontsize=8)
     return drawn
@@ -62,11 +90,19 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     )
     return [
         Check(
-            f"at lambda = {row['lambdas'][-1]:.0e} the net's margin is {100 * gap:.2f}% below the certified optimum (at most 1%)",
+            f"at lambda = {row['lambdas'][-1]:.0e} the net's margin is {100 * gap:.2f}% below the"
+            " certified optimum (at most 1%)",
             gap < 0.01,
         ),
-        Check("no margin is above the proved bound", max(row["margins"]) <= row["upper_bound"] * (1 + 1e-6)),
-        Check(f"the two functions differ by {100 * apart:.1f}% of the largest value at most (at most 10%)", bool(apart < 0.1)),
+        Check(
+            "no margin is above the proved bound",
+            max(row["margins"]) <= row["upper_bound"] * (1 + 1e-6),
+        ),
+        Check(
+            f"the two functions differ by {100 * apart:.1f}% of the largest value at most (at most"
+            " 10%)",
+            bool(apart < 0.1),
+        ),
     ]
 
 
@@ -74,9 +110,18 @@ _POINTS = {"x": [-3.0, -1.0, 1.0, 3.0], "y": [-1, 1, 1, -1], "width": 20}
 
 FIGURE = Figure(
     id="wei-2018/fig2",
-    title="two-layer net with one input: margin as lambda decreases, and the functions of the net and the l1 SVM",
-    finding="the net's margin tends to that of the l1 SVM as lambda goes to 0, and the functions become the same",
-    differs="the l1 SVM is exact, not that of 1,000 chosen features; the minimizers are found by L-BFGS; the points and the width are assumed",
+    title=(
+        "two-layer net with one input: margin as lambda decreases, and the functions of the net and"
+        " the l1 SVM"
+    ),
+    finding=(
+        "the net's margin tends to that of the l1 SVM as lambda goes to 0, and the functions become"
+        " the same"
+    ),
+    differs=(
+        "the l1 SVM is exact, not that of 1,000 chosen features; the minimizers are found by"
+        " L-BFGS; the points and the width are assumed"
+    ),
     scales={
         "smoke": _POINTS | {"lambdas": [1e-2, 1e-4, 1e-8, 1e-14], "starts": 2},
         "laptop": _POINTS | {"lambdas": [10.0**-k for k in range(2, 15)], "starts": 5},

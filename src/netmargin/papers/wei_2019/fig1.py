@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets import hypercube
-from ..drawing import canvas, samples
-from ..figure import Check, Figure, Row, Settings
+from ...drawing.style import draw_samples, open_canvas
+from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
@@ -17,10 +17,19 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 def draw(settings: Settings, rows: list[Row]):
     """The two coordinates that count."""
-    drawn, ((axis,),) = canvas(height=4.0)
+    drawn, ((axis,),) = open_canvas(height=4.0)
     X = np.array(rows[0]["X"])
-    samples(axis, X + np.random.default_rng(0).normal(scale=0.03, size=X.shape), np.array(rows[0]["y"]))
-    axis.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal", xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), title="drawn with a little noise")
+    draw_samples(
+        axis, X + np.random.default_rng(0).normal(scale=0.03, size=X.shape), np.array(rows[0]["y"])
+    )
+    axis.set(
+        xlabel="$x_1$",
+        ylabel="$x_2$",
+        aspect="equal",
+        xlim=(-1.4, 1.4),
+        ylim=(-1.4, 1.4),
+        title="drawn with a little noise",
+    )
     return drawn
 
 
@@ -28,8 +37,12 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """(2.5)."""
     X, y = np.array(rows[0]["X"]), np.array(rows[0]["y"])
     alternating = np.where(X[:, 0] != 0, 1, -1)
-    right = bool(np.array_equal(np.abs(X).sum(1), np.ones(len(X))) and np.array_equal(y, alternating))
-    shares = [float(np.isclose(X, corner).all(1).mean()) for corner in ([1, 0], [-1, 0], [0, 1], [0, -1])]
+    right = bool(
+        np.array_equal(np.abs(X).sum(1), np.ones(len(X))) and np.array_equal(y, alternating)
+    )
+    shares = [
+        float(np.isclose(X, corner).all(1).mean()) for corner in ([1, 0], [-1, 0], [0, 1], [0, -1])
+    ]
     return [
         Check("samples are +-e_1 with label +1 and +-e_2 with label -1", right),
         Check(
@@ -42,7 +55,9 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 FIGURE = Figure(
     id="wei-2019/fig1",
     title="the first two coordinates of the distribution",
-    finding="all signal is in two coordinates, where four groups alternate; the other d - 2 are noise",
+    finding=(
+        "all signal is in two coordinates, where four groups alternate; the other d - 2 are noise"
+    ),
     differs="",
     scales={scale: {"n": 300, "seed": 0} for scale in ("smoke", "laptop", "paper")},
     minutes={"smoke": 0.01, "laptop": 0.01, "paper": 0.01},

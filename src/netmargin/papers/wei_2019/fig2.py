@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from ...datasets import teacher
+from ...drawing.style import BOTH, OUTPUT, draw_band, open_canvas
 from ...margins import measure
 from ...models import mlp
 from ...training import AnnealedLR, Epochs, train
-from ..drawing import BOTH, OUTPUT, band, canvas
-from ..figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings
 
 _LOOKS = 24
 PANELS = {
@@ -22,7 +22,9 @@ PANELS = {
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Gradient descent on mean loss + lambda ||Theta||^2, all samples in each step; looks at growing distances."""
+    """Gradient descent on mean loss + lambda ||Theta||^2, all samples in each step; looks at
+    growing distances.
+    """
     n, d, seed = settings["n"], settings["d"], run["seed"]
     X, y = teacher(n + settings["tested"], d, units=10, margin=0.01, seed=seed)
     (X, T), (y, t) = (part.split([n, settings["tested"]]) for part in (X, y))
@@ -33,10 +35,14 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
             parameter.normal_(generator=random)
     begun, step = _active(net, X), 0
     found: dict[str, list] = {name: [] for name in ("steps", *PANELS)}
-    for end in sorted({0, *np.geomspace(1, settings["steps"], _LOOKS).round().astype(int).tolist()}):
+    for end in sorted(
+        {0, *np.geomspace(1, settings["steps"], _LOOKS).round().astype(int).tolist()}
+    ):
         if end:
             # The decay of a step is that of lambda ||Theta||^2, so twice lambda.
-            rate = AnnealedLR(settings["rate"], weight_decay=2 * run["lambda"], rate_drops={}, decay_drops={})
+            rate = AnnealedLR(
+                settings["rate"], weight_decay=2 * run["lambda"], rate_drops={}, decay_drops={}
+            )
             train(net, (X, y), until=Epochs(end - step), lr=rate, batch_size=None, progress=False)
         step = end
         found["steps"].append(end)
@@ -54,11 +60,11 @@ def _active(net: nn.Sequential, X: Tensor) -> Tensor:
 
 def draw(settings: Settings, rows: list[Row]):
     """Thin: single teachers; thick: their mean."""
-    drawn, (axes,) = canvas(len(PANELS), width=3.6)
+    drawn, (axes,) = open_canvas(len(PANELS), width=3.6)
     for axis, (name, label) in zip(axes, PANELS.items(), strict=True):
         for strength, colour in ((settings["lambda"], BOTH), (0.0, OUTPUT)):
             of_strength = [row for row in rows if row["lambda"] == strength]
-            band(
+            draw_band(
                 axis,
                 of_strength[0]["steps"],
                 np.array([row[name] for row in of_strength]),
@@ -79,10 +85,16 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
         ("margin", "normalized margin"),
         ("changed", "share of activations changed"),
     ):
-        ends = [np.array([row[name][-1] for row in rows if row["lambda"] == strength]) for strength in (settings["lambda"], 0.0)]
+        ends = [
+            np.array([row[name][-1] for row in rows if row["lambda"] == strength])
+            for strength in (settings["lambda"], 0.0)
+        ]
         gain = ends[0] - ends[1]
         error = gain.std(ddof=1) / np.sqrt(len(gain))
-        sentence = f"{words}: {ends[0].mean():.3g} with the regularizer, {ends[1].mean():.3g} without (difference {gain.mean():.3g} +- {error:.2g})"
+        sentence = (
+            f"{words}: {ends[0].mean():.3g} with the regularizer, {ends[1].mean():.3g} without"
+            f" (difference {gain.mean():.3g} +- {error:.2g})"
+        )
         checks.append(Check(sentence, bool(gain.mean() > 2 * error)))
     return checks
 
@@ -91,9 +103,18 @@ _ALL = {"d": 20, "n": 200, "rate": 0.1, "lambda": 5e-4}
 
 FIGURE = Figure(
     id="wei-2019/fig2",
-    title="regularizer against none, from the same start N(0, 1): test accuracy, normalized margin, activations changed",
-    finding="the regularized net generalizes better, with a larger margin, and more of its activations change; without a regularizer it stays nearer to its start, in the kernel regime",
-    differs="assumed, as the text lost its numbers: d = 20, n = 200, 500 hidden units, rate 0.1, lambda 5e-4, 20,000 steps",
+    title=(
+        "regularizer against none, from the same start N(0, 1): test accuracy, normalized margin,"
+        " activations changed"
+    ),
+    finding=(
+        "the regularized net generalizes better, with a larger margin, and more of its activations"
+        " change; without a regularizer it stays nearer to its start, in the kernel regime"
+    ),
+    differs=(
+        "assumed, as the text lost its numbers: d = 20, n = 200, 500 hidden units, rate 0.1, lambda"
+        " 5e-4, 20,000 steps"
+    ),
     scales={
         "smoke": _ALL | {"hidden": 100, "steps": 800, "runs": 3, "tested": 2000},
         "laptop": _ALL | {"hidden": 500, "steps": 10_000, "runs": 5, "tested": 4000},
@@ -101,7 +122,9 @@ FIGURE = Figure(
     },
     minutes={"smoke": 0.2, "laptop": 6.0, "paper": 25.0},
     runs=lambda settings: [
-        {"lambda": strength, "seed": seed} for seed in range(settings["runs"]) for strength in (settings["lambda"], 0.0)
+        {"lambda": strength, "seed": seed}
+        for seed in range(settings["runs"])
+        for strength in (settings["lambda"], 0.0)
     ],
     compute=compute,
     concerns=lambda run, setting: setting not in ("lambda", "runs"),

@@ -1,0 +1,3 @@
+"""What every subject needs and no theorem knows: data, nets, gradients, files, progress,
+interrupts, numerical minimizers.
+"""

@@ -1,0 +1,236 @@
+"""What a caller gives as a model: freed of its wrappers, or refused with a sentence that says what
+to give instead.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import ModelError
+from .forward_failures import explain_forward_errors
+
+_QUANTIZED = (
+    "torch.ao.nn.quantized",
+    "torch.ao.nn.intrinsic.quantized",
+    "torch.nn.quantized",
+    "torchao",
+)
+_LOOKED_AT = 4
+"""Samples that are evaluated twice to see noise: few, since the noise of one is as telling as that
+of a thousand.
+"""
+_ROUNDING = 1e3
+"""Two evaluations may differ by this many units of rounding: on a GPU sums are not always added in
+the same order.
+"""
+
+
+def check_model(model: Any) -> nn.Module:
+    """The torch module that a caller means; every public function that takes a net reads it by this
+    one.
+
+    `DataParallel`, `DistributedDataParallel` and compiled modules are unwrapped: what they hold is
+    measured or trained, with the same parameters under their own names.
+
+    Parameters
+    ----------
+    model : what was given.
+
+    Returns
+    -------
+    The module itself.
+
+    Raises
+    ------
+    ModelError : for what is no module; for TorchScript and quantized modules, whose operations or
+        weights cannot be followed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = torch.nn.Linear(2, 1)
+    >>> check_model(torch.nn.DataParallel(net)) is net
+    True
+    >>> check_model(torch.nn.Linear)
+    Traceback (most recent call last):
+    netmargin.errors.ModelError: The model must be a torch.nn.Module; got the class Linear. Write Linear(...), with its arguments.
+    """
+    model = unwrap(model)
+    if not isinstance(model, nn.Module):
+        raise ModelError(f"The model must be a torch.nn.Module; {_other_thing(model)}")
+    for name, module in model.named_modules():
+        where = f"its module {name!r}" if name else "the model"
+        if isinstance(module, torch.jit.ScriptModule):
+            raise ModelError(
+                f"TorchScript: {where} was scripted or traced, and its operations cannot be"
+                " followed any more. Give the Python module that it was made from, with the same"
+                " weights (load_state_dict)."
+            )
+        if type(module).__module__.startswith(_QUANTIZED):
+            raise ModelError(
+                f"Quantized: the weights of {where} ({type(module).__name__}) are integers, and no"
+                " parameters. Give the float model that it was made from."
+            )
+        if isinstance(module, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+            raise ModelError(
+                f"Parallel: {where} is a {type(module).__name__}. Put the module that it holds in"
+                " its place."
+            )
+    return model
+
+
+def unwrap(model: Any) -> Any:
+    """What `DataParallel`, `DistributedDataParallel` and `torch.compile` hold; anything else as it
+    is.
+    """
+    while True:
+        if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+            model = model.module
+        elif (
+            isinstance(model, nn.Module) and "_orig_mod" in model._modules
+        ):  # of torch.compile, without its slow import
+            model = model._modules["_orig_mod"]
+        else:
+            return model
+
+
+def require_finite(model: nn.Module) -> None:
+    """Raises ModelError for parameters that are NaN or infinite, and buffers (running statistics)
+    that are NaN.
+    """
+    for name, parameter in model.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise ModelError(
+                f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or"
+                " lower the rate."
+            )
+    for name, buffer in model.named_buffers():  # masks of attention are infinite on purpose
+        if buffer.is_floating_point() and torch.isnan(buffer).any():
+            raise ModelError(
+                f"Buffer {name!r} holds NaN. Load an earlier checkpoint, or run the net in training"
+                " mode anew."
+            )
+
+
+def noise_of(model: nn.Module, x: Tensor) -> str:
+    """A sentence where two evaluations of a few samples in evaluation mode differ, as with dropout
+    that is always on; else ''.
+    """
+    x = x[:_LOOKED_AT]
+    with explain_forward_errors(x), torch.no_grad(), torch.random.fork_rng():
+        first, second = (_scores_of(model, x.clone()) for _ in range(2))
+    if first is None or second is None or first.shape != second.shape:
+        return ""  # said elsewhere, by name
+    size, difference = first.abs().max().item(), (first - second).abs().max().item()
+    if not difference > _ROUNDING * torch.finfo(first.dtype).eps * size:
+        return ""
+    return (
+        "The model is noisy: two evaluations of the same inputs in evaluation mode differ by"
+        f" {difference:.2g} in outputs of size {size:.2g}. Switch the noise off in evaluation:"
+        " nn.Dropout instead of a dropout function, `if self.training:` around noise."
+    )
+
+
+def require_repeatable(model: nn.Module, x: Tensor) -> None:
+    """Raises ModelError for a model with noise in evaluation mode: nothing can be certified of
+    it.
+    """
+    if noise := noise_of(model, x):
+        raise ModelError(noise)
+
+
+def tensor_of_scores(outputs: Any) -> Tensor:
+    """The outputs if they are one tensor; otherwise ModelError, with a wrapper that takes the
+    scores out of them.
+    """
+    if isinstance(outputs, Tensor):
+        return outputs
+    kind = type(outputs).__name__
+    if isinstance(outputs, Mapping):
+        keys = [str(key) for key in outputs]
+        taken = f'["{"logits" if "logits" in keys or not keys else keys[0]}"]'
+        held = f" with the keys {', '.join(keys[:6])}"
+    elif hasattr(outputs, "logits"):
+        taken, held = ".logits", ""
+    elif isinstance(outputs, (tuple, list)):
+        taken, held = "[0]", f" of {len(outputs)}"
+    else:
+        raise ModelError(
+            f"The model returned {kind}; netmargin needs one tensor of scores per batch. Let"
+            " forward return it."
+        )
+    raise ModelError(
+        f"The model returned {kind}{held}; netmargin needs one tensor of scores per batch. Wrap it,"
+        " and give Scores(model):\n  class Scores(torch.nn.Module):\n      def __init__(self,"
+        " net): super().__init__(); self.net = net\n      def forward(self, x): return"
+        f" self.net(x){taken}"
+    )
+
+
+def _scores_of(model: nn.Module, x: Tensor) -> Tensor | None:
+    outputs = model(x)
+    return (
+        outputs
+        if isinstance(outputs, Tensor) and outputs.is_floating_point() and outputs.numel()
+        else None
+    )
+
+
+def _other_thing(given: Any) -> str:
+    """What was given, and what to do instead."""
+    kind = type(given).__name__
+    if isinstance(given, type):
+        return f"got the class {given.__name__}. Write {given.__name__}(...), with its arguments."
+    if given is None:
+        return "got None. Does the function that makes it return it?"
+    if isinstance(given, (str, Path)):
+        return (
+            f"got {str(given)!r}. Build the model first, then load its weights:"
+            f" netmargin.load_weights(model, {str(given)!r})."
+        )
+    if (
+        isinstance(given, Mapping)
+        and given
+        and all(isinstance(value, Tensor) for value in given.values())
+    ):
+        return f"got a state dict ({kind}). Build the model first, then model.load_state_dict(...)."
+    if hasattr(given, "get_params") and hasattr(given, "fit"):
+        return f"got the scikit-learn estimator {kind}. {_instead_of_sklearn(given)}"
+    if (
+        isinstance(given, torch.utils.data.DataLoader)
+        or hasattr(given, "shape")
+        or isinstance(given, (tuple, list, Mapping))
+    ):
+        return f"got {kind}. The model comes first and the data second: measure(model, (X, y))."
+    if callable(given):
+        name = getattr(given, "__name__", kind)
+        called = (
+            "Call it, if it makes the model; otherwise" if not name.startswith("<") else "Otherwise"
+        )
+        return (
+            f"got the function {name}, which has no parameters to measure. {called} write it as the"
+            " forward of a torch.nn.Module that holds its weights as nn.Parameter."
+        )
+    return f"got {kind}. Nets of other libraries have to be written in torch first."
+
+
+def _instead_of_sklearn(estimator: Any) -> str:
+    solutions = (
+        "For the largest margin of linear, kernel and two-layer classifiers use"
+        " netmargin.estimators, whose margin_ it is."
+    )
+    if not hasattr(estimator, "coef_"):
+        return f"A fitted linear one can be copied into a torch.nn.Linear. {solutions}"
+    outputs, inputs = (
+        getattr(estimator.coef_, "shape", (1, 1))[-2:]
+        if getattr(estimator.coef_, "ndim", 1) > 1
+        else (1, len(estimator.coef_))
+    )
+    return (
+        f"Copy it: net = torch.nn.Linear({inputs}, {outputs}, dtype=torch.float64); "
+        "net.weight.data = torch.tensor(estimator.coef_).reshape(net.weight.shape); "
+        f"net.bias.data = torch.tensor(estimator.intercept_).reshape(net.bias.shape). {solutions}"
+    )

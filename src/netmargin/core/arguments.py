@@ -1,0 +1,252 @@
+"""Checks of arguments that every public function shares: each raises one sentence that says what
+was given and what to give.
+"""
+
+import difflib
+import math
+import numbers
+import operator
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import ArgumentError
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float = -math.inf,
+    at_least: float = -math.inf,
+    below: float = math.inf,
+    at_most: float = math.inf,
+    optional: bool = False,
+    infinite: bool = False,
+) -> Any:
+    """A real number within its limits, as a float.
+
+    Parameters
+    ----------
+    name : what the caller calls the argument.
+    value : what was given. Python and numpy numbers and tensors of one element are numbers;
+        booleans and text are not.
+    above, below : limits that the number must not touch.
+    at_least, at_most : limits that it may touch.
+    optional : None is taken as well, and returned.
+    infinite : plus and minus infinity are taken as well.
+
+    Returns
+    -------
+    The number as a Python float, or None.
+
+    Raises
+    ------
+    ArgumentError : for anything else, NaN included.
+
+    Examples
+    --------
+    >>> check_number("tol", 1e-6, above=0, below=1)
+    1e-06
+    >>> check_number("tol", 0, above=0, below=1)
+    Traceback (most recent call last):
+    netmargin.errors.ArgumentError: tol must be a number above 0 and below 1; got 0
+    """
+    if optional and value is None:
+        return None
+    number = _as_number(value)
+    if number is not None and (infinite or math.isfinite(number)):
+        number = float(number)
+        if above < number < below and at_least <= number <= at_most:
+            return number
+    raise _wrong(name, value, "a number" + _limits(above, at_least, below, at_most), optional)
+
+
+def check_count(
+    name: str, value: Any, *, at_least: int = 1, at_most: float = math.inf, optional: bool = False
+) -> Any:
+    """A whole number within its limits, as an int; None where that is allowed. Raises
+    ArgumentError.
+
+    Examples
+    --------
+    >>> check_count("batch_size", 100)
+    100
+    >>> check_count("batch_size", 2.5)
+    Traceback (most recent call last):
+    netmargin.errors.ArgumentError: batch_size must be a whole number of at least 1; got 2.5
+    """
+    if optional and value is None:
+        return None
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except (
+        TypeError,
+        RuntimeError,
+        ValueError,
+    ):  # a tensor of several elements raises one of the latter two
+        number = None
+    if number is not None and at_least <= number <= at_most:
+        return number
+    raise _wrong(
+        name, value, "a whole number" + _limits(-math.inf, at_least, math.inf, at_most), optional
+    )
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: bool = False) -> Any:
+    """One of the given words, with the nearest one suggested where another was given. Raises
+    ArgumentError.
+
+    Examples
+    --------
+    >>> check_choice("norm", "layer", ("global", "layers"))
+    Traceback (most recent call last):
+    netmargin.errors.ArgumentError: norm must be "global" or "layers"; got 'layer'. Did you mean "layers"?
+    """
+    if optional and value is None:
+        return None
+    choices = list(choices)
+    if isinstance(value, str) and value in choices:
+        return value
+    quoted = [f'"{choice}"' for choice in choices]
+    listed = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+    raise _wrong(name, value, listed, optional, suggest_word(value, choices))
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False, and no other thing that Python would take for one. Raises ArgumentError."""
+    if isinstance(value, bool) or type(value).__name__ == "bool_":
+        return bool(value)
+    raise _wrong(name, value, "True or False", optional=False)
+
+
+def check_instance(
+    name: str, value: Any, kinds: type | tuple[type, ...], what: str, *, optional: bool = False
+) -> Any:
+    """An object of one of the given classes; `what` describes it in the error, with an example.
+    Raises ArgumentError.
+
+    A class that was given where an instance of it is meant is named as such.
+    """
+    if (optional and value is None) or isinstance(value, kinds):
+        return value
+    hint = ""
+    if isinstance(value, type) and issubclass(value, kinds):
+        hint = f"That is the class itself: write {value.__name__}(...), with its arguments."
+    raise _wrong(name, value, what, optional, hint)
+
+
+def check_numbers(
+    name: str, values: Any, check: Callable[..., Any] = check_number, **limits: Any
+) -> list:
+    """A sequence of at least one number, each within the limits of `check`, as a list. Raises
+    ArgumentError.
+
+    Examples
+    --------
+    >>> check_numbers("temperatures", [0.1, 0.01], above=0)
+    [0.1, 0.01]
+    """
+    listed = values.tolist() if hasattr(values, "tolist") else values
+    if (
+        isinstance(listed, (str, bytes))
+        or not isinstance(listed, (Sequence, range))
+        or not len(listed)
+    ):
+        raise _wrong(name, values, "a list of at least one number", optional=False)
+    return [check(f"{name}[{index}]", value, **limits) for index, value in enumerate(listed)]
+
+
+def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ...]:
+    """Some of the given words, each once, in the order given; a word alone is one of them. Raises
+    ArgumentError.
+
+    Examples
+    --------
+    >>> check_words("attacks", ["ddn", "deepfool"], ("deepfool", "ddn"))
+    ('ddn', 'deepfool')
+    """
+    choices = list(choices)
+    if isinstance(values, str):
+        return (check_choice(name, values, choices),)
+    if not isinstance(values, Iterable):
+        raise _wrong(name, values, f"a list of some of {', '.join(choices)}", optional=False)
+    return tuple(
+        dict.fromkeys(
+            check_choice(f"{name}[{index}]", word, choices) for index, word in enumerate(values)
+        )
+    )
+
+
+def check_path(name: str, value: Any, *, optional: bool = False) -> Any:
+    """The name of a file or folder, as a Path; None where that is allowed. Raises ArgumentError.
+
+    Examples
+    --------
+    >>> check_path("folder", "runs/mine").name
+    'mine'
+    """
+    if optional and value is None:
+        return None
+    if isinstance(value, (str, os.PathLike)) and str(value).strip() and "\0" not in str(value):
+        return Path(value)
+    raise _wrong(name, value, 'a path such as "runs/mine"', optional)
+
+
+def check_seed(seed: Any) -> int:
+    """A whole number from 0 to 2^63 - 1, which every random generator in use accepts. Raises
+    ArgumentError.
+    """
+    return check_count("seed", seed, at_least=0, at_most=2**63 - 1)
+
+
+def check_time_limit(seconds: Any) -> float | None:
+    """Seconds, at least 0, or None for no limit. Raises ArgumentError."""
+    return check_number("time_limit", seconds, at_least=0, optional=True, infinite=True)
+
+
+def suggest_word(value: Any, choices: Iterable[str]) -> str:
+    """'Did you mean "x"?' for the choice most like `value`, or nothing where none is like it."""
+    near = difflib.get_close_matches(str(value), list(choices), n=1, cutoff=0.5)
+    return f'Did you mean "{near[0]}"?' if near else ""
+
+
+def _as_number(value: Any) -> Any:
+    if isinstance(value, (bool, str, bytes)):
+        return None
+    if isinstance(value, numbers.Real):
+        return value
+    try:  # numpy and torch scalars
+        return (
+            value.item()
+            if isinstance(value.item(), numbers.Real) and not isinstance(value.item(), bool)
+            else None
+        )
+    except (AttributeError, TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _limits(above: float, at_least: float, below: float, at_most: float) -> str:
+    limits = [
+        (above, -math.inf, "above"),
+        (at_least, -math.inf, "of at least"),
+        (below, math.inf, "below"),
+        (at_most, math.inf, "of at most"),
+    ]
+    return "".join(
+        f"{' and' if index else ''} {word} {limit:g}"
+        for index, (limit, word) in enumerate(
+            (limit, word) for limit, none, word in limits if limit != none
+        )
+    )
+
+
+def _wrong(name: str, value: Any, wanted: str, optional: bool, hint: str = "") -> ArgumentError:
+    shown = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+    if len(shown) > 100:  # a tensor or a model would fill the screen
+        shown = f"{type(value).__name__} {shown[:80]} ..."
+    return ArgumentError(
+        f"{name} must be {wanted}{' or None' if optional else ''}; got {shown}"
+        + (f". {hint}" if hint else "")
+    )

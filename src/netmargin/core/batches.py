@@ -1,0 +1,285 @@
+"""Data as checked batches: finite inputs on the model's device, labels as signs or class
+indices.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import DataError
+from .arguments import check_count
+from .nets import device_and_dtype
+from .records import short_repr
+
+_STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A whole data set in memory: inputs X of shape (N, ...), labels y of shape (N,)."""
+
+    X: Tensor
+    y: Tensor
+
+    __repr__ = short_repr
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+Data = tuple | Iterable | Arrays
+
+
+def open_data(data: Data) -> Arrays | Iterable:
+    """The pair (X, y) as checked tensors, or the iterable of batches as it is. Raises DataError."""
+    if isinstance(data, Arrays):
+        return data
+    if isinstance(data, (tuple, list)) and len(data) == 2 and not _is_batch(data[0]):
+        X, y = _tensor(data[0], "X"), _tensor(data[1], "y")
+        _check_batch(X, y, "the data")
+        return Arrays(X, y.reshape(-1))
+    if reason := _no_data(data):
+        raise DataError(f"{reason} {_STREAM_HINT}")
+    if isinstance(data, torch.utils.data.Dataset) and not isinstance(
+        data, torch.utils.data.IterableDataset
+    ):
+        raise DataError(
+            "A Dataset yields single samples. Wrap it: DataLoader(dataset, batch_size=1000)."
+        )
+    if not isinstance(data, Iterable):
+        raise DataError(f"The data are of type {type(data).__name__}. {_STREAM_HINT}")
+    return data
+
+
+def batches(
+    data: Arrays | Iterable, batch_size: int, model: nn.Module, *, shuffle: bool = False
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """(x, y) batches on the model's device, x in the model's floating dtype (integer inputs stay
+    integers).
+
+    The forward pass may work on x in place: the caller's data are not touched. Shuffling draws from
+    torch's global generator. An iterable keeps its own batches and order.
+    """
+    batch_size = check_count("batch_size", batch_size)
+    device, dtype = device_and_dtype(model)
+    if isinstance(data, Arrays):
+        order = torch.randperm(len(data)) if shuffle else None
+        for start in range(0, len(data), batch_size):
+            chosen = (
+                slice(start, start + batch_size)
+                if order is None
+                else order[start : start + batch_size].to(data.X.device)
+            )
+            x = data.X[chosen]
+            moved = _moved(x, device, dtype)
+            yield (
+                (moved.clone() if order is None and moved.data_ptr() == x.data_ptr() else moved),
+                data.y[chosen],
+            )
+        return
+    for x, y in pairs_of(data):
+        yield _moved(x, device, dtype), y
+
+
+def pairs_of(data: Iterable) -> Iterator[tuple[Tensor, Tensor]]:
+    """The batches of an iterable as checked tensors (x, y), where they are. Raises DataError."""
+    empty = True
+    for index, batch in enumerate(data):
+        if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+            raise DataError(f"Batch {index} is not a pair (x, y) but {_how_to_pair(batch)}")
+        x, y = _tensor(batch[0], "x"), _tensor(batch[1], "y")
+        _check_batch(x, y, f"batch {index}")
+        empty = False
+        yield x, y.reshape(-1)
+    if empty:
+        raise DataError(
+            "The iterable of batches yielded nothing. A generator can be read only once: pass a"
+            " list or a DataLoader, and check that its dataset is not empty."
+        )
+
+
+class Labels:
+    """Turns labels into signs -1, +1 (one output) or class indices 0..C-1 (C outputs), consistently
+    over batches.
+    """
+
+    def __init__(self, outputs: int):
+        self.outputs = outputs
+        self.seen: set[float] = set()
+
+    def encode(self, y: Tensor) -> Tensor:
+        """The labels of one batch, float64 signs or int64 indices. Raises DataError."""
+        values = torch.unique(y)
+        self.seen |= set(values.tolist())
+        if (
+            not self.seen <= ({-1.0, 0.0, 1.0} if self.outputs <= 2 else set(range(self.outputs)))
+            or {-1.0, 0.0} <= self.seen
+        ):
+            raise DataError(self._complaint())
+        if self.outputs == 1:
+            return torch.where(y > 0, 1.0, -1.0).to(torch.float64)
+        return y.clamp(min=0).to(torch.int64)
+
+    def _complaint(self) -> str:
+        shown = ", ".join(f"{v:g}" for v in sorted(self.seen)[:8])
+        if self.outputs == 1:
+            return (
+                f"A net with one output takes labels {{-1, +1}} or {{0, 1}}; found {shown}. Recode"
+                " them, or use a net with one output per class."
+            )
+        return (
+            f"A net with {self.outputs} outputs takes class indices 0 to {self.outputs - 1} as"
+            f" labels; found {shown}. Recode the labels, or give the last layer as many outputs as"
+            " there are classes."
+        )
+
+
+def _is_batch(item) -> bool:
+    return (
+        isinstance(item, (tuple, list))
+        and len(item) == 2
+        and all(hasattr(part, "shape") for part in item)
+    )
+
+
+def _no_data(data: Any) -> str:
+    """Why something iterable is no data set, or ''."""
+    kind = type(data).__name__
+    if isinstance(data, nn.Module) or (isinstance(data, type) and issubclass(data, nn.Module)):
+        return f"The data are a model ({kind}): the model comes first and the data second."
+    if isinstance(data, (str, bytes, Path)):
+        return (
+            f"The data are text, {data!r}. Named data sets are functions, such as"
+            " netmargin.datasets.digits()."
+        )
+    if isinstance(data, Mapping):
+        keys = ", ".join(map(repr, list(data)[:6]))
+        return (
+            f"The data are a {kind} with the keys {keys}. Take the inputs and the labels out of it."
+        )
+    if hasattr(data, "iloc"):  # of pandas
+        return (
+            f"The data are a {kind}. Take df[features].to_numpy() as X and df[label].to_numpy()"
+            " as y."
+        )
+    if hasattr(data, "shape"):
+        return f"The data are one {kind} of shape {tuple(data.shape)}, without labels."
+    if isinstance(data, tuple) and data and all(hasattr(part, "shape") for part in data):
+        return f"The data are {len(data)} arrays. The first two of them would be data[:2]."
+    return ""
+
+
+def _how_to_pair(batch: Any) -> str:
+    """What a batch is, and a wrapper of the loader that makes pairs of it."""
+    kind = type(batch).__name__
+    if isinstance(batch, Mapping):
+        keys = [str(key) for key in batch]
+        label = next(
+            (key for key in keys if key in ("labels", "label", "y", "target")),
+            keys[-1] if keys else "y",
+        )
+        inputs = next((key for key in keys if key != label), "x")
+        held, pair = f"{kind} with the keys {', '.join(keys[:6])}", f'b["{inputs}"], b["{label}"]'
+    elif isinstance(batch, (tuple, list)) and len(batch) > 2:
+        held, pair = f"{kind} of {len(batch)}", "b[0], b[1]"
+    else:
+        return f"{kind}. {_STREAM_HINT}"
+    return (
+        f"{held}. Wrap the loader, and give Pairs(loader):\n"
+        "  class Pairs:\n"
+        "      def __init__(self, loader): self.loader = loader\n"
+        f"      def __iter__(self): return (({pair}) for b in self.loader)\n"
+        "      def __len__(self): return len(self.loader)"
+    )
+
+
+def as_inputs(values, name: str = "X") -> Tensor:
+    """Inputs without labels as a tensor, at least one sample, finite. Raises DataError."""
+    X = _tensor(values, name)
+    _check_inputs(X, name, "")
+    return X
+
+
+def _tensor(values, name: str) -> Tensor:
+    if isinstance(values, Tensor):
+        tensor = values.detach()
+    else:
+        try:
+            import numpy as np
+
+            tensor = torch.from_numpy(np.ascontiguousarray(values))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error
+    if tensor.is_complex():
+        raise DataError(
+            f"{name} holds complex numbers; netmargin needs real ones. Pass its real part, or both"
+            " parts side by side."
+        )
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise DataError(
+            f"{name} is a sparse or quantized tensor. Pass an ordinary one: {name}.to_dense() or"
+            f" {name}.dequantize()."
+        )
+    return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
+
+
+def _check_batch(X: Tensor, y: Tensor, where: str) -> None:
+    _check_inputs(X, "X", f"{where}: ")
+    if y.numel() != len(X) or (y.ndim > 1 and y.shape[0] != len(X)):
+        swapped = " Are they swapped? The inputs come first." if X.ndim == 1 and y.ndim > 1 else ""
+        raise DataError(
+            f"{where}: X has {len(X)} samples but y has shape {tuple(y.shape)}. Pass one label per"
+            f" sample.{swapped}"
+        )
+    if y.is_meta:
+        raise DataError(
+            f"{where}: the labels live on the 'meta' device, which holds no numbers. Load them onto"
+            " a real device."
+        )
+    if y.is_floating_point() and not bool((y == y.round()).all()):
+        raise DataError(
+            f"{where}: labels must be whole numbers (signs or class indices); y holds NaN or"
+            " fractions such as targets of a regression."
+        )
+
+
+def _check_inputs(X: Tensor, name: str, where: str) -> None:
+    if X.ndim == 0 or len(X) == 0:
+        raise DataError(
+            f"{where}{name} holds no samples (shape {tuple(X.shape)}). Pass at least one sample."
+        )
+    if X.is_meta:
+        raise DataError(
+            f"{where}{name} lives on the 'meta' device, which holds no numbers. Load it onto a real"
+            " device."
+        )
+    # A finite sum has finite terms; only otherwise is it worth looking at each.
+    if X.is_floating_point() and not torch.isfinite(X.sum()) and not torch.isfinite(X).all():
+        bad = torch.nonzero(~torch.isfinite(X.reshape(len(X), -1)).all(1))[:, 0]
+        raise DataError(
+            f"{where}{name} holds NaN or infinite values in {len(bad)} samples, first sample"
+            f" {bad[0].item()}. Drop or impute them."
+        )
+
+
+def _moved(x: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    return x.to(device, dtype) if x.is_floating_point() else x.to(device)
+
+
+def as_arrays(data: Data) -> Arrays:
+    """The data as a pair of tensors."""
+    samples = open_data(data)
+    if isinstance(samples, Arrays):
+        return samples
+    parts = [open_data(pair) for pair in pairs_of(samples)]
+    sizes = sorted({tuple(p.X.shape[1:]) for p in parts})  # type: ignore[union-attr]
+    if len(sizes) > 1:
+        raise DataError(
+            f"Batches hold inputs of different shapes, {sizes[0]} and {sizes[1]}. Pad or crop them"
+            " to one shape."
+        )
+    return open_data((torch.cat([p.X for p in parts]), torch.cat([p.y for p in parts])))  # type: ignore[union-attr, return-value]

@@ -1,0 +1,48 @@
+"""One time limit of a whole call, handed down to all that works for it."""
+
+import math
+import time
+
+from .arguments import check_time_limit
+
+
+class Deadline:
+    """The moment at which a call must end: everything that it calls gets what is left, not the
+    limit anew.
+
+    Parameters
+    ----------
+    seconds : from now on; None or infinity for no limit.
+
+    Raises
+    ------
+    ArgumentError : for anything else, under the name `time_limit`.
+
+    Examples
+    --------
+    >>> from netmargin.core.deadline import Deadline
+    >>> whole = Deadline(60.0)
+    >>> 59 < whole.left <= 60, 19 < whole.share(3) <= 20, whole.passed
+    (True, True, False)
+    >>> Deadline(None).share(3) is None
+    True
+    """
+
+    def __init__(self, seconds: float | None):
+        seconds = check_time_limit(seconds)
+        self.at = math.inf if seconds is None else time.monotonic() + seconds
+        """In seconds of `time.monotonic`; infinity for none."""
+
+    @property
+    def left(self) -> float:
+        """Seconds until then, at least 0."""
+        return max(self.at - time.monotonic(), 0.0)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is over."""
+        return time.monotonic() >= self.at
+
+    def share(self, parts: int) -> float | None:
+        """The `time_limit` of the first of so many equal parts of the work that is left."""
+        return None if self.at == math.inf else self.left / parts

@@ -1,0 +1,19 @@
+"""Floating-point numbers too small for full speed, set to 0 while a loop runs."""
+
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def flush_denormals():
+    """Treat denormal floats as 0 (they slow steps down 2-3x deep in training), and restore the
+    setting afterwards.
+    """
+    smallest = torch.tensor([5e-324], dtype=torch.float64)
+    was_on = bool((smallest * 1.0 == 0).item())
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(was_on)

@@ -1,0 +1,158 @@
+"""Why a forward pass failed, in a sentence that blames what is to blame and says what to do."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from ..errors import DataError, ModelError, NetmarginError
+
+# Patterns of torch's and Python's messages, the more telling ones first; each with whom to blame
+# and what to do.
+_CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
+    (
+        r"indices.*scalar types|for embedding",
+        DataError,
+        (
+            "The model looks up embeddings, which takes whole numbers: give the tokens as integers,"
+            " X.long(). Integer inputs stay integers."
+        ),
+    ),
+    (
+        r"index out of range in self|index .* out of bounds",
+        DataError,
+        (
+            "The model looks up an entry that its table does not have: compare the largest input"
+            " with num_embeddings."
+        ),
+    ),
+    (
+        r"numpy|doesn't have storage|\.tolist\(\)",
+        ModelError,
+        (
+            "Its forward leaves torch, for numpy or Python numbers, where no derivative follows."
+            " Write it with torch operations only."
+        ),
+    ),
+    (
+        r"data-dependent control flow|vmap.*\.item\(\)|\.item\(\) on a Tensor",
+        ModelError,
+        (
+            "Its forward decides by values (if, .item()), which cannot be followed sample by"
+            " sample. Write it with torch.where."
+        ),
+    ),
+    (
+        r"called random operation",
+        ModelError,
+        (
+            "Its forward draws random numbers in evaluation mode. Use nn.Dropout, or `if"
+            " self.training:` around the noise."
+        ),
+    ),
+    (
+        r"missing \d+ required|takes \d+ positional|unexpected keyword",
+        ModelError,
+        (
+            "netmargin calls model(x) with one tensor. Wrap it: class OneInput(torch.nn.Module),"
+            " whose forward(self, x) calls the net with its other inputs."
+        ),
+    ),
+    (
+        (
+            r"string indices|indices must be integers|only integers, slices|too many"
+            r" indices|new\(\): invalid data type 'str'|not a mapping"
+        ),
+        ModelError,
+        (
+            "Its forward may expect a dict or several tensors; netmargin calls model(x) with one"
+            " tensor. Wrap it: class OneInput(torch.nn.Module), whose forward(self, x) makes the"
+            " dict."
+        ),
+    ),
+    (
+        r"same device|on cpu.*cuda|cuda.*cpu",
+        ModelError,
+        (
+            "Part of the model lies on another device than its parameters: register its tensors as"
+            " buffers, and call model.to(device)."
+        ),
+    ),
+    (
+        r"stateless API",
+        ModelError,
+        (
+            "A module inside is scripted or parallel. Put the Python module that it was made from"
+            " in its place."
+        ),
+    ),
+    (
+        r"more than 1 value per channel",
+        ModelError,
+        "A normalization inside is in training mode. Call model.eval().",
+    ),
+)
+
+
+@contextmanager
+def explain_forward_errors(x) -> Iterator[None]:
+    """Turns what a forward pass raises into a DataError or a ModelError that shows the inputs and
+    says what to do.
+    """
+    try:
+        yield
+    except NetmarginError:
+        raise
+    except Exception as error:  # forward is the caller's code, and may raise anything
+        raise explain(error, x) from error
+
+
+def explain(error: Exception, x) -> NetmarginError:
+    """A DataError or ModelError for what the forward pass raised on a batch x.
+
+    Parameters
+    ----------
+    error : what the model raised.
+    x : the batch, a tensor or a tuple of tensors.
+
+    Returns
+    -------
+    The error to raise instead; the caller chains the first one to it.
+    """
+    shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+    what = (
+        f"a batch of shape {tuple(shape)} and type {dtype}"
+        if shape is not None
+        else f"a batch of type {type(x).__name__}"
+    )
+    said = f"The model could not process {what}: {_shown(error)}."
+    if isinstance(
+        error, (torch.cuda.OutOfMemoryError, MemoryError)
+    ) or "can't allocate memory" in str(error):
+        return ModelError(
+            f"{said} The memory does not suffice for so many samples at once: pass a smaller"
+            " batch_size."
+        )
+    for pattern, blamed, advice in _CAUSES:
+        if re.search(pattern, str(error), re.IGNORECASE | re.DOTALL):
+            return blamed(f"{said} {advice}")
+    if isinstance(error, (RuntimeError, IndexError, TypeError, ValueError)):
+        return DataError(f"{said} {_how_to_shape(dtype)}")
+    return ModelError(f"{said} Its own forward raised that: try model(x) on one batch.")
+
+
+def _shown(error: Exception) -> str:
+    text = str(error).strip().rstrip(".")
+    if isinstance(error, (RuntimeError, TypeError, ValueError)) and text:
+        return text
+    return f"{type(error).__name__} {text}".strip()
+
+
+def _how_to_shape(dtype: torch.dtype | None) -> str:
+    if dtype is None or dtype.is_floating_point:
+        return "Give inputs of the shape that its first layer expects."
+    return (
+        "Its inputs stay integers, as token numbers do. Give floating ones, X.float() (X.float() /"
+        " 255 for images with values to 255), of the shape that its first layer expects."
+    )

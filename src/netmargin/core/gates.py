@@ -1,0 +1,60 @@
+"""The gates of ReLU nets: pre-activations of every relu in a forward pass, relus with prescribed
+gates, and smoothed ones.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+_IN_PLACE = {torch.relu_, torch.Tensor.relu_}
+_RELUS = {torch.relu, torch.Tensor.relu, F.relu} | _IN_PLACE
+
+
+class Gates(TorchFunctionMode):
+    """Inside, relu(z) is gate * z. Records z and its output of every call, in order.
+
+    gates : one tensor of factors per call, boolean or not, or None for relu itself. With fixed
+        gates the net is a polynomial of its parameters.
+    """
+
+    def __init__(self, gates: Sequence[Tensor] | None = None):
+        super().__init__()
+        self.gates = gates
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func not in _RELUS:
+            return func(*args, **(kwargs or {}))
+        changed = args[0] if args else (kwargs or {})["input"]
+        in_place = func in _IN_PLACE or (
+            func is F.relu and (args[1:2] == (True,) or (kwargs or {}).get("inplace", False))
+        )
+        z = changed.clone() if in_place else changed
+        output = self._output(z)
+        self.inputs.append(z)
+        self.outputs.append(output)
+        return changed.copy_(output) if in_place else output
+
+    def _output(self, z: Tensor) -> Tensor:
+        return torch.relu(z) if self.gates is None else z * self.gates[len(self.inputs)]
+
+
+class SmoothedReLUs(Gates):
+    """Inside, relu(z) is (z + sqrt(z^2 + w^2)) / 2, with w the given width times the root mean
+    square of z in that call, held fixed in differentiation.
+
+    Minima of ReLU nets lie on kinks, where descent along gradients stops too early; minima of the
+    smoothed net move onto them as the width falls.
+    """
+
+    def __init__(self, width: float):
+        super().__init__()
+        self._width = width
+
+    def _output(self, z: Tensor) -> Tensor:
+        w = self._width * z.detach().square().mean().sqrt()
+        return 0.5 * (z + torch.sqrt(z.square() + w.square()))

@@ -1,0 +1,95 @@
+"""What a person sees while a run goes on: a live line on a terminal, a line now and then in a log
+file.
+"""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+_LOG_EVERY_SECONDS = 10.0
+
+
+class Progress:
+    """Shows epoch, log10-loss, normalized margin, rate and time left; use as a context manager."""
+
+    def __init__(self, shown: bool, title: str):
+        self._shown, self._title = shown, title
+        self._bar: Any = None  # rich is imported only when there is a terminal to draw on
+        self._task: Any = None
+        self._started = self._logged = time.monotonic()
+        self._first: float | None = None
+
+    def __enter__(self) -> "Progress":
+        if self._shown and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(20),
+                TextColumn("{task.fields[line]}"),
+                TimeElapsedColumn(),
+            )
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=False)
+            self._task = self._bar.add_task(self._title, total=None, line="starting")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, row: dict, epochs_left: float | None, trying: int = 0) -> None:
+        """Show the last accepted epoch, and how many tries the next one has taken."""
+        if self._shown:
+            self.draw(
+                row["epoch"], epochs_left, describe(row), f"  try {trying}" if trying > 1 else ""
+            )
+
+    def draw(self, done: float, left: float | None, line: str, aside: str = "") -> None:
+        """Show a line, and the time left as far as the pace so far tells; the aside only on a
+        terminal.
+        """
+        if not self._shown:
+            return
+        now = time.monotonic()
+        if self._first is None:
+            self._first = done
+        if left is not None and done > self._first:
+            line += (
+                f"  {_duration((now - self._started) / (done - self._first) * max(left, 0))} left"
+            )
+        if self._bar is not None:
+            total = None if left is None else done + max(left, 0)
+            self._bar.update(self._task, completed=done, total=total, line=line + aside)
+        elif now - self._logged > _LOG_EVERY_SECONDS:
+            self._logged = now
+            print(f"{self._title}: {line}", file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """A sentence that stays on the screen."""
+        if self._shown:
+            print(text, file=sys.stderr, flush=True)
+
+
+def describe(row: dict) -> str:
+    """One row of a history in one line."""
+    margin = row["normalized_margin"]
+    shown = f"  margin {margin:.4g}" if margin is not None else f"  q_min {row['q_min']:.4g}"
+    return (
+        f"epoch {row['epoch']}  log10-loss {row['log10_mean_loss']:.3f}  correct"
+        f" {100 * row['accuracy']:.2f}%{shown}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}"

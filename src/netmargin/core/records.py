@@ -1,0 +1,66 @@
+"""How records print: the class and its important numbers in one line, never arrays."""
+
+import dataclasses
+import numbers
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+_LONGEST, _LONGEST_TEXT = 280, 90
+"""Characters of a whole line, and of one piece of text in it: a line and a half of a notebook."""
+
+
+def short_repr(record: Any, *names: str) -> str:
+    """One line about a record, for its `__repr__`.
+
+    Parameters
+    ----------
+    record : an instance of a dataclass.
+    names : attributes and properties to show, the important ones first. By default all fields that
+        are numbers, words or None; arrays and lists show their shape or length; other objects and
+        private fields are left out.
+
+    Returns
+    -------
+    At most 300 characters without a line break; what does not fit is left out, the last names
+    first.
+
+    Examples
+    --------
+    >>> import dataclasses, numpy
+    >>> @dataclasses.dataclass
+    ... class Found:
+    ...     margin: float
+    ...     status: str
+    ...     dual: numpy.ndarray
+    ...     __repr__ = short_repr
+    >>> Found(0.123456789, "optimal", numpy.zeros((60, 2)))
+    <Found margin=0.123457 status='optimal' dual: 60 x 2>
+    """
+    shown = names or [
+        field.name for field in dataclasses.fields(record) if not field.name.startswith("_")
+    ]
+    line = f"<{type(record).__name__}"
+    for name in shown:
+        text = _describe(getattr(record, name))
+        if text is not None and len(line) + len(name) + len(text) < _LONGEST:
+            line += f" {name}{text}"
+    return line + ">"
+
+
+def _describe(value: Any) -> str | None:
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return f"={value}"
+    if isinstance(value, str):
+        text = " ".join(value.split())
+        return f"={text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 4] + ' ...'!r}"
+    if isinstance(value, numbers.Real):
+        return f"={value}" if isinstance(value, numbers.Rational) else f"={float(value):.6g}"
+    if isinstance(value, (np.ndarray, Tensor)):
+        return (
+            f"={value.item():.6g}" if value.ndim == 0 else f": {' x '.join(map(str, value.shape))}"
+        )
+    if isinstance(value, (list, tuple, dict)):
+        return f": {len(value)}"
+    return None

@@ -1,0 +1,62 @@
+"""How many threads torch works with: one where a step is too short to be shared."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from .nets import in_mode, scores
+
+WORTH_SHARING = 1e8
+"""Multiplications in a forward pass on one batch from which threads are worth their coordination:
+about 5 ms of one core.
+
+On a machine whose cores are busy every operation that is shared waits for the slowest thread to get
+its turn: on two cores with a load of 11, a step of a net 784-300-10 (2e7 multiplications) took 2 ms
+with one thread and 450 ms with two.
+"""
+
+
+@contextmanager
+def fitting_threads(work: float) -> Iterator[None]:
+    """One thread within, if a step needs fewer than `WORTH_SHARING` multiplications; the number of
+    before afterwards.
+
+    Whoever has set fewer threads keeps them. The choice depends on sizes only: how many threads
+    share a sum can change its last bits, and the same call gives the same result bit for bit.
+    """
+    before = torch.get_num_threads()
+    if work >= WORTH_SHARING or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def work_of(model: nn.Module, x: Tensor) -> float:
+    """Multiplications of a forward pass on the batch x, at least: those of its modules with
+    weights, from one sample.
+
+    Of parameters that a module of one's own uses in another way, each counts once per sample.
+    Raises what the model raises.
+    """
+    total = 0
+
+    def count(module: nn.Module, inputs: tuple, output: object) -> None:
+        nonlocal total
+        weight = getattr(module, "weight", None)
+        if isinstance(weight, Tensor) and isinstance(output, Tensor) and weight.ndim > 1:
+            total += output.numel() * weight[0].numel()
+
+    hooks = [module.register_forward_hook(count) for module in model.modules()]
+    try:
+        with in_mode(model, training=False), torch.no_grad():
+            scores(model, x[:1])
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return float(max(total, sum(p.numel() for p in model.parameters())) * len(x))

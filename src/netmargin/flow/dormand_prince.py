@@ -1,0 +1,77 @@
+"""One step of Dormand and Prince's embedded Runge-Kutta pair of orders 5 and 4, with its dense
+output.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+ORDER = 5
+_STAGES = (
+    (1 / 5,),
+    (3 / 40, 9 / 40),
+    (44 / 45, -56 / 15, 32 / 9),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+)
+LOWER_WEIGHTS = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40)
+WEIGHTS = (*_STAGES[-1], 0.0)
+# Shampine's interpolant of order 4: coefficients of sigma .. sigma^4 per stage.
+_DENSE = (
+    (1, -8048581381 / 2820520608, 8663915743 / 2820520608, -12715105075 / 11282082432),
+    (0, 0, 0, 0),
+    (0, 131558114200 / 32700410799, -68118460800 / 10900136933, 87487479700 / 32700410799),
+    (0, -1754552775 / 470086768, 14199869525 / 1410260304, -10690763975 / 1880347072),
+    (0, 127303824393 / 49829197408, -318862633887 / 49829197408, 701980252875 / 199316789632),
+    (0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844),
+    (0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """From y over a length h: the velocities of all seven stages, the last at the end, where the
+    next step begins.
+    """
+
+    y: Tensor
+    h: float
+    stages: list
+    error: float
+
+    @property
+    def end(self) -> Tensor:
+        """Where the step leads."""
+        return self.inside(1.0)
+
+    def weights(self, share: float) -> list[float]:
+        """Weights of the stages that give the solution at a share of the step, in units of h."""
+        if share == 1.0:
+            return list(WEIGHTS)
+        return [sum(c * share ** (power + 1) for power, c in enumerate(row)) for row in _DENSE]
+
+    def inside(self, share: float) -> Tensor:
+        """The solution at a share of the step, accurate to order 4."""
+        moved = sum(
+            w * stage.direction
+            for w, stage in zip(self.weights(share), self.stages, strict=True)
+            if w
+        )
+        return self.y + self.h * moved
+
+
+def step(field: Callable, y: Tensor, first, h: float) -> Step:
+    """One step of length h; `first` is field(y). error : estimated, Euclidean."""
+    stages = [first]
+    for row in _STAGES:
+        moved = sum(a * stage.direction for a, stage in zip(row, stages, strict=True) if a)
+        stages.append(field(y + h * moved))
+    difference = sum(
+        (w - v) * s.direction
+        for w, v, s in zip(WEIGHTS, LOWER_WEIGHTS, stages, strict=True)
+        if w != v
+    )
+    return Step(y, h, stages, h * torch.linalg.vector_norm(difference).item())

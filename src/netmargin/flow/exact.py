@@ -1,0 +1,130 @@
+"""Gradient flow by a method of order 5 between kinks, each of which is located, crossed, slid along
+and left.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+from scipy.optimize import brentq
+from torch import Tensor
+
+from ..core import logspace
+from ..core.progress import Progress
+from ..errors import DivergenceError
+from .dormand_prince import LOWER_WEIGHTS, ORDER, WEIGHTS, Step, step
+from .events import first_event, settle
+from .field import Pattern, Velocity, least_squares
+from .run import FlowRun
+
+_FIRST_STEP = 1e-3
+_FLOOR = 1e-10
+_SAFETY, _SHRINK, _GROW = 0.9, 0.2, 5.0
+_PATIENCE, _STILL = 5000, 1e-2
+"""A flow that advances less than this in s over so many evaluations has stalled."""
+
+
+class ExactFlow(FlowRun):
+    """Dormand and Prince's method with fixed gates; steps end where a pre-activation reaches 0.
+
+    rtol : error per step relative to ||theta||.
+    step_size : instead of that, steps of this length in s.
+    """
+
+    def __init__(self, *given, rtol: float, step_size: float | None, **shared):
+        super().__init__(*given, **shared)
+        self.rtol, self.step_size = rtol, step_size
+
+    def _integrate(self, display: Progress) -> None:
+        theta = self.field.start
+        pattern = self.field.pattern(theta)
+        velocity = self.field(theta, pattern)
+        self._keep(theta, velocity, pattern)
+        h = self.step_size or _FIRST_STEP
+        while not self._finished():
+            self._show(display)
+            taken = step(partial(self.field, pattern=pattern), theta, velocity, h)
+            ratio = (
+                max(taken.error / self.field.length(theta), self._log_time_error(taken)) / self.rtol
+            )
+            if not math.isfinite(ratio):
+                if h <= _FLOOR:
+                    raise DivergenceError(
+                        "The velocity of gradient flow is not finite after t ="
+                        f" e^{self.log_time:.4g}. Check the data's scale."
+                    )
+                h = max(_SHRINK * h, _FLOOR)
+                continue
+            proposed = h * min(max(_SAFETY * max(ratio, 1e-12) ** (-1 / ORDER), _SHRINK), _GROW)
+            if ratio > 1 and self.step_size is None and h > _FLOOR:
+                h = max(proposed, _FLOOR)
+                continue
+            event = first_event(self.field, taken, pattern)
+            share = 1.0 if event is None else event
+            if self._log_time_after(taken, share) > self.log_end:
+                # Where t is reached on the dense output is accurate enough to choose the length;
+                # the step is taken anew.
+                share, event = self._share_at_end(taken, share), None
+                taken = step(partial(self.field, pattern=pattern), theta, velocity, share * taken.h)
+                share = 1.0
+                self.log_time = self.log_end
+            else:
+                self.log_time = self._log_time_after(taken, share)
+            theta, self.s = taken.inside(share), self.s + share * taken.h
+            velocity = taken.stages[-1]
+            if event is not None:
+                self.trajectory.events += 1
+                pattern, velocity = settle(self.field, theta, pattern)
+            elif len(pattern.sliding):
+                theta = self._back_to_kinks(theta, velocity, pattern)
+            if event is None or proposed < h:
+                h = proposed
+            h = self.step_size or h
+            self._keep(theta, velocity, pattern)
+
+    def _keep(self, theta: Tensor, velocity: Velocity, pattern: Pattern) -> None:
+        self._record(theta, velocity.q, velocity.log_loss, velocity.alignment, len(pattern.sliding))
+
+    def _stalled(self) -> str | None:
+        rows = self.trajectory.rows
+        before = next(
+            (row for row in reversed(rows) if row["evaluations"] <= self.evaluations - _PATIENCE),
+            None,
+        )
+        if before is None or self.s - before["s"] >= _STILL:
+            return None
+        return (
+            f"stalled at t = e^{self.log_time:.4g}, most likely at a kink that is no relu (max"
+            " pooling, LeakyReLU, clamp, a normalization whose eps is tiny): only relus can slide;"
+            ' method="proximal" passes all kinks'
+        )
+
+    def _log_time_after(self, taken: Step, share: float) -> float:
+        """log of t at a share of the step: the quadrature of dt / ds by the method, scaled by its
+        largest value.
+        """
+        rates = np.array([stage.log_time_rate for stage in taken.stages])
+        total = float(np.dot(taken.weights(share), np.exp(rates - rates.max()))) * taken.h
+        return (
+            logspace.log_add(self.log_time, math.log(total) + float(rates.max()))
+            if total > 0
+            else self.log_time
+        )
+
+    def _log_time_error(self, taken: Step) -> float:
+        """Of log t at the end of the step, by the embedded method."""
+        rates = np.array([stage.log_time_rate for stage in taken.stages])
+        scaled = np.exp(rates - rates.max()) * taken.h
+        before = math.exp(min(self.log_time - float(rates.max()), 700.0))
+        error = abs(float(np.dot(np.subtract(WEIGHTS, LOWER_WEIGHTS), scaled)))
+        return error / (before + abs(float(np.dot(WEIGHTS, scaled))))
+
+    def _share_at_end(self, taken: Step, most: float) -> float:
+        return brentq(
+            lambda share: self._log_time_after(taken, share) - self.log_end, 1e-12, most, xtol=1e-15
+        )
+
+    def _back_to_kinks(self, theta: Tensor, velocity: Velocity, pattern: Pattern) -> Tensor:
+        """Undo the drift of sliding pre-activations away from 0, to first order."""
+        N, z = velocity.normals, velocity.z[pattern.sliding]
+        return theta - N.T @ least_squares(N @ N.T, z)

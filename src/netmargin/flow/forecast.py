@@ -1,0 +1,75 @@
+"""What an exact gradient flow will cost, foretold before its first step: how many kinks lie on its
+way.
+"""
+
+import math
+import warnings
+
+from ..core import logspace
+from ..training.stopping import LogLossBelow
+from .exact import ExactFlow
+
+_PER_KINK = 9
+"""Gradients per kink that is crossed: six of the step that meets it, the settling, the steps
+between (measured on digits: 9.3).
+"""
+_AHEAD = 1e-6
+"""In s: how far ahead pre-activations are looked at for their rates; rounding is 1e-10 of that."""
+
+
+def warn_if_hopeless(run: ExactFlow) -> None:
+    """Warn where the kinks on the way take more gradients than the run may compute; say what to do
+    instead.
+    """
+    remaining = _remaining(run)
+    if remaining is None:
+        return
+    crossings, kinks = _crossings(run, remaining)
+    gradients = _PER_KINK * crossings
+    if gradients > run.most:
+        samples = len(run.samples)
+        warnings.warn(
+            f"gradient_flow is not likely to get there: {samples:,} samples times"
+            f" {kinks // samples:,} relus are {kinks:,} kinks, of which about {crossings:,} lie on"
+            f" the way. Locating each takes about {_PER_KINK} gradients, {gradients:,} in all, and"
+            f' max_evaluations is {run.most:,}. Use method="proximal", whose long steps pass all'
+            " kinks; or fewer samples, or a nearer end.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _remaining(run: ExactFlow) -> float | None:
+    """How far it is in s at least, for a net of order L whose loss falls like e^{-||theta||^L};
+    None where that is not known.
+    """
+    order = run.homogeneity.order
+    ends = [
+        rule.log10 * logspace.LN10 + math.log(len(run.samples))
+        for rule in run.rules
+        if isinstance(rule, LogLossBelow)
+    ]
+    if math.isfinite(run.log_end):
+        ends.append(-run.log_end)  # far along the flow, the loss is about 1 / t
+    start = run.field(run.field.start, run.field.pattern(run.field.start)).log_loss
+    if not ends or order is None or not order > 0 or start >= 0:
+        return None
+    end = max(ends)  # the first to be reached
+    return math.log(end / start) / float(order) if end < start else None
+
+
+def _crossings(run: ExactFlow, remaining: float) -> tuple[int, int]:
+    """How many pre-activations reach 0 within that distance if they go on as they begin, and how
+    many there are.
+    """
+    field = run.field
+    theta = field.start
+    pattern = field.pattern(theta)
+    velocity = field(theta, pattern)
+    ahead = (
+        field.preactivations(theta + _AHEAD * velocity.direction, pattern)
+        if len(velocity.z)
+        else velocity.z
+    )
+    moved = (ahead - velocity.z) / _AHEAD * remaining
+    return int((velocity.z * (velocity.z + moved) < 0).sum()), len(velocity.z)

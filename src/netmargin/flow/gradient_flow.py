@@ -1,0 +1,177 @@
+"""Gradient flow of any net, integrated far beyond the underflow of its loss."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from ..core.arguments import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_instance,
+    check_number,
+    check_numbers,
+)
+from ..core.batches import Data
+from ..core.progress import Progress
+from ..errors import ArgumentError
+from ..losses import Loss, as_loss
+from ..training.stopping import StoppingRule
+from .dormand_prince import ORDER
+from .exact import ExactFlow
+from .field import Metric
+from .forecast import warn_if_hopeless
+from .proximal import STEP, ProximalFlow
+from .run import FlowRun, Trajectory
+
+__all__ = ["Trajectory", "gradient_flow"]
+
+
+def gradient_flow(
+    model: nn.Module,
+    data: Data,
+    *,
+    time: float | None = None,
+    until: StoppingRule | Sequence[StoppingRule] = (),
+    loss: Loss | None = None,
+    method: str = "exact",
+    rtol: float = 1e-8,
+    step_size: float | None = None,
+    levels: Sequence[float] = (),
+    metric: Metric | None = None,
+    estimate_error: bool = False,
+    max_evaluations: int = 100_000,
+    progress: bool = True,
+) -> Trajectory:
+    """d theta / dt = -grad of the *summed* loss from the model's parameters, in float64; the model
+    is not changed.
+
+    Integrated in loss-normalized time, d theta / ds = V ||theta||^2 / (1 + ||theta|| |V|) with V =
+    -grad of the log-loss, in which a homogeneous net moves steadily however small its loss is; t is
+    kept as its logarithm.
+
+    method="exact" is Dormand and Prince's method of order 5 with fixed gates of the ReLUs. Where a
+    pre-activation crosses 0 the step ends; one that both sides push back slides along its kink
+    until its gate leaves [0, 1]. Other kinks (max pooling, LeakyReLU, clamp) are passed with steps
+    as small as the error estimate asks for, down to a floor; at one that attracts, the flow stalls
+    and says so. Its cost grows with the kinks on the way, at most samples times units: right for up
+    to some ten thousand of them. Where more than `max_evaluations` gradients are to be expected, it
+    warns at the start.
+
+    method="proximal" takes long implicit steps, argmin log Loss + |theta - theta_0|^2 / (2 tau),
+    each by about 100 gradients of L-BFGS, whatever kinks lie on the way: right for large nets, deep
+    in training. Its error falls in proportion to `step_size` for smooth nets. Measured at the
+    default against finer methods: 0.003 ||theta|| on digits from a loss of 1e-30 to 1e-60, where
+    the flow turns by 0.05; 0.008 to 0.011 on small ReLU nets from their start on, which turn by 0.5
+    to 1. Where samples lose all their units early in training, its course may take another branch:
+    up to 0.15 on one net of five. `estimate_error` compares with halved steps on yours.
+
+    Parameters
+    ----------
+    time : t at which to stop, reached exactly.
+    until : stopping rules as for `train`, such as LogLossBelow(-40). One of `time` and `until` is
+        needed.
+    loss : of the margins; cross-entropy (logistic for one output) by default.
+    method : "exact" or "proximal".
+    rtol : error per step relative to ||theta||, of the exact method.
+    step_size : exact: instead of `rtol`, steps of this length in s (events shorten them). Proximal:
+        the length, 0.02.
+    levels : log10 of the mean loss at which to keep the state.
+    metric : for d theta_i / dt = -M_i(theta) grad_i instead, with method="exact": given the
+        parameters by name, positive factors M by name and of their shapes, 1 for what is left out.
+        So mirror flows are written, M the inverse Hessian of the mirror map.
+    estimate_error : integrate once more to the same t with halved steps, for `Trajectory.error`.
+    max_evaluations : of the gradient, after which the flow stops and says so. Ctrl-C does the same.
+    progress : show log10-loss, margin, log t and the time left.
+
+    Returns
+    -------
+    A `Trajectory`: one row per step, the state at the end, a sentence on how it ended.
+
+    Raises
+    ------
+    ArgumentError : an argument that cannot be used.
+    DataError, ModelError : as `measure`.
+    DivergenceError : a velocity that is not finite.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> net = torch.nn.Linear(1, 1, bias=False)
+    >>> _ = net.weight.data.fill_(1.0)
+    >>> data = ([[1.0]], [1])
+    >>> flow = nm.gradient_flow(net, data, time=10.0, loss=nm.losses.Exponential(), progress=False)  # w(t) = log(e + t)
+    >>> abs(flow.final["weight"].item() - torch.log(torch.tensor(10 + 2.718281828459045)).item()) < 1e-6
+    True
+
+    Source: Lyu and Li 2019, Section 4.1 and Lemma H.3; proximal steps are the minimizing movements
+    of De Giorgi (1993).
+    """
+    check_number("time", time, above=0, optional=True)
+    rules = _rules(until)
+    if time is None and not rules:
+        raise ArgumentError("Say when to stop: time=..., or until=nm.LogLossBelow(...)")
+    check_choice("method", method, ("exact", "proximal"))
+    check_number("rtol", rtol, above=0, below=1)
+    check_number("step_size", step_size, above=0, optional=True)
+    levels = (
+        [] if isinstance(levels, (tuple, list)) and not levels else check_numbers("levels", levels)
+    )
+    check_flag("estimate_error", estimate_error)
+    check_count("max_evaluations", max_evaluations)
+    check_flag("progress", progress)
+    if metric is not None and not (callable(metric) and method == "exact"):
+        raise ArgumentError(
+            'metric must be a function of the parameters by name, and method "exact": got'
+            f" {metric!r}, {method!r}"
+        )
+    loss = as_loss(loss)
+
+    def prepare(finer: bool, **where) -> FlowRun:
+        if method == "proximal":
+            return ProximalFlow(
+                model,
+                data,
+                loss,
+                metric=None,
+                step_size=(step_size or STEP) / (2 if finer else 1),
+                **where,
+            )
+        length = step_size / 2 if finer and step_size is not None else step_size
+        return ExactFlow(
+            model,
+            data,
+            loss,
+            metric=metric,
+            rtol=rtol / 2**ORDER if finer else rtol,
+            step_size=length,
+            **where,
+        )
+
+    log_end = math.inf if time is None else math.log(time)
+    run = prepare(False, log_end=log_end, rules=rules, levels=levels, most=max_evaluations)
+    if isinstance(run, ExactFlow):
+        warn_if_hopeless(run)
+    with Progress(progress, "gradient flow") as display:
+        trajectory = run.run(display)
+    if estimate_error and run.log_time > -math.inf:
+        # To the same time: where a rule stops depends on the steps.
+        with Progress(progress, "its error") as display:
+            other = prepare(
+                True, log_end=run.log_time, rules=[], levels=[], most=4 * max_evaluations
+            ).run(display)
+        a, b = (torch.cat([p.reshape(-1) for p in t.final.values()]) for t in (trajectory, other))
+        trajectory.error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))
+    return trajectory
+
+
+def _rules(until: StoppingRule | Sequence[StoppingRule]) -> list[StoppingRule]:
+    what = "a stopping rule such as nm.LogLossBelow(-40), or a list of them"
+    if not isinstance(until, (list, tuple)):
+        return [check_instance("until", until, StoppingRule, what)]
+    return [
+        check_instance(f"until[{index}]", rule, StoppingRule, what)
+        for index, rule in enumerate(until)
+    ]

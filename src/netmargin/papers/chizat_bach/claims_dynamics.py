@@ -1,0 +1,314 @@
+"""Claims of Chizat and Bach 2020 on the dynamics: rates of the magnitudes and the output layer,
+projected flow, balance, growth.
+"""
+
+import math
+
+import numpy as np
+import torch
+from scipy.special import logsumexp
+
+from ...core.logspace import softplus
+from ...twolayer import FixedFeatureRun, train_both_layers, train_magnitudes, train_output_layer
+from ..ledger.claim import Finding, Trial, claim
+from ._instances import PAPER
+
+
+def _features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+    """Features of up to 40 fixed neurons on up to 11 samples; in every fourth trial one neuron and
+    one sample.
+    """
+    random = trial.random
+    n, m = (
+        (1, 1)
+        if trial.number % 4 == 3
+        else (int(random.integers(2, 12)), int(random.integers(2, 40)))
+    )
+    return (
+        np.abs(random.normal(size=(n, m))) + 0.1 if n == 1 else random.normal(size=(n, m))
+    ), np.where(random.random(n) < 0.5, -1, 1)
+
+
+def _few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+    """Of 2 to 4 neurons on 1 to 3 samples with a large margin, for which the propositions promise
+    something after some hundred steps.
+    """
+    random, n, m = trial.random, 1 + trial.number % 3, 2 + trial.number % 3
+    y = np.where(random.random(n) < 0.5, -1, 1)
+    z = random.uniform(-1, 1, (n, m))
+    z[:, 0] = random.uniform(0.5, 1, n)
+    return y[:, None] * z, y
+
+
+@claim(
+    "chizat-bach/mirror-rate",
+    "training magnitudes alone, max over s < t of the margin >= gamma_1^(m) - (|z|_inf / sqrt t) (8"
+    " log m + log t + 1) - (4 log n / sqrt t) sum 1 / (beta(s) sqrt(s + 1)), at every t",
+    source=f"{PAPER}, Proposition 6 before its simplification, (15)",
+    hypotheses=(
+        "fixed directions, steps 1 / (16 |z|_inf sqrt(t + 1)), uniform start; 2 to 4 random"
+        " features on 1 to 3 samples, 20,000 steps; at those t where a positive margin is promised"
+    ),
+    tolerance=1e-9,
+    because="rounding; gamma by a linear program, to its proved bound",
+    quick=8,
+    full=60,
+)
+def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
+    return _rate(trial, train_magnitudes(*_few_features(trial), steps=20_000), share)
+
+
+@claim(
+    "chizat-bach/output-rate",
+    "training the output layer alone, max over s < t of the margin >= gamma_2^(m) - (|z|_inf / sqrt"
+    " t) (2 sqrt 2 + sqrt 3 log n / gamma_2^(m)), at every t",
+    source=f"{PAPER}, Proposition 7",
+    hypotheses=(
+        "gamma_2^(m) > 0, steps sqrt 2 beta(t) / (|z|_inf sqrt(t + 1)), start at 0; 2 to 4 random"
+        " features on 1 to 3 samples, 20,000 steps; at those t where a positive margin is promised"
+    ),
+    tolerance=1e-9,
+    because="rounding; gamma_2 judged in float64",
+    quick=8,
+    full=60,
+)
+def output_rate(trial: Trial, *, share: float = 1.0) -> Finding:
+    return _rate(trial, train_output_layer(*_few_features(trial), steps=20_000), share)
+
+
+@output_rate.printed("beta(t) >= m gamma_2^(m) sum_{s < t} eta(s) (proof in Appendix F)")
+def _() -> Finding:
+    run = train_output_layer(np.ones((1, 10)), [1], steps=100)
+    sizes = np.exp(run.log_sizes)
+    rates = math.sqrt(2) * sizes[:-1] / np.sqrt(np.arange(1, 101))
+    return Finding.of(
+        10 * run.optimum * rates.sum() / sizes[-1] - 1,
+        f"n = 1, ten equal features, t = 100: beta is {sizes[-1] / rates.sum():.3f} gamma_2 sum"
+        " eta, not 10 times that",
+    )
+
+
+def _rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
+    promised = run.proved - share * (run.optimum - run.guarantee)
+    says = promised > 0
+    setting = (
+        f"promises from step {np.argmax(says) + 1:,} of 20,000 on"
+        if says.any()
+        else "nothing is promised within 20,000 steps"
+    )
+    measured = f"best {run.best[-1]:.4f}, promised {promised[-1]:.4f}, gamma {run.proved:.4f}"
+    return Finding.of_one(((promised - run.best) / run.proved)[says], setting, measured)
+
+
+@claim(
+    "chizat-bach/projected-flow",
+    "nu_t = Pi_2(mu_t) solves (11): d/dt int psi d nu = int <grad J', grad psi> + 4 J' psi d nu;"
+    " the normalized nu_bar_t solves it with J' - int J' d nu_bar in the reaction term, J' that of"
+    " nu_t",
+    source=f"{PAPER}, (11) and (12), with J'_{{nu_t}} in (12)",
+    hypotheses=(
+        "ascent of the smooth margin of a two-layer ReLU net, exponential or logistic loss;"
+        " pointwise, d psi / dt by autograd, psi quadratic"
+    ),
+    tolerance=1e-9,
+    because="rounding, relative to the size of the terms",
+    quick=8,
+    full=520,
+)
+def projected(trial: Trial, *, reaction: float = 4.0) -> Finding:
+    return Finding.of(
+        _projected_errors(trial, reaction, whole=True).reshape(20, 2).max(1),
+        "12 neurons, 6 points in the plane, 20 functions psi",
+    )
+
+
+def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarray:
+    """Relative errors of (11) and (12).
+
+    whole : J' of nu_t, as it should be; else of nu_bar_t.
+    """
+    random, m = trial.random, 12
+    X, y = (
+        torch.tensor(np.hstack([random.normal(size=(6, 2)), np.ones((6, 1))])),
+        torch.tensor(random.choice([-1.0, 1.0], 6)),
+    )
+    w = torch.tensor(2 * random.normal(size=(m, 4))).requires_grad_(True)
+    exponential = trial.number % 2 == 0
+
+    def margins(at: torch.Tensor) -> torch.Tensor:
+        return y * ((X @ at[:, :3].T).relu() @ at[:, 3]) / m
+
+    def smooth(q: torch.Tensor) -> torch.Tensor:
+        return -torch.logsumexp(-q, 0) if exponential else -torch.log(softplus(-q).sum())
+
+    (velocity,) = torch.autograd.grad(smooth(margins(w)), w)
+    velocity = m * velocity
+    square = w.square().sum(1)
+    theta = (w / square.sqrt()[:, None]).detach().requires_grad_(True)
+    q = margins(w).detach() / (1.0 if whole else square.mean().item())
+    q.requires_grad_(True)
+    (p,) = torch.autograd.grad(smooth(q), q)
+    J = (p * y) @ ((X @ theta[:, :3].T).relu() * theta[:, 3])
+    (full,) = torch.autograd.grad(J.sum(), theta)
+    J, full = J.detach(), full.detach()
+    nu, at = (square / m).detach(), theta.detach()
+    bar = nu / nu.sum()
+    errors = []
+    for _ in range(20):
+        A, c = torch.tensor(random.normal(size=(4, 4))), torch.tensor(random.normal(size=4))
+        psi = lambda t, A=A, c=c: ((t @ A) * t).sum(1) + t @ c  # noqa: E731
+        units = w / square.sqrt()[:, None]
+        moved = []
+        for total in ((square / m * psi(units)).sum(), (square * psi(units)).sum() / square.sum()):
+            (g,) = torch.autograd.grad(total, w, retain_graph=True)
+            moved.append((g * velocity).sum().item())
+        value, slope_ = psi(at), at @ (A + A.T) + c
+        along = (full * slope_).sum(1) - (full * at).sum(1) * (slope_ * at).sum(1)
+        terms = [along + reaction * J * value, along + reaction * (J - bar @ J) * value]
+        for found, term, mass in zip(moved, terms, (nu, bar), strict=True):
+            size = (mass @ (along.abs() + 4 * J.abs() * value.abs())).item()
+            errors.append(abs(found - (mass @ term).item()) / size)
+    return np.array(errors if whole else errors[1::2])
+
+
+@projected.printed("(12) with J' of nu_bar_t")
+def _() -> Finding:
+    return Finding.of(
+        _projected_errors(Trial(0), 4.0, whole=False).max(), "12 random neurons of size 4, mass 16"
+    )
+
+
+@claim(
+    "chizat-bach/balance",
+    "gradient ascent keeps |a_j|^2 - b_j^2: a . a' = b b', so that steps drift from |a_j| = |b_j|"
+    " at first order only",
+    source=f"{PAPER}, Lemma 26",
+    hypotheses=(
+        "two-layer ReLU nets, exponential or logistic loss; pointwise by autograd; drift over a"
+        " fixed time with steps 0.02 and 0.01 in the first trial"
+    ),
+    tolerance=1e-10,
+    because="rounding; a ratio of drifts between 1.5 and 2.5 counts as first order",
+    quick=8,
+    full=160,
+)
+def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
+    random = trial.random
+    if trial.number == 0:
+        X, y, drifts = random.normal(size=(10, 2)), np.tile([1, -1], 5), []
+        for rate in (0.02 * factor, 0.01):
+            steps, constant = round(2 / rate), lambda t, r=rate: np.full(len(t), r)
+            runs = train_both_layers(
+                X, y, width=20, steps=steps, rate=constant, dtype=torch.float64, progress=False
+            )
+            atoms = runs.measures[0].atoms
+            drifts.append(np.abs((atoms[:, :-1] ** 2).sum(1) - atoms[:, -1] ** 2).max())
+        ratio = drifts[0] / drifts[1]
+        return Finding.of(
+            abs(ratio - 2) - 0.5,
+            "20 neurons, 10 points",
+            f"drifts {drifts[0]:.2g}, {drifts[1]:.2g}: ratio {ratio:.2f}",
+        )
+    inputs, labels = (
+        torch.tensor(random.normal(size=(64, 5, 3))),
+        torch.tensor(random.choice([-1.0, 1.0], (64, 5))),
+    )
+    a, b = (
+        torch.tensor(random.normal(size=shape)).requires_grad_(True)
+        for shape in ((64, 7, 3), (64, 7))
+    )
+    q = labels * torch.einsum("bnj,bj->bn", torch.einsum("bnd,bjd->bnj", inputs, a).relu(), b)
+    S = -torch.logsumexp(-q, 1) if trial.number % 2 else -torch.log(softplus(-q).sum(1))
+    da, db = torch.autograd.grad(S.sum(), [a, b])
+    left, right = (a * da).sum(2), factor * b * db
+    off = (left - right).abs() / (a.norm(dim=2) * da.norm(dim=2) + (b * db).abs() + 1e-12)
+    return Finding.of(off.amax(1), "64 nets of 7 neurons, 5 samples")
+
+
+@claim(
+    "chizat-bach/soft-min",
+    "min u <= S_beta(u) <= min u + log(n) / beta for the exponential loss, + log(n / log 2) / beta"
+    " for the logistic loss and u >= 0; so S_beta tends to min u",
+    source=f"{PAPER}, (14) and Lemma 13, made explicit for the logistic loss",
+    hypotheses="S_beta(u) = -log(mean_n l(beta u_n)) / beta, random u, beta from 1e-2 to 1e6",
+    tolerance=1e-11,
+    because="logarithms of sums, relative to the size of u or log(n) / beta",
+    quick=6,
+    full=60,
+)
+def soft_min(trial: Trial, *, log_n: float = 1.0, sign: float = 1.0) -> Finding:
+    random, n = trial.random, 1 + trial.number % 12
+    u = random.normal(size=(256, n)) * 10 ** random.uniform(-2, 2, (256, 1))
+    u[:64, 1:] += 1e6  # all but one far away: the upper bound is attained
+    beta = 10 ** random.uniform(-2, 6, 256)
+    low = u.min(1)
+    soft = (math.log(n) - logsumexp(-beta[:, None] * u, axis=1)) / beta
+    size = np.abs(low) + math.log(n + 1) / beta
+    violations = np.maximum(sign * (low - soft), soft - low - log_n * math.log(n) / beta) / size
+    v = np.abs(u)
+    losses = torch.log(softplus(torch.tensor(-beta[:, None] * v).clamp(min=-700))).numpy()
+    losses = np.where(beta[:, None] * v > 700, -beta[:, None] * v, losses)
+    soft = (math.log(n) - logsumexp(losses, axis=1)) / beta
+    low = v.min(1)
+    size = low + (math.log(n) + 1) / beta
+    logistic = (
+        np.maximum(sign * (low - soft), soft - low - log_n * math.log(n / math.log(2)) / beta)
+        / size
+    )
+    return Finding.of(np.concatenate([violations, logistic]), f"{n} numbers, 256 times")
+
+
+@soft_min.printed("Lemma 13 for losses with l(u) ~ exp(u) as u -> infinity")
+def _() -> Finding:
+    u, beta = np.array([1.0, 2.0]), 1e3
+    soft = -math.log(np.mean(1 + np.exp(-beta * u))) / beta
+    return Finding.of(
+        u.min() - soft - 1e-2,
+        f"l(u) = 1 + e^u, u = (1, 2), beta = 1000: S_beta = {soft:.3g}, min u = 1; what counts is u"
+        " -> -infinity",
+    )
+
+
+@claim(
+    "chizat-bach/growth",
+    "beta(t + 1) / beta(t) >= (1 + 2 eta(t) margin(t))^2; hence in the end log beta grows by 2"
+    " gamma_1 sum eta at least, eta ~ 1 / sqrt t: like sqrt t",
+    source=f"{PAPER}, Lemma 18 (the exact step by Jensen's inequality)",
+    hypotheses=(
+        "fixed directions, random features; the growth from step 2,000 to 20,000 in the first"
+        " trial, where gamma_1 > 0: a trend, which tends to 4 gamma_1 sum eta"
+    ),
+    tolerance=1e-12,
+    because="rounding",
+    quick=8,
+    full=60,
+)
+def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0) -> Finding:
+    features, y = _features(trial)
+    if trial.number == 0:
+        features = features + 0.3 * y[:, None]  # separable
+        run = train_magnitudes(features, y, steps=20_000)
+        rates = 1 / (16 * np.abs(features).max() * np.sqrt(np.arange(2000, 20_000) + 1))
+        found = (run.log_sizes[20_000] - run.log_sizes[2000]) / (run.optimum * rates.sum())
+        return Finding.of(
+            share - found,
+            f"{features.shape} features, gamma_1 {run.optimum:.3f}",
+            f"log beta grew by {found:.3f} gamma_1 sum eta",
+        )
+    rate = 0.2 / np.abs(features).max()
+    run = train_magnitudes(features, y, steps=400, rate=lambda t: np.full(len(t), rate))
+    least = 2 * np.log1p(np.maximum(factor * rate * run.margins[:-1], -0.999))
+    setting = f"{features.shape[1]} features, {features.shape[0]} samples, every step of 400"
+    return Finding.of_one(least - np.diff(run.log_sizes), setting)
+
+
+@growth.printed("beta(t + 1) / beta(t) = 1 + eta grad S . Z a_bar + O(eta^2)")
+def _() -> Finding:
+    eta = 1e-4
+    run = train_magnitudes([[1.0]], [1], steps=1, rate=lambda t: np.full(len(t), eta))
+    rest = math.exp(run.log_sizes[1]) - 1 - eta
+    return Finding.of(
+        rest / eta,
+        f"n = m = 1, z = 1, eta = 1e-4: what is left is {rest / eta:.4f} eta, of first order (the"
+        " factor is 4)",
+    )

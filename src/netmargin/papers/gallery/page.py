@@ -1,0 +1,110 @@
+"""A page with every figure that was reproduced, beside its finding."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ...core.arguments import check_path
+from ...core.files import write_atomically
+from ..contents import list_figures
+from .figure import SCALES, Figure, figure
+from .reproduction import read_numbers
+
+_HEAD = (
+    "# Gallery\n\nFigures and tables of the five papers, each by one command. This page is written"
+    " by `netmargin reproduce all --gallery docs/gallery.md`; numbers and PDFs are in the folder of"
+    " each run.\n\n"
+)
+
+
+def write_gallery(page: Path, out: str | Path) -> list[str]:
+    """Markdown for all figures under `out`, each at the largest scale that is complete and whose
+    settings are still those of the figure; pictures are copied to a folder of the page's name
+    beside it.
+
+    Entries of a page that is there already stay as they are where `out` has nothing of their
+    figure. Returns the ids that were written.
+    """
+    page, out, written = check_path("page", page), check_path("out", out), []
+    entries = _entries(page)
+    for id in list_figures():
+        known = figure(id)
+        for scale in reversed(SCALES):
+            folder = Path(out) / id / scale
+            numbers, drawn = read_numbers(folder), folder / "figure.png"
+            if (
+                numbers is not None
+                and numbers["settings"] == known.scales[scale]
+                and drawn.exists()
+            ):
+                picture = page.with_suffix("") / f"{id.replace('/', '-')}.png"
+                picture.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(drawn, picture)
+                entries[id] = _entry(known, scale, numbers, picture.relative_to(page.parent))
+                written.append(id)
+                break
+    write_atomically(
+        page, (_HEAD + "\n".join(entries[id] for id in list_figures() if id in entries)).encode()
+    )
+    return written
+
+
+def _entries(page: Path) -> dict[str, str]:
+    """Of a page that was written before, by id."""
+    if not page.exists():
+        return {}
+    parts = re.split(r"^(?=## (\S+): )", page.read_text(), flags=re.MULTILINE)
+    return {id: text.rstrip("\n") + "\n" for id, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Path) -> str:
+    own, paper = known.scales[scale], known.scales["paper"]
+    changed = [
+        f"{name} {_words(own[name])} ({_words(paper[name])})"
+        for name in own
+        if own[name] != paper[name] and _shown(known, name)
+    ]
+    lines = [
+        f"## {known.id}: {known.title}",
+        "",
+        f"![{known.title}]({picture})",
+        "",
+        f"**To see:** {known.finding}.",
+        "",
+    ]
+    lines += [
+        f"- {'' if check['holds'] else '**not reproduced:** '}{check['sentence']}"
+        for check in numbers["checks"]
+    ]
+    minutes = max(numbers["minutes"], 0.1)
+    lines += [
+        "",
+        (
+            f"`netmargin reproduce {known.id} --scale {scale}`: {minutes:.1f} minutes of computing,"
+            f" {numbers['hardware']}."
+        ),
+    ]
+    lines += [f"Differs from the paper: {known.differs}."] if known.differs else []
+    lines += [f"Settings at this scale (at paper scale): {', '.join(changed)}."] if changed else []
+    return "\n".join([*lines, ""])
+
+
+def _shown(known: Figure, name: str) -> bool:
+    """Of settings that several figures share, those that this one is about."""
+    return not known.runs_of or any(
+        known.concerns(run, name) for run in known.runs(known.scales["paper"])
+    )
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list):
+        shown = list(map(_words, value))
+        return (
+            f"[{', '.join(shown)}]"
+            if len(shown) <= 10
+            else f"[{shown[0]}, {shown[1]}, ..., {shown[-1]}]"
+        )
+    if isinstance(value, bool | str):
+        return str(value)
+    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"

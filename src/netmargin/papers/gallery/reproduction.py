@@ -1,0 +1,169 @@
+"""Reproduce a figure or table: compute, draw, write the numbers, and check the finding."""
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from ...core.arguments import check_choice, check_count, check_flag, check_path
+from ...core.files import write_atomically
+from ...core.records import short_repr
+from ...drawing.style import save_drawings
+from .figure import SCALES, Check, Figure, Row, figure
+from .sweep import finished, sweep
+
+OUT = Path("runs/reproduce")
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """rows : parameters and results of every run, with its seconds.
+
+    checks : what they show of the finding.
+    folder : figure.png, figure.pdf, numbers.csv, numbers.json and the runs.
+    """
+
+    figure: Figure
+    scale: str
+    rows: list[Row]
+    checks: list[Check]
+    folder: Path
+
+    def __repr__(self) -> str:
+        return short_repr(self, "scale", "holds", "minutes", "rows", "checks")
+
+    @property
+    def minutes(self) -> float:
+        """That all runs took, one after the other."""
+        return sum(row["seconds"] for row in self.rows) / 60
+
+    @property
+    def holds(self) -> bool:
+        """Whether the finding is reproduced."""
+        return all(check.holds for check in self.checks)
+
+    def summary(self) -> str:
+        """A few lines of text."""
+        lines = [
+            f"{self.figure.id} at {self.scale} scale: {self.figure.title}",
+            f"to see: {self.figure.finding}",
+        ]
+        lines += [f"  {'yes' if check.holds else 'NO '}  {check.sentence}" for check in self.checks]
+        return "\n".join(
+            [
+                *lines,
+                (
+                    f"{len(self.rows)} runs, {self.minutes:.1f} minutes of computing; written:"
+                    f" {self.folder}/"
+                ),
+            ]
+        )
+
+
+def reproduce(
+    id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int = 2, progress: bool = True
+) -> Reproduction:
+    """The figure or table `id` of the papers, at "smoke" (seconds), "laptop" (minutes) or "paper"
+    scale, the papers' own settings.
+
+    Writes out/id/scale: figure.png and .pdf, numbers.csv and .json, and a file for every run as
+    soon as it is done. What was computed before is not computed again.
+    jobs : processes.
+
+    Examples
+    --------
+    >>> import tempfile, netmargin as nm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = nm.papers.reproduce("chizat-bach/fig2a", out=folder, jobs=1, progress=False)
+    >>> result.holds, sorted(result.rows[0])
+    (True, ['X', 'distance', 'hardware', 'seconds', 'seed', 'upper_bound', 'y'])
+
+    Raises
+    ------
+    ArgumentError : an unknown id or scale, or another argument that cannot be used. Interrupted :
+
+    Ctrl-C, after which the same call goes on.
+    """
+    chosen = figure(id)
+    settings = _settings(chosen, scale)
+    jobs, out, progress = (
+        check_count("jobs", jobs),
+        check_path("out", out),
+        check_flag("progress", progress),
+    )
+    folder = Path(out) / id / scale
+    if chosen.needs:
+        needed = figure(chosen.needs)
+        sweep(needed, needed.scales[scale], _runs(needed, scale, out), jobs=jobs, progress=progress)
+    rows = sweep(chosen, settings, _runs(chosen, scale, out), jobs=jobs, progress=progress)
+    result = Reproduction(chosen, scale, rows, chosen.check(settings, rows), folder)
+    drawn = chosen.draw(settings, rows)
+    save_drawings({"figure": drawn}, folder)
+    numbers = {
+        "id": id,
+        "scale": scale,
+        "settings": dict(settings),
+        "checks": [
+            {"sentence": check.sentence, "holds": bool(check.holds)} for check in result.checks
+        ],
+        "minutes": result.minutes,
+        "hardware": "; ".join(sorted({row["hardware"] for row in rows})),
+        "netmargin": version("netmargin"),
+        "rows": rows,
+    }
+    write_atomically(
+        folder / "numbers.json", json.dumps(numbers, indent=1, allow_nan=False).encode()
+    )
+    write_atomically(folder / "numbers.csv", _table(rows).encode())
+    return result
+
+
+def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
+    """How the last reproduction ended, in a few words. Raises ArgumentError for an unknown id or
+    scale.
+    """
+    chosen, scale, out = figure(id), check_choice("scale", scale, SCALES), check_path("out", out)
+    folder = Path(out) / id / scale
+    done, of = finished(chosen, _settings(chosen, scale), _runs(chosen, scale, out))
+    if done < of:
+        return f"{done} of {of} runs" if done else "-"
+    numbers = read_numbers(folder)
+    if numbers is None or numbers["settings"] != chosen.scales[scale]:
+        return "computed"
+    return "holds" if all(check["holds"] for check in numbers["checks"]) else "DOES NOT HOLD"
+
+
+def read_numbers(folder: Path) -> dict | None:
+    """What a reproduction wrote; None if it did not, or if the file is damaged."""
+    try:
+        numbers = json.loads((folder / "numbers.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return (
+        numbers
+        if isinstance(numbers, dict)
+        and numbers.keys() >= {"settings", "checks", "minutes", "hardware"}
+        else None
+    )
+
+
+def _runs(chosen: Figure, scale: str, out: str | Path) -> Path:
+    return Path(out) / (chosen.runs_of or chosen.id) / scale / "runs"
+
+
+def _settings(chosen: Figure, scale: str):
+    return chosen.scales[check_choice("scale", scale, SCALES)]
+
+
+def _table(rows: list[Row]) -> str:
+    """What is a number or a word in every row; curves are in the JSON file."""
+    columns = [
+        name for name in rows[0] if not any(isinstance(row[name], list | dict) for row in rows)
+    ]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

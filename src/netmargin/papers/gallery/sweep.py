@@ -1,0 +1,155 @@
+"""All runs of a figure side by side, each kept in a file as soon as it is done."""
+
+import hashlib
+import inspect
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import torch
+from filelock import FileLock
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from ...core.files import make_folder, write_atomically
+from ...core.interrupts import record_interrupts
+from ...core.progress import Progress
+from ...errors import DataError, Interrupted, NetmarginError
+from .figure import Figure, Row, Settings, figure
+
+
+def sweep(
+    chosen: Figure, settings: Settings, folder: Path, *, jobs: int, progress: bool
+) -> list[Row]:
+    """Rows of all runs, in order. Those whose file is in `folder` are read, the others computed by
+    `jobs` processes; a killed sweep loses only the runs that were under way.
+    """
+    runs = chosen.runs(settings)
+    files = [_file(chosen, settings, run, folder) for run in runs]
+    waiting = [index for index, file in enumerate(files) if _read(file) is None]
+    done = len(runs) - len(waiting)
+    make_folder(folder)
+    tasks = (
+        delayed(_computed)(chosen.id, runs[index], _of(chosen, runs[index], settings), files[index])
+        for index in waiting
+    )
+    with Progress(progress, chosen.id) as display:
+        display.draw(done, len(waiting), f"{done} of {len(runs)} runs")
+        try:
+            for _ in Parallel(
+                n_jobs=min(jobs, max(len(waiting), 1)), return_as="generator_unordered"
+            )(tasks):
+                done += 1
+                display.draw(done, len(runs) - done, f"{done} of {len(runs)} runs")
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"{chosen.id}: {done} of {len(runs)} runs are done and kept in {folder}. The same"
+                " command goes on."
+            ) from None
+        except TerminatedWorkerError:
+            raise NetmarginError(
+                f"{chosen.id}: a process was killed, most likely because memory ran out. {done} of"
+                f" {len(runs)} runs are done and kept in {folder}. Go on with fewer processes:"
+                " --jobs 1."
+            ) from None
+    return [run | (_read(file) or {}) for run, file in zip(runs, files, strict=True)]
+
+
+def finished(chosen: Figure, settings: Settings, folder: Path) -> tuple[int, int]:
+    """How many runs are done, and of how many."""
+    runs = chosen.runs(settings)
+    return sum(_read(_file(chosen, settings, run, folder)) is not None for run in runs), len(runs)
+
+
+def folder_of(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
+    """What a run was given to keep its files in."""
+    return _file(chosen, settings, run, folder).with_suffix("")
+
+
+def _of(chosen: Figure, run: Row, settings: Settings) -> Settings:
+    return {name: value for name, value in settings.items() if chosen.concerns(run, name)}
+
+
+def _file(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
+    # Results of other settings, or of another computation, are not those of this figure.
+    text = json.dumps(
+        [_of(chosen, run, settings), run, _definition(chosen.compute, [])], sort_keys=True
+    )
+    return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+
+def _read(file: Path) -> Row | None:
+    """What a run left; None if it is not done, or its file is damaged."""
+    try:
+        return json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _definition(value: Any, seen: list) -> str:
+    """Source of a function or class of this package and of all that it refers to in it, constants
+    included; not of the library.
+    """
+    if isinstance(value, dict):
+        return "".join(f"{key!r}: {_definition(item, seen)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return "".join(_definition(item, seen) for item in value)
+    if isinstance(value, str | int | float | None):
+        return repr(value)
+    own = (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__.startswith(
+        "netmargin.papers."
+    )
+    if not own or value in seen:
+        return getattr(value, "__qualname__", "")
+    seen.append(value)
+    functions = (
+        [value]
+        if inspect.isfunction(value)
+        else [f for f in vars(value).values() if inspect.isfunction(f)]
+    )
+    named = [
+        (name, f.__globals__[name])
+        for f in functions
+        for name in _names(f.__code__)
+        if name in f.__globals__
+    ]
+    return inspect.getsource(value) + "".join(
+        f"{name}: {_definition(item, seen)}" for name, item in named
+    )
+
+
+def _names(code: CodeType) -> list[str]:
+    """That a function uses, comprehensions and inner functions included."""
+    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names(part)]
+    return [*code.co_names, *inner]
+
+
+def _computed(id: str, run: Row, settings: Settings, file: Path) -> None:
+    with FileLock(
+        file.with_suffix(".lock")
+    ):  # another command may be at the same run: wait for what it finds
+        if _read(file) is not None:
+            return
+        started = time.monotonic()
+        with record_interrupts() as interrupts:
+            result = figure(id).compute(run, settings, file.with_suffix(""))
+        if interrupts:  # some part of it was broken off
+            raise KeyboardInterrupt
+        record = {"seconds": time.monotonic() - started, "hardware": hardware()} | result
+        try:
+            text = json.dumps(record, allow_nan=False)
+        except ValueError:
+            raise DataError(
+                f"{id}: the run {run} found a number that is not finite. Nothing of it was kept."
+            ) from None
+        write_atomically(file, text.encode())
+
+
+def hardware() -> str:
+    """In a few words."""
+    gpu = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
+    return ", ".join([f"{os.cpu_count()} cores", platform.machine(), *gpu])

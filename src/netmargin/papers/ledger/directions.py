@@ -1,0 +1,78 @@
+"""The l1 problems over finitely many neurons, many random instances at once: one linear program
+with a block each.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from .claim import Trial
+
+BLOCKS, NEURONS = 100, 24
+
+
+@dataclass(frozen=True)
+class Instances:
+    """signed : (B, n, k), y_n relu(u_j . x_n) of unit u_j. They are of full rank n, so that every
+    sign pattern is reached.
+    """
+
+    signed: np.ndarray
+
+    @classmethod
+    def drawn(cls, trial: Trial) -> "Instances":
+        """n from 1 to 5, d from 2 to 4."""
+        random, n, d = trial.random, 1 + trial.number % 5, 2 + trial.number // 5 % 3
+        X, U = random.normal(size=(BLOCKS, n, d)), random.normal(size=(BLOCKS, NEURONS, d))
+        U /= np.linalg.norm(U, axis=2, keepdims=True)
+        signed = random.choice([-1.0, 1.0], (BLOCKS, n, 1)) * np.maximum(
+            X @ U.transpose(0, 2, 1), 0
+        )
+        return cls(signed[np.linalg.svd(signed, compute_uv=False)[:, -1] > 0.05])
+
+    def least_norms(self) -> tuple[np.ndarray, np.ndarray]:
+        """min |alpha|_1 subject to signed alpha >= 1: values (B,) and alpha (B, k). Wei et al.
+        2018, (B.1).
+        """
+        B, n, k = self.signed.shape
+        A = _blocks(-np.concatenate([self.signed, -self.signed], 2))
+        found = linprog(np.ones(2 * k * B), A_ub=A, b_ub=-np.ones(B * n), method="highs-ds")
+        parts = found.x.reshape(B, 2, k)
+        return parts.sum((1, 2)), parts[:, 0] - parts[:, 1]
+
+    def dual(self) -> tuple[np.ndarray, np.ndarray]:
+        """max sum lambda subject to |sum_n lambda_n signed_nj| <= 1, lambda >= 0: values (B,) and
+        lambda (B, n). Claim B.3.
+        """
+        B, n, k = self.signed.shape
+        rows = self.signed.transpose(0, 2, 1)
+        A = _blocks(np.concatenate([rows, -rows], 1))
+        found = linprog(-np.ones(B * n), A_ub=A, b_ub=np.ones(2 * k * B), method="highs-ds")
+        parts = found.x.reshape(B, n)
+        return parts.sum(1), parts
+
+    def best_margins(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """max t subject to features w >= t, sum w <= 1, w >= 0, for features (B, n, p): values (B,)
+        and w (B, p).
+        """
+        B, n, p = features.shape
+        rows = np.concatenate(
+            [np.concatenate([-features, np.ones((B, n, 1))], 2), np.ones((B, 1, p + 1))], 1
+        )
+        rows[:, -1, -1] = 0.0
+        cost = np.tile(np.append(np.zeros(p), -1.0), B)
+        found = linprog(
+            cost,
+            A_ub=_blocks(rows),
+            b_ub=np.tile(np.append(np.zeros(n), 1.0), B),
+            method="highs-ds",
+        )
+        parts = found.x.reshape(B, p + 1)
+        return parts[:, -1], parts[:, :-1]
+
+
+def _blocks(matrices: np.ndarray) -> sparse.csc_matrix:
+    """Block-diagonal, from (B, rows, columns)."""
+    return sparse.block_diag(list(matrices), format="csc")

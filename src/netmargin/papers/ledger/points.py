@@ -1,0 +1,179 @@
+"""Nets of many kinds at many random parameters at once, labelled so that they classify correctly:
+where pointwise claims are checked.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ...homogeneity import analyse
+from ...losses import Loss
+from ...models import mlp
+from .claim import Trial
+
+BATCH = 64
+
+
+def _cnn(outputs: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 2, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(8, outputs, bias=False),
+    )
+
+
+def _normalized(outputs: int) -> nn.Module:
+    norm = nn.LayerNorm(4, eps=0.0, elementwise_affine=False)
+    return nn.Sequential(
+        nn.Linear(3, 4),
+        norm,
+        nn.ReLU(),
+        nn.Linear(4, 3),
+        nn.LeakyReLU(0.2),
+        nn.Linear(3, outputs, bias=False),
+    )
+
+
+KINDS: dict[str, tuple[Callable[[int], nn.Module], tuple[int, ...]]] = {
+    "linear, one input": (lambda outputs: nn.Linear(1, outputs, bias=False), (1,)),
+    "ReLU 3-4 with first bias": (lambda outputs: mlp([3, 4, outputs]), (3,)),
+    "ReLU 3-4-3": (lambda outputs: mlp([3, 4, 3, outputs], bias="none"), (3,)),
+    "squared ReLU 3-4": (lambda outputs: mlp([3, 4, outputs], bias="none", power=2), (3,)),
+    "cubed ReLU 2-3": (lambda outputs: mlp([2, 3, outputs], power=3), (2,)),
+    "convolution, max pooling": (_cnn, (1, 6, 6)),
+    "LayerNorm, LeakyReLU": (_normalized, (3,)),
+}
+"""Builder of a net with so many outputs, and the shape of an input."""
+
+
+@functools.cache
+def _analysed(kind: str, outputs: int) -> tuple[nn.Module, float, list[tuple[list[str], float]]]:
+    """The net, its order and its layers with their exponents, as `analyse` finds them."""
+    build, shape = KINDS[kind]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = build(outputs).double()
+        found = analyse(net, torch.randn(8, *shape, dtype=torch.float64))
+    assert found.order is not None
+    return (
+        net,
+        float(found.order),
+        [(list(found.members[group]), float(k)) for group, k in found.groups.items()],
+    )
+
+
+@dataclass
+class Points:
+    """B parameters theta_b of one net, N inputs, labels that every theta_b gets right.
+
+    theta : stacked tensors (B, ..) by name, which require gradients.
+    order : L.
+    groups : (names, exponent k_i) of the layers that can be scaled one by one.
+    """
+
+    kind: str
+    net: nn.Module
+    theta: dict[str, Tensor]
+    x: Tensor
+    labels: Tensor
+    order: float
+    groups: list[tuple[list[str], float]]
+
+    @classmethod
+    def drawn(
+        cls,
+        trial: Trial,
+        *,
+        outputs: int = 1,
+        samples: int | None = None,
+        kinds: tuple[str, ...] = tuple(KINDS),
+        deepest: float = 1000.0,
+    ) -> "Points":
+        """Of the kind and the number of samples (1 at first) that the trial's number says; smallest
+        margins between 0.3 and `deepest`.
+        """
+        name = kinds[trial.number % len(kinds)]
+        shape = KINDS[name][1]
+        random, (net, order, groups) = trial.torch_random, _analysed(name, outputs)
+        count = samples or 1 + (trial.number // len(kinds)) % 5
+        x = torch.randn(count, *shape, generator=random, dtype=torch.float64)
+        theta = {
+            n: torch.randn(BATCH, *p.shape, generator=random, dtype=torch.float64)
+            for n, p in net.named_parameters()
+        }
+        points = cls(name, net, theta, x, torch.empty(0), order, groups)
+        with torch.no_grad():
+            scores = points.scores()
+            points.labels = torch.sign(scores[..., 0]) if outputs == 1 else scores.argmax(-1)
+            q = points.gaps().amin((1, 2))
+            # Only the layers with positive exponents move the margins.
+            target = 0.3 * (deepest / 0.3) ** torch.rand(
+                BATCH, generator=random, dtype=torch.float64
+            )
+            usable = q > 1e-9
+            factor = (target / q.clamp(min=1e-9)) ** (1 / points.order)
+        points.labels = points.labels[usable]
+        points.theta = {
+            n: (p[usable] * factor[usable].reshape(-1, *[1] * (p.dim() - 1))).requires_grad_(True)
+            for n, p in theta.items()
+        }
+        return points
+
+    def scores(self) -> Tensor:
+        """(B, N, C)."""
+        return torch.func.vmap(lambda p: torch.func.functional_call(self.net, p, (self.x,)))(
+            self.theta
+        )
+
+    def gaps(self) -> Tensor:
+        """s_nj of all classes j other than the label: (B, N, C - 1), or (B, N, 1) for one
+        output.
+        """
+        scores = self.scores()
+        if scores.shape[-1] == 1:
+            return self.labels[..., None] * scores
+        own = scores.gather(-1, self.labels[..., None])
+        others = torch.arange(scores.shape[-1]) != self.labels[..., None]
+        return (own - scores)[others].reshape(*scores.shape[:2], -1)
+
+    def gradient(self, values: Tensor) -> dict[str, Tensor]:
+        """Gradients of values (B,), where values_b depends on theta_b alone."""
+        found = torch.autograd.grad(values.sum(), list(self.theta.values()), retain_graph=True)
+        return dict(zip(self.theta, found, strict=True))
+
+    def inner(self, a: dict[str, Tensor], b: dict[str, Tensor], names=None) -> Tensor:
+        """Inner products over the parameters `names`, all by default: (B,)."""
+        return torch.stack([(a[n] * b[n]).flatten(1).sum(1) for n in names or self.theta]).sum(0)
+
+    def setting(self) -> str:
+        """In words."""
+        return f"{self.kind}, {len(self.x)} samples, {len(self.labels)} random parameters"
+
+
+def log_loss(loss: Loss, q: Tensor) -> Tensor:
+    """log of the summed loss of margins (B, N): (B,)."""
+    return torch.logsumexp(-loss.f(q), 1)
+
+
+def inverse_slope(loss: Loss, x: Tensor) -> Tensor:
+    """g'(x) = 1 / f'(g(x))."""
+    return 1 / loss.f_prime(loss.g(x))
+
+
+def soft_margins(gaps: Tensor, sign: float = 1.0) -> Tensor:
+    """-log sum_j e^{-s_nj} of gaps (B, N, C - 1): (B, N).
+
+    sign : -1 for the softmax with e^{-Phi} that Appendix F prints.
+    """
+    return -torch.logsumexp(-sign * gaps, -1)
+
+
+def separated(loss: Loss, logs: Tensor) -> Tensor:
+    """Where the summed loss is below l(b_f), with a margin for rounding."""
+    return logs < loss.log_threshold - 1e-6 * max(1.0, math.fabs(loss.log_threshold))

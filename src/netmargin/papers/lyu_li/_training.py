@@ -1,0 +1,250 @@
+"""The nets of Appendix J, trained past underflow; every figure about MNIST or CIFAR-10 is drawn
+from these runs, which `RUNS` holds for all.
+"""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ... import datasets, models
+from ...ascent.maximize_margin import maximize_margin
+from ...datasets.selection import Split
+from ...errors import CheckpointError
+from ...margins import measure
+from ...training import ConstantLR, Epochs, History, LogLossBelow, LossBasedLR, checkpoint, train
+from ..gallery.figure import Row, Settings
+
+RUNS = "lyu-li/training"
+CONSTANT, LOSS_BASED, ASCENT = "constant", "loss-based", "margin ascent"
+WITHOUT_BIAS, WITH_BIAS = "first", "all"
+_LOOKS, _POINTS = 16, 300
+
+_SMOKE = {
+    "cnn_data": "digits",
+    "cnn_channels": [4, 8],
+    "cnn_hidden": 16,
+    "cnn_n": 20,
+    "cnn_tested": 100,
+    "cnn_batch": 5,
+    "cnn_rate": 0.1,
+    "cnn_epochs": 200,
+    "cnn_levels": [-1, -2, -3, -4, -6],
+    "cnn_stops_at_last_level": True,
+    "cnn_seeds": 1,
+    "slightly": 0.1,
+    "ascent_iterations": 20,
+    "vgg_data": "digits",
+    "vgg_width": 4,
+    "vgg_n": 10,
+    "vgg_tested": 40,
+    "vgg_batch": 5,
+    "vgg_rate": 0.02,
+    "vgg_epochs": 200,
+    "vgg_levels": [-1, -5],
+    "vgg_stops_at_last_level": True,
+    "vgg_seeds": 1,
+}
+_LAPTOP = {
+    "cnn_data": "mnist",
+    "cnn_channels": [8, 16],
+    "cnn_hidden": 128,
+    "cnn_n": 1000,
+    "cnn_tested": 2000,
+    "cnn_batch": 100,
+    "cnn_rate": 0.1,
+    "cnn_epochs": 600,
+    "cnn_levels": [-5, -10, -15, -20, -40],
+    "cnn_stops_at_last_level": True,
+    "cnn_seeds": 3,
+    "slightly": 0.03,
+    "ascent_iterations": 30,
+    "vgg_data": "cifar10",
+    "vgg_width": 8,
+    "vgg_n": 200,
+    "vgg_tested": 1000,
+    "vgg_batch": 20,
+    "vgg_rate": 0.01,
+    "vgg_epochs": 700,
+    "vgg_levels": [-1, -5, -10],
+    "vgg_stops_at_last_level": True,
+    "vgg_seeds": 1,
+}
+_PAPER = {
+    "cnn_data": "mnist",
+    "cnn_channels": [32, 64],
+    "cnn_hidden": 1024,
+    "cnn_n": 60_000,
+    "cnn_tested": 10_000,
+    "cnn_batch": 100,
+    "cnn_rate": 0.01,
+    "cnn_epochs": 10_000,
+    "cnn_levels": [-10, -15, -20, -120, -881.5],
+    "cnn_stops_at_last_level": True,
+    "cnn_seeds": 10,
+    "slightly": 0.01,
+    "ascent_iterations": 100,
+    "vgg_data": "cifar10",
+    "vgg_width": 64,
+    "vgg_n": 50_000,
+    "vgg_tested": 10_000,
+    "vgg_batch": 100,
+    "vgg_rate": 0.1,
+    "vgg_epochs": 10_000,
+    "vgg_levels": [-1, -10],
+    "vgg_stops_at_last_level": False,
+    "vgg_seeds": 3,
+}
+SCALES: dict[str, Settings] = {"smoke": _SMOKE, "laptop": _LAPTOP, "paper": _PAPER}
+ENDS = "with the loss-based rate, training ends at the last of the levels of the loss"
+SUBSET = f"{ENDS}; laptop scale: 100 images of each class, so 10 steps per epoch instead of 600"
+SUBSET_VGG = f"{ENDS} (not at paper scale); laptop scale: 20 images of each class"
+
+
+_LOOK = {
+    "epochs": "epoch",
+    "log10_loss": "log10_mean_loss",
+    "accuracy": "accuracy",
+    "margin": "normalized_margin",
+    "layer_margin": "layer_normalized_margin",
+}
+
+
+def runs(
+    net: str, *rates: str, biases: tuple[str, ...] = (WITHOUT_BIAS, WITH_BIAS), seeds: int = 1
+) -> list[Row]:
+    """The parameters of one run for each rate, bias and seed."""
+    return [
+        {"net": net, "rate": rate, "bias": bias, "seed": seed}
+        for rate in rates
+        for bias in biases
+        for seed in range(seeds)
+    ]
+
+
+def concerns(run: Row, setting: str) -> bool:
+    """What a run depends on: the settings of its net."""
+    return (setting.startswith(run["net"]) and not setting.endswith("seeds")) or (
+        setting == "ascent_iterations" and run["rate"] == ASCENT
+    )
+
+
+def train_net(run: Row, settings: Settings, folder: Path) -> Row:
+    """The curve of one run, and looks at it that include test samples: now and then, and where the
+    loss first falls below each level.
+
+    The folder holds the checkpoint, so that a killed run goes on, the looks, and the net at each
+    level: level-1.pt, level-2.pt, ...
+    """
+    own = {name.removeprefix(run["net"] + "_"): value for name, value in settings.items()}
+    net, data, tested = (
+        make_net(run, settings),
+        images(run, settings, "train"),
+        images(run, settings, "test"),
+    )
+    options = {
+        "batch_size": own["batch"],
+        "seed": run["seed"],
+        "checkpoint_dir": folder,
+        "progress": False,
+    }
+    if run["rate"] == ASCENT:
+        begun = train(net, data, until=LogLossBelow(own["levels"][0]), **options)
+        ascent = maximize_margin(
+            net, data, iterations=settings["ascent_iterations"], progress=False
+        )
+        checkpoint.save(folder / "level-1.pt", net.state_dict())
+        passes = (begun.rows[-1]["gradient_samples"] + ascent.rows[-1]["gradient_samples"]) / own[
+            "n"
+        ]
+        # The loss depends on the size of the parameters, to which the ascent is blind.
+        return _look(
+            net,
+            tested,
+            measure(net, data).to_dict() | {"epoch": round(passes), "log10_mean_loss": None},
+        )
+
+    lr, levels = (
+        (ConstantLR(own["rate"]), []) if run["rate"] == CONSTANT else (LossBasedLR(), own["levels"])
+    )
+    grid = sorted({round(epoch) for epoch in np.geomspace(1, own["epochs"], _LOOKS)})
+    file = folder / "looks.json"
+    looks = _looks(file)
+    before, started = looks[-1]["seconds"] if looks else 0.0, time.monotonic()
+    status = ""
+    while not status.startswith("stalled"):
+        passed = sum(look["level"] is not None for look in looks)
+        epoch = next((epoch for epoch in grid if not looks or epoch > looks[-1]["epochs"]), None)
+        if epoch is None or (levels and passed == len(levels) and own["stops_at_last_level"]):
+            break
+        until = [Epochs(epoch), *map(LogLossBelow, levels[passed : passed + 1])]
+        history = train(net, data, until=until, lr=lr, **options)
+        look, status = _look(net, tested, history.rows[-1]) | {"level": None}, history.status
+        if passed < len(levels) and look["log10_loss"] < levels[passed]:
+            look["level"] = levels[passed]
+            checkpoint.save(folder / f"level-{passed + 1}.pt", net.state_dict())
+        elif looks and look["epochs"] == looks[-1]["epochs"]:
+            break  # stalled before, and again
+        looks.append(look | {"seconds": before + time.monotonic() - started})
+        checkpoint.write_atomically(file, json.dumps(looks).encode())
+    rows = History.load(folder / checkpoint.HISTORY).rows
+    kept = sorted(
+        {0, *np.unique(np.geomspace(1, len(rows), _POINTS).round().astype(int) - 1).tolist()}
+    )
+    curve = {
+        name: [rows[index][source] for index in kept]
+        for name, source in (*_LOOK.items(), ("alpha", "relative_rate"))
+    }
+    return {name: looks[-1][name] for name in (*_LOOK, "test_accuracy", "seconds")} | {
+        "looks": looks,
+        "curve": curve,
+    }
+
+
+def _looks(file: Path) -> list[Row]:
+    try:
+        return json.loads(file.read_text()) if file.exists() else []
+    except ValueError as error:
+        raise CheckpointError(
+            f"{file} is damaged: {error}. Remove the folder {file.parent}; this run begins anew."
+        ) from error
+
+
+def _look(net: nn.Module, tested: tuple[Tensor, Tensor], row: Row) -> Row:
+    return {name: row[source] for name, source in _LOOK.items()} | {
+        "test_accuracy": measure(net, tested).accuracy
+    }
+
+
+def make_net(run: Row, settings: Settings) -> nn.Module:
+    """As it begins, on a GPU where there is one."""
+    with torch.random.fork_rng():
+        torch.manual_seed(run["seed"])
+        if run["net"] == "vgg":
+            net = models.vgg(bias=run["bias"], width=settings["vgg_width"])
+        else:
+            net = models.mnist_cnn(
+                bias=run["bias"],
+                channels=tuple(settings["cnn_channels"]),
+                hidden=settings["cnn_hidden"],
+            )
+    return net.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def images(run: Row, settings: Settings, split: Split) -> tuple[Tensor, Tensor]:
+    """A class-balanced part of the data; digits, which need no files, are enlarged to the inputs of
+    the net.
+    """
+    name, limit = (
+        settings[run["net"] + "_data"],
+        settings[run["net"] + ("_n" if split == "train" else "_tested")],
+    )
+    X, y = datasets.BY_NAME[name](split, limit=limit)
+    if name != "digits":
+        return X, y
+    channels, side = (3, 32) if run["net"] == "vgg" else (1, 28)
+    X = nn.functional.interpolate(X.reshape(-1, 1, 8, 8), size=(side, side), mode="bilinear")
+    return X.repeat(1, channels, 1, 1), y

@@ -1,0 +1,221 @@
+"""Claims of Lyu and Li 2019 on gradient descent, and the rates of loss and norm."""
+
+import math
+
+import numpy as np
+import torch
+from scipy.integrate import simpson
+from torch import Tensor
+
+from ...flow.gradient_descent import SmoothnessBounds, TheoryRate, gradient_descent
+from ...flow.gradient_flow import gradient_flow
+from ...losses import Exponential
+from ...training.stopping import LogLossBelow
+from ..ledger.claim import Finding, Trial, claim
+from ..ledger.regression import slope
+from ._instances import PAPER, move_near_optimum, start_separated
+
+
+@claim(
+    "lyu-li/gd-monotone",
+    "gradient descent with rates up to H(Loss) never lets gamma^ fall, and gamma^ < gamma~ <= the"
+    " normalized margin",
+    source=f"{PAPER}, Theorem 4.2, Lemma E.1 and Theorem E.2",
+    hypotheses=(
+        "(S1) C^2 net (cubed ReLUs), exponential loss below 1, (S5) with proved bounds B_0,"
+        " B_1, B_2"
+    ),
+    tolerance=1e-10,
+    because="rounding; phi by quadrature to 1e-9 relative cancels between neighbours",
+    quick=2,
+    full=12,
+)
+def gd_monotone(trial: Trial, *, relative: float = 1.0) -> Finding:
+    net, (x, y) = start_separated(trial, power=3, width=4)
+    bounds = SmoothnessBounds.two_layer(x, 3)
+    history = gradient_descent(net, (x, y), steps=100, rate=bounds, relative=relative)
+    log_gamma = np.array(
+        [row.get("log_gamma_hat", -math.inf) for row in history.rows]
+    )  # missing where the loss is above 1
+    smoothed, hard = (
+        np.array([row[name] for row in history.rows])
+        for name in ("smoothed_margin", "normalized_margin")
+    )
+    falls = np.where(np.isfinite(log_gamma[1:]), log_gamma[:-1] - log_gamma[1:], math.inf)
+    below = np.where(
+        smoothed > 0, log_gamma - np.log(np.where(smoothed > 0, smoothed, 1.0)), math.inf
+    )
+    measured = f"log gamma^ rose by {log_gamma[-1] - log_gamma[0]:.3g}"
+    return Finding.of_one(
+        [*falls, *below, *(smoothed / hard - 1)],
+        f"cubed ReLUs, {len(x)} points, 100 steps",
+        measured,
+    )
+
+
+@gd_monotone.printed("(20): e^{I(Loss)} < 0")
+def _() -> Finding:
+    rate = TheoryRate(-3.0, 0.2, 3.0, SmoothnessBounds(0.4, 1.2, 4.0))
+    return Finding.of(
+        math.exp(rate.phi(-5.0)) / 5.0,
+        "L = 3, log 1/Loss = 5 after 3: e^I is gamma^ / gamma~, positive, and below 1",
+    )
+
+
+@gd_monotone.printed("phi(x) >= log log 1/x (proof of (P1))")
+def _() -> Finding:
+    rate = TheoryRate(-3.0, 0.2, 3.0, SmoothnessBounds(0.4, 1.2, 4.0))
+    return Finding.of(
+        math.log(5.0) - rate.phi(-5.0), "L = 3, log 1/Loss = 5 after 3: phi is below log 5"
+    )
+
+
+@claim(
+    "lyu-li/gd-key-lemma",
+    "along every step, theta(t + a) = theta(t) - a eta grad Loss: (P1) gamma~ > gamma^(t_0); (P2) 2"
+    " L a eta nu < rho(t + a)^2 - rho(t)^2 < 2 L a eta nu (1 + lambda mu); (P3) Loss falls by at"
+    " least a eta (1 - mu) |grad|^2; (P4) log gamma^ rises by at least rho^2 / (L nu^2) |tangential"
+    " grad|^2 log(rho(t + a) / rho(t)), whose sum over steps is (22)",
+    source=f"{PAPER}, Lemma E.7 and (22)",
+    hypotheses="(S1), (S5), exponential loss below 1; cubed ReLUs, steps from eta = H(Loss)",
+    tolerance=1e-7,
+    because=(
+        "differences of neighbouring values of log rho and log Loss, relative to changes of 1e-6 or"
+        " more"
+    ),
+    quick=2,
+    full=20,
+)
+def gd_key_lemma(
+    trial: Trial, *, relative: float = 1.0, growth: float = 1.0, factor: float = 1.0
+) -> Finding:
+    net, (x, y) = start_separated(trial, power=3, width=4)
+    names = [n for n, _ in net.named_parameters()]
+    theta = torch.cat([p.detach().flatten() for p in net.parameters()])
+
+    def evaluated(point: Tensor) -> tuple[float, Tensor, Tensor]:
+        at = point.detach().clone().requires_grad_(True)
+        parts = dict(zip(names, at.split([p.numel() for p in net.parameters()]), strict=True))
+        parts = {n: parts[n].reshape(p.shape) for n, p in net.named_parameters()}
+        q = y * torch.func.functional_call(net, parts, (x,))[:, 0]
+        log = torch.logsumexp(-q, 0)
+        return log.item(), torch.autograd.grad(log, at)[0], q.detach()
+
+    log, gradient, q = evaluated(theta)
+    L = 4.0
+    rule = TheoryRate(log, theta.norm().log().item(), L, SmoothnessBounds.two_layer(x, 3))
+    first, violations = rule.log_gamma_hat(log, theta.norm().log().item()), []
+    for _ in range(12):
+        loss, rho2 = math.exp(log), theta.square().sum().item()
+        eta, mu = relative * math.exp(rule.log_rate(log)), rule.mu(log)
+        lam = loss * (-log) ** (1 - 2 / L) / (L * math.exp(rule.log_kappa(log)))
+        slope_ = loss * gradient
+        nu = (torch.exp(-q) * q).sum().item()
+        square = slope_.square().sum().item()
+        tangential = square - (theta @ slope_).item() ** 2 / rho2
+        for a in (0.25, 0.5, 1.0):
+            step = -a * eta * slope_
+            moved = theta + step
+            log_a = evaluated(moved)[0]
+            # Small differences of large numbers, from the step itself.
+            grown = (2 * theta @ step + step.square().sum()).item()
+            expected = growth * 2 * L * a * eta * nu
+            rise = 0.5 * math.log1p(grown / rho2)
+            gamma = (
+                rule.log_gamma_hat(min(log_a, log), 0.5 * math.log(rho2 + grown))
+                if log_a < 0
+                else -math.inf
+            )
+            phi = (rule.phi(min(log_a, log)) - rule.phi(log)) if log_a < 0 else -math.inf
+            promised = factor * rho2 / (L * nu**2) * tangential * rise
+            violations += [
+                first - gamma - 1e-9,
+                1 - grown / expected,
+                grown / (expected * (1 + lam * mu)) - 1,
+                1 - -math.expm1(log_a - log) * loss / (a * eta * (1 - mu) * square),
+                (promised - (phi - L * rise)) / (abs(phi) + L * rise),
+            ]
+        theta = theta - eta * slope_
+        log, gradient, q = evaluated(theta)
+        if not log < 0:
+            break
+    return Finding.of(
+        np.reshape(violations, (-1, 15)).max(1),
+        f"cubed ReLUs, {len(x)} points, steps of three parts",
+    )
+
+
+@gd_key_lemma.printed("rho^-2 <= gamma^_0^{2/L} (log 1/Loss)^{-2/L} (proof of Lemma E.9)")
+def _() -> Finding:
+    rate = TheoryRate(-3.0, 0.2, 3.0, SmoothnessBounds(0.4, 1.2, 4.0))
+    bound = math.exp(2 / 3 * rate.log_gamma_hat(-3.0, 0.2)) * 3.0 ** (-2 / 3)
+    return Finding.of(
+        math.exp(-0.4) - bound,
+        "the start itself, L = 3, log rho = 0.2, log 1/Loss = 3: rho^-2 is the larger, as gamma~ >"
+        " gamma^",
+    )
+
+
+@claim(
+    "lyu-li/rates",
+    "L^2 gamma~_0^{2/L} t <= G(1/Loss) <= B_1^2 gamma~_0^{2/L-2} t at every time t, G(z) = int (log"
+    " u)^{2/L-2} du from 1/Loss_0; so Loss = Theta(1 / (t (log t)^{2-2/L})) and rho = Theta((log"
+    " t)^{1/L})",
+    source=(
+        f"{PAPER}, Theorems 4.3 and A.10, Lemma B.6 and the proof of A.10 for the exponential loss"
+    ),
+    hypotheses=(
+        "exponential loss, Loss_0 < 1, L = 1, 2, 3 in turn, first where both bounds are attained,"
+        " then from 10% noise on a margin ascent, so that gamma~ has nearly settled; exponents by"
+        " regression over log t from 100 to 700, 95% intervals within 0.2 of the claim"
+    ),
+    tolerance=1e-5,
+    because=(
+        "error of the integrator (1e-6 a step) where the bounds are attained, relative in log t"
+    ),
+    quick=3,
+    full=9,
+)
+def rates(
+    trial: Trial, *, lower: float = 1.0, upper: float = 1.0, exponent: float = 0.0
+) -> Finding:
+    L = 1 + trial.number % 3
+    net, (x, y) = start_separated(trial, power=L - 1, samples=4 if trial.number else 1, width=4)
+    if trial.number:
+        move_near_optimum(net, x, y, trial, order=L, noise=0.1)
+    else:  # along one sample both bounds are attained
+        with torch.no_grad():
+            next(net.parameters()).copy_(1.2 * y * x / x.square().sum())
+    flow = gradient_flow(
+        net, (x, y), until=LogLossBelow(-300.0), loss=Exponential(), rtol=1e-6, progress=False
+    )
+    rows, p = [flow.rows[0], *flow.rows[1 :: max(len(flow.rows) // 200, 1)]], 2 - 2 / L
+    gamma, depth = rows[0]["smoothed_margin"], np.array([-row["log_loss"] for row in rows[1:]])
+    log_t = np.array([row["log_time"] for row in rows[1:]])
+    v = [np.linspace(max(-rows[0]["log_loss"], d - 60), d, 4001) for d in depth]
+    log_G = np.array(
+        [d + math.log(simpson(np.exp(w - d) * w**-p, x=w)) for d, w in zip(depth, v, strict=True)]
+    )
+    largest = (
+        SmoothnessBounds.two_layer(x, 2).gradient if L == 3 else x.norm(dim=1).max().item()
+    )  # B_1
+    below = math.log(lower * L**2 * gamma ** (2 / L)) + log_t - log_G
+    above = log_G - math.log(upper * largest**2 * gamma ** (2 / L - 2)) - log_t
+    late = log_t > 100
+    fits = [
+        slope(np.log(log_t[late]), depth[late] - log_t[late]),
+        slope(np.log(log_t[late]), np.log([r["norm"] for r in rows[1:]])[late]),
+    ]
+    off = [
+        abs(fit.value - target - exponent) + fit.error - 0.2
+        for fit, target in zip(fits, (p, 1 / L), strict=True)
+    ]
+    measured = (
+        f"L = {L}: Loss ~ 1 / (t log(t)^{fits[0].value:.3f} +- {fits[0].error:.3f}) (claim"
+        f" {p:.3f}), rho ~ log(t)^{fits[1].value:.3f} (claim {1 / L:.3f})"
+    )
+    return Finding.of_one(
+        np.concatenate([(below / log_t)[log_t > 0], (above / log_t)[log_t > 0], off]),
+        f"flow to log10-loss -300, L = {L}",
+        measured,
+    )

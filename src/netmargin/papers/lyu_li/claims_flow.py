@@ -1,0 +1,281 @@
+"""Claims of Lyu and Li 2019 on gradient flow: the smoothed margin that never falls, and what it
+rests on.
+"""
+
+import math
+
+import numpy as np
+import torch
+
+from ...losses import CrossEntropy, Exponential
+from ..ledger.claim import Finding, Trial, claim
+from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
+from ._instances import (
+    LOSSES,
+    PAPER,
+    ROUNDING,
+    SEPARATED,
+    examine_points,
+    measure_growth,
+    run_relu_flow,
+)
+
+
+@claim(
+    "lyu-li/euler",
+    "<theta, h> = L Phi(x; theta) for every Clarke gradient h of a net of order L",
+    source=f"{PAPER}, Theorem B.2 and Corollary B.3",
+    hypotheses=(
+        "Phi locally Lipschitz and L-homogeneous; dense, convolutional, pooling, normalized nets;"
+        " one neuron exactly at its kink in every fourth trial"
+    ),
+    tolerance=1e-10,
+    because=ROUNDING,
+    quick=14,
+    full=170,
+)
+def euler(trial: Trial, *, order_factor: float = 1.0) -> Finding:
+    if trial.number % 4 == 3:
+        return _euler_at_kinks(trial, order_factor)
+    points = Points.drawn(trial, samples=1)
+    value = points.scores()[:, 0, 0]
+    h = points.gradient(value)
+    size = torch.sqrt(points.inner(points.theta, points.theta) * points.inner(h, h))
+    return Finding.of(
+        (points.inner(points.theta, h) - order_factor * points.order * value).abs() / size,
+        points.setting(),
+    )
+
+
+def _euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
+    """a_j relu(w_j . x) with w_1 . x = 0: the Clarke gradient has a_1 s x in the place of w_1, 0 <=
+    s <= 1.
+    """
+    random = trial.random
+    w, a, x = (
+        random.normal(size=(64, 5, 3)),
+        random.normal(size=(64, 5)),
+        random.normal(size=(64, 3)),
+    )
+    w[:, 0] -= (w[:, 0] * x).sum(1, keepdims=True) / (x**2).sum(1, keepdims=True) * x
+    z = np.einsum("bjd,bd->bj", w, x)
+    s = (z > 0).astype(float)
+    s[:, 0] = random.random(64)
+    z[:, 0] = 0.0
+    inner = np.einsum("bjd,bj,bj,bd->b", w, a, s, x) + (a * np.maximum(z, 0)).sum(1)
+    value = (a * np.maximum(z, 0)).sum(1)
+    size = (
+        np.sqrt((w**2).sum((1, 2)) + (a**2).sum(1))
+        * np.linalg.norm(x, axis=1)
+        * np.linalg.norm(a, axis=1)
+    )
+    return Finding.of(
+        np.abs(inner - order_factor * 2 * value) / size,
+        "two-layer ReLU net with a neuron at its kink, one sample",
+    )
+
+
+@claim(
+    "lyu-li/sandwich",
+    "f(q_min) - log N <= log 1/Loss <= f(q_min), and q_min - g'(xi) log N <= l^-1(Loss) <= q_min"
+    " for a xi in (f(q_min) - log N, f(q_min)) above f(b_f)",
+    source=f"{PAPER}, Lemma A.5 (xi > f(b_f), not b_f)",
+    hypotheses=(
+        "loss with (B3): exponential, logistic and those of q^3; summed loss below l(b_f) for the"
+        " second part"
+    ),
+    tolerance=1e-12,
+    because="logarithms of sums, relative to f(q_min) or q_min",
+    quick=8,
+    full=80,
+)
+def sandwich(trial: Trial, *, log_n: float = 1.0) -> Finding:
+    loss, random = LOSSES[trial.number % 4], trial.random
+    count = 1 + trial.number // 4 % 10
+    spread = (
+        random.exponential(size=(256, count))
+        * 10 ** random.uniform(-3, 1, (256, 1))
+        * (random.random((256, 1)) < 0.8)
+    )
+    q = torch.tensor(10 ** random.uniform(-1, 2, (256, 1)) + spread)
+    smallest, x = q.amin(1), -log_loss(loss, q)
+    f = loss.f(smallest)
+    violations = [x - f, f - log_n * math.log(count) - x]
+    deep = separated(loss, -x)
+    low = torch.maximum(
+        loss.f(torch.tensor(loss.b_f, dtype=torch.float64)), f - log_n * math.log(count)
+    )
+    # g' is monotone for these losses: its largest value over (low, f) is at an end.
+    steepest = torch.maximum(
+        inverse_slope(loss, low.clamp(min=1e-12)), inverse_slope(loss, f.clamp(min=1e-12))
+    )
+    margin = loss.g(x)
+    second = (
+        torch.maximum(margin - smallest, smallest - steepest * log_n * math.log(count) - margin)
+        / smallest
+    )
+    worst = torch.maximum(
+        torch.maximum(*violations) / f.abs().clamp(min=1), torch.where(deep, second, -1.0)
+    )
+    return Finding.of(worst, f"{loss.name} loss, margins of {count} samples")
+
+
+@sandwich.printed("Lemma A.5 (b): a xi in (f(q_min) - log N, f(q_min)) with xi > b_f")
+def _() -> Finding:
+    q, b_f = torch.tensor([[0.7, 5.0]], dtype=torch.float64), 0.5
+    x, f = -log_loss(Exponential(3), q).item(), 0.7**3
+    largest = f if x > b_f**3 else math.inf  # xi < f(q_min); the hypothesis is log 1/Loss > f(b_f)
+    return Finding.of(
+        b_f - largest,
+        f"loss e^{{-q^3}}, q = (0.7, 5), b_f = 0.5: log 1/Loss = {x:.3f} is above f(b_f) = 0.125,"
+        f" and no xi below f(q_min) = {f:.3f} is above b_f",
+    )
+
+
+@claim(
+    "lyu-li/smoothed-monotone",
+    "the smoothed normalized margin l^-1(Loss) / rho^L of the *summed* loss never falls along"
+    " gradient flow",
+    source=f"{PAPER}, Theorems 4.1 and A.7",
+    hypotheses=(
+        f"{SEPARATED}; exponential, logistic, e^{{-q^3}}, log(1 + e^{{-q^3}}); pointwise, and along"
+        " a ReLU flow in every fifth trial"
+    ),
+    tolerance=1e-9,
+    because="pointwise rounding; the error of the integrator is 1e-9 a step",
+    quick=10,
+    full=220,
+)
+def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -> Finding:
+    loss = LOSSES[trial.number % 4]
+    if trial.number % 5 == 4 and trial.number < 30:
+        flow = run_relu_flow(trial, rtol=1e-9)
+        rows = [row for row in flow.rows if row["log_loss"] < 0]
+        extra = 0.0 if summed else math.log(6)
+        margins = np.array(
+            [(row["smoothed_margin"] * row["norm"] ** 2 + extra) / row["norm"] ** 2 for row in rows]
+        )
+        return Finding.of_one(
+            -sign * np.diff(margins) / margins[1:],
+            f"flow of a two-layer ReLU net on 6 points, {len(rows)} steps",
+        )
+    points, at = examine_points(trial, loss)
+    if not summed:  # g(log 1/Loss + log N): that of the mean
+        x = at["x"] + math.log(len(points.x))
+        at["ratio"] = inverse_slope(loss, x) / loss.g(x)
+    rate, size = measure_growth(at, points.order)
+    return Finding.of((-sign * rate / size)[at["keep"]], f"{loss.name} loss, {points.setting()}")
+
+
+@claim(
+    "lyu-li/key-lemma",
+    "d/dt log gamma~ >= (1/nu) |(I - theta theta' / rho^2) d theta / dt|^2 = L (d/dt log rho)^-1 |d"
+    " theta^ / dt|^2",
+    source=f"{PAPER}, Lemmas 5.1 and B.1",
+    hypotheses=f"{SEPARATED}; pointwise",
+    tolerance=1e-9,
+    because=ROUNDING,
+    quick=12,
+    full=220,
+)
+def key_lemma(trial: Trial, *, factor: float = 1.0) -> Finding:
+    loss = LOSSES[trial.number % 4]
+    points, at = examine_points(trial, loss)
+    rate, size = measure_growth(at, points.order)
+    tangential = (at["square"] - at["radial"] ** 2 / at["rho2"]).clamp(min=0) / at["nu"]
+    return Finding.of(
+        ((factor * tangential - rate) / size)[at["keep"]], f"{loss.name} loss, {points.setting()}"
+    )
+
+
+@claim(
+    "lyu-li/norm-growth",
+    "(1/2) d rho^2 / dt = L nu, nu = sum_n e^{-f(q_n)} f'(q_n) q_n",
+    source=f"{PAPER}, Theorem B.4",
+    hypotheses="net locally Lipschitz and L-homogeneous; pointwise, gradients by autograd",
+    tolerance=1e-9,
+    because=ROUNDING,
+    quick=12,
+    full=220,
+)
+def norm_growth(trial: Trial, *, order_factor: float = 1.0) -> Finding:
+    loss = LOSSES[trial.number % 4]
+    points, at = examine_points(trial, loss)
+    growth = order_factor * points.order * at["nu"]
+    return Finding.of(
+        (at["radial"] - growth).abs() / growth, f"{loss.name} loss, {points.setting()}"
+    )
+
+
+@claim(
+    "lyu-li/multiclass",
+    "with cross-entropy and gamma~ = -log(e^Loss - 1) / rho^L the key lemma holds, nu = sum_n sum_j"
+    " e^{-s_nj} s_nj / (1 + sum_j e^{-s_nj})",
+    source=f"{PAPER}, Lemma F.2 (softmax with e^{{+Phi}})",
+    hypotheses="Loss < log 2 (M4), several classes; pointwise",
+    tolerance=1e-9,
+    because=ROUNDING,
+    quick=14,
+    full=220,
+)
+def multiclass(trial: Trial, *, factor: float = 1.0, order_factor: float = 1.0) -> Finding:
+    points, at = examine_points(trial, CrossEntropy(), outputs=2 + trial.number % 3)
+    order = order_factor * points.order
+    rate, size = measure_growth(at, order)
+    tangential = (at["square"] - at["radial"] ** 2 / at["rho2"]).clamp(min=0) / at["nu"]
+    identity = (at["radial"] - order * at["nu"]).abs() / at["radial"]
+    worst = torch.maximum((factor * tangential - rate) / size, identity)
+    return Finding.of(
+        worst[at["keep"]], f"{points.labels.max().int() + 1} classes, {points.setting()}"
+    )
+
+
+@multiclass.printed(
+    "the softmax of Appendix F with e^{-Phi_j}: a loss below log 2 separates the data"
+)
+def _() -> Finding:
+    points = Points.drawn(Trial(0), outputs=3, kinds=("ReLU 3-4-3",))
+    with torch.no_grad():
+        points.labels = points.scores().argmin(-1)
+        loss = torch.exp(log_loss(CrossEntropy(), soft_margins(points.gaps(), -1.0)))
+    return Finding.of(
+        math.log(2) - loss,
+        "3 classes, every sample labelled by its smallest score, so that all are wrong",
+    )
+
+
+@claim(
+    "lyu-li/multihomogeneous",
+    "for (k_1, .., k_m)-homogeneous nets d/dt log gamma~ >= sum_i (rho_i^2 / nu) |d w_i^ / dt|^2,"
+    " gamma~ = l^-1(Loss) / prod rho_i^{k_i}",
+    source=(
+        f"{PAPER}, Lemma G.2 (rho_i^2 / nu in place of k_i (d log rho_i / dt)^-1, which is 0/0 for"
+        " scale-invariant layers)"
+    ),
+    hypotheses=f"{SEPARATED}, layers scaled one by one; pointwise",
+    tolerance=1e-9,
+    because=ROUNDING,
+    quick=14,
+    full=220,
+)
+def multihomogeneous(trial: Trial, *, factor: float = 1.0, exponent_factor: float = 1.0) -> Finding:
+    loss = LOSSES[trial.number // 7 % 4]
+    points, at = examine_points(trial, loss)
+    up, rate, tangential = at["ratio"] * at["square"], at["ratio"] * at["square"], torch.zeros(())
+    descent = {n: at["descent " + n] for n in points.theta}
+    for names, k in points.groups:
+        square, along = (
+            points.inner(points.theta, points.theta, names),
+            points.inner(points.theta, descent, names),
+        )
+        rate = rate - (exponent_factor * k) ** 2 * at["nu"] / square
+        tangential = (
+            tangential + (points.inner(descent, descent, names) - along**2 / square) / at["nu"]
+        )
+    size = up + sum(
+        k**2 * at["nu"] / points.inner(points.theta, points.theta, names)
+        for names, k in points.groups
+    )
+    return Finding.of(
+        ((factor * tangential - rate) / size)[at["keep"]], f"{loss.name} loss, {points.setting()}"
+    )

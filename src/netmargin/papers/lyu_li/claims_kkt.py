@@ -1,0 +1,348 @@
+"""Claims of Lyu and Li 2019 on the limit: KKT points, the tangent kernel's support vectors, and the
+flow that has no limit.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...flow.gradient_flow import gradient_flow
+from ...kkt import certify, tangent_svm
+from ...losses import Exponential
+from ...training.stopping import LogLossBelow
+from ..ledger.claim import Finding, Trial, claim
+from ._instances import (
+    LOSSES,
+    PAPER,
+    ROUNDING,
+    SEPARATED,
+    examine_points,
+    measure_growth,
+    move_near_optimum,
+    run_relu_flow,
+    start_separated,
+)
+
+
+@claim(
+    "lyu-li/kkt-limit",
+    "gradient flow ends in the direction of a KKT point: epsilon tends to 0 and beta to 1",
+    source=f"{PAPER}, Theorems 4.4 and A.8",
+    hypotheses=(
+        "smooth nets (squared ReLUs), exponential loss, from 30% noise on a margin ascent, since"
+        " epsilon falls like a small power of log 1/Loss; a trend from log10-loss -3 to -300"
+    ),
+    tolerance=0.0,
+    because="epsilon falls by 2.5 at least, 1 - beta by 10 and to 0.03: that counts as holding",
+    quick=1,
+    full=5,
+)
+def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
+    net, data, states = _late_states(trial, rates)
+    found = []
+    for state in states:
+        net.load_state_dict(state)
+        found.append(certify(net, data, loss=Exponential()))
+    first, last = found
+    measured = (
+        f"relative epsilon {first.relative_epsilon:.2g} -> {last.relative_epsilon:.2g}, 1 - beta"
+        f" {1 - first.alignment:.2g} -> {1 - last.alignment:.2g}"
+    )
+    off = 1 - last.alignment
+    violations = [
+        2.5 * last.relative_epsilon / first.relative_epsilon - 1,
+        10 * off / (1 - first.alignment) - 1,
+        off - 0.03,
+    ]
+    return Finding.of_one(
+        violations, "squared ReLUs 3-3-1, 6 points, flow to log10-loss -300", measured
+    )
+
+
+def _late_states(
+    trial: Trial, rates: float = 1.0
+) -> tuple[nn.Module, tuple[Tensor, Tensor], list[dict[str, Tensor]]]:
+    """States of a flow at log10-loss -3 and -299, from near a KKT point.
+
+    rates : of the first layer, other than 1 for another flow.
+    """
+    net, (x, y) = start_separated(trial, power=2, width=3)
+    move_near_optimum(net, x, y, trial, order=3, noise=0.3)
+    metric = (
+        (lambda point: {"0.weight": torch.full_like(point["0.weight"], rates)})
+        if rates != 1
+        else None
+    )
+    flow = gradient_flow(
+        net,
+        (x, y),
+        until=LogLossBelow(-300),
+        loss=Exponential(),
+        rtol=1e-5,
+        levels=(-3, -299),
+        metric=metric,
+        progress=False,
+    )
+    return net, (x, y), list(flow.states.values())
+
+
+@claim(
+    "lyu-li/kkt-lemma",
+    "theta / q_min^{1/L} is an (epsilon, delta)-KKT point with epsilon = sqrt(2 (1 - beta)) /"
+    " gamma~^{1/L} and delta = (N - 1) / (e L gamma~^{2/L} log 1/Loss)",
+    source=(
+        f"{PAPER}, Lemma C.8 with its own multipliers and the tight constant for the exponential"
+        " loss (C_2 = 2 e N .. is valid, and loose by more than e^2)"
+    ),
+    hypotheses="exponential loss below 1; pointwise",
+    tolerance=1e-9,
+    because=ROUNDING,
+    quick=14,
+    full=220,
+)
+def kkt_lemma(trial: Trial, *, epsilon: float = 1.0, delta: float = 1.0) -> Finding:
+    points, at = examine_points(trial, Exponential())
+    L, q = points.order, points.gaps().detach()[..., 0]
+    length, rho = at["square"].sqrt(), at["rho2"].sqrt()
+    smallest = q.amin(1)
+    scale = smallest ** (-2 / L)
+    gamma = at["x"] / rho**L
+    weights = torch.exp(-q + at["x"][:, None])  # e^{-q_n} / Loss
+    found_delta = scale * rho / length * (weights * (q - smallest[:, None])).sum(1)
+    # theta~ - sum lambda_n h_n, lambda_n the proof's: sum lambda_n h_n = q_min^{-1/L} rho d / |d|,
+    # d = d theta / dt.
+    residual = {
+        n: p.detach() - (rho / length).reshape(-1, *[1] * (p.dim() - 1)) * at["descent " + n]
+        for n, p in points.theta.items()
+    }
+    found_epsilon = scale * points.inner(residual, residual)
+    bound_epsilon = 2 * (1 - at["radial"] / (rho * length)).clamp(min=0) / gamma ** (2 / L)
+    bound_delta = (q.shape[1] - 1) / (math.e * L * gamma ** (2 / L) * at["x"])
+    worst = torch.maximum(
+        (found_epsilon - epsilon**2 * bound_epsilon) / (scale * at["rho2"]),
+        (found_delta - delta * bound_delta) / (bound_delta + 1e-9),
+    )
+    return Finding.of(worst[at["keep"]], points.setting())
+
+
+@kkt_lemma.printed("x e^{-x} attains the maximum value e at x = 1")
+def _() -> Finding:
+    return Finding.of(math.e - math.exp(-1), "x = 1: the value is 1/e")
+
+
+@claim(
+    "lyu-li/kkt-finite-time",
+    "for epsilon, delta small there is a time with log rho in (r, r + Delta), r = (1/L) log(C_2 /"
+    " (delta gamma~_0)), Delta = C_0 C_1^2 / (2 epsilon^2), at which theta is an (epsilon,"
+    " delta)-KKT point",
+    source=(
+        f"{PAPER}, Theorem A.9 with C_2 tight as in kkt-lemma, C_0 = (1/L) log(gamma~_end /"
+        " gamma~_0)"
+    ),
+    hypotheses=(
+        "exponential loss below 1, epsilon < sqrt(3/2) C_1, delta < C_2 / log(1/Loss_0); ReLU and"
+        " squared ReLU nets, pairs (epsilon, delta) whose window ends within the flow"
+    ),
+    tolerance=0.0,
+    because=(
+        "epsilon and delta of Lemma C.8's multipliers, recomputed at the best of 120 recorded times"
+        " in the window, relative to those promised"
+    ),
+    quick=2,
+    full=10,
+)
+def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) -> Finding:
+    power, L = 1 + trial.number % 2, 2.0 + trial.number % 2
+    net, (x, y) = start_separated(trial, power=power)
+    levels = -np.geomspace(0.55, 199, 120)
+    flow = gradient_flow(
+        net,
+        (x, y),
+        until=LogLossBelow(-200),
+        loss=Exponential(),
+        rtol=1e-6,
+        levels=tuple(levels),
+        progress=False,
+    )
+    log_rho, gamma, depth, epsilons, deltas = np.array(
+        [_kkt_point(net, x, y, state, L) for state in flow.states.values()]
+    ).T
+    C_1, C_2 = math.sqrt(2) / gamma[0] ** (1 / L), (len(x) - 1) / (math.e * L * gamma[0] ** (2 / L))
+    C_0 = math.log(gamma[-1] / gamma[0]) / L
+    violations = []
+    for share in (1.2, 1.0, 0.8, 0.6):
+        epsilon = share * C_1
+        Delta = C_0 * C_1**2 / (2 * epsilon**2)
+        for depth_needed in np.geomspace(1.05 * depth[0], 0.3 * depth[-1], 6):
+            delta = C_2 / depth_needed
+            r = start * math.log(C_2 / (delta * gamma[0])) / L
+            if log_rho[-1] > r + Delta:  # the window is within the flow
+                inside = (log_rho > r) & (log_rho < r + window * Delta)
+                violations.append(
+                    np.min(
+                        np.maximum(epsilons[inside] / epsilon, deltas[inside] / delta) - 1,
+                        initial=math.inf,
+                    )
+                )
+    return Finding.of(
+        violations, f"flow of a net of order {L:g} to log10-loss -200, {len(depth)} states"
+    )
+
+
+def _kkt_point(
+    net: nn.Module, x: Tensor, y: Tensor, state: dict[str, Tensor], L: float
+) -> tuple[float, float, float, float, float]:
+    """log rho, gamma~, log 1/Loss, and the epsilon and delta of theta / q_min^{1/L} with the
+    multipliers of Lemma C.8 (exponential loss).
+    """
+    net.load_state_dict(state)
+    q = y * net(x)[:, 0]
+    log = torch.logsumexp(-q, 0)
+    theta = torch.cat([p.detach().flatten() for p in net.parameters()])
+    h = torch.cat(
+        [-g.flatten() for g in torch.autograd.grad(log, list(net.parameters()))]
+    )  # d theta / dt / Loss
+    rho, q, smallest = theta.norm(), q.detach(), q.min().item()
+    epsilon = smallest ** (-1 / L) * (theta - rho * h / h.norm()).norm().item()
+    delta = (
+        smallest ** (-2 / L)
+        * (rho / h.norm() * torch.exp(-q - log.detach()) * (q - smallest)).max().item()
+    )
+    depth = -log.item()
+    return math.log(rho), depth / rho.item() ** L, depth, epsilon, delta
+
+
+@kkt_finite_time.printed("beta^-2 - 1 < 3 implies |beta| < 1/2")
+def _() -> Finding:
+    return Finding.of(1.0 - 0.5, "beta = 1: beta^-2 - 1 = 0, and |beta| is above 1/2")
+
+
+@claim(
+    "lyu-li/angle-integral",
+    "(beta^-2 - 1) d log rho <= (1/L) d log gamma~, at every point; hence some time between t_1 and"
+    " t_2 has beta^-2 - 1 <= (1/L) log(gamma~_2 / gamma~_1) / log(rho_2 / rho_1)",
+    source=f"{PAPER}, Lemma C.9 and Corollary C.10 (beta^-2 - 1, not beta^2 - 1)",
+    hypotheses=(
+        f"{SEPARATED}; pointwise, and over 100 intervals of a ReLU flow in every fifth trial"
+    ),
+    tolerance=1e-9,
+    because=ROUNDING,
+    quick=10,
+    full=220,
+)
+def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
+    if trial.number % 5 == 4 and trial.number < 30:
+        rows = [row for row in run_relu_flow(trial).rows if row["log_loss"] < 0]
+        log_rho, log_gamma = (
+            np.log([row["norm"] for row in rows]),
+            np.log([row["smoothed_margin"] for row in rows]),
+        )
+        angle, random, violations = (
+            np.array([row["alignment"] for row in rows]) ** -2.0 - 1,
+            trial.random,
+            [],
+        )
+        for _ in range(100):
+            i, j = np.sort(random.choice(len(rows), 2, replace=False))
+            bound = (log_gamma[j] - log_gamma[i]) / (log_rho[j] - log_rho[i]) / 2
+            violations.append(factor * angle[i : j + 1].min() - bound - 1e-7)
+        return Finding.of_one(
+            violations, f"flow of a two-layer ReLU net on 6 points, {len(rows)} steps"
+        )
+    loss = LOSSES[trial.number % 4]
+    points, at = examine_points(trial, loss)
+    rate, size = measure_growth(at, points.order)
+    # d log rho / dt = <theta, d theta / dt> / rho^2, all divided by the loss.
+    tangent2 = at["square"] * at["rho2"] / at["radial"] ** 2 - 1
+    limit = factor * points.order * tangent2 * at["radial"] / at["rho2"]
+    return Finding.of(((limit - rate) / size)[at["keep"]], f"{loss.name} loss, {points.setting()}")
+
+
+@claim(
+    "lyu-li/ntk-svm",
+    "at the end theta / L solves the support vector machine of the net's own tangent kernel: its"
+    " margin is L / ||theta~||, and the cosine tends to 1",
+    source=f"{PAPER}, Corollary 4.5 and Lemma C.13",
+    hypotheses=(
+        "smooth nets (squared ReLUs), exponential loss, starts as for kkt-limit; a trend from"
+        " log10-loss -3 to -300"
+    ),
+    tolerance=0.0,
+    because=(
+        "1 - cosine falls by 5 at least and to 0.03, and the margins agree to 5%: that counts as"
+        " holding"
+    ),
+    quick=1,
+    full=5,
+)
+def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
+    net, data, states = _late_states(trial)
+    angles = []
+    for state in states:
+        net.load_state_dict(state)
+        svm = tangent_svm(net, data)
+        angles.append(1 - svm.cosine)
+    expected = order_factor * 3 / certify(net, data, loss=Exponential()).norm
+    measured = (
+        f"1 - cosine {angles[0]:.2g} -> {angles[1]:.2g}; margin {svm.margin:.5g} against L /"
+        f" ||theta~|| = {expected:.5g}"
+    )
+    violations = [
+        5 * angles[1] / angles[0] - 1,
+        angles[1] - 0.03,
+        abs(svm.margin / expected - 1) - 0.05,
+    ]
+    return Finding.of_one(
+        violations, "squared ReLUs 3-3-1, 6 points, flow to log10-loss -300", measured
+    )
+
+
+@claim(
+    "lyu-li/mexican-hat",
+    "on phi = 1 / (1 - r^2) the flow of the homogeneous Mexican hat stays on it, with C(r) = 4 r^4"
+    " / (4 r^4 + (1 - r^2)^3): so its direction circles and never converges",
+    source=f"{PAPER}, Theorem I.1 (exponent 3, not 4)",
+    hypotheses=(
+        "0.05 < r < 0.9, any L, q_n = h for all n; invariance of the curve, pointwise; that r tends"
+        " to 1 is not checked"
+    ),
+    tolerance=1e-9,
+    because="d psi / dt relative to the two terms that cancel in it",
+    quick=2,
+    full=40,
+)
+def mexican_hat(trial: Trial, *, exponent: int = 3) -> Finding:
+    random = trial.torch_random
+    r = 0.05 + 0.85 * torch.rand(256, generator=random, dtype=torch.float64)
+    L = 0.5 + 4 * torch.rand(256, generator=random, dtype=torch.float64)
+    rho = torch.exp(torch.randn(256, generator=random, dtype=torch.float64))
+    return Finding.of(_turning(r, L, rho, exponent), "256 points of the curve, L from 0.5 to 4.5")
+
+
+def _turning(r: Tensor, L: Tensor, rho: Tensor, exponent: int) -> Tensor:
+    """|d psi / dt| relative to its terms at psi = 0, by autograd of h in (x, y, z)."""
+    phi = 1 / (1 - r**2)
+    theta = torch.stack([r * torch.cos(phi), r * torch.sin(phi), torch.sqrt(1 - r**2)]) * rho
+    theta.requires_grad_(True)
+    size = theta.square().sum(0).sqrt()
+    u, v = theta[0] / size, theta[1] / size
+    s = u**2 + v**2
+    C = 4 * s**2 / (4 * s**2 + (1 - s) ** exponent)
+    psi = torch.atan2(v, u) - 1 / (1 - s)
+    h = size**L * (1 - torch.exp(-1 / (1 - s)) * (1 - C * torch.sin(psi)))
+    (velocity,) = torch.autograd.grad(h.sum(), theta, retain_graph=True)
+    (around,) = torch.autograd.grad(torch.atan2(v, u).sum(), theta, retain_graph=True)
+    (outwards,) = torch.autograd.grad((1 / (1 - s)).sum(), theta)
+    turn, out = (around * velocity).sum(0), (outwards * velocity).sum(0)
+    return (turn - out).abs() / (turn.abs() + out.abs())
+
+
+@mexican_hat.printed("C(r) = 4 r^4 / (4 r^4 + (1 - r^2)^4)")
+def _() -> Finding:
+    half = torch.tensor([0.5], dtype=torch.float64)
+    return Finding.of(
+        _turning(half, torch.ones(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64), 4),
+        "r = 1/2, psi = 0, L = 1: d psi / dt is not 0",
+    )

@@ -1,0 +1,278 @@
+"""Claims of The Ubiquity of 2-Homogeneity (2024) on partial margins, early margins, subsampling and
+divergences.
+"""
+
+import math
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logsumexp, xlogy
+
+from ...core.logspace import neg_log_expm1_exp
+from ...flow.gradient_flow import gradient_flow
+from ...solvers import f1_max_margin
+from ...twolayer import NormalizedNet, early_margin
+from ...twolayer.fixed_features import matrix_game
+from ..ledger.claim import Finding, Trial, claim
+from ._instances import (
+    PAPER,
+    Fixed,
+    draw_stacked_nets,
+    kl_divergence,
+    stacked_log_loss,
+    stacked_scores,
+)
+from .claims_mirror import two_features
+
+
+@claim(
+    "two-homogeneity/partial-monotone",
+    "psi(w) / |what|^L never falls along gradient flow on all parameters, and |what| grows, for"
+    " nets that are L-homogeneous in what alone",
+    source=f"{PAPER}, Theorem 3.6",
+    hypotheses=(
+        "<a . b, F(x; V)>, what = (a, b), L = 2: normalized ReLU, LayerNorm, RMSNorm, a tiny"
+        " transformer; mean loss below log(2) / n; pointwise, at any (a, b, V), in units of the"
+        " loss"
+    ),
+    tolerance=1e-9,
+    because="rounding, relative to the products of gradient norms",
+    quick=10,
+    full=320,
+)
+def partial_monotone(trial: Trial, *, order: float = 2.0, sign: float = 1.0) -> Finding:
+    kind, net, theta, x, y = draw_stacked_nets(trial)
+    with (
+        torch.no_grad()
+    ):  # any (a, b); balanced ones, where one feature attains equality, among them
+        noise = 0.5 * torch.randn(
+            theta["b"].shape, generator=trial.torch_random, dtype=torch.float64
+        )
+        theta["b"][8:] *= torch.exp(noise[8:])
+        y = torch.sign(stacked_scores(net, theta, x))
+    total = stacked_log_loss(y * stacked_scores(net, theta, x))
+    psi = neg_log_expm1_exp(total)
+    size2 = theta["a"].square().sum(1) + theta["b"].square().sum(1)
+    names = list(theta)
+    parts = [theta[n] for n in names]
+    descent = torch.autograd.grad(-total.sum(), parts, retain_graph=True)
+    up = torch.autograd.grad(psi.sum(), parts, retain_graph=True)
+    grow = torch.autograd.grad(size2.sum(), [theta["a"], theta["b"]])
+    products = [g * descent[names.index(n)] for g, n in zip(grow, ("a", "b"), strict=True)]
+    growth = torch.stack([product.sum(1) for product in products]).sum(0)
+    risen = torch.stack([(g * d).flatten(1).sum(1) for g, d in zip(up, descent, strict=True)]).sum(
+        0
+    )
+    rate = risen / psi - order / 2 * growth / size2
+    size = risen / psi + growth.abs() / size2
+    keep = total < math.log(math.log(2)) - 1e-6
+    worst = torch.maximum(-sign * rate / size, -growth)
+    return Finding.of(worst[keep], f"{kind}, {len(x)} samples, {int(keep.sum())} random parameters")
+
+
+@claim(
+    "two-homogeneity/early-margin",
+    "y h / (|a|^2 + |b|^2) at time t is at least what each step of the proof gives: l^-1((n R"
+    " |ubar| / 2 + 1) / t) / (2 ((8 R + 2) |ubar| + 16 / n)); from t >= e + exp(exp(4 n R / gamma))"
+    " on at least gamma / 64",
+    source=(
+        f"{PAPER}, Theorem 3.1, with n in its time and the constants of its proof (docs/errata.md)"
+    ),
+    hypotheses=(
+        "features that keep half of their margin (no parameters in F), |a_j| = |b_j|, mean logistic"
+        " loss; the second where 4 n R / gamma <= 2.5"
+    ),
+    tolerance=1e-7,
+    because="error of the integrator",
+    quick=5,
+    full=40,
+)
+def early(trial: Trial, *, guarantee: float = 1.0) -> Finding:
+    random, n, m = trial.random, 1 + trial.number % 3, (2, 3, 8)[trial.number // 3 % 3]
+    Z = random.uniform(1, 3, (n, m)) if n == 1 else random.normal(size=(n, m)) + 1.0
+    p, gamma, _ = matrix_game(Z)
+    if gamma <= 0.05:
+        return Finding.of([], "features that do not separate the samples")
+    x, y = torch.tensor(Z * np.array([1, -1, 1])[:n, None]), torch.tensor([1, -1, 1])[:n]
+    net = NormalizedNet(Fixed(), m, seed=trial.number)
+    x = x * torch.sign(net.a * net.b).detach()
+    violations, shown = [], []
+    kl = kl_divergence(p, np.full(m, 1 / m))
+    doubly = 4 * n * kl / gamma
+    times = [10.0, 1e3, 1e5] + ([math.e + math.exp(math.exp(doubly))] if doubly <= 2.5 else [])
+    for t in times:
+        flow = gradient_flow(net, (x, y), time=t / n, progress=False).rows[-1]
+        promised = early_margin(net, (x, y), time=t)
+        found = flow["partial_normalized_margin"]
+        if promised.guarantee is not None:
+            violations.append(guarantee * promised.guarantee - found)
+            shown.append(f"{found:.3f} >= {promised.guarantee:.3f} at t = {t:.2g}")
+    if doubly <= 2.5:
+        violations.append(guarantee * gamma / 64 - found)
+    return Finding.of_one(
+        violations, f"{n} samples, {m} fixed features, gamma {gamma:.3f}", "; ".join(shown)
+    )
+
+
+@early.printed("for t >= (20 R / gamma)^4, whatever n, the margin is at least gamma / (4 (1 + R))")
+def _() -> Finding:
+    return two_features(1e5)
+
+
+@early.printed("Theorem 4.1: margin at least gamma / (32 d ln(1 / gamma))")
+def _() -> Finding:
+    gamma, d = 1 - 1e-6, 2
+    return Finding.of(
+        gamma / (32 * d * math.log(1 / gamma)) - 1 / 2,
+        "one point x = (1 - 1e-6) e_1: gamma = 1 - 1e-6, d = 2; no y h / (|a|^2 + |b|^2) is above"
+        " 1/2, since |F| <= 1",
+    )
+
+
+@claim(
+    "two-homogeneity/subsampling",
+    "m >= max(8 ln(k / delta) / tau, 4 / tau^2) random neurons, tau = (1/4)(gamma / 8)^{d - 1},"
+    " carry a probability u with margins >= gamma / 4, KL(u, uniform) <= ln(2 / tau), |u|_inf <= 1"
+    " / sqrt m",
+    source=f"{PAPER}, Lemma B.1 with Chernoff's bound, all samples shared by all k atoms",
+    hypotheses=(
+        "2 to 5 points of the unit circle, gamma certified, u the proof's: the weight of each"
+        " optimal neuron spread over the drawn ones within gamma / 4 of it"
+    ),
+    tolerance=0.0,
+    because="delta = 1e-3 per trial",
+    quick=3,
+    full=20,
+)
+def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4) -> Finding:
+    random, n = trial.random, 2 + trial.number % 4
+    X = random.normal(size=(n, 2))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.where(np.arange(n) % 2, 1, -1)
+    best = f1_max_margin(X, y, bias=False)
+    gamma = 2 * best.margin
+    if gamma < 0.1:
+        return Finding.of([], "points with a margin below 0.1")
+    tau, k = gamma / 32, len(best.weights)
+    m = math.ceil(max(8 * math.log(k / 1e-3) / tau, 4 / tau**2))
+    angle, beta = random.uniform(0, 2 * np.pi, m), random.choice([-1.0, 1.0], m)
+    v = np.column_stack([np.cos(angle), np.sin(angle)])
+    u = np.zeros(m)
+    for atom, weight in zip(best.atoms, best.weights, strict=True):
+        near = (np.linalg.norm(v - atom[:2] * math.sqrt(2), axis=1) <= gamma / 4) & (
+            beta == np.sign(atom[2])
+        )
+        u[near] += weight / max(near.sum(), 1)
+    margins = (y[:, None] * beta * np.maximum(X @ v.T, 0)) @ u
+    kl = xlogy(u, u * m).sum()
+    smallest = _least_divergence(y[:, None] * beta * np.maximum(X @ v.T, 0), gamma / 4)
+    tau = tau_factor * tau
+    violations = [
+        abs(u.sum() - 1) - 1e-9,
+        quarter * gamma - margins.min(),
+        kl - math.log(2 / tau),
+        u.max() - 1 / math.sqrt(m),
+        smallest - math.log(2 / tau),
+    ]
+    return Finding.of_one(
+        violations,
+        f"{n} points, m = {m}",
+        f"gamma {gamma:.3f}: margin {margins.min():.3f}, KL {kl:.2f} (least {smallest:.2f}) <="
+        f" {math.log(2 / tau):.2f}",
+    )
+
+
+def _least_divergence(Z: np.ndarray, margin: float) -> float:
+    """min KL(u, uniform) over probabilities with Z u >= margin, by its dual."""
+
+    def dual(lam: np.ndarray) -> tuple[float, np.ndarray]:
+        w = lam @ Z
+        log_mean = logsumexp(w) - math.log(len(w))
+        return log_mean - margin * lam.sum(), Z @ np.exp(w - logsumexp(w)) - margin
+
+    return -float(
+        minimize(
+            dual, np.zeros(len(Z)), jac=True, bounds=[(0, None)] * len(Z), method="L-BFGS-B"
+        ).fun
+    )
+
+
+@claim(
+    "two-homogeneity/kl-facts",
+    "min q >= psi(q), min q <= psi(q) + c_1 ln n + c_2 (where psi >= 0 for the logistic loss), mean"
+    " loss <= exp(-min q), mean |l'| <= -l'(psi) <= min(1, e n^2 mean |l'|) (the 1 where psi >= 0"
+    " for the exponential loss); min over the simplex of D(p, v) = ln 1/|v| + |v| - 1; D(r, q) >="
+    " (|r|/2) KL + [|q| >= 2 |r|] |q| / 8, KL >= |r~ - q~|^2 / 2",
+    source=f"{PAPER}, Lemmas A.1 (1, 2, 3, 5) and A.2, A.1 (2) and A.2 (1) corrected",
+    hypotheses="exponential and logistic loss; random margins and measures",
+    tolerance=1e-11,
+    because="rounding, relative",
+    quick=4,
+    full=45,
+)
+def kl_facts(
+    trial: Trial, *, samples: float = 1.0, attained: float = 0.0, eighth: float = 1 / 8
+) -> Finding:
+    random, n, B = trial.random, 1 + trial.number % 9, 256
+    q = random.normal(size=(B, n)) * 10 ** random.uniform(-1, 1.5, (B, 1)) + random.uniform(
+        0, 5, (B, 1)
+    )
+    q[: B // 8] = q[: B // 8, :1]  # all equal: some are attained
+    low, violations = q.min(1), []
+    for logistic in (False, True):
+        losses = -log_expit(q) if logistic else np.exp(-q)
+        slopes = expit(-q) if logistic else losses
+        log_total = np.log(losses.sum(1))
+        psi = neg_log_expm1_exp(torch.tensor(log_total)).numpy() if logistic else -log_total
+        far = expit(-psi) if logistic else np.exp(-psi)
+        G = slopes.mean(1)
+        c = 2 * math.log(n) + 1 if logistic else samples * math.log(n)
+        size = 1 + np.abs(low)
+        violations += [
+            (psi - low) / size,
+            np.where((psi >= 0) & (low >= 0) if logistic else low >= 0, low - psi - c, -1) / size,
+        ]
+        violations += [
+            losses.mean(1) / np.exp(-low) - 1,
+            G / far - 1,
+            np.where(
+                (psi >= 0) | logistic,
+                far / np.minimum(1, math.e * n**2 * G) - 1,
+                far / (math.e * n**2 * G) - 1,
+            ),
+        ]
+    r, s = (
+        random.exponential(size=(B, n)) * 10 ** random.uniform(-1, 1, (B, 1)) + 1e-9
+        for _ in range(2)
+    )
+    s[: B // 8] = r[: B // 8] * random.uniform(2, 5, (B // 8, 1))
+    p = random.dirichlet(np.ones(n), B)
+    least = -np.log(s.sum(1)) + s.sum(1) - 1 + attained
+    a, b = r.sum(1), s.sum(1)
+    kl = (xlogy(r, r / s).sum(1) - a * np.log(a / b)) / a
+    violations += [
+        np.abs(kl_divergence(s / b[:, None], s) - least) / (1 + b),
+        (least - kl_divergence(p, s)) / (1 + b),
+        (a / 2 * kl + (b >= 2 * a) * eighth * b - kl_divergence(r, s)) / (a + b),
+        np.abs(r / a[:, None] - s / b[:, None]).sum(1) ** 2 / 2 - kl,
+    ]
+    return Finding.of(np.max(violations, axis=0), f"{n} margins or masses, 256 times")
+
+
+@kl_facts.printed("A.1 (2) for the logistic loss without psi >= 0")
+def _() -> Finding:
+    psi = -math.log(math.expm1(8 * math.log(2)))
+    return Finding.of(
+        0 - (psi + 2 * math.log(8) + 1),
+        f"8 margins of 0: psi = {psi:.3f}, 2 ln 8 + 1 = {2 * math.log(8) + 1:.3f}",
+    )
+
+
+@kl_facts.printed("A.2 (1): min over the simplex of D(p, v) = ln 1/|v|_1")
+def _() -> Finding:
+    v = np.array([1.0, 1.0])
+    return Finding.of(
+        kl_divergence(v / 2, v) - math.log(1 / 2),
+        "v = (1, 1): the minimum, at p = (1/2, 1/2), is ln(1/2) + 1",
+    )

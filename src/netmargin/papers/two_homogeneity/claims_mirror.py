@@ -1,0 +1,283 @@
+"""Claims of The Ubiquity of 2-Homogeneity (2024) on mirror flow: equivalence, implicit bias,
+control of the logistic loss, margins.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from scipy.integrate import solve_ivp
+from scipy.special import expit, log_expit
+
+from ...core.logspace import neg_log_expm1_exp
+from ...flow.gradient_flow import gradient_flow
+from ...twolayer import NormalizedNet, NormalizedReLU, mirror_flow
+from ...twolayer.fixed_features import matrix_game
+from ..ledger.claim import Finding, Trial, claim
+from ._instances import (
+    PAPER,
+    draw_stacked_nets,
+    kl_divergence,
+    run_mirror_flow,
+    scale_to_unit,
+    stacked_log_loss,
+    stacked_scores,
+)
+
+
+@claim(
+    "two-homogeneity/mirror-equivalence",
+    "where |a_j| = |b_j|, gradient flow on (a, b, V) is d ln u / dt = -2 grad_u Loss(<u . beta,"
+    " F(x; V)>), u = |a . b|",
+    source=f"{PAPER}, Lemma 3.2",
+    hypotheses=(
+        "|a_j(0)| = |b_j(0)| != 0; normalized ReLU, LayerNorm, RMSNorm, transformer; pointwise, and"
+        " both flows integrated in one trial"
+    ),
+    tolerance=1e-6,
+    because="two integrations with errors of 1e-8 a step; pointwise 1e-12",
+    quick=5,
+    full=160,
+)
+def mirror_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
+    if trial.number == 1:
+        x = torch.randn(5, 4, generator=trial.torch_random, dtype=torch.float64)
+        net, data = (
+            NormalizedNet(NormalizedReLU(4, 8, seed=1), 8, seed=2),
+            (
+                x,
+                torch.where(x[:, 0] * x[:, 1] > 0, 1, -1),
+            ),
+        )
+        flow, u = (
+            gradient_flow(net, data, time=100.0, progress=False).final,
+            torch.exp(mirror_flow(net, data, time=100.0 * factor / 2).final["log_u"]),
+        )
+        off = (flow["a"].abs() * flow["b"].abs() - u).norm() / u.norm()
+        return Finding.of(
+            off,
+            "flow and mirror flow of a normalized ReLU net to t = 100",
+            f"|u - |a b|| / |u| = {off:.1g}",
+        )
+    kind, net, theta, x, y = draw_stacked_nets(trial)
+    total = stacked_log_loss(
+        y * stacked_scores(net, theta, x)
+    ).sum()  # its gradient is that of the loss divided by the loss
+    da, db = torch.autograd.grad(total, [theta["a"], theta["b"]])
+    a, b = theta["a"].detach(), theta["b"].detach()
+    u, beta = (a * b).abs().requires_grad_(True), torch.sign(a * b)
+    V = {n.removeprefix("inner."): p.detach() for n, p in theta.items() if n.startswith("inner.")}
+    if V:
+        features = torch.func.vmap(lambda p: torch.func.functional_call(net.inner, p, (x,)))(V)
+    else:
+        features = net.inner(x).expand(len(a), *x.shape)
+    (g,) = torch.autograd.grad(
+        stacked_log_loss(y * torch.einsum("bnm,bm->bn", features, u * beta)).sum(), u
+    )
+    moved = -(da * b + a * db) / (a * b)
+    return Finding.of(
+        ((moved + factor * g).abs() / (moved.abs() + g.abs() + 1e-12)).amax(1),
+        f"{kind}, {len(x)} samples, 64 random parameters",
+    )
+
+
+@mirror_equivalence.printed("Section 3.3: d ln u / ds = -grad f_s with f_s = -2 L_s")
+def _() -> Finding:
+    found = mirror_equivalence.check(Trial(0), factor=-2.0)
+    return Finding.of(found.violations.max(), f"{found.setting}: the two sides have opposite signs")
+
+
+def _drifting(trial: Trial, m: int) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
+    """Features of up to 4 samples that rotate in time, and a start."""
+    random, n = trial.random, 1 + trial.number % 4
+    A, B, speed = random.normal(size=(n, m)), random.normal(size=(n, m)), random.uniform(0, 2)
+    return lambda s: A * math.cos(speed * s) + B * math.sin(speed * s) + 0.5, random.dirichlet(
+        np.ones(m)
+    )
+
+
+@claim(
+    "two-homogeneity/implicit-bias",
+    "D(ubar, u(t)) - D(ubar, u(0)) <= int f_s(ubar) - f_s(u), hence min_s f_s(u) - f_s(ubar) <="
+    " (D(ubar, u(0)) - D(ubar, u(t))) / t and |u(t)|_1 / 8 [|u(t)|_1 >= 2 |ubar|_1] + int f_s(u) <="
+    " D(ubar, u(0)) + int f_s(ubar), at every t",
+    source=f"{PAPER}, Lemma 3.3",
+    hypotheses=(
+        "mirror flow d ln u / ds = -grad f_s with convex f_s that drift in time: logistic losses,"
+        " and linear ones, where the first is an equality"
+    ),
+    tolerance=1e-7,
+    because="error of the integrator (1e-10 a step), relative to the terms",
+    quick=6,
+    full=60,
+)
+def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 8) -> Finding:
+    random, m, linear = trial.random, 2 + trial.number % 5, trial.number % 3 == 0
+    z, u0 = _drifting(trial, m)
+    reference, times = random.exponential(size=m), np.linspace(0, 5, 41)[1:]
+    if linear:  # half of a later u, where the last inequality is nearly attained
+        reference = run_mirror_flow(z, u0, times, reference, linear)["u"][20] / 2.001
+    run = run_mirror_flow(z, u0, times, reference, linear)
+    D0, D = divergence * kl_divergence(reference, u0), kl_divergence(reference, run["u"])
+    size = D0 + D + np.abs(run["f_u"]) + np.abs(run["f_reference"])
+    first = D - D0 - run["f_reference"] + run["f_u"]
+    mass = run["u"].sum(1)
+    second = eighth * mass * (mass >= 2 * reference.sum()) + run["f_u"] - D0 - run["f_reference"]
+    return Finding.of_one(
+        np.concatenate([first / size, second / (size + mass)]),
+        f"{'linear' if linear else 'logistic'} f_s, {m} coordinates, 40 times",
+    )
+
+
+@claim(
+    "two-homogeneity/logistic-control",
+    "with ubar = (ln(tn) / gamma) pbar, R = D(ubar, u(0)) / |ubar|_1: |u(t)|_1 <= |u(0)|_1 exp(2"
+    " int G), sup |u(s)|_1 <= (8 R + 2) |ubar|_1 + 16 / n, 2 int G <= 2 int L <= R |ubar|_1 + 2 /"
+    " n; margin >= l^-1((n R |ubar|_1 / 2 + 1) / t) / ((8 R + 2) |ubar|_1 + 16 / n)",
+    source=(
+        f"{PAPER}, Lemma 3.4 with 16 / n and 2 / n for 32 and 2, exp(2 int G), and items 1 and 2 as"
+        " their proofs give them"
+    ),
+    hypotheses=(
+        "min_i <pbar, z_i(s)> >= gamma; |z| <= 1, frozen features (equal ones in every third"
+        " trial), mean logistic loss, t from 2 to 2,000"
+    ),
+    tolerance=1e-7,
+    because="error of the integrator, relative",
+    quick=6,
+    full=60,
+)
+def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0) -> Finding:
+    random, n, m = trial.random, 1 + trial.number % 5, 2 + trial.number % 4
+    Z = (
+        np.ones((n, m))
+        if trial.number % 3 == 2
+        else scale_to_unit(random.normal(size=(n, m)) + 0.7)
+    )
+    pbar, gamma, _ = matrix_game(Z)
+    if gamma <= 0.05:
+        return Finding.of([], "features that do not separate the samples")
+    u0, violations = random.dirichlet(np.ones(m)), []
+    for t in (2.0, 50.0, 2000.0):
+        size = math.log(t * n) / gamma
+        reference = size * pbar
+        run = run_mirror_flow(lambda s: Z, u0, np.linspace(0, t, 21)[1:], reference)
+        R = r_factor * kl_divergence(reference, u0) / size
+        mass, losses = run["u"].sum(1), run["f_u"]
+        bound = (8 * R + 2) * size + 16 / n
+        violations += [
+            (mass / (u0.sum() * np.exp(growth * run["G"])) - 1).max(),
+            mass.max() / bound - 1,
+            (2 * run["G"] / losses - 1).max(),
+            losses[-1] / (R * size + 2 / n) - 1,
+        ]
+        total = (n * R * size / 2 + 1) / t  # bounds the summed loss, so that q_min >= l^-1 of it
+        if total < math.log(2):
+            violations.append(
+                -math.log(math.expm1(total)) / bound - (Z @ run["u"][-1]).min() / mass[-1]
+            )
+    return Finding.of_one(violations, f"{n} samples, {m} frozen features")
+
+
+@logistic_control.printed(
+    "item 1: for t >= (20 R / gamma)^4 the margin is at least gamma / (2 (1 + R))"
+)
+def _() -> Finding:
+    return two_features(1e16, lemma=True)
+
+
+@logistic_control.printed("|u(t)|_1 <= |u(0)|_1 exp(int G) (its proof)")
+def _() -> Finding:
+    run = run_mirror_flow(lambda s: np.ones((1, 1)), np.ones(1), [10.0], np.ones(1))
+    return Finding.of(
+        run["u"][0, 0] / math.exp(run["G"][0]) - 1,
+        f"n = 1, one feature z = 1, t = 10: |u| = {run['u'][0, 0]:.3f} = exp(2 int G), exp(int G) ="
+        f" {math.exp(run['G'][0]):.3f}",
+    )
+
+
+def two_features(n: float, *, lemma: bool = False) -> Finding:
+    """Frozen features (1, 0.1) of n - 1 samples and (-1, 0.5) of one, at the printed time; the
+    printed margin minus that of the flow.
+    """
+    Z, shares = np.array([[1.0, 0.1], [-1.0, 0.5]]), np.array([(n - 1) / n, 1 / n])
+    pbar, gamma, _ = matrix_game(Z)
+    u0 = np.array([0.5, 0.5])
+
+    def ratio(t: float) -> float:
+        size = math.log(t * n) / gamma
+        return float(kl_divergence(size * pbar, u0) / size if lemma else kl_divergence(pbar, u0))
+
+    t = 1.0
+    for _ in range(100):  # R depends on t
+        t = (20 * ratio(t) / gamma) ** 4
+    flow = solve_ivp(
+        lambda s, w: 2 * (shares * expit(-Z @ np.exp(w))) @ Z,
+        (0, t),
+        np.log(u0),
+        "LSODA",
+        rtol=1e-9,
+        atol=1e-12,
+    )
+    u = np.exp(flow.y[:, -1])
+    margin, promised = (Z @ u).min() / u.sum(), gamma / (2 * (1 + ratio(t)))
+    share, unit = (promised, margin) if lemma else (promised / 2, margin / 2)
+    where = (
+        f"n = {n:.0e}, features (1, 0.1) and once (-1, 0.5), t = {t:.3g}: margin {unit:.3f},"
+        f" promised {share:.3f}"
+    )
+    return Finding.of(share - unit, where)
+
+
+@claim(
+    "two-homogeneity/margin-lower-bound",
+    "psi(u(t)) / |u(t)|_1 >= gamma - (1 + 2 ln n) / |u(t)|_1 - D(|u(t)|_1 pbar, u(0)) / (2 |u(t)|_1"
+    " xi_t), xi_t = -(1/n) int l'(psi) >= (1/n) int G >= ln(|u(t)|_1 / |u(0)|_1) / (2n)",
+    source=f"{PAPER}, Lemmas 3.5 and A.3 (2 |u| xi_t, as its proof has it; 1/(2n), not 1/n)",
+    hypotheses=(
+        "min_i <pbar, z_i> >= gamma, |z| <= 1, frozen features, mean logistic loss; t from 0.1 to"
+        " 1e7, the first part where its bound is positive"
+    ),
+    tolerance=1e-7,
+    because="error of the integrator",
+    quick=6,
+    full=60,
+)
+def margin_lower_bound(trial: Trial, *, divergence: float = 1.0, half: float = 0.5) -> Finding:
+    random, n, m = trial.random, 1 + trial.number % 4, 2 + 6 * (trial.number % 3)
+    Z = (
+        np.full((n, m), 1.0 if trial.number % 2 else 0.5)
+        if trial.number % 3 == 2
+        else scale_to_unit(random.normal(size=(n, m)) + 0.7)
+    )
+    if trial.number % 3 == 2:
+        Z[:, 0] = 1.0
+    pbar, gamma, _ = matrix_game(Z)
+    if gamma <= 0.05:
+        return Finding.of([], "features that do not separate the samples")
+    u0 = random.dirichlet(np.ones(m))
+    run = run_mirror_flow(lambda s: Z, u0, np.geomspace(0.1, 1e7, 60), pbar)
+    mass, xi = run["u"].sum(1), run["xi"]
+    q = run["u"] @ Z.T
+    psi = neg_log_expm1_exp(torch.tensor(np.log(-log_expit(q).sum(1)))).numpy()
+    D = kl_divergence(mass[:, None] * pbar, u0)
+    bound = gamma - (1 + 2 * math.log(n)) / mass - divergence * D / (2 * mass * xi)
+    chain = np.maximum(run["G"] / n - xi, half * np.log(mass / u0.sum()) / n - run["G"] / n)
+    says = bound > 0
+    shown = f"psi / |u| = {psi[-1] / mass[-1]:.3f}, promised {bound[-1]:.3f}, gamma {gamma:.3f}"
+    return Finding.of_one(
+        [*(bound - psi / mass)[says], *chain],
+        f"{n} samples, {m} frozen features, {says.sum()} promises at 60 times",
+        shown,
+    )
+
+
+@margin_lower_bound.printed("xi_t >= (1/n) ln |u(t)|_1")
+def _() -> Finding:
+    run = run_mirror_flow(lambda s: np.ones((1, 1)), np.ones(1), [1000.0], np.ones(1))
+    xi, log_mass = run["xi"][0], math.log(run["u"][0, 0])
+    return Finding.of(
+        log_mass - xi,
+        f"n = 1, one feature z = 1, u(0) = 1, t = 1000: xi = {xi:.3f}, ln |u| = {log_mass:.3f}",
+    )

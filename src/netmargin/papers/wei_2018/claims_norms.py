@@ -1,0 +1,213 @@
+"""Claims of Wei et al. 2018 and 2019 on norms and margins: two-layer nets, l1, kernels."""
+
+import math
+
+import numpy as np
+
+from ... import datasets
+from ...kernels import arc_cosine
+from ...solvers import (
+    ReLUMeasure,
+    f1_max_margin,
+    f2_max_margin,
+    min_norm_interpolation,
+)
+from ..ledger.claim import Finding, Trial, claim
+from ..ledger.directions import Instances
+from ..ledger.regression import slope
+from ._instances import W18, W19
+
+
+@claim(
+    "wei/l1-equivalence",
+    "gamma*,m = gamma_l1 / 2 for m >= n, and an optimal alpha has at most n neurons",
+    source=f"{W18}, Theorem 3.3 and Lemma B.1; {W19}, Theorem B.11",
+    hypotheses=(
+        "2 to 7 points in the plane; gamma_l1 by a linear program over 3,600 directions with those"
+        " of the nets, gamma*,m by our solver, and judged on the net itself"
+    ),
+    tolerance=2e-6,
+    because="tolerance 1e-6 of the solver, and the program's",
+    quick=4,
+    full=60,
+)
+def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Finding:
+    random, n = trial.random, 2 + trial.number % 6
+    X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
+    sol = f1_max_margin(X, y, bias=False)
+    angle = np.linspace(0, 2 * np.pi, 3600, endpoint=False)
+    U = np.vstack(
+        [np.column_stack([np.cos(angle), np.sin(angle)]), sol.atoms[:, :2] * math.sqrt(2)]
+    )
+    signed = (y[:, None] * np.maximum(X @ U.T, 0))[None]
+    instances = Instances(signed)
+    value, weights = instances.best_margins(np.concatenate([signed, -signed], 2))
+    used = weights[0] > 1e-9
+    atoms = np.column_stack([np.vstack([U, U]), np.repeat([1.0, -1.0], len(U))])[used] / math.sqrt(
+        2
+    )
+    measure = ReLUMeasure(atoms=atoms, weights=weights[0][used], bias=False).normalized()
+    net = ReLUMeasure.from_network(measure.to_network(width=max(n, used.sum())))
+    gamma = net.normalized_margin(X, y)
+    scale = sol.upper_bound or 1.0
+    violations = [
+        abs(value[0] - factor * sol.margin) / scale / factor,
+        abs(gamma - value[0] / factor) / scale,
+        sol.gap if sol.margin else 0.0,
+    ]
+    return Finding.of_one(
+        [*violations, float(used.sum() > n - neurons)],
+        f"{n} points in the plane",
+        f"{used.sum()} neurons for {n} samples",
+    )
+
+
+@claim(
+    "wei/l1-duality",
+    "min |alpha|_1 with y_n <alpha, phi(x_n)> >= 1 equals max sum lambda with |sum_n lambda_n y_n"
+    " relu(u . x_n)| <= 1, lambda >= 0; alpha_u != 0 implies sum_n lambda_n y_n relu(u . x_n) ="
+    " sign(alpha_u)",
+    source=f"{W18}, Claim B.3 and (B.2), one direction",
+    hypotheses=(
+        "random neurons that reach every sign pattern, 1 to 5 samples; primal and dual solved"
+        " separately"
+    ),
+    tolerance=1e-7,
+    because="feasibility of the linear programs",
+    quick=5,
+    full=105,
+)
+def l1_duality(trial: Trial, *, factor: float = 1.0, sign: float = 1.0) -> Finding:
+    instances = Instances.drawn(trial)
+    value, alpha = instances.least_norms()
+    bound, lam = instances.dual()
+    responses = np.einsum("bn,bnk->bk", lam, instances.signed)
+    slack = np.where(
+        np.abs(alpha) > 1e-7,
+        np.abs(responses - sign * np.sign(alpha)),
+        np.maximum(np.abs(responses) - 1, 0),
+    ).max(1)
+    worst = np.maximum(np.abs(value - factor * bound) / value, slack)
+    return Finding.of(worst, f"{instances.signed.shape[1]} samples, {alpha.shape[1]} neurons")
+
+
+@l1_duality.printed(
+    "(B.2): sum_n lambda_n y_n relu(u . x_n) = sign(alpha_u) if and only if alpha_u != 0"
+)
+def _() -> Finding:
+    angle = np.pi / 3 * np.arange(6)
+    U = np.column_stack([np.cos(angle), np.sin(angle)])
+    signed = np.maximum(U @ U.T, 0)
+    alpha, lam = np.tile([1.0, 0.0], 3), np.full(6, 0.5)
+    optimal = (
+        (signed @ alpha).min() - 1 >= -1e-12
+        and np.abs(lam @ signed).max() <= 1 + 1e-12
+        and lam.sum() == alpha.sum()
+    )
+    silent = alpha == 0
+    return Finding.of(
+        float(optimal) * np.abs(lam @ signed)[silent].max(),
+        "a hexagon, all labels +1: the neurons at 0, 120, 240 degrees are optimal, those at 60,"
+        " 180, 300 have response 1 and alpha = 0",
+    )
+
+
+@claim(
+    "wei/kernel-margin-bound",
+    "the F_2 margin is at most |mean_n y_n phi(x_n)| / sqrt(kappa) = sqrt(y' K y) / n, which on the"
+    " XOR distribution is O(log n / sqrt n + 1/d)",
+    source=f"{W18}, Lemmas 3.6 and 3.7",
+    hypotheses=(
+        "inequality: 64 random predictors and the max-margin one for random data; rates: slope -1/2"
+        " in n at d = 1,000, slope -1 in d of the population value"
+    ),
+    tolerance=1e-9,
+    because=(
+        "rounding; slopes within 0.1 of the claim, confidence intervals included, count as holding"
+    ),
+    quick=4,
+    full=160,
+)
+def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.0) -> Finding:
+    random = trial.random
+    if trial.number == 0:
+        ns = np.array([50, 100, 200, 400, 800])
+        means = [
+            np.mean(
+                [
+                    _mean_feature(*datasets.gaussian_xor(n, 1000, seed=s))
+                    for s in random.integers(2**31, size=12)
+                ]
+            )
+            for n in ns
+        ]
+        in_n = slope(np.log(ns), np.log(means))
+        ds = np.repeat([4, 8, 16, 32], 2)
+        in_d = slope(
+            np.log(ds),
+            np.log(
+                [
+                    _mean_feature(*datasets.gaussian_xor(3000, d, seed=d), population=True)
+                    for d in ds
+                ]
+            ),
+        )
+        off = [
+            abs(in_n.value + 0.5 + slopes) + in_n.error - 0.1,
+            abs(in_d.value + 1 + slopes) + in_d.error - 0.1,
+        ]
+        return Finding.of_one(
+            off,
+            "XOR distribution",
+            f"n^({in_n.value:.3f} +- {in_n.error:.3f}), d^({in_d.value:.2f} +- {in_d.error:.2f})",
+        )
+    n, d = 1 + trial.number % 8, 2 + trial.number % 3
+    X, y = random.normal(size=(n, d)), random.choice([-1.0, 1.0], n)
+    K = arc_cosine(X)
+    c = random.normal(size=(64, n)) * y * (random.random((64, 1)) < 0.5) + y * random.random(
+        (64, n)
+    )
+    margins = (y * (c @ K)).min(1) / np.sqrt(np.einsum("bn,nm,bm->b", c, K, c))
+    margins = np.append(margins, f2_max_margin(X, y).margin)
+    bound = factor * math.sqrt(y @ K @ y) / n
+    return Finding.of(
+        (margins - bound) / math.sqrt(np.trace(K) / n), f"{n} points in {d} dimensions"
+    )
+
+
+def _mean_feature(X, y, *, population: bool = False) -> float:
+    """sqrt(y' K y) / n, without the diagonal for an unbiased estimate of the population's
+    square.
+    """
+    K, y, n = arc_cosine(X, bias=False), y.numpy(), len(y)
+    total = y @ K @ y
+    return math.sqrt((total - np.trace(K)) / (n * (n - 1))) if population else math.sqrt(total) / n
+
+
+@claim(
+    "wei/kernel-regression-norm",
+    "targets y_n = relu(u . x_n) of a random unit u have E y' K^-1 y = n / kappa, while their l1"
+    " norm is at most 1",
+    source=f"{W18}, Lemma D.7 and Theorem D.6",
+    hypotheses=(
+        "n <= 6 random points in 3 dimensions, no bias; kernel in closed form (averaged over the"
+        " sphere, so n in place of n / kappa), u by 40,000 draws"
+    ),
+    tolerance=0.0,
+    because="the mean within 4 standard errors; certified l1 norms at most 1 + 1e-6",
+    quick=3,
+    full=20,
+)
+def kernel_regression_norm(trial: Trial, *, factor: float = 1.0, kernel=arc_cosine) -> Finding:
+    random, n = trial.random, 1 + trial.number % 6
+    X, U = random.normal(size=(n, 3)), random.normal(size=(40_000, 3))
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    V = np.maximum(U @ X.T, 0)
+    norms = np.einsum("un,un->u", V, np.linalg.solve(kernel(X, bias=False), V.T).T)
+    error = norms.std() / math.sqrt(len(norms))
+    least = min_norm_interpolation(X, V[V.any(1)][0], bias=False, norm="l1")
+    return Finding.of_one(
+        [abs(norms.mean() - factor * n) / (4 * error) - 1, least.norm - 1 - 1e-6],
+        f"{n} points",
+        f"E y' K^-1 y = {norms.mean():.3f} +- {error:.3f} for n = {n}",
+    )

@@ -1,0 +1,174 @@
+"""Claims of Wei et al. 2018 and 2019 on weak regularization: its path ends at the largest
+margin.
+"""
+
+import numpy as np
+import torch
+
+from ... import datasets
+from ...models import mlp
+from ...regularization.path import interpolation_path, regularization_path
+from ...regularization.weak import weak_regularization
+from ...solvers import f1_max_margin, linear_max_margin, min_norm_interpolation, narrow_max_margin
+from ..ledger.claim import Finding, Trial, claim
+from ._instances import PATHS, W18, W19
+
+
+@claim(
+    "wei/max-margin-path",
+    "as lambda -> 0 the normalized margin of the minimizers of mean loss + lambda ||Theta||^r tends"
+    " to the best one gamma*",
+    source=f"{W18}, Theorem 2.1; {W19}, Theorem 4.1",
+    hypotheses=(
+        "two-layer nets with biases, r = 2, separable data; gamma* certified; global minimizers to"
+        " the belief of five starts; lambda = 1e-3, 1e-6, 1e-12"
+    ),
+    tolerance=1e-3,
+    because=(
+        "within 1% at 1e-12, gaps not growing, none above gamma*: that counts as holding;"
+        " minimizers are found to 1e-3 of gamma*"
+    ),
+    quick=1,
+    full=5,
+)
+def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
+    name = list(PATHS)[trial.number % len(PATHS)]
+    X, y = PATHS[name]()
+    best = f1_max_margin(X, y)
+    lambdas = [*(v for v in (1e-3, 1e-6) if v > weakest), weakest]
+    path = regularization_path(
+        lambda: mlp([X.shape[1], 16, 1]), (X, y), lambdas=lambdas, seed=trial.seed, progress=False
+    )
+    gaps = 1 - np.array(path.column("normalized_margin")) / best.upper_bound
+    measured = f"{name}: gaps to gamma* {', '.join(f'{gap:.2g}' for gap in gaps)}"
+    return Finding.of_one(
+        [gaps[-1] - 0.01, *np.diff(gaps), *-gaps],
+        f"{name}, 16 neurons, lambda down to {weakest:g}",
+        measured,
+    )
+
+
+@claim(
+    "wei/path-accuracy",
+    "with lambda = gamma*^{r/a} / (n (l - 1))^c every Theta with L_lambda <= 2 min L_lambda has a"
+    " margin of gamma* / (2 4^{a/r}) at least, c the smallest exponent that the proof allows",
+    source=f"{W18}, Theorem 2.2 with n (l - 1) >= 2 and its constants computed",
+    hypotheses=(
+        "all linear classifiers in the plane on a grid of 2,001 directions and sizes, logistic"
+        " loss, r = 2, separable data"
+    ),
+    tolerance=0.0,
+    because="the worst margin of the grid against the promise, relative",
+    quick=3,
+    full=30,
+)
+def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0) -> Finding:
+    random, n = trial.random, 2 + trial.number % 6
+    X = random.normal(size=(n, 2))
+    y = np.where(X @ random.normal(size=2) > 0, 1, -1)
+    gamma = linear_max_margin(X, y).margin
+    weak = weak_regularization(gamma, n=n, order=1.0)
+    worst = _worst_margin(X * y[:, None], stronger * weak.regularization, gamma)
+    return Finding.of(
+        1 - worst / (guarantee * weak.guarantee),
+        f"{n} points in the plane",
+        f"worst margin {worst / gamma:.3f} gamma*, promised {weak.guarantee / gamma:.3f}",
+    )
+
+
+def _worst_margin(Z: np.ndarray, regularization: float, gamma: float, angles: int = 2000) -> float:
+    """The smallest margin of linear classifiers u with L <= 2 min L."""
+    angle, size = np.linspace(0, 2 * np.pi, angles + 1), np.geomspace(1e-3, 1e3, 2001) / gamma
+    margins = np.column_stack([np.cos(angle), np.sin(angle)]) @ Z.T
+    L = (
+        sum(np.logaddexp(0, -np.multiply.outer(q, size)) for q in margins.T) / len(Z)
+        + regularization * size**2
+    )
+    return float(margins.min(1)[(2 * L.min() >= L).any(1)].min())
+
+
+@path_accuracy.printed(
+    "Theorem 2.2 for any n and l, thus for n (l - 1) = 1: some c gives a margin of gamma* / (2"
+    " 4^{a/r}) = gamma* / 4"
+)
+def _() -> Finding:
+    # n (l - 1) = 1: lambda = gamma*^2 for every c. One weight, gamma* = 1.
+    worst = _worst_margin(np.array([[1.0, 0.0]]), 1.0, 1.0, angles=2)
+    return Finding.of(
+        1 / 4 - worst,
+        "logistic loss, x = 1, r = 2, lambda = 1: Theta = -1/2 has less than twice the least loss,"
+        f" and margin {worst:g}",
+    )
+
+
+@path_accuracy.printed("its proof: c >= 4 makes (c - 2) / (c + 1) at least 3/5")
+def _() -> Finding:
+    return Finding.of(3 / 5 - (4 - 2) / (4 + 1), "c = 4: 2/5")
+
+
+@claim(
+    "wei/width-monotone",
+    "the best margin gamma*,m of nets of width m does not fall with m, and is the same from m ="
+    " n on",
+    source=f"{W18}, Theorem 3.2; {W19}, Theorem 4.3",
+    hypotheses=(
+        "3 (later 4) points in general position in the plane, or the square; gamma*,m exact by all"
+        " activation patterns, gamma*,infinity certified"
+    ),
+    tolerance=1e-5,
+    because="a cone solver for each pattern, to 1e-7 relative",
+    quick=2,
+    full=8,
+)
+def width_monotone(trial: Trial, *, from_width: int = 0) -> Finding:
+    random = trial.random
+    n = 3 + trial.number % 2
+    X, y = random.normal(size=(n, 2)), np.where(np.arange(n) % 2, 1, -1)
+    if trial.number % 2:
+        X, y = (part.numpy() for part in datasets.parity(2, 2))
+        X = X + 0.2 * (trial.number > 1) * random.normal(size=X.shape)
+    best = f1_max_margin(X, y, bias=False)
+    widths = range(1, n + 1)
+    margins = (
+        np.array([narrow_max_margin(X, y, m).normalized_margin(X, y) for m in widths]) / best.margin
+    )
+    measured = "gamma*,m / gamma* for m = 1 .. n: " + ", ".join(f"{m:.4f}" for m in margins)
+    late = margins[n - 1 + from_width :]
+    return Finding.of_one(
+        [*-np.diff(margins), *np.abs(late - 1), best.gap], f"{n} points in the plane", measured
+    )
+
+
+@width_monotone.printed("gamma* > 0 for distinct points")
+def _() -> Finding:
+    found = f1_max_margin([[1.0], [2.0]], [1, -1], bias=False)
+    return Finding.of(
+        float(found.upper_bound <= 1e-9), "{x, 2x} with opposite labels, no bias: margin 0, proved"
+    )
+
+
+@claim(
+    "wei/regression-limit",
+    "weakly regularized squared loss ends at the interpolation of least norm: ||Theta||^2 -> 2 min"
+    " |alpha|_1",
+    source=f"{W18}, Theorem D.3; {W19}, Theorem B.10",
+    hypotheses=(
+        "4 points on a line with random targets, 40 neurons, global minimizers to the belief of"
+        " three starts; lambda = 1e-6; least norm certified"
+    ),
+    tolerance=0.01,
+    because="within 1%: that counts as holding",
+    quick=1,
+    full=4,
+)
+def regression_limit(trial: Trial, *, factor: float = 2.0) -> Finding:
+    X, y = np.linspace(-1, 1, 4)[:, None], trial.random.normal(size=4)
+    least = min_norm_interpolation(X, y, norm="l1")
+    data, lambdas = (torch.tensor(X), torch.tensor(y)), [1e-1, 1e-2, 1e-3, 1e-6]
+    path = interpolation_path(
+        lambda: mlp([1, 40, 1]), data, lambdas=lambdas, starts=3, seed=trial.seed, progress=False
+    )
+    ratio = path.rows[-1]["norm"] ** 2 / (factor * least.norm)
+    return Finding.of_one(
+        abs(ratio - 1), "4 points on a line", f"||Theta||^2 / (2 |alpha|_1) = {ratio:.5f}"
+    )

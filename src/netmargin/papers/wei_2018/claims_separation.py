@@ -1,0 +1,149 @@
+"""Claims of Wei et al. 2018 and 2019 on what nets learn and kernels do not, and on bounds of the
+test error.
+"""
+
+import math
+
+import numpy as np
+
+from ... import datasets
+from ...bounds import Bound, deep_bound, kernel_bound, two_layer_bound
+from ...kernels import arc_cosine
+from ...solvers import (
+    ReLUMeasure,
+    f1_max_margin,
+)
+from ..ledger.claim import Finding, Trial, claim
+from ._instances import W18, W19
+from ._separation import advantage, separation
+
+
+@claim(
+    "wei/four-neurons",
+    "the XOR distribution has gamma_l1 >= sqrt(2) / 4, with equality at its four noiseless points;"
+    " the hypercube of 2019 has 1/4",
+    source=f"{W18}, Lemma D.1; {W19}, Section 2",
+    hypotheses=(
+        "certified margins in the plane; that of the net of four neurons, a lower bound, with noise"
+        " coordinates"
+    ),
+    tolerance=1e-6,
+    because="tolerance of the solver",
+    quick=2,
+    full=6,
+)
+def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
+    draw, neurons, exact = (
+        (datasets.gaussian_xor, np.array([[1.0, 1], [-1, -1], [1, -1], [-1, 1]]), math.sqrt(2) / 4),
+        (datasets.hypercube, np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]]), 1 / 4),
+    )[trial.number % 2]
+    exact *= factor
+    seed = int(trial.random.integers(2**31))
+    flat = f1_max_margin(*draw(40, 2, seed=seed), bias=False)
+    d = 4 + trial.number % 20
+    X, y = draw(24, d, seed=seed)
+    atoms = np.zeros((4, d + 1))
+    atoms[:, :2] = neurons / np.linalg.norm(neurons, axis=1, keepdims=True)
+    atoms[:, -1] = [1, 1, -1, -1]
+    four = ReLUMeasure(atoms=atoms / math.sqrt(2), weights=np.full(4, 0.25), bias=False)
+    violations = [
+        abs(2 * flat.margin / exact - 1),
+        flat.gap,
+        1 - 2 * four.normalized_margin(X, y) / exact,
+    ]
+    return Finding.of_one(
+        violations,
+        f"{draw.__name__}, plane and {d} dimensions",
+        f"{2 * flat.margin:.9f} in the plane, {2 * four.normalized_margin(X, y):.9f} of four"
+        f" neurons in {d} dimensions",
+    )
+
+
+@claim(
+    "wei/net-beats-kernel",
+    "with n between d and d^2 samples of the hypercube distribution the regularized net generalizes"
+    " and no tangent kernel predictor does",
+    source=f"{W18}, Theorem 3.5; {W19}, Theorem 2.1",
+    hypotheses=(
+        "d = 15, n = 120, kernels at five scales of the layers, the best in the mean; errors on"
+        " 2,000 samples"
+    ),
+    tolerance=0.0,
+    because=(
+        "the 95% interval of the mean difference over 4 draws (8 in later trials) must lie above"
+        " 0.1, and the net below 5%: a trend"
+    ),
+    quick=1,
+    full=2,
+)
+def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercube) -> Finding:
+    seeds = trial.random.integers(2**31, size=(4 + 4 * (trial.number > 0), 2))
+    pairs = [
+        separation(draw(120, 15, seed=a), draw(2000, 15, seed=b), seed=int(a)) for a, b in seeds
+    ]
+    net, kernel, below = advantage(pairs)
+    return Finding.of_one(
+        [below + margin, net - 0.05],
+        f"d = 15, n = 120, {len(pairs)} draws",
+        f"net {100 * net:.2f}%, best kernel {100 * kernel:.1f}%",
+    )
+
+
+@claim(
+    "wei/bounds-hold",
+    "Theorem 3.1, Lemma 3.4 (two-layer nets, kernel predictors) and Proposition D.1 of 2019 (depth"
+    " 2): the test error is at most the bound, with probability 0.95",
+    source=(
+        f"{W18}, Theorem 3.1, Lemma 3.4; {W19}, Proposition D.1; constants as in netmargin.bounds"
+    ),
+    hypotheses=(
+        "half planes with a gap, 40,000 samples for nets and 2,000 for kernels, where the bounds"
+        " are below 1; predictors learnt from the samples with 5% flipped labels for 3.1"
+    ),
+    tolerance=0.0,
+    because=(
+        "test error on 20,000 new samples (kernels 4,000) minus the bound; no trial may violate it"
+    ),
+    quick=5,
+    full=200,
+)
+def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
+    random = trial.random
+
+    def draw(count: int, gap: float = 0.0, noise: float = 0.0):
+        X = random.uniform(-1, 1, size=(count, 2))
+        X[:, 0] = np.sign(X[:, 0]) * (gap + (1 - gap) * np.abs(X[:, 0]))
+        return X, np.where(random.random(count) < noise, -1, 1) * np.sign(X[:, 0])
+
+    def excess(bound: Bound, u: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
+        return float((y * (X @ u) <= 0).mean()) - share * bound.value
+
+    # f(x) = u . x = relu(u . x) - relu(-u . x): ||Theta||^2 = 4 with balanced layers.
+    X, y = draw(40_000, noise=0.05)
+    u = _direction(X, y)
+    first = two_layer_bound(y * (X @ u) / 4, X, radius=math.sqrt(2), margin=0.1)
+    violations = [excess(first, u, *draw(20_000, noise=0.05))]
+    X, y = draw(40_000, gap=0.6)
+    u = _direction(X, y)
+    deep = deep_bound(y * (X @ u) / 4, depth=2, radius=math.sqrt(2))
+    violations.append(excess(deep, u, *draw(20_000, gap=0.6)))
+    X, y = draw(2_000, gap=0.6)
+    K = arc_cosine(X, bias=False)
+    c = y / len(y)
+    q = y * (K @ c) / math.sqrt(c @ K @ c)
+    kernel = kernel_bound(q, K, largest=math.sqrt(0.5))
+    T, t = draw(4_000, gap=0.6)
+    violations.append(
+        float((t * (arc_cosine(T, X, bias=False) @ c) <= 0).mean()) - share * kernel.value
+    )
+    if max(b.value for b in (first, kernel, deep)) >= 1:
+        violations.append(math.inf)  # a vacuous bound shows nothing
+    shown = ", ".join(f"{b.value:.2f}" for b in (first, kernel, deep))
+    return Finding.of(
+        violations, f"three predictors, bounds {shown}", f"bounds {shown} for 3.1, 3.4, D.1"
+    )
+
+
+def _direction(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    u = (y[:, None] * X).mean(0)
+    return u / np.linalg.norm(u)

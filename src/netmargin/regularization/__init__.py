@@ -1,0 +1,12 @@
+"""Minimizers of loss plus a weak penalty, and how weak suffices."""
+
+from .path import RegularizationPath, interpolation_path, regularization_path
+from .weak import WeakRegularization, weak_regularization
+
+__all__ = [
+    "RegularizationPath",
+    "WeakRegularization",
+    "interpolation_path",
+    "regularization_path",
+    "weak_regularization",
+]

@@ -1,0 +1,169 @@
+"""log(mean loss + lambda ||theta||^r) of a net as a function of its parameters, and its
+minimization.
+"""
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from functools import partial
+
+import torch
+from scipy.optimize import minimize_scalar
+from torch import Tensor, nn
+
+from ..core.batches import Arrays, Labels, batches
+from ..core.gates import Gates, SmoothedReLUs
+from ..core.lbfgs import minimize
+from ..core.nets import float64_copy, scores
+from ..core.threads import work_of
+from ..errors import DataError, ModelError
+from ..homogeneity import Kind, analyse
+from ..losses import Loss
+from ..margins import margins
+from ..training.relative_loss import relative_gradient
+
+_WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
+_LARGEST_STEP = 20.0
+_SMALLEST_SQUARE = 1e-300
+"""Of parameters that are 0, such as biases at the start: their penalty has no slope there."""
+_COLLAPSED = 1e-3
+"""A net that has shrunk to this share of its first norm is on its way to 0, which is stationary for
+every lambda.
+"""
+
+
+class RegularizedObjective(ABC):
+    """Of a float64 twin of the model, on whole data.
+
+    norm : "global", or "layers", lambda sum_i ||W_i||^r over parameters one by one.
+    """
+
+    def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str):
+        self.twin, self._r = float64_copy(copy.deepcopy(model)), r
+        self.parameters = [p for p in self.twin.parameters() if p.requires_grad]
+        if not self.parameters:
+            raise ModelError(
+                "No parameter of the model requires a gradient, so there is nothing to regularize."
+                " Unfreeze some."
+            )
+        self._groups = [self.parameters] if norm == "global" else [[p] for p in self.parameters]
+        self._x, self._given = next(batches(data, len(data), self.twin))
+        homogeneity = analyse(self.twin, self._x)
+        whole = (
+            homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)
+            and not homogeneity.ignored
+        )
+        moves = len(self.parameters) == len(list(self.twin.parameters()))
+        self._order = float(homogeneity.order) if whole and moves and homogeneity.order else None
+        with torch.no_grad(), Gates() as gates:
+            self.outputs = scores(self.twin, self._x[:1]).shape[1]
+        self._has_relus = bool(gates.inputs)
+        self._first, self._first_size = [p.detach().clone() for p in self.parameters], self.size()
+
+    @property
+    def work(self) -> float:
+        """Multiplications of a forward pass on all samples."""
+        return work_of(self.twin, self._x)
+
+    @abstractmethod
+    def _log_mean_loss(self, outputs: Tensor) -> Tensor:
+        """Natural log of the mean loss at these scores, differentiable."""
+
+    def log_mean_loss(self) -> float:
+        """At the present parameters."""
+        with torch.no_grad():
+            return self._log_mean_loss(scores(self.twin, self._x)).item()
+
+    def __call__(self, log_lambda: float) -> Tensor:
+        """log L_lambda, differentiable."""
+        return torch.logaddexp(
+            self._log_mean_loss(scores(self.twin, self._x)), log_lambda + self._log_penalty()
+        )
+
+    def _log_penalty(self) -> Tensor:
+        squares = torch.stack(
+            [torch.stack([p.square().sum() for p in group]).sum() for group in self._groups]
+        )
+        return torch.logsumexp(0.5 * self._r * torch.log(squares.clamp_min(_SMALLEST_SQUARE)), 0)
+
+    def descend(self, log_lambda: float, iterations: int) -> None:
+        """To a minimizer nearby: of nets with smoothed ReLUs first, then of the net itself; only if
+        it is better. From the first parameters where the last lambda was so strong that the net
+        vanished.
+        """
+        if self.size() <= _COLLAPSED * self._first_size:
+            with torch.no_grad():
+                for p, value in zip(self.parameters, self._first, strict=True):
+                    p.copy_(value)
+        else:  # the best multiple of a random net is next to 0
+            self._rescale(log_lambda)
+        before, kept = self(log_lambda).item(), [p.detach().clone() for p in self.parameters]
+
+        def smoothed(width: float) -> Tensor:
+            with SmoothedReLUs(width):
+                return self(log_lambda)
+
+        for width in _WIDTHS if self._has_relus else ():
+            minimize(self.parameters, partial(smoothed, width), iterations)
+        minimize(self.parameters, partial(self, log_lambda), iterations)
+        self._rescale(log_lambda)
+        if not self(log_lambda).item() <= before:
+            with torch.no_grad():
+                for p, value in zip(self.parameters, kept, strict=True):
+                    p.copy_(value)
+
+    def stationarity(self, log_lambda: float) -> float:
+        """|grad log L| ||theta||."""
+        gradients = torch.autograd.grad(self(log_lambda), self.parameters, allow_unused=True)
+        size = math.sqrt(sum(g.square().sum().item() for g in gradients if g is not None))
+        return size * self.size()
+
+    def size(self) -> float:
+        """||theta|| over what is trained."""
+        return math.sqrt(sum(p.square().sum().item() for p in self.parameters))
+
+    def _rescale(self, log_lambda: float) -> None:
+        """By the best factor, of a net that is homogeneous."""
+        if (order := self._order) is None:
+            return
+        with torch.no_grad():
+            outputs, penalty = scores(self.twin, self._x), self._log_penalty()
+
+            def value(log_factor: float) -> float:
+                log_loss = self._log_mean_loss(outputs * math.exp(order * log_factor))
+                return torch.logaddexp(log_loss, log_lambda + penalty + self._r * log_factor).item()
+
+            found = minimize_scalar(
+                value, bounds=(-_LARGEST_STEP, _LARGEST_STEP / order), method="bounded"
+            ).x
+            if value(found) < value(0.0):
+                for p in self.parameters:
+                    p.mul_(math.exp(found))
+
+
+class MarginObjective(RegularizedObjective):
+    """A loss of the margins: classes."""
+
+    def __init__(self, model: nn.Module, data: Arrays, loss: Loss, r: float, norm: str):
+        super().__init__(model, data, r, norm)
+        self.loss = loss
+        self._y = Labels(self.outputs).encode(self._given).to(self._x.device)
+
+    def _log_mean_loss(self, outputs: Tensor) -> Tensor:
+        value = self.loss.log_sum(margins(outputs.detach(), self._y)[1]) - math.log(len(outputs))
+        # Its gradient in the outputs, in closed form and relative to the loss itself.
+        pulled = (outputs * relative_gradient(self.loss, outputs, self._y, value)).sum()
+        return value + pulled - pulled.detach()
+
+
+class SquaresObjective(RegularizedObjective):
+    """Squared differences from real values: regression with one output."""
+
+    def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str):
+        super().__init__(model, data, r, norm)
+        self._y = self._given.reshape(-1).to(self._x)
+        if self.outputs != 1:
+            raise DataError(f"Regression needs a net with one output; this one has {self.outputs}.")
+
+    def _log_mean_loss(self, outputs: Tensor) -> Tensor:
+        return torch.log((outputs[:, 0] - self._y).square().mean())

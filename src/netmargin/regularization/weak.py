@@ -1,0 +1,93 @@
+"""How small lambda must be for any 2-approximate minimizer to have a good margin."""
+
+import math
+from dataclasses import dataclass
+
+from scipy.optimize import brentq
+
+from ..core.arguments import check_count, check_number
+from ..core.logspace import scaled_ratio
+from ..errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class WeakRegularization:
+    """regularization : lambda = gamma^{r/a} / (n (l - 1))^exponent, also as its natural log (it can
+    be beyond float64).
+
+    exponent : c, the smallest that the proof allows.
+    guarantee : gamma / (2 4^{a/r}).
+    """
+
+    regularization: float
+    log_regularization: float
+    exponent: float
+    guarantee: float
+
+
+def weak_regularization(
+    margin: float, *, n: int, classes: int = 2, order: float = 2.0, r: float = 2.0
+) -> WeakRegularization:
+    """The lambda of Theorem 2.2: every Theta with L_lambda(Theta) <= 2 min L_lambda has a
+    normalized margin of at least gamma / (2 4^{a/r}).
+
+    L_lambda = mean_n (logistic or cross-entropy loss) + lambda ||Theta||^r, f homogeneous of order
+    a. So lambda need not tend to 0, nor the loss be minimized exactly.
+
+    Parameters
+    ----------
+    margin : gamma, the largest normalized margin q_min / ||Theta||^a.
+    n : samples.
+    classes : l; a net with one output has 2.
+    order : a.
+    r : of the penalty. The proof asks for -log(8 n D^{r/a}) + c log(n (l - 1)) >= D / 2 and D =
+        log((l - 1) (n (l - 1))^c) >= 1; c is the smallest from which on both hold.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> weak = nm.weak_regularization(0.1, n=100)
+    >>> 4 < weak.exponent < 4.25, round(weak.guarantee, 9)
+    (True, 0.0125)
+
+    Raises
+    ------
+    ValueError : n (l - 1) < 2, for which the theorem is false with every c; numbers that are not
+        positive.
+
+    Source: Wei et al. 2018, Theorem 2.2 and Appendix A.3.
+    """
+    n, classes = check_count("n", n), check_count("classes", classes, at_least=2)
+    margin, order, r = (
+        check_number(name, value, above=0)
+        for name, value in (("margin", margin), ("order", order), ("r", r))
+    )
+    count, share = math.log(n * (classes - 1)), r / order
+    if count < math.log(2):
+        raise ArgumentError(
+            "Theorem 2.2 needs n (classes - 1) >= 2: for one sample of two classes no lambda has"
+            " this guarantee."
+        )
+
+    def depth(c: float) -> float:
+        return math.log(classes - 1) + c * count
+
+    def slack(c: float) -> float:
+        return c * count - math.log(8 * n) - share * math.log(depth(c)) - depth(c) / 2
+
+    # The slack is convex in c and rises in the end: the last root is where the proof begins to
+    # hold.
+    least = max(0.0, (1 - math.log(classes - 1)) / count)
+    lowest = max(
+        least, (2 * share - math.log(classes - 1)) / count
+    )  # where its slope count / 2 - share count / depth is 0
+    exponent, highest = least, max(lowest, 1.0)
+    if slack(lowest) < 0:
+        while slack(highest) < 0:
+            highest *= 2
+        exponent = brentq(slack, lowest, highest)
+    log_lambda = share * math.log(margin) - exponent * count
+    log_guarantee = math.log(margin) - math.log(2) - math.log(4) / share
+    return WeakRegularization(
+        scaled_ratio(1.0, -log_lambda), log_lambda, exponent, scaled_ratio(1.0, -log_guarantee)
+    )

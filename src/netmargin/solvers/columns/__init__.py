@@ -1,0 +1,1 @@
+"""Column generation: neurons are added to a linear program until none is missing."""

@@ -1,0 +1,97 @@
+"""Whether any ReLU function takes given values, and which samples matter for that.
+
+relu(u . (a z)) = a relu(u . z) for a > 0, so f(a z) = a f(z): samples on one ray ask for one
+number, f of its unit vector. relu(t) - relu(-t) = t, so f(z) - f(-z) is linear in z. Nothing else
+binds f: without such conflicts some function takes the values, however large its norm.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..pricing.rays import distinct_lines
+
+_ROUNDING = 8 * np.finfo(float).eps
+"""Unit vectors of samples on one ray differ by so much."""
+_INCONSISTENT = 1e-9
+"""Values that differ by less, relative to the largest, are taken for equal up to rounding; the
+residual tells.
+"""
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What is asked of f.
+
+    kept : (m,) samples, one for each ray.
+    directions : (m, D) their unit vectors.
+    values : (m,) f there.
+    contradiction : (n,) weights p with sum |p| = 1, response 0 to every neuron and p . y > 0; None
+        where there is no such.
+    """
+
+    kept: np.ndarray
+    directions: np.ndarray
+    values: np.ndarray
+    contradiction: np.ndarray | None
+
+
+def find_targets(Z: np.ndarray, y: np.ndarray) -> Targets:
+    """The distinct rays among the samples, and the values that f has to take there.
+
+    Parameters
+    ----------
+    Z : (n, D) samples, the bias included, of norm at most about 1.
+    y : (n,) values.
+
+    Returns
+    -------
+    Targets, with a contradiction where no function takes these values.
+    """
+    lengths, height = np.linalg.norm(Z, axis=1), float(np.abs(y).max())
+    _, line, side, _ = distinct_lines(Z, within=_ROUNDING)
+    # The longest sample of each ray stands for it.
+    longest_first = np.lexsort((-lengths, side, line))
+    longest_first = longest_first[line[longest_first] >= 0]
+    starts = np.flatnonzero(
+        np.diff(2 * line[longest_first] + (side[longest_first] > 0), prepend=-9)
+    )
+    kept = longest_first[starts]
+    stands_for = np.full(len(Z), -1)
+    stands_for[longest_first] = np.repeat(kept, np.diff(starts, append=len(longest_first)))
+    values = y[kept] / lengths[kept]
+    contradiction = _contradiction(Z, y, lengths, stands_for, _INCONSISTENT * height)
+    if contradiction is None:
+        contradiction = _odd_contradiction(Z, y, lengths, kept, line, _INCONSISTENT * height)
+    return Targets(kept, Z[kept] / lengths[kept, None], values, contradiction)
+
+
+def _contradiction(Z, y, lengths, stands_for, small: float) -> np.ndarray | None:
+    """Of samples at 0, or on one ray."""
+    zero = stands_for < 0
+    ratio = np.where(zero, 0.0, lengths / np.where(zero, 1.0, lengths[stands_for]))
+    missed = y - ratio * y[stands_for]
+    worst = int(np.argmax(np.abs(missed)))
+    if not abs(missed[worst]) > small:
+        return None
+    p = np.zeros(len(y))
+    p[worst] = 1.0
+    p[stands_for[worst]] -= ratio[worst]
+    return p * np.sign(missed[worst]) / np.abs(p).sum()
+
+
+def _odd_contradiction(Z, y, lengths, kept, line, small: float) -> np.ndarray | None:
+    """Of opposite samples: f(z) - f(-z) must be linear in z."""
+    kept = kept[np.argsort(line[kept], kind="stable")]
+    first = np.flatnonzero(line[kept[1:]] == line[kept[:-1]])
+    plus, minus = kept[first], kept[first + 1]
+    if not len(plus):
+        return None
+    directions = Z[plus] / lengths[plus, None]
+    odd = y[plus] / lengths[plus] - y[minus] / lengths[minus]
+    missed = odd - directions @ np.linalg.lstsq(directions, odd, rcond=None)[0]
+    if not (np.abs(missed) * np.maximum(lengths[plus], lengths[minus])).max() > small:
+        return None
+    p = np.zeros(len(y))
+    p[plus], p[minus] = missed / lengths[plus], -missed / lengths[minus]
+    return p / np.abs(p).sum()

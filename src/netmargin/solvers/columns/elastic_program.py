@@ -1,0 +1,82 @@
+"""The least norm over a finite set of neurons: a linear program that grows by columns and always
+has a solution.
+"""
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from .master import add_columns, run_simplex
+
+_ITERATIONS_PER_ROW = 20
+"""Rounds take a few iterations per row; on nearly degenerate data the simplex method can cycle for
+ever.
+"""
+
+
+class ElasticProgram:
+    """min sum w + slack_cost sum |slack| subject to A w + slack = target, over given columns A, w
+    >= 0.
+
+    Slacks make every target reachable, so that there are dual weights p to price with from the
+    first round on; |p_i| <= slack_cost keeps these from jumping about. Where slack_cost exceeds the
+    largest dual weight of the problem without slacks, both have the same solutions. The simplex
+    method restarts from the last basis. Its answers are proposals: the caller recomputes norms and
+    bounds.
+
+    Parameters
+    ----------
+    target : (n,) values to be taken.
+    slack_cost : of a unit of slack.
+    """
+
+    def __init__(self, target: np.ndarray, slack_cost: float):
+        self._highs = highspy.Highs()
+        for name, value in (
+            ("output_flag", False),
+            ("solver", "simplex"),
+            (
+                "simplex_scale_strategy",
+                0,
+            ),  # the columns are of unit size; scaled ones take twice as many iterations
+            (
+                "presolve",
+                "off",
+            ),  # dense columns leave it nothing to find, and it knows no time limit
+            ("simplex_strategy", 4),  # primal: stays feasible when columns are added
+            ("primal_feasibility_tolerance", 1e-10),
+            ("dual_feasibility_tolerance", 1e-10),
+            ("simplex_iteration_limit", _ITERATIONS_PER_ROW * len(target) + 100),
+        ):
+            self._highs.setOptionValue(name, value)
+        self._samples = len(target)
+        none = np.array([], dtype=np.int32)
+        starts = np.zeros(self._samples, dtype=np.int32)
+        self._highs.addRows(self._samples, target, target, 0, starts, none, none.astype(float))
+        add_columns(
+            self._highs,
+            sparse.hstack([sparse.eye(self._samples), -sparse.eye(self._samples)]),
+            cost=slack_cost,
+        )
+
+    def add(self, columns: np.ndarray) -> None:
+        """Add neurons; columns has shape (n, k)."""
+        add_columns(self._highs, columns, cost=1.0)
+
+    def change_slack_cost(self, slack_cost: float) -> None:
+        """Let slacks cost this much from now on."""
+        count = 2 * self._samples
+        self._highs.changeColsCost(
+            count, np.arange(count, dtype=np.int32), np.full(count, slack_cost)
+        )
+
+    def solve(self, deadline: float) -> tuple[np.ndarray, float, np.ndarray]:
+        """Weights of the neurons, the sum of |slack|, and dual weights of the samples.
+
+        Raises TimeoutError where the linear program is not solved at the deadline (time.monotonic).
+        """
+        if not run_simplex(self._highs, deadline):
+            raise TimeoutError
+        solution = self._highs.getSolution()
+        values, slacks = np.array(solution.col_value), 2 * self._samples
+        return values[slacks:], float(values[:slacks].sum()), np.array(solution.row_dual)

@@ -1,0 +1,76 @@
+"""Moves neurons continuously: the exact optimum over given cells of the arrangement, a second-order
+cone program.
+"""
+
+import math
+
+import clarabel
+import numpy as np
+from scipy import sparse
+
+from ...core.cone_program import minimize
+from .master import Rows
+
+
+def polish(
+    Z: np.ndarray,
+    rows: Rows,
+    active: np.ndarray,
+    signs: np.ndarray,
+    *,
+    walls: np.ndarray | None = None,
+    deadline: float = math.inf,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Best neurons in given cells.
+
+    max t subject to the rows with f(x_i) = sum_j s_j [i in S_j] <z_i, v_j>, sum ||v_j|| +
+    slack_cost sum slack <= 1, and v_j in cell j: <z_i, v_j> >= 0 on S_j and <= 0 elsewhere. On a
+    cell, relu is linear, so this is convex; over all cells it is the whole problem.
+
+    active : (k, n) booleans, the sets S_j.
+    signs : (k,) in {-1, +1}.
+    walls : (k, m) samples whose hyperplanes are kept as walls of cell j, all by default (fewer are
+        faster; neurons may then leave their cells, which the caller's margins will show). Returns
+        the v_j, shape (k, D), and dual weights of the samples, (n,), both as the solver proposes
+        them.
+    """
+    k, (n, dimension) = len(active), Z.shape
+    slacks = n if np.isfinite(rows.slack_cost) else 0
+    # Variables: t, then r_1 .. r_k with r_j >= ||v_j||, then the slacks, then v_1 .. v_k.
+    first = 1 + k + slacks
+    weighted = (signs[:, None] * active * rows.signs[None, :]).T[:, :, None] * Z[
+        :, None, :
+    ]  # (n, k, D)
+    margins = sparse.hstack([
+        rows.target[:, None],
+        sparse.csc_matrix((n, k)),
+        -sparse.eye(n, slacks),
+        -weighted.reshape(n, k * dimension),
+    ])  # fmt: skip
+    mass = np.zeros((1, first + k * dimension))
+    mass[0, 1 : 1 + k] = 1.0
+    if slacks:
+        mass[0, 1 + k : first] = rows.slack_cost
+    nonnegative = -sparse.eye(slacks, first + k * dimension, k=1 + k)
+    walls = np.tile(np.arange(n), (k, 1)) if walls is None else walls
+    inside = sparse.block_diag(
+        [-np.where(a[w], 1.0, -1.0)[:, None] * Z[w] for a, w in zip(active, walls, strict=True)]
+    )
+    inside = sparse.hstack([sparse.csc_matrix((walls.size, first)), inside])
+    order = [
+        index
+        for j in range(k)
+        for index in (1 + j, *range(first + j * dimension, first + (j + 1) * dimension))
+    ]
+    norms = -sparse.eye(first + k * dimension, format="csr")[order]
+    A = sparse.vstack([margins, mass, nonnegative, inside, norms], format="csc")
+    b = np.zeros(A.shape[0])
+    b[n] = 1.0
+    cost = np.zeros(A.shape[1])
+    cost[0] = -1.0
+    cones = [
+        clarabel.NonnegativeConeT(n + 1 + slacks + walls.size),
+        *[clarabel.SecondOrderConeT(1 + dimension)] * k,
+    ]
+    x, multipliers = minimize(cost, A, b, cones, tol=1e-10, deadline=deadline)
+    return x[first:].reshape(k, dimension), multipliers[:n]

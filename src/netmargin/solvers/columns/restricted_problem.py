@@ -1,0 +1,155 @@
+"""The problem over the neurons found so far: weights and dual weights proposed by linear and cone
+programs, judged in float64.
+"""
+
+import math
+
+import numpy as np
+
+from ..pricing.local import weighted_sums
+from .master import Master, Rows
+from .polish import polish
+
+_MOST_COLUMNS = 2500
+_KEPT_COLUMNS = 1000
+_WALLS_PER_DIMENSION = 3
+_KINK = 1e-9
+_WEIGHT = 1e-11
+_SMALLEST, _LARGEST = 1e-10, 1e12
+"""Entries beyond these are out of reach of the linear program, whose answers are only proposals."""
+
+
+class RestrictedProblem:
+    """max t over weights of the neurons U (k, D) with output signs s (k,); columns A (n, k) are
+    signs_i s_j relu(u_j . z_i)^power.
+
+    t, weights : the best so far, feasible and recomputed. Dual weights are normalized to p . target
+        = 1.
+    """
+
+    def __init__(self, Z: np.ndarray, rows: Rows, power: int):
+        self.Z, self.rows, self.power = Z, rows, power
+        # f = 0 with slacks for all, or nothing: t of the empty net
+        self.t, self.weights = 1 / (rows.slack_cost * float(rows.target.sum())), np.zeros(0)
+        self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
+        slack_cost = _affordable(rows.slack_cost)
+        self._master, self._magnification = Master(Rows(rows.signs, rows.target, slack_cost)), 1.0
+
+    def even_dual(self) -> np.ndarray:
+        """Dual weights to begin with: the same for both classes."""
+        positive = self.rows.signs > 0
+        weights = np.where(positive, 1 / max(positive.sum(), 1), 1 / max((~positive).sum(), 1))
+        return weights / weights.sum()
+
+    def values(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """sum_i p_i signs_i relu(u . z_i)^power: what neurons promise at dual weights p."""
+        return weighted_sums(self.Z, dual * self.rows.signs, U, self.power)
+
+    def improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """Which neurons would raise t, to first order."""
+        return np.abs(self.values(U, dual)) > self.t * (1 + 1e-13) + 1e-15
+
+    def slack_bound(self, dual: np.ndarray) -> float:
+        """What slacks promise at these dual weights."""
+        return float(np.abs(dual).max()) / self.rows.slack_cost
+
+    def known_bound(self, dual: np.ndarray) -> float:
+        """What slacks and the present neurons promise; no proof, others may promise more."""
+        return max(self.slack_bound(dual), float(np.abs(self.A.T @ dual).max(initial=0.0)))
+
+    def add(self, U: np.ndarray, dual: np.ndarray) -> None:
+        """Add neurons, each with the output sign that pays at these dual weights."""
+        signs = np.where(self.values(U, dual) >= 0, 1.0, -1.0)
+        columns = signs * self.rows.signs[:, None] * np.maximum(self.Z @ U.T, 0.0) ** self.power
+        self._master.add(self._magnification * columns)
+        self.U, self.s, self.A, self.weights = (
+            np.concatenate([self.U, U]),
+            np.concatenate([self.s, signs]),
+            np.hstack([self.A, columns]),
+            np.concatenate([self.weights, np.zeros(len(U))]),
+        )
+
+    def solve(self, deadline: float = math.inf) -> np.ndarray:
+        """Improves t and the weights; returns the dual weights of the linear program."""
+        t, weights, dual = self._master.solve(deadline)
+        self._judge(t / self._magnification, weights)
+        dual = self.normalized(dual)
+        if (self.t > _SMALLEST and not 0.25 < self.t * self._magnification < 4) or len(
+            self.s
+        ) > max(_MOST_COLUMNS, 4 * len(self.Z)):
+            self._restart(dual)
+        return dual
+
+    def _restart(self, dual: np.ndarray) -> None:
+        """A linear program whose optimum is near 1, so that the tolerances of the solver are
+        relative to it; without idle neurons.
+        """
+        self._magnification = 1 / self.t if self.t > _SMALLEST else self._magnification
+        order = np.argsort(-np.abs(self.A.T @ dual) - (self.weights > 0), kind="stable")
+        useful = order[: max(_KEPT_COLUMNS, 2 * len(self.Z))]
+        self.U, self.s, self.weights, self.A = (
+            self.U[useful],
+            self.s[useful],
+            self.weights[useful],
+            self.A[:, useful],
+        )
+        rows = self.rows
+        self._master = Master(
+            Rows(rows.signs, rows.target, _affordable(rows.slack_cost) / self._magnification)
+        )
+        self._master.add(self._magnification * self.A)
+
+    def _judge(self, t: float, weights: np.ndarray) -> None:
+        """Recompute t for proposed weights, made feasible, in float64; keep them if they are the
+        best so far.
+        """
+        weights = np.maximum(np.nan_to_num(weights), 0.0)
+        weights = np.where(weights > _WEIGHT * weights.sum(), weights, 0.0)
+        outputs, target = self.A @ weights, self.rows.target
+        if np.isfinite(self.rows.slack_cost):
+            candidates = np.array([t, (outputs / target).min()])  # the second has no slack
+        else:
+            candidates = np.array([(outputs / target).min()])
+        masses = np.full(len(candidates), weights.sum())
+        if np.isfinite(self.rows.slack_cost):
+            masses += self.rows.slack_cost * np.maximum(
+                candidates[:, None] * target - outputs, 0.0
+            ).sum(1)
+        values = np.divide(candidates, masses, out=np.zeros_like(masses), where=masses > 0)
+        best = int(np.argmax(values))
+        if masses[best] > 0 and np.isfinite(values[best]) and values[best] >= self.t:
+            self.t, self.weights = float(values[best]), weights / masses[best]
+
+    def normalized(self, dual: np.ndarray) -> np.ndarray:
+        """Proposed dual weights, made feasible: of the right sign, and p . target = 1."""
+        dual = np.nan_to_num(dual, posinf=0.0, neginf=0.0)
+        dual = np.maximum(dual * np.sign(dual.sum()), 0.0)
+        total = float(dual @ self.rows.target)
+        return dual / total if abs(total) > 1e-300 else self.even_dual()
+
+    def polish(self, deadline: float = math.inf) -> tuple[np.ndarray, np.ndarray | None]:
+        """Neurons moved to the optimum of their cells, and the dual weights there, if there are
+        any; of ReLU, which is linear on cells.
+        """
+        used = np.flatnonzero(self.weights)
+        nothing = np.zeros((0, self.Z.shape[1])), None
+        if not len(used) or self.power == 2:
+            return nothing
+        products = self.U[used] @ self.Z.T
+        patterns, index = np.unique(
+            np.column_stack([products > _KINK, self.s[used] > 0]), axis=0, return_index=True
+        )
+        count = min(_WALLS_PER_DIMENSION * self.Z.shape[1], len(self.Z))
+        walls = np.argpartition(np.abs(products[index]), count - 1, axis=1)[:, :count]
+        v, dual = polish(
+            self.Z, self.rows, patterns[:, :-1], self.s[used][index], walls=walls, deadline=deadline
+        )
+        norms = np.linalg.norm(v, axis=1)
+        keep = np.isfinite(norms) & (norms > 1e-9)
+        if not np.isfinite(dual).all():
+            return nothing
+        return v[keep] / norms[keep, None], self.normalized(dual)
+
+
+def _affordable(slack_cost: float) -> float:
+    return slack_cost if slack_cost == np.inf else min(slack_cost, _LARGEST)

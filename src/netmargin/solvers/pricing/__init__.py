@@ -1,0 +1,1 @@
+"""Pricing: the best neuron for given dual weights, searched and proved."""

@@ -1,0 +1,370 @@
+"""Complete pricing: the exact maximum of |sum_i c_i relu(u . z_i)^power| over the unit sphere, for
+points z_i of rank at most 4.
+
+The hyperplanes u . z_i = 0 cut the sphere into cells. On a face of a cell the sum is linear, <v, u>
+with v the sum of c_i z_i over the active samples, so its maximum there is |P v|, P the projection
+onto the span of the face, attained at P v / |P v| if that lies in the face, and on a smaller face
+otherwise. It therefore suffices to visit every face and to evaluate the sum at P v / |P v| wherever
+|P v| exceeds the best value so far. For squared ReLU the sum is a quadratic form u' M u; a maximum
+inside the face is a top eigenvector of P M P there, by the second-order condition, a minimum a
+bottom one.
+
+Faces are visited along planes: each choice of D - 2 independent hyperplanes leaves a plane, which
+the others cut into arcs. The order of the arcs does not depend on c: it is computed once, and
+pricing is a cumulative sum per plane.
+"""
+
+import time
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from ...core.records import short_repr
+from .local import weighted_sums
+from .rays import PARALLEL, distinct_lines
+
+MAX_RANK = 4
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """Directions u (rows, unit norm) with the values of sum_i c_i relu(u . z_i), largest absolute
+    value first.
+    """
+
+    directions: np.ndarray
+    values: np.ndarray
+    upper_bound: float
+
+    __repr__ = short_repr
+    """Proved upper bound of the absolute value over the whole sphere."""
+
+
+@dataclass(frozen=True)
+class _Planes:
+    """Planes that lie in the same number of hyperplanes, their arcs in order of angle, and the
+    faces around each plane.
+    """
+
+    basis: np.ndarray  # (P, 2, D) orthonormal
+    lines: (
+        np.ndarray
+    )  # (P, M) hyperplanes that contain the plane, in order of the angle of their normals
+    flips: np.ndarray  # (P, M) whether the line's orientation is reversed in that order
+    order: np.ndarray  # (P, E) samples as they become active or inactive along the circle
+    enters: np.ndarray  # (P, E) +1 where the sample becomes active, -1 where it becomes inactive, 0 for samples on the plane
+    angles: np.ndarray  # (P, E)
+    at_start: np.ndarray  # (P, n) samples active at angle -pi
+
+
+class Arrangement:
+    """Prepared for many prices c of the same points Z, shape (n, D) of rank at most 4.
+
+    Construction and `price` raise TimeoutError once `time.monotonic()` has passed the deadline: an
+    incomplete visit proves nothing.
+    """
+
+    def __init__(self, Z: np.ndarray, power: int = 1, deadline: float = np.inf):
+        self._power, self._deadline = power, deadline
+        # Directions outside the row space of Z add nothing: work in its coordinates.
+        _, singular, rows = np.linalg.svd(Z, full_matrices=False)
+        rank = (
+            int((singular > singular[0] * 1e-12).sum()) if singular.size and singular[0] > 0 else 0
+        )
+        if rank > MAX_RANK:
+            raise ValueError(
+                f"complete pricing needs points of rank at most {MAX_RANK}; these have rank {rank}"
+            )
+        self._rows = rows[:rank]
+        self._Z = Z @ self._rows.T
+        self._rank = rank
+        self._neglected = np.linalg.norm(Z - self._Z @ self._rows, axis=1)
+        if rank == 0:
+            return
+        self._normals, self._line, self._side, moved = distinct_lines(self._Z)
+        self._neglected = self._neglected + moved
+        self._groups = self._enumerate() if rank >= 2 else []
+
+    def price(self, c: np.ndarray, *, count: int = 1) -> Pricing:
+        """The largest |sum_i c_i relu(u . z_i)| over unit u, proved, and up to `count` distinct
+        directions of large value.
+        """
+        if self._rank == 0:
+            return Pricing(
+                np.zeros((0, self._rows.shape[1])), np.zeros(0), float(np.abs(c) @ self._neglected)
+            )
+        terms = c[:, None] * self._Z
+        if self._power == 2:
+            terms = (terms[:, :, None] * self._Z[:, None, :]).reshape(len(c), -1)
+        found = _Best(self._Z, c, count, self._power)
+        if self._rank == 1:
+            found.evaluate(np.array([[1.0], [-1.0]]))
+        sides = np.zeros(
+            (2, len(self._normals), terms.shape[1])
+        )  # per line: sums over the samples active on each side
+        on_line = self._line >= 0
+        for side, sign in enumerate((1.0, -1.0)):
+            chosen = on_line & (self._side == sign)
+            np.add.at(sides[side], self._line[chosen], terms[chosen])
+        for group in self._groups:
+            step = max(1, _CHUNK // (max(group.order.shape[1], 1) * terms.shape[1]))
+            for start in range(0, len(group.basis), step):
+                self._check_time()
+                self._visit(group, slice(start, start + step), terms, sides, found)
+        directions, values = found.result()
+        # What was not evaluated is at most `found.best` by construction, up to rounding and what
+        # the preparation neglected.
+        neglected = (
+            self._neglected
+            if self._power == 1
+            else self._neglected * (2 * np.linalg.norm(self._Z, axis=1) + self._neglected)
+        )
+        # Each total is a sum of at most 3 |c_i z_i| per sample; the few operations after that are
+        # counted generously.
+        operations = 3 * np.count_nonzero(c) + 32
+        allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(
+            np.abs(c) @ neglected
+        )
+        return Pricing(directions @ self._rows, values, found.best + allowance)
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise TimeoutError
+
+    def _visit(
+        self, group: _Planes, part: slice, terms: np.ndarray, sides: np.ndarray, found: "_Best"
+    ) -> None:
+        basis, lines, flips = group.basis[part], group.lines[part], group.flips[part]
+        v_start = group.at_start[part].astype(float) @ terms
+        changes = terms[group.order[part]] * group.enters[part][:, :, None]
+        v = np.concatenate(
+            [v_start[:, None], v_start[:, None] + np.cumsum(changes, 1)], 1
+        )  # (P, E + 1, D)
+        angles = group.angles[part]
+        if angles.shape[1]:
+            rays = (
+                np.cos(angles)[:, :, None] * basis[:, None, 0]
+                + np.sin(angles)[:, :, None] * basis[:, None, 1]
+            )
+            found.offer(rays.reshape(-1, self._rank), self._sums(v[:, 1:], rays).ravel())
+        members = lines.shape[1]
+        normals = self._normals[lines]  # (P, M, D)
+        walls, wall_signs = self._walls(group, part)
+        for signs, pinned in _faces_around(members):
+            around = v
+            for member, sign in enumerate(signs):
+                if sign:
+                    positive = (sign > 0) != flips[:, member]
+                    around = (
+                        around
+                        + np.where(
+                            positive[:, None],
+                            sides[0][lines[:, member]],
+                            sides[1][lines[:, member]],
+                        )[:, None]
+                    )
+            onto = np.eye(self._rank)[None]
+            if pinned == "plane":
+                onto = np.einsum("pkd,pke->pde", basis, basis)
+            elif pinned is not None:
+                normal = normals[:, pinned]
+                onto = onto - normal[:, :, None] * normal[:, None, :]
+            for projected, bounds in self._critical(around, onto):
+                inside = self._inside(projected, signs, flips, normals, walls, wall_signs)
+                found.consider(
+                    np.concatenate([projected[inside[0]], -projected[inside[1]]]),
+                    np.concatenate([bounds[inside[0]], bounds[inside[1]]]),
+                )
+
+    def _sums(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Sums at directions u, of which v are the totals of the active terms."""
+        if self._power == 1:
+            return np.einsum("ped,ped->pe", v, u)
+        return np.einsum("ped,pedk,pek->pe", u, v.reshape(*u.shape, self._rank), u)
+
+    def _critical(self, v: np.ndarray, onto: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Where the sum is critical in the span of a face, and its absolute value there; at minus
+        these as well.
+        """
+        if self._power == 1:
+            projected = np.einsum(
+                "ped,pdk->pek", v, np.broadcast_to(onto, (len(v), *onto.shape[1:]))
+            )
+            return [(projected, np.linalg.norm(projected, axis=2))]
+        forms = v.reshape(*v.shape[:2], self._rank, self._rank)
+        eigenvalues, vectors = np.linalg.eigh(
+            np.matmul(np.matmul(onto[:, None], forms), onto[:, None])
+        )
+        # The projection adds eigenvalues 0 outside the span; eigenvalues of the other sign on
+        # either end are no extrema of |sum|.
+        return [(vectors[..., k], np.abs(eigenvalues[..., k])) for k in (0, -1)]
+
+    def _inside(self, projected, signs, flips, normals, walls, wall_signs) -> list[np.ndarray]:
+        """Which directions, and which of their opposites, lie in the closed face."""
+        size = PARALLEL * np.linalg.norm(projected, axis=2)
+        inside = [np.ones(size.shape, dtype=bool), np.ones(size.shape, dtype=bool)]
+
+        def cut(distance: np.ndarray) -> None:
+            inside[0] &= distance >= -size
+            inside[1] &= distance <= size
+
+        for member, sign in enumerate(signs):
+            if sign:
+                inward = np.where(flips[:, member], -sign, sign)[:, None]
+                cut(inward * (projected * normals[:, member][:, None]).sum(-1))
+        for wall, sign in zip(walls, wall_signs, strict=True):
+            cut(sign * (projected * wall).sum(-1))
+        return inside
+
+    def _walls(self, group: _Planes, part: slice) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Unit normals of the hyperplanes at both ends of each arc, and the side of them that the
+        arc is on (0: no wall).
+        """
+        order, enters = group.order[part], group.enters[part]
+        _planes, events = order.shape
+        if not events:
+            return [], []
+        left = (np.arange(events + 1) - 1) % events
+        right = np.arange(events + 1) % events
+        lengths = np.maximum(np.linalg.norm(self._Z, axis=1, keepdims=True), 1e-300)
+        directions = self._Z / lengths
+        return [directions[order[:, left]], directions[order[:, right]]], [
+            enters[:, left],
+            -enters[:, right],
+        ]
+
+    def _enumerate(self) -> list[_Planes]:
+        planes: dict[int, list] = {}
+        seen = set()
+        for chosen in combinations(range(len(self._normals)), self._rank - 2):
+            self._check_time()
+            span, complement = _span_and_complement(self._normals[list(chosen)], self._rank)
+            inside = (
+                np.flatnonzero(np.abs(self._normals @ complement.T).max(1) < PARALLEL)
+                if chosen
+                else np.array([], dtype=int)
+            )
+            if tuple(inside) in seen:
+                continue
+            seen.add(tuple(inside))
+            planes.setdefault(len(inside), []).append(
+                (complement, *_by_angle(self._normals[inside] @ span.T, inside))
+            )
+        return [self._arcs(found) for found in planes.values()]
+
+    def _arcs(self, found: list) -> _Planes:
+        basis = np.stack([b for b, _, _ in found])
+        lines, flips = np.stack([o for _, o, _ in found]), np.stack([f for _, _, f in found])
+        flat = np.einsum("nd,pkd->pnk", self._Z, basis)
+        on_plane = (self._line[None, :, None] == lines[:, None, :]).any(-1) | (self._line < 0)[None]
+        angle = np.arctan2(flat[:, :, 1], flat[:, :, 0])
+        events = np.concatenate([angle - np.pi / 2, angle + np.pi / 2], 1)
+        events = (events + np.pi) % (2 * np.pi) - np.pi
+        enters = np.concatenate([np.ones_like(angle), -np.ones_like(angle)], 1)
+        enters[np.concatenate([on_plane, on_plane], 1)] = 0.0
+        # Active just after angle -pi: the next event of the sample is its leaving.
+        n = angle.shape[1]
+        at_start = (events[:, n:] < events[:, :n]) & ~on_plane
+        order = np.argsort(events, 1)
+        take = np.take_along_axis
+        return _Planes(
+            basis,
+            lines,
+            flips,
+            (order % n).astype(np.int32),
+            take(enters, order, 1),
+            take(events, order, 1),
+            at_start,
+        )
+
+
+class _Best:
+    """The directions of largest absolute value so far; only candidates that could beat the best are
+    evaluated.
+    """
+
+    def __init__(self, Z: np.ndarray, c: np.ndarray, count: int, power: int):
+        self._Z, self._c, self._count, self._power = Z, c, count, power
+        self.best = 0.0
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def offer(self, directions: np.ndarray, values: np.ndarray) -> None:
+        """Directions whose values are known."""
+        size = np.abs(values)
+        top = np.argpartition(-size, min(self._count, len(size)) - 1)[: self._count]
+        self._kept.append((directions[top], values[top]))
+        self.best = max(self.best, size[top].max())
+
+    def evaluate(self, directions: np.ndarray) -> None:
+        """Unit directions whose values are not known."""
+        self.offer(directions, weighted_sums(self._Z, self._c, directions, self._power))
+
+    def consider(self, v: np.ndarray, bounds: np.ndarray) -> None:
+        """The absolute value at v / |v| is at most its bound, and is evaluated where that could
+        beat the best.
+        """
+        open_ = np.flatnonzero(bounds > self.best)
+        open_ = open_[np.argsort(-bounds[open_], kind="stable")]
+        for start in range(0, len(open_), 256):
+            block = open_[start : start + 256]
+            if bounds[block[0]] <= self.best:
+                break
+            self.evaluate(v[block] / np.linalg.norm(v[block], axis=1, keepdims=True))
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """The kept directions, largest value first, without near-duplicates."""
+        directions = np.concatenate([d for d, _ in self._kept])
+        values = np.concatenate([w for _, w in self._kept])
+        order = np.argsort(-np.abs(values), kind="stable")[: 8 * self._count]
+        chosen: list[int] = []
+        for index in order:
+            if len(chosen) == self._count:
+                break
+            if not chosen or (directions[chosen] @ directions[index]).max() < 1 - 1e-12:
+                chosen.append(int(index))
+        return directions[chosen], values[chosen]
+
+
+def _faces_around(members: int):
+    """Sign patterns of M lines sorted by angle, over the faces of their arrangement in the span of
+    their normals.
+
+    Yields (signs, pinned): signs in {-1, 0, 1} per line; pinned is None for open cells, a line's
+    index for rays, "plane" for 0.
+    """
+    if members == 0:
+        yield (), None
+        return
+    yield (0,) * members, "plane"
+    if members == 1:
+        yield (1,), None
+        yield (-1,), None
+        return
+    # Directions at angle t; line k has its normal at angle_k in [0, pi), so it is positive for t -
+    # angle_k in (-pi/2, pi/2).
+    for half in (1, -1):
+        for k in range(members):
+            # at t = angle_k + pi/2 line k is pinned, earlier lines are negative, later ones
+            # positive
+            ray = tuple(half * (-1 if i < k else 1 if i > k else 0) for i in range(members))
+            yield ray, k
+            yield tuple(half * (-1 if i <= k else 1) for i in range(members)), None
+
+
+def _span_and_complement(vectors: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    _, _, rows = np.linalg.svd(vectors.reshape(-1, dimension), full_matrices=True)
+    return rows[: len(vectors)], rows[len(vectors) :]
+
+
+def _by_angle(flat: np.ndarray, lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lines sorted by the angle of their normal modulo pi, and whether a normal was turned round
+    for that.
+    """
+    if flat.shape[1] < 2:
+        return lines, np.zeros(len(lines), dtype=bool)
+    angle = np.arctan2(flat[:, 1], flat[:, 0])
+    flip = (angle < 0) | (angle >= np.pi)
+    order = np.argsort(np.where(flip, angle % np.pi, angle), kind="stable")
+    return lines[order], flip[order]

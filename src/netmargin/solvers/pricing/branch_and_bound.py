@@ -1,0 +1,211 @@
+"""Proved pricing in any dimension: the maximum of |sum_i c_i relu(u . z_i)| over the unit sphere,
+by branch and bound.
+
+For a set S of samples with positive coefficient, sum_S c_i t_i <= sum c_i relu(t_i) with t = Z u,
+and equality for the set of active ones. By duality of the concave rest, the maximum of the sum is
+therefore
+
+    max over S, min over x of |Z' x|,    x_i = c_i on S, x_i in [c_i, 0] where c_i < 0, and 0 on the
+    other positive samples.
+
+A node fixes some positive samples inside or outside S. As S then says on which side of these
+hyperplanes u lies, x_i may also grow beyond c_i inside S, and below 0 outside: that only lowers the
+minimum. For the undecided samples x_i runs over [0, c_i], and F(x) = |Z' x|^2 + sum E_i x_i (c_i -
+x_i) equals |Z' x|^2 at the ends. With Diag(E) >= Z Z' on the undecided samples F is concave in
+their x, so its linearization at any point bounds it over the box: every x gives a valid bound. Good
+x are saddle points, found by a few optimistic gradient steps from the parent's x; only their
+quality depends on that. The cost grows with the number of positive coefficients, not with the
+dimension.
+"""
+
+import time
+
+import numpy as np
+
+_BATCH = 1024
+_STEPS = 20
+_LEAF_STEPS = 200
+_ROOT_STEPS = 300
+_SMALLEST_BATCH = 64
+"""The time of a batch hardly falls below that of so many nodes."""
+_FRONTIER_BYTES = 2_000_000_000
+_ROUNDING = 1e-14
+_HOPE = 0.05
+"""A leaf that comes nearer to closing by less than this part of the way is given up."""
+
+
+class SignTree:
+    """The search at one choice of coefficients c, to values above `floor` (1 + tol); grown as far
+    as time allows.
+
+    values : of the best directions found so far, largest absolute value first.
+    """
+
+    # Open nodes are kept in parallel arrays: bound; side (0: the sum, 1: minus the sum); fixed (+1
+    # in S, -1 not, 0 undecided); x; next sample to fix.
+
+    def __init__(self, Z: np.ndarray, c: np.ndarray, *, floor: float, tol: float):
+        used = np.abs(c) * np.linalg.norm(Z, axis=1) > 0
+        used[0] |= not used.any()  # all zero: one sample keeps the shapes
+        # More dimensions than samples that count are not needed.
+        self._rows = np.linalg.svd(Z[used], full_matrices=False)[2]
+        self.Z, self.c, self.tol = Z[used] @ self._rows.T, c[used], tol
+        Z, c = self.Z, self.c
+        n, D = Z.shape
+        self.signed = np.stack([c, -c])
+        self.squares = (Z[:, :, None] * Z[:, None, :]).reshape(n, D * D)
+        self.lipschitz = 2 * np.linalg.eigvalsh(Z.T @ Z)[-1]
+        self.size = float(np.abs(c) @ np.linalg.norm(Z, axis=1))
+        self.diagonal = np.zeros((2, n))
+        for side in (0, 1):
+            positive = np.flatnonzero(self.signed[side] > 0)
+            terms = self.signed[side, positive, None] * Z[positive]
+            self.diagonal[side, positive] = _diagonal_above(terms @ terms.T) / c[positive] ** 2
+        self.work_per_node = float(D**3 + 20 * n * D)
+        self.best, self.stuck, self._deadline = floor, 0.0, np.inf
+        self._directions, self.values = np.zeros((0, D)), np.zeros(0)
+        sides = np.array([0, 1])
+        self.open = self._nodes(
+            sides,
+            np.zeros((2, n), dtype=np.int8),
+            np.zeros((2, n)),
+            np.full(2, self.size),
+            _ROOT_STEPS,
+        )
+
+    def upper_bound(self) -> float:
+        """Proved, of |sum_i c_i relu(u . z_i)| over the unit sphere."""
+        closed = self.best * (1 + self.tol)
+        return float(max(self.open[0].max(initial=closed), self.stuck))
+
+    @property
+    def directions(self) -> np.ndarray:
+        """Unit vectors u that attain the values."""
+        return self._directions @ self._rows
+
+    @property
+    def finished(self) -> bool:
+        """Nothing larger than what was found, and nothing above the floor, is possible; or the
+        memory for open nodes is full.
+        """
+        return not len(self.open[0]) or sum(part.nbytes for part in self.open) > _FRONTIER_BYTES
+
+    def grow(self, *, nodes: float, deadline: float) -> None:
+        """Visit about `nodes` nodes, those of largest bound first; stop at the deadline
+        (time.monotonic).
+        """
+        visited, self._deadline = 0, deadline
+        while not self.finished and visited < nodes and time.monotonic() < deadline:
+            count = min(max(_BATCH, len(self.open[0]) // 16), len(self.open[0]))
+            chosen = np.zeros(len(self.open[0]), dtype=bool)
+            chosen[np.argpartition(-self.open[0], count - 1)[:count]] = True
+            bounds, sides, fixed, x, branch = (part[chosen] for part in self.open)
+            self.open = tuple(part[~chosen] for part in self.open)
+            leaf = branch < 0
+            self._finish(sides[leaf], fixed[leaf], x[leaf], bounds[leaf])
+            inner = np.flatnonzero(~leaf)
+            for side_of_hyperplane in (1, -1):
+                child = fixed[inner].copy()
+                child[np.arange(len(inner)), branch[inner]] = side_of_hyperplane
+                self._add(sides[inner], child, x[inner], bounds[inner], _STEPS)
+            visited += max(len(leaf) + len(inner), _SMALLEST_BATCH)
+
+    def _finish(self, sides, fixed, x, bounds) -> None:
+        """Leaves need more steps; where these help no more, the bound is as good as it gets."""
+        if len(sides):
+            nodes = self._nodes(sides, fixed, x, bounds, _LEAF_STEPS)
+            stuck = bounds - nodes[0] < _HOPE * (nodes[0] - self.best * (1 + self.tol))
+            self.stuck = max(self.stuck, float(nodes[0][stuck].max(initial=0.0)))
+            self.open = tuple(
+                np.concatenate([old, new[~stuck]])
+                for old, new in zip(self.open, nodes, strict=True)
+            )
+
+    def _add(self, sides, fixed, x, parent_bounds, steps: int) -> None:
+        if len(sides):
+            nodes = self._nodes(sides, fixed, x, parent_bounds, steps)
+            self.open = tuple(np.concatenate(pair) for pair in zip(self.open, nodes, strict=True))
+        possible = self.open[0] > self.best * (1 + self.tol)
+        if not possible.all():
+            self.open = tuple(part[possible] for part in self.open)
+
+    def _nodes(self, sides, fixed, x, parent_bounds, steps: int) -> tuple[np.ndarray, ...]:
+        bounds, x, v, slack = self._bound(sides, fixed, x.astype(float), steps)
+        self._consider(v)
+        branch = np.where(slack.max(1) > 0, slack.argmax(1), -1)
+        return np.minimum(bounds, parent_bounds), sides, fixed, x.astype(np.float32), branch
+
+    def _bound(self, sides, fixed, x, steps: int):
+        """Bounds of nodes, the x and v = Z' x that give them, and how much each undecided sample
+        contributes to the relaxation.
+        """
+        c = self.signed[sides]
+        undecided = (c > 0) & (fixed == 0)
+        E = np.where(undecided, self.diagonal[sides], 0.0)
+        inverse = np.divide(1.0, E, out=np.zeros_like(E), where=E > 0)
+        D = self.Z.shape[1]
+        # The fewer samples are undecided, the smaller a diagonal suffices.
+        E = (
+            E
+            * (1 + 1e-10)
+            * np.maximum(
+                np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:], 0.0
+            )
+        )
+        low = np.where(c < 0, c, np.where(fixed > 0, c, np.where(fixed < 0, -np.inf, 0.0)))
+        high = np.where(c < 0, 0.0, np.where(fixed > 0, np.inf, np.where(undecided, c, 0.0)))
+        direction = np.where(undecided, -1.0, 1.0)
+        rates = 1 / (self.lipschitz + 2 * E)
+        best, best_x, best_v, slack = (
+            np.full(len(c), np.inf),
+            x,
+            np.zeros((len(c), D)),
+            np.zeros_like(c),
+        )
+        x, previous = np.clip(x, low, high), None
+        for step in range(steps + 1):
+            v = x @ self.Z
+            relaxation = E * x * (c - x)
+            gradient = 2 * (v @ self.Z.T) + E * (c - 2 * x)
+            linearized = np.where(undecided, np.maximum(gradient * (c - x), -gradient * x), 0.0)
+            bound = (v**2).sum(1) + relaxation.sum(1) + linearized.sum(1)
+            better = bound < best
+            best = np.where(better, bound, best)
+            best_x = np.where(better[:, None], x, best_x)
+            best_v[better], slack[better] = (
+                v[better],
+                np.where(undecided, relaxation + 1e-30, 0.0)[better],
+            )
+            if step == steps or time.monotonic() > self._deadline:  # the bounds so far are valid
+                break
+            ahead = direction * gradient
+            x = np.clip(
+                x - rates * (ahead if previous is None else 2 * ahead - previous), low, high
+            )
+            previous = ahead
+        # Every term is a sum of nonnegative numbers; what rounding can hide is relative to sum |c|
+        # |z|.
+        hidden = np.where(undecided.any(1), _ROUNDING * self.size**2, 0.0)
+        return np.sqrt(best + hidden) + _ROUNDING * self.size, best_x, best_v, slack
+
+    def _consider(self, v: np.ndarray) -> None:
+        norms = np.linalg.norm(v, axis=1)
+        U = v[norms > 0] / norms[norms > 0, None]
+        values = np.maximum(U @ self.Z.T, 0.0) @ self.c
+        top = np.argsort(-np.abs(values), kind="stable")[:64]
+        self._directions = np.concatenate([self._directions, U[top]])
+        self.values = np.concatenate([self.values, values[top]])
+        keep = np.argsort(-np.abs(self.values), kind="stable")[:512]
+        self._directions, self.values = self._directions[keep], self.values[keep]
+        self.best = max(self.best, float(np.abs(self.values).max(initial=0.0)))
+
+
+def _diagonal_above(G: np.ndarray) -> np.ndarray:
+    """A diagonal D with Diag(D) - G positive semidefinite: row sums, scaled down as far as it
+    holds.
+    """
+    sums = np.abs(G).sum(1)
+    if not len(G):
+        return sums
+    root = np.sqrt(sums)
+    return sums * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0) * (1 + 1e-10)

@@ -1,0 +1,136 @@
+"""Heuristic pricing in any dimension: local maxima of |sum_i c_i relu(u . z_i)^power| on the
+sphere, batched over starts.
+
+It proves nothing. Ascent along gradients finds the region of a maximum but halts on the concave
+kinks (samples with a negative coefficient and u . z_i = 0), where maxima of the ReLU sums usually
+lie; a Newton method on smoothed kinks then finishes the best ones.
+"""
+
+import math
+import time
+
+import numpy as np
+
+_SETTLED, _SETTLED_AT_LEAST, _SETTLED_WORK = 24, 4, 400
+"""A Newton step costs about n D^2 per direction: fewer are taken in high dimensions."""
+_NEWTON_STEPS = 20
+_SMOOTHING = (0.1, 1e-7)
+_ENTRIES = 50_000_000
+_STEEPEST = 1e11
+_TINY = 1e-300
+
+
+def price_locally(
+    Z: np.ndarray,
+    c: np.ndarray,
+    starts: np.ndarray,
+    *,
+    count: int,
+    power: int = 1,
+    steps: int = 30,
+    deadline: float = math.inf,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Up to `count` distinct unit directions, shape (k, D), largest absolute value first, with
+    their values.
+
+    From the deadline (time.monotonic) on, directions are returned where the search has brought
+    them.
+    """
+    U, values = distinct(*_ascend(Z, c, _unit(starts), power, steps, deadline), count)
+    if power == 1:
+        best = min(_SETTLED, max(_SETTLED_AT_LEAST, _SETTLED_WORK // Z.shape[1]))
+        settled = _settle(Z, c, U[:best], np.where(values[:best] >= 0, 1.0, -1.0), deadline)
+        U, values = (
+            np.concatenate([U, settled]),
+            np.concatenate([values, weighted_sums(Z, c, settled)]),
+        )
+        U, values = distinct(U, values, count)
+    return U, values
+
+
+def weighted_sums(Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int = 1) -> np.ndarray:
+    """sum_i c_i relu(u . z_i)^power for each row u."""
+    return np.maximum(U @ Z.T, 0.0) ** power @ c
+
+
+def distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The `count` largest, without near-duplicates."""
+    chosen: list[int] = []
+    for index in np.argsort(-np.abs(values), kind="stable"):
+        if len(chosen) == count:
+            break
+        if not chosen or (U[chosen] @ U[index]).max() < 1 - 1e-10:
+            chosen.append(int(index))
+    return U[chosen], values[chosen]
+
+
+def _ascend(
+    Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int, steps: int, deadline: float
+) -> tuple[np.ndarray, np.ndarray]:
+    products = U @ Z.T
+    values = np.maximum(products, 0.0) ** power @ c
+    signs, step = np.where(values >= 0, 1.0, -1.0), np.ones(len(U))
+    live = np.arange(len(U))
+    weighted = c[:, None] * Z
+    for _ in range(steps):
+        slopes = (
+            (products[live] > 0).astype(float) if power == 1 else np.maximum(products[live], 0.0)
+        )
+        gradient = _unit(signs[live, None] * (slopes @ weighted))
+        # On a cell the maximum of a ReLU sum is at the normalized gradient: step towards it, less
+        # far where that does not help.
+        moved = _unit(U[live] + step[live, None] * (gradient - U[live]))
+        moved_products = moved @ Z.T
+        moved_values = np.maximum(moved_products, 0.0) ** power @ c
+        gain = signs[live] * (moved_values - values[live])
+        better = gain > 0
+        to = live[better]
+        U[to], values[to], products[to] = (
+            moved[better],
+            moved_values[better],
+            moved_products[better],
+        )
+        step[live] = np.where(better, np.minimum(1.0, 1.5 * step[live]), 0.5 * step[live])
+        live = live[np.where(better, gain > 1e-9 * np.abs(values[live]), step[live] > 1e-4)]
+        if not len(live) or time.monotonic() > deadline:
+            break
+    return U, values
+
+
+def _settle(
+    Z: np.ndarray, c: np.ndarray, U: np.ndarray, signs: np.ndarray, deadline: float
+) -> np.ndarray:
+    """Majorize and minimize: convex terms are linearized, concave |t| are replaced by t^2 / 2h + h
+    / 2, h = |t| smoothed ever less.
+
+    The maximum of a 1-homogeneous f on the sphere is that of f(u) - |u|^2 / 2 in space, up to
+    scale, so each step is a linear system.
+    """
+    D, lengths = Z.shape[1], np.linalg.norm(Z, axis=1)
+    signed = signs[:, None] * c
+    convex, concave = np.maximum(signed, 0.0), np.maximum(-signed, 0.0)
+    best, best_values = U.copy(), signs * weighted_sums(Z, c, U)
+    U = U * np.abs(best_values)[:, None]
+    batch = max(1, _ENTRIES // (len(Z) * D))
+    for smoothing in np.geomspace(*_SMOOTHING, _NEWTON_STEPS):
+        if time.monotonic() > deadline:
+            break
+        products = U @ Z.T
+        linear = np.where(products > 0, convex, 0.0) @ Z - 0.5 * concave @ Z
+        kinks = np.sqrt(
+            products**2 + (smoothing * np.linalg.norm(U, axis=1, keepdims=True) * lengths) ** 2
+        )
+        curvature = 0.5 * concave / np.maximum(kinks, np.maximum(0.5 * concave / _STEEPEST, _TINY))
+        for start in range(0, len(U), batch):
+            part = slice(start, start + batch)
+            quadratic = np.matmul((curvature[part, :, None] * Z).transpose(0, 2, 1), Z) + np.eye(D)
+            U[part] = np.linalg.solve(quadratic, linear[part, :, None])[:, :, 0]
+        on_sphere = _unit(U)
+        values = signs * weighted_sums(Z, c, on_sphere)
+        better = values > best_values
+        best[better], best_values[better] = on_sphere[better], values[better]
+    return best
+
+
+def _unit(U: np.ndarray) -> np.ndarray:
+    return U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), _TINY)

@@ -1,0 +1,65 @@
+"""Points that lie on one line through 0 share a hyperplane u . z = 0; points on one ray share a
+term of the sums that are priced.
+"""
+
+import numpy as np
+
+PARALLEL = 1e-11
+"""Directions closer than this count as one."""
+
+
+class Rays:
+    """The distinct directions among points, on which sums of relu(u . z_i) live: relu(u . (a z)) =
+    a relu(u . z) for a > 0.
+    """
+
+    def __init__(self, Z: np.ndarray, power: int = 1):
+        self._power = power
+        normals, line, side, self._neglected = distinct_lines(Z)
+        self._lengths = np.linalg.norm(Z, axis=1)
+        keys, self._ray = np.unique(
+            np.where(line >= 0, 2 * line + (side < 0), -1), return_inverse=True
+        )
+        self.directions = np.array(
+            [np.zeros(Z.shape[1]) if k < 0 else normals[k // 2] * (1 - 2 * (k % 2)) for k in keys]
+        )
+
+    def neglected(self, c: np.ndarray) -> float:
+        """How much a sum can differ because nearly parallel points were taken for parallel."""
+        moved = (
+            self._neglected
+            if self._power == 1
+            else self._neglected * (2 * self._lengths + self._neglected)
+        )
+        return float(np.abs(c) @ moved)
+
+    def merge(self, c: np.ndarray) -> np.ndarray:
+        """Coefficients of the directions, from those of the points."""
+        return np.bincount(
+            self._ray, weights=c * self._lengths**self._power, minlength=len(self.directions)
+        )
+
+
+def distinct_lines(
+    Z: np.ndarray, *, within: float = PARALLEL
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Unit normals of the distinct hyperplanes; for each sample its hyperplane (-1 for z = 0), the
+    side it points to, and how far it was moved to lie on the normal of that hyperplane exactly.
+    Directions closer than `within` count as one.
+    """
+    norms = np.linalg.norm(Z, axis=1)
+    line, side, moved = np.full(len(Z), -1), np.ones(len(Z)), np.zeros(len(Z))
+    normals, count = np.empty_like(Z), 0
+    for i in np.flatnonzero(norms > norms.max(initial=0.0) * 1e-300):
+        direction = Z[i] / norms[i]
+        if count:
+            cosines = normals[:count] @ direction
+            k = int(np.argmax(np.abs(cosines)))
+            distance = np.linalg.norm(direction - np.sign(cosines[k]) * normals[k])
+            if distance < within:
+                line[i], side[i], moved[i] = k, np.sign(cosines[k]), distance * norms[i]
+                continue
+        line[i] = count
+        normals[count] = direction
+        count += 1
+    return normals[:count].copy(), line, side, moved

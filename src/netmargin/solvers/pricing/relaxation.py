@@ -1,0 +1,54 @@
+"""A proved upper bound of |sum_i c_i relu(u . z_i)^power| over the unit sphere in any dimension;
+loose, but cheap and valid.
+"""
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+_TEMPERATURES = 12
+
+
+def relaxed_bound(Z: np.ndarray, c: np.ndarray, power: int = 1) -> float:
+    """An upper bound, by a quadratic relaxation of both signs; for power 2, of either sign without
+    the terms of the other.
+
+    With relu(t) = (t + |t|)/2, the positive c are bounded by Cauchy-Schwarz, sum c |t_i| <= (C /
+    tau + tau sum c t_i^2)/2 for every tau > 0 with C = sum c, and the negative ones by |t| >= t^2 /
+    |z|. What remains is a quadratic form over the ball, whose maximum is bounded by its Lagrangian
+    dual at any multiplier; tau and the multiplier are only optimized, never trusted.
+    """
+    if power == 2:
+        forms = np.stack([(Z.T * np.maximum(sign * c, 0.0)) @ Z for sign in (1, -1)])
+        return float(np.linalg.eigvalsh(forms)[:, -1].max()) * (1 + 1e-12)
+    return max(_one_sided(Z, c), _one_sided(Z, -c), 0.0)
+
+
+def _one_sided(Z: np.ndarray, c: np.ndarray) -> float:
+    positive, negative = np.maximum(c, 0.0), np.maximum(-c, 0.0)
+    total = positive.sum()
+    if total == 0:
+        return 0.0
+    norms = np.linalg.norm(Z, axis=1)
+    shrink = np.divide(negative, norms, out=np.zeros_like(norms), where=norms > 0)
+    plus, minus, linear = (Z.T * positive) @ Z, (Z.T * shrink) @ Z, 0.5 * (c @ Z)
+    best = np.inf
+    scale = np.sqrt(total / max(np.linalg.norm(plus, 2), 1e-300))
+    for tau in scale * np.logspace(-0.5, 1.0, _TEMPERATURES):
+        best = min(best, 0.25 * total / tau + _ball_bound(0.25 * tau * plus - 0.5 * minus, linear))
+    return best
+
+
+def _ball_bound(H: np.ndarray, h: np.ndarray) -> float:
+    """An upper bound of u'Hu + h'u over the unit ball: min over mu > max(0, largest eigenvalue) of
+    mu + h'(mu - H)^{-1} h / 4.
+    """
+    eigenvalues, vectors = np.linalg.eigh(H)
+    weights = 0.25 * (vectors.T @ h) ** 2
+    floor = max(eigenvalues[-1], 0.0)
+
+    def dual(log_excess: float) -> float:
+        mu = floor + np.exp(log_excess)
+        return mu + float((weights / (mu - eigenvalues)).sum())
+
+    scale = np.log(np.linalg.norm(h) + np.abs(eigenvalues).max() + 1e-300)
+    return minimize_scalar(dual, bounds=(scale - 25, scale + 2), method="bounded").fun

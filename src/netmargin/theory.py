@@ -1,0 +1,11 @@
+"""The ledger: every claim of the five papers as a function that looks for violations of it.
+
+The claims themselves lie in the folders of their papers, `netmargin.papers`.
+"""
+
+from .papers.ledger.claim import CLAIMS, Claim, Entry, Finding, Trial, load_claims
+from .papers.ledger.verification import Ledger, verify
+
+load_claims()
+
+__all__ = ["CLAIMS", "Claim", "Entry", "Finding", "Ledger", "Trial", "verify"]
