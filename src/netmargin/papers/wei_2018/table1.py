@@ -37,7 +37,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     data, tested = _images(settings, "train"), _images(settings, "test")
     stretched = lambda drops: {
         round(at * settings["epochs"] / _EPOCHS): factor for at, factor in drops.items()
-    }  # noqa: E731
+    }
     history = train(
         net,
         data,
