@@ -289,7 +289,7 @@ def test_ctrl_c_keeps_no_halves(tmp_path):
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     shown = process.communicate()[1]
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "The same command goes on" in shown
     kept = {file.name: json.loads(file.read_text()) for file in runs.glob("*.json")}
     next(iter(runs.glob("*.json"))).write_text('{"both')

@@ -227,9 +227,10 @@ def test_tiny_kernel_margins_stay_inside_their_bracket(step):
     with mpmath.workdps(50):
         angle = 2 * mpmath.atan(mpmath.mpf(step))
         square = 1 + mpmath.mpf(step) ** 2
-        kernel = lambda t: (
-            square * (mpmath.sin(t) + (mpmath.pi - t) * mpmath.cos(t)) / (4 * mpmath.pi)
-        )
+
+        def kernel(t):
+            return square * (mpmath.sin(t) + (mpmath.pi - t) * mpmath.cos(t)) / (4 * mpmath.pi)
+
         exact = float(mpmath.sqrt((kernel(0) - kernel(angle)) / 2))
     solution = f2_max_margin([[1.0, step], [1.0, -step]], [1, -1], bias=False)
     assert solution.margin <= exact <= solution.upper_bound
