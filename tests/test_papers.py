@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from netmargin.papers.gallery.page.sweep import folder_of, sweep
 
 import netmargin as nm
 from netmargin.cli import main
 from netmargin.papers import SCALES, Check, list_figures, reproduce, status, write_gallery
-from netmargin.papers.gallery.page import figure
+from netmargin.papers.gallery.figure import figure
+from netmargin.papers.gallery.sweep import folder_of, sweep
 from netmargin.papers.lyu_li import _training as training
 
 
