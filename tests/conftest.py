@@ -21,8 +21,6 @@ def separated(digits):
 
 
 HEAVY = (
-    "test_ledger.py::test_claims_hold",
-    "test_ledger.py::test_printed_errors_are_shown",
     "test_papers.py::test_figures_at_smoke_scale[chizat-bach/fig2d]",
     "test_papers.py::test_figures_at_smoke_scale[lyu-li/fig1]",
     "test_papers.py::test_figures_at_smoke_scale[lyu-li/fig3]",
@@ -49,17 +47,19 @@ HEAVY = (
     "test_regularization.py::test_margins_tend_to_the_certified_optimum[inside, outside]",
     "test_regularization.py::test_multi_class_path_meets_a_margin_ascent",
     "test_regularization.py::test_weak_squared_loss_finds_the_least_norm",
+    "test_regularization.py::test_nets_beat_kernels_on_the_hypercube",
     "test_training.py::test_runs_killed_at_random_moments_resume_bit_for_bit[10",
 )
 """Beginnings of the names of tests that take more than about 6 seconds of a quiet core, and of those that wait for them:
-`make test-slow` runs them. Of every kind a smaller one stays in `make test`."""
+`make test-slow` runs them, as it runs all that read the quick ledger, a fixture of a minute. Of every kind a smaller one stays
+in `make test`."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is marked slow
 def pytest_collection_modifyitems(items):
     for item in items:
         name = item.nodeid.removeprefix("tests/")
-        if name.startswith(HEAVY):
+        if name.startswith(HEAVY) or "ledger" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
         # Tests of one file that share a fixture of minutes go to one process.
         for file in ("test_papers.py", "test_ledger.py"):
