@@ -15,11 +15,30 @@ from .core.arguments import check_choice, check_count, check_instance, check_num
 from .errors import ArgumentError
 
 BIASES = ("first", "none", "all")
+"""The layers that have a bias, as words; see the text above."""
 
 
 class ReLUPower(nn.Module):
-    """max(z, 0)^power, homogeneous of degree `power`; smooth for power 2 and above up to its
-    derivative of order power - 1.
+    """The activation max(z, 0)^power, homogeneous of degree `power`.
+
+    Its derivatives up to order power - 1 are continuous.
+
+    Parameters
+    ----------
+    power : int, default 2
+        The exponent, at least 1.
+
+    Raises
+    ------
+    ArgumentError
+        If the power is no whole number of at least 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from netmargin.models import ReLUPower
+    >>> ReLUPower(2)(torch.tensor([-1.0, 3.0]))
+    tensor([0., 9.])
     """
 
     def __init__(self, power: int = 2):
@@ -27,14 +46,34 @@ class ReLUPower(nn.Module):
         self.power = check_count("power", power)
 
     def forward(self, z: Tensor) -> Tensor:
+        """Return max(z, 0)^power, elementwise."""
         return z.relu() ** self.power
 
     def extra_repr(self) -> str:
+        """Return what torch prints between the parentheses of this module."""
         return f"power={self.power}"
 
 
 class SignedSum(nn.Module):
-    """sum_j signs_j h_j, shape (N, 1): an output layer that is not trained."""
+    """The output layer sum_j signs_j h_j, which is not trained.
+
+    Parameters
+    ----------
+    signs : Tensor, shape (units,)
+        Weights of the hidden units, kept as a buffer.
+
+    Raises
+    ------
+    ArgumentError
+        If `signs` is no tensor.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from netmargin.models import SignedSum
+    >>> SignedSum(torch.tensor([1.0, -1.0]))(torch.tensor([[5.0, 2.0]]))
+    tensor([[3.]])
+    """
 
     signs: Tensor
 
@@ -46,18 +85,42 @@ class SignedSum(nn.Module):
         self.register_buffer("signs", signs)
 
     def forward(self, h: Tensor) -> Tensor:
+        """Return the scores of hidden units of shape (N, units), shape (N, 1)."""
         return h @ self.signs[:, None]
 
 
 def mlp(widths: Sequence[int], *, bias: str = "first", power: int = 1) -> nn.Sequential:
-    """A fully connected net with layers of the given widths, inputs first and scores last, and
-    (powers of) ReLU between.
+    """A fully connected net with ReLU, or a power of it, between its layers.
+
+    Weights are He normal, biases zero; with bias "first" or "none" the scores are homogeneous in
+    the parameters.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        Numbers of inputs, of the units of each hidden layer, and of scores: at least two.
+    bias : "first", "none" or "all", default "first"
+        Layers that have a bias.
+    power : int, default 1
+        Exponent of the activation; 1 is ReLU.
+
+    Returns
+    -------
+    nn.Sequential
+        The net, which maps (N, widths[0]) to (N, widths[-1]), in torch's default dtype.
+
+    Raises
+    ------
+    ArgumentError
+        If fewer than two widths are given or an argument is out of range.
 
     Examples
     --------
     >>> from netmargin.models import mlp
     >>> [tuple(p.shape) for p in mlp([2, 5, 1]).parameters()]          # a two-layer net
     [(5, 2), (5,), (1, 5)]
+
+    Source: Lyu and Li 2019, Section 4.1 (homogeneous nets); Wei et al. 2018, Section 3.1.
     """
     widths, power = check_numbers("widths", widths, check_count), check_count("power", power)
     if len(widths) < 2:
@@ -70,14 +133,43 @@ def mlp(widths: Sequence[int], *, bias: str = "first", power: int = 1) -> nn.Seq
             nn.Linear(inputs, outputs, bias=_has_bias(bias, index)),
             nn.ReLU() if power == 1 else ReLUPower(power),
         ]
-    return _he_normal(nn.Sequential(*layers[:-1]))
+    return _set_he_normal(nn.Sequential(*layers[:-1]))
 
 
 def mnist_cnn(
     *, bias: str = "first", channels: Sequence[int] = (32, 64), hidden: int = 1024
 ) -> nn.Sequential:
-    """conv 5x5, pool, conv 3x3, pool, fully connected, scores: the net of Lyu and Li (2019,
-    Appendix J); 3.24M parameters.
+    """The convolutional net of Lyu and Li (2019) for MNIST, with 3.24M parameters.
+
+    Its layers are conv 5x5, pool, conv 3x3, pool, fully connected, scores, with ReLU between.
+    Weights are He normal, biases zero.
+
+    Parameters
+    ----------
+    bias : "first", "none" or "all", default "first"
+        Layers that have a bias.
+    channels : sequence of two int, default (32, 64)
+        Channels of the two convolutions.
+    hidden : int, default 1024
+        Units of the fully connected layer.
+
+    Returns
+    -------
+    nn.Sequential
+        The net, which maps (N, 1, 28, 28) to (N, 10).
+
+    Raises
+    ------
+    ArgumentError
+        If there are not two channels or an argument is out of range.
+
+    Examples
+    --------
+    >>> from netmargin.models import mnist_cnn
+    >>> sum(p.numel() for p in mnist_cnn(channels=(8, 16), hidden=128).parameters())
+    102992
+
+    Source: Lyu and Li 2019, Appendix J.
     """
     channels, hidden = (
         check_numbers("channels", channels, check_count),
@@ -88,7 +180,7 @@ def mnist_cnn(
             f"channels must hold two numbers, one for each convolution; got {channels}"
         )
     first, second = channels
-    return _he_normal_images(
+    return _set_he_normal_for_images(
         nn.Sequential(
             nn.Conv2d(1, first, 5, padding="same", bias=_has_bias(bias, 0)),
             nn.ReLU(),
@@ -105,8 +197,35 @@ def mnist_cnn(
 
 
 def vgg(*, bias: str = "first", width: int = 64) -> nn.Sequential:
-    """The VGG-16 variant of Lyu and Li (2019, Appendix J) for 3x32x32 inputs; `width` 64 is the
-    paper's.
+    """The VGG-16 variant of Lyu and Li (2019) for CIFAR-10.
+
+    Thirteen 3x3 convolutions in five groups, each followed by pooling, and one dense layer, with
+    ReLU between. Weights are He normal, biases zero.
+
+    Parameters
+    ----------
+    bias : "first", "none" or "all", default "first"
+        Layers that have a bias.
+    width : int, default 64
+        Channels of the first group, 64 in the paper; the others have 2, 4, 8 and 8 times as many.
+
+    Returns
+    -------
+    nn.Sequential
+        The net, which maps (N, 3, 32, 32) to (N, 10).
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> from netmargin.models import vgg
+    >>> sum(p.numel() for p in vgg(width=8).parameters())
+    230688
+
+    Source: Lyu and Li 2019, Appendix J.
     """
     width = check_count("width", width)
     layers: list[nn.Module] = []
@@ -119,14 +238,15 @@ def vgg(*, bias: str = "first", width: int = 64) -> nn.Sequential:
             ]
             channels, index = factor * width, index + 1
         layers.append(nn.MaxPool2d(2))
-    return _he_normal_images(
+    return _set_he_normal_for_images(
         nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels, 10, bias=_has_bias(bias, index)))
     )
 
 
 class _Residual(nn.Module):
-    """h + conv(relu(conv(relu(h)))), with a 1x1 convolution of relu(h) as the shortcut where the
-    shape changes.
+    """A residual block h + conv(relu(conv(relu(h)))), without normalization.
+
+    Where the shape changes, a 1x1 convolution of relu(h) takes the place of the first h.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int):
@@ -138,23 +258,41 @@ class _Residual(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         z = h.relu()
-        moved = self.second(self.first(z).relu())
-        return moved + (h if self.shortcut is None else self.shortcut(z))
+        residual = self.second(self.first(z).relu())
+        return residual + (h if self.shortcut is None else self.shortcut(z))
 
 
 def wide_resnet(*, depth: int = 16, widen: int = 10) -> nn.Sequential:
-    """A WideResNet without batch normalization, as in Wei et al. (2018, Appendix F), for 3x32x32
-    inputs and 10 classes; not homogeneous.
+    """A WideResNet without batch normalization for CIFAR-10; it is not homogeneous.
 
-    3 groups of (depth - 4) / 6 residual blocks with 16, 32 and 64 times `widen` channels. The last
-    convolution of each block begins at 0, so that the net starts shallow, without which it would
-    diverge at the rates of nets with normalization; all else by He's rule.
+    It has 3 groups of (depth - 4) / 6 residual blocks with 16, 32 and 64 times `widen` channels.
+    The last convolution of each block begins at 0, so that the net starts shallow, without which it
+    would diverge at the rates of nets with normalization; all other weights are He normal.
+
+    Parameters
+    ----------
+    depth : int, default 16
+        Number of layers, 6 B + 4 with B >= 1 blocks in each group.
+    widen : int, default 10
+        Factor of the channels.
+
+    Returns
+    -------
+    nn.Sequential
+        The net, which maps (N, 3, 32, 32) to (N, 10).
+
+    Raises
+    ------
+    ArgumentError
+        If the depth is not 6 B + 4 or an argument is out of range.
 
     Examples
     --------
     >>> from netmargin.models import wide_resnet
     >>> sum(p.numel() for p in wide_resnet(widen=1).parameters())
     174138
+
+    Source: Wei et al. 2018, Appendix F.
     """
     depth, widen = check_count("depth", depth), check_count("widen", widen)
     if depth < 10 or (depth - 4) % 6:
@@ -170,7 +308,8 @@ def wide_resnet(*, depth: int = 16, widen: int = 10) -> nn.Sequential:
     net = nn.Sequential(
         *layers, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10)
     )
-    net = _he_normal_images(net)
+    # Set to 0 last, since He's rule sets every weight of the net.
+    net = _set_he_normal_for_images(net)
     with torch.no_grad():
         for layer in net:
             if isinstance(layer, _Residual):
@@ -179,11 +318,13 @@ def wide_resnet(*, depth: int = 16, widen: int = 10) -> nn.Sequential:
 
 
 def _has_bias(bias: str, layer: int) -> bool:
+    """Whether the layer of this number, from 0, has a bias."""
     bias = check_choice("bias", bias, BIASES)
     return bias == "all" or (bias == "first" and layer == 0)
 
 
-def _he_normal(net: nn.Sequential) -> nn.Sequential:
+def _set_he_normal(net: nn.Sequential) -> nn.Sequential:
+    """Draw all weights by He's rule, set all biases to 0, and return the net."""
     for name, parameter in net.named_parameters():
         if name.endswith("bias"):
             nn.init.zeros_(parameter)
@@ -192,6 +333,7 @@ def _he_normal(net: nn.Sequential) -> nn.Sequential:
     return net
 
 
-def _he_normal_images(net: nn.Sequential) -> nn.Sequential:
+def _set_he_normal_for_images(net: nn.Sequential) -> nn.Sequential:
+    """Draw the weights as `_set_he_normal` does, and lay them out for convolutions."""
     # With channels last, convolutions on a CPU run up to twice as fast.
-    return _he_normal(net).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return _set_he_normal(net).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
