@@ -156,6 +156,7 @@ def check_b3(
             " of q"
         )
 
+    # (B3.4) asks for b_g >= max(2 f(b_f), f(2 b_f)), and for K at every theta in [1/2, 1).
     start = torch.tensor([b_f, 2 * b_f], dtype=torch.float64)
     f_start = f(start)
     b_g = max(2 * f_start[0].item(), f_start[1].item(), 0.0)
