@@ -205,8 +205,8 @@ def find_flaw(
 ) -> str:
     """The first contradiction between f, f', g and log(-l') at a few margins, in one sentence.
 
-    Empty where there is none. f may be undefined (NaN or infinite) at negative margins, where nothing is compared. g is
-    compared beyond b_f only.
+    Empty where there is none. f may be undefined (NaN or infinite) at negative margins, where
+    nothing is compared. g is compared beyond b_f only.
     """
     probes = torch.tensor(_PROBES, dtype=torch.float64)
     q = torch.cat([b_f + probes, -probes])

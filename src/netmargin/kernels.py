@@ -55,7 +55,7 @@ def arc_cosine(X, X2=None, *, bias: bool = True) -> np.ndarray:
     Examples
     --------
     >>> from netmargin.kernels import arc_cosine
-    >>> arc_cosine([[1.0, 0.0], [0.0, 1.0]], bias=False) * 4      # E relu(u_1)^2 is 1/4 in the plane
+    >>> 4 * arc_cosine([[1.0, 0.0], [0.0, 1.0]], bias=False)      # E relu(u_1)^2 is 1/4 here
     array([[1.        , 0.31830989],
            [0.31830989, 1.        ]])
 

@@ -32,8 +32,9 @@ the same order.
 def check_model(model: Any) -> nn.Module:
     """The torch module that a caller means.
 
-    Every public function that takes a net reads it by this one. `DataParallel`, `DistributedDataParallel` and compiled modules are unwrapped: what they hold is
-    measured or trained, with the same parameters under their own names.
+    Every public function that takes a net reads it by this one. `DataParallel`,
+    `DistributedDataParallel` and compiled modules are unwrapped: what they hold is measured or
+    trained, with the same parameters under their own names.
 
     Parameters
     ----------

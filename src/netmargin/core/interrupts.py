@@ -1,4 +1,4 @@
-"""Ctrl-C that nobody can swallow."""
+"""A record of Ctrl-C that survives libraries which catch it."""
 
 import signal
 import threading
@@ -8,11 +8,14 @@ from contextlib import contextmanager
 
 @contextmanager
 def record_interrupts() -> Iterator[list[int]]:
-    """A list that is no longer empty after Ctrl-C, even where a solver took it as a wish to return
-    what it had.
+    """Yield a list that is empty until Ctrl-C, even where a library catches the KeyboardInterrupt.
+
+    Solvers of other libraries take Ctrl-C as a wish to return what they have, and the caller would
+    not know that it was asked to stop.
     """
     noticed: list[int] = []
-    if threading.current_thread() is not threading.main_thread():  # others get no signals
+    # Python delivers signals to the main thread, and lets no other one set a handler.
+    if threading.current_thread() is not threading.main_thread():
         yield noticed
         return
 

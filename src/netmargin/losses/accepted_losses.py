@@ -1,4 +1,4 @@
-"""Losses as callers give them - names, torch's criteria, their own - read as a `Loss` or refused."""
+"""Losses as callers give them - names, torch's criteria, their own - read as a `Loss`."""
 
 from typing import Any
 
