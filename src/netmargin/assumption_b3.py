@@ -242,6 +242,7 @@ def find_flaw(
         ("g", q[beyond & known], q[beyond & known], "the inverse of f there is"),
     )
     for name, points, wanted, what in comparisons:
+        # g was evaluated at the margins beyond b_f only, the others at all of them.
         got = values[name][known[beyond]] if name == "g" else values[name][torch.isin(q, points)]
         wrong = ~torch.isclose(got, wanted, rtol=_PROBE_TOLERANCE, atol=_PROBE_TOLERANCE**2)
         if wrong.any():

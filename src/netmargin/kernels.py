@@ -237,7 +237,7 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
 
 
 def _read_pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Both sets of inputs, of one dimension, with the bias coordinate where there is one."""
+    """Two sets of inputs of one dimension, with the bias coordinate where there is one."""
     A = _read_inputs(X, bias, "X")
     B = A if X2 is None else _read_inputs(X2, bias, "X2")
     if A.shape[1] != B.shape[1]:

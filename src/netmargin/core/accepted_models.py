@@ -126,6 +126,7 @@ def noise_of(model: nn.Module, x: Tensor) -> str:
     always on, for example. The state of torch's random generators is left as it was.
     """
     x = x[:_NOISE_SAMPLES]
+    # Clones, as a forward pass may work on its input in place.
     with explain_forward_errors(x), torch.no_grad(), torch.random.fork_rng():
         first, second = (_scores_of(model, x.clone()) for _ in range(2))
     if first is None or second is None or first.shape != second.shape:
@@ -203,6 +204,7 @@ def _describe_other_thing(given: Any) -> str:
         and all(isinstance(value, Tensor) for value in given.values())
     ):
         return f"got a state dict ({kind}). Build the model first, then model.load_state_dict(...)."
+    # Estimators are known by their methods, without an import of scikit-learn.
     if hasattr(given, "get_params") and hasattr(given, "fit"):
         return f"got the scikit-learn estimator {kind}. {_instead_of_sklearn(given)}"
     if (

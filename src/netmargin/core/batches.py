@@ -2,20 +2,17 @@
 indices.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import DataError
 from .arguments import check_count
+from .data_advice import STREAM_HINT, how_to_pair, why_no_data
 from .nets import device_and_dtype
 from .records import short_repr
-
-_STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
 
 
 @dataclass(frozen=True)
@@ -55,8 +52,8 @@ def open_data(data: Data) -> Arrays | Iterable:
         X, y = _tensor(data[0], "X"), _tensor(data[1], "y")
         _check_batch(X, y, "the data")
         return Arrays(X, y.reshape(-1))
-    if reason := _why_no_data(data):
-        raise DataError(f"{reason} {_STREAM_HINT}")
+    if reason := why_no_data(data):
+        raise DataError(f"{reason} {STREAM_HINT}")
     if isinstance(data, torch.utils.data.Dataset) and not isinstance(
         data, torch.utils.data.IterableDataset
     ):
@@ -64,7 +61,7 @@ def open_data(data: Data) -> Arrays | Iterable:
             "A Dataset yields single samples. Wrap it: DataLoader(dataset, batch_size=1000)."
         )
     if not isinstance(data, Iterable):
-        raise DataError(f"The data are of type {type(data).__name__}. {_STREAM_HINT}")
+        raise DataError(f"The data are of type {type(data).__name__}. {STREAM_HINT}")
     return data
 
 
@@ -105,7 +102,7 @@ def pairs_of(data: Iterable) -> Iterator[tuple[Tensor, Tensor]]:
     empty = True
     for index, batch in enumerate(data):
         if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-            raise DataError(f"Batch {index} is not a pair (x, y) but {_how_to_pair(batch)}")
+            raise DataError(f"Batch {index} is not a pair (x, y) but {how_to_pair(batch)}")
         x, y = _tensor(batch[0], "x"), _tensor(batch[1], "y")
         _check_batch(x, y, f"batch {index}")
         empty = False
@@ -137,6 +134,7 @@ class Labels:
 
         Raises DataError for labels of another kind or number.
         """
+        # Over all batches: one batch of a single class does not tell which labels are in use.
         values = torch.unique(y)
         self.seen |= set(values.tolist())
         # With two outputs signs are taken too: -1 is class 0.
@@ -170,57 +168,6 @@ def _is_batch(item) -> bool:
         isinstance(item, (tuple, list))
         and len(item) == 2
         and all(hasattr(part, "shape") for part in item)
-    )
-
-
-def _why_no_data(data: Any) -> str:
-    """A sentence on why something iterable is no data set, or ''."""
-    kind = type(data).__name__
-    if isinstance(data, nn.Module) or (isinstance(data, type) and issubclass(data, nn.Module)):
-        return f"The data are a model ({kind}): the model comes first and the data second."
-    if isinstance(data, (str, bytes, Path)):
-        return (
-            f"The data are text, {data!r}. Named data sets are functions, such as"
-            " netmargin.datasets.digits()."
-        )
-    if isinstance(data, Mapping):
-        keys = ", ".join(map(repr, list(data)[:6]))
-        return (
-            f"The data are a {kind} with the keys {keys}. Take the inputs and the labels out of it."
-        )
-    if hasattr(data, "iloc"):  # of pandas
-        return (
-            f"The data are a {kind}. Take df[features].to_numpy() as X and df[label].to_numpy()"
-            " as y."
-        )
-    if hasattr(data, "shape"):
-        return f"The data are one {kind} of shape {tuple(data.shape)}, without labels."
-    if isinstance(data, tuple) and data and all(hasattr(part, "shape") for part in data):
-        return f"The data are {len(data)} arrays. The first two of them would be data[:2]."
-    return ""
-
-
-def _how_to_pair(batch: Any) -> str:
-    """A description of a batch that is no pair, and a wrapper of its loader that makes pairs."""
-    kind = type(batch).__name__
-    if isinstance(batch, Mapping):
-        keys = [str(key) for key in batch]
-        label = next(
-            (key for key in keys if key in ("labels", "label", "y", "target")),
-            keys[-1] if keys else "y",
-        )
-        inputs = next((key for key in keys if key != label), "x")
-        held, pair = f"{kind} with the keys {', '.join(keys[:6])}", f'b["{inputs}"], b["{label}"]'
-    elif isinstance(batch, (tuple, list)) and len(batch) > 2:
-        held, pair = f"{kind} of {len(batch)}", "b[0], b[1]"
-    else:
-        return f"{kind}. {_STREAM_HINT}"
-    return (
-        f"{held}. Wrap the loader, and give Pairs(loader):\n"
-        "  class Pairs:\n"
-        "      def __init__(self, loader): self.loader = loader\n"
-        f"      def __iter__(self): return (({pair}) for b in self.loader)\n"
-        "      def __len__(self): return len(self.loader)"
     )
 
 

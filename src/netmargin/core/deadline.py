@@ -33,6 +33,7 @@ class Deadline:
 
     def __init__(self, seconds: float | None):
         seconds = check_time_limit(seconds)
+        # The monotonic clock: setting the time of day must not end a call.
         self.at = math.inf if seconds is None else time.monotonic() + seconds
         """The moment in seconds of `time.monotonic`; infinity for no limit."""
 

@@ -106,6 +106,7 @@ def explain_forward_errors(x) -> Iterator[None]:
     except NetmarginError:
         raise
     except Exception as error:  # forward is the caller's code, and may raise anything
+        # Chained, so that the caller's own traceback is shown above the explanation.
         raise explain(error, x) from error
 
 

@@ -47,7 +47,7 @@ class Gates(TorchFunctionMode):
         return changed.copy_(output) if in_place else output
 
     def _output(self, z: Tensor) -> Tensor:
-        """What takes the place of relu(z) in the present call."""
+        """Return the tensor that takes the place of relu(z) in the present call."""
         return torch.relu(z) if self.gates is None else z * self.gates[len(self.inputs)]
 
 
@@ -69,5 +69,6 @@ class SmoothedReLUs(Gates):
         self._width = width
 
     def _output(self, z: Tensor) -> Tensor:
+        # Relative to the size of z, so that rescaling a layer rescales the smoothed net with it.
         w = self._width * z.detach().square().mean().sqrt()
         return 0.5 * (z + torch.sqrt(z.square() + w.square()))

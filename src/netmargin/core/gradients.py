@@ -157,6 +157,7 @@ class SampleGradients:
         self._twin, self.names = twin, tuple(names)
         self._dense = find_dense_layers(twin, set(self.names), x[:1])
         factored = {f"{layer}.{kind}" for layer in self._dense for kind in ("weight", "bias")}
+        # Biases of factored layers are read off the factors too.
         self._explicit = tuple(n for n in self.names if n not in factored)
         parameters = dict(twin.named_parameters())
         width = sum(parameters[n].numel() for n in self._explicit)

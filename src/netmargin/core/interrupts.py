@@ -20,6 +20,7 @@ def record_interrupts() -> Iterator[list[int]]:
         return
 
     def notice(number: int, frame: object) -> None:
+        # Recorded before it is raised: the record stays wherever the exception is caught.
         noticed.append(number)
         raise KeyboardInterrupt
 

@@ -69,6 +69,7 @@ class SolverData:
         if not np.isfinite(U).all():
             raise DataError("neurons hold NaN or infinite values. Drop these rows.")
         norms = np.linalg.norm(U, axis=1, keepdims=True)
+        # A neuron of zeros has no direction, and adds nothing to a function.
         return (U / np.where(norms > 0, norms, 1.0))[norms[:, 0] > 0]
 
     def __len__(self) -> int:
@@ -90,6 +91,7 @@ def warn_of_size(n: int, problem: str) -> None:
 def binary_data(X, y, *, bias: bool) -> SolverData:
     """Check and convert inputs and labels {-1, +1} or {0, 1}. Raises DataError."""
     Z, y = _check_pair(X, y, bias)
+    # Either pair of values, or one value of either: a single class is a data set as well.
     values = set(np.unique(y))
     if not (values <= {-1.0, 1.0} or values <= {0.0, 1.0}):
         shown = ", ".join(f"{v:g}" for v in sorted(values)[:6])
@@ -161,8 +163,10 @@ def _check_pair(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
 def as_array(values, name: str) -> np.ndarray:
     """Return arrays, nested lists and tensors as a float64 array. Raises DataError."""
     try:
+        # A tensor is known by its method, so that this file needs no torch.
         if hasattr(values, "detach"):
             values = values.detach().cpu().numpy()
+        # Numpy would drop imaginary parts with no more than a warning.
         if np.iscomplexobj(values):
             raise TypeError("its numbers are complex")
         return np.asarray(values, dtype=np.float64)

@@ -28,6 +28,7 @@ class Progress:
         self._first: float | None = None  # where the run stood at the first line: it may be resumed
 
     def __enter__(self) -> "Progress":
+        # On stderr, since stdout may be piped into a file or another program.
         if self._shown and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn

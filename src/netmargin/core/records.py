@@ -47,6 +47,7 @@ def short_repr(record: Any, *names: str) -> str:
     line = f"<{type(record).__name__}"
     for name in shown:
         text = _describe(getattr(record, name))
+        # A long field is passed over, and a shorter one after it may still fit.
         if text is not None and len(line) + len(name) + len(text) < _LONGEST:
             line += f" {name}{text}"
     return line + ">"
@@ -59,6 +60,7 @@ def _describe(value: Any) -> str | None:
     if isinstance(value, str):
         text = " ".join(value.split())
         return f"={text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 4] + ' ...'!r}"
+    # Whole numbers and fractions are shown exactly, floats with six digits.
     if isinstance(value, numbers.Real):
         return f"={value}" if isinstance(value, numbers.Rational) else f"={float(value):.6g}"
     if isinstance(value, (np.ndarray, Tensor)):

@@ -51,6 +51,7 @@ def work_of(model: nn.Module, x: Tensor) -> float:
         if isinstance(weight, Tensor) and isinstance(output, Tensor) and weight.ndim > 1:
             total += output.numel() * weight[0].numel()
 
+    # Counted on a run rather than from shapes: convolutions repeat their weight at each position.
     hooks = [module.register_forward_hook(count) for module in model.modules()]
     try:
         with in_mode(model, training=False), torch.no_grad():

@@ -79,6 +79,7 @@ def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor
 def _from_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
     """Records of the first folder that holds any version of the files; None where none does."""
     for folder in folders("cifar10"):
+        # Folders before the archive, which has to be unpacked at each call.
         for source, read in (
             (_BINARY, _read_binary),
             (_PYTHON, _read_python),
@@ -139,6 +140,7 @@ def _read_python(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
                 raise DataError(
                     f"Cannot read {folder / name} as a CIFAR-10 batch: {error}. Fetch it again."
                 ) from error
+            # The same bytes as the binary version, so that one checksum serves both.
             found[name] = _as_records(joined.tobytes(), str(folder / name))
     return found
 
@@ -165,6 +167,7 @@ class _ArraysOnly(pickle.Unpickler):
     }
 
     def find_class(self, module: str, name: str):
+        """Return a class that arrays are built with; raise UnpicklingError for any other."""
         if (module, name) not in self._ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not an array")
         return super().find_class(module, name)

@@ -120,6 +120,7 @@ def measure(
                     f"The loss {loss.name} is not defined at margin {soft.min().item():g}. Use a"
                     " loss that is defined for all margins."
                 )
+            # Sums of losses as logs: deep in training a loss is far below the least float64.
             log_loss = logspace.log_add(log_loss, batch_loss)
     assert homogeneity is not None
     norm, log_norms = norms(model, homogeneity)

@@ -44,6 +44,7 @@ def norms(model: nn.Module, homogeneity: Homogeneity) -> tuple[float, dict[str, 
     squares = {
         n: torch.linalg.vector_norm(p, dtype=torch.float64).item() ** 2 for n, p in counted.items()
     }
+    # Exact summation: the norm does not depend on the order of the parameters.
     total = math.fsum(squares.values())
     if total == 0:
         raise ModelError(
@@ -67,6 +68,7 @@ def norms(model: nn.Module, homogeneity: Homogeneity) -> tuple[float, dict[str, 
     if order is not None:
         scaled = [n for name, k in groups.items() if k > 0 for n in members[name]]
         log_norms["partial"] = float(sum(k for k in groups.values() if k > 0)) * log_norm(scaled)
+        # A partially homogeneous net has an order in its scaled part only.
         if homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS):
             log_norms["global"] = float(order) * log_norm(squares)
             log_norms["layers"] = math.fsum(

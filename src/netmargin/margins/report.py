@@ -132,6 +132,7 @@ class MarginReport:
 
         int64, shape (k,). The samples of a stream are numbered in its order of iteration.
         """
+        # Stable, so that equal margins stay in the order of the samples.
         order = torch.argsort(self.q, stable=True)
         return order[self.q[order] <= self.q_min + NEAR_SUPPORT * abs(self.q_min)]
 

@@ -22,6 +22,7 @@ class _Residual(nn.Module):
         self.shortcut = None if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
 
     def forward(self, h: Tensor) -> Tensor:
+        """Return the block's output for h of shape (N, inputs, height, width)."""
         z = h.relu()
         residual = self.second(self.first(z).relu())
         return residual + (h if self.shortcut is None else self.shortcut(z))
