@@ -9,8 +9,8 @@ from ..errors import DataError
 from .records import short_repr
 
 _MANY_SAMPLES = 5_000
-"""Samples from which a warning comes before long work: a kernel matrix takes 200 MB there, and its
-factorization minutes.
+"""Samples from which a warning comes before long work: a matrix of all pairs takes 200 MB there,
+and solvers take minutes.
 """
 _LARGEST_SIZE = 1e150
 """Inputs up to this size, and down to its inverse, have squares within float64 (1e308), with room
@@ -163,7 +163,6 @@ def _check_pair(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
 def as_array(values, name: str) -> np.ndarray:
     """Return arrays, nested lists and tensors as a float64 array. Raises DataError."""
     try:
-        # A tensor is known by its method, so that this file needs no torch.
         if hasattr(values, "detach"):
             values = values.detach().cpu().numpy()
         # Numpy would drop imaginary parts with no more than a warning.
