@@ -1,5 +1,5 @@
-"""Dense layers whose gradients are outer products: which layers of a net these are, and what comes
-in and is asked of them in a forward pass.
+"""Dense layers whose gradients are outer products: which layers of a net these are, and hooks that
+record their inputs and let a gradient be taken in their outputs.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ def shift_outputs(
     twin : nn.Module
         A net from `float64_copy`.
     added : dict of str to Tensor
-        Zeros to add, by name of the layer: the gradient in them is what is asked of its output.
+        Zeros to add, by name of the layer: a gradient in them is one in its output.
     incoming : dict of str to Tensor
         Where the inputs are put, by name of the layer.
     """

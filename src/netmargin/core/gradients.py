@@ -1,9 +1,9 @@
 """Gradients of a net's outputs in its parameters, one row per sample, without a matrix of samples
 times parameters.
 
-The gradient of a dense layer's weight is an outer product of what comes in and what is asked of
-what goes out: it is kept as these two factors, so that inner products of gradients cost next to
-nothing for the layers that hold most parameters.
+The gradient of a dense layer's weight is the outer product of the gradient in its output and its
+input: it is kept as these two factors, so that inner products of gradients cost next to nothing for
+the layers that hold most parameters.
 """
 
 from collections.abc import Iterable, Iterator

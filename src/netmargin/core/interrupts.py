@@ -13,19 +13,19 @@ def record_interrupts() -> Iterator[list[int]]:
     Solvers of other libraries take Ctrl-C as a wish to return what they have, and the caller would
     not know that it was asked to stop.
     """
-    noticed: list[int] = []
+    received: list[int] = []
     # Python delivers signals to the main thread, and lets no other one set a handler.
     if threading.current_thread() is not threading.main_thread():
-        yield noticed
+        yield received
         return
 
-    def notice(number: int, frame: object) -> None:
+    def record(number: int, frame: object) -> None:
         # Recorded before it is raised: the record stays wherever the exception is caught.
-        noticed.append(number)
+        received.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, notice)
+    before = signal.signal(signal.SIGINT, record)
     try:
-        yield noticed
+        yield received
     finally:
         signal.signal(signal.SIGINT, before)

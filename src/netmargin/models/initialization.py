@@ -6,7 +6,7 @@ from torch import nn
 from ..core.arguments import check_choice
 
 BIASES = ("first", "none", "all")
-"""Layers that have a bias, as words: the first one, which keeps a net homogeneous, or none or all."""
+"""Words for the layers that have a bias: the first, which keeps a net homogeneous, none, or all."""
 
 
 def has_bias(bias: str, layer: int) -> bool:
