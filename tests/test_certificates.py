@@ -300,7 +300,7 @@ def test_sample_gradients_equal_autograd(net, monkeypatch):
     flat = torch.cat([d.reshape(-1) for d in direction.values()])
     for chunk, held in ((200, 10**9), (2, 0)):
         source.chunk = chunk
-        monkeypatch.setattr("netmargin.core.gradients._HELD", held)
+        monkeypatch.setattr("netmargin.core.gradients._NUMBERS_HELD", held)
         stored = StoredGradients(source, x, weights)
         assert torch.allclose(stored.inner(), J @ J.T, rtol=1e-12, atol=1e-14)
         assert torch.allclose(stored.along(direction), J @ flat, rtol=1e-12, atol=1e-14)

@@ -480,8 +480,8 @@ def test_empirical_tangent_kernel_equals_gradients_in_any_chunking(monkeypatch):
     J = torch.stack(gradients).numpy()
     model = model.float()
     for entries in (1, 10**6):
-        monkeypatch.setattr("netmargin.core.gradients._ENTRIES", entries)
-        monkeypatch.setattr("netmargin.core.gradients._HELD", entries)
+        monkeypatch.setattr("netmargin.core.gradients._NUMBERS_AT_ONCE", entries)
+        monkeypatch.setattr("netmargin.core.gradients._NUMBERS_HELD", entries)
         assert kernels.empirical_ntk(model, X, X[:3], output=1) == pytest.approx(
             J @ J[:3].T, rel=1e-5
         )
@@ -533,7 +533,7 @@ def test_progress_reaches_a_log(capsys, monkeypatch):
 
 
 def test_many_samples_are_warned_of(monkeypatch):
-    monkeypatch.setattr("netmargin.core.matrices.MANY", 3)
+    monkeypatch.setattr("netmargin.core.matrices._MANY_SAMPLES", 3)
     X, y = [[1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1]
     for solve in (f1_max_margin, f1_soft_margin, f2_max_margin, min_norm_interpolation):
         with pytest.warns(UserWarning, match="may take many minutes"):

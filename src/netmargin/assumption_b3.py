@@ -9,9 +9,30 @@ from torch import Tensor
 from .core.arguments import check_number
 from .core.records import short_repr
 
-_RESOLUTION = 2000
-_ROUNDING = 1e-9
+_GRID_POINTS = 2000
+"""Margins of the logarithmic grid from 1e-3 up: about 285 per decade of the default range."""
+_MONOTONE_SLACK = 1e-9
+"""Relative fall of f'(q) q between neighbours that counts as rounding: f' may have lost some digits
+of float64 to cancellation.
+"""
 _PROBE_STEP = 1e-5
+"""Relative step of central differences: near the cube root of float64's precision, which balances
+their truncation and their rounding.
+"""
+_DERIVATIVE_TOLERANCE, _LEAST_DERIVATIVE = 1e-4, 1e-8
+"""Relative and absolute difference from a central difference that counts as its error."""
+_INVERSE_TOLERANCE = 1e-6
+"""Relative difference of g(f(q)) from q that counts as rounding: inverses lose digits where f is
+flat.
+"""
+_LEAST_GROWTH = 1.05
+"""Least factor by which f'(q) q must grow over the last decade of margins to count as unbounded; a
+numerical check cannot see a limit, and slower growth than this is not told from none.
+"""
+_BOUNDED_GROWTH = 1.5
+"""Factor by which the largest slope ratio of the last third may exceed that before and still count
+as bounded.
+"""
 _PROBES = (0.37, 0.73, 1.9, 4.3, 11.3, 67.0)
 """Margins beyond b_f at which a loss is probed, and by their negatives below 0: of all sizes that
 training meets, and no round numbers, where a loss in pieces would have its kinks.
@@ -24,11 +45,24 @@ far more.
 
 @dataclass(frozen=True)
 class B3Report:
-    """What (B3) looks like up to `largest_q`: b_f as given, the smallest usable b_g, the constant
-    K, and what fails.
+    """The findings of a numerical check of (B3) on margins up to `largest_q`.
 
-    (B3.2), f' > 0, is required beyond b_f, where the proofs use it; `caveats` say where it fails
-    below, as for e^{-q^3} at 0.
+    (B3.2), f' > 0, is required beyond b_f, where the proofs use it.
+
+    Attributes
+    ----------
+    b_f : float
+        The margin beyond which (B3) was checked, as given.
+    b_g : float
+        The smallest usable constant b_g of (B3).
+    K : float
+        The smallest constant K of (B3.4) on the tested range.
+    largest_q : float
+        The largest margin that was tested.
+    violations : tuple of str
+        One sentence for each part of (B3) that fails.
+    caveats : tuple of str
+        Where f' > 0 fails below b_f, as for e^{-q^3} at 0.
     """
 
     b_f: float
@@ -42,7 +76,7 @@ class B3Report:
 
     @property
     def holds(self) -> bool:
-        """True if no part of (B3) was seen to fail on the tested range."""
+        """Whether no part of (B3) was seen to fail on the tested range."""
         return not self.violations
 
     def __str__(self) -> str:
@@ -62,44 +96,67 @@ def check_b3(
     *,
     largest_q: float,
 ) -> B3Report:
-    """Check f' = df/dq, g = f^{-1}, and (B3.2) to (B3.4) on a logarithmic grid of (b_f,
-    largest_q).
+    """Check f' = df/dq, g = f^{-1}, and (B3.2) to (B3.4) on a logarithmic grid.
+
+    Parameters
+    ----------
+    f : callable
+        The function f of the loss e^{-f}, elementwise on float64 tensors.
+    f_prime : callable
+        Its derivative, of the same kind.
+    g : callable
+        Its inverse, of the same kind.
+    b_f : float
+        The margin from which the grid starts; at least 0.
+    largest_q : float
+        The length of the grid.
+
+    Returns
+    -------
+    B3Report
+        Constants, and what fails: evidence on the grid, not a proof.
+
+    Raises
+    ------
+    ArgumentError
+        If b_f is negative or largest_q is not positive.
+
+    Source: Lyu and Li 2019, assumption (B3).
     """
     b_f, largest_q = (
         check_number("b_f", b_f, at_least=0),
         check_number("largest_q", largest_q, above=0),
     )
     q = b_f + torch.logspace(
-        -3, torch.log10(torch.tensor(largest_q)).item(), _RESOLUTION, dtype=torch.float64
+        -3, torch.log10(torch.tensor(largest_q)).item(), _GRID_POINTS, dtype=torch.float64
     )
     slope, violations = f_prime(q), []
 
     step = _PROBE_STEP * q
     difference = (f(q + step) - f(q - step)) / (2 * step)
-    if not torch.allclose(difference, slope, rtol=1e-4, atol=1e-8):
-        violations.append(
-            "f' is not the derivative of f near q ="
-            f" {_first(q, ~torch.isclose(difference, slope, 1e-4, 1e-8))}"
-        )
-    inverted = torch.isclose(g(f(q)), q, rtol=1e-6)
+    agrees = torch.isclose(difference, slope, _DERIVATIVE_TOLERANCE, _LEAST_DERIVATIVE)
+    if not agrees.all():
+        violations.append(f"f' is not the derivative of f near q = {_show_first(q, ~agrees)}")
+    inverted = torch.isclose(g(f(q)), q, rtol=_INVERSE_TOLERANCE)
     if not inverted.all():
-        violations.append(f"g is not the inverse of f near q = {_first(q, ~inverted)}")
+        violations.append(f"g is not the inverse of f near q = {_show_first(q, ~inverted)}")
     if not (slope > 0).all():
-        violations.append(f"(B3.2) f' is not positive at q = {_first(q, ~(slope > 0))}")
+        violations.append(f"(B3.2) f' is not positive at q = {_show_first(q, ~(slope > 0))}")
 
     product = slope * q
-    falls = product[1:] < product[:-1] * (1 - _ROUNDING)
+    falls = product[1:] < product[:-1] * (1 - _MONOTONE_SLACK)
     if falls.any():
         violations.append(
-            f"(B3.3) f'(q) q decreases after q = {_first(q[:-1], falls)}; try a larger b_f"
+            f"(B3.3) f'(q) q decreases after q = {_show_first(q[:-1], falls)}; try a larger b_f"
         )
     late = q > largest_q / 10
-    if not product[-1] > product[late][0] * 1.05:
+    if not product[-1] > product[late][0] * _LEAST_GROWTH:
         violations.append(
             "(B3.3) f'(q) q does not tend to infinity: it grows less than 5% over the last decade"
             " of q"
         )
 
+    # (B3.4) asks for b_g >= max(2 f(b_f), f(2 b_f)), and for K at every theta in [1/2, 1).
     start = torch.tensor([b_f, 2 * b_f], dtype=torch.float64)
     f_start = f(start)
     b_g = max(2 * f_start[0].item(), f_start[1].item(), 0.0)
@@ -114,11 +171,18 @@ def check_b3(
         else ()
     ):
         K = max(K, ratio.max().item())
+        # Any finite grid has a largest ratio: that K is bounded shows in the ratio's not growing
+        # any more at large margins.
         early, full = ratio[: 2 * len(ratio) // 3].max(), ratio.max()
-        if not (torch.isfinite(full) and full <= 1.5 * early.clamp(min=1)):
+        if not (torch.isfinite(full) and full <= _BOUNDED_GROWTH * early.clamp(min=1)):
             violations.append(
                 f"(B3.4) no bounded K with {text}: it reached {full.item():.3g} and grows with q"
             )
+    return B3Report(b_f, b_g, K, largest_q, tuple(violations), _find_caveats(f_prime, b_f))
+
+
+def _find_caveats(f_prime: Callable[[Tensor], Tensor], b_f: float) -> tuple[str, ...]:
+    """A sentence where f' is not positive at a margin below b_f; nothing where it is."""
     below = torch.cat(
         [
             -torch.logspace(-3, 2, 200, dtype=torch.float64).flip(0),
@@ -126,17 +190,10 @@ def check_b3(
         ]
     )
     rising = f_prime(below) > 0
-    caveats = (
-        ()
-        if rising.all()
-        else (
-            (
-                f"but f' is not positive at q = {_first(below, ~rising)}: only margins above that"
-                " are covered"
-            ),
-        )
-    )
-    return B3Report(b_f, b_g, K, largest_q, tuple(violations), caveats)
+    if rising.all():
+        return ()
+    where = _show_first(below, ~rising)
+    return (f"but f' is not positive at q = {where}: only margins above that are covered",)
 
 
 def find_flaw(
@@ -146,11 +203,10 @@ def find_flaw(
     log_slope: Callable[[Tensor], Tensor],
     b_f: float,
 ) -> str:
-    """The first contradiction between f, f', g and log(-l') at a few margins, in one sentence;
-    empty where there is none.
+    """The first contradiction between f, f', g and log(-l') at a few margins, in one sentence.
 
-    f may be undefined (NaN or infinite) at negative margins, where nothing is compared. g is
-    compared beyond b_f only.
+    Empty where there is none. f may be undefined (NaN or infinite) at negative margins, where
+    nothing is compared. g is compared beyond b_f only.
     """
     probes = torch.tensor(_PROBES, dtype=torch.float64)
     q = torch.cat([b_f + probes, -probes])
@@ -163,32 +219,13 @@ def find_flaw(
         "g": lambda points: g(f(points)),
     }
     for name, function in functions.items():
-        points = q[beyond] if name == "g" else q
-        try:
-            values[name] = function(points)
-        except Exception as error:  # whatever the caller's own code raises
-            return (
-                f"{name} raised {type(error).__name__} on a float64 tensor of shape"
-                f" {tuple(points.shape)}: {error}"
-            )
-        value = values[name]
-        if (
-            not isinstance(value, Tensor)
-            or value.shape != points.shape
-            or value.dtype is not torch.float64
-        ):
-            shown = (
-                f"{value.dtype} of shape {tuple(value.shape)}"
-                if isinstance(value, Tensor)
-                else type(value).__name__
-            )
-            return (
-                f"{name} must map a float64 tensor to a float64 tensor of the same shape,"
-                f" elementwise; it returned {shown}"
-            )
+        value = _evaluate(name, function, q[beyond] if name == "g" else q)
+        if isinstance(value, str):
+            return value
+        values[name] = value
     if torch.isnan(values["f"][beyond]).any():
         return (
-            f"f is NaN at margin {_first(q, beyond & torch.isnan(values['f']))}, beyond b_f ="
+            f"f is NaN at margin {_show_first(q, beyond & torch.isnan(values['f']))}, beyond b_f ="
             f" {b_f:g}"
         )
     step = _PROBE_STEP * q
@@ -205,6 +242,7 @@ def find_flaw(
         ("g", q[beyond & known], q[beyond & known], "the inverse of f there is"),
     )
     for name, points, wanted, what in comparisons:
+        # g was evaluated at the margins beyond b_f only, the others at all of them.
         got = values[name][known[beyond]] if name == "g" else values[name][torch.isin(q, points)]
         wrong = ~torch.isclose(got, wanted, rtol=_PROBE_TOLERANCE, atol=_PROBE_TOLERANCE**2)
         if wrong.any():
@@ -213,19 +251,40 @@ def find_flaw(
                 f"{name} is wrong at margin {point:.6g}: it gives {given:.6g}, and {what}"
                 f" {right:.6g}"
             )
+    # Last, since a wrong f' explains more than that f falls.
     falling = known & beyond & (slope < 0)
     if falling.any():
         return (
-            f"f falls at margin {_first(q, falling)}, so the loss e^{{-f}} would reward small"
+            f"f falls at margin {_show_first(q, falling)}, so the loss e^{{-f}} would reward small"
             " margins; f must rise beyond b_f"
         )
     return ""
 
 
+def _evaluate(name: str, function: Callable[[Tensor], Tensor], points: Tensor) -> Tensor | str:
+    """The values of a caller's function, float64 of the shape of the points, or what is wrong."""
+    try:
+        value = function(points)
+    except Exception as error:  # whatever the caller's own code raises
+        return (
+            f"{name} raised {type(error).__name__} on a float64 tensor of shape"
+            f" {tuple(points.shape)}: {error}"
+        )
+    is_tensor = isinstance(value, Tensor)
+    if is_tensor and value.shape == points.shape and value.dtype is torch.float64:
+        return value
+    shown = f"{value.dtype} of shape {tuple(value.shape)}" if is_tensor else type(value).__name__
+    return (
+        f"{name} must map a float64 tensor to a float64 tensor of the same shape, elementwise; it"
+        f" returned {shown}"
+    )
+
+
 def _slope_ratio(derivative: Callable[[Tensor], Tensor], points: Tensor, theta: Tensor) -> Tensor:
-    """max over theta of derivative(point) / derivative(theta point), for each point."""
+    """The maximum over theta of derivative(point) / derivative(theta point), for each point."""
     return (derivative(points)[None] / derivative(theta * points[None])).amax(0)
 
 
-def _first(q: Tensor, where: Tensor) -> str:
+def _show_first(q: Tensor, where: Tensor) -> str:
+    """The first margin where a condition holds, for a message."""
     return f"{q[where][0].item():.4g}"

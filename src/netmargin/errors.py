@@ -6,27 +6,23 @@ class NetmarginError(Exception):
 
 
 class ArgumentError(NetmarginError, ValueError):
-    """An argument that is neither data nor a model has a value or a type that cannot be used; the
-    message names what to give.
-    """
+    """An argument other than data or model cannot be used; the message says what to give."""
 
 
 class DataError(NetmarginError, ValueError):
-    """The samples or the labels cannot be used: empty, not finite, of the wrong kind, or not to be
-    found.
-    """
+    """The samples or labels cannot be used: empty, not finite, of the wrong kind, or not found."""
 
 
 class ModelError(NetmarginError, ValueError):
-    """The model cannot be used: no parameters, parameters or outputs that are not finite, outputs
+    """The model cannot be used.
+
+    It is no torch module, has no parameters, holds values that are not finite, or returns outputs
     of a wrong shape.
     """
 
 
 class NotHomogeneousError(ModelError):
-    """The question needs a homogeneous model and this one is not; the message names the blocking
-    modules.
-    """
+    """The question needs a homogeneous model; the message names the modules that block it."""
 
 
 class NotSeparatedError(ModelError):
@@ -38,9 +34,7 @@ class CheckpointError(NetmarginError, RuntimeError):
 
 
 class DivergenceError(NetmarginError, ArithmeticError):
-    """Training produced a loss or parameters that are not finite; the model was put back to its
-    last good epoch.
-    """
+    """Training left the finite numbers; the model was put back to its last good epoch."""
 
 
 class MissingLibraryError(NetmarginError, ImportError):
@@ -48,8 +42,12 @@ class MissingLibraryError(NetmarginError, ImportError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during long work, after what was done is saved; the same call goes on. Of training, it
-    carries the `history` so far.
+    """Ctrl-C during long work, raised after what was done is saved; the same call goes on.
+
+    Attributes
+    ----------
+    history : History or None
+        What training recorded so far; None for other work.
     """
 
     def __init__(self, message: str, history=None):

@@ -17,48 +17,132 @@ from .core.gradients import SampleGradients, StoredGradients
 from .core.nets import float64_copy, scores
 from .errors import ArgumentError, DataError, ModelError
 
+_NEARLY_PARALLEL = 0.9
+"""Cosine from which an angle is computed from its half: the arccos loses digits as 1 / sin t, here
+less than a factor 2.3, and the more exact formula takes more memory.
+"""
+_PAIRS_AT_ONCE = 1 << 18
+"""Pairs of nearly parallel inputs per step: arrays of 2^18 d numbers, 2 MB for each dimension."""
+
 
 def arc_cosine(X, X2=None, *, bias: bool = True) -> np.ndarray:
-    """The kernel of the RKHS F_2: k(x, x') = E_u relu(u . x) relu(u . x'), u uniform on the unit
-    sphere.
+    """The kernel of the space F_2: k(x, x') = E_u relu(u . x) relu(u . x'), u on the unit sphere.
 
-    Equals |x| |x'| (sin t + (pi - t) cos t) / (2 pi D), t the angle between x and x', D their
-    dimension with the bias. Source: Chizat and Bach 2020, (5); Wei et al. 2018, (3.8).
+    u is uniform on the sphere of R^D, D the dimension of the inputs with the bias. The kernel
+    equals |x| |x'| (sin t + (pi - t) cos t) / (2 pi D), t the angle between x and x'.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        Inputs.
+    X2 : array_like, shape (m, d), or None, default None
+        Other inputs; X itself by default.
+    bias : bool, default True
+        Whether every input gets a last coordinate 1.
+
+    Returns
+    -------
+    ndarray, shape (n, m), float64
+        k(x, x') of each x in X and x' in X2.
+
+    Raises
+    ------
+    DataError
+        If inputs are not finite, have no columns, or differ in dimension.
+    ArgumentError
+        If `bias` is neither True nor False.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from netmargin.kernels import arc_cosine
-    >>> arc_cosine([[1.0, 0.0], [0.0, 1.0]], bias=False) * 2 * np.pi * 2 / np.pi      # E over the circle of relu(u1)^2 is 1/4
+    >>> 4 * arc_cosine([[1.0, 0.0], [0.0, 1.0]], bias=False)      # E relu(u_1)^2 is 1/4 here
     array([[1.        , 0.31830989],
            [0.31830989, 1.        ]])
+
+    Source: Chizat and Bach 2020, (5); Wei et al. 2018, (3.8).
     """
-    A, B = _pair(X, X2, bias)
-    size, angle = _polar(A, B)
+    A, B = _read_pair(X, X2, bias)
+    size, angle = _norms_and_angles(A, B)
     return size * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi * A.shape[1])
 
 
 def ntk(X, X2=None, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = False) -> np.ndarray:
-    """The tangent kernel of sum_j w_j relu(u_j . x) per unit: r_u^2 E[relu relu] + r_w^2 x . x'
-    P(both active).
+    """The tangent kernel of an infinitely wide two-layer ReLU net, sum_j w_j relu(u_j . x).
 
-    Directions of u are uniform on the unit sphere; r_u and r_w scale the first and second layer at
-    initialization. r_w = 0 leaves the kernel of the output layer alone (then it is r_u^2
-    `arc_cosine`). Source: Wei et al. 2019, Section 2.
+    Per unit it is r_u^2 E[relu(u . x) relu(u . x')] + r_w^2 x . x' P(both active). Directions of u
+    are uniform on the unit sphere; r_u and r_w scale the first and second layer at initialization.
+    r_w = 0 leaves the kernel of the output layer only, r_u^2 `arc_cosine`.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        Inputs.
+    X2 : array_like, shape (m, d), or None, default None
+        Other inputs; X itself by default.
+    r_w : float, default 1.0
+        Scale of the output weights at initialization.
+    r_u : float, default 1.0
+        Scale of the input weights at initialization.
+    bias : bool, default False
+        Whether every input gets a last coordinate 1.
+
+    Returns
+    -------
+    ndarray, shape (n, m), float64
+        The kernel of each x in X and x' in X2.
+
+    Raises
+    ------
+    DataError
+        If inputs are not finite, have no columns, or differ in dimension.
+    ArgumentError
+        If a scale is no finite number or `bias` is neither True nor False.
+
+    Examples
+    --------
+    >>> from netmargin.kernels import ntk
+    >>> ntk([[1.0, 0.0], [0.0, 1.0]]).round(6)                    # 1/4 + 1/2 on the diagonal
+    array([[0.75    , 0.079577],
+           [0.079577, 0.75    ]])
+
+    Source: Wei et al. 2019, Section 2.
     """
     r_w, r_u = check_number("r_w", r_w), check_number("r_u", r_u)
-    A, B = _pair(X, X2, bias)
-    size, angle = _polar(A, B)
+    A, B = _read_pair(X, X2, bias)
+    size, angle = _norms_and_angles(A, B)
     both_active = (np.pi - angle) / (2 * np.pi)
     return r_u**2 * arc_cosine(A, B, bias=False) + r_w**2 * size * np.cos(angle) * both_active
 
 
 def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.ndarray:
-    """relu(u_j . x~) / sqrt(count) at random unit directions u_j, shape (n, count): features @
-    features.T estimates `arc_cosine`.
+    """Features relu(u_j . x) / sqrt(count) at random unit directions u_j.
 
-    A linear classifier on them trains the output layer of a two-layer net alone. The same seed
-    gives the same directions for training and test inputs. Source: Chizat and Bach 2020, Section 5.
+    features @ features.T estimates `arc_cosine`. A linear classifier on them is a two-layer net of
+    which only the output layer is trained. The same seed gives the same directions for training and
+    test inputs.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        Inputs.
+    count : int
+        Number of directions.
+    bias : bool, default True
+        Whether every input gets a last coordinate 1.
+    seed : int, default 0
+        Seed of the directions.
+
+    Returns
+    -------
+    ndarray, shape (n, count), float64
+        One row of features for each input.
+
+    Raises
+    ------
+    DataError
+        If inputs are not finite or have no columns.
+    ArgumentError
+        If another argument is out of range.
 
     Examples
     --------
@@ -66,21 +150,48 @@ def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.nd
     >>> features = random_features([[1.0, 2.0], [0.0, 1.0]], 200_000)
     >>> bool(abs(features @ features.T - arc_cosine([[1.0, 2.0], [0.0, 1.0]])).max() < 0.01)
     True
+
+    Source: Chizat and Bach 2020, Section 5.
     """
-    Z, count, seed = _inputs(X, bias), check_count("count", count), check_seed(seed)
+    Z, count, seed = _read_inputs(X, bias), check_count("count", count), check_seed(seed)
     U = np.random.default_rng(seed).normal(size=(count, Z.shape[1]))
+    # Normal vectors divided by their norms are uniform on the sphere.
     U /= np.linalg.norm(U, axis=1, keepdims=True)
     return np.maximum(Z @ U.T, 0.0) / np.sqrt(count)
 
 
 def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarray:
-    """The tangent kernel of any net at its present parameters: <grad f(x), grad f(x')> of one
-    output, float64, shape (n, m).
+    """The tangent kernel <grad f(x), grad f(x')> of any net at its present parameters.
 
-    Gradients are taken in double precision, in evaluation mode, over the parameters that require
-    gradients, and in chunks, so that no n x P matrix is needed where it does not fit.
-    X : (n, ...) inputs of the model. Raises DataError for inputs that the model cannot take,
-        ModelError for a model without parameters or with noise in evaluation mode.
+    f is one output of the net, in evaluation mode; gradients are taken in float64, over the
+    parameters that require gradients, and in chunks, so that no matrix of samples times parameters
+    is needed where it does not fit.
+
+    Parameters
+    ----------
+    model : nn.Module
+        A net with scores of shape (N,), (N, 1) or (N, C).
+    X : array_like, shape (n, ...)
+        Inputs of the model.
+    X2 : array_like, shape (m, ...), or None, default None
+        Other inputs; X itself by default.
+    output : int, default 0
+        Index of the output f, below C.
+
+    Returns
+    -------
+    ndarray, shape (n, m), float64
+        Inner products of the gradients at each x in X and x' in X2.
+
+    Raises
+    ------
+    DataError
+        If inputs are not finite or the model cannot take them.
+    ModelError
+        If the model has no parameters that require gradients, has noise in evaluation mode, or
+        cannot be differentiated sample by sample.
+    ArgumentError
+        If `output` is no index of an output.
 
     Examples
     --------
@@ -90,6 +201,8 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
     >>> empirical_ntk(linear, [[1.0, 2.0], [0.0, 1.0]])
     array([[5., 2.],
            [2., 1.]])
+
+    Source: Wei et al. 2019, Section 2, at finite width. Beyond the papers.
     """
     twin = float64_copy(model)
     output = check_count("output", output, at_least=0)
@@ -99,7 +212,8 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
             "The model has no parameters that require gradients, so it has no tangent kernel."
         )
 
-    def prepared(inputs, name: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def prepare(inputs, name: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs as the net takes them, and weights (n, C) that pick the one output."""
         x = as_inputs(inputs, name)
         x = x.to(
             device=next(twin.parameters()).device,
@@ -115,16 +229,17 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
         weights[:, output] = 1.0
         return x, weights
 
-    left = prepared(X, "X")
+    left = prepare(X, "X")
     require_repeatable(twin, left[0])
     source = SampleGradients(twin, names, left[0])
-    right = None if X2 is None else StoredGradients(source, *prepared(X2, "X2"))
+    right = None if X2 is None else StoredGradients(source, *prepare(X2, "X2"))
     return StoredGradients(source, *left).inner(right).cpu().numpy()
 
 
-def _pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:
-    A = _inputs(X, bias, "X")
-    B = A if X2 is None else _inputs(X2, bias, "X2")
+def _read_pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Two sets of inputs of one dimension, with the bias coordinate where there is one."""
+    A = _read_inputs(X, bias, "X")
+    B = A if X2 is None else _read_inputs(X2, bias, "X2")
     if A.shape[1] != B.shape[1]:
         raise DataError(
             f"X has {A.shape[1] - bias} columns and X2 has {B.shape[1] - bias}. Both hold inputs of"
@@ -133,7 +248,8 @@ def _pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:
     return A, B
 
 
-def _inputs(X, bias: bool, name: str = "X") -> np.ndarray:
+def _read_inputs(X, bias: bool, name: str = "X") -> np.ndarray:
+    """Finite inputs as float64 of shape (n, d), or (n, d + 1) with a last column of ones."""
     bias = check_flag("bias", bias)
     array = as_inputs(X, name).double().cpu().numpy()
     if array.ndim != 2 or array.shape[1] == 0:
@@ -144,9 +260,11 @@ def _inputs(X, bias: bool, name: str = "X") -> np.ndarray:
     return np.hstack([array, np.ones((len(array), 1))]) if bias else array
 
 
-def _polar(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Products of norms, and angles; the angle to a zero vector counts as 0, where its kernels
-    vanish anyway.
+def _norms_and_angles(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The products of norms and the angles of all pairs of rows, shape (n, m) each.
+
+    The angle to a zero vector is computed as that between orthogonal ones; its kernels vanish
+    anyway, with the product of norms.
     """
     a, b = np.linalg.norm(A, axis=1), np.linalg.norm(B, axis=1)
     U = np.divide(A, a[:, None], out=np.zeros_like(A), where=a[:, None] > 0)
@@ -154,11 +272,11 @@ def _polar(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     cosine = U @ V.T
     # |u - v| = 2 sin(t/2) and |u + v| = 2 cos(t/2): accurate near t = 0 and t = pi, where arccos is
     # not.
-    near = np.abs(cosine) > 0.9
+    near = np.abs(cosine) > _NEARLY_PARALLEL
     angle = np.arccos(np.clip(cosine, -1.0, 1.0))
     rows, columns = np.nonzero(near)
-    for start in range(0, len(rows), 1 << 18):
-        i, j = rows[start : start + (1 << 18)], columns[start : start + (1 << 18)]
+    for start in range(0, len(rows), _PAIRS_AT_ONCE):
+        i, j = rows[start : start + _PAIRS_AT_ONCE], columns[start : start + _PAIRS_AT_ONCE]
         half = np.arctan2(np.linalg.norm(U[i] - V[j], axis=1), np.linalg.norm(U[i] + V[j], axis=1))
         angle[i, j] = 2 * half
     return a[:, None] * b[None, :], angle

@@ -1,5 +1,5 @@
-"""What every solver returns: a value with a proved bracket, a status that is a sentence, and
-statistics.
+"""The records that every solver returns: a value with a proved bracket, a status that is a
+sentence, and the weights of the samples that prove it.
 """
 
 import math
@@ -12,7 +12,7 @@ from .core.records import short_repr
 
 
 class Status(StrEnum):
-    """How a solver ended. Members are sentences."""
+    """How a solver ended; each member is a sentence that says so."""
 
     OPTIMAL = "optimal: the proved bracket is within the tolerance"
     LOCALLY_OPTIMAL = (
@@ -35,24 +35,34 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Bracket:
-    """A number known to lie in [lower, upper]: lower is attained, upper is proved."""
+    """A number known to lie in [lower, upper].
+
+    Attributes
+    ----------
+    lower : float
+        The end that is attained, or proved from below.
+    upper : float
+        The end that is proved from above.
+    """
 
     lower: float
     upper: float
 
     @property
     def gap(self) -> float:
-        """upper - lower, relative to the end that is larger in size: 0 only where both are equal,
-        infinity where the bracket is open.
+        """The difference upper - lower, relative to the end that is larger in size.
 
-        For 0 <= lower it is the part of `upper` that is not attained, at most 1; at most 2 for any
+        It is 0 only where both ends are equal, and infinity where the bracket is open. For
+        0 <= lower it is the part of `upper` that is not attained, at most 1; at most 2 for any
         finite ends.
 
         Examples
         --------
         >>> from netmargin.result import Bracket
-        >>> Bracket(3.0, 4.0).gap, Bracket(-1.0, -0.5).gap, Bracket(0.0, 0.0).gap, Bracket(1.0, float("inf")).gap
-        (0.25, 0.5, 0.0, inf)
+        >>> Bracket(3.0, 4.0).gap, Bracket(-1.0, -0.5).gap, Bracket(0.0, 0.0).gap
+        (0.25, 0.5, 0.0)
+        >>> Bracket(1.0, float("inf")).gap
+        inf
         """
         if self.lower == self.upper:  # two infinite ends too: a norm that is proved to be infinite
             return 0.0
@@ -64,16 +74,27 @@ class Bracket:
 
 @dataclass(frozen=True, kw_only=True)
 class Solution:
-    """What all max-margin problems share.
+    """The fields that the solutions of all max-margin problems share.
 
-    margin : attained, recomputed in float64 from the returned solution.
-    upper_bound : proved.
-    certified : the bracket is within the tolerance, or the margin is 0 and the bound proves that it
+    Attributes
+    ----------
+    margin : float
+        The margin that the returned solution attains, recomputed in float64; in the normalization
+        of its problem.
+    upper_bound : float
+        A number that no solution exceeds, proved by `dual`.
+    certified : bool
+        Whether the bracket is within the tolerance, or the margin is 0 and the bound proves that it
         is at most what float64 can tell from 0 (status NOT_SEPARABLE).
-    dual : (n,), nonnegative, sum 1: weights of the samples that the margin rests on, and the proof
-        of the upper bound.
-    note : why the samples are not separated, where they are not: which ones contradict each other,
-        and what to do; else empty.
+    status : Status
+        How the solver ended.
+    dual : ndarray, shape (n,), float64
+        Weights of the samples that the margin rests on, nonnegative with sum 1.
+    seconds : float
+        Wall-clock time of the call.
+    note : str
+        Which samples contradict each other where they are not separated, and what to do; else
+        empty.
     """
 
     margin: float
@@ -88,29 +109,41 @@ class Solution:
 
     @property
     def bracket(self) -> Bracket:
-        """[margin, upper_bound]."""
+        """The bracket [margin, upper_bound] of the largest margin."""
         return Bracket(self.margin, self.upper_bound)
 
     @property
     def gap(self) -> float:
-        """Of `bracket`: (upper_bound - margin) / upper_bound where the margin is at least 0."""
+        """The relative gap (upper_bound - margin) / upper_bound, for a margin of at least 0.
+
+        For a negative margin it is relative to the end that is larger in size.
+        """
         return self.bracket.gap
 
     @property
     def support(self) -> np.ndarray:
-        """Samples with positive dual weight."""
+        """The indices of the samples with positive dual weight, ascending."""
         return np.flatnonzero(self.dual > 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegularizedSolution:
-    """What all problems of a norm plus a loss share, minimized.
+    """The fields that all minimizers of a norm plus a loss share.
 
-    objective : attained, recomputed in float64.
-    lower_bound : proved.
-    certified : they agree within the tolerance.
-    dual : (n,), >= 0, at most the largest slope of the loss: weights of the samples, and the proof
-        of the lower bound.
+    Attributes
+    ----------
+    objective : float
+        The value that the returned solution attains, recomputed in float64.
+    lower_bound : float
+        A number that no solution falls below, proved by `dual`.
+    certified : bool
+        Whether the two agree within the tolerance.
+    status : Status
+        How the solver ended.
+    dual : ndarray, shape (n,), float64
+        Weights of the samples, at least 0 and at most the largest slope of the loss.
+    seconds : float
+        Wall-clock time of the call.
     """
 
     objective: float
@@ -124,22 +157,28 @@ class RegularizedSolution:
 
     @property
     def gap(self) -> float:
-        """(objective - lower_bound) / objective, 0 only where both are equal."""
+        """The relative gap (objective - lower_bound) / objective, 0 only where both are equal."""
         return Bracket(self.lower_bound, self.objective).gap
 
     @property
     def support(self) -> np.ndarray:
-        """Samples with positive dual weight."""
+        """The indices of the samples with positive dual weight, ascending."""
         return np.flatnonzero(self.dual > 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftSolution(RegularizedSolution):
-    """What all soft-margin problems share: norm + C (sum of hinge losses), minimized.
+    """The fields that all minimizers of norm + C (sum of hinge losses) share.
 
-    hinge : the sum of hinge losses.
-    margin : the least y_n f(x_n) over the norm of f, as in the hard problem; negative where a
-        sample is on the wrong side. dual : (n,), between 0 and C.
+    Weights `dual` lie between 0 and C here.
+
+    Attributes
+    ----------
+    hinge : float
+        The sum of hinge losses.
+    margin : float
+        The least y_n f(x_n) over the norm of f, as in the hard problem; negative where a sample is
+        on the wrong side.
     """
 
     hinge: float

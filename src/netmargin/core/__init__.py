@@ -1,3 +1,3 @@
-"""What every subject needs and no theorem knows: data, nets, gradients, files, progress,
+"""Shared machinery that knows no theorem: arguments, data, nets, gradients, files, progress,
 interrupts, numerical minimizers.
 """

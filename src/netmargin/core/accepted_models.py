@@ -1,4 +1,4 @@
-"""What a caller gives as a model: freed of its wrappers, or refused with a sentence that says what
+"""Models as callers give them: freed of their wrappers, or refused with a sentence that says what
 to give instead.
 """
 
@@ -18,35 +18,39 @@ _QUANTIZED = (
     "torch.nn.quantized",
     "torchao",
 )
-_LOOKED_AT = 4
+"""Packages whose modules hold integer weights, which are no parameters."""
+_NOISE_SAMPLES = 4
 """Samples that are evaluated twice to see noise: few, since the noise of one is as telling as that
 of a thousand.
 """
-_ROUNDING = 1e3
+_ROUNDING_UNITS = 1e3
 """Two evaluations may differ by this many units of rounding: on a GPU sums are not always added in
 the same order.
 """
 
 
 def check_model(model: Any) -> nn.Module:
-    """The torch module that a caller means; every public function that takes a net reads it by this
-    one.
+    """The torch module that a caller means.
 
-    `DataParallel`, `DistributedDataParallel` and compiled modules are unwrapped: what they hold is
-    measured or trained, with the same parameters under their own names.
+    Every public function that takes a net reads it by this one. `DataParallel`,
+    `DistributedDataParallel` and compiled modules are unwrapped: what they hold is measured or
+    trained, with the same parameters under their own names.
 
     Parameters
     ----------
-    model : what was given.
+    model : object
+        The argument that the caller gave.
 
     Returns
     -------
-    The module itself.
+    nn.Module
+        The module itself, not a copy.
 
     Raises
     ------
-    ModelError : for what is no module; for TorchScript and quantized modules, whose operations or
-        weights cannot be followed.
+    ModelError
+        If it is no module, or a TorchScript or quantized one, whose operations or weights cannot be
+        followed, or holds a parallel one.
 
     Examples
     --------
@@ -54,13 +58,14 @@ def check_model(model: Any) -> nn.Module:
     >>> net = torch.nn.Linear(2, 1)
     >>> check_model(torch.nn.DataParallel(net)) is net
     True
-    >>> check_model(torch.nn.Linear)
+    >>> check_model(None)
     Traceback (most recent call last):
-    netmargin.errors.ModelError: The model must be a torch.nn.Module; got the class Linear. Write Linear(...), with its arguments.
+    netmargin.errors.ModelError: The model must be a torch.nn.Module; got None. Does the function \
+that makes it return it?
     """
     model = unwrap(model)
     if not isinstance(model, nn.Module):
-        raise ModelError(f"The model must be a torch.nn.Module; {_other_thing(model)}")
+        raise ModelError(f"The model must be a torch.nn.Module; {_describe_other_thing(model)}")
     for name, module in model.named_modules():
         where = f"its module {name!r}" if name else "the model"
         if isinstance(module, torch.jit.ScriptModule):
@@ -83,31 +88,30 @@ def check_model(model: Any) -> nn.Module:
 
 
 def unwrap(model: Any) -> Any:
-    """What `DataParallel`, `DistributedDataParallel` and `torch.compile` hold; anything else as it
-    is.
+    """The module inside `DataParallel`, `DistributedDataParallel` and `torch.compile`.
+
+    Anything else is returned as it is, whether a module or not.
     """
     while True:
         if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
             model = model.module
-        elif (
-            isinstance(model, nn.Module) and "_orig_mod" in model._modules
-        ):  # of torch.compile, without its slow import
+        # A compiled module is known by its attribute: its class would take a slow import.
+        elif isinstance(model, nn.Module) and "_orig_mod" in model._modules:
             model = model._modules["_orig_mod"]
         else:
             return model
 
 
 def require_finite(model: nn.Module) -> None:
-    """Raises ModelError for parameters that are NaN or infinite, and buffers (running statistics)
-    that are NaN.
-    """
+    """Raise ModelError for parameters that are NaN or infinite, and for buffers that are NaN."""
     for name, parameter in model.named_parameters():
         if not torch.isfinite(parameter).all():
             raise ModelError(
                 f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or"
                 " lower the rate."
             )
-    for name, buffer in model.named_buffers():  # masks of attention are infinite on purpose
+    # Buffers may be infinite: masks of attention are so on purpose.
+    for name, buffer in model.named_buffers():
         if buffer.is_floating_point() and torch.isnan(buffer).any():
             raise ModelError(
                 f"Buffer {name!r} holds NaN. Load an earlier checkpoint, or run the net in training"
@@ -116,16 +120,19 @@ def require_finite(model: nn.Module) -> None:
 
 
 def noise_of(model: nn.Module, x: Tensor) -> str:
-    """A sentence where two evaluations of a few samples in evaluation mode differ, as with dropout
-    that is always on; else ''.
+    """A sentence about the noise of a model in evaluation mode, or '' if it has none.
+
+    Two evaluations of a few samples of the batch x are compared; they differ with dropout that is
+    always on, for example. The state of torch's random generators is left as it was.
     """
-    x = x[:_LOOKED_AT]
+    x = x[:_NOISE_SAMPLES]
+    # Clones, as a forward pass may work on its input in place.
     with explain_forward_errors(x), torch.no_grad(), torch.random.fork_rng():
         first, second = (_scores_of(model, x.clone()) for _ in range(2))
     if first is None or second is None or first.shape != second.shape:
-        return ""  # said elsewhere, by name
+        return ""  # `tensor_of_scores` and `scores` say what is wrong with such outputs
     size, difference = first.abs().max().item(), (first - second).abs().max().item()
-    if not difference > _ROUNDING * torch.finfo(first.dtype).eps * size:
+    if not difference > _ROUNDING_UNITS * torch.finfo(first.dtype).eps * size:
         return ""
     return (
         "The model is noisy: two evaluations of the same inputs in evaluation mode differ by"
@@ -135,16 +142,15 @@ def noise_of(model: nn.Module, x: Tensor) -> str:
 
 
 def require_repeatable(model: nn.Module, x: Tensor) -> None:
-    """Raises ModelError for a model with noise in evaluation mode: nothing can be certified of
-    it.
-    """
+    """Raise ModelError for a model with noise in evaluation mode, which no certificate covers."""
     if noise := noise_of(model, x):
         raise ModelError(noise)
 
 
 def tensor_of_scores(outputs: Any) -> Tensor:
-    """The outputs if they are one tensor; otherwise ModelError, with a wrapper that takes the
-    scores out of them.
+    """The outputs of a model, if they are one tensor.
+
+    Raises ModelError otherwise, whose message shows a wrapper that takes the scores out of them.
     """
     if isinstance(outputs, Tensor):
         return outputs
@@ -171,6 +177,7 @@ def tensor_of_scores(outputs: Any) -> Tensor:
 
 
 def _scores_of(model: nn.Module, x: Tensor) -> Tensor | None:
+    """The outputs on a batch if they are numbers that can be compared, else None."""
     outputs = model(x)
     return (
         outputs
@@ -179,8 +186,8 @@ def _scores_of(model: nn.Module, x: Tensor) -> Tensor | None:
     )
 
 
-def _other_thing(given: Any) -> str:
-    """What was given, and what to do instead."""
+def _describe_other_thing(given: Any) -> str:
+    """A sentence that names what was given in place of a module, and what to do instead."""
     kind = type(given).__name__
     if isinstance(given, type):
         return f"got the class {given.__name__}. Write {given.__name__}(...), with its arguments."
@@ -197,6 +204,7 @@ def _other_thing(given: Any) -> str:
         and all(isinstance(value, Tensor) for value in given.values())
     ):
         return f"got a state dict ({kind}). Build the model first, then model.load_state_dict(...)."
+    # Estimators are known by their methods, without an import of scikit-learn.
     if hasattr(given, "get_params") and hasattr(given, "fit"):
         return f"got the scikit-learn estimator {kind}. {_instead_of_sklearn(given)}"
     if (
@@ -218,6 +226,7 @@ def _other_thing(given: Any) -> str:
 
 
 def _instead_of_sklearn(estimator: Any) -> str:
+    """Advice for an estimator: code that copies a linear one into torch, and our estimators."""
     solutions = (
         "For the largest margin of linear, kernel and two-layer classifiers use"
         " netmargin.estimators, whose margin_ it is."

@@ -13,6 +13,13 @@ from typing import Any
 
 from ..errors import ArgumentError
 
+_LIKENESS = 0.5
+"""Similarity, by difflib, from which a word is suggested; at difflib's own 0.6 a word of four
+letters with two wrong ones would find no other.
+"""
+_LONGEST_SHOWN = 100
+"""Characters of a value that a message shows: a tensor or a model would fill the screen."""
+
 
 def check_number(
     name: str,
@@ -25,25 +32,37 @@ def check_number(
     optional: bool = False,
     infinite: bool = False,
 ) -> Any:
-    """A real number within its limits, as a float.
+    """Return a real number within its limits, as a float.
 
     Parameters
     ----------
-    name : what the caller calls the argument.
-    value : what was given. Python and numpy numbers and tensors of one element are numbers;
-        booleans and text are not.
-    above, below : limits that the number must not touch.
-    at_least, at_most : limits that it may touch.
-    optional : None is taken as well, and returned.
-    infinite : plus and minus infinity are taken as well.
+    name : str
+        The name that the caller has for the argument.
+    value : object
+        The argument. Python and numpy numbers and tensors of one element are numbers; booleans and
+        text are not.
+    above : float, default -infinity
+        A lower limit that the number must not touch.
+    at_least : float, default -infinity
+        A lower limit that it may touch.
+    below : float, default infinity
+        An upper limit that the number must not touch.
+    at_most : float, default infinity
+        An upper limit that it may touch.
+    optional : bool, default False
+        Whether None is taken as well, and returned.
+    infinite : bool, default False
+        Whether plus and minus infinity are taken as well.
 
     Returns
     -------
-    The number as a Python float, or None.
+    float or None
+        The number as a Python float.
 
     Raises
     ------
-    ArgumentError : for anything else, NaN included.
+    ArgumentError
+        For anything else, NaN included.
 
     Examples
     --------
@@ -60,14 +79,17 @@ def check_number(
         number = float(number)
         if above < number < below and at_least <= number <= at_most:
             return number
-    raise _wrong(name, value, "a number" + _limits(above, at_least, below, at_most), optional)
+    raise _make_error(
+        name, value, "a number" + _describe_limits(above, at_least, below, at_most), optional
+    )
 
 
 def check_count(
     name: str, value: Any, *, at_least: int = 1, at_most: float = math.inf, optional: bool = False
 ) -> Any:
-    """A whole number within its limits, as an int; None where that is allowed. Raises
-    ArgumentError.
+    """Return a whole number within its limits, as an int; None where that is allowed.
+
+    Raises ArgumentError for anything else, 2.0 included.
 
     Examples
     --------
@@ -81,28 +103,29 @@ def check_count(
         return None
     try:
         number = None if isinstance(value, bool) else operator.index(value)
-    except (
-        TypeError,
-        RuntimeError,
-        ValueError,
-    ):  # a tensor of several elements raises one of the latter two
+    # A tensor of several elements raises one of the latter two.
+    except (TypeError, RuntimeError, ValueError):
         number = None
     if number is not None and at_least <= number <= at_most:
         return number
-    raise _wrong(
-        name, value, "a whole number" + _limits(-math.inf, at_least, math.inf, at_most), optional
+    raise _make_error(
+        name,
+        value,
+        "a whole number" + _describe_limits(-math.inf, at_least, math.inf, at_most),
+        optional,
     )
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: bool = False) -> Any:
-    """One of the given words, with the nearest one suggested where another was given. Raises
-    ArgumentError.
+    """Return the value if it is one of the given words.
+
+    Raises ArgumentError for another one, with the nearest of the words suggested.
 
     Examples
     --------
-    >>> check_choice("norm", "layer", ("global", "layers"))
+    >>> check_choice("norm", "lin", ("l1", "linf"))
     Traceback (most recent call last):
-    netmargin.errors.ArgumentError: norm must be "global" or "layers"; got 'layer'. Did you mean "layers"?
+    netmargin.errors.ArgumentError: norm must be "l1" or "linf"; got 'lin'. Did you mean "linf"?
     """
     if optional and value is None:
         return None
@@ -111,37 +134,39 @@ def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: boo
         return value
     quoted = [f'"{choice}"' for choice in choices]
     listed = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
-    raise _wrong(name, value, listed, optional, suggest_word(value, choices))
+    raise _make_error(name, value, listed, optional, suggest_word(value, choices))
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """True or False, and no other thing that Python would take for one. Raises ArgumentError."""
+    """Return True or False; raise ArgumentError for others that Python would take for one."""
+    # By name, since a numpy boolean is no bool and this file needs no numpy otherwise.
     if isinstance(value, bool) or type(value).__name__ == "bool_":
         return bool(value)
-    raise _wrong(name, value, "True or False", optional=False)
+    raise _make_error(name, value, "True or False", optional=False)
 
 
 def check_instance(
     name: str, value: Any, kinds: type | tuple[type, ...], what: str, *, optional: bool = False
 ) -> Any:
-    """An object of one of the given classes; `what` describes it in the error, with an example.
-    Raises ArgumentError.
+    """Return the value if it is an object of one of the given classes.
 
-    A class that was given where an instance of it is meant is named as such.
+    Raises ArgumentError otherwise, in which `what` describes such an object, with an example. A
+    class that was given where an instance of it is meant is named as such.
     """
     if (optional and value is None) or isinstance(value, kinds):
         return value
     hint = ""
     if isinstance(value, type) and issubclass(value, kinds):
         hint = f"That is the class itself: write {value.__name__}(...), with its arguments."
-    raise _wrong(name, value, what, optional, hint)
+    raise _make_error(name, value, what, optional, hint)
 
 
 def check_numbers(
     name: str, values: Any, check: Callable[..., Any] = check_number, **limits: Any
 ) -> list:
-    """A sequence of at least one number, each within the limits of `check`, as a list. Raises
-    ArgumentError.
+    """Return a sequence of at least one number as a list, each within the limits of `check`.
+
+    Raises ArgumentError, which names the number that is wrong by its index.
 
     Examples
     --------
@@ -154,13 +179,14 @@ def check_numbers(
         or not isinstance(listed, (Sequence, range))
         or not len(listed)
     ):
-        raise _wrong(name, values, "a list of at least one number", optional=False)
+        raise _make_error(name, values, "a list of at least one number", optional=False)
     return [check(f"{name}[{index}]", value, **limits) for index, value in enumerate(listed)]
 
 
 def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ...]:
-    """Some of the given words, each once, in the order given; a word alone is one of them. Raises
-    ArgumentError.
+    """Return some of the given words, each once, in the order given.
+
+    One word need not be put into a list. Raises ArgumentError for a word that is not a choice.
 
     Examples
     --------
@@ -171,7 +197,7 @@ def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ..
     if isinstance(values, str):
         return (check_choice(name, values, choices),)
     if not isinstance(values, Iterable):
-        raise _wrong(name, values, f"a list of some of {', '.join(choices)}", optional=False)
+        raise _make_error(name, values, f"a list of some of {', '.join(choices)}", optional=False)
     return tuple(
         dict.fromkeys(
             check_choice(f"{name}[{index}]", word, choices) for index, word in enumerate(values)
@@ -180,7 +206,9 @@ def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ..
 
 
 def check_path(name: str, value: Any, *, optional: bool = False) -> Any:
-    """The name of a file or folder, as a Path; None where that is allowed. Raises ArgumentError.
+    """Return the name of a file or folder as a Path; None where that is allowed.
+
+    Raises ArgumentError for what is no name; nothing is looked up on the disk.
 
     Examples
     --------
@@ -191,28 +219,31 @@ def check_path(name: str, value: Any, *, optional: bool = False) -> Any:
         return None
     if isinstance(value, (str, os.PathLike)) and str(value).strip() and "\0" not in str(value):
         return Path(value)
-    raise _wrong(name, value, 'a path such as "runs/mine"', optional)
+    raise _make_error(name, value, 'a path such as "runs/mine"', optional)
 
 
 def check_seed(seed: Any) -> int:
-    """A whole number from 0 to 2^63 - 1, which every random generator in use accepts. Raises
-    ArgumentError.
+    """Return a whole number from 0 to 2^63 - 1, which every random generator in use accepts.
+
+    Raises ArgumentError for anything else.
     """
     return check_count("seed", seed, at_least=0, at_most=2**63 - 1)
 
 
 def check_time_limit(seconds: Any) -> float | None:
-    """Seconds, at least 0, or None for no limit. Raises ArgumentError."""
+    """Return a limit in seconds, at least 0, or None for no limit. Raises ArgumentError."""
     return check_number("time_limit", seconds, at_least=0, optional=True, infinite=True)
 
 
 def suggest_word(value: Any, choices: Iterable[str]) -> str:
-    """'Did you mean "x"?' for the choice most like `value`, or nothing where none is like it."""
-    near = difflib.get_close_matches(str(value), list(choices), n=1, cutoff=0.5)
+    """Return 'Did you mean "x"?' for the choice most like `value`, or '' where none is like it."""
+    near = difflib.get_close_matches(str(value), list(choices), n=1, cutoff=_LIKENESS)
     return f'Did you mean "{near[0]}"?' if near else ""
 
 
 def _as_number(value: Any) -> Any:
+    """The real number that is given, or None for anything else."""
+    # Booleans are numbers to Python, and a flag in the place of a number is a slip.
     if isinstance(value, (bool, str, bytes)):
         return None
     if isinstance(value, numbers.Real):
@@ -227,7 +258,8 @@ def _as_number(value: Any) -> Any:
         return None
 
 
-def _limits(above: float, at_least: float, below: float, at_most: float) -> str:
+def _describe_limits(above: float, at_least: float, below: float, at_most: float) -> str:
+    """The finite limits in words, such as ' above 0 and below 1'."""
     limits = [
         (above, -math.inf, "above"),
         (at_least, -math.inf, "of at least"),
@@ -242,9 +274,12 @@ def _limits(above: float, at_least: float, below: float, at_most: float) -> str:
     )
 
 
-def _wrong(name: str, value: Any, wanted: str, optional: bool, hint: str = "") -> ArgumentError:
+def _make_error(
+    name: str, value: Any, wanted: str, optional: bool, hint: str = ""
+) -> ArgumentError:
+    """The error for a value that is not what was wanted."""
     shown = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
-    if len(shown) > 100:  # a tensor or a model would fill the screen
+    if len(shown) > _LONGEST_SHOWN:
         shown = f"{type(value).__name__} {shown[:80]} ..."
     return ArgumentError(
         f"{name} must be {wanted}{' or None' if optional else ''}; got {shown}"

@@ -2,25 +2,30 @@
 indices.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import DataError
 from .arguments import check_count
+from .data_advice import STREAM_HINT, how_to_pair, why_no_data
 from .nets import device_and_dtype
 from .records import short_repr
-
-_STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """A whole data set in memory: inputs X of shape (N, ...), labels y of shape (N,)."""
+    """A whole data set in memory, checked.
+
+    Attributes
+    ----------
+    X : Tensor, shape (N, ...)
+        Inputs, finite, of the dtype and on the device that they were given.
+    y : Tensor, shape (N,)
+        Labels, whole numbers.
+    """
 
     X: Tensor
     y: Tensor
@@ -32,18 +37,23 @@ class Arrays:
 
 
 Data = tuple | Iterable | Arrays
+"""Data as callers give them: a pair (X, y), an iterable of batches (x, y), or `Arrays`."""
 
 
 def open_data(data: Data) -> Arrays | Iterable:
-    """The pair (X, y) as checked tensors, or the iterable of batches as it is. Raises DataError."""
+    """The pair (X, y) as checked tensors, or the iterable of batches as it is.
+
+    Raises DataError for samples and labels that cannot be used, and for what holds no data.
+    """
     if isinstance(data, Arrays):
         return data
+    # A list of two batches is a list of batches, not a pair of arrays.
     if isinstance(data, (tuple, list)) and len(data) == 2 and not _is_batch(data[0]):
         X, y = _tensor(data[0], "X"), _tensor(data[1], "y")
         _check_batch(X, y, "the data")
         return Arrays(X, y.reshape(-1))
-    if reason := _no_data(data):
-        raise DataError(f"{reason} {_STREAM_HINT}")
+    if reason := why_no_data(data):
+        raise DataError(f"{reason} {STREAM_HINT}")
     if isinstance(data, torch.utils.data.Dataset) and not isinstance(
         data, torch.utils.data.IterableDataset
     ):
@@ -51,18 +61,18 @@ def open_data(data: Data) -> Arrays | Iterable:
             "A Dataset yields single samples. Wrap it: DataLoader(dataset, batch_size=1000)."
         )
     if not isinstance(data, Iterable):
-        raise DataError(f"The data are of type {type(data).__name__}. {_STREAM_HINT}")
+        raise DataError(f"The data are of type {type(data).__name__}. {STREAM_HINT}")
     return data
 
 
 def batches(
     data: Arrays | Iterable, batch_size: int, model: nn.Module, *, shuffle: bool = False
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """(x, y) batches on the model's device, x in the model's floating dtype (integer inputs stay
-    integers).
+    """Yield batches (x, y) on the model's device, x in the model's floating dtype.
 
-    The forward pass may work on x in place: the caller's data are not touched. Shuffling draws from
-    torch's global generator. An iterable keeps its own batches and order.
+    Integer inputs stay integers; y stays as it is. The forward pass may work on x in place: the
+    caller's data are not touched. Shuffling draws from torch's global generator. An iterable keeps
+    its own batches and order.
     """
     batch_size = check_count("batch_size", batch_size)
     device, dtype = device_and_dtype(model)
@@ -75,22 +85,24 @@ def batches(
                 else order[start : start + batch_size].to(data.X.device)
             )
             x = data.X[chosen]
-            moved = _moved(x, device, dtype)
-            yield (
-                (moved.clone() if order is None and moved.data_ptr() == x.data_ptr() else moved),
-                data.y[chosen],
-            )
+            batch = _move_to(x, device, dtype)
+            # A slice that did not move is a view of the caller's data.
+            is_view = order is None and batch.data_ptr() == x.data_ptr()
+            yield (batch.clone() if is_view else batch), data.y[chosen]
         return
     for x, y in pairs_of(data):
-        yield _moved(x, device, dtype), y
+        yield _move_to(x, device, dtype), y
 
 
 def pairs_of(data: Iterable) -> Iterator[tuple[Tensor, Tensor]]:
-    """The batches of an iterable as checked tensors (x, y), where they are. Raises DataError."""
+    """Yield the batches of an iterable as checked tensors (x, y), on their own device.
+
+    Raises DataError for a batch that cannot be used, and where there is none.
+    """
     empty = True
     for index, batch in enumerate(data):
         if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-            raise DataError(f"Batch {index} is not a pair (x, y) but {_how_to_pair(batch)}")
+            raise DataError(f"Batch {index} is not a pair (x, y) but {how_to_pair(batch)}")
         x, y = _tensor(batch[0], "x"), _tensor(batch[1], "y")
         _check_batch(x, y, f"batch {index}")
         empty = False
@@ -103,8 +115,14 @@ def pairs_of(data: Iterable) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 class Labels:
-    """Turns labels into signs -1, +1 (one output) or class indices 0..C-1 (C outputs), consistently
-    over batches.
+    """Encoder of labels, as signs -1, +1 (one output) or class indices 0..C-1 (C outputs).
+
+    It remembers the labels of earlier batches, so that {-1, +1} and {0, 1} are not mixed.
+
+    Parameters
+    ----------
+    outputs : int
+        Number of outputs of the net.
     """
 
     def __init__(self, outputs: int):
@@ -112,19 +130,25 @@ class Labels:
         self.seen: set[float] = set()
 
     def encode(self, y: Tensor) -> Tensor:
-        """The labels of one batch, float64 signs or int64 indices. Raises DataError."""
+        """Return the labels of one batch as float64 signs or int64 indices, shape (N,).
+
+        Raises DataError for labels of another kind or number.
+        """
+        # Over all batches: one batch of a single class does not tell which labels are in use.
         values = torch.unique(y)
         self.seen |= set(values.tolist())
+        # With two outputs signs are taken too: -1 is class 0.
         if (
             not self.seen <= ({-1.0, 0.0, 1.0} if self.outputs <= 2 else set(range(self.outputs)))
             or {-1.0, 0.0} <= self.seen
         ):
-            raise DataError(self._complaint())
+            raise DataError(self._describe_wrong_labels())
         if self.outputs == 1:
             return torch.where(y > 0, 1.0, -1.0).to(torch.float64)
         return y.clamp(min=0).to(torch.int64)
 
-    def _complaint(self) -> str:
+    def _describe_wrong_labels(self) -> str:
+        """Which labels were found, and which would do."""
         shown = ", ".join(f"{v:g}" for v in sorted(self.seen)[:8])
         if self.outputs == 1:
             return (
@@ -139,6 +163,7 @@ class Labels:
 
 
 def _is_batch(item) -> bool:
+    """Whether an item is a pair of arrays, as batches are."""
     return (
         isinstance(item, (tuple, list))
         and len(item) == 2
@@ -146,65 +171,15 @@ def _is_batch(item) -> bool:
     )
 
 
-def _no_data(data: Any) -> str:
-    """Why something iterable is no data set, or ''."""
-    kind = type(data).__name__
-    if isinstance(data, nn.Module) or (isinstance(data, type) and issubclass(data, nn.Module)):
-        return f"The data are a model ({kind}): the model comes first and the data second."
-    if isinstance(data, (str, bytes, Path)):
-        return (
-            f"The data are text, {data!r}. Named data sets are functions, such as"
-            " netmargin.datasets.digits()."
-        )
-    if isinstance(data, Mapping):
-        keys = ", ".join(map(repr, list(data)[:6]))
-        return (
-            f"The data are a {kind} with the keys {keys}. Take the inputs and the labels out of it."
-        )
-    if hasattr(data, "iloc"):  # of pandas
-        return (
-            f"The data are a {kind}. Take df[features].to_numpy() as X and df[label].to_numpy()"
-            " as y."
-        )
-    if hasattr(data, "shape"):
-        return f"The data are one {kind} of shape {tuple(data.shape)}, without labels."
-    if isinstance(data, tuple) and data and all(hasattr(part, "shape") for part in data):
-        return f"The data are {len(data)} arrays. The first two of them would be data[:2]."
-    return ""
-
-
-def _how_to_pair(batch: Any) -> str:
-    """What a batch is, and a wrapper of the loader that makes pairs of it."""
-    kind = type(batch).__name__
-    if isinstance(batch, Mapping):
-        keys = [str(key) for key in batch]
-        label = next(
-            (key for key in keys if key in ("labels", "label", "y", "target")),
-            keys[-1] if keys else "y",
-        )
-        inputs = next((key for key in keys if key != label), "x")
-        held, pair = f"{kind} with the keys {', '.join(keys[:6])}", f'b["{inputs}"], b["{label}"]'
-    elif isinstance(batch, (tuple, list)) and len(batch) > 2:
-        held, pair = f"{kind} of {len(batch)}", "b[0], b[1]"
-    else:
-        return f"{kind}. {_STREAM_HINT}"
-    return (
-        f"{held}. Wrap the loader, and give Pairs(loader):\n"
-        "  class Pairs:\n"
-        "      def __init__(self, loader): self.loader = loader\n"
-        f"      def __iter__(self): return (({pair}) for b in self.loader)\n"
-        "      def __len__(self): return len(self.loader)"
-    )
-
-
 def as_inputs(values, name: str = "X") -> Tensor:
-    """Inputs without labels as a tensor, at least one sample, finite. Raises DataError."""
+    """Inputs without labels as a tensor of at least one sample, all finite. Raises DataError."""
     X = _tensor(values, name)
     _check_inputs(X, name, "")
     return X
 
 
 def _tensor(values, name: str) -> Tensor:
+    """Arrays, nested lists and tensors as an ordinary real tensor, detached. Raises DataError."""
     if isinstance(values, Tensor):
         tensor = values.detach()
     else:
@@ -224,10 +199,12 @@ def _tensor(values, name: str) -> Tensor:
             f"{name} is a sparse or quantized tensor. Pass an ordinary one: {name}.to_dense() or"
             f" {name}.dequantize()."
         )
+    # Few operations of torch take unsigned integers of more than a byte.
     return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
 
 
 def _check_batch(X: Tensor, y: Tensor, where: str) -> None:
+    """Raise DataError for inputs or labels that cannot be used, or do not match in number."""
     _check_inputs(X, "X", f"{where}: ")
     if y.numel() != len(X) or (y.ndim > 1 and y.shape[0] != len(X)):
         swapped = " Are they swapped? The inputs come first." if X.ndim == 1 and y.ndim > 1 else ""
@@ -248,6 +225,7 @@ def _check_batch(X: Tensor, y: Tensor, where: str) -> None:
 
 
 def _check_inputs(X: Tensor, name: str, where: str) -> None:
+    """Raise DataError for inputs that are empty, on the 'meta' device or not finite."""
     if X.ndim == 0 or len(X) == 0:
         raise DataError(
             f"{where}{name} holds no samples (shape {tuple(X.shape)}). Pass at least one sample."
@@ -266,20 +244,24 @@ def _check_inputs(X: Tensor, name: str, where: str) -> None:
         )
 
 
-def _moved(x: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+def _move_to(x: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Inputs on a device, floating ones in the given dtype."""
     return x.to(device, dtype) if x.is_floating_point() else x.to(device)
 
 
 def as_arrays(data: Data) -> Arrays:
-    """The data as a pair of tensors."""
+    """All data in memory as a checked pair of tensors, the batches of an iterable joined.
+
+    Raises DataError for data that cannot be used, and batches of different shapes.
+    """
     samples = open_data(data)
     if isinstance(samples, Arrays):
         return samples
-    parts = [open_data(pair) for pair in pairs_of(samples)]
-    sizes = sorted({tuple(p.X.shape[1:]) for p in parts})  # type: ignore[union-attr]
+    parts = list(pairs_of(samples))
+    sizes = sorted({tuple(x.shape[1:]) for x, _ in parts})
     if len(sizes) > 1:
         raise DataError(
             f"Batches hold inputs of different shapes, {sizes[0]} and {sizes[1]}. Pad or crop them"
             " to one shape."
         )
-    return open_data((torch.cat([p.X for p in parts]), torch.cat([p.y for p in parts])))  # type: ignore[union-attr, return-value]
+    return Arrays(torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts]))

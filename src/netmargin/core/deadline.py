@@ -1,4 +1,4 @@
-"""One time limit of a whole call, handed down to all that works for it."""
+"""The time limit of a whole call, handed down to everything that works for it."""
 
 import math
 import time
@@ -7,16 +7,19 @@ from .arguments import check_time_limit
 
 
 class Deadline:
-    """The moment at which a call must end: everything that it calls gets what is left, not the
-    limit anew.
+    """The moment at which a call must end.
+
+    Everything that the call makes use of gets the time that is left, not the limit anew.
 
     Parameters
     ----------
-    seconds : from now on; None or infinity for no limit.
+    seconds : float or None
+        Time from now on, at least 0; None or infinity for no limit.
 
     Raises
     ------
-    ArgumentError : for anything else, under the name `time_limit`.
+    ArgumentError
+        For anything else, under the name `time_limit`.
 
     Examples
     --------
@@ -30,19 +33,20 @@ class Deadline:
 
     def __init__(self, seconds: float | None):
         seconds = check_time_limit(seconds)
+        # The monotonic clock: setting the time of day must not end a call.
         self.at = math.inf if seconds is None else time.monotonic() + seconds
-        """In seconds of `time.monotonic`; infinity for none."""
+        """The moment in seconds of `time.monotonic`; infinity for no limit."""
 
     @property
     def left(self) -> float:
-        """Seconds until then, at least 0."""
+        """The seconds until the deadline, at least 0."""
         return max(self.at - time.monotonic(), 0.0)
 
     @property
     def passed(self) -> bool:
-        """Whether it is over."""
+        """Whether the deadline is over."""
         return time.monotonic() >= self.at
 
     def share(self, parts: int) -> float | None:
-        """The `time_limit` of the first of so many equal parts of the work that is left."""
+        """Return the `time_limit` for the first of so many equal parts of the work that is left."""
         return None if self.at == math.inf else self.left / parts

@@ -9,11 +9,13 @@ from ..errors import CheckpointError
 
 
 def make_folder(path: Path) -> None:
-    """Before work whose results could not be kept. Raises CheckpointError where no file can be
-    written there.
+    """Make a folder, before work whose results could not be kept without it.
+
+    Raises CheckpointError where no file can be written in it.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
+        # Read-only disks and missing permissions show only when a file is written.
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
         raise CheckpointError(
@@ -23,9 +25,12 @@ def make_folder(path: Path) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`; whatever happens, the file is the old one or the new one. Raises
-    CheckpointError.
+    """Replace `path` by `content`; whatever happens, the file is the old one or the new one.
+
+    Raises CheckpointError where it cannot be written.
     """
+    # In the same folder, as a rename is atomic within one file system only; with the process id, as
+    # two processes may write the same file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +39,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+        # The rename itself survives a power failure once the folder is on the disk too.
         directory = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(directory)

@@ -1,4 +1,4 @@
-"""Why a forward pass failed, in a sentence that blames what is to blame and says what to do."""
+"""Failed forward passes explained: whether the data or the model is to blame, and what to do."""
 
 import re
 from collections.abc import Iterator
@@ -97,28 +97,33 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
 
 @contextmanager
 def explain_forward_errors(x) -> Iterator[None]:
-    """Turns what a forward pass raises into a DataError or a ModelError that shows the inputs and
-    says what to do.
+    """Turn what a forward pass on x raises into a DataError or a ModelError.
+
+    The error shows the inputs and says what to do; errors of netmargin pass as they are.
     """
     try:
         yield
     except NetmarginError:
         raise
     except Exception as error:  # forward is the caller's code, and may raise anything
+        # Chained, so that the caller's own traceback is shown above the explanation.
         raise explain(error, x) from error
 
 
 def explain(error: Exception, x) -> NetmarginError:
-    """A DataError or ModelError for what the forward pass raised on a batch x.
+    """The DataError or ModelError for an exception of a forward pass.
 
     Parameters
     ----------
-    error : what the model raised.
-    x : the batch, a tensor or a tuple of tensors.
+    error : Exception
+        The exception that the model raised.
+    x : Tensor or tuple of Tensors
+        The batch that it was given.
 
     Returns
     -------
-    The error to raise instead; the caller chains the first one to it.
+    DataError or ModelError
+        The error to raise instead; the caller chains the first one to it.
     """
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
     what = (
@@ -126,7 +131,7 @@ def explain(error: Exception, x) -> NetmarginError:
         if shape is not None
         else f"a batch of type {type(x).__name__}"
     )
-    said = f"The model could not process {what}: {_shown(error)}."
+    said = f"The model could not process {what}: {_describe_error(error)}."
     if isinstance(
         error, (torch.cuda.OutOfMemoryError, MemoryError)
     ) or "can't allocate memory" in str(error):
@@ -137,12 +142,14 @@ def explain(error: Exception, x) -> NetmarginError:
     for pattern, blamed, advice in _CAUSES:
         if re.search(pattern, str(error), re.IGNORECASE | re.DOTALL):
             return blamed(f"{said} {advice}")
+    # Torch raises these for inputs of a wrong shape or dtype, by far the most frequent cause.
     if isinstance(error, (RuntimeError, IndexError, TypeError, ValueError)):
         return DataError(f"{said} {_how_to_shape(dtype)}")
     return ModelError(f"{said} Its own forward raised that: try model(x) on one batch.")
 
 
-def _shown(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
+    """The text of an error; its class too where the text does not tell enough by itself."""
     text = str(error).strip().rstrip(".")
     if isinstance(error, (RuntimeError, TypeError, ValueError)) and text:
         return text
@@ -150,6 +157,7 @@ def _shown(error: Exception) -> str:
 
 
 def _how_to_shape(dtype: torch.dtype | None) -> str:
+    """Advice on the shape of inputs, and on their type where they are integers."""
     if dtype is None or dtype.is_floating_point:
         return "Give inputs of the shape that its first layer expects."
     return (

@@ -14,10 +14,15 @@ _RELUS = {torch.relu, torch.Tensor.relu, F.relu} | _IN_PLACE
 
 
 class Gates(TorchFunctionMode):
-    """Inside, relu(z) is gate * z. Records z and its output of every call, in order.
+    """A context in which relu(z) is gate * z, and which records z and the output of every call.
 
-    gates : one tensor of factors per call, boolean or not, or None for relu itself. With fixed
-        gates the net is a polynomial of its parameters.
+    With fixed gates the net is a polynomial of its parameters. The attributes `inputs` and
+    `outputs` hold the tensors z and relu(z), in the order of the calls.
+
+    Parameters
+    ----------
+    gates : sequence of Tensors or None, default None
+        One tensor of factors per call, boolean or not; None for relu itself.
     """
 
     def __init__(self, gates: Sequence[Tensor] | None = None):
@@ -30,6 +35,8 @@ class Gates(TorchFunctionMode):
         if func not in _RELUS:
             return func(*args, **(kwargs or {}))
         changed = args[0] if args else (kwargs or {})["input"]
+        # An in-place relu would overwrite the z that is recorded: it works on a copy, and the
+        # result is written back.
         in_place = func in _IN_PLACE or (
             func is F.relu and (args[1:2] == (True,) or (kwargs or {}).get("inplace", False))
         )
@@ -40,15 +47,21 @@ class Gates(TorchFunctionMode):
         return changed.copy_(output) if in_place else output
 
     def _output(self, z: Tensor) -> Tensor:
+        """Return the tensor that takes the place of relu(z) in the present call."""
         return torch.relu(z) if self.gates is None else z * self.gates[len(self.inputs)]
 
 
 class SmoothedReLUs(Gates):
-    """Inside, relu(z) is (z + sqrt(z^2 + w^2)) / 2, with w the given width times the root mean
-    square of z in that call, held fixed in differentiation.
+    """A context in which relu(z) is smoothed to (z + sqrt(z^2 + w^2)) / 2.
 
-    Minima of ReLU nets lie on kinks, where descent along gradients stops too early; minima of the
-    smoothed net move onto them as the width falls.
+    w is a width times the root mean square of z in that call, held fixed in differentiation. Minima
+    of ReLU nets lie on kinks, where descent along gradients stops too early; minima of the smoothed
+    net move onto them as the width falls.
+
+    Parameters
+    ----------
+    width : float
+        Width of the kinks, relative to the size of the pre-activations.
     """
 
     def __init__(self, width: float):
@@ -56,5 +69,6 @@ class SmoothedReLUs(Gates):
         self._width = width
 
     def _output(self, z: Tensor) -> Tensor:
+        # Relative to the size of z, so that rescaling a layer rescales the smoothed net with it.
         w = self._width * z.detach().square().mean().sqrt()
         return 0.5 * (z + torch.sqrt(z.square() + w.square()))

@@ -1,36 +1,48 @@
 """Gradients of a net's outputs in its parameters, one row per sample, without a matrix of samples
 times parameters.
 
-The gradient of a dense layer's weight is an outer product of what comes in and what is asked of
-what goes out: it is kept as these two factors, so that inner products of gradients cost next to
-nothing for the layers that hold most parameters.
+The gradient of a dense layer's weight is the outer product of the gradient in its output and its
+input: it is kept as these two factors, so that inner products of gradients cost next to nothing for
+the layers that hold most parameters.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from ..errors import DataError, ModelError
+from .dense_layers import find_dense_layers, shift_outputs
 from .forward_failures import explain_forward_errors
 from .records import short_repr
 
-_ENTRIES = 30_000_000
-_SAMPLES = 200
-"""Gradients are computed for at most this many samples at once, and at most this many numbers (240
-MB).
+_NUMBERS_AT_ONCE = 30_000_000
+"""Numbers of the gradients that are computed at once: 240 MB, which leaves a laptop room for the
+intermediate results of differentiation.
 """
-_HELD = 120_000_000
-"""At most this many numbers are held for later (1 GB)."""
+_SAMPLES_AT_ONCE = 200
+"""Samples of the gradients that are computed at once: their activations are held as well, which the
+numbers above do not count.
+"""
+_NUMBERS_HELD = 120_000_000
+"""Numbers of gradients that are held for later, 1 GB; beyond it time is spent instead of memory."""
 
 
 @dataclass(frozen=True)
 class Factors:
-    """Gradients outgoing_k incoming_k' of the weight of a dense layer, and outgoing_k of its
-    bias.
+    """Gradients outgoing_k incoming_k' of a dense layer's weight, and outgoing_k of its bias.
+
+    Attributes
+    ----------
+    weight : str
+        Name of the weight, of shape (outputs, inputs).
+    bias : str or None
+        Name of the bias, if gradients in it are asked for.
+    outgoing : Tensor, shape (K, outputs), float64
+        Gradients in the output of the layer.
+    incoming : Tensor, shape (K, inputs), float64
+        Inputs of the layer.
     """
 
     weight: str
@@ -43,7 +55,17 @@ class Factors:
 
 @dataclass(frozen=True)
 class Gradients:
-    """K gradients: explicit rows (K, p) of the parameters in `names`, factors of the others."""
+    """K gradients in the parameters of a net, one per sample.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters whose gradients are written out.
+    rows : Tensor, shape (K, p), float64
+        Their gradients, in the order of `names`.
+    factors : tuple of Factors
+        The gradients of all other parameters.
+    """
 
     names: tuple[str, ...]
     rows: Tensor
@@ -55,8 +77,9 @@ class Gradients:
         return len(self.rows)
 
     def inner(self, other: "Gradients") -> Tensor:
-        """Inner products, shape (K, K of other)."""
+        """Return the inner products with other gradients, shape (K, K of other)."""
         total = self.rows @ other.rows.T
+        # <a b', c d'> = (a . c)(b . d); a bias is an input that is always 1.
         for own, theirs in zip(self.factors, other.factors, strict=True):
             total += (own.outgoing @ theirs.outgoing.T) * (
                 own.incoming @ theirs.incoming.T + (own.bias is not None)
@@ -64,20 +87,19 @@ class Gradients:
         return total
 
     def along(self, direction: dict[str, Tensor]) -> Tensor:
-        """Inner products with a direction in parameter space, shape (K,)."""
+        """Return the inner products with a direction in parameter space, shape (K,)."""
         total = torch.zeros(len(self), dtype=self.rows.dtype, device=self.rows.device)
         if self.names:
             total += self.rows @ torch.cat([direction[name].reshape(-1) for name in self.names])
         for factors in self.factors:
-            moved = factors.incoming @ direction[factors.weight].T
-            total += (
-                factors.outgoing
-                * (moved if factors.bias is None else moved + direction[factors.bias])
-            ).sum(1)
+            change = factors.incoming @ direction[factors.weight].T
+            if factors.bias is not None:
+                change = change + direction[factors.bias]
+            total += (factors.outgoing * change).sum(1)
         return total
 
     def combination(self, weights: Tensor, like: dict[str, Tensor]) -> dict[str, Tensor]:
-        """sum_k weights_k gradient_k, with the names and shapes of `like`."""
+        """Return sum_k weights_k gradient_k, with the names and shapes of `like`."""
         total, start = {}, 0
         for name in self.names:
             size = like[name].numel()
@@ -91,7 +113,7 @@ class Gradients:
         return total
 
     def __getitem__(self, index: Tensor) -> "Gradients":
-        """Some of them."""
+        """Return the gradients of these indices, in their order."""
         factors = tuple(
             replace(f, outgoing=f.outgoing[index], incoming=f.incoming[index]) for f in self.factors
         )
@@ -99,7 +121,7 @@ class Gradients:
 
     @classmethod
     def concatenate(cls, parts: list["Gradients"]) -> "Gradients":
-        """All rows of the parts, in order."""
+        """Return the gradients of all parts, in order."""
         factors = zip(*(part.factors for part in parts), strict=True)
         return cls(
             parts[0].names,
@@ -117,29 +139,36 @@ class Gradients:
 
 
 class SampleGradients:
-    """Gradients of weighted sums of outputs, w_k . Phi(x_k), for samples x_k one by one.
+    """A source of gradients of weighted sums of outputs, w_k . Phi(x_k), sample by sample.
 
-    twin : from `float64_copy`.
-    names : the parameters to differentiate in.
-    x : a batch, of which one sample is followed. The parameters are those the twin has at the time
-        of the call.
+    They are taken at the parameters that the twin has at the time of the call.
+
+    Parameters
+    ----------
+    twin : nn.Module
+        A net from `float64_copy`.
+    names : iterable of str
+        The parameters to differentiate in.
+    x : Tensor, shape (N, ...)
+        A batch, of which one sample is followed to see how the net uses its layers.
     """
 
     def __init__(self, twin: nn.Module, names: Iterable[str], x: Tensor):
         self._twin, self.names = twin, tuple(names)
-        self._dense = _dense_layers(twin, set(self.names), x[:1])
+        self._dense = find_dense_layers(twin, set(self.names), x[:1])
         factored = {f"{layer}.{kind}" for layer in self._dense for kind in ("weight", "bias")}
+        # Biases of factored layers are read off the factors too.
         self._explicit = tuple(n for n in self.names if n not in factored)
         parameters = dict(twin.named_parameters())
         width = sum(parameters[n].numel() for n in self._explicit)
         width += sum(sum(parameters[f"{layer}.weight"].shape) for layer in self._dense)
         self.width = width
-        self.chunk = max(1, min(_ENTRIES // width, _SAMPLES))
+        self.chunk = max(1, min(_NUMBERS_AT_ONCE // width, _SAMPLES_AT_ONCE))
 
     def __call__(self, x: Tensor, weights: Tensor) -> Gradients:
-        """Gradients of weights_k . Phi(x_k).
+        """Return the gradients of weights_k . Phi(x_k) for x (K, ...) and weights (K, C).
 
-        x : (K, ...), weights : (K, C).
+        Raises ModelError where the net cannot be differentiated sample by sample.
         """
         parameters = dict(self._twin.named_parameters())
         explicit = {n: parameters[n].detach() for n in self._explicit}
@@ -155,12 +184,13 @@ class SampleGradients:
 
         def score(free: dict, added: dict, x: Tensor, w: Tensor):
             incoming: dict[str, Tensor] = {}
-            with _shifted(self._twin, added, incoming):
+            with shift_outputs(self._twin, added, incoming):
                 output = torch.func.functional_call(self._twin, free | fixed, (x[None],)).reshape(
                     -1
                 )
             return output @ w, {name: a.reshape(-1) for name, a in incoming.items()}
 
+        # vmap runs the backward passes of all samples as one: no loop over samples in Python.
         gradient = torch.func.vmap(
             torch.func.grad(score, argnums=(0, 1), has_aux=True), in_dims=(None, None, 0, 0)
         )
@@ -196,19 +226,28 @@ class SampleGradients:
         )
 
     def chunks(self, x: Tensor, weights: Tensor):
-        """`Gradients` of a few samples at a time."""
+        """Yield `Gradients` of a few samples at a time, as many as memory allows."""
         for part, w in zip(x.split(self.chunk), weights.split(self.chunk), strict=True):
             yield self(part, w)
 
 
 class StoredGradients:
-    """Many gradients: held as long as they fit, otherwise computed in chunks whenever they are
-    asked for.
+    """Many gradients, held if they fit, else computed in chunks whenever they are asked for.
+
+    Parameters
+    ----------
+    source : SampleGradients
+        Computes them.
+    x : Tensor, shape (K, ...)
+        Samples.
+    weights : Tensor, shape (K, C), float64
+        Weights of the outputs of each.
     """
 
     def __init__(self, source: SampleGradients, x: Tensor, weights: Tensor):
         self._source, self._x, self._weights = source, x, weights
-        self._held = list(source.chunks(x, weights)) if len(x) * source.width <= _HELD else None
+        fits = len(x) * source.width <= _NUMBERS_HELD
+        self._held = list(source.chunks(x, weights)) if fits else None
 
     def __iter__(self) -> Iterator[Gradients]:
         return (
@@ -218,17 +257,17 @@ class StoredGradients:
         )
 
     def inner(self, other: "StoredGradients | None" = None) -> Tensor:
-        """Inner products with each other or with others, float64."""
+        """Return the inner products with each other, or with others: (K, K of other), float64."""
         return torch.cat(
             [torch.cat([left.inner(right) for right in other or self], 1) for left in self]
         )
 
     def along(self, direction: dict[str, Tensor]) -> Tensor:
-        """Inner products with a direction in parameter space."""
+        """Return the inner products with a direction in parameter space, shape (K,)."""
         return torch.cat([part.along(direction) for part in self])
 
     def combination(self, weights: Tensor, like: dict[str, Tensor]) -> dict[str, Tensor]:
-        """sum_k weights_k gradient_k, with the names and shapes of `like`."""
+        """Return sum_k weights_k gradient_k, with the names and shapes of `like`."""
         total = {name: torch.zeros_like(p) for name, p in like.items()}
         start = 0
         for part in self:
@@ -238,7 +277,8 @@ class StoredGradients:
         return total
 
     def joined(self, other: "StoredGradients") -> "StoredGradients":
-        """Both."""
+        """Return these gradients and then the others, of the same source, without a new pass."""
+        # Past __init__, which would compute the gradients again.
         both = StoredGradients.__new__(StoredGradients)
         both._source, both._x, both._weights = (
             self._source,
@@ -248,85 +288,7 @@ class StoredGradients:
         fits = (
             self._held is not None
             and other._held is not None
-            and len(both._x) * self._source.width <= _HELD
+            and len(both._x) * self._source.width <= _NUMBERS_HELD
         )
         both._held = (self._held or []) + (other._held or []) if fits else None
         return both
-
-
-@contextmanager
-def _shifted(twin: nn.Module, added: dict[str, Tensor], incoming: dict[str, Tensor]):
-    """Inside, dense layers add a tensor to their output, by which a gradient tells what is asked of
-    it; inputs are noted.
-    """
-
-    def hook(name: str) -> Callable:
-        def shift(module, inputs, output):
-            incoming[name] = inputs[0]
-            return output + added[name]
-
-        return shift
-
-    modules = dict(twin.named_modules())
-    handles = [modules[name].register_forward_hook(hook(name)) for name in added]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str, ...]:
-    """nn.Linear layers that are run once per sample, on one vector, with parameters used nowhere
-    else: those whose gradients are outer products.
-    """
-    calls: dict[str, list[int]] = {}
-    handles = []
-    candidates = {
-        name: module
-        for name, module in twin.named_modules()
-        if type(module) is nn.Linear
-        and f"{name}.weight" in names
-        and (module.bias is None or f"{name}.bias" in names)
-        and module.weight.numel() > 4 * sum(module.weight.shape)
-    }
-
-    def note(name: str) -> Callable:
-        return lambda module, inputs, output: calls.setdefault(name, []).append(
-            output.numel() // module.out_features
-        )
-
-    for name, module in candidates.items():
-        handles.append(module.register_forward_hook(note(name)))
-    try:
-        with torch.no_grad(), explain_forward_errors(x), _Uses() as uses:
-            twin(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return tuple(
-        name
-        for name, module in candidates.items()
-        if calls.get(name) == [1] and all(uses.of(p) == 1 for p in module.parameters())
-    )
-
-
-class _Uses(TorchFunctionMode):
-    """Inside, counts the operations that take each tensor as an argument."""
-
-    def __init__(self):
-        super().__init__()
-        self._counts: dict[int, int] = {}
-
-    def of(self, tensor: Tensor) -> int:
-        return self._counts.get(id(tensor), 0)
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        waiting = [*args, *(kwargs or {}).values()]
-        while waiting:
-            item = waiting.pop()
-            if isinstance(item, (list, tuple)):
-                waiting.extend(item)
-            elif isinstance(item, Tensor):
-                self._counts[id(item)] = self.of(item) + 1
-        return func(*args, **(kwargs or {}))

@@ -1,4 +1,4 @@
-"""Minimization of a function of a net's parameters, all samples at once."""
+"""Minimization of a function of a net's parameters by L-BFGS, all samples at once."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,15 +7,27 @@ import torch
 from torch import Tensor
 
 _HISTORY = 30
+"""Steps that the estimate of the Hessian is built from: more save iterations, and each costs two
+copies of the parameters in memory.
+"""
 
 
 def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iterations: int) -> None:
-    """L-BFGS with a strong Wolfe line search, about as many evaluations of the differentiable loss
-    as iterations; in place.
+    """Minimize a differentiable loss in place, by L-BFGS with a strong Wolfe line search.
 
     The parameters end as those of the least loss that was seen: the method can run into NaN once
     rounding is all that is left to gain.
+
+    Parameters
+    ----------
+    parameters : sequence of Tensors
+        Leaves that require gradients, changed in place.
+    loss : callable
+        Computes the loss at the present parameters, a scalar Tensor with its graph.
+    iterations : int
+        Largest number of iterations, with about one evaluation of the loss each.
     """
+    # Both tolerances are 0: callers set the number of iterations, and want the last digits too.
     optimizer = torch.optim.LBFGS(
         list(parameters),
         max_iter=iterations,
@@ -38,7 +50,8 @@ def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iteration
         value.backward()
         for p in parameters:
             if p.grad is not None:
-                p.grad = p.grad.contiguous()  # the optimizer flattens gradients, and convolutions may return channels-last ones
+                # The optimizer flattens gradients, and convolutions may return channels-last ones.
+                p.grad = p.grad.contiguous()
         return value.detach()
 
     optimizer.step(closure)

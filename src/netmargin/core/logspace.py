@@ -11,35 +11,41 @@ from torch import Tensor
 
 LN10 = math.log(10.0)
 
-# Below this, log1p(e^z) equals e^z (1 - e^z / 2) to float64 precision, and far below it e^z
-# underflows.
 _TINY_EXPONENT = -37.0
-
-# log(log 2) as the sum of a float64 and its rounding error.
+"""Below this, log1p(e^z) equals e^z (1 - e^z / 2) to float64 precision, and far below it e^z
+underflows.
+"""
 _LOG_LOG2 = -0.36651292058166435
 _LOG_LOG2_REST = 2.0606571710351486e-17
+"""log(log 2) as the sum of a float64 and its rounding error: differences from it keep all digits.
+"""
+_LARGEST_EXPONENT = 709
+"""e to a larger whole number is infinite in float64."""
 
 
 def as_float64(values) -> Tensor:
-    """`values` as a float64 tensor; a tensor stays on its device and keeps its graph."""
+    """Return `values` as a float64 tensor; a tensor stays on its device and keeps its graph."""
     return torch.as_tensor(values, dtype=torch.float64)
 
 
 def softplus(z: Tensor) -> Tensor:
-    """log(1 + e^z), with relative accuracy for every z."""
+    """Return log(1 + e^z), with relative accuracy for every z."""
     return z.clamp(min=0) + torch.log1p(torch.exp(-z.abs()))
 
 
 def log_softplus(z: Tensor) -> Tensor:
-    """log(log(1 + e^z)): the log of the logistic loss at margin -z."""
+    """Return log(log(1 + e^z)), the log of the logistic loss at margin -z."""
     tail = z - 0.5 * torch.exp(z)
     return torch.where(z < _TINY_EXPONENT, tail, torch.log(softplus(z.clamp(min=_TINY_EXPONENT))))
 
 
 def neg_log_expm1_exp(z: Tensor) -> Tensor:
-    """-log(exp(e^z) - 1): the margin at which the logistic loss equals e^z; accurate also around
-    its zero at e^z = log 2.
+    """Return -log(exp(e^z) - 1), the margin at which the logistic loss equals e^z.
+
+    Accurate for every z, also around its zero at e^z = log 2.
     """
+    # One formula for each range of z; clamped arguments keep those that torch.where discards from
+    # overflowing.
     tail = -z - 0.5 * torch.exp(z)
     small = torch.exp(z.clamp(_TINY_EXPONENT, -2.0))
     small = -z - torch.log(torch.expm1(small) / small)
@@ -55,34 +61,33 @@ def neg_log_expm1_exp(z: Tensor) -> Tensor:
 
 
 def softplus_difference(b: Tensor, difference: Tensor) -> Tensor:
-    """softplus(b + difference) - softplus(b), accurate even when b is so large that the sum
-    rounds.
-    """
+    """Return softplus(b + difference) - softplus(b), also where b is so large that it rounds."""
     a = b + difference
+    # softplus(z) = max(z, 0) + log(1 + e^{-|z|}): of two large numbers the difference is known.
     exact_part = torch.where((a > 0) & (b > 0), difference, a.clamp(min=0) - b.clamp(min=0))
     return exact_part + torch.log1p(torch.exp(-a.abs())) - torch.log1p(torch.exp(-b.abs()))
 
 
 def log_mean(log_sum: float, count: int) -> float:
-    """Natural log of the mean of `count` terms, from the natural log of their sum."""
+    """Return the natural log of the mean of `count` terms, from the natural log of their sum."""
     return log_sum - math.log(count)
 
 
 def log10_mean(log_sum: float, count: int) -> float:
-    """Base-10 log of the mean of `count` terms, from the natural log of their sum."""
+    """Return the base-10 log of the mean of `count` terms, from the natural log of their sum."""
     return log_mean(log_sum, count) / LN10
 
 
 def scaled_ratio(value: float, log_divisor: float) -> float:
-    """value / exp(log_divisor), without overflow of the divisor."""
+    """Return value / exp(log_divisor), without overflow of the divisor."""
     if value == 0:
         return 0.0
     exponent = math.log(abs(value)) - log_divisor
-    return math.copysign(math.inf if exponent > 709 else math.exp(exponent), value)
+    return math.copysign(math.inf if exponent > _LARGEST_EXPONENT else math.exp(exponent), value)
 
 
 def log_add(a: float, b: float) -> float:
-    """log(e^a + e^b)."""
+    """Return log(e^a + e^b), also where both underflow; NaN if one of them is NaN."""
     if math.isnan(a) or math.isnan(b):
         return math.nan
     larger, smaller = max(a, b), min(a, b)

@@ -1,4 +1,4 @@
-"""Data for the convex solvers, checked, in float64."""
+"""Data of the convex solvers as checked float64 matrices."""
 
 import warnings
 from dataclasses import dataclass
@@ -8,13 +8,26 @@ import numpy as np
 from ..errors import DataError
 from .records import short_repr
 
-MANY = 5_000
+_MANY_SAMPLES = 5_000
+"""Samples from which a warning comes before long work: a matrix of all pairs takes 200 MB there,
+and solvers take minutes.
+"""
+_LARGEST_SIZE = 1e150
+"""Inputs up to this size, and down to its inverse, have squares within float64 (1e308), with room
+for sums of them.
+"""
 
 
 @dataclass(frozen=True)
 class SolverData:
-    """Inputs Z of shape (n, D), with a last column of ones where a bias is asked for, and labels y
-    in {-1, +1}, or real targets.
+    """Checked inputs and labels, or targets, in float64.
+
+    Attributes
+    ----------
+    Z : ndarray, shape (n, D)
+        Inputs, with a last column of ones where a bias was asked for.
+    y : ndarray, shape (n,)
+        Labels -1, +1, or real targets.
     """
 
     Z: np.ndarray
@@ -24,26 +37,30 @@ class SolverData:
 
     @property
     def size(self) -> float:
-        """Largest absolute coordinate; dividing by it keeps squares from overflowing. 1 for
-        all-zero inputs.
+        """The largest absolute coordinate, or 1 if all inputs are zero.
+
+        Dividing by it keeps squares from overflowing.
         """
         return float(np.abs(self.Z).max()) or 1.0
 
     @property
     def longest(self) -> float:
-        """Largest Euclidean norm of a row of Z; 1 where all are zero."""
+        """The largest Euclidean norm of a row of Z, or 1 if all are zero."""
         return self.size * (float(np.linalg.norm(self.Z / self.size, axis=1).max()) or 1.0)
 
     def require_squares(self) -> None:
-        """Raises DataError where squares of the inputs leave the range of float64."""
-        if not 1e-150 < self.size < 1e150:
+        """Raise DataError where squares of the inputs leave the range of float64."""
+        if not 1 / _LARGEST_SIZE < self.size < _LARGEST_SIZE:
             raise DataError(
                 f"Squares of inputs as large as {self.size:.0e} are beyond float64. Divide X by"
                 f" {self.size:.0e}."
             )
 
     def directions(self, neurons) -> np.ndarray:
-        """Given neurons as unit rows, shape (k, D); none for None. Raises DataError."""
+        """Return given neurons as unit rows, shape (k, D), without zero rows; none for None.
+
+        Raises DataError for another dimension, or neurons that are not finite.
+        """
         U = np.zeros((0, self.Z.shape[1])) if neurons is None else as_array(neurons, "neurons")
         if U.ndim != 2 or U.shape[1] != self.Z.shape[1]:
             raise DataError(
@@ -52,6 +69,7 @@ class SolverData:
         if not np.isfinite(U).all():
             raise DataError("neurons hold NaN or infinite values. Drop these rows.")
         norms = np.linalg.norm(U, axis=1, keepdims=True)
+        # A neuron of zeros has no direction, and adds nothing to a function.
         return (U / np.where(norms > 0, norms, 1.0))[norms[:, 0] > 0]
 
     def __len__(self) -> int:
@@ -59,8 +77,8 @@ class SolverData:
 
 
 def warn_of_size(n: int, problem: str) -> None:
-    """Say before long work that it will be long."""
-    if n > MANY:
+    """Warn before work on n samples that will be long; `problem` names it."""
+    if n > _MANY_SAMPLES:
         warnings.warn(
             f"{problem} with {n:,} samples may take many minutes and {8e-9 * n * n:.1f} GB or more:"
             " time grows like n^2 to n^3. Set time_limit, where there is one, or solve for a"
@@ -71,8 +89,9 @@ def warn_of_size(n: int, problem: str) -> None:
 
 
 def binary_data(X, y, *, bias: bool) -> SolverData:
-    """Check and convert. Labels are {-1, +1} or {0, 1}. Raises DataError."""
-    Z, y = _checked(X, y, bias)
+    """Check and convert inputs and labels {-1, +1} or {0, 1}. Raises DataError."""
+    Z, y = _check_pair(X, y, bias)
+    # Either pair of values, or one value of either: a single class is a data set as well.
     values = set(np.unique(y))
     if not (values <= {-1.0, 1.0} or values <= {0.0, 1.0}):
         shown = ", ".join(f"{v:g}" for v in sorted(values)[:6])
@@ -85,12 +104,13 @@ def binary_data(X, y, *, bias: bool) -> SolverData:
 
 def regression_data(X, y, *, bias: bool) -> SolverData:
     """Check and convert inputs with real targets y. Raises DataError."""
-    return SolverData(*_checked(X, y, bias))
+    return SolverData(*_check_pair(X, y, bias))
 
 
 def evaluation_inputs(X, dimension: int, *, bias: bool) -> np.ndarray:
-    """Inputs at which a solution is evaluated, shape (N, dimension), its last column ones where it
-    has a bias. Raises DataError.
+    """Check inputs at which a solution is evaluated, and return them with shape (N, dimension).
+
+    The last column is ones where the solution has a bias. Raises DataError.
     """
     X = as_array(X, "X")
     if X.ndim != 2 or X.shape[1] != dimension - bias:
@@ -102,8 +122,9 @@ def evaluation_inputs(X, dimension: int, *, bias: bool) -> np.ndarray:
 
 
 def kernel_values(K, coefficients: np.ndarray) -> np.ndarray:
-    """sum_n coefficients_n k(x_n, .) at points whose kernel with the training samples is K, shape
-    (N, n). Raises DataError.
+    """Return the values of sum_n coefficients_n k(x_n, .) at N points, shape (N,).
+
+    K, of shape (N, n), is the kernel of the points with the training samples. Raises DataError.
     """
     K = as_array(K, "K")
     if K.ndim != 2 or K.shape[1] != len(coefficients):
@@ -114,7 +135,8 @@ def kernel_values(K, coefficients: np.ndarray) -> np.ndarray:
     return K @ coefficients
 
 
-def _checked(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
+def _check_pair(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The inputs, with a column of ones for a bias, and the labels, all finite."""
     X = as_array(X, "X")
     y = as_array(y, "y").reshape(-1)
     if X.ndim != 2 or X.size == 0:
@@ -139,10 +161,11 @@ def _checked(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_array(values, name: str) -> np.ndarray:
-    """float64, from arrays, nested lists and tensors. Raises DataError."""
+    """Return arrays, nested lists and tensors as a float64 array. Raises DataError."""
     try:
         if hasattr(values, "detach"):
             values = values.detach().cpu().numpy()
+        # Numpy would drop imaginary parts with no more than a warning.
         if np.iscomplexobj(values):
             raise TypeError("its numbers are complex")
         return np.asarray(values, dtype=np.float64)

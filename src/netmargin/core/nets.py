@@ -1,6 +1,4 @@
-"""A net as netmargin calls it: its scores, where it computes, its mode, and a float64 copy of
-it.
-"""
+"""Nets as netmargin calls them: scores, device and dtype, mode, and copies in float64."""
 
 import copy
 from contextlib import contextmanager
@@ -15,8 +13,10 @@ from .forward_failures import explain_forward_errors
 
 
 def scores(model: nn.Module, x: Tensor) -> Tensor:
-    """The model's outputs as shape (N, C); C = 1 for a binary net. Raises ModelError or
-    DataError.
+    """The model's outputs on a batch as shape (N, C); C = 1 for a binary net.
+
+    Raises DataError for inputs that the model cannot take, ModelError for outputs that are no
+    scores.
     """
     with explain_forward_errors(x):
         outputs = tensor_of_scores(model(x))
@@ -31,7 +31,10 @@ def scores(model: nn.Module, x: Tensor) -> Tensor:
 
 
 def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
-    """The device and floating dtype that the model computes with. Raises ModelError."""
+    """The device and the floating dtype that the model computes with.
+
+    Raises ModelError for a model without parameters, or whose parameters hold no numbers yet.
+    """
     parameters = list(check_model(model).parameters())
     if not parameters:
         raise ModelError(
@@ -52,19 +55,21 @@ def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 
 def float64_copy(model: nn.Module) -> nn.Module:
-    """A copy in float64 and evaluation mode; what it computes is what certificates are about.
-    Raises ModelError.
+    """A copy of the model in float64 and evaluation mode, which certificates are about.
+
+    Raises ModelError for a model that cannot be copied, or is not finite.
     """
     model = check_model(model)
-    device_and_dtype(model)  # refuses what cannot be copied
+    device_and_dtype(model)  # raises for lazy and meta parameters, which cannot be copied
     require_finite(model)
     twin = copy.deepcopy(model).double().eval()
-    return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]  # the quicker layout for float64 convolutions
+    # Channels last, quicker for float32 convolutions, is the slower layout in float64.
+    return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
 
 
 @contextmanager
 def in_mode(model: nn.Module, *, training: bool):
-    """Every module in training or evaluation mode, and back in its own mode afterwards."""
+    """Set every module to training or evaluation mode within, and back to its own afterwards."""
     modes = [(module, module.training) for module in model.modules()]
     model.train(training)
     try:

@@ -1,6 +1,4 @@
-"""What a person sees while a run goes on: a live line on a terminal, a line now and then in a log
-file.
-"""
+"""The display of a run that goes on: a live line on a terminal, a line now and then in a log."""
 
 import sys
 import time
@@ -8,19 +6,29 @@ from types import TracebackType
 from typing import Any
 
 _LOG_EVERY_SECONDS = 10.0
+"""Time between lines where there is no terminal: 360 lines an hour can still be read."""
 
 
 class Progress:
-    """Shows epoch, log10-loss, normalized margin, rate and time left; use as a context manager."""
+    """A display of a run's state and of the time left, as a context manager.
+
+    Parameters
+    ----------
+    shown : bool
+        Whether anything is shown.
+    title : str
+        What the lines begin with.
+    """
 
     def __init__(self, shown: bool, title: str):
         self._shown, self._title = shown, title
         self._bar: Any = None  # rich is imported only when there is a terminal to draw on
         self._task: Any = None
         self._started = self._logged = time.monotonic()
-        self._first: float | None = None
+        self._first: float | None = None  # where the run stood at the first line: it may be resumed
 
     def __enter__(self) -> "Progress":
+        # On stderr, since stdout may be piped into a file or another program.
         if self._shown and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
@@ -47,15 +55,25 @@ class Progress:
             self._bar.stop()
 
     def show(self, row: dict, epochs_left: float | None, trying: int = 0) -> None:
-        """Show the last accepted epoch, and how many tries the next one has taken."""
+        """Show the last accepted epoch of training, and how many tries the next one has taken."""
         if self._shown:
             self.draw(
                 row["epoch"], epochs_left, describe(row), f"  try {trying}" if trying > 1 else ""
             )
 
     def draw(self, done: float, left: float | None, line: str, aside: str = "") -> None:
-        """Show a line, and the time left as far as the pace so far tells; the aside only on a
-        terminal.
+        """Show a line, and the time left by the pace so far.
+
+        Parameters
+        ----------
+        done : float
+            Amount of work that is done, in any unit.
+        left : float or None
+            Amount that is left, in the same unit, if known.
+        line : str
+            The state of the run.
+        aside : str
+            More of it, for a terminal only.
         """
         if not self._shown:
             return
@@ -63,9 +81,8 @@ class Progress:
         if self._first is None:
             self._first = done
         if left is not None and done > self._first:
-            line += (
-                f"  {_duration((now - self._started) / (done - self._first) * max(left, 0))} left"
-            )
+            pace = (now - self._started) / (done - self._first)
+            line += f"  {_format_duration(pace * max(left, 0))} left"
         if self._bar is not None:
             total = None if left is None else done + max(left, 0)
             self._bar.update(self._task, completed=done, total=total, line=line + aside)
@@ -74,13 +91,13 @@ class Progress:
             print(f"{self._title}: {line}", file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
-        """A sentence that stays on the screen."""
+        """Print a sentence that stays on the screen."""
         if self._shown:
             print(text, file=sys.stderr, flush=True)
 
 
 def describe(row: dict) -> str:
-    """One row of a history in one line."""
+    """Return one line about a row of a training history."""
     margin = row["normalized_margin"]
     shown = f"  margin {margin:.4g}" if margin is not None else f"  q_min {row['q_min']:.4g}"
     return (
@@ -89,7 +106,8 @@ def describe(row: dict) -> str:
     )
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
+    """The duration as hours:minutes:seconds."""
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}"

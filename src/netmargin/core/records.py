@@ -1,4 +1,4 @@
-"""How records print: the class and its important numbers in one line, never arrays."""
+"""The printed form of records: the class and its important numbers in one line, never arrays."""
 
 import dataclasses
 import numbers
@@ -12,19 +12,22 @@ _LONGEST, _LONGEST_TEXT = 280, 90
 
 
 def short_repr(record: Any, *names: str) -> str:
-    """One line about a record, for its `__repr__`.
+    """Return one line about a record, for its `__repr__`.
 
     Parameters
     ----------
-    record : an instance of a dataclass.
-    names : attributes and properties to show, the important ones first. By default all fields that
-        are numbers, words or None; arrays and lists show their shape or length; other objects and
+    record : object
+        An instance of a dataclass.
+    *names : str
+        Attributes and properties to show, the important ones first. By default all fields that are
+        numbers, words or None; arrays and lists show their shape or length; other objects and
         private fields are left out.
 
     Returns
     -------
-    At most 300 characters without a line break; what does not fit is left out, the last names
-    first.
+    str
+        At most 300 characters without a line break; what does not fit is left out, the last names
+        first.
 
     Examples
     --------
@@ -44,17 +47,20 @@ def short_repr(record: Any, *names: str) -> str:
     line = f"<{type(record).__name__}"
     for name in shown:
         text = _describe(getattr(record, name))
+        # A long field is passed over, and a shorter one after it may still fit.
         if text is not None and len(line) + len(name) + len(text) < _LONGEST:
             line += f" {name}{text}"
     return line + ">"
 
 
 def _describe(value: Any) -> str | None:
+    """The text after a field's name, or None for a value that no line can show."""
     if value is None or isinstance(value, (bool, np.bool_)):
         return f"={value}"
     if isinstance(value, str):
         text = " ".join(value.split())
         return f"={text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 4] + ' ...'!r}"
+    # Whole numbers and fractions are shown exactly, floats with six digits.
     if isinstance(value, numbers.Real):
         return f"={value}" if isinstance(value, numbers.Rational) else f"={float(value):.6g}"
     if isinstance(value, (np.ndarray, Tensor)):

@@ -1,4 +1,4 @@
-"""How many threads torch works with: one where a step is too short to be shared."""
+"""The number of threads that torch works with: one where a step is too short to be shared."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,11 +20,11 @@ with one thread and 450 ms with two.
 
 @contextmanager
 def fitting_threads(work: float) -> Iterator[None]:
-    """One thread within, if a step needs fewer than `WORTH_SHARING` multiplications; the number of
-    before afterwards.
+    """Use one thread within, if a step needs fewer than `WORTH_SHARING` multiplications.
 
-    Whoever has set fewer threads keeps them. The choice depends on sizes only: how many threads
-    share a sum can change its last bits, and the same call gives the same result bit for bit.
+    Afterwards the number is what it was. Whoever has set fewer threads keeps them. The choice
+    depends on sizes only: how many threads share a sum can change its last bits, and the same call
+    gives the same result bit for bit.
     """
     before = torch.get_num_threads()
     if work >= WORTH_SHARING or before == 1:
@@ -38,11 +38,10 @@ def fitting_threads(work: float) -> Iterator[None]:
 
 
 def work_of(model: nn.Module, x: Tensor) -> float:
-    """Multiplications of a forward pass on the batch x, at least: those of its modules with
-    weights, from one sample.
+    """Return a lower estimate of the multiplications of a forward pass on the batch x.
 
-    Of parameters that a module of one's own uses in another way, each counts once per sample.
-    Raises what the model raises.
+    Modules with a weight are counted, on one sample; every parameter counts once per sample at
+    least, for modules of one's own that use theirs in another way. Raises what the model raises.
     """
     total = 0
 
@@ -52,6 +51,7 @@ def work_of(model: nn.Module, x: Tensor) -> float:
         if isinstance(weight, Tensor) and isinstance(output, Tensor) and weight.ndim > 1:
             total += output.numel() * weight[0].numel()
 
+    # Counted on a run rather than from shapes: convolutions repeat their weight at each position.
     hooks = [module.register_forward_hook(count) for module in model.modules()]
     try:
         with in_mode(model, training=False), torch.no_grad():

@@ -9,14 +9,13 @@ from .distributions import (
     clusters,
     gaussian_xor,
     hypercube,
-    parity,
-    parity_margin,
-    teacher,
-    teacher_net,
 )
 from .mnist import mnist
+from .parity import parity, parity_margin
+from .teacher import teacher, teacher_net
 
 BY_NAME = {"digits": digits, "mnist": mnist, "cifar10": cifar10}
+"""The data sets that recipes and the command line name by a word."""
 
 __all__ = [
     "BY_NAME",

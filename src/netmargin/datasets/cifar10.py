@@ -23,6 +23,7 @@ from .selection import (
 _ARCHIVE, _BINARY, _PYTHON = "cifar-10-binary.tar.gz", "cifar-10-batches-bin", "cifar-10-batches-py"
 _BATCHES = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
 _RECORD, _PER_BATCH = 1 + 3 * 32 * 32, 10_000
+"""Bytes of a record of the binary version, a label and the pixels, and records of one batch."""
 _SHA256 = {  # of the records of the binary version
     "data_batch_1": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
     "test_batch": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
@@ -30,18 +31,42 @@ _SHA256 = {  # of the records of the binary version
 
 
 def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, Tensor]:
-    """CIFAR-10, X of shape (N, 3, 32, 32) in [0, 1], y in 0..9: 50,000 training and 10,000 test
-    images.
+    """CIFAR-10: 50,000 training and 10,000 test images in color, of ten classes.
 
     Read from cifar-10-binary.tar.gz, cifar-10-batches-bin or cifar-10-batches-py in
     $NETMARGIN_DATA/cifar10 or $NETMARGIN_DATA, else downloaded from OpenML. Where fewer than five
     training batches are found, they are used (with a warning) if `limit` fits. The first training
     batch and the test batch are compared with the canonical checksum.
 
+    Parameters
+    ----------
+    split : "train" or "test", default "train"
+        Which of the two sets is read.
+    limit : int or None, default None
+        Size of a class-balanced subset, the first images of each class; all images by default.
+
+    Returns
+    -------
+    tuple of two Tensors
+        X of shape (N, 3, 32, 32), float32 in [0, 1], and y of shape (N,), int64 in 0..9.
+
     Raises
     ------
-    DataError : no files and no download, damaged or foreign files.
-    ArgumentError : an unknown split, a limit that does not fit.
+    DataError
+        If there are neither files nor a download, or files are damaged or foreign.
+    ArgumentError
+        If the split is unknown or the limit does not fit.
+
+    Examples
+    --------
+    >>> from netmargin.datasets import cifar10
+    >>> X, y = cifar10("test", limit=100)          # doctest: +SKIP
+    >>> cifar10("validation")
+    Traceback (most recent call last):
+    netmargin.errors.ArgumentError: split must be "train" or "test"; got 'validation'
+
+    Source: Krizhevsky 2009; trained on in Lyu and Li 2019, Appendix J, and Wei et al. 2018,
+    Appendix F.
     """
     wanted = _BATCHES[check_split(split)]
     limit = check_count("limit", limit, optional=True)
@@ -52,7 +77,9 @@ def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor
 
 
 def _from_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
+    """Records of the first folder that holds any version of the files; None where none does."""
     for folder in folders("cifar10"):
+        # Folders before the archive, which has to be unpacked at each call.
         for source, read in (
             (_BINARY, _read_binary),
             (_PYTHON, _read_python),
@@ -65,6 +92,7 @@ def _from_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
             continue
         if not found:
             raise DataError(f"{folder / source} holds none of {', '.join(wanted)}. Fetch it again.")
+        # One batch of each split tells a foreign or re-encoded copy.
         for name in found.keys() & _SHA256.keys():
             check_content(found[name], _SHA256[name], f"{name} in {folder / source}")
         samples = _PER_BATCH * len(found)
@@ -86,7 +114,7 @@ def _from_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
 
 def _read_binary(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
     return {
-        n: _records(_bytes(folder / f"{n}.bin"), f"{folder / n}.bin")
+        n: _as_records(_read_bytes(folder / f"{n}.bin"), f"{folder / n}.bin")
         for n in wanted
         if (folder / f"{n}.bin").exists()
     }
@@ -112,7 +140,8 @@ def _read_python(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
                 raise DataError(
                     f"Cannot read {folder / name} as a CIFAR-10 batch: {error}. Fetch it again."
                 ) from error
-            found[name] = _records(joined.tobytes(), str(folder / name))
+            # The same bytes as the binary version, so that one checksum serves both.
+            found[name] = _as_records(joined.tobytes(), str(folder / name))
     return found
 
 
@@ -127,30 +156,32 @@ def _read_archive(path: Path, wanted: list[str]) -> dict[str, np.ndarray]:
             contents = {n: file.read() for n in wanted if (file := members.get(n)) is not None}
     except (OSError, EOFError, tarfile.TarError) as error:
         raise DataError(f"Cannot read {path}: {error}. Fetch it again.") from error
-    return {name: _records(content, f"{name} in {path}") for name, content in contents.items()}
+    return {name: _as_records(content, f"{name} in {path}") for name, content in contents.items()}
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """A pickle may run code; the Python version of CIFAR-10 needs numpy arrays and nothing else."""
+    """An unpickler that builds numpy arrays and nothing else, since a pickle may run any code."""
 
     _ALLOWED = {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")} | {
         (f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")
     }
 
     def find_class(self, module: str, name: str):
+        """Return a class that arrays are built with; raise UnpicklingError for any other."""
         if (module, name) not in self._ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not an array")
         return super().find_class(module, name)
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror}. Check its permissions.") from error
 
 
-def _records(content: bytes, what: str) -> np.ndarray:
+def _as_records(content: bytes, what: str) -> np.ndarray:
+    """The bytes of one batch as rows of a label and its pixels; DataError for another size."""
     if len(content) != _RECORD * _PER_BATCH:
         raise DataError(
             f"{what} has {len(content)} bytes instead of {_RECORD * _PER_BATCH}: it is cut off or"
@@ -167,4 +198,5 @@ def _from_openml(wanted: list[str]) -> np.ndarray:
     records = np.hstack([y[:, None], pixels])
     check_content(records[:_PER_BATCH], _SHA256["data_batch_1"], "CIFAR-10 from OpenML")
     check_content(records[-_PER_BATCH:], _SHA256["test_batch"], "CIFAR-10 from OpenML")
+    # OpenML keeps all images in one table, the five training batches first.
     return records[-_PER_BATCH:] if wanted == _BATCHES["test"] else records[:-_PER_BATCH]

@@ -20,7 +20,7 @@ from .selection import (
 )
 
 _PREFIX = {"train": "train", "test": "t10k"}
-_SHA256 = {
+_SHA256 = {  # of the decoded values, the header of the file left out
     "train-images-idx3-ubyte": "741c988805d008ac6e4c904b69001ba184c24b2c540a4ef403f4c71b676cf757",
     "train-labels-idx1-ubyte": "1feba77c54802fa5339a11837ea4b2866434b83314ec45192930f1df69120c13",
     "t10k-images-idx3-ubyte": "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
@@ -29,17 +29,39 @@ _SHA256 = {
 
 
 def mnist(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, Tensor]:
-    """MNIST, X of shape (N, 1, 28, 28) in [0, 1], y in 0..9: 60,000 training and 10,000 test
-    images.
+    """MNIST: 60,000 training and 10,000 test images of handwritten digits.
 
     Read from the four IDX files (plain or .gz) in $NETMARGIN_DATA/mnist or $NETMARGIN_DATA, else
     downloaded from OpenML; either way the decoded content is compared with the canonical checksum.
-    `limit` takes a class-balanced subset.
+
+    Parameters
+    ----------
+    split : "train" or "test", default "train"
+        Which of the two sets is read.
+    limit : int or None, default None
+        Size of a class-balanced subset, the first images of each class; all images by default.
+
+    Returns
+    -------
+    tuple of two Tensors
+        X of shape (N, 1, 28, 28), float32 in [0, 1], and y of shape (N,), int64 in 0..9.
 
     Raises
     ------
-    DataError : no files and no download, damaged or foreign files.
-    ArgumentError : an unknown split, a limit out of range.
+    DataError
+        If there are neither files nor a download, or files are damaged or foreign.
+    ArgumentError
+        If the split is unknown or the limit exceeds the number of images.
+
+    Examples
+    --------
+    >>> from netmargin.datasets import mnist
+    >>> X, y = mnist(limit=1000)          # doctest: +SKIP
+    >>> mnist("validation")
+    Traceback (most recent call last):
+    netmargin.errors.ArgumentError: split must be "train" or "test"; got 'validation'
+
+    Source: LeCun et al. 1998; trained on in Lyu and Li 2019, Appendix J.
     """
     prefix = _PREFIX[check_split(split)]
     images, labels = f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte"
@@ -48,6 +70,7 @@ def mnist(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, 
 
 
 def _from_files(*names: str) -> tuple[np.ndarray, ...] | None:
+    """Contents of these files, all from one folder; None where no folder holds them all."""
     for folder in folders("mnist"):
         found = [
             next((p for p in (folder / name, folder / f"{name}.gz") if p.exists()), None)
@@ -62,10 +85,12 @@ def _from_files(*names: str) -> tuple[np.ndarray, ...] | None:
 
 
 def _read_idx(path: Path, checksum: str) -> np.ndarray:
+    """The array in an IDX file of unsigned bytes, plain or gzipped. Raises DataError."""
     try:
         content = path.read_bytes()
         content = gzip.decompress(content) if path.suffix == ".gz" else content
         (magic,) = struct.unpack_from(">I", content)
+        # Unsigned bytes in one dimension (labels) or three (images); the last byte counts them.
         if magic not in (2049, 2051):
             raise ValueError(f"its magic number is {magic}, not 2049 or 2051")
         shape = struct.unpack_from(f">{magic % 256}I", content, 4)
@@ -79,6 +104,7 @@ def _read_idx(path: Path, checksum: str) -> np.ndarray:
 def _from_openml(images: str, labels: str) -> tuple[np.ndarray, np.ndarray]:
     advice = f"put {images}.gz and {labels}.gz into a folder and set {FOLDER_VARIABLE} to it"
     pixels, y = from_openml("mnist_784", 1, advice)
+    # OpenML keeps all images in one table, the training images first.
     part = slice(0, 60000) if images.startswith("train") else slice(60000, 70000)
     pixels, y = pixels[part], y[part]
     check_content(pixels, _SHA256[images], "MNIST from OpenML")

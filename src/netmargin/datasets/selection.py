@@ -1,6 +1,4 @@
-"""What all data sets share: the two splits, class-balanced subsets, and where files are looked
-for.
-"""
+"""The two splits, class-balanced subsets, and the folders and checksums of files of data sets."""
 
 import hashlib
 import os
@@ -16,18 +14,21 @@ from ..errors import ArgumentError, DataError
 
 Split = Literal["train", "test"]
 FOLDER_VARIABLE = "NETMARGIN_DATA"
+"""The environment variable with the folder that holds files of data sets."""
 
 
 def check_split(split: str) -> str:
-    """The split, or an ArgumentError that lists both."""
+    """Return the split, or raise an ArgumentError that lists both."""
     return check_choice("split", split, ("train", "test"))
 
 
 def select(
     X: np.ndarray, y: np.ndarray, limit: int | None, *, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """X / scale as float32 and y as int64: all samples, or the first of each class, balanced, in
-    their original order.
+    """Return X / scale as float32 and y as int64, all samples or a class-balanced subset.
+
+    A subset holds the first samples of each class, in their original order. Raises ArgumentError
+    for a limit above the number of samples.
     """
     y = y.astype(np.int64)
     limit = check_count("limit", limit, optional=True)
@@ -36,6 +37,8 @@ def select(
             raise ArgumentError(
                 f"limit must lie between 1 and {len(y)}, the number of samples at hand; got {limit}"
             )
+        # Sorted by rank within the class first and by class second, samples come in rounds of one
+        # of each class, so that any number of them is as balanced as can be.
         by_class = np.argsort(y, kind="stable")
         starts = np.searchsorted(y[by_class], y[by_class])
         rank_in_class = np.empty(len(y), dtype=np.int64)
@@ -46,7 +49,7 @@ def select(
 
 
 def folders(name: str) -> list[Path]:
-    """Where files of a data set may lie."""
+    """Return the folders in which files of a data set are looked for, in order."""
     root = os.environ.get(FOLDER_VARIABLE)
     return [Path(root) / name, Path(root)] if root else []
 
@@ -61,12 +64,14 @@ def check_content(content: np.ndarray, expected: str, what: str) -> None:
 
 
 def from_openml(name: str, version: int, advice: str) -> tuple[np.ndarray, np.ndarray]:
-    """Download (once) from OpenML through scikit-learn, as uint8 rows and labels. Raises
-    DataError.
+    """Download (once) from OpenML through scikit-learn, as uint8 rows and labels.
+
+    Raises DataError, whose message gives `advice` on how to do without the network.
     """
     from sklearn.datasets import fetch_openml
 
     try:
+        # liac-arff needs no pandas, unlike scikit-learn's default parser.
         data = fetch_openml(name, version=version, as_frame=False, parser="liac-arff")
     except (OSError, ValueError) as error:
         raise DataError(
@@ -74,3 +79,16 @@ def from_openml(name: str, version: int, advice: str) -> tuple[np.ndarray, np.nd
             f" {advice}, or allow this machine to reach OpenML once."
         ) from error
     return data.data.astype(np.uint8), data.target.astype(np.uint8)
+
+
+def check_sizes(**given: tuple[int, int]) -> tuple[int, ...]:
+    """Return each number, given as (number, the least it may be) under its own name.
+
+    Raises ArgumentError, which names the one that is too small.
+    """
+    return tuple(check_count(name, value, at_least=least) for name, (value, least) in given.items())
+
+
+def as_pair(X: np.ndarray, y: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Return samples of a distribution as tensors, X as it is (float64) and y as int64."""
+    return torch.from_numpy(np.ascontiguousarray(X)), torch.from_numpy(y.astype(np.int64))

@@ -1,0 +1,60 @@
+"""Sentences about things that are no data set or no batch: what they are, and what to give."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
+
+
+def why_no_data(data: Any) -> str:
+    """A sentence on why something iterable is no data set, or ''."""
+    kind = type(data).__name__
+    if isinstance(data, nn.Module) or (isinstance(data, type) and issubclass(data, nn.Module)):
+        return f"The data are a model ({kind}): the model comes first and the data second."
+    if isinstance(data, (str, bytes, Path)):
+        return (
+            f"The data are text, {data!r}. Named data sets are functions, such as"
+            " netmargin.datasets.digits()."
+        )
+    if isinstance(data, Mapping):
+        keys = ", ".join(map(repr, list(data)[:6]))
+        return (
+            f"The data are a {kind} with the keys {keys}. Take the inputs and the labels out of it."
+        )
+    if hasattr(data, "iloc"):  # of pandas
+        return (
+            f"The data are a {kind}. Take df[features].to_numpy() as X and df[label].to_numpy()"
+            " as y."
+        )
+    if hasattr(data, "shape"):
+        return f"The data are one {kind} of shape {tuple(data.shape)}, without labels."
+    if isinstance(data, tuple) and data and all(hasattr(part, "shape") for part in data):
+        return f"The data are {len(data)} arrays. The first two of them would be data[:2]."
+    return ""
+
+
+def how_to_pair(batch: Any) -> str:
+    """A description of a batch that is no pair, and a wrapper of its loader that makes pairs."""
+    kind = type(batch).__name__
+    if isinstance(batch, Mapping):
+        keys = [str(key) for key in batch]
+        label = next(
+            (key for key in keys if key in ("labels", "label", "y", "target")),
+            keys[-1] if keys else "y",
+        )
+        inputs = next((key for key in keys if key != label), "x")
+        held, pair = f"{kind} with the keys {', '.join(keys[:6])}", f'b["{inputs}"], b["{label}"]'
+    elif isinstance(batch, (tuple, list)) and len(batch) > 2:
+        held, pair = f"{kind} of {len(batch)}", "b[0], b[1]"
+    else:
+        return f"{kind}. {STREAM_HINT}"
+    return (
+        f"{held}. Wrap the loader, and give Pairs(loader):\n"
+        "  class Pairs:\n"
+        "      def __init__(self, loader): self.loader = loader\n"
+        f"      def __iter__(self): return (({pair}) for b in self.loader)\n"
+        "      def __len__(self): return len(self.loader)"
+    )

@@ -1,0 +1,139 @@
+"""One pass over the data that measures every margin of a net."""
+
+import math
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+from ..core import logspace
+from ..core.accepted_models import check_model, noise_of, require_finite
+from ..core.arguments import check_count, check_instance
+from ..core.batches import Data, Labels, batches, open_data
+from ..core.nets import in_mode, scores
+from ..errors import NonFiniteOutputError
+from ..homogeneity import Homogeneity, analyse
+from ..losses import Loss, as_loss
+from .normalization import normalizing_homogeneity, norms
+from .of_outputs import margins
+from .report import MarginReport
+
+
+def measure(
+    model: nn.Module,
+    data: Data,
+    *,
+    loss: Loss | str | nn.Module | None = None,
+    batch_size: int = 200,
+    homogeneity: Homogeneity | None = None,
+) -> MarginReport:
+    """Margins of `model` on `data`, normalized by the model's own homogeneity.
+
+    Margins q are raw scores; the report divides them by ||theta||^L, by prod ||W_i||^{k_i} or by
+    the norm of the scaled part. The net runs in evaluation mode, without gradients, on its own
+    device and in its own dtype; margins are float64 on the CPU. Every module is left in the mode
+    it was in. Data are streamed: what is kept per sample is its margin (8 bytes).
+
+    Parameters
+    ----------
+    model : nn.Module
+        A net that returns scores of shape (N,), (N, 1) (binary) or (N, C).
+    data : tuple (X, y), or iterable of (x, y)
+        All samples at once, X of shape (N, ...) and y of shape (N,), or batches of them. Labels are
+        {-1, +1} or {0, 1} (binary), or class indices.
+    loss : Loss, str, torch criterion or None, default None
+        The loss whose log and smoothed margins are reported, as `losses.as_loss` reads it; the
+        cross-entropy (logistic for one output) by default.
+    batch_size : int, default 200
+        Samples per forward pass when data is a pair.
+    homogeneity : Homogeneity or None, default None
+        The answer of `analyse` in evaluation mode, to save that analysis when one model is measured
+        often.
+
+    Returns
+    -------
+    MarginReport
+        Margins q of shape (N,), the summed log-loss, norms, and every normalized margin that the
+        homogeneity of the net allows.
+
+    Raises
+    ------
+    DataError
+        If data are empty, NaN or infinite, labels are of the wrong kind or number, or the model
+        rejects the inputs.
+    ModelError
+        If the model is no module or has no parameters, its parameters are all zero or not finite,
+        or its outputs have a wrong shape.
+    NonFiniteOutputError
+        If its outputs, or the loss of them, are NaN or infinite.
+    ArgumentError
+        If another argument cannot be used.
+
+    Notes
+    -----
+    A model with noise in evaluation mode is measured with a warning: its margins are those of one
+    draw.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> net = torch.nn.Linear(2, 1, bias=False)
+    >>> _ = net.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
+    >>> report = nm.measure(net, ([[1.0, 0.0], [0.0, -2.0]], [1, -1]))
+    >>> report.q.tolist(), report.norm, round(report.normalized_margin, 12), report.support.tolist()
+    ([3.0, 8.0], 5.0, 0.6, [0])
+
+    Source: Lyu and Li 2019, Sections 4.1, 4.4 and Appendices A, F, G; two-homogeneity 2024, Section
+    3.4.
+    """
+    model, samples, loss = check_model(model), open_data(data), as_loss(loss)
+    batch_size = check_count("batch_size", batch_size)
+    check_instance(
+        "homogeneity",
+        homogeneity,
+        Homogeneity,
+        "the answer of netmargin.analyse(model, X)",
+        optional=True,
+    )
+    labels: Labels | None = None
+    q: list[Tensor] = []
+    log_loss = -math.inf
+    with in_mode(model, training=False), torch.no_grad():
+        for x, y in batches(samples, batch_size, model):
+            outputs = scores(model, x)
+            # The net is analysed on the first batch, the only inputs that are at hand for certain;
+            # this comes after the forward pass, whose errors name their cause better.
+            if homogeneity is None:
+                require_finite(model)
+                if noise := noise_of(model, x):
+                    warnings.warn(
+                        f"{noise} These margins are those of one draw.", UserWarning, stacklevel=2
+                    )
+                homogeneity = normalizing_homogeneity(analyse(model, x))
+            labels = labels or Labels(outputs.shape[1])
+            hard, soft = margins(outputs, labels.encode(y).to(outputs.device))
+            _require_finite_margins(soft, measured=sum(len(part) for part in q))
+            q.append(hard.cpu())
+            batch_loss = loss.log_sum(soft)
+            if math.isnan(batch_loss):
+                raise NonFiniteOutputError(
+                    f"The loss {loss.name} is not defined at margin {soft.min().item():g}. Use a"
+                    " loss that is defined for all margins."
+                )
+            # Sums of losses as logs: deep in training a loss is far below the least float64.
+            log_loss = logspace.log_add(log_loss, batch_loss)
+    assert homogeneity is not None
+    norm, log_norms = norms(model, homogeneity)
+    return MarginReport(torch.cat(q), log_loss, homogeneity, norm, loss, log_norms)
+
+
+def _require_finite_margins(soft: Tensor, *, measured: int) -> None:
+    """Raise NonFiniteOutputError for the first margin of a batch that is NaN or infinite.
+
+    `measured` is the number of samples before this batch, so that the message names the sample.
+    """
+    if not torch.isfinite(soft).all():
+        first = measured + int(torch.nonzero(~torch.isfinite(soft))[0, 0])
+        raise NonFiniteOutputError(
+            f"The model's outputs are NaN or infinite on sample {first}. Check its weights."
+        )

@@ -1,0 +1,41 @@
+"""Margins and soft margins from the scores that a net returned."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from ..core import logspace
+
+
+def margins(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Margins and soft margins of a batch, not normalized.
+
+    Parameters
+    ----------
+    outputs : Tensor, shape (N, C)
+        Scores, of one output (C = 1) or one per class.
+    y : Tensor, shape (N,)
+        Signs -1, +1 for one output, class indices for several.
+
+    Returns
+    -------
+    tuple of two Tensors, shape (N,), float64
+        q_n = y_n Phi(x_n), or the least of the gaps Phi_{y_n} - Phi_j; and the soft margins
+        -log sum_j e^{-gap_j}, which are the same for one output.
+
+    Source: Lyu and Li 2019, Appendix F.
+    """
+    if outputs.shape[1] == 1:
+        q = y * logspace.as_float64(outputs[:, 0])
+        return q, q
+    gaps = score_gaps(outputs, y)
+    return gaps.amin(1), -torch.logsumexp(-gaps, 1)
+
+
+def score_gaps(outputs: Tensor, y: Tensor) -> Tensor:
+    """The gaps s_nj = Phi_{y_n} - Phi_j in float64, and +infinity at j = y_n; shape (N, C)."""
+    outputs = logspace.as_float64(outputs)
+    gaps = outputs.gather(1, y[:, None]) - outputs
+    # Infinity at the sample's own class leaves both the minimum and e^{-gap} to the other classes.
+    return gaps.scatter(1, y[:, None], math.inf)
