@@ -2,8 +2,8 @@
 
 from .analysis import analyse
 from .answer import Blocker, Evidence, Homogeneity, Kind, ScalingCheck
-from .degree import Epsilon
-from .trace import rule, scale_degree
+from .degree import Epsilon, scale_degree
+from .registry import rule
 
 __all__ = [
     "Blocker",

@@ -1,12 +1,11 @@
-"""Degree rules of learned slopes, normalization layers, attention, and functions without any
-homogeneity.
-"""
+"""Degree rules of normalization layers, attention, and functions without any homogeneity."""
 
 import torch
 from torch import Tensor
 
-from .degree import CONSTANT, AnyDegree, Degree
-from .trace import RULES, Trace, add_degrees, rule
+from .degree import CONSTANT, AnyDegree, Degree, add_degrees
+from .registry import RULES, rule
+from .trace import Trace
 
 
 @rule("_prelu_kernel", "prelu")
@@ -44,9 +43,8 @@ def _rms_normalized(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegr
     "batch_norm",
 )
 def _batch_normalized(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
-    *_statistics, training, _momentum, epsilon = rest[
-        :5
-    ]  # stored mean and variance, absent in the "legit" variants without them
+    # The stored mean and variance come first, except in the "legit" variants without them.
+    *_statistics, training, _momentum, epsilon = rest[:5]
     if training:
         return _after_normalization(trace, value, scale, shift, epsilon)
     return _with_stored_statistics(trace, value, scale, shift)
@@ -62,9 +60,15 @@ def _with_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
     return _affine(trace, degree, value, scale, shift)
 
 
-@rule("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention", "_scaled_dot_product_attention_math",
-      "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "scaled_dot_product_attention",
-      "_scaled_dot_product_fused_attention_overrideable")  # fmt: skip
+@rule(
+    "scaled_dot_product_attention",
+    "_scaled_dot_product_attention_math",
+    "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_fused_attention_overrideable",
+)
 def _attention(trace: Trace, query, key, value, *_, **__) -> AnyDegree:
     weights = _not_homogeneous(trace, trace.product(query, key), "softmax of attention scores")
     return add_degrees(weights, trace.degree(value))
@@ -73,19 +77,29 @@ def _attention(trace: Trace, query, key, value, *_, **__) -> AnyDegree:
 # -- functions without any homogeneity
 
 
-for _name, _called in {
-    "tanh": "tanh", "sigmoid": "sigmoid", "gelu": "GELU", "silu": "SiLU", "elu": "ELU", "celu": "CELU", "softplus": "softplus",
-    "mish": "Mish", "hardswish": "Hardswish", "hardsigmoid": "Hardsigmoid", "log_sigmoid_forward": "log-sigmoid", "exp": "exp",
-    "log": "log", "exp2": "exp2", "expm1": "expm1", "log1p": "log1p", "sin": "sin", "cos": "cos", "erf": "erf", "atan": "atan",
-    "glu": "GLU", "_softmax": "softmax", "_safe_softmax": "softmax", "_log_softmax": "log-softmax", "logsumexp": "log-sum-exp",
-    "softshrink": "Softshrink", "hardshrink": "Hardshrink", "round": "round", "floor": "floor", "ceil": "ceil",
-}.items():  # fmt: skip
+_NAMES_OF_FUNCTIONS = {
+    # Activations.
+    "tanh": "tanh", "sigmoid": "sigmoid", "gelu": "GELU", "silu": "SiLU", "elu": "ELU",
+    "celu": "CELU", "softplus": "softplus", "mish": "Mish", "hardswish": "Hardswish",
+    "hardsigmoid": "Hardsigmoid", "log_sigmoid_forward": "log-sigmoid", "glu": "GLU",
+    "softshrink": "Softshrink", "hardshrink": "Hardshrink",
+    # Normalizations of scores.
+    "_softmax": "softmax", "_safe_softmax": "softmax", "_log_softmax": "log-softmax",
+    "logsumexp": "log-sum-exp",
+    # Elementary functions and roundings.
+    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log1p": "log1p", "sin": "sin",
+    "cos": "cos", "erf": "erf", "atan": "atan", "round": "round", "floor": "floor", "ceil": "ceil",
+}  # fmt: skip
+"""ATen operation -> the function's name for a sentence."""
+
+for _name, _called in _NAMES_OF_FUNCTIONS.items():
     RULES[_name] = lambda trace, value, *_, called=_called, **__: _not_homogeneous(
         trace, trace.degree(value), called
     )
 
 
 def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
+    """Require that the argument of a function without homogeneity does not scale."""
     if "attention" in called:
         replacement = (
             "normalize queries and keys without affine parameters, or keep their weights out of the"
@@ -101,6 +115,7 @@ def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
 def _affine(
     trace: Trace, degree: AnyDegree, value: Tensor, scale: Tensor | None, shift: Tensor | None
 ) -> AnyDegree:
+    """Apply the learned scale and shift of a normalization layer."""
     if scale is not None:
         degree = add_degrees(degree, trace.degree(scale))
     return trace.add_bias(degree, shift, value) if shift is not None else degree
@@ -109,6 +124,7 @@ def _affine(
 def _after_normalization(
     trace: Trace, value: Tensor, scale: Tensor | None, shift: Tensor | None, epsilon: float
 ) -> AnyDegree:
+    """Cancel the degree of a normalized value, neglecting the epsilon that guards its size."""
     degree = trace.degree(value)
     trace.neglect(degree, epsilon)
     return _affine(trace, CONSTANT if isinstance(degree, Degree) else degree, value, scale, shift)

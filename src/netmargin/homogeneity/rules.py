@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .degree import CONSTANT, ZERO, AnyDegree
+from .degree import CONSTANT, ZERO, AnyDegree, add_degrees, scale_degree
 from .modes import ROUGH
-from .trace import Trace, add_degrees, rule, scale_degree
+from .registry import rule
+from .trace import Trace
 
 # -- linear maps of one argument, and everything else that is 1-homogeneous and piecewise linear in
 # it
