@@ -12,12 +12,13 @@ from ..core.forward_failures import explain_forward_errors
 from ..core.nets import device_and_dtype
 from ..errors import ModelError
 from . import normalization_rules, rules  # noqa: F401  (register their rules)
-from .answer import Evidence, Homogeneity
+from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
-from .judge import Judge
 from .scaling import clone_inputs
 from .trace import Trace
+from .validation import Validator
+from .vocabulary import Evidence
 
 
 def analyse(model: nn.Module, x) -> Homogeneity:
@@ -74,15 +75,15 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     device_and_dtype(model)  # refuses nets on several devices or of several dtypes
     require_finite(model)
     names = tuple(name for name, _ in model.named_parameters())
-    judge = Judge(model, x)
-    trace, degree = _follow(model, judge.traced)
+    validator = Validator(model, x)
+    trace, degree = _follow(model, validator.traced)
     casts, several = tuple(trace.casts), isinstance(x, tuple)
     if isinstance(degree, Unknown):
-        return replace(judge.observe(trace, names, degree), _several_inputs=several)
+        return replace(validator.observe(trace, names, degree), _several_inputs=several)
     # Outputs that are exactly 0 scale with every power; as a constant they have no order.
     known = degree if isinstance(degree, Degree) else CONSTANT
     derivation = Derivation(names, known, tuple(trace.constraints), tuple(trace.observed))
-    answer = replace(judge.settle(derivation, casts), _several_inputs=several)
+    answer = replace(validator.settle(derivation, casts), _several_inputs=several)
     biases = {b.bias for b in answer.blockers if b.bias is not None}
     others = (
         any(b.bias is None for b in answer.blockers) or answer.evidence is Evidence.CONTRADICTED
@@ -91,7 +92,7 @@ def analyse(model: nn.Module, x) -> Homogeneity:
         return answer
     # Only biases are in the way, so the net without them is settled as well: margins of such nets
     # are measured like that (Lyu and Li 2019, J.1).
-    bias_free = judge.settle(derivation.without(biases), casts)
+    bias_free = validator.settle(derivation.without(biases), casts)
     bias_free = replace(
         bias_free, notes=(bias_free.bias_sentence, *bias_free.notes), _several_inputs=several
     )

@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from .answer import Blocker, Evidence, Exponent, Homogeneity, Kind, tidy
+from .answer import Exponent, Homogeneity, tidy
 from .degree import Constraint, Degree, Epsilon
+from .vocabulary import Blocker, Evidence, Kind
 
 _WEIGHT_DENOMINATOR = 5040
 """Quasi-homogeneous weights are rounded to fractions up to this denominator: 5040 is a multiple of

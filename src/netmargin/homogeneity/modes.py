@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 ROUGH = (torch.float16, torch.bfloat16)
-"""The floating types whose rounding is named in an answer: they keep three digits or fewer."""
+"""The floating types whose rounding is named in an answer: they keep about three digits or two."""
 
 
 class EagerMode(TorchDispatchMode):

@@ -59,7 +59,7 @@ def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fract
             leaf.double() if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
             for leaf in leaves
         ]
-        for index in scaled:  # elementwise: operations may treat zeros and signs specially
+        for index in scaled:
             here[index] = (_generic(leaves[index], index) if generic else here[index]) * factor
         new_args, new_kwargs = tree_unflatten(here, structure)
         torch.manual_seed(0)  # the same draws at every factor

@@ -5,7 +5,6 @@ The run is intercepted below autograd, where modules, functionals, tensor method
 Views share storage with what they view, so a degree belongs to a storage.
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,12 +21,13 @@ from .degree import (
     add_degrees,
     scale_degree,
 )
-from .modes import EagerMode, Escapes, ModulePath, iterate_tensors, list_written_tensors
+from .degree_table import DegreeTable
+from .modes import EagerMode, Escapes, iterate_tensors, list_written_tensors
 from .observation import observe_exponents
 from .registry import RULES
 
 
-class Trace(EagerMode):
+class Trace(DegreeTable, EagerMode):
     """The degrees of all values met so far, and the constraints that their operations impose.
 
     Parameters
@@ -54,7 +54,7 @@ class Trace(EagerMode):
     """
 
     def __init__(self, model: nn.Module, x):
-        super().__init__()
+        super().__init__(model, x)
         # Dicts without values are sets that keep their order, so that answers are reproducible.
         self.epsilons: dict[Epsilon, None] = {}
         self.constraints: list[Constraint] = []
@@ -62,58 +62,8 @@ class Trace(EagerMode):
         self.observed: dict[str, None] = {}
         self.blind: dict[str, None] = {}
         self.escaped: Unknown | None = None
-        self.path = ModulePath()
-        self._types = {name: type(module).__name__ for name, module in model.named_modules()}
-        self._degrees: dict[int, AnyDegree] = {}
-        self._parameters: dict[int, str] = {}
-        self._alive: list[Tensor] = list(iterate_tensors(x))
-        self._from_input = {self._storage(tensor) for tensor in self._alive}
         self._added_epsilon: float | None = None
         self._pending_epsilon: dict[int, float] = {}
-        for tensor in self._alive:
-            self._degrees[self._storage(tensor)] = CONSTANT
-        for name, parameter in model.named_parameters():
-            storage = self._storage(parameter)
-            if storage in self._degrees:
-                # Tied views scale together, but no rule says which of the two names counts.
-                other = self._parameters[storage]
-                self._degrees[storage] = Unknown(
-                    "", f"parameters {other!r} and {name!r} share one storage"
-                )
-            else:
-                self._degrees[storage] = Degree.of(name)
-                self._parameters[storage] = name
-
-    def degree(self, value) -> AnyDegree:
-        """The degree of a tensor or a number."""
-        if isinstance(value, Tensor):
-            storage = self._storage(value)
-            if storage not in self._degrees:  # a buffer, or a tensor made outside the forward pass
-                self._alive.append(value)
-                zero = (
-                    value.is_floating_point()
-                    and not value.is_sparse
-                    and value.numel() > 0
-                    and not bool(value.any())
-                )
-                self._degrees[storage] = ZERO if zero else CONSTANT
-            return self._degrees[storage]
-        fixed_by_scaling = value == 0 or (isinstance(value, float) and math.isinf(value))
-        return ZERO if fixed_by_scaling else CONSTANT
-
-    def parameter(self, value) -> str | None:
-        """The name of the parameter that `value` is (a view of), or None."""
-        return self._parameters.get(self._storage(value)) if isinstance(value, Tensor) else None
-
-    @property
-    def where(self) -> str:
-        """Path of the module that runs now; '' is the model itself."""
-        return self.path.where
-
-    @property
-    def place(self) -> str:
-        """Path and type of the module that runs now, for a sentence."""
-        return f"{self.where or 'the model'} ({self._types[self.where]})"
 
     def product(self, *values) -> AnyDegree:
         """The degree of a product of values."""
@@ -150,10 +100,6 @@ class Trace(EagerMode):
         if isinstance(degree, Unknown):
             return degree
         return self.same(CONSTANT, degree, reason, replacement)
-
-    def from_input(self, *values) -> bool:
-        """True if one of the values depends on the inputs of the net."""
-        return any(isinstance(v, Tensor) and self._storage(v) in self._from_input for v in values)
 
     def add_bias(self, signal: AnyDegree, bias: Tensor, *parts) -> AnyDegree:
         """Require that `bias` scales like the signal it is added to, which is made of `parts`.
@@ -221,7 +167,7 @@ class Trace(EagerMode):
     def _settle_epsilon(self, name: str, *values) -> None:
         """Decide whether numbers added to `values` guard the operation `name`, or block it."""
         for position, value in enumerate(values):
-            storage = self._storage(value) if isinstance(value, Tensor) else None
+            storage = self.storage(value) if isinstance(value, Tensor) else None
             if storage not in self._pending_epsilon:
                 continue
             epsilon = self._pending_epsilon[storage]
@@ -257,19 +203,19 @@ class Trace(EagerMode):
         written = list_written_tensors(func, args, kwargs)
         for target in written:
             self._overwrite(target, degrees[0])
-            self._pending_epsilon.pop(self._storage(target), None)
+            self._pending_epsilon.pop(self.storage(target), None)
         if self.from_input(*inputs):
             self._from_input |= {
-                self._storage(tensor) for tensor in (*written, *iterate_tensors(result))
+                self.storage(tensor) for tensor in (*written, *iterate_tensors(result))
             }
         if self._added_epsilon is not None:
             for tensor in iterate_tensors(result):
-                self._pending_epsilon[self._storage(tensor)] = self._added_epsilon
+                self._pending_epsilon[self.storage(tensor)] = self._added_epsilon
             self._added_epsilon = None
         if written:
             return result
         for index, output in enumerate(iterate_tensors(result)):
-            storage = self._storage(output)
+            storage = self.storage(output)
             if storage in self._degrees:  # a view
                 continue
             self._alive.append(output)  # so that its storage is not reused by another tensor
@@ -324,7 +270,7 @@ class Trace(EagerMode):
 
     def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
         """Give `target`, which was written in place, a new degree."""
-        storage = self._storage(target)
+        storage = self.storage(target)
         # Of a part that is overwritten the rest keeps its degree, so that both must agree.
         whole = (
             target.is_sparse
@@ -341,14 +287,6 @@ class Trace(EagerMode):
             )
         self._degrees[storage] = degree
         self._parameters.pop(storage, None)
-
-    @staticmethod
-    def _storage(tensor: Tensor) -> int:
-        """A key of the memory of a tensor, which it shares with its views."""
-        try:
-            return tensor.untyped_storage()._cdata
-        except NotImplementedError:  # sparse tensors have none
-            return id(tensor)
 
 
 def _alike(degrees: list[AnyDegree]) -> bool:
