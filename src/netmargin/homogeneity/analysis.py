@@ -11,7 +11,7 @@ from ..core.accepted_models import check_model, require_finite, tensor_of_scores
 from ..core.forward_failures import explain_forward_errors
 from ..core.nets import device_and_dtype
 from ..errors import ModelError
-from . import normalization_rules, rules  # noqa: F401  (register their rules)
+from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 
 import torch
 
 from .answer import Homogeneity
 from .scaling import FACTORS, ScalingProbe
 from .scaling_check import FARTHEST, LARGEST_MISS
+from .vocabulary import Kind
 
 _STEPS_PER_DECADE = 4
 """Factors per decade at which the range of an answer is looked for, before each end is bisected to
@@ -109,3 +111,23 @@ def find_range(answer: Homogeneity, probe: ScalingProbe) -> tuple[float, float]:
 
     low, high = (abs(math.log10(c)) for c in FARTHEST)
     return end(-1, low), end(1, high)
+
+
+def read_groups(
+    probe: ScalingProbe, layers: dict[str, tuple[str, ...]]
+) -> tuple[Kind, Fraction, dict[str, Fraction]]:
+    """Read the exponents of layers off a net; return the kind, the order, and group exponents."""
+    names = [name for members in layers.values() for name in members]
+    exponents = {layer: probe.exponent(members) for layer, members in layers.items()}
+    order = probe.exponent(names)
+    single = {layer: k for layer, k in exponents.items() if k is not None}
+    if order is not None and order > 0:
+        separate = len(single) == len(exponents) > 1 and sum(single.values()) == order
+        kind = Kind.MULTI_HOMOGENEOUS if separate else Kind.HOMOGENEOUS
+        groups = single if separate else {"all": order}
+    else:
+        groups = {layer: k for layer, k in single.items() if k > 0}
+        together = [n for layer in groups for n in layers[layer]]
+        order = sum(groups.values(), Fraction(0))
+        kind = Kind.PARTIAL if groups and probe.exponent(together) == order else Kind.UNKNOWN
+    return kind, order, groups

@@ -19,18 +19,18 @@ def _learned_slope(trace: Trace, value, slope) -> AnyDegree:
 
 
 @rule("native_layer_norm")
-def _layer_normalized(trace: Trace, value, _, scale, shift, epsilon) -> AnyDegree:
-    return _after_normalization(trace, value, scale, shift, epsilon)
+def _normalize_layer(trace: Trace, value, _, scale, shift, epsilon) -> AnyDegree:
+    return _apply_normalization(trace, value, scale, shift, epsilon)
 
 
 @rule("native_group_norm")
-def _group_normalized(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
-    return _after_normalization(trace, value, scale, shift, rest[-1])
+def _normalize_group(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
+    return _apply_normalization(trace, value, scale, shift, rest[-1])
 
 
 @rule("_fused_rms_norm")
-def _rms_normalized(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegree:
-    return _after_normalization(
+def _normalize_rms(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegree:
+    return _apply_normalization(
         trace, value, scale, None, torch.finfo(value.dtype).eps if epsilon is None else epsilon
     )
 
@@ -42,22 +42,22 @@ def _rms_normalized(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegr
     "cudnn_batch_norm",
     "batch_norm",
 )
-def _batch_normalized(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
+def _normalize_batch(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
     # The stored mean and variance come first, except in the "legit" variants without them.
     *_statistics, training, _momentum, epsilon = rest[:5]
     if training:
-        return _after_normalization(trace, value, scale, shift, epsilon)
-    return _with_stored_statistics(trace, value, scale, shift)
+        return _apply_normalization(trace, value, scale, shift, epsilon)
+    return _apply_stored_statistics(trace, value, scale, shift)
 
 
 @rule("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
-def _with_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
+def _apply_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
     degree = trace.invariant(
         trace.degree(value),
         "subtracts stored running statistics, which do not scale with the parameters",
         "nn.GroupNorm or nn.LayerNorm, or analyse in training mode (batch statistics)",
     )
-    return _affine(trace, degree, value, scale, shift)
+    return _apply_affine(trace, degree, value, scale, shift)
 
 
 @rule(
@@ -70,7 +70,9 @@ def _with_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
     "_scaled_dot_product_fused_attention_overrideable",
 )
 def _attention(trace: Trace, query, key, value, *_, **__) -> AnyDegree:
-    weights = _not_homogeneous(trace, trace.product(query, key), "softmax of attention scores")
+    # The softmax must not change under a scaling, so queries times keys must be invariant; the
+    # outputs then scale with the values.
+    weights = _forbid_scaling(trace, trace.product(query, key), "softmax of attention scores")
     return add_degrees(weights, trace.degree(value))
 
 
@@ -93,12 +95,12 @@ _NAMES_OF_FUNCTIONS = {
 """ATen operation -> the function's name for a sentence."""
 
 for _name, _called in _NAMES_OF_FUNCTIONS.items():
-    RULES[_name] = lambda trace, value, *_, called=_called, **__: _not_homogeneous(
+    RULES[_name] = lambda trace, value, *_, called=_called, **__: _forbid_scaling(
         trace, trace.degree(value), called
     )
 
 
-def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
+def _forbid_scaling(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
     """Require that the argument of a function without homogeneity does not scale."""
     if "attention" in called:
         replacement = (
@@ -112,7 +114,7 @@ def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
     return trace.invariant(degree, f"{called} is not homogeneous", replacement)
 
 
-def _affine(
+def _apply_affine(
     trace: Trace, degree: AnyDegree, value: Tensor, scale: Tensor | None, shift: Tensor | None
 ) -> AnyDegree:
     """Apply the learned scale and shift of a normalization layer."""
@@ -121,10 +123,12 @@ def _affine(
     return trace.add_bias(degree, shift, value) if shift is not None else degree
 
 
-def _after_normalization(
+def _apply_normalization(
     trace: Trace, value: Tensor, scale: Tensor | None, shift: Tensor | None, epsilon: float
 ) -> AnyDegree:
     """Cancel the degree of a normalized value, neglecting the epsilon that guards its size."""
     degree = trace.degree(value)
     trace.neglect(degree, epsilon)
-    return _affine(trace, CONSTANT if isinstance(degree, Degree) else degree, value, scale, shift)
+    return _apply_affine(
+        trace, CONSTANT if isinstance(degree, Degree) else degree, value, scale, shift
+    )

@@ -8,14 +8,20 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fractions import Fraction
 
 from torch import nn
 
 from .answer import Homogeneity, register_check, tidy
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
-from .group_scalings import draw_factors, draw_near, find_range, scale_groups, scale_quasi
+from .group_scalings import (
+    draw_factors,
+    draw_near,
+    find_range,
+    read_groups,
+    scale_groups,
+    scale_quasi,
+)
 from .samples import (
     count_as_it_is_samples,
     count_samples,
@@ -202,10 +208,15 @@ class Validator:
                     reason += f", first seen in {', '.join(wrong)}"
                 break
         return replace(
-            answer, kind=Kind.UNKNOWN, order=None, groups={}, members={}, quasi=None, evidence=Evidence.CONTRADICTED, casts=(),
-            epsilons=(), deviation=miss, samples=count_samples(self._more),
+            _refuse(answer),
+            kind=Kind.UNKNOWN,
+            evidence=Evidence.CONTRADICTED,
+            casts=(),
+            epsilons=(),
+            deviation=miss,
+            samples=count_samples(self._more),
             notes=(*answer.notes, f"the numerical check contradicts the rules: {reason}"),
-        )  # fmt: skip
+        )
 
     def _blame_epsilons(
         self, answer: Homogeneity, derivation: Derivation, exact: ScalingProbe | None
@@ -247,7 +258,7 @@ class Validator:
                 self._model, generic_inputs(self.traced), neglected=epsilons, seed=self._seed
             )
         layers = layers_of(names)
-        kind, order, groups = _read_groups(probe, layers)
+        kind, order, groups = read_groups(probe, layers)
         blocker = Blocker(
             hidden.where,
             hidden.reason,
@@ -259,23 +270,23 @@ class Validator:
         members = {name: {**layers, "all": names}[name] for name in groups}
         whole = kind is not Kind.PARTIAL
         answer = Homogeneity(
-            kind, tidy(order), {name: tidy(k) for name, k in groups.items()}, members, () if whole else (blocker,),
-            Evidence.NUMERICAL, notes=(str(blocker),) if whole else (), epsilons=epsilons, casts=casts,
-        )  # fmt: skip
+            kind,
+            tidy(order),
+            {name: tidy(k) for name, k in groups.items()},
+            members,
+            () if whole else (blocker,),
+            Evidence.NUMERICAL,
+            notes=(str(blocker),) if whole else (),
+            epsilons=epsilons,
+            casts=casts,
+        )
         exact, wide = self._measure_exact(answer)
         if exact > TOLERANCE:
             return self._contradict(replace(answer, blockers=(blocker,)), exact)
         deviation = self._measure_deviation(answer, wide)
         if deviation > LARGEST_MISS:
-            return replace(
-                unknown,
-                notes=(
-                    (
-                        f"with {answer.cause} the outputs miss the observed exponents by"
-                        f" {deviation:.1%}"
-                    ),
-                ),
-            )
+            cause = f"with {answer.cause} the outputs miss the observed exponents"
+            return replace(unknown, notes=(f"{cause} by {deviation:.1%}",))
         return self._add_deviation(answer, deviation)
 
 
@@ -289,7 +300,7 @@ def _check_answer(
     return validator.check(answer, range=range)
 
 
-def _refuse(answer: Homogeneity, blockers: tuple[Blocker, ...]) -> Homogeneity:
+def _refuse(answer: Homogeneity, blockers: tuple[Blocker, ...] = ()) -> Homogeneity:
     """Turn an answer into one without any exponent, for further reasons."""
     return replace(
         answer,
@@ -300,23 +311,3 @@ def _refuse(answer: Homogeneity, blockers: tuple[Blocker, ...]) -> Homogeneity:
         quasi=None,
         blockers=(*answer.blockers, *blockers),
     )
-
-
-def _read_groups(
-    probe: ScalingProbe, layers: dict[str, tuple[str, ...]]
-) -> tuple[Kind, Fraction, dict[str, Fraction]]:
-    """Read the exponents of layers off a net; return the kind, the order, and group exponents."""
-    names = [name for members in layers.values() for name in members]
-    exponents = {layer: probe.exponent(members) for layer, members in layers.items()}
-    order = probe.exponent(names)
-    single = {layer: k for layer, k in exponents.items() if k is not None}
-    if order is not None and order > 0:
-        separate = len(single) == len(exponents) > 1 and sum(single.values()) == order
-        kind = Kind.MULTI_HOMOGENEOUS if separate else Kind.HOMOGENEOUS
-        groups = single if separate else {"all": order}
-    else:
-        groups = {layer: k for layer, k in single.items() if k > 0}
-        together = [n for layer in groups for n in layers[layer]]
-        order = sum(groups.values(), Fraction(0))
-        kind = Kind.PARTIAL if groups and probe.exponent(together) == order else Kind.UNKNOWN
-    return kind, order, groups
