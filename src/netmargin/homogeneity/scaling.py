@@ -16,11 +16,12 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from .degree import Epsilon
-from .modes import ROUGH, EagerMode, ModulePath
+from .float64_mode import Float64Mode, to_float64
+from .modes import ModulePath
 
 FACTORS = (0.5, 2.0)
-"""Factors at which the net as it is is measured: powers of 2, whose multiplication rounds nothing,
-and about as far as parameters move in one phase of training.
+"""Factors at which the net is measured with its epsilons and casts in place: powers of 2, whose
+multiplication rounds nothing, and near enough to 1 to speak of the parameters given.
 """
 TOLERANCE = 1e-8
 """Relative miss that counts as rounding of a deep net in float64, with room; what is off by more is
@@ -36,14 +37,6 @@ occur in nets.
 """
 _LARGEST_EXPONENT = 100
 """Beyond it the factors of `WIDE` give numbers that float64 (1e308) does not hold."""
-_EPSILON = 1e-300
-"""Value of an epsilon that is made negligible: not 0, which may divide by 0, and below any number
-that a float64 forward pass can meet.
-"""
-_SAME_EPSILON = 1e-2
-"""Relative difference up to which two numbers in one module are the same epsilon: one of them may be
-rounded to half precision, which is off by less.
-"""
 _PERTURBATION = 0.1
 """Noise of the generic point, relative to the size of each parameter: large enough that biases of 0
 show, small enough that the net stays like the one given.
@@ -87,7 +80,7 @@ class ScalingProbe:
         zeroed: Iterable[str] = (),
     ):
         self._model, self._seed = model, seed
-        self.x = _to_float64(x)
+        self.x = to_float64(x)
         self._path = ModulePath()
         self._neglected = frozenset((epsilon.where, epsilon.value) for epsilon in neglected)
         self._rounding = rounding
@@ -100,7 +93,7 @@ class ScalingProbe:
             self._parameters = {n: _generic(p, generator, sizes[n]) for n, p in parameters.items()}
         for name in zeroed:
             self._parameters[name].zero_()
-        self._buffers = {n: _to_float64(b.detach().clone()) for n, b in model.named_buffers()}
+        self._buffers = {n: to_float64(b.detach().clone()) for n, b in model.named_buffers()}
         # Running means are noisy too: zeros, as at the start of training, would hide that they do
         # not scale.
         for name, buffer in self._buffers.items():
@@ -119,7 +112,7 @@ class ScalingProbe:
     def outputs(self, factors: Mapping[str, float]) -> Tensor:
         """Compute the outputs with each named parameter multiplied by its factor."""
         buffers = {n: b.clone() for n, b in self._buffers.items()}
-        mode = _Float64(self._path, self._neglected, self._rounding, self._precision)
+        mode = Float64Mode(self._path, self._neglected, self._rounding, self._precision)
         with (
             torch.no_grad(),
             torch.random.fork_rng(),
@@ -198,71 +191,6 @@ class ScalingProbe:
         return k if holds else None
 
 
-class _Float64(EagerMode):
-    """A mode that computes in float64 even where a forward pass makes float32 constants.
-
-    The `neglected` epsilons become 1e-300: the arguments called eps, and the given small numbers
-    where they are added or clamped to. Casts to half precision are left out, or else only their
-    `rounding` is kept.
-    """
-
-    def __init__(
-        self,
-        path: ModulePath,
-        neglected: frozenset[tuple[str, float]],
-        rounding: bool,
-        precision: float,
-    ):
-        super().__init__()
-        self._path, self._neglected, self._rounding, self._precision = (
-            path,
-            neglected,
-            rounding,
-            precision,
-        )
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """Run one operation in float64."""
-        in_place = func._schema.is_mutable
-        args = list(args) if in_place else [_to_float64(a) for a in args]
-        kwargs = dict(kwargs or {})
-        asked = kwargs.get("dtype")
-        if asked in (torch.float32, *ROUGH):
-            kwargs["dtype"] = torch.float64  # a cast would round
-        self._set_epsilons(func, args, kwargs)
-        result = func(*args, **kwargs)
-        if in_place or func.is_view:  # these must return the tensor that they were given
-            return result
-        if asked in ROUGH and self._rounding and isinstance(result, Tensor):
-            result = result.to(asked)
-        return _to_float64(result)
-
-    def _set_epsilons(self, func, args: list, kwargs: dict) -> None:
-        """Replace epsilons among the arguments of an operation, in place."""
-        name = func._schema.name.removeprefix("aten::").removesuffix("_")
-        for index, argument in enumerate(func._schema.arguments):
-            if argument.name not in ("eps", "epsilon"):
-                continue
-            given = args[index] if index < len(args) else kwargs.get(argument.name)
-            # Without one, normalizations take the precision of the type.
-            value = self._replace(torch.finfo(torch.float64).eps if given is None else given)
-            if index < len(args):
-                args[index] = value
-            else:
-                kwargs[argument.name] = value
-        if name in ("add", "clamp", "clamp_min"):
-            args[:] = [self._replace(a) if isinstance(a, (int, float)) else a for a in args]
-
-    def _replace(self, number):
-        """Return 1e-300 for an epsilon that is neglected, and other numbers as they are."""
-        # A number chosen by the type of the computation was that of the parameters' own type.
-        if number == torch.finfo(torch.float64).eps:
-            number = self._precision
-        here = [value for where, value in self._neglected if where == self._path.where]
-        is_neglected = any(abs(number - value) <= _SAME_EPSILON * value for value in here)
-        return _EPSILON if is_neglected else number
-
-
 def clone_inputs(x):
     """Copy the inputs, because a forward pass may work in place."""
     if isinstance(x, Tensor):
@@ -324,12 +252,3 @@ def _generic(
     flat[:whole].view(-1, _NOISE_PERIOD).add_(noise)
     flat[whole:].add_(noise[: flat.numel() - whole])
     return result
-
-
-def _to_float64(value):
-    """Convert the floating tensors in nested lists and tuples."""
-    if isinstance(value, Tensor):
-        return value.to(torch.float64) if value.is_floating_point() else value
-    if isinstance(value, (list, tuple)):
-        return type(value)(_to_float64(v) for v in value)
-    return value
