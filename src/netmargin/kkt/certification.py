@@ -1,4 +1,4 @@
-"""The door to certificates: the smallest epsilon at which a net is an (epsilon, delta)-KKT point."""
+"""Certificates: the smallest epsilon at which a net is an (epsilon, delta)-KKT point."""
 
 import math
 import time

@@ -18,8 +18,8 @@ _INITIAL_CONSTRAINTS = 800
 fewer cost more passes over all samples later.
 """
 _GROWTH_FACTOR = 2
-"""At most so many times as many constraints after each pass: a pass over all samples costs more than
-a least squares problem, so that few passes are wanted.
+"""The set of constraints grows at most by this factor at each pass over all samples: passes are the
+larger cost, so that few are wanted.
 """
 _EULER_TOLERANCE = 1e-6
 """Relative difference between <theta, grad s> and L s that counts as rounding; a wrong gradient or
