@@ -172,8 +172,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="size = max(_FREQUENCIES, 8 * max(layer.kernel_size))",
-        new="size = _FREQUENCIES",
+        old="size = max(_LEAST_FREQUENCIES, 8 * max(layer.kernel_size))",
+        new="size = _LEAST_FREQUENCIES",
         why="kernels larger than the frequency grid cut off",
         killed_by=(
             "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution"
@@ -445,8 +445,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="_CANCELLED = 1e-12",
-        new="_CANCELLED = 0.0",
+        old="_CANCELLATION = 1e-12",
+        new="_CANCELLATION = 0.0",
         why="no margin for the rounding of a difference of rows",
         killed_by=(
             "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling slopes-0.0]"
@@ -454,8 +454,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/rounding.py",
-        old="_UNIT = 2.0**-52",
-        new="_UNIT = 2.0**-62",
+        old="_UNIT_ROUNDOFF = 2.0**-52",
+        new="_UNIT_ROUNDOFF = 2.0**-62",
         why="a unit roundoff that is not that of float64",
         killed_by=(
             "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-15]"
@@ -570,15 +570,15 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/attacks.py",
-        old="return (_first_crossing(net, x, y, nearest, _FINE) - x).flatten(1).norm(dim=1)",
-        new="return (_first_crossing(net, x, y, nearest, _FINE) - x).flatten(1).abs().amax(1)",
+        old="return (_first_crossing(net, x, y, nearest, _FINE_BISECTIONS) - x).flatten(1).norm(dim=1)",
+        new="return (_first_crossing(net, x, y, nearest, _FINE_BISECTIONS) - x).flatten(1).abs().amax(1)",
         why="largest difference of an entry for the distance",
         killed_by="tests/test_sound_radii.py::test_attacks_are_judged",
     ),
     Mutation(
         file="l2_robustness/attacks.py",
-        old="distance[wrong] = _polished",
-        new="distance[~wrong] = _polished",
+        old="distance[wrong] = _polish",
+        new="distance[~wrong] = _polish",
         why="the points that are classified correctly",
         killed_by="tests/test_robustness.py::test_linear_nets_are_exact",
     ),

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from .lipschitz import layers_of, norm
 from .rounding import rounding_errors
 
-_LOCAL_ENTRIES, _HELD = 2_000_000, 20_000_000
+_SLOPES_PER_SAMPLE, _SLOPES_AT_ONCE = 2_000_000, 20_000_000
 """Slopes of all units, per sample and at once."""
 _ROUNDING = 1e-11
 """By which slopes are raised, of what bounds them. It is also more than the few roundings of what
@@ -47,16 +47,16 @@ def certified_radii(
         gaps = score_margins(net, x, y) - (own + errors)
     lipschitz = math.prod(norms) * last.to(x.device)
     constants = lipschitz[y] if lipschitz.shape[1] > 1 else lipschitz.expand(len(x), 1)
-    radii = _ratio(gaps, constants)
-    if _affordable(net, x):
-        size = max(1, _HELD // _slope_entries(net, x))
+    radii = _divide_gaps(gaps, constants)
+    if _can_afford_slopes(net, x):
+        size = max(1, _SLOPES_AT_ONCE // _count_slopes(net, x))
         parts = zip(*(values.split(size) for values in (x, y, gaps, constants)), strict=True)
-        local = [_beyond_the_region(net, *part) for part in parts]
+        local = [_compute_local_radii(net, *part) for part in parts]
         radii = torch.maximum(radii, torch.cat(local))
     return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0)
 
 
-def _ratio(gaps: Tensor, slopes: Tensor) -> Tensor:
+def _divide_gaps(gaps: Tensor, slopes: Tensor) -> Tensor:
     """gaps / slopes, infinite where a positive gap does not change."""
     return torch.where(
         slopes > 0,
@@ -65,7 +65,7 @@ def _ratio(gaps: Tensor, slopes: Tensor) -> Tensor:
     )
 
 
-def _units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
+def _evaluate_units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
     """What enters the ReLUs, and the scores."""
     entering = []
     for layer in layers_of(net):
@@ -75,21 +75,21 @@ def _units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
     return entering, x.reshape(len(x), -1)
 
 
-def _slope_entries(net: nn.Module, x: Tensor) -> int:
+def _count_slopes(net: nn.Module, x: Tensor) -> int:
     with torch.no_grad():
-        entering, scores = _units(net, x[:1])
+        entering, scores = _evaluate_units(net, x[:1])
     return x[0].numel() * (sum(part.numel() for part in entering) + scores.numel())
 
 
-def _affordable(net: nn.Module, x: Tensor) -> bool:
+def _can_afford_slopes(net: nn.Module, x: Tensor) -> bool:
     piecewise_linear = not any(
         isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d, nn.Tanh, nn.ReLU6, nn.Hardtanh))
         for layer in layers_of(net)
     )
-    return piecewise_linear and _slope_entries(net, x) <= _LOCAL_ENTRIES
+    return piecewise_linear and _count_slopes(net, x) <= _SLOPES_PER_SAMPLE
 
 
-def _beyond_the_region(
+def _compute_local_radii(
     net: nn.Module, x: Tensor, y: Tensor, gaps: Tensor, constants: Tensor
 ) -> Tensor:
     """Radii of the gaps, (N, C).
@@ -100,12 +100,12 @@ def _beyond_the_region(
     """
 
     def values(one: Tensor) -> tuple[Tensor, Tensor]:
-        entering, scores = _units(net, one[None])
+        entering, scores = _evaluate_units(net, one[None])
         return torch.cat([one.new_zeros(0), *(part[0] for part in entering)]), scores[0]
 
     slopes, score_slopes = torch.func.vmap(torch.func.jacrev(values))(x)
     with torch.no_grad():
-        entering, _ = _units(net, x)
+        entering, _ = _evaluate_units(net, x)
         at = torch.cat([x.new_zeros(len(x), 0), *entering], 1).abs()
         steep = norm(slopes.flatten(2)) if at.shape[1] else at
         # Units that do not change here, such as those behind dead ones, never change sign.
@@ -118,6 +118,6 @@ def _beyond_the_region(
             score_slopes, sizes = own - score_slopes, norm(own) + sizes
         # Of a difference of slopes rounding may be all that is left.
         steepness = norm(score_slopes) + _ROUNDING * (sizes + constants)
-        within = _ratio(gaps, steepness)
-        after = region + _ratio((gaps - region * steepness).clamp(min=0), constants)
+        within = _divide_gaps(gaps, steepness)
+        after = region + _divide_gaps((gaps - region * steepness).clamp(min=0), constants)
         return torch.where(within <= region, within, after)

@@ -16,13 +16,13 @@ _LINEAR = (
     nn.AdaptiveAvgPool2d, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d,
 )  # fmt: skip
 _NONLINEAR = (nn.ReLU, nn.LeakyReLU, nn.ReLU6, nn.Hardtanh, nn.Tanh, nn.MaxPool1d, nn.MaxPool2d)
-_EXACT_SIDE, _ENTRIES = 3200, 60_000_000
+_LARGEST_SIDE, _LARGEST_MATRIX = 3200, 60_000_000
 """Linear maps of larger dimensions are not written out: an eigenvalue problem of that size takes
 half a minute.
 """
-_FREQUENCIES = 32
+_LEAST_FREQUENCIES = 32
 _ROUNDING = 1 + 1e-9
-_CANCELLED = 1e-12
+_CANCELLATION = 1e-12
 """Of the size of two rows, what rounding may leave of their difference."""
 
 
@@ -101,7 +101,9 @@ def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
         sizes[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
     )
     # Rows of several layers are rounded sums, whose difference may be all rounding.
-    return norms, _ROUNDING * differences + _CANCELLED * (sizes[:, None] + sizes) * (len(last) > 1)
+    return norms, _ROUNDING * differences + _CANCELLATION * (sizes[:, None] + sizes) * (
+        len(last) > 1
+    )
 
 
 def stretches_of(net: nn.Module) -> list[tuple[bool, list[nn.Module]]]:
@@ -128,7 +130,7 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
     biases left out; bounds where it is too large.
     """
     inputs, outputs = x.numel(), _run(layers, x).numel()
-    if min(inputs, outputs) <= _EXACT_SIDE and inputs * outputs <= _ENTRIES:
+    if min(inputs, outputs) <= _LARGEST_SIDE and inputs * outputs <= _LARGEST_MATRIX:
         matrix = _rows(layers, x) if outputs <= inputs else _columns(layers, x)
         largest = matrix.abs().max().item()
         matrix = matrix / (largest or 1.0)
@@ -200,7 +202,7 @@ def _fourier_bound(layer: nn.Conv2d) -> float:
     or inputs out.
     """
     kernel = layer.weight.reshape(layer.groups, -1, *layer.weight.shape[1:])
-    size = max(_FREQUENCIES, 8 * max(layer.kernel_size))
+    size = max(_LEAST_FREQUENCIES, 8 * max(layer.kernel_size))
     symbol = torch.fft.fft2(kernel.double(), s=(size, size)).permute(0, 3, 4, 1, 2)
     growth = math.prod(1 / math.cos(math.pi * (k - 1) / 2 / size) for k in layer.kernel_size)
     return (

@@ -7,12 +7,12 @@ from torch import Tensor, nn
 
 from .lipschitz import is_linear, kink_constant, norm, stretches_of
 
-_UNIT = 2.0**-52
+_UNIT_ROUNDOFF = 2.0**-52
 """Twice the unit roundoff of float64: a sum of n products is off by at most n of these, times the
 sum of the absolute values (Higham 2002, Section 3.1), and what is left covers second-order
 terms.
 """
-_OPERATIONS = 16
+_ROUNDINGS_PER_FUNCTION = 16
 """More roundings than a function of one number, such as tanh or a normalization, is off by."""
 
 
@@ -29,18 +29,22 @@ def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
         for index, (_, part) in enumerate(stretches_of(net)):
             before, fresh = norm(errors.flatten(1)), torch.zeros_like(x)
             for layer in part:
-                errors, fresh, x = _grown(layer, x, errors), _grown(layer, x, fresh), layer(x)
+                errors, fresh, x = (
+                    _propagate_errors(layer, x, errors),
+                    _propagate_errors(layer, x, fresh),
+                    layer(x),
+                )
             if index < len(norms):
                 most = norms[index] * before + norm(fresh.flatten(1))
                 errors = torch.minimum(errors, most.reshape(-1, *[1] * (errors.ndim - 1)))
     return errors.reshape(len(x), -1)
 
 
-def _grown(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
+def _propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
     """Bounds of the errors behind a layer, of inputs x that are off by `errors`."""
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):
         return layer(errors)
-    share = _UNIT * (x[0].numel() + _OPERATIONS)
+    share = _UNIT_ROUNDOFF * (x[0].numel() + _ROUNDINGS_PER_FUNCTION)
     if not is_linear(layer):
         return kink_constant(layer) * errors + share * layer(x).abs()
     # The layer with absolute weights, whose biases are multiplied by the share that rounding adds
