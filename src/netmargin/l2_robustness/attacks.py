@@ -19,7 +19,7 @@ _COARSE_BISECTIONS = 16
 than the next step changes.
 """
 _FINE_BISECTIONS = 48
-"""Bisections at the end, down to the rounding of float64."""
+"""Bisections at the end: 2^-48 of a segment is below the rounding of its ends in float64, nearly."""
 _SCALED_MEDIAN_MARGIN = 10.0
 """Median margin of the scores that attacks see. At 1 the gradient of the cross-entropy is not yet
 that of the nearest class, and DDN finds radii 5% larger on digits.
@@ -100,8 +100,7 @@ def nearest_misclassified(
     classes = (y > 0).long() if y.is_floating_point() else y
     with torch.no_grad():
         first_order = _median_linear_distance(net, x, classes)
-    # Made when they run: their arguments are checked by foolbox only then.
-    made = {
+    made = {  # only those that are asked for are made
         "deepfool": lambda: foolbox.attacks.L2DeepFoolAttack(),
         "ddn": lambda: foolbox.attacks.DDNAttack(init_epsilon=first_order),
         "carlini-wagner": lambda: foolbox.attacks.L2CarliniWagnerAttack(

@@ -1,4 +1,4 @@
-"""How far the float64 values of a chain of layers may be from the exact ones."""
+"""Bounds of the rounding errors in the float64 scores of a chain of layers."""
 
 import copy
 
@@ -13,16 +13,19 @@ sum of the absolute values (Higham 2002, Section 3.1), and what is left covers s
 terms.
 """
 _ROUNDINGS_PER_FUNCTION = 16
-"""More roundings than a function of one number, such as tanh or a normalization, is off by."""
+"""Roundings counted for a function of one number, such as tanh or a normalization: more than any of
+them is off by.
+"""
 
 
 def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
-    """Bounds of |computed - exact| of the scores, (N, C).
+    """Bound |computed - exact| of the scores of samples, (N, C).
 
-    norms : of the stretches, of which the last may be missing, as `lipschitz.chain_norms` says. An
-        error grows by absolute weights within a stretch of layers, and by no more than its norm
-        from its start to its end: the smaller of both is taken, as in deep nets the first alone
-        would soon exceed the values.
+    An error grows by absolute weights within a stretch of layers, and by no more than its norm from
+    its start to its end: the smaller of both is taken, as in deep nets the first alone would soon
+    exceed the values.
+
+    norms : the norms of the stretches, without a last linear one, from `lipschitz.chain_norms`.
     """
     errors = torch.zeros_like(x)
     with torch.no_grad():
@@ -41,8 +44,8 @@ def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
 
 
 def _propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
-    """Bounds of the errors behind a layer, of inputs x that are off by `errors`."""
-    if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):
+    """Bound the errors in the outputs of a layer whose inputs x are off by `errors`."""
+    if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):  # no maximum is off by more than its parts
         return layer(errors)
     share = _UNIT_ROUNDOFF * (x[0].numel() + _ROUNDINGS_PER_FUNCTION)
     if not is_linear(layer):
