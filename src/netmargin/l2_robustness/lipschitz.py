@@ -88,8 +88,8 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
     Returns
     -------
     float64 tensor of shape (C, C)
-        One bound for each pair of classes, 0 on the diagonal up to rounding; for a net with one
-        output the bound of Phi itself, of shape (1, 1).
+        One bound for each pair of classes, whose diagonal means nothing; for a net with one output
+        the bound of Phi itself, of shape (1, 1).
 
     Raises
     ------
@@ -105,7 +105,7 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
     >>> round(score_lipschitz(net, torch.zeros(1, 2).double()).item(), 6)
     5.0
 
-    Source: Tsuzuku, Sato and Sugiyama 2018; Beyond the papers.
+    Source: Tsuzuku, Sato and Sugiyama 2018.
     """
     norms, last = chain_norms(net, x)
     return math.prod(norms) * last

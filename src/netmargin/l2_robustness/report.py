@@ -88,9 +88,6 @@ class RobustnessReport:
         }
         return pandas.DataFrame({"epsilon": epsilons} | shares)
 
-    def _radii(self) -> list[tuple[str, np.ndarray]]:
-        """The radii to be shown, by name."""
-        return [("certified", self.lower), *([("attacked", self.upper)] if self.attacks else [])]
 
     def table(self):
         """Return a pandas DataFrame with one row per sample: q, lower, upper, found_by."""
