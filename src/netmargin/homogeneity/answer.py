@@ -15,7 +15,7 @@ from .vocabulary import Blocker, Evidence, Kind
 if TYPE_CHECKING:
     from torch import nn
 
-Exponent = int | Fraction
+Exponent = int | Fraction  # whole numbers are ints, so that they print as such
 
 Check = Callable[["Homogeneity", "nn.Module", object, bool, int], ScalingCheck]
 
@@ -33,7 +33,7 @@ def register_check(check: Check) -> Check:
 
 @dataclass(frozen=True)
 class Homogeneity:
-    """How the outputs of a net scale with its parameters, as `analyse` returns it.
+    """An answer to how the outputs of a net scale with its parameters, from `analyse`.
 
     Phi(c theta) = c^L Phi(theta) for c > 0 is homogeneity of order L. An answer holds no model and
     no data.

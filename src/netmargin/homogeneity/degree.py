@@ -43,8 +43,9 @@ class Degree:
         return bool(self.exponents)
 
     def under(self, scaling: Mapping[str, float | Fraction]) -> Fraction:
-        """The exponent of c when every parameter p is multiplied by c^{scaling[p]}, absent ones
-        by 1.
+        """The exponent of c when every parameter p is multiplied by c^{scaling[p]}.
+
+        Parameters that are absent from the scaling stay as they are.
         """
         return sum(
             (e * Fraction(scaling.get(n, 0)) for n, e in self.exponents.items()), Fraction(0)
@@ -86,7 +87,7 @@ class Unknown:
     reason: str
 
 
-ZERO = Zero()
+ZERO = Zero()  # the only instance, compared with `is`
 AnyDegree = Degree | Zero | Unknown
 
 

@@ -1,6 +1,4 @@
-"""From degrees and constraints to an answer: which scalings of the parameters multiply the outputs
-by a power of c.
-"""
+"""From degrees and constraints to an answer: the scalings that multiply outputs by a power of c."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace

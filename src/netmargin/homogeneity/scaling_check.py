@@ -1,4 +1,4 @@
-"""How well claimed exponents hold, in numbers and in words."""
+"""The record of how well claimed exponents hold, in numbers and in words."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ whose exponents hold there will not show more at the next decade.
 
 @dataclass(frozen=True)
 class ScalingCheck:
-    """How well claimed exponents were observed, as `Homogeneity.check` returns it.
+    """A measurement of how well claimed exponents hold, from `Homogeneity.check`.
 
     Attributes
     ----------

@@ -7,7 +7,7 @@ from ..core.records import short_repr
 
 
 class Kind(StrEnum):
-    """How much of a net is homogeneous; the members are sentences."""
+    """The kinds of homogeneity of a net; the members are sentences."""
 
     HOMOGENEOUS = "homogeneous: scaling all parameters by c multiplies the outputs by c^order"
     MULTI_HOMOGENEOUS = (

@@ -26,7 +26,7 @@ class Completeness(StrEnum):
 
 @dataclass(frozen=True)
 class KKTCertificate:
-    """How far theta is from a KKT point of (P), as `certify` returns it.
+    """A certificate of how far theta is from a KKT point of (P), from `certify`.
 
     (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1 for all samples n and classes j != y_n.
     Everything is at theta~ = theta / q_min^{1/L}, which is feasible, in float64. It is an (epsilon,
@@ -136,6 +136,7 @@ class KKTCertificate:
 
         It is over the constraints that took part, and accurate to about 1e-8 of the norm.
         """
+        # A multiplier may be at most delta / (s - 1); on the margin it has no bound.
         excess = np.maximum(self._values - 1, 0.0)
         with np.errstate(divide="ignore"):
             upper = np.where(excess > 1e-12, delta / np.maximum(excess, 1e-300), np.inf)

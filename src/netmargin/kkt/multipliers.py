@@ -95,6 +95,7 @@ def _improve(G: np.ndarray, c: np.ndarray, upper: np.ndarray, p: np.ndarray) -> 
     alone, and then twice as many each time.
     """
     free = (p > 0) & (p < upper)
+    # A single multiplier at a time would take as many steps as there are constraints.
     block = len(c)
     for _ in range(_MOST_STEPS):
         p, free = _minimize_free(G, c, upper, p, free)
@@ -158,6 +159,7 @@ def _solve(G: np.ndarray, c: np.ndarray) -> np.ndarray:
         except linalg.LinAlgError:
             pass
         ridge = max(10 * ridge, _SINGULAR_PIVOT)
+    # Without a ridge one step of refinement takes off the rounding of the factorization.
     p = linalg.cho_solve(factor, c)
     for _ in range(1 if ridge == 0 else _REFINEMENTS):
         p = p + linalg.cho_solve(factor, c - G @ p)

@@ -86,7 +86,7 @@ class Problem:
         point = constraints.point
         # In logarithms, since q_min^{1/L} of a deep net may not fit in float64.
         log_q = math.log(report.q_min)
-        if norm == "layers":
+        if norm == "layers":  # layers become balanced: ||W_i||^2 = k_i, up to a common factor
             for name, k in groups.items():
                 factor = (
                     math.sqrt(float(k)) / norm_of({n: point[n] for n in members[name]})

@@ -9,7 +9,9 @@ from ..errors import MissingLibraryError
 from .certified import score_margins
 
 ATTACKS = ("deepfool", "ddn", "carlini-wagner")
+"""The names of the attacks, in the order in which they run."""
 SEARCH = "random search"
+"""The name under which points of the random search are reported."""
 _BOUNDARY_STEPS = 12
 """Newton steps along the boundary at most; they converge quadratically on each smooth piece of it,
 and usually stop earlier.

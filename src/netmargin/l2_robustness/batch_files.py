@@ -27,8 +27,8 @@ class BatchFiles:
     """
 
     def __init__(self, folder: str | Path | None, net: nn.Module, samples: Arrays, *settings):
-        self._folder = None if folder is None else Path(folder)
-        if self._folder is None:
+        self.folder = None if folder is None else Path(folder)
+        if self.folder is None:
             return
         digest = hashlib.sha256(repr((settings, net)).encode())
         tensors = [
@@ -45,25 +45,25 @@ class BatchFiles:
         self._key = digest.hexdigest()
 
     def _file(self, index: int) -> Path:
-        assert self._folder is not None
-        return self._folder / f"batch-{index:05d}.pt"
+        assert self.folder is not None
+        return self.folder / f"batch-{index:05d}.pt"
 
     def read(self, index: int) -> dict[str, Tensor] | None:
         """Read the result of a batch; None if it was not kept.
 
         Raises CheckpointError where it belongs to another call.
         """
-        if self._folder is None or not self._file(index).exists():
+        if self.folder is None or not self._file(index).exists():
             return None
         kept = checkpoint.load(self._file(index))
         if kept.get("key") != self._key:
             raise CheckpointError(
-                f"{self._folder} holds results of another net, other data or settings. Choose"
+                f"{self.folder} holds results of another net, other data or settings. Choose"
                 " another folder."
             )
         return kept
 
     def write(self, index: int, result: dict[str, Tensor]) -> None:
         """Keep the result of a batch, if there is a folder."""
-        if self._folder is not None:
+        if self.folder is not None:
             checkpoint.save(self._file(index), {"key": self._key, **result})

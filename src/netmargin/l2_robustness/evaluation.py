@@ -1,7 +1,8 @@
 """The door to L2 robustness: certified and attacked radii of a net on samples, batch by batch."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -113,13 +114,7 @@ def robustness(
         check_path("folder", folder, optional=True),
     )
     samples = _prepare_inputs(as_arrays(data))
-    net = float64_copy(model)
-    # The inputs of ReLUs are looked at after these ran, so that none may work in place.
-    for module in net.modules():
-        if hasattr(module, "inplace"):
-            setattr(module, "inplace", False)  # noqa: B010
-    for parameter in net.parameters():
-        parameter.requires_grad_(False)
+    net = _freeze_copy(model)
     first, _ = next(batches(samples, batch_size, net))
     require_repeatable(net, first)
     measured = measure(net, samples)
@@ -133,40 +128,18 @@ def robustness(
     except ModelError as error:
         constants, no_lower = None, str(error)
 
-    store = BatchFiles(folder, net, samples, box, attacks, carlini_wagner_steps, batch_size)
-    labels = Labels(1)
-    found: list[dict[str, Tensor]] = []
-    total = math.ceil(len(samples) / batch_size)
-    with Progress(progress, "robustness") as display:
-        try:
-            for index, (x, y) in enumerate(batches(samples, batch_size, net)):
-                display.draw(index, total - index, f"batch {index + 1} of {total}")
-                if (kept := store.read(index)) is None:
-                    with torch.no_grad():
-                        labels.outputs = scores(net, x).shape[1]
-                    encoded = labels.encode(y).to(x.device)
-                    kept = _compute_radii(
-                        net,
-                        x,
-                        encoded,
-                        constants,
-                        bounds,
-                        box,
-                        attacks,
-                        carlini_wagner_steps,
-                        scale,
-                    )
-                    store.write(index, kept)
-                found.append(kept)
-        except KeyboardInterrupt:
-            where = (
-                "nothing is on disk: no folder was given"
-                if folder is None
-                else f"kept in {folder}; the same call goes on"
-            )
-            raise Interrupted(
-                f"interrupted: {len(found)} of {total} batches are done; {where}"
-            ) from None
+    compute_radii = partial(
+        _compute_radii,
+        net,
+        constants=constants,
+        bounds=bounds,
+        box=box,
+        attacks=attacks,
+        steps=carlini_wagner_steps,
+        scale=scale,
+    )
+    files = BatchFiles(folder, net, samples, box, attacks, carlini_wagner_steps, batch_size)
+    found = _run_batches(net, samples, batch_size, compute_radii, files, progress)
     lower, upper, by = (
         torch.cat([part[name] for part in found]).numpy() for name in ("lower", "upper", "found_by")
     )
@@ -183,14 +156,61 @@ def robustness(
     )
 
 
+def _freeze_copy(model: nn.Module) -> nn.Module:
+    """Copy a model to float64, without gradients of parameters and without in-place layers."""
+    net = float64_copy(model)
+    # The inputs of ReLUs are looked at after these ran, so that none may work in place.
+    for module in net.modules():
+        if hasattr(module, "inplace"):
+            setattr(module, "inplace", False)  # noqa: B010
+    for parameter in net.parameters():
+        parameter.requires_grad_(False)
+    return net
+
+
+def _run_batches(
+    net: nn.Module,
+    samples: Arrays,
+    batch_size: int,
+    compute_radii: Callable[[Tensor, Tensor], dict[str, Tensor]],
+    files: BatchFiles,
+    progress: bool,
+) -> list[dict[str, Tensor]]:
+    """Compute the radii of all batches that are not kept in files; Ctrl-C raises Interrupted."""
+    labels = Labels(1)
+    found: list[dict[str, Tensor]] = []
+    total = math.ceil(len(samples) / batch_size)
+    with Progress(progress, "robustness") as display:
+        try:
+            for index, (x, y) in enumerate(batches(samples, batch_size, net)):
+                display.draw(index, total - index, f"batch {index + 1} of {total}")
+                if (kept := files.read(index)) is None:
+                    with torch.no_grad():
+                        labels.outputs = scores(net, x).shape[1]
+                    kept = compute_radii(x, labels.encode(y).to(x.device))
+                    files.write(index, kept)
+                found.append(kept)
+        except KeyboardInterrupt:
+            where = (
+                "nothing is on disk: no folder was given"
+                if files.folder is None
+                else f"kept in {files.folder}; the same call goes on"
+            )
+            raise Interrupted(
+                f"interrupted: {len(found)} of {total} batches are done; {where}"
+            ) from None
+    return found
+
+
 def _compute_radii(
-    net,
+    net: nn.Module,
     x: Tensor,
     y: Tensor,
+    *,
     constants: tuple[list[float], Tensor] | None,
-    bounds,
-    box,
-    attacks,
+    bounds: tuple[float, float],
+    box: tuple[float, float] | None,
+    attacks: Sequence[str],
     steps: int,
     scale: float,
 ) -> dict[str, Tensor]:

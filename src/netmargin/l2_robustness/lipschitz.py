@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 
+# Layers with a known constant; any other one, and so any new one, is refused.
 _LINEAR = (
     nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d,
     nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,

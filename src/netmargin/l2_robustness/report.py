@@ -88,7 +88,6 @@ class RobustnessReport:
         }
         return pandas.DataFrame({"epsilon": epsilons} | shares)
 
-
     def table(self):
         """Return a pandas DataFrame with one row per sample: q, lower, upper, found_by."""
         import pandas
