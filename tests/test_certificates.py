@@ -172,7 +172,7 @@ def test_windows_prove_what_they_leave_out(monkeypatch):
     data = (X, outputs.argmax(1))
     whole = nm.certify(net, data)
     assert whole.completeness is Completeness.ALL
-    monkeypatch.setattr("netmargin.kkt.certification._FIRST", 10)
+    monkeypatch.setattr("netmargin.kkt.constraint_search._INITIAL_CONSTRAINTS", 10)
     part = nm.certify(net, data, tol=0.02, max_constraints=len(X))
     assert part.completeness is Completeness.PROVED
     assert part.epsilon_lower <= whole.epsilon <= part.epsilon <= whole.epsilon + 0.02 * whole.norm
@@ -279,7 +279,7 @@ def test_a_broken_sign_is_noticed(monkeypatch):
     data = ([[2.0, 0.0], [0.0, -2.0]], [1, -1])
     assert nm.certify(net, data).epsilon < 1e-12
     monkeypatch.setattr(
-        "netmargin.kkt.certification.multipliers",
+        "netmargin.kkt.constraint_search.multipliers",
         lambda G, c: multipliers_module.multipliers(G, 0.5 * c),
     )
     assert nm.certify(net, data).relative_epsilon > 0.4

@@ -16,7 +16,7 @@ INTERNAL = {  # never returned by a public function
     "netmargin.homogeneity.degree.Constraint",
     "netmargin.homogeneity.degree.Degree",
     "netmargin.homogeneity.degree.Unknown",
-    "netmargin.kkt.constraints.Chosen",
+    "netmargin.kkt.constraints.ConstraintSubset",
     "netmargin.solvers.columns.generation.Options",
     "netmargin.solvers.columns.master.Rows",
     "netmargin.papers.ledger.claim.Refutation",

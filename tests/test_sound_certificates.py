@@ -175,7 +175,7 @@ def test_completeness_is_not_said_of_multipliers_that_are_not_best(monkeypatch):
     net, X, y = in_one_plane(2, 0.3, 1.0)
     assert nm.certify(net, (X, y)).completeness is Completeness.ALL
     monkeypatch.setattr(
-        "netmargin.kkt.certification.multipliers",
+        "netmargin.kkt.constraint_search.multipliers",
         lambda G, c: 0.5 * multipliers_module.multipliers(G, c),
     )
     assert nm.certify(net, (X, y)).completeness is Completeness.OPEN

@@ -328,7 +328,7 @@ def test_lipschitz_constants_in_exact_arithmetic(kind):
 
 def test_products_of_large_linear_layers(monkeypatch):
     """All rows alike: the norm is sqrt(n) times what the largest sum of a row says."""
-    monkeypatch.setattr(lipschitz, "_EXACT_SIDE", 3)  # written out it would be exact
+    monkeypatch.setattr(lipschitz, "_LARGEST_SIDE", 3)  # written out it would be exact
     rows = torch.zeros(4, 4, dtype=torch.float64)
     rows[:, 0] = 1.0
     net = nn.Sequential(linear(rows, 1.0), nn.ReLU(), linear([[1.0] * 4], -4.0))

@@ -5,7 +5,7 @@ from .mutation import Mutation
 TESTS = ["tests/test_sound_certificates.py", "tests/test_certificates.py"]
 MUTATIONS = [
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="worst**2 * square",
         new="worst * square",
         why="tau instead of tau squared in the length of the dual vector",
@@ -14,7 +14,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="slopes / (order * gaps)",
         new="slopes / gaps",
         why="tau without the order",
@@ -23,7 +23,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="above = inner - worst * square",
         new="above = inner",
         why="the dual vector not made feasible in its value",
@@ -32,7 +32,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="below = length - 2 * worst * inner",
         new="below = length - worst * inner",
         why="half the cross term in the length of the dual vector",
@@ -41,7 +41,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="below = length - 2 * worst * inner",
         new="below = length + 2 * worst * inner",
         why="a sign in the length of the dual vector",
@@ -50,7 +50,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="above / math.sqrt(below) if",
         new="math.sqrt(below) if",
         why="the length of the dual vector for the bound",
@@ -59,7 +59,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="worst = max(worst, ratio.max().item())",
         new="worst = ratio.max().item()",
         why="tau of the last batch only",
@@ -68,7 +68,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="worst = max(worst, ratio.max().item())",
         new="worst = max(worst, ratio.min().item())",
         why="the smallest ratio for the largest",
@@ -77,7 +77,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="self.lower, entering = self._bound(residual)",
         new="self.lower, entering = self._bound(residual, torch.float32)",
         why="a proof in float32",
@@ -95,14 +95,14 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
-        old="if norm_of(residual) - self.lower <= self._tol * problem.norm\n",
-        new="if True\n",
+        file="kkt/constraint_search.py",
+        old="self._tol * problem.norm\n                    else Completeness.OPEN",
+        new="math.inf\n                    else Completeness.OPEN",
         why='"no other multipliers" though they are not best',
         killed_by="tests/test_sound_certificates.py::test_completeness_is_not_said_of_multipliers_that_are_not_best",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old=(
             "                if norm_of(residual) - self.lower <= self._tol * problem.norm:\n      "
             "              return Completeness.PROVED"
@@ -117,7 +117,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old=(
             "if len(grown) == len(self.chosen) or len(self.chosen) >= self._most:\n                "
             "    return Completeness.OPEN"
@@ -132,7 +132,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="excess = torch.from_numpy(np.maximum(self.values - 1, 0.0))",
         new="excess = torch.from_numpy(np.maximum(self.values - 1.01, 0.0))",
         why="delta of constraints a bit beyond the margin",
@@ -141,7 +141,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/constraint_search.py",
         old="(p * excess).max().item(), p)",
         new="(p * excess).mean().item(), p)",
         why="the mean for the largest product",
@@ -150,9 +150,9 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
-        old="_EULER = 1e-6",
-        new="_EULER = 1e6",
+        file="kkt/constraint_search.py",
+        old="_EULER_TOLERANCE = 1e-6",
+        new="_EULER_TOLERANCE = 1e6",
         why="Euler's theorem not checked",
         killed_by=(
             "tests/test_sound_certificates.py::test_gradients_that_are_not_those_of_the_outputs"
@@ -166,42 +166,42 @@ MUTATIONS = [
         killed_by="tests/test_sound_certificates.py::test_multipliers_of_the_loss[1-exponential]",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="s = q_min * gaps",
         new="s = gaps",
         why="slopes of the loss at the wrong multiple of theta",
         killed_by="tests/test_sound_certificates.py::test_multipliers_of_the_loss[1-exponential]",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="weights = weights * torch.exp(q[:, None] - s)",
         new="weights = weights + 0 * s",
         why="multipliers without the softmax",
         killed_by="tests/test_sound_certificates.py::test_multipliers_of_the_loss[3-exponential]",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="(weights * (gaps - 1)).where",
         new="(weights * gaps).where",
         why="delta from s instead of s - 1",
         killed_by="tests/test_sound_certificates.py::test_multipliers_of_the_loss[1-exponential]",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="heaviest * problem.norm / length",
         new="heaviest / length",
         why="the lemma's multipliers not lengthened",
         killed_by="tests/test_sound_certificates.py::test_multipliers_of_the_loss[1-exponential]",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="heaviest = max(\n            heaviest,\n            (weights",
         new="heaviest = max(0.0, (weights",
         why="the delta of the last batch",
         killed_by="tests/test_sound_certificates.py::test_multipliers_of_the_loss[1-exponential]",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="math.exp(min(math.exp(report.log_loss), 1.0)) if isinstance(loss, Logistic) else 1.0",
         new="1.0",
         why="no factor e^Loss of the logistic loss",
@@ -210,49 +210,49 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="(problem.constraints.count - 1) * factor",
         new="(problem.constraints.count - 2) * factor",
         why="one constraint less in the lemma",
         killed_by="tests/test_sound_certificates.py::test_bound_of_the_lemma_is_nearly_attained",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="2 / problem.order * math.log(smoothed",
         new="1 / problem.order * math.log(smoothed",
         why="gamma to the power -1/L",
         killed_by="tests/test_sound_certificates.py::test_bound_of_the_lemma_at_large_losses[1-exponential]",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="math.log(smoothed / report.q_min)",
         new="math.log(report.q_min / smoothed)",
         why="the inverse ratio of smoothed and normalized margin",
         killed_by="tests/test_sound_certificates.py::test_bound_of_the_lemma_at_large_losses[1-exponential]",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="squared = problem.norm**2 *",
         new="squared = problem.norm *",
         why="the norm instead of its square in the lemma",
         killed_by="tests/test_sound_certificates.py::test_bound_of_the_lemma_is_nearly_attained",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="/ (math.e * problem.order * smoothed)",
         new="/ (math.e * smoothed * smoothed)",
         why="the margin instead of the order in the lemma",
         killed_by="tests/test_sound_certificates.py::test_bound_of_the_lemma_is_nearly_attained",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="/ (math.e * problem.order * smoothed)",
         new="/ (math.e**2 * problem.order * smoothed)",
         why="e squared in the lemma",
         killed_by="tests/test_sound_certificates.py::test_bound_of_the_lemma_is_nearly_attained",
     ),
     Mutation(
-        file="kkt/certification.py",
+        file="kkt/loss_multipliers.py",
         old="loss.power == 1",
         new="loss.power >= 1",
         why="the lemma for losses it is not about",
@@ -396,8 +396,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="kkt/subgradients.py",
-        old="_REACHES = (1.0, -1.0,",
-        new="_REACHES = (2.0, -2.0,",
+        old="_STEP_SHARES = (1.0, -1.0,",
+        new="_STEP_SHARES = (2.0, -2.0,",
         why="gradients from beyond the radius",
         killed_by=(
             "tests/test_sound_certificates.py::test_gradients_come_from_within_the_radius[0.01]"
@@ -405,8 +405,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="kkt/subgradients.py",
-        old="step = radius * reach * problem.norm / norm_of(direction)",
-        new="step = radius * reach * problem.norm",
+        old="step = radius * share * problem.norm / norm_of(direction)",
+        new="step = radius * share * problem.norm",
         why="steps that are not of the length that is said",
         killed_by=(
             "tests/test_sound_certificates.py::test_gradients_come_from_within_the_radius[0.01]"

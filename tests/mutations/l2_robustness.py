@@ -142,7 +142,7 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="* growth\n        * _ROUNDING",
+        old=" * growth * _ROUNDING",
         new="",
         why="no growth of the symbol between grid frequencies",
         killed_by=(
@@ -172,8 +172,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="size = max(_FREQUENCIES, 8 * max(layer.kernel_size))",
-        new="size = _FREQUENCIES",
+        old="size = max(_LEAST_FREQUENCIES, 8 * max(layer.kernel_size))",
+        new="size = _LEAST_FREQUENCIES",
         why="kernels larger than the frequency grid cut off",
         killed_by=(
             "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution"
@@ -182,8 +182,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="max(torch.linalg.matrix_norm(part, 2)",
-        new="min(torch.linalg.matrix_norm(part, 2)",
+        old="return max(norms)",
+        new="return min(norms)",
         why="the frequency or group of smallest norm",
         killed_by=(
             "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution,"
@@ -212,8 +212,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="largest\n            * math.sqrt",
-        new="1.0\n            * math.sqrt",
+        old="return largest * math.sqrt",
+        new="return math.sqrt",
         why="norm of the rescaled matrix",
         killed_by=(
             "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"
@@ -445,8 +445,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="_CANCELLED = 1e-12",
-        new="_CANCELLED = 0.0",
+        old="_CANCELLATION = 1e-12",
+        new="_CANCELLATION = 0.0",
         why="no margin for the rounding of a difference of rows",
         killed_by=(
             "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling slopes-0.0]"
@@ -454,8 +454,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/rounding.py",
-        old="_UNIT = 2.0**-52",
-        new="_UNIT = 2.0**-62",
+        old="_UNIT_ROUNDOFF = 2.0**-52",
+        new="_UNIT_ROUNDOFF = 2.0**-62",
         why="a unit roundoff that is not that of float64",
         killed_by=(
             "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-15]"
@@ -570,15 +570,15 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/attacks.py",
-        old="return (_first_crossing(net, x, y, nearest, _FINE) - x).flatten(1).norm(dim=1)",
-        new="return (_first_crossing(net, x, y, nearest, _FINE) - x).flatten(1).abs().amax(1)",
+        old="return (_first_crossing(net, x, y, nearest, _FINE_BISECTIONS) - x).flatten(1).norm(dim=1)",
+        new="return (_first_crossing(net, x, y, nearest, _FINE_BISECTIONS) - x).flatten(1).abs().amax(1)",
         why="largest difference of an entry for the distance",
         killed_by="tests/test_sound_radii.py::test_attacks_are_judged",
     ),
     Mutation(
         file="l2_robustness/attacks.py",
-        old="distance[wrong] = _polished",
-        new="distance[~wrong] = _polished",
+        old="distance[wrong] = _polish",
+        new="distance[~wrong] = _polish",
         why="the points that are classified correctly",
         killed_by="tests/test_robustness.py::test_linear_nets_are_exact",
     ),
@@ -604,21 +604,21 @@ MUTATIONS = [
         killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point",
     ),
     Mutation(
-        file="l2_robustness/evaluation.py",
+        file="l2_robustness/batch_files.py",
         old=',\n            ("X", samples.X),\n            ("y", samples.y),\n        ]',
         new=', ("y", samples.y)]',
         why="kept results of other inputs",
         killed_by="tests/test_sound_radii.py::test_results_are_kept_for_the_same_call_only",
     ),
     Mutation(
-        file="l2_robustness/evaluation.py",
+        file="l2_robustness/batch_files.py",
         old=',\n            ("X", samples.X),\n            ("y", samples.y),\n        ]',
         new=', ("X", samples.X)]',
         why="kept results of other labels",
         killed_by="tests/test_sound_radii.py::test_results_are_kept_for_the_same_call_only",
     ),
     Mutation(
-        file="l2_robustness/evaluation.py",
+        file="l2_robustness/batch_files.py",
         old="repr((settings, net))",
         new="repr(settings)",
         why="kept results of a net of other layers",

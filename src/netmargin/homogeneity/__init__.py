@@ -1,9 +1,11 @@
-"""What scales how: degrees of every value of a forward pass, and what they say about the net."""
+"""Homogeneity: how every value of a forward pass, and so the net, scales with the parameters."""
 
 from .analysis import analyse
-from .answer import Blocker, Evidence, Homogeneity, Kind, ScalingCheck
-from .degree import Epsilon
-from .trace import rule, scale_degree
+from .answer import Homogeneity
+from .degree import Epsilon, scale_degree
+from .registry import rule
+from .scaling_check import ScalingCheck
+from .vocabulary import Blocker, Evidence, Kind
 
 __all__ = [
     "Blocker",

@@ -1,4 +1,4 @@
-"""Following a net: one forward pass under the rules, then the judge."""
+"""The analysis of a net: one forward pass under the rules, then a numerical check of the answer."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,44 +11,59 @@ from ..core.accepted_models import check_model, require_finite, tensor_of_scores
 from ..core.forward_failures import explain_forward_errors
 from ..core.nets import device_and_dtype
 from ..errors import ModelError
-from . import normalization_rules, rules  # noqa: F401  (register their rules)
-from .answer import Evidence, Homogeneity
+from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
+from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
-from .judge import Judge
 from .scaling import clone_inputs
 from .trace import Trace
+from .validation import Validator
+from .vocabulary import Evidence
 
 
 def analyse(model: nn.Module, x) -> Homogeneity:
-    """How the outputs of `model` scale with its parameters, in the training or evaluation mode it
-    is in.
+    """Find out how the outputs of a net scale with its parameters.
 
-    Every operation of one forward pass on a few samples of `x` is followed by rules; a numerical
-    scaling check in float64 judges the answer, and answers alone (and says so) where an operation
-    cannot be followed. The small numbers that guard roots and quotients (the eps of normalization
-    layers) are neglected as long as their effect is small: the answer's `deviation` is how far the
-    net as it is misses the exponents, and a net that misses them by more than 1% is not called
-    homogeneous.
+    A net is homogeneous of order L if Phi(c theta; x) = c^L Phi(theta; x) for all c > 0. Every
+    operation of one forward pass on a few samples of `x` is followed by rules, in the training or
+    evaluation mode that the model is in; a numerical scaling check in float64 confirms the
+    exponents. Where an operation cannot be followed, the answer rests on that check only, and says
+    so. The small numbers that guard roots and quotients (the eps of normalization layers) are
+    neglected as long as their effect is small: the answer's `deviation` is how far the net as it is
+    misses the exponents, and a net that misses them by more than 1% is not called homogeneous.
 
     Parameters
     ----------
-    model : a module that maps one tensor (or one tuple of tensors) to one tensor of scores.
-    x : a batch of inputs, on any device and in any floating dtype; a few samples suffice.
+    model : torch.nn.Module
+        A module that maps one tensor (or one tuple of tensors) to one tensor of scores. It is not
+        changed.
+    x : array_like or tensor of shape (n, ...), or tuple of them
+        A batch of inputs, on any device and in any floating dtype; a few samples suffice.
+
+    Returns
+    -------
+    Homogeneity
+        The kind of homogeneity, the order, the exponent of every group of parameters, and what
+        blocks homogeneity in the others. It holds no model and no data.
 
     Raises
     ------
-    ModelError : no parameters, parameters or outputs that are not finite, outputs that are not one
-        tensor.
-    DataError : inputs that the model rejects.
+    ModelError
+        The model has no parameters, its parameters or outputs are not finite, or its outputs are
+        not one tensor.
+    DataError
+        The model rejects the inputs.
 
     Examples
     --------
     >>> import torch, netmargin as nm
     >>> _ = torch.manual_seed(0)
-    >>> h = nm.analyse(torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.Linear(5, 1)), torch.ones(2, 3))
-    >>> h.kind.name, [b.module for b in h.blockers], h.quasi
-    ('PARTIAL', ['2'], {'0.weight': Fraction(1, 2), '0.bias': Fraction(1, 2), '2.weight': Fraction(1, 2), '2.bias': 1})
+    >>> first, last = torch.nn.Linear(3, 5), torch.nn.Linear(5, 1)
+    >>> h = nm.analyse(torch.nn.Sequential(first, torch.nn.ReLU(), last), torch.ones(2, 3))
+    >>> h.kind.name, [b.module for b in h.blockers]
+    ('PARTIAL', ['2'])
+    >>> {name: str(weight) for name, weight in h.quasi.items()}
+    {'0.weight': '1/2', '0.bias': '1/2', '2.weight': '1/2', '2.bias': '1'}
     >>> h.ignoring_biases().groups
     {'0': 1, '2': 1}
     >>> h.deviation < 1e-12
@@ -57,24 +72,27 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
     model = check_model(model)
-    device_and_dtype(model)  # refuses what cannot be followed
+    device_and_dtype(model)  # refuses nets on several devices or of several dtypes
     require_finite(model)
     names = tuple(name for name, _ in model.named_parameters())
-    judge = Judge(model, x)
-    trace, degree = _follow(model, judge.traced)
+    validator = Validator(model, x)
+    trace, degree = _follow(model, validator.traced)
     casts, several = tuple(trace.casts), isinstance(x, tuple)
     if isinstance(degree, Unknown):
-        return replace(judge.observe(trace, names, degree), _several_inputs=several)
+        return replace(validator.observe(trace, names, degree), _several_inputs=several)
+    # Outputs that are exactly 0 scale with every power; as a constant they have no order.
     known = degree if isinstance(degree, Degree) else CONSTANT
     derivation = Derivation(names, known, tuple(trace.constraints), tuple(trace.observed))
-    answer = replace(judge.settle(derivation, casts), _several_inputs=several)
+    answer = replace(validator.settle(derivation, casts), _several_inputs=several)
     biases = {b.bias for b in answer.blockers if b.bias is not None}
     others = (
         any(b.bias is None for b in answer.blockers) or answer.evidence is Evidence.CONTRADICTED
     )
     if answer.whole or not biases or others:
         return answer
-    bias_free = judge.settle(derivation.without(biases), casts)
+    # Only biases are in the way, so the net without them is settled as well: margins of such nets
+    # are measured like that (Lyu and Li 2019, J.1).
+    bias_free = validator.settle(derivation.without(biases), casts)
     bias_free = replace(
         bias_free, notes=(bias_free.bias_sentence, *bias_free.notes), _several_inputs=several
     )
@@ -82,17 +100,19 @@ def analyse(model: nn.Module, x) -> Homogeneity:
 
 
 def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
-    """Run the model on a copy of x under a trace; the trace and the degree of the outputs."""
+    """Run the model on a copy of x; return the trace and the degree of the outputs."""
+    # The fused kernel of transformer layers is one opaque operation that no rule could follow.
     fused_attention = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # one opaque operation otherwise
+    torch.backends.mha.set_fastpath_enabled(False)
 
     def forward(x):
+        # Batch norms update their running statistics: in copies, so that the model stays as it is.
         buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
         return functional_call(model, buffers, (x,))
 
     try:
         with torch.no_grad(), torch.random.fork_rng():
-            trace, outputs = _traced_outputs(model, x, forward)
+            trace, outputs = _trace_outputs(model, x, forward)
             outputs = tensor_of_scores(outputs)
             if not torch.isfinite(outputs).all():
                 raise ModelError(
@@ -104,13 +124,16 @@ def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
     return trace, trace.finish(outputs)
 
 
-def _traced_outputs(model: nn.Module, x, forward: Callable) -> tuple[Trace, object]:
+def _trace_outputs(model: nn.Module, x, forward: Callable) -> tuple[Trace, object]:
+    """Call `forward` on a copy of x under a new trace; return the trace and the outputs."""
     inputs = clone_inputs(x)
     trace = Trace(model, inputs)
     try:
         with trace.following(model):
             return trace, forward(inputs)
     except Exception:
-        with explain_forward_errors(x):  # is it the net that fails, or a rule?
+        # Run once more without the trace: if the net fails as well, its error is explained to the
+        # user; if not, a rule failed, and that error goes up as it is.
+        with explain_forward_errors(x):
             forward(clone_inputs(x))
         raise

@@ -1,8 +1,7 @@
-"""What can be said about the homogeneity of a net."""
+"""The record that `analyse` returns: exponents of groups of parameters, and how well they hold."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -10,135 +9,71 @@ from ..core.arguments import check_flag, check_seed
 from ..core.records import short_repr
 from ..errors import ArgumentError, NotHomogeneousError
 from .degree import Epsilon
-from .scaling import TOLERANCE
+from .scaling_check import ScalingCheck, deviation_sentence, range_sentence
+from .vocabulary import Blocker, Evidence, Kind
 
 if TYPE_CHECKING:
     from torch import nn
 
-Exponent = int | Fraction
+Exponent = int | Fraction  # whole numbers are ints, so that they print as such
 
-LARGEST_MISS = 0.01
-"""What misses its power of c by more than this is not called homogeneous: margins are compared to a
-per cent.
+Check = Callable[["Homogeneity", "nn.Module", object, bool, int], ScalingCheck]
+
+_registered_checks: list[Check] = []
+"""The function that `Homogeneity.check` calls. It is registered from validation.py, which imports
+this file and so cannot be imported by it.
 """
 
 
-class Kind(StrEnum):
-    """How much of a net is homogeneous. Members are sentences."""
-
-    HOMOGENEOUS = "homogeneous: scaling all parameters by c multiplies the outputs by c^order"
-    MULTI_HOMOGENEOUS = (
-        "multi-homogeneous: each layer can be scaled on its own, with its own exponent"
-    )
-    PARTIAL = "partially homogeneous: only in the parameters of the listed groups"
-    NONE = "not homogeneous in any layer"
-    UNKNOWN = "unknown: neither the rules nor the numerical check settle it"
-
-
-class Evidence(StrEnum):
-    """Where an answer comes from."""
-
-    DERIVED = "derived from the operations of the forward pass, and confirmed numerically"
-    NUMERICAL = (
-        "observed numerically, at factors from 1e-3 to 1e3 only: some operation could not be"
-        " followed"
-    )
-    CONTRADICTED = "the derivation and the numerical check disagree"
-
-
-@dataclass(frozen=True)
-class Blocker:
-    """Why a net is not homogeneous in all its parameters: the module, the reason, and what to use
-    instead.
-    """
-
-    module: str
-    reason: str
-    replacement: str
-    bias: str | None = None
-
-    __repr__ = short_repr
-
-    def __str__(self) -> str:
-        return f"{self.module or 'the model itself'}: {self.reason}. Instead: {self.replacement}"
-
-
-@dataclass(frozen=True)
-class ScalingCheck:
-    """How well claimed exponents were observed.
-
-    deviation : largest relative difference between the outputs at scaled parameters and the claimed
-        power of c times the outputs, for the net as it is: at factors 1/2 and 2 for all parameters
-        together, and at independent factors between for the groups.
-    exact : the same at factors from 1/100 to 100 with all epsilons made negligible, at a generic
-        point; rounding only, where the exponents are right.
-    samples : on how many samples.
-    range : the smallest and the largest factor c from 1e-3 to 1e3, for all parameters together, up
-        to which the outputs miss c^order by less than 1%; None where it was not asked for.
-    """
-
-    deviation: float
-    exact: float
-    samples: int
-    range: tuple[float, float] | None = None
-    cause: str = "its epsilons"
-
-    __repr__ = short_repr
-
-    @property
-    def passed(self) -> bool:
-        """True if the exponents are right, and the net as it is keeps to them within 1%."""
-        return self.exact <= TOLERANCE and self.deviation <= LARGEST_MISS
-
-    def __str__(self) -> str:
-        where = "" if self.range is None else f"; {_range_sentence(*self.range)}"
-        return (
-            f"{_deviation_sentence(self.deviation, self.cause)} (on {self.samples} samples, factors"
-            f" 1/2 to 2){where}"
-        )
-
-
-_judges: list[Callable[["Homogeneity", "nn.Module", object, bool, int], "ScalingCheck"]] = []
-"""What `Homogeneity.check` calls. The judge knows what an answer is, so an answer cannot import its
-judge.
-"""
-
-
-def judge_answers(
-    check: Callable[["Homogeneity", "nn.Module", object, bool, int], "ScalingCheck"],
-) -> Callable[["Homogeneity", "nn.Module", object, bool, int], "ScalingCheck"]:
-    """Decorator of the function by which `Homogeneity.check` holds an answer against a net and
-    data.
-    """
-    _judges[:] = [check]
+def register_check(check: Check) -> Check:
+    """Make `check` the function by which `Homogeneity.check` compares an answer with a net."""
+    _registered_checks[:] = [check]
     return check
 
 
 @dataclass(frozen=True)
 class Homogeneity:
-    """How the outputs of a net scale with its parameters (Lyu and Li 2019, (A2), Section 4.4;
-    two-homogeneity 2024, 3.4).
+    """An answer to how the outputs of a net scale with its parameters, from `analyse`.
 
-    order : L with Phi(c theta) = c^L Phi(theta) over the parameters of `groups`; None where there
-        is none.
-    groups : layer -> exponent. A layer's weight and, where it scales alike, its bias form one
-        group; layers that can only be scaled together are one group, named 'a + b'. Exponent 0
-        means scale-invariant (weights feeding a normalization).
-    members : layer -> names of its parameters.
-    blockers : what prevents homogeneity in all parameters.
-    quasi : parameter -> weight w_p > 0, such that scaling every p by c^{w_p} multiplies the outputs
-        by c (quasi-homogeneity: covers biases in every layer), or None.
-    notes : what the answer rests on, or leaves out.
-    ignored : biases that `ignoring_biases` left out.
-    deviation : the largest relative miss of the net as it is, epsilons and casts in place: at
-        factors 1/2 and 2 for all parameters of `groups` together, and at independent factors
-        between for the groups. Rounding, for a net without epsilons; at most 1%, or the net is not
-        called homogeneous. None where there is no order.
-    samples : on how many samples `deviation` was measured.
-    epsilons : the small numbers that the exponents neglect.
-    casts : where the forward pass rounds to half precision.
+    Phi(c theta) = c^L Phi(theta) for c > 0 is homogeneity of order L. An answer holds no model and
+    no data.
 
-    An answer holds no model and no data.
+    Attributes
+    ----------
+    kind : Kind
+        Whether the net is homogeneous in all parameters, layer by layer, in some, or in none.
+    order : int, Fraction or None
+        L, over the parameters of `groups` scaled together; None where there is no exponent.
+    groups : dict of str to int or Fraction
+        Layer -> exponent. A layer's weight and, where it scales alike, its bias form one group;
+        layers that can only be scaled together are one group, named 'a + b'. Exponent 0 means
+        scale-invariant (weights feeding a normalization).
+    members : dict of str to tuple of str
+        Layer -> names of its parameters.
+    blockers : tuple of Blocker
+        The modules that prevent homogeneity in all parameters.
+    evidence : Evidence
+        Whether the exponents were derived, only observed, or contradicted.
+    quasi : dict of str to int or Fraction, or None
+        Parameter -> weight w_p > 0, such that scaling every p by c^{w_p} multiplies the outputs by
+        c (quasi-homogeneity: covers biases in every layer); None where there are no such weights.
+    notes : tuple of str
+        Sentences on what the answer rests on, or leaves out.
+    ignored : tuple of str
+        The biases that `ignoring_biases` left out.
+    deviation : float or None
+        The largest relative miss of the net as it is, epsilons and casts in place: at factors 1/2
+        and 2 for all parameters of `groups` together, and at independent factors between for the
+        groups. Rounding, for a net without epsilons; at most 0.01, or the net is not called
+        homogeneous. None where there is no order.
+    samples : int
+        The number of samples on which `deviation` was measured.
+    epsilons : tuple of Epsilon
+        The small numbers that the exponents neglect.
+    casts : tuple of str
+        The places where the forward pass rounds to half precision.
+
+    Source: Lyu and Li 2019, (A2), Section 4.4; two-homogeneity 2024, Section 3.4.
     """
 
     kind: Kind
@@ -157,7 +92,7 @@ class Homogeneity:
     _bias_free: "Homogeneity | None" = field(default=None, repr=False, compare=False)
     _several_inputs: bool = field(default=False, repr=False, compare=False)
     _checked: list[ScalingCheck] = field(default_factory=list, repr=False, compare=False)
-    """What `check` found with `range=True`, so that `summary` prints it."""
+    """The last result of `check` with `range=True`, which `summary` prints."""
 
     def __repr__(self) -> str:
         return short_repr(
@@ -171,7 +106,7 @@ class Homogeneity:
 
     @property
     def bias_sentence(self) -> str:
-        """The one rule about biases of later layers, for this net; "" where none were ignored."""
+        """The rule about biases of later layers, applied to this net; "" where none are ignored."""
         if not self.ignored:
             return ""
         layers = ", ".join(
@@ -185,11 +120,22 @@ class Homogeneity:
         )
 
     def require_order(self, model: "nn.Module") -> Exponent:
-        """The order of `model` as it is, of which this is the answer that its margins are
-        normalized by.
+        """Return the order of `model` as it is, or raise an error that says why there is none.
 
-        Raises NotHomogeneousError where something blocks it, or where the biases that were ignored
-        are not 0.
+        Parameters
+        ----------
+        model : torch.nn.Module
+            The net that was analysed.
+
+        Returns
+        -------
+        int or Fraction
+            The order L in all parameters.
+
+        Raises
+        ------
+        NotHomogeneousError
+            Some module blocks homogeneity, or a bias that was ignored is not 0.
         """
         if not self.whole or self.order is None:
             reasons = "\n  ".join(map(str, self.blockers)) or f"it is {self.kind}"
@@ -208,17 +154,28 @@ class Homogeneity:
 
         Parameters
         ----------
-        model : the net that was analysed, in the same mode.
-        data : a batch of inputs as for `analyse`, a pair (X, y), or an iterable of (x, y) batches;
-            a few samples are used.
-        range : also find the factors from 1e-3 to 1e3 at which the net as it is misses the claim by
-            less than 1%. This takes about thirty forward passes more. What is found is printed by
-            `summary` from then on.
-        seed : of the generic point near the parameters, and of the independent factors.
+        model : torch.nn.Module
+            The net that was analysed, in the same mode.
+        data : array_like, pair (X, y), or iterable of (x, y) batches
+            Inputs as for `analyse`; a few samples are used.
+        range : bool, default False
+            Also find the factors from 1e-3 to 1e3 at which the net as it is misses the claim by
+            less than 1%. This takes about thirty forward passes more. The factors found are printed
+            by `summary` from then on.
+        seed : int, default 1
+            Seed of the generic point near the parameters, and of the independent factors.
+
+        Returns
+        -------
+        ScalingCheck
+            The misses found.
 
         Raises
         ------
-        NotHomogeneousError : there is no exponent to check.
+        NotHomogeneousError
+            There is no exponent to check.
+        ArgumentError
+            The model has other parameters than the net that was analysed.
         """
         check_flag("range", range)
         check_seed(seed)
@@ -239,16 +196,25 @@ class Homogeneity:
                 f"model has no parameter {missing!r}, but the net that was analysed has. Pass that"
                 " net."
             )
-        found = _judges[0](self, model, data, range, seed)
-        if range:
+        found = _registered_checks[0](self, model, data, range, seed)
+        if range:  # a frozen record keeps it in a list
             self._checked[:] = [found]
         return found
 
     def ignoring_biases(self) -> "Homogeneity":
-        """The homogeneity of the same net without the biases that block it, as Lyu and Li (2019,
-        J.1) measure such nets.
+        """Return the answer for the same net without the biases that block homogeneity.
 
-        Raises NotHomogeneousError if something other than a bias is in the way.
+        Lyu and Li (2019, Appendix J.1) measure margins of such nets.
+
+        Returns
+        -------
+        Homogeneity
+            An answer with `ignored` biases, or this one where no bias blocks.
+
+        Raises
+        ------
+        NotHomogeneousError
+            A module other than a bias is in the way.
         """
         if self.whole:
             return self
@@ -264,7 +230,7 @@ class Homogeneity:
         return self._bias_free
 
     def summary(self) -> str:
-        """A page of text: kind, order, exponents, how well they hold, blockers, notes."""
+        """Describe the answer on a page: kind, order, exponents, deviation, blockers, notes."""
         lines = [
             f"{self.kind}",
             f"order {self.order}" if self.order is not None else "no order",
@@ -285,13 +251,13 @@ class Homogeneity:
         return "\n".join(lines)
 
     def accuracy_lines(self) -> list[str]:
-        """How well the exponents hold, and what they neglect."""
+        """Say in lines of text how well the exponents hold, and what they neglect."""
         if self.deviation is None or self.order is None:
             return []
         kept = self._checked[-1].range if self._checked else None
-        where = f"; {_range_sentence(*kept)}" if kept else ""
+        where = f"; {range_sentence(*kept)}" if kept else ""
         lines = [
-            f"{_deviation_sentence(self.deviation, self.cause)}{where} (largest relative miss,"
+            f"{deviation_sentence(self.deviation, self.cause)}{where} (largest relative miss,"
             f" {self.samples} samples, factors 1/2 to 2)"
         ]
         neglected = [*(f"the epsilon {epsilon}" for epsilon in self.epsilons), *self.casts]
@@ -301,12 +267,12 @@ class Homogeneity:
 
     @property
     def cause(self) -> str:
-        """What the net misses its exponents by, in words."""
+        """The cause of the deviation, in words: epsilons, half-precision casts, or rounding."""
         names = ["epsilons"] * bool(self.epsilons) + ["half-precision casts"] * bool(self.casts)
         return f"its {' and '.join(names)}" if names else "rounding"
 
     def to_dict(self) -> dict:
-        """The same as JSON-ready values."""
+        """Return the answer as JSON-ready values; fractions become floats."""
         return {
             "kind": self.kind.name.lower(),
             "order": None if self.order is None else float(self.order),
@@ -329,27 +295,9 @@ class Homogeneity:
 
 
 _SHOWN = 3
-"""How many neglected numbers `summary` lists: a transformer has dozens of equal ones."""
+"""Neglected numbers that `summary` lists one by one: a transformer has dozens of equal ones."""
 
 
 def tidy(exponent: Fraction | int) -> Exponent:
-    """A whole number as an int."""
+    """Turn a fraction that is a whole number into an int."""
     return int(exponent) if exponent == int(exponent) else exponent
-
-
-def _deviation_sentence(deviation: float, cause: str) -> str:
-    return f"up to {cause}: {deviation:.1g}"
-
-
-def _range_sentence(low: float, high: float) -> str:
-    if low <= FARTHEST[0] and high >= FARTHEST[1]:
-        return "under 1% from 0.001 theta to 1000 theta"
-    if high >= FARTHEST[1]:
-        return f"under 1% from {low:.2g} theta upwards"
-    if low <= FARTHEST[0]:
-        return f"under 1% up to {high:.2g} theta"
-    return f"under 1% from {low:.2g} theta to {high:.2g} theta"
-
-
-FARTHEST = (1e-3, 1e3)
-"""How far from the given parameters `check` looks."""

@@ -3,7 +3,7 @@
 A value of degree {p: e_p} is multiplied by prod c_p^{e_p}. Sums make sense only where both sides
 scale alike, so they do not change a degree: they add a linear constraint on s = log c. The scalings
 that satisfy all constraints form a linear space, and every kind of homogeneity is a question about
-that space (see analysis.py).
+that space (see derivation.py).
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,16 @@ from ..core.records import short_repr
 
 @dataclass(frozen=True)
 class Degree:
-    """Exponents of the parameter tensors, absent ones zero. Multiplying values adds degrees."""
+    """The exponents of the parameter tensors in a value, absent ones zero.
+
+    Multiplying values adds their degrees; a power of a value multiplies its degree.
+    """
 
     exponents: Mapping[str, Fraction] = field(default_factory=dict)
 
     @staticmethod
     def of(parameter: str) -> "Degree":
+        """The degree of one parameter tensor itself: exponent 1 in its own name."""
         return Degree({parameter: Fraction(1)})
 
     def __add__(self, other: "Degree") -> "Degree":
@@ -41,8 +45,9 @@ class Degree:
         return bool(self.exponents)
 
     def under(self, scaling: Mapping[str, float | Fraction]) -> Fraction:
-        """The exponent of c when every parameter p is multiplied by c^{scaling[p]} (absent ones by
-        1).
+        """The exponent of c when every parameter p is multiplied by c^{scaling[p]}.
+
+        Parameters that are absent from the scaling stay as they are.
         """
         return sum(
             (e * Fraction(scaling.get(n, 0)) for n, e in self.exponents.items()), Fraction(0)
@@ -55,12 +60,13 @@ class Degree:
 
 
 CONSTANT = Degree()
-"""Degree of what does not depend on the parameters: data, buffers, numbers."""
+"""The degree of what does not depend on the parameters: data, buffers, numbers."""
 
 
 class Zero:
-    """Degree of a constant that is exactly 0 (or infinite): it scales like whatever it is added
-    to.
+    """The degree of a constant that is exactly 0 or infinite.
+
+    It scales like whatever it is added to.
     """
 
     def __bool__(self) -> bool:
@@ -69,24 +75,89 @@ class Zero:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Degree of a value that no rule covers; `where` and `reason` say which operation hid it."""
+    """The degree of a value that no rule covers.
+
+    Attributes
+    ----------
+    where : str
+        Path of the module that ran; "" is the model itself.
+    reason : str
+        The operation that could not be followed, in words.
+    """
 
     where: str
     reason: str
 
 
-ZERO = Zero()
+ZERO = Zero()  # the only instance, compared with `is`
 AnyDegree = Degree | Zero | Unknown
+
+
+def add_degrees(*degrees: AnyDegree) -> AnyDegree:
+    """The degree of a product of values; exact zeros absorb all others, then unknowns do."""
+    if any(d is ZERO for d in degrees):
+        return ZERO
+    total = CONSTANT
+    for degree in degrees:
+        if isinstance(degree, Unknown):
+            return degree
+        assert isinstance(degree, Degree)
+        total = total + degree
+    return total
+
+
+def scale_degree(degree: AnyDegree, factor: float | Fraction) -> AnyDegree:
+    """The degree of a power of a value, for use in rules of new operations.
+
+    If v is multiplied by c^e, then v^factor is multiplied by c^(factor e). Exact zeros and unknown
+    degrees stay what they are.
+
+    Parameters
+    ----------
+    degree : degree of the value
+        It comes from `trace.degree(value)`.
+    factor : float or fractions.Fraction
+        The power to which the value is raised, rounded to a fraction of denominator at most 10^6.
+
+    Returns
+    -------
+    degree
+        The degree of the power, exact in rational arithmetic.
+
+    Raises
+    ------
+    TypeError
+        The factor is not a number.
+
+    Examples
+    --------
+    >>> from netmargin.homogeneity import rule, scale_degree
+    >>> @rule("mylib::cube")
+    ... def cube(trace, value):
+    ...     return scale_degree(trace.degree(value), 3)
+
+    Source: Beyond the papers.
+    """
+    if not isinstance(degree, Degree):
+        return degree
+    # A float such as 1/3 stands for the fraction that it rounds.
+    return degree * Fraction(factor).limit_denominator(10**6)
 
 
 @dataclass(frozen=True)
 class Epsilon:
-    """A number that guards a root or a quotient, and so does not scale: neglected where its
-    measured effect is small.
+    """A small number that guards a root or a quotient, and so does not scale with the parameters.
 
-    where : path of the module that adds it.
-    value : how large it is.
-    place : the module for a sentence.
+    It is neglected where its measured effect on the outputs is below 1%.
+
+    Attributes
+    ----------
+    where : str
+        Path of the module that adds it; "" is the model itself.
+    value : float
+        Its size, in the units of what it is added to.
+    place : str
+        Path and type of the module, for a sentence.
     """
 
     where: str
@@ -101,8 +172,22 @@ class Epsilon:
 
 @dataclass(frozen=True)
 class Constraint:
-    """`difference` must have exponent zero under a scaling for the net to be homogeneous under
-    it.
+    """A condition on scalings: the net is homogeneous only under those that satisfy it.
+
+    Attributes
+    ----------
+    difference : Degree
+        It must have exponent zero under the scaling.
+    where : str
+        Path of the module that imposes the constraint.
+    reason : str
+        What the module does, in words.
+    replacement : str
+        What to use instead, in words.
+    bias : str or None
+        The parameter whose removal lifts the constraint, where it is an additive bias.
+    epsilon : Epsilon or None
+        The small number that imposes the constraint, which is neglected while it is named here.
     """
 
     difference: Degree
@@ -110,8 +195,4 @@ class Constraint:
     reason: str
     replacement: str
     bias: str | None = None
-    """The parameter whose removal lifts the constraint, when it is an additive bias."""
     epsilon: Epsilon | None = None
-    """The small number that alone imposes the constraint; the constraint then counts only if that
-    number's effect does.
-    """

@@ -1,6 +1,4 @@
-"""From degrees and constraints to an answer: which scalings of the parameters multiply the outputs
-by a power of c.
-"""
+"""From degrees and constraints to an answer: the scalings that multiply outputs by a power of c."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -8,19 +6,32 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..core.records import short_repr
-from .answer import Blocker, Evidence, Exponent, Homogeneity, Kind, tidy
+from .answer import Exponent, Homogeneity, tidy
 from .degree import Constraint, Degree, Epsilon
+from .vocabulary import Blocker, Evidence, Kind
+
+_WEIGHT_DENOMINATOR = 5040
+"""Quasi-homogeneous weights are rounded to fractions up to this denominator: 5040 is a multiple of
+all numbers up to 10, and 1 / 5040^2 is still far above the accuracy of the solver.
+"""
 
 
 @dataclass(frozen=True)
 class Derivation:
-    """What a trace found: the degree of the outputs in each parameter, and the constraints on
-    scalings.
+    """The findings of a trace, from which the answer is derived.
 
-    names : of the parameters.
-    observed : operations whose exponents were observed, not known.
-    ignored : biases left out.
+    Attributes
+    ----------
+    names : tuple of str
+        The names of all parameters that count.
+    degree : Degree
+        The degree of the outputs in each parameter.
+    constraints : tuple of Constraint
+        The conditions that a scaling must satisfy.
+    observed : tuple of str
+        Sentences about operations whose exponents were observed numerically, not known by a rule.
+    ignored : tuple of str
+        The biases that were left out.
     """
 
     names: tuple[str, ...]
@@ -29,22 +40,21 @@ class Derivation:
     observed: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
-    __repr__ = short_repr
-
     @property
     def epsilons(self) -> tuple[Epsilon, ...]:
-        """The small numbers that are neglected."""
+        """The small numbers that are neglected, each once, in the order of the forward pass."""
         return tuple(dict.fromkeys(c.epsilon for c in self.constraints if c.epsilon is not None))
 
     def without(self, biases: Collection[str]) -> "Derivation":
-        """The same net with the given biases absent."""
+        """The derivation of the same net with the given biases absent."""
         kept = tuple(n for n in self.names if n not in biases)
         constraints = tuple(c for c in self.constraints if c.bias not in biases)
         return replace(self, names=kept, constraints=constraints, ignored=tuple(sorted(biases)))
 
     def counting(self, effects: Mapping[Epsilon, float]) -> "Derivation":
-        """The same net with these epsilons taken as numbers that do not scale; `effects` are the
-        misses that they cause.
+        """The derivation that no longer neglects the given epsilons.
+
+        effects : the relative miss of the outputs that each of these epsilons causes on its own.
         """
         constraints = []
         for c in self.constraints:
@@ -58,7 +68,7 @@ class Derivation:
         return replace(self, constraints=tuple(constraints))
 
     def answer(self) -> Homogeneity:
-        """The answer of the rules alone: with the epsilons neglected, and not judged yet."""
+        """The answer of the rules: with the epsilons neglected, and before any numerical check."""
         violated = [c for c in self._binding if c.difference.total(self.names)]
         blockers = tuple(
             dict.fromkeys(Blocker(c.where, c.reason, c.replacement, c.bias) for c in violated)
@@ -96,14 +106,18 @@ class Derivation:
 
     @property
     def _binding(self) -> list[Constraint]:
+        """The constraints that hold for sure: those not due to a neglected epsilon."""
         return [c for c in self.constraints if c.epsilon is None]
 
     def _groups(
         self, scaled: tuple[str, ...]
     ) -> tuple[dict[str, Exponent], dict[str, tuple[str, ...]]]:
-        """A partition into unions of layers that can each be scaled alone: what a constraint ties
-        together is merged.
+        """Partition the parameters into unions of layers that can each be scaled on their own.
+
+        Returns the exponent and the parameters of every union, by its name.
         """
+        # Start with single layers, and merge those that a constraint ties together, until none
+        # does. A merged part may meet the constraint that its pieces did not.
         parts = list(layers_of(scaled).items())
         changed = True
         while changed:
@@ -117,18 +131,23 @@ class Derivation:
         return {name: tidy(self.degree.total(names)) for name, names in parts}, dict(parts)
 
     def _matrix(self) -> np.ndarray:
+        """The binding constraints as rows of exponents, shape (constraints, parameters)."""
         rows = [
             [float(c.difference.exponents.get(n, 0)) for n in self.names] for c in self._binding
         ]
         return np.array(rows).reshape(len(rows), len(self.names))
 
     def _partial(self) -> tuple[str, ...]:
-        """The subset of largest order (then smallest, then latest) in which the net is homogeneous;
-        () if there is none.
+        """Find the subset of parameters of largest order in which the net is homogeneous.
+
+        Ties go to fewer parameters, then to later ones; () if there is no such subset.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
+        # One integer program for the three criteria: exponents of nets are multiples of 1/2 or so,
+        # and 4 n times that outweighs the number of parameters (1 each), which outweighs their
+        # places (below 1 together).
         cost = (
             -gain * 4 * len(self.names) + 1 + np.linspace(1, 0, len(self.names)) / len(self.names)
         )
@@ -141,7 +160,7 @@ class Derivation:
             if found.x is not None
             else ()
         )
-        # The solver proposes; exact arithmetic judges.
+        # The solver works in floating point: its candidate is validated in rational arithmetic.
         valid = (
             chosen
             and self.degree.total(chosen) > 0
@@ -150,15 +169,16 @@ class Derivation:
         return chosen if valid else ()
 
     def _quasi(self) -> dict[str, Exponent] | None:
-        """The most even positive weights under which the net is quasi-homogeneous of order 1, or
-        None.
+        """Find the most even positive weights under which the net is quasi-homogeneous of order 1.
+
+        Returns None if there are none.
         """
         from scipy.optimize import linprog
 
         gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
         count, matrix = len(self.names), self._matrix()
-        # Variables: the weights and their minimum. Maximize the minimum, and among ties take small
-        # weights.
+        # A linear program in the weights and their minimum: maximize the minimum; a cost of 1e-3 in
+        # all breaks ties in favour of small weights.
         equalities = np.vstack(
             [np.hstack([matrix, np.zeros((len(matrix), 1))]), np.append(gain, 0)]
         )
@@ -171,17 +191,17 @@ class Derivation:
         if found.x is None:
             return None
         weights = {
-            n: Fraction(w).limit_denominator(5040)
+            n: Fraction(w).limit_denominator(_WEIGHT_DENOMINATOR)
             for n, w in zip(self.names, found.x[:-1], strict=True)
         }
-        # The solver proposes; exact arithmetic judges.
+        # The solver works in floating point: its candidate is validated in rational arithmetic.
         valid = all(weights.values()) and self.degree.under(weights) == 1
         valid = valid and not any(c.difference.under(weights) for c in self._binding)
         return {name: tidy(weight) for name, weight in weights.items()} if valid else None
 
 
 def layers_of(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Layer -> the names of its parameters, in the order given."""
+    """Group parameter names by layer: layer -> the names of its parameters, in the order given."""
     layers: dict[str, tuple[str, ...]] = {}
     for name in names:
         layer = name.rpartition(".")[0] or name

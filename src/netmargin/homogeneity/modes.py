@@ -1,20 +1,21 @@
-"""Ways to look into a forward pass: its operations, its modules, and the tensors that leave it."""
+"""Ways to look into a forward pass: its modules, its tensors, and those that leave it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 ROUGH = (torch.float16, torch.bfloat16)
-"""Floating types whose rounding is larger than what an answer may be off by without a word."""
+"""The floating types whose rounding is named in an answer: they keep about three digits or two."""
 
 
 class EagerMode(TorchDispatchMode):
-    """A dispatch mode that never meets torch.compile, and so need not import it (2 s) at its first
-    operation.
+    """A dispatch mode that does not import torch.compile, which takes 2 s, at its first operation.
+
+    It never meets compiled code.
     """
 
     @classmethod
@@ -23,7 +24,7 @@ class EagerMode(TorchDispatchMode):
 
 
 class ModulePath:
-    """Which module of a net runs now, by its path; '' is the net itself."""
+    """The path of the module of a net that runs now; '' is the net itself."""
 
     def __init__(self) -> None:
         self._running: list[str] = []
@@ -35,7 +36,7 @@ class ModulePath:
 
     @contextmanager
     def following(self, model: nn.Module) -> Iterator[None]:
-        """Keep `where` up to date while the model runs."""
+        """Keep `where` up to date while the model runs in a block."""
 
         def leave(*_) -> None:
             self._running.pop()
@@ -45,6 +46,7 @@ class ModulePath:
             handles.append(
                 module.register_forward_pre_hook(lambda *_, name=name: self._running.append(name))
             )
+            # Also after an error, or a module that catches one would leave a wrong path.
             handles.append(module.register_forward_hook(leave, always_call=True))
         try:
             yield
@@ -54,9 +56,12 @@ class ModulePath:
 
 
 class Escapes(TorchFunctionMode):
-    """Tells of tensors that turn into Python or numpy numbers without any ATen operation.
+    """A mode that reports tensors that turn into Python or numpy numbers without an operation.
 
-    tell : called with the tensor and the name of the method.
+    Parameters
+    ----------
+    tell : callable
+        It is called with the tensor and the name of the method.
     """
 
     def __init__(self, tell: Callable[[object, str], None]):
@@ -68,3 +73,27 @@ class Escapes(TorchFunctionMode):
         if name in ("tolist", "numpy", "__array__", "__dlpack__") and args:
             self._tell(args[0], f"{name.strip('_')}()")
         return func(*args, **(kwargs or {}))
+
+
+def list_written_tensors(func, args, kwargs) -> list[Tensor]:
+    """List the tensors that an in-place operation or an `out=` variant writes its result to."""
+    targets = []
+    for index, argument in enumerate(func._schema.arguments):
+        if (
+            argument.alias_info is not None
+            and argument.alias_info.is_write
+            and (index == 0 or argument.is_out)
+        ):
+            targets.append(args[index] if index < len(args) else kwargs[argument.name])
+    return targets
+
+
+def iterate_tensors(tree) -> Iterator[Tensor]:
+    """Yield every tensor in nested lists, tuples and dicts, in order."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif isinstance(tree, (list, tuple)):
+        for item in tree:
+            yield from iterate_tensors(item)
+    elif isinstance(tree, dict):
+        yield from iterate_tensors(list(tree.values()))

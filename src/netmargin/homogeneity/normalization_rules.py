@@ -1,12 +1,11 @@
-"""Degree rules of learned slopes, normalization layers, attention, and functions without any
-homogeneity.
-"""
+"""Degree rules of normalization layers, attention, and functions without any homogeneity."""
 
 import torch
 from torch import Tensor
 
-from .degree import CONSTANT, AnyDegree, Degree
-from .trace import RULES, Trace, add_degrees, rule
+from .degree import CONSTANT, AnyDegree, Degree, add_degrees
+from .registry import RULES, rule
+from .trace import Trace
 
 
 @rule("_prelu_kernel", "prelu")
@@ -20,18 +19,18 @@ def _learned_slope(trace: Trace, value, slope) -> AnyDegree:
 
 
 @rule("native_layer_norm")
-def _layer_normalized(trace: Trace, value, _, scale, shift, epsilon) -> AnyDegree:
-    return _after_normalization(trace, value, scale, shift, epsilon)
+def _normalize_layer(trace: Trace, value, _, scale, shift, epsilon) -> AnyDegree:
+    return _apply_normalization(trace, value, scale, shift, epsilon)
 
 
 @rule("native_group_norm")
-def _group_normalized(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
-    return _after_normalization(trace, value, scale, shift, rest[-1])
+def _normalize_group(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
+    return _apply_normalization(trace, value, scale, shift, rest[-1])
 
 
 @rule("_fused_rms_norm")
-def _rms_normalized(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegree:
-    return _after_normalization(
+def _normalize_rms(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegree:
+    return _apply_normalization(
         trace, value, scale, None, torch.finfo(value.dtype).eps if epsilon is None else epsilon
     )
 
@@ -43,49 +42,66 @@ def _rms_normalized(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegr
     "cudnn_batch_norm",
     "batch_norm",
 )
-def _batch_normalized(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
-    *_statistics, training, _momentum, epsilon = rest[
-        :5
-    ]  # stored mean and variance, absent in the "legit" variants without them
+def _normalize_batch(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
+    # The stored mean and variance come first, except in the "legit" variants without them.
+    *_statistics, training, _momentum, epsilon = rest[:5]
     if training:
-        return _after_normalization(trace, value, scale, shift, epsilon)
-    return _with_stored_statistics(trace, value, scale, shift)
+        return _apply_normalization(trace, value, scale, shift, epsilon)
+    return _apply_stored_statistics(trace, value, scale, shift)
 
 
 @rule("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
-def _with_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
+def _apply_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
     degree = trace.invariant(
         trace.degree(value),
         "subtracts stored running statistics, which do not scale with the parameters",
         "nn.GroupNorm or nn.LayerNorm, or analyse in training mode (batch statistics)",
     )
-    return _affine(trace, degree, value, scale, shift)
+    return _apply_affine(trace, degree, value, scale, shift)
 
 
-@rule("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention", "_scaled_dot_product_attention_math",
-      "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "scaled_dot_product_attention",
-      "_scaled_dot_product_fused_attention_overrideable")  # fmt: skip
+@rule(
+    "scaled_dot_product_attention",
+    "_scaled_dot_product_attention_math",
+    "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_fused_attention_overrideable",
+)
 def _attention(trace: Trace, query, key, value, *_, **__) -> AnyDegree:
-    weights = _not_homogeneous(trace, trace.product(query, key), "softmax of attention scores")
+    # The softmax must not change under a scaling, so queries times keys must be invariant; the
+    # outputs then scale with the values.
+    weights = _forbid_scaling(trace, trace.product(query, key), "softmax of attention scores")
     return add_degrees(weights, trace.degree(value))
 
 
 # -- functions without any homogeneity
 
 
-for _name, _called in {
-    "tanh": "tanh", "sigmoid": "sigmoid", "gelu": "GELU", "silu": "SiLU", "elu": "ELU", "celu": "CELU", "softplus": "softplus",
-    "mish": "Mish", "hardswish": "Hardswish", "hardsigmoid": "Hardsigmoid", "log_sigmoid_forward": "log-sigmoid", "exp": "exp",
-    "log": "log", "exp2": "exp2", "expm1": "expm1", "log1p": "log1p", "sin": "sin", "cos": "cos", "erf": "erf", "atan": "atan",
-    "glu": "GLU", "_softmax": "softmax", "_safe_softmax": "softmax", "_log_softmax": "log-softmax", "logsumexp": "log-sum-exp",
-    "softshrink": "Softshrink", "hardshrink": "Hardshrink", "round": "round", "floor": "floor", "ceil": "ceil",
-}.items():  # fmt: skip
-    RULES[_name] = lambda trace, value, *_, called=_called, **__: _not_homogeneous(
+_NAMES_OF_FUNCTIONS = {
+    # Activations.
+    "tanh": "tanh", "sigmoid": "sigmoid", "gelu": "GELU", "silu": "SiLU", "elu": "ELU",
+    "celu": "CELU", "softplus": "softplus", "mish": "Mish", "hardswish": "Hardswish",
+    "hardsigmoid": "Hardsigmoid", "log_sigmoid_forward": "log-sigmoid", "glu": "GLU",
+    "softshrink": "Softshrink", "hardshrink": "Hardshrink",
+    # Normalizations of scores.
+    "_softmax": "softmax", "_safe_softmax": "softmax", "_log_softmax": "log-softmax",
+    "logsumexp": "log-sum-exp",
+    # Elementary functions and roundings.
+    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log1p": "log1p", "sin": "sin",
+    "cos": "cos", "erf": "erf", "atan": "atan", "round": "round", "floor": "floor", "ceil": "ceil",
+}  # fmt: skip
+"""ATen operation -> the function's name for a sentence."""
+
+for _name, _called in _NAMES_OF_FUNCTIONS.items():
+    RULES[_name] = lambda trace, value, *_, called=_called, **__: _forbid_scaling(
         trace, trace.degree(value), called
     )
 
 
-def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
+def _forbid_scaling(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
+    """Require that the argument of a function without homogeneity does not scale."""
     if "attention" in called:
         replacement = (
             "normalize queries and keys without affine parameters, or keep their weights out of the"
@@ -98,17 +114,21 @@ def _not_homogeneous(trace: Trace, degree: AnyDegree, called: str) -> AnyDegree:
     return trace.invariant(degree, f"{called} is not homogeneous", replacement)
 
 
-def _affine(
+def _apply_affine(
     trace: Trace, degree: AnyDegree, value: Tensor, scale: Tensor | None, shift: Tensor | None
 ) -> AnyDegree:
+    """Apply the learned scale and shift of a normalization layer."""
     if scale is not None:
         degree = add_degrees(degree, trace.degree(scale))
     return trace.add_bias(degree, shift, value) if shift is not None else degree
 
 
-def _after_normalization(
+def _apply_normalization(
     trace: Trace, value: Tensor, scale: Tensor | None, shift: Tensor | None, epsilon: float
 ) -> AnyDegree:
+    """Cancel the degree of a normalized value, neglecting the epsilon that guards its size."""
     degree = trace.degree(value)
     trace.neglect(degree, epsilon)
-    return _affine(trace, CONSTANT if isinstance(degree, Degree) else degree, value, scale, shift)
+    return _apply_affine(
+        trace, CONSTANT if isinstance(degree, Degree) else degree, value, scale, shift
+    )

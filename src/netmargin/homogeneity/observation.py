@@ -1,6 +1,4 @@
-"""What an operation without a rule does when its inputs are scaled: exponents seen over many orders
-of magnitude.
-"""
+"""Exponents of operations without a rule, observed over many orders of magnitude."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,14 +10,14 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 _DECADES = 6.0
-"""Decades on both sides of 1: a single operation is cheap, and what saturates or holds a small
-number shows far from 1, ...
+"""Decades on both sides of 1 at which an exponent is confirmed: one operation is cheap to run, and
+what saturates or holds a small number shows far from 1 ...
 """
 _LARGEST_POWER = 200.0
-"""... but its outputs must stay within float64."""
+"""... as long as its outputs change by fewer decades than these, to stay within float64 (1e308)."""
 _TOLERANCE = 1e-9
-"""Rounding of one operation in float64, with room; a level that does not scale misses by far more
-at these factors.
+"""Relative miss that counts as rounding of one operation in float64, with room; a level that does
+not scale misses by far more at these factors.
 """
 _DENOMINATOR = 12
 """Exponents are sought among fractions up to this denominator: roots of higher order do not occur
@@ -28,19 +26,25 @@ in nets.
 
 
 def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fraction, ...] | None:
-    """Exponents of the outputs of `func` in those of its tensor arguments that `scales` marks, all
-    scaled together.
+    """Observe the exponents of an operation's outputs when marked inputs are scaled together.
 
     Parameters
     ----------
-    func : an operation, called as func(*args, **kwargs) on copies in float64.
-    scales : one truth value for each tensor among the arguments, in order.
+    func : callable
+        An ATen operation, called as func(*args, **kwargs) on copies in float64.
+    args : tuple
+        Its positional arguments.
+    kwargs : dict
+        Its keyword arguments.
+    scales : sequence of bool
+        One truth value for each tensor among the arguments, in order: whether it is scaled.
 
     Returns
     -------
-    One exponent for each output tensor, 0 for outputs that are not floating numbers and stay the
-    same; an empty tuple where they follow no power; None where nothing can be learnt: the operation
-    works in place, does not take float64, or its outputs are 0.
+    tuple of Fraction, or None
+        One exponent for each output tensor, 0 for outputs that are not floating numbers and stay
+        the same; an empty tuple where they follow no power; None where nothing can be learnt: the
+        operation works in place, does not take float64, or its outputs are 0.
     """
     if func._schema.is_mutable:
         return None
@@ -71,14 +75,16 @@ def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fract
                 found = _read_exponents(partial(outputs_at, generic=generic))
                 if found is not None:
                     return found
+    # Any operation may come here, with arguments that it takes in one dtype only.
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
         pass
     return None
 
 
 def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fraction, ...] | None:
-    """Exponents read off at the factor 2 and confirmed far from 1; () if they are not confirmed,
-    None if outputs are 0.
+    """Read exponents off at the factor 2, and confirm them far from 1.
+
+    Returns () if they are not confirmed, and None if outputs are 0.
     """
     first, twice = outputs_at(1.0), outputs_at(2.0)
     exponents = []
@@ -102,8 +108,9 @@ def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fracti
 
 
 def _follows(first: Tensor, output: Tensor, expected: float) -> bool:
-    """Is the output the expected multiple of the first one (the same, where it is not made of
-    floating numbers)?
+    """Is the output the expected multiple of the first one?
+
+    Outputs that are not made of floating numbers must stay the same.
     """
     if output.shape != first.shape or not first.is_floating_point():
         return torch.equal(output, first)
@@ -112,7 +119,7 @@ def _follows(first: Tensor, output: Tensor, expected: float) -> bool:
 
 
 def _generic(value: Tensor, seed: int) -> Tensor:
-    """Positive numbers around 1 in the shape of the value."""
+    """Draw positive numbers around 1 in the shape of the value."""
     return (
         torch.rand(
             value.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64

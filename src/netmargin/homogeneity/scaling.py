@@ -1,9 +1,9 @@
-"""The numerical judge of homogeneity: multiply parameters by c and compare outputs, in float64.
+"""The numerical check of homogeneity: multiply parameters by c and compare outputs, in float64.
 
-The judge knows nothing of the rules. It asks two questions. Do the exponents hold, once the
-epsilons are made negligible? That is asked at a generic point near the given parameters (a bias
-that starts at exactly 0 would hide) and must hold up to rounding. And how well do they hold for the
-net as it is, epsilons and casts in place?
+It knows nothing of the rules, and answers two questions. Do the exponents hold, once the epsilons
+are made negligible? That is asked at a generic point near the given parameters (a bias that starts
+at exactly 0 would hide) and must hold up to rounding. And how well do they hold for the net as it
+is, epsilons and casts in place?
 """
 
 import math
@@ -16,24 +16,35 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from .degree import Epsilon
-from .modes import ROUGH, EagerMode, ModulePath
+from .float64_mode import Float64Mode, to_float64
+from .modes import ModulePath
 
 FACTORS = (0.5, 2.0)
+"""Factors at which the net is measured with its epsilons and casts in place: powers of 2, whose
+multiplication rounds nothing, and near enough to 1 to speak of the parameters given.
+"""
 TOLERANCE = 1e-8
-"""Rounding of a deep net in float64, with room. What is off by more is off by something that does
-not scale.
+"""Relative miss that counts as rounding of a deep net in float64, with room; what is off by more is
+off by something that does not scale.
 """
 WIDE = (1e-3, 0.5, 1e3)
-"""Where nothing but numbers is known, exponents must be the same over this range; 2.0 is where they
-are read off.
+"""Where nothing but numbers is known, exponents must be the same over these six decades, so that a
+saturation or a small number shows; they are read off at 2.0.
 """
-_EPSILON = 1e-300
-_SAME = 1e-2
-"""Up to how much two numbers of one module are the same epsilon, once rounded to half precision and
-once not.
+_EXPONENT_DENOMINATOR = 12
+"""Observed exponents are rounded to fractions up to this denominator: roots of higher order do not
+occur in nets.
 """
+_LARGEST_EXPONENT = 100
+"""Beyond it the factors of `WIDE` give numbers that float64 (1e308) does not hold."""
 _PERTURBATION = 0.1
+"""Noise of the generic point, relative to the size of each parameter: large enough that biases of 0
+show, small enough that the net stays like the one given.
+"""
 _NOISE_PERIOD = 10_007
+"""Numbers after which the noise repeats: drawing millions would take longer than the forward pass.
+A prime, so that rows of a weight matrix differ.
+"""
 
 
 class ScalingProbe:
@@ -41,13 +52,20 @@ class ScalingProbe:
 
     Parameters
     ----------
-    model : the net, in the mode that it is in.
-    x : a batch of inputs.
-    neglected : epsilons that are made negligible.
-    as_it_is : at the given parameters; else at a generic point near them.
-    rounding : where the forward pass casts to half precision, its results are rounded.
-    seed : of the generic point, and of what the forward pass draws.
-    zeroed : parameters that are set to 0.
+    model : torch.nn.Module
+        The net, in the mode that it is in.
+    x : tensor, or nested tuples of tensors
+        A batch of inputs.
+    neglected : collection of Epsilon, default ()
+        The epsilons that are made negligible.
+    as_it_is : bool, default False
+        Evaluate at the given parameters, not at a generic point near them.
+    rounding : bool, default False
+        Round results to half precision where the forward pass casts to it.
+    seed : int, default 0
+        Seed of the generic point, and of what the forward pass draws.
+    zeroed : iterable of str, default ()
+        Names of parameters that are set to 0.
     """
 
     def __init__(
@@ -62,7 +80,7 @@ class ScalingProbe:
         zeroed: Iterable[str] = (),
     ):
         self._model, self._seed = model, seed
-        self.x = _to_float64(x)
+        self.x = to_float64(x)
         self._path = ModulePath()
         self._neglected = frozenset((epsilon.where, epsilon.value) for epsilon in neglected)
         self._rounding = rounding
@@ -75,7 +93,9 @@ class ScalingProbe:
             self._parameters = {n: _generic(p, generator, sizes[n]) for n, p in parameters.items()}
         for name in zeroed:
             self._parameters[name].zero_()
-        self._buffers = {n: _to_float64(b.detach().clone()) for n, b in model.named_buffers()}
+        self._buffers = {n: to_float64(b.detach().clone()) for n, b in model.named_buffers()}
+        # Running means are noisy too: zeros, as at the start of training, would hide that they do
+        # not scale.
         for name, buffer in self._buffers.items():
             if name.endswith("running_mean") and not as_it_is:
                 self._buffers[name] = _generic(buffer, generator, _size(buffer))
@@ -90,14 +110,14 @@ class ScalingProbe:
         return not bool(self._at_one.any())
 
     def outputs(self, factors: Mapping[str, float]) -> Tensor:
-        """Outputs with each named parameter multiplied by its factor."""
+        """Compute the outputs with each named parameter multiplied by its factor."""
         buffers = {n: b.clone() for n, b in self._buffers.items()}
-        mode = _Float64(self._path, self._neglected, self._rounding, self._precision)
+        mode = Float64Mode(self._path, self._neglected, self._rounding, self._precision)
         with (
             torch.no_grad(),
             torch.random.fork_rng(),
-            self._scaled(factors),
-            self._followed(),
+            self._scale_parameters(factors),
+            self._follow_modules(),
             mode,
         ):
             torch.manual_seed(self._seed)
@@ -106,15 +126,17 @@ class ScalingProbe:
             )
 
     @contextmanager
-    def _followed(self):
-        if not self._neglected:  # nobody asks where an operation is
+    def _follow_modules(self):
+        """Know which module runs, in a block, where epsilons are told apart by their module."""
+        if not self._neglected:  # hooks would cost time for nothing
             yield
             return
         with self._path.following(self._model):
             yield
 
     @contextmanager
-    def _scaled(self, factors: Mapping[str, float]):
+    def _scale_parameters(self, factors: Mapping[str, float]):
+        """Scale the named parameters in a block."""
         # In place and back: copies of millions of weights would cost more than the forward pass.
         for name, factor in factors.items():
             self._parameters[name].mul_(factor)
@@ -125,8 +147,9 @@ class ScalingProbe:
                 self._parameters[name].mul_(1 / factor)
 
     def miss(self, factors: Mapping[str, float], expected: float) -> float:
-        """How far the outputs at scaled parameters are from `expected` times the outputs, relative
-        to the largest of these.
+        """Measure how far the outputs at scaled parameters are from `expected` times the outputs.
+
+        The result is relative to the largest of these; infinite where numbers are not finite.
         """
         target = self._at_one * expected
         size = target.abs().max().item()
@@ -141,8 +164,9 @@ class ScalingProbe:
         *,
         factors: Sequence[float] = FACTORS,
     ) -> bool:
-        """Does multiplying each parameter p by c^{scaling[p]} multiply the outputs by c^exponent,
-        for each factor c?
+        """Whether c^{scaling[p]} for each parameter p multiplies the outputs by c^exponent.
+
+        factors : the numbers c at which that must hold.
         """
         misses = (
             self.miss({n: c ** float(s) for n, s in scaling.items()}, c ** float(exponent))
@@ -151,90 +175,33 @@ class ScalingProbe:
         return all(miss <= TOLERANCE for miss in misses)
 
     def exponent(self, names: Iterable[str]) -> Fraction | None:
-        """The k with outputs(c theta) = c^k outputs(theta) for the named parameters and c from 1e-3
-        to 1e3, or None.
+        """Find k with outputs(c theta) = c^k outputs(theta), scaling the named parameters only.
+
+        It must hold for c from 1e-3 to 1e3; None if there is no such k.
         """
         names = list(names)
         size = self._at_one.abs().max().item()
         scaled = self.outputs(dict.fromkeys(names, 2.0)).abs().max().item()
         if not (0 < size < math.inf and 0 < scaled < math.inf):
             return None
-        k = Fraction(math.log2(scaled / size)).limit_denominator(12)
-        return (
-            k
-            if abs(k) < 100 and self.follows(dict.fromkeys(names, 1), k, factors=(2.0, *WIDE))
-            else None
-        )
-
-
-class _Float64(EagerMode):
-    """Computes in float64 even where a forward pass makes float32 constants, with the `neglected`
-    epsilons at 1e-300.
-
-    These are the arguments called eps, and the given small numbers where they are added or clamped
-    to. Casts to half precision are left out, or else only their `rounding` is kept.
-    """
-
-    def __init__(
-        self,
-        path: ModulePath,
-        neglected: frozenset[tuple[str, float]],
-        rounding: bool,
-        precision: float,
-    ):
-        super().__init__()
-        self._path, self._neglected, self._rounding, self._precision = (
-            path,
-            neglected,
-            rounding,
-            precision,
-        )
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        in_place = func._schema.is_mutable
-        args = list(args) if in_place else [_to_float64(a) for a in args]
-        kwargs = dict(kwargs or {})
-        asked = kwargs.get("dtype")
-        if asked in (torch.float32, *ROUGH):
-            kwargs["dtype"] = torch.float64  # a cast would round
-        self._set_epsilons(func, args, kwargs)
-        result = func(*args, **kwargs)
-        if in_place or func.is_view:
-            return result
-        if asked in ROUGH and self._rounding and isinstance(result, Tensor):
-            result = result.to(asked)
-        return _to_float64(result)
-
-    def _set_epsilons(self, func, args: list, kwargs: dict) -> None:
-        name = func._schema.name.removeprefix("aten::").removesuffix("_")
-        for index, argument in enumerate(func._schema.arguments):
-            if argument.name in ("eps", "epsilon"):
-                here, key = (args, index) if index < len(args) else (kwargs, argument.name)
-                value = here[key] if isinstance(here, list) else here.get(key)  # type: ignore[call-overload]
-                here[key] = self._read(torch.finfo(torch.float64).eps if value is None else value)  # type: ignore[index]
-        if name in ("add", "clamp", "clamp_min"):
-            args[:] = [self._read(a) if isinstance(a, (int, float)) else a for a in args]
-
-    def _read(self, number):
-        """What to compute with in place of a number that may be an epsilon."""
-        if (
-            number == torch.finfo(torch.float64).eps
-        ):  # chosen by the type, which is another one here
-            number = self._precision
-        near = (value for where, value in self._neglected if where == self._path.where)
-        return _EPSILON if any(abs(number - value) <= _SAME * value for value in near) else number
+        k = Fraction(math.log2(scaled / size)).limit_denominator(_EXPONENT_DENOMINATOR)
+        if abs(k) >= _LARGEST_EXPONENT:
+            return None
+        holds = self.follows(dict.fromkeys(names, 1), k, factors=(2.0, *WIDE))
+        return k if holds else None
 
 
 def clone_inputs(x):
-    """A copy of the inputs, because a forward pass may work in place."""
+    """Copy the inputs, because a forward pass may work in place."""
     if isinstance(x, Tensor):
         return x.clone()
     return type(x)(clone_inputs(part) for part in x) if isinstance(x, (list, tuple)) else x
 
 
 def generic_inputs(x):
-    """The inputs with noise on their floating numbers: blank or constant samples tell nothing about
-    scaling.
+    """Add noise to the floating numbers of the inputs.
+
+    Blank or constant samples tell nothing about scaling.
     """
     if isinstance(x, Tensor):
         return (
@@ -246,8 +213,9 @@ def generic_inputs(x):
 
 
 def _typical_sizes(parameters: Mapping[str, Tensor]) -> dict[str, float]:
-    """Root mean squares; for parameters that are 0 the smallest of their layer, so that no noise
-    drowns an epsilon.
+    """Compute the root mean square of each parameter.
+
+    For parameters that are 0 it is the smallest of their layer, so that no noise drowns an epsilon.
     """
     sizes = {name: _size(parameter) for name, parameter in parameters.items()}
     layers: dict[str, float] = {}
@@ -262,6 +230,7 @@ def _typical_sizes(parameters: Mapping[str, Tensor]) -> dict[str, float]:
 
 
 def _size(values: Tensor) -> float:
+    """The root mean square of a tensor, in float64."""
     return torch.linalg.vector_norm(values, dtype=torch.float64).item() / math.sqrt(
         max(values.numel(), 1)
     )
@@ -270,8 +239,7 @@ def _size(values: Tensor) -> float:
 def _generic(
     values: Tensor, generator: torch.Generator, size: float, share: float = _PERTURBATION
 ) -> Tensor:
-    """The values with uniform noise, `share` of their size; of 1 where that is 0."""
-    # Noise that repeats after many numbers is generic enough, and cheap for millions of weights.
+    """Add uniform noise to values, up to `share` of their size, or of 1 where that is 0."""
     noise = (
         torch.rand(_NOISE_PERIOD, generator=generator, dtype=torch.float64)
         .sub_(0.5)
@@ -284,11 +252,3 @@ def _generic(
     flat[:whole].view(-1, _NOISE_PERIOD).add_(noise)
     flat[whole:].add_(noise[: flat.numel() - whole])
     return result
-
-
-def _to_float64(value):
-    if isinstance(value, Tensor):
-        return value.to(torch.float64) if value.is_floating_point() else value
-    if isinstance(value, (list, tuple)):
-        return type(value)(_to_float64(v) for v in value)
-    return value

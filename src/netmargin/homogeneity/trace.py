@@ -1,132 +1,89 @@
-"""Runs a model once and follows the degree of every value through the operations that actually
-happen.
+"""Runs a model once and follows the degree of every value through the operations that happen.
 
 The run is intercepted below autograd, where modules, functionals, tensor methods and arbitrary
 `forward`s have all become the same few hundred ATen operations; control flow is simply followed.
 Views share storage with what they view, so a degree belongs to a storage.
 """
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
-from typing import TypeVar
 
 from torch import Tensor, nn
 
-from .degree import CONSTANT, ZERO, AnyDegree, Constraint, Degree, Epsilon, Unknown
-from .modes import EagerMode, Escapes, ModulePath
+from .degree import (
+    CONSTANT,
+    ZERO,
+    AnyDegree,
+    Constraint,
+    Degree,
+    Epsilon,
+    Unknown,
+    add_degrees,
+    scale_degree,
+)
+from .degree_table import DegreeTable
+from .modes import EagerMode, Escapes, iterate_tensors, list_written_tensors
 from .observation import observe_exponents
-
-Rule = TypeVar("Rule", bound=Callable[..., AnyDegree | tuple[AnyDegree, ...]])
-RULES: dict[str, Callable[..., AnyDegree | tuple[AnyDegree, ...]]] = {}
+from .registry import RULES
 
 
-def rule(*operations: str) -> Callable[[Rule], Rule]:
-    """Register the degree rule of ATen (or custom) operations, by name without overload: 'relu',
-    'add', 'mylib::op'.
+class Trace(DegreeTable, EagerMode):
+    """The degrees of all values met so far, and the constraints that their operations impose.
 
-    A rule is called as `rule(trace, *args, **kwargs)` with the operation's own arguments and
-    returns the degree of its only useful output, or a tuple with one degree per output. In-place
-    variants (`relu_`) use the same rule.
-    """
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The net whose parameters are followed.
+    x : tensor, or nested tuples of tensors
+        The inputs of the pass, which do not scale.
 
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(operations, function))
-        return function
-
-    return register
-
-
-class Trace(EagerMode):
-    """The degrees of all values met so far, and the constraints that their sums and functions
-    impose.
-
-    constraints : what a scaling must satisfy. epsilons : the guards met, which are neglected at
-        first. casts : where values that scale are rounded to a half-precision type. observed :
-        operations without a rule, whose exponents were
-    observed. blind : where a number meets a value that could not be followed. escaped : the first
-        value that scales and left the graph, of which nothing further is known, or None.
+    Attributes
+    ----------
+    constraints : list of Constraint
+        The conditions that a scaling must satisfy.
+    epsilons : dict of Epsilon
+        The guards met, in order, which are neglected at first.
+    casts : dict of str
+        Sentences that say where values that scale are rounded to a half-precision type.
+    observed : dict of str
+        Sentences about operations without a rule, whose exponents were observed numerically.
+    blind : dict of str
+        Sentences that say where a number meets a value that could not be followed.
+    escaped : Unknown or None
+        The first value that scales and left the graph, of which nothing further is known.
     """
 
     def __init__(self, model: nn.Module, x):
-        super().__init__()
+        super().__init__(model, x)
+        # Dicts without values are sets that keep their order, so that answers are reproducible.
         self.epsilons: dict[Epsilon, None] = {}
         self.constraints: list[Constraint] = []
         self.casts: dict[str, None] = {}
         self.observed: dict[str, None] = {}
         self.blind: dict[str, None] = {}
         self.escaped: Unknown | None = None
-        self.path = ModulePath()
-        self._types = {name: type(module).__name__ for name, module in model.named_modules()}
-        self._degrees: dict[int, AnyDegree] = {}
-        self._parameters: dict[int, str] = {}
-        self._alive: list[Tensor] = list(_tensors(x))
-        self._from_input = {self._storage(tensor) for tensor in self._alive}
         self._added_epsilon: float | None = None
         self._pending_epsilon: dict[int, float] = {}
-        for tensor in self._alive:
-            self._degrees[self._storage(tensor)] = CONSTANT
-        for name, parameter in model.named_parameters():
-            storage = self._storage(parameter)
-            if storage in self._degrees:
-                other = self._parameters[storage]
-                self._degrees[storage] = Unknown(
-                    "", f"parameters {other!r} and {name!r} share one storage"
-                )
-            else:
-                self._degrees[storage] = Degree.of(name)
-                self._parameters[storage] = name
-
-    def degree(self, value) -> AnyDegree:
-        """Degree of a tensor or a number."""
-        if isinstance(value, Tensor):
-            storage = self._storage(value)
-            if storage not in self._degrees:  # a buffer, or a tensor made outside the forward pass
-                self._alive.append(value)
-                zero = (
-                    value.is_floating_point()
-                    and not value.is_sparse
-                    and value.numel() > 0
-                    and not bool(value.any())
-                )
-                self._degrees[storage] = ZERO if zero else CONSTANT
-            return self._degrees[storage]
-        fixed_by_scaling = value == 0 or (isinstance(value, float) and math.isinf(value))
-        return ZERO if fixed_by_scaling else CONSTANT
-
-    def parameter(self, value) -> str | None:
-        """The name of the parameter that `value` is (a view of), or None."""
-        return self._parameters.get(self._storage(value)) if isinstance(value, Tensor) else None
-
-    @property
-    def where(self) -> str:
-        """Path of the module that runs now; '' is the model itself."""
-        return self.path.where
-
-    @property
-    def place(self) -> str:
-        """Path and type of the module that runs now, for a sentence."""
-        return f"{self.where or 'the model'} ({self._types[self.where]})"
 
     def product(self, *values) -> AnyDegree:
-        """Degree of a product of values."""
+        """The degree of a product of values."""
         return add_degrees(*(self.degree(v) for v in values))
 
     def same(
         self, a: AnyDegree, b: AnyDegree, reason: str, replacement: str, bias: str | None = None
     ) -> AnyDegree:
-        """Require that two degrees agree and return the common one; `a` is the signal where they do
-        not.
+        """Require that two degrees agree, and return the common one, or that of `a` otherwise.
+
+        reason, replacement : for the constraint, what the operation does and what to use instead.
+        bias : the parameter whose removal lifts the constraint.
         """
         if b is ZERO:
             return a
         if a is ZERO:
             return b
         if isinstance(a, Unknown) or isinstance(b, Unknown):
-            if not (
-                a and b
-            ):  # a number: no finite range of factors tells how far off its effect begins
+            if not (a and b):
+                # One side is a number: no finite range of factors tells where its effect begins.
                 self.blind[f"{self.place} {reason}, after what could not be followed"] = None
             return a if isinstance(a, Unknown) else b
         assert isinstance(a, Degree)
@@ -136,16 +93,13 @@ class Trace(EagerMode):
         return a
 
     def invariant(self, degree: AnyDegree, reason: str, replacement: str) -> AnyDegree:
-        """Require that a value does not scale at all, as a function without homogeneity needs; the
-        result is constant.
+        """Require that a value does not scale at all, as a function without homogeneity needs.
+
+        Returns the degree of a constant.
         """
         if isinstance(degree, Unknown):
             return degree
         return self.same(CONSTANT, degree, reason, replacement)
-
-    def from_input(self, *values) -> bool:
-        """True if one of the values depends on the inputs of the net."""
-        return any(isinstance(v, Tensor) and self._storage(v) in self._from_input for v in values)
 
     def add_bias(self, signal: AnyDegree, bias: Tensor, *parts) -> AnyDegree:
         """Require that `bias` scales like the signal it is added to, which is made of `parts`.
@@ -171,14 +125,16 @@ class Trace(EagerMode):
         )
 
     def adds_epsilon(self, value: float) -> None:
-        """Called by a rule: its output holds a number, to be neglected if it goes on to guard a
-        root or a quotient.
+        """Say, in a rule, that the output holds the number `value`.
+
+        It is neglected if the output goes on to guard a root or a quotient.
         """
         self._added_epsilon = value
 
     def neglect(self, guarded: AnyDegree, value: float) -> None:
-        """Called by a rule: the number `value` is added to a value of degree `guarded`, only to
-        keep a root or a quotient finite.
+        """Say, in a rule, that the number `value` only keeps a root or a quotient finite.
+
+        guarded : the degree of what it is added to.
         """
         if not guarded or value == 0:
             return
@@ -194,8 +150,9 @@ class Trace(EagerMode):
             )
 
     def escape(self, value, how: str) -> None:
-        """Called where a tensor turns into numbers of Python or numpy, which no rule can follow, by
-        `how`.
+        """Record that a tensor turned into Python or numpy numbers, which no rule can follow.
+
+        how : the method that was called, for a sentence.
         """
         if isinstance(value, Tensor) and self.degree(value) and self.escaped is None:
             self.escaped = self.unknown(
@@ -203,16 +160,14 @@ class Trace(EagerMode):
             )
 
     def finish(self, outputs: Tensor) -> AnyDegree:
-        """The degree of the net's outputs."""
+        """Close the trace and return the degree of the net's outputs."""
         self._settle_epsilon("", outputs)
         return self.escaped or self.degree(outputs)
 
     def _settle_epsilon(self, name: str, *values) -> None:
-        """Decide what the numbers added to `values` are to the operation `name`: guards, or
-        constants that block.
-        """
+        """Decide whether numbers added to `values` guard the operation `name`, or block it."""
         for position, value in enumerate(values):
-            storage = self._storage(value) if isinstance(value, Tensor) else None
+            storage = self.storage(value) if isinstance(value, Tensor) else None
             if storage not in self._pending_epsilon:
                 continue
             epsilon = self._pending_epsilon[storage]
@@ -233,33 +188,34 @@ class Trace(EagerMode):
 
     @contextmanager
     def following(self, model: nn.Module) -> Iterator[None]:
-        """Follow everything that `model` does: its modules, its operations, and what leaves the
-        graph.
-        """
+        """Follow the modules and operations of `model`, and what leaves the graph, in a block."""
         with self.path.following(model), Escapes(self.escape), self:
             yield
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Update degrees by one operation, and run it."""
         kwargs = kwargs or {}
-        inputs = list(_tensors((args, kwargs)))
+        inputs = list(iterate_tensors((args, kwargs)))
         if not func.is_view:
             self._settle_epsilon(func._schema.name.removeprefix("aten::").removesuffix("_"), *args)
         degrees = self._degrees_of_outputs(func, args, kwargs, inputs)
         result = func(*args, **kwargs)
-        written = _written(func, args, kwargs)
+        written = list_written_tensors(func, args, kwargs)
         for target in written:
             self._overwrite(target, degrees[0])
-            self._pending_epsilon.pop(self._storage(target), None)
+            self._pending_epsilon.pop(self.storage(target), None)
         if self.from_input(*inputs):
-            self._from_input |= {self._storage(tensor) for tensor in (*written, *_tensors(result))}
+            self._from_input |= {
+                self.storage(tensor) for tensor in (*written, *iterate_tensors(result))
+            }
         if self._added_epsilon is not None:
-            for tensor in _tensors(result):
-                self._pending_epsilon[self._storage(tensor)] = self._added_epsilon
+            for tensor in iterate_tensors(result):
+                self._pending_epsilon[self.storage(tensor)] = self._added_epsilon
             self._added_epsilon = None
         if written:
             return result
-        for index, output in enumerate(_tensors(result)):
-            storage = self._storage(output)
+        for index, output in enumerate(iterate_tensors(result)):
+            storage = self.storage(output)
             if storage in self._degrees:  # a view
                 continue
             self._alive.append(output)  # so that its storage is not reused by another tensor
@@ -275,6 +231,7 @@ class Trace(EagerMode):
     def _degrees_of_outputs(
         self, func, args, kwargs, tensors: list[Tensor]
     ) -> tuple[AnyDegree, ...]:
+        """Apply the rule of an operation, or find out what it does without one."""
         name = func._schema.name.removeprefix("aten::")
         known = RULES.get(name) or (
             RULES.get(name.removesuffix("_")) if func._schema.is_mutable else None
@@ -289,6 +246,7 @@ class Trace(EagerMode):
     def _degrees_without_rule(
         self, name: str, func, args, kwargs, tensors: list[Tensor]
     ) -> tuple[AnyDegree, ...]:
+        """Observe numerically how an operation scales, where its inputs can be scaled together."""
         inputs = [self.degree(tensor) for tensor in tensors]
         for degree in inputs:
             if isinstance(degree, Unknown):
@@ -311,7 +269,9 @@ class Trace(EagerMode):
         return tuple(scale_degree(degree, k) for k in exponents)
 
     def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
-        storage = self._storage(target)
+        """Give `target`, which was written in place, a new degree."""
+        storage = self.storage(target)
+        # Of a part that is overwritten the rest keeps its degree, so that both must agree.
         whole = (
             target.is_sparse
             or target.numel() * target.element_size() == target.untyped_storage().nbytes()
@@ -328,13 +288,6 @@ class Trace(EagerMode):
         self._degrees[storage] = degree
         self._parameters.pop(storage, None)
 
-    @staticmethod
-    def _storage(tensor: Tensor) -> int:
-        try:
-            return tensor.untyped_storage()._cdata
-        except NotImplementedError:  # sparse tensors have none
-            return id(tensor)
-
 
 def _alike(degrees: list[AnyDegree]) -> bool:
     """True if all degrees that scale are the same, so that their values can be scaled together."""
@@ -346,46 +299,3 @@ def _is_root(arguments) -> bool:
     """True for the arguments of a power that would be infinite, or as steep as a root, at 0."""
     exponent = arguments[1] if len(arguments) > 1 else None
     return isinstance(exponent, (int, float)) and exponent < 1
-
-
-def add_degrees(*degrees: AnyDegree) -> AnyDegree:
-    """Degree of a product; exact zeros and unknowns are absorbing, in this order."""
-    if any(d is ZERO for d in degrees):
-        return ZERO
-    total = CONSTANT
-    for degree in degrees:
-        if isinstance(degree, Unknown):
-            return degree
-        assert isinstance(degree, Degree)
-        total = total + degree
-    return total
-
-
-def scale_degree(degree: AnyDegree, factor: float | Fraction) -> AnyDegree:
-    """Degree of a power of a value."""
-    return (
-        degree * Fraction(factor).limit_denominator(10**6) if isinstance(degree, Degree) else degree
-    )
-
-
-def _written(func, args, kwargs) -> list[Tensor]:
-    """The tensors that an in-place operation or an `out=` variant writes its result to."""
-    targets = []
-    for index, argument in enumerate(func._schema.arguments):
-        if (
-            argument.alias_info is not None
-            and argument.alias_info.is_write
-            and (index == 0 or argument.is_out)
-        ):
-            targets.append(args[index] if index < len(args) else kwargs[argument.name])
-    return targets
-
-
-def _tensors(tree) -> Iterator[Tensor]:
-    if isinstance(tree, Tensor):
-        yield tree
-    elif isinstance(tree, (list, tuple)):
-        for item in tree:
-            yield from _tensors(item)
-    elif isinstance(tree, dict):
-        yield from _tensors(list(tree.values()))

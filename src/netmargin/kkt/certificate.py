@@ -1,4 +1,4 @@
-"""What a certificate says."""
+"""The record that `certify` returns."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,7 +12,7 @@ from .multipliers import multipliers
 
 
 class Completeness(StrEnum):
-    """Whether the constraints that were looked at suffice. Members are sentences."""
+    """Whether the constraints that took part suffice; the members are sentences."""
 
     ALL = "every constraint took part: no other multipliers give a smaller epsilon"
     PROVED = (
@@ -26,28 +26,56 @@ class Completeness(StrEnum):
 
 @dataclass(frozen=True)
 class KKTCertificate:
-    """How far theta is from a KKT point of (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1 for
-    all samples n and classes j != y_n.
+    """A certificate of how far theta is from a KKT point of (P), from `certify`.
 
-    Everything is at theta~ = theta / q_min^{1/L}, which is feasible. It is an (epsilon, delta)-KKT
-    point (Lyu and Li 2019, Definition C.6): epsilon = || theta~ - sum lambda grad s ||, delta = max
-    lambda (s - 1), lambda >= 0 chosen for the smallest epsilon. float64.
+    (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1 for all samples n and classes j != y_n.
+    Everything is at theta~ = theta / q_min^{1/L}, which is feasible, in float64. It is an (epsilon,
+    delta)-KKT point: epsilon = || theta~ - sum lambda grad s ||, delta = max lambda (s - 1), with
+    lambda >= 0 chosen for the smallest epsilon.
 
-    epsilon : recomputed by a backward pass with the multipliers.
-    epsilon_lower : proved, no multipliers of any constraints do better.
-    norm : ||theta~||; epsilon = 0 at a KKT point, = norm with multipliers 0.
-    constraints : (m, 2), sample and class of the constraints with positive multipliers (class -1
-        for a net with one output), largest multiplier first.
-    multipliers : (m,).
-    support : their samples.
-    alignment : beta, the cosine between theta and -grad(loss).
-    loss_epsilon, loss_delta : those of Lemma C.8's multipliers, which are proportional to the
-        slopes of the loss.
-    lemma_delta : the bound of that lemma on loss_delta, for the exponential loss, the logistic loss
-        and the cross-entropy; None where its hypotheses fail.
-    radius, radius_epsilon : the smallest epsilon found with gradients from within radius ||theta~||
-        of theta~, which is what nets need that sit on kinks (Dutta et al. 2013).
-    kink_share : of the pre-activations of the support, the share that the radius reaches.
+    Attributes
+    ----------
+    epsilon : float
+        The smallest epsilon found, recomputed by a backward pass with the multipliers.
+    epsilon_lower : float
+        A proved lower bound: no multipliers of any constraints give a smaller epsilon.
+    delta : float
+        The largest lambda (s - 1).
+    norm : float
+        ||theta~||; epsilon is 0 at a KKT point, and equal to the norm with multipliers 0.
+    order : float
+        L, over the parameters that the norm is of.
+    q_min : float
+        The smallest margin of the net itself.
+    constraints : int64 tensor, (m, 2)
+        Sample and class of the constraints with positive multipliers (class -1 for a net with one
+        output), largest multiplier first.
+    multipliers : float64 tensor, (m,)
+        The multipliers lambda of these constraints.
+    alignment : float
+        The cosine between theta and -grad(loss), called beta in the paper.
+    loss_epsilon : float
+        Epsilon of Lemma C.8's multipliers, which are proportional to the slopes of the loss.
+    loss_delta : float
+        Delta of these multipliers.
+    lemma_delta : float or None
+        The bound of that lemma on loss_delta, for the exponential loss, the logistic loss and the
+        cross-entropy; None where its hypotheses fail.
+    completeness : Completeness
+        Whether the constraints that took part suffice.
+    radius : float
+        The radius within which gradients were taken, relative to ||theta~||; 0 for none.
+    radius_epsilon : float
+        The smallest epsilon found with gradients from within the radius, for nets that sit on kinks
+        (Dutta et al. 2013).
+    kink_share : float or None
+        The share of pre-activations of the support that are within the radius of a kink.
+    seconds : float
+        Wall-clock time of the computation.
+    samples : int
+        The number of samples.
+
+    Source: Lyu and Li 2019, Definition C.6 and Lemma C.8.
     """
 
     epsilon: float
@@ -87,25 +115,28 @@ class KKTCertificate:
 
     @property
     def relative_epsilon(self) -> float:
-        """epsilon / ||theta~||, between 0 and 1: the sine of the angle between theta and the cone
-        of constraint gradients.
+        """The sine of the angle between theta and the cone of constraint gradients.
+
+        It is epsilon / ||theta~||, between 0 and 1.
         """
         return self.epsilon / self.norm
 
     @property
     def relative_radius_epsilon(self) -> float:
-        """radius_epsilon / ||theta~||."""
+        """The quotient radius_epsilon / ||theta~||, between 0 and 1."""
         return self.radius_epsilon / self.norm
 
     @property
     def support(self) -> Tensor:
-        """Samples with positive multipliers, the largest first, each once."""
+        """The samples with positive multipliers, largest first, each once, int64."""
         return torch.tensor(list(dict.fromkeys(self.constraints[:, 0].tolist())), dtype=torch.int64)
 
     def trade_off(self, delta: float) -> float:
-        """The smallest epsilon with max lambda (s - 1) <= delta, over the constraints that took
-        part; to about 1e-8 of the norm.
+        """Compute the smallest epsilon with max lambda (s - 1) <= delta.
+
+        It is over the constraints that took part, and accurate to about 1e-8 of the norm.
         """
+        # A multiplier may be at most delta / (s - 1); on the margin it has no bound.
         excess = np.maximum(self._values - 1, 0.0)
         with np.errstate(divide="ignore"):
             upper = np.where(excess > 1e-12, delta / np.maximum(excess, 1e-300), np.inf)
@@ -114,14 +145,16 @@ class KKTCertificate:
         return float(np.sqrt(max(self.norm**2 - 2 * linear @ p + p @ self._gram @ p, 0.0)))
 
     def curve(self, points: int = 9) -> tuple[np.ndarray, np.ndarray]:
-        """The trade-off between delta and epsilon: deltas from 1e-4 of the delta above up to it,
-        and the epsilons, both (points,).
+        """Compute the trade-off between delta and epsilon as two arrays of shape (points,).
+
+        The deltas go from 1e-4 of this certificate's delta up to it; the epsilons follow from
+        `trade_off`.
         """
         deltas = np.geomspace(1e-4, 1.0, points) * max(self.delta, 1e-300)
         return deltas, np.array([self.trade_off(delta) for delta in deltas])
 
     def to_dict(self) -> dict:
-        """Every number, JSON-ready."""
+        """Return every number as JSON-ready values."""
         numbers = (
             "epsilon",
             "epsilon_lower",
@@ -155,7 +188,7 @@ class KKTCertificate:
         )
 
     def summary(self) -> str:
-        """A page of text."""
+        """Describe the certificate on a page of text."""
         lines = [
             (
                 f"epsilon / norm                   {self.relative_epsilon:.3g}  (0: a KKT point of"

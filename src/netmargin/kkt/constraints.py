@@ -1,8 +1,6 @@
-"""The constraints s_nj >= 1 of the max-margin problem at a point: their values, gradients, and
-slopes along a direction.
+"""The constraints s_nj >= 1 of the max-margin problem: values, gradients, slopes in a direction.
 
-Everything is computed by a float64 twin of the net, in batches; what is kept per sample is its
-margin.
+Everything is computed by a float64 copy of the net, in batches.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,12 +21,21 @@ BATCH = 64
 net to stay in cache.
 """
 Vector = dict[str, Tensor]
+"""A vector in parameter space: the name of each parameter -> its part, float64."""
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Some constraints: sample n, class j (-1 for a net with one output), and an order of merit,
-    largest first.
+class ConstraintSubset:
+    """Some constraints, K of them.
+
+    Attributes
+    ----------
+    samples : int64 tensor, (K,)
+        The sample n of each.
+    classes : int64 tensor, (K,)
+        The class j of each; -1 for a net with one output.
+    merit : tensor, (K,)
+        A number by which constraints are preferred, the larger the better.
     """
 
     samples: Tensor
@@ -38,34 +45,44 @@ class Chosen:
     def __len__(self) -> int:
         return len(self.samples)
 
-    def joined(self, other: "Chosen") -> "Chosen":
-        """Both, without repetitions."""
-        return Chosen(
+    def union(self, other: "ConstraintSubset") -> "ConstraintSubset":
+        """The constraints of this subset and then those of another, without repetitions."""
+        return ConstraintSubset(
             *(
                 torch.cat([mine, theirs])
                 for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)
             )
         ).distinct()
 
-    def distinct(self) -> "Chosen":
-        """Without repetitions, in order of first appearance."""
+    def distinct(self) -> "ConstraintSubset":
+        """The subset without repetitions, in order of first appearance."""
         first: dict[tuple[int, int], int] = {}
         for index, pair in enumerate(
             zip(self.samples.tolist(), self.classes.tolist(), strict=True)
         ):
             first.setdefault(pair, index)
         kept = list(first.values())
-        return Chosen(self.samples[kept], self.classes[kept], self.merit[kept])
+        return ConstraintSubset(self.samples[kept], self.classes[kept], self.merit[kept])
 
-    def best(self, count: int) -> "Chosen":
-        """Those of largest merit."""
+    def best(self, count: int) -> "ConstraintSubset":
+        """The constraints of largest merit, in order; ties go to the earlier ones."""
         order = torch.argsort(self.merit, descending=True, stable=True)[:count]
-        return Chosen(self.samples[order], self.classes[order], self.merit[order])
+        return ConstraintSubset(self.samples[order], self.classes[order], self.merit[order])
 
 
 class Constraints:
-    """s_nj = Phi_{y_n} - Phi_j for all j != y_n, or y_n Phi for a net with one output, as functions
-    of the parameters `names` of a twin.
+    """All s_nj as functions of parameters of a net.
+
+    s_nj = Phi_{y_n} - Phi_j for all j != y_n, or y_n Phi for a net with one output.
+
+    Parameters
+    ----------
+    twin : torch.nn.Module
+        A float64 copy of the net, whose parameters are moved about.
+    data : Arrays
+        The n samples.
+    names : tuple of str
+        The parameters of which the constraints are functions.
     """
 
     def __init__(self, twin: nn.Module, data: Arrays, names: tuple[str, ...]):
@@ -81,26 +98,26 @@ class Constraints:
 
     @property
     def count(self) -> int:
-        """How many constraints there are."""
+        """The number of constraints: n (C - 1) for C classes."""
         return len(self._data) * max(self.outputs - 1, 1)
 
     @property
     def point(self) -> Vector:
-        """The parameters, copied."""
+        """A copy of the parameters at which the net is."""
         return {n: self._parameters[n].detach().clone() for n in self.names}
 
     def move_to(self, point: Vector) -> None:
-        """Put the twin at other parameters."""
+        """Put the net at other parameters."""
         with torch.no_grad():
             for name, value in point.items():
                 self._parameters[name].copy_(value)
 
     def gaps(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """s, shape (N, C) with +infinity at j = y_n, or (N, 1)."""
+        """Compute s from outputs: shape (N, C) with +infinity at j = y_n, or (N, 1)."""
         return (y * outputs[:, 0])[:, None] if self.outputs == 1 else score_gaps(outputs, y)
 
     def values(self) -> Iterator[tuple[slice, Tensor]]:
-        """s in batches, with the samples they belong to."""
+        """Yield s in batches, each with the slice of samples that it belongs to."""
         with torch.no_grad():
             start = 0
             for x, _ in batches(self._data, BATCH, self.twin):
@@ -111,10 +128,10 @@ class Constraints:
     def slopes(
         self, direction: Vector, dtype: torch.dtype = torch.float64
     ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """s and the inner products <grad s, direction>, both (N, C) or (N, 1), in batches, by
-        forward-mode differentiation where it exists.
+        """Yield s and the inner products <grad s, direction> in batches.
 
-        Computed in `dtype`: float32 is quicker and good enough to choose by.
+        Both are of shape (N, C) or (N, 1), with the slice of samples that they belong to, computed
+        in `dtype`: float32 is quicker and good enough to choose constraints by.
         """
 
         def cast(vector: Vector) -> Vector:
@@ -146,80 +163,86 @@ class Constraints:
             )
             start += len(x)
 
-    def best(self, parts: Iterator[tuple[slice, Tensor]], count: int) -> Chosen:
-        """The `count` constraints of largest finite merit, from merits (N, C) in batches."""
-        best: Chosen | None = None
+    def best(self, parts: Iterator[tuple[slice, Tensor]], count: int) -> ConstraintSubset:
+        """Find the `count` constraints of largest finite merit, from merits (N, C) in batches."""
+        best: ConstraintSubset | None = None
         for part, merit in parts:
             finite = torch.isfinite(merit)
             samples, classes = torch.nonzero(finite, as_tuple=True)
-            found = Chosen(
+            found = ConstraintSubset(
                 samples + part.start, classes if self.outputs > 1 else classes - 1, merit[finite]
             ).best(count)
-            best = found if best is None else best.joined(found).best(count)
+            best = found if best is None else best.union(found).best(count)
         assert best is not None
         return best
 
-    def smallest(self, samples: Tensor, count: int) -> Chosen:
-        """The `count` constraints of smallest s among those of some samples."""
+    def smallest(self, samples: Tensor, count: int) -> ConstraintSubset:
+        """Find the `count` constraints of smallest s among those of some samples."""
         samples = samples.to(self._device)
-        everything = Chosen(
+        everything = ConstraintSubset(
             samples, torch.zeros_like(samples), torch.zeros(len(samples), device=self._device)
         )
         with torch.no_grad():
             gaps = torch.cat(
-                [self.gaps(scores(self.twin, x), y) for x, y in self._labelled(everything)]
+                [self.gaps(scores(self.twin, x), y) for x, y in self._split_batches(everything)]
             )
         found = self.best(iter([(slice(0, len(samples)), -gaps)]), count)
-        return Chosen(samples[found.samples], found.classes, found.merit)
+        return ConstraintSubset(samples[found.samples], found.classes, found.merit)
 
     def preactivations(self, samples: Tensor) -> list[Tensor]:
-        """Inputs of every relu on some samples."""
+        """Compute the inputs of every ReLU on some samples, one tensor per ReLU."""
         with torch.no_grad(), Gates() as gates:
-            self.twin(self._inputs(Chosen(samples, samples, samples)))
+            self.twin(self._inputs(ConstraintSubset(samples, samples, samples)))
         return gates.inputs
 
-    def _labelled(self, chosen: Chosen):
+    def _split_batches(self, chosen: ConstraintSubset):
+        """Split the inputs and labels of some constraints into batches."""
         return zip(
             self._inputs(chosen).split(BATCH), self._y[chosen.samples].split(BATCH), strict=True
         )
 
-    def _weights(self, chosen: Chosen) -> Tensor:
-        """Weights of the outputs of which each constraint is the sum, shape (K, C)."""
+    def _weights(self, chosen: ConstraintSubset) -> Tensor:
+        """Compute the weights (K, C) with which each constraint sums the outputs of its sample."""
         if self.outputs == 1:
             return self._y[chosen.samples][:, None]
         weights = torch.zeros(len(chosen), self.outputs, dtype=torch.float64, device=self._device)
         weights.scatter_(1, self._y[chosen.samples][:, None], 1.0)
         return weights.scatter_(1, chosen.classes[:, None], -1.0)
 
-    def _inputs(self, chosen: Chosen) -> Tensor:
+    def _inputs(self, chosen: ConstraintSubset) -> Tensor:
+        """The inputs of the samples of some constraints, floating ones in float64."""
         x = self._data.X[chosen.samples.to(self._data.X.device)].to(self._device)
         return x.double() if x.is_floating_point() else x
 
-    def values_of(self, chosen: Chosen) -> Tensor:
-        """s of some constraints at the present point."""
+    def values_of(self, chosen: ConstraintSubset) -> Tensor:
+        """Compute s of some constraints, shape (K,), at the present point."""
         with torch.no_grad():
             parts = [scores(self.twin, x) for x in self._inputs(chosen).split(BATCH)]
             return (torch.cat(parts) * self._weights(chosen)).sum(1)
 
-    def gradients(self, chosen: Chosen) -> "StoredGradients":
-        """Their gradients, held where they fit and computed again and again where they do not."""
+    def gradients(self, chosen: ConstraintSubset) -> "StoredGradients":
+        """The gradients of some constraints, stored if they fit, and else computed when needed."""
         return StoredGradients(self._gradients, self._inputs(chosen), self._weights(chosen))
 
-    def weighted_gradient(self, chosen: Chosen, multipliers: Tensor) -> Vector:
-        """sum_k multipliers_k grad s_k, by backward passes over the samples that count."""
+    def weighted_gradient(self, chosen: ConstraintSubset, multipliers: Tensor) -> Vector:
+        """Compute sum_k multipliers_k grad s_k, by backward passes.
+
+        Only samples with multipliers that are not 0 are evaluated.
+        """
         used = torch.nonzero(multipliers)[:, 0]
         x, cotangents = (
             self._inputs(chosen)[used],
             (multipliers[:, None] * self._weights(chosen))[used],
         )
-        return self._pulled_back(
+        return self._pull_back(
             (scores(self.twin, part), w)
             for part, w in zip(x.split(BATCH), cotangents.split(BATCH), strict=True)
         )
 
     def loss_gradient(self, weigh) -> Vector:
-        """sum over all constraints of weigh(gaps) grad s; `weigh` maps a batch of gaps to weights
-        of that shape.
+        """Compute the sum of weigh(gaps) grad s over all constraints.
+
+        weigh : maps a batch of gaps, (N, C) or (N, 1), to weights of that shape.
         """
 
         def parts():
@@ -233,11 +256,12 @@ class Constraints:
                     yield outputs, (-weights).scatter(1, y[:, None], weights.sum(1, keepdim=True))
                 start += len(x)
 
-        return self._pulled_back(parts())
+        return self._pull_back(parts())
 
-    def _pulled_back(self, parts) -> Vector:
+    def _pull_back(self, parts) -> Vector:
+        """Sum the gradients of outputs times cotangents, given in pairs, over batches."""
         free = [self._parameters[n] for n in self.names]
-        flags = [p.requires_grad for p in free]
+        flags = [p.requires_grad for p in free]  # as they were, to be restored
         total = {n: torch.zeros_like(self._parameters[n]) for n in self.names}
         for p in free:
             p.requires_grad_(True)
@@ -254,8 +278,9 @@ class Constraints:
 def _value_and_slope(
     outputs: Callable[[Vector], Tensor], point: Vector, moved: Vector
 ) -> tuple[Tensor, Tensor]:
-    """Outputs and their derivative along a direction: in forward mode or, for operations without
-    one such as weight norm, twice in reverse.
+    """Compute outputs and their derivative along a direction.
+
+    Forward mode is used or, for operations without one such as weight norm, reverse mode twice.
     """
     try:
         with torch.no_grad():

@@ -15,12 +15,29 @@ from ..margins import MarginReport, measure
 from .constraints import BATCH, Constraints, Vector
 
 NORMS = ("global", "layers", "partial")
-"""Of which the max-margin problem is asked: see `certify`."""
+"""The norms of the max-margin problem; `certify` says what they mean."""
 
 
 class Problem:
-    """(P) at theta~: its constraints, the target theta~ (0 for parameters that no norm counts), and
-    L.
+    """The max-margin problem (P) at theta~, the feasible multiple of a net's parameters.
+
+    Parameters
+    ----------
+    constraints : Constraints
+        The constraints, at theta~.
+    report : MarginReport
+        The margins of the net itself.
+    loss : Loss
+        The loss whose multipliers are reported.
+    target : dict of str to tensor
+        theta~, with 0 for parameters that the norm leaves out.
+    order : float
+        L, over the parameters of the target.
+
+    Attributes
+    ----------
+    norm : float
+        ||theta~||.
     """
 
     def __init__(
@@ -42,7 +59,7 @@ class Problem:
 
     @classmethod
     def of(cls, model: nn.Module, data: Data, *, norm: str, loss: Loss) -> "Problem":
-        """For a net on data. Raises what `certify` raises."""
+        """Make the problem of a net on data, or raise the errors that `certify` names."""
         samples = as_arrays(data)
         twin = float64_copy(model)
         first, _ = next(batches(samples, BATCH, twin))
@@ -51,9 +68,8 @@ class Problem:
         homogeneity = report.homogeneity
         try:
             _require_homogeneity(twin, homogeneity, norm)
-        except (
-            NotHomogeneousError
-        ) as error:  # no training cures that: it is said first, and what is wrong besides with it
+        except NotHomogeneousError as error:
+            # No training cures that, so it is said first, and a negative margin with it.
             besides = f"\nBesides, {_not_separated(report)}." if report.q_min <= 0 else ""
             raise NotHomogeneousError(f"{error}{besides}") from None
         if report.q_min <= 0:
@@ -68,8 +84,9 @@ class Problem:
         )
         members, groups = homogeneity.members, homogeneity.groups
         point = constraints.point
+        # In logarithms, since q_min^{1/L} of a deep net may not fit in float64.
         log_q = math.log(report.q_min)
-        if norm == "layers":
+        if norm == "layers":  # layers become balanced: ||W_i||^2 = k_i, up to a common factor
             for name, k in groups.items():
                 factor = (
                     math.sqrt(float(k)) / norm_of({n: point[n] for n in members[name]})
@@ -84,8 +101,8 @@ class Problem:
             if norm == "global"
             else {n for name, k in groups.items() if k > 0 for n in members[name]}
         )
-        # What is not counted is not scaled: parts with exponent 0 or below, except that the global
-        # norm counts all.
+        # Parameters that the norm leaves out are not scaled: those with exponent 0 or below, except
+        # that the global norm is of all parameters.
         order = float(sum(k for k in groups.values() if k > 0 or norm == "global"))
         factor = math.exp(-log_q / order)
         point = {n: p * factor if n in counted else p for n, p in point.items()}
@@ -99,16 +116,17 @@ class Problem:
 
 
 def norm_of(vector: Vector) -> float:
-    """Euclidean norm over all parameters."""
+    """The Euclidean norm of a vector in parameter space."""
     return math.sqrt(math.fsum(torch.linalg.vector_norm(p).item() ** 2 for p in vector.values()))
 
 
 def inner_product(a: Vector, b: Vector) -> float:
-    """Over all parameters of a."""
+    """The inner product of two vectors, over the parameters of the first."""
     return math.fsum((a[n] * b[n]).sum().item() for n in a)
 
 
 def _not_separated(report: MarginReport) -> str:
+    """Say how many samples have no positive margin, and name the first."""
     wrong = torch.nonzero(report.q <= 0)[:, 0]
     return (
         f"{len(wrong)} of {report.n} samples have a margin that is not positive "
@@ -117,6 +135,7 @@ def _not_separated(report: MarginReport) -> str:
 
 
 def _require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) -> None:
+    """Raise NotHomogeneousError where the net does not scale as the norm asks."""
     reasons = "\n  ".join(map(str, homogeneity.blockers)) or f"it is {homogeneity.kind}"
     if norm == "global" and not homogeneity.whole:
         raise NotHomogeneousError(

@@ -1,5 +1,4 @@
-"""Epsilon in the sense of Dutta et al. (2013): gradients of the constraints may be taken anywhere
-within a radius of theta~.
+"""Epsilon in the sense of Dutta et al. (2013): gradients from anywhere within a radius of theta~.
 
 At a kink a constraint has a set of subgradients, the hull of the gradients around it. The columns
 of the least squares problem are then pairs of a constraint and a point; those that lower epsilon
@@ -15,49 +14,91 @@ import numpy as np
 import torch
 
 from ..core.gradients import Gradients
-from .constraints import Chosen, Vector
+from .constraints import ConstraintSubset, Vector
 from .multipliers import multipliers
 from .problem import Problem, norm_of
 
-_CONSTRAINTS = 1200
-_NEAR = 0.02
-_REACHES = (1.0, -1.0, 0.3, -0.3, 0.1, -0.1)
-_RANDOM = 2
-_ENTERING = 80
-_COLUMNS = 1600
+_MOST_CONSTRAINTS = 1200
+"""Constraints whose gradients are computed at every point: each round does so at eight points."""
+_NEAR_MARGIN = 0.02
+"""Constraints without a multiplier take part where s - 1 is at most this: with other gradients they
+may get one, and delta stays small.
+"""
+_STEP_SHARES = (1.0, -1.0, 0.3, -0.3, 0.1, -0.1)
+"""Steps along the residual, in radii, to both sides: kinks lie at different distances. More points
+would cost a pass over the constraints each.
+"""
+_RANDOM_DIRECTIONS = 2
+"""Random points of each round, for kinks that steps along the residual do not cross."""
+_ENTERING_COLUMNS = 80
+"""Columns that enter at each point, the best ones: more make the least squares problem larger with
+columns that soon have no multiplier.
+"""
+_MOST_COLUMNS = 1600
+"""Above this number columns without a multiplier are dropped, to bound memory and the cost of the
+least squares problem.
+"""
 _ROUNDS = 12
+"""Rounds at most; epsilon falls most in the first few."""
+_LEAST_PROGRESS = 0.03
+"""A round that lowers epsilon by less than this share counts as one without progress, ..."""
 _PATIENCE = 2
-_PROGRESS = 0.03
+"""... and after so many of them in a row the search ends: random points may help the next time."""
+_NEGLIGIBLE_SLOPE = 1e-9
+"""Columns whose cosine with the residual is below this, relative to ||theta~||, gain nothing but
+rounding.
+"""
 
 
 def within_radius(
-    problem: Problem, chosen: Chosen, weights: torch.Tensor, *, radius: float, seed: int
+    problem: Problem, chosen: ConstraintSubset, weights: torch.Tensor, *, radius: float, seed: int
 ) -> float:
-    """The smallest epsilon found over gradients of the constraints at points within radius
-    ||theta~|| of theta~.
+    """Search for the smallest epsilon over gradients at points within radius ||theta~|| of theta~.
+
+    Parameters
+    ----------
+    problem : Problem
+        The max-margin problem, at theta~, where it is again when this returns.
+    chosen : ConstraintSubset
+        The K constraints that took part at theta~.
+    weights : tensor, (K,)
+        Their multipliers.
+    radius : float
+        The radius, relative to ||theta~||.
+    seed : int
+        Seed of the random points.
+
+    Returns
+    -------
+    float
+        The smallest epsilon found, which is attained, and at most that of the constraints used.
     """
     constraints, centre = problem.constraints, problem.constraints.point
     values = constraints.values_of(chosen)
     merit = torch.where(
-        (weights > 0) | (values <= 1 + _NEAR), weights / weights.max() - values, -math.inf
+        (weights > 0) | (values <= 1 + _NEAR_MARGIN), weights / weights.max() - values, -math.inf
     )
-    near = Chosen(chosen.samples, chosen.classes, merit).best(
-        min(_CONSTRAINTS, int(torch.isfinite(merit).sum()))
+    near = ConstraintSubset(chosen.samples, chosen.classes, merit).best(
+        min(_MOST_CONSTRAINTS, int(torch.isfinite(merit).sum()))
     )
     columns = _Columns(problem, Gradients.concatenate(list(constraints.gradients(near))))
+    # Every round adds gradients at points on both sides of theta~, and solves for multipliers again;
+    # candidates need 1e-6 only, as epsilon is recomputed from them.
     random = torch.Generator().manual_seed(seed)
     best, patience = columns.epsilon, 0
     try:
         for _ in range(_ROUNDS):
             residual = columns.residual()
-            directions = [(residual, reach) for reach in _REACHES]
-            directions += [(_random_direction(centre, random), 1.0) for _ in range(_RANDOM)]
-            for direction, reach in directions:
-                step = radius * reach * problem.norm / norm_of(direction)
+            directions = [(residual, share) for share in _STEP_SHARES]
+            directions += [
+                (_draw_direction(centre, random), 1.0) for _ in range(_RANDOM_DIRECTIONS)
+            ]
+            for direction, share in directions:
+                step = radius * share * problem.norm / norm_of(direction)
                 constraints.move_to({n: p + step * direction[n] for n, p in centre.items()})
                 columns.enter(Gradients.concatenate(list(constraints.gradients(near))), residual)
             columns.solve()
-            patience = 0 if columns.epsilon < best * (1 - _PROGRESS) else patience + 1
+            patience = 0 if columns.epsilon < best * (1 - _LEAST_PROGRESS) else patience + 1
             best = min(best, columns.epsilon)
             if patience == _PATIENCE:
                 break
@@ -67,11 +108,12 @@ def within_radius(
 
 
 def kink_share(
-    problem: Problem, chosen: Chosen, weights: torch.Tensor, radius: float
+    problem: Problem, chosen: ConstraintSubset, weights: torch.Tensor, radius: float
 ) -> float | None:
-    """Of the pre-activations z of ReLUs on the samples with positive multipliers, the share with
-    |z| at most radius times the root mean square of its layer: those that a change of the
-    parameters by that share can turn. None for a net without ReLUs.
+    """Measure the share of pre-activations that a step of the radius can bring to their kink.
+
+    These are the inputs z of ReLUs on the samples with positive multipliers, with |z| at most
+    radius times the root mean square of their layer. None for a net without ReLUs.
     """
     near = total = 0
     samples = torch.unique(chosen.samples[weights > 0])
@@ -82,7 +124,7 @@ def kink_share(
 
 
 class _Columns:
-    """Gradients at various points, with their inner products and multipliers."""
+    """Gradients at various points, with their inner products and best multipliers."""
 
     def __init__(self, problem: Problem, gradients: Gradients):
         self._problem = problem
@@ -93,10 +135,12 @@ class _Columns:
         self.solve()
 
     def enter(self, gradients: Gradients, residual: Vector) -> None:
-        """Take in those that would lower epsilon most."""
+        """Add the gradients that would lower epsilon most."""
         slopes = gradients.along(residual)
-        order = torch.argsort(slopes, descending=True)[:_ENTERING]
-        new = gradients[order[slopes[order] > 1e-9 * norm_of(residual) * self._problem.norm]]
+        order = torch.argsort(slopes, descending=True)[:_ENTERING_COLUMNS]
+        new = gradients[
+            order[slopes[order] > _NEGLIGIBLE_SLOPE * norm_of(residual) * self._problem.norm]
+        ]
         if len(new):
             across = self._gradients.inner(new).cpu().numpy()
             self._gram = np.block([[self._gram, across], [across.T, new.inner(new).cpu().numpy()]])
@@ -105,11 +149,11 @@ class _Columns:
             self._weights = np.append(self._weights, np.zeros(len(new)))
 
     def solve(self) -> None:
-        """The best multipliers; columns without one are dropped where there are many."""
+        """Find the best multipliers, and drop columns without one where there are many."""
         self._gram = (self._gram + self._gram.T) / 2
         self._weights = multipliers(self._gram, self._linear, exact=False)
         self.epsilon = norm_of(self.residual())
-        if len(self._weights) > _COLUMNS:
+        if len(self._weights) > _MOST_COLUMNS:
             kept = np.flatnonzero(self._weights > 0)
             self._gradients = self._gradients[
                 torch.from_numpy(kept).to(self._gradients.rows.device)
@@ -121,12 +165,13 @@ class _Columns:
             )
 
     def residual(self) -> Vector:
-        """theta~ minus the combination of the columns, in float64."""
+        """Compute theta~ minus the combination of the columns, in float64."""
         weights = torch.from_numpy(self._weights).to(self._gradients.rows.device)
         return self._problem.residual(self._gradients.combination(weights, self._problem.target))
 
 
-def _random_direction(like: Vector, random: torch.Generator) -> Vector:
+def _draw_direction(like: Vector, random: torch.Generator) -> Vector:
+    """Draw normal numbers in the shape of a vector."""
     return {
         n: torch.randn(p.shape, generator=random, dtype=p.dtype).to(p.device)
         for n, p in like.items()

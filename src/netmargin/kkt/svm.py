@@ -1,6 +1,4 @@
-"""The tangent-kernel view of KKT points: the support vector machine with the net's own gradients as
-features.
-"""
+"""The tangent-kernel view of KKT points: a support vector machine on the net's own gradients."""
 
 from dataclasses import dataclass
 
@@ -16,16 +14,28 @@ from ..losses import CrossEntropy
 from ..solvers import kernel_max_margin
 from .problem import NORMS, Problem
 
+_RELATIVE_GAP = 1e-9
+"""Gap to which the machine is solved: an angle of 1e-4 between v and theta still differs from 0."""
+
 
 @dataclass(frozen=True)
 class TangentSVM:
-    """min ||v||^2 / 2 subject to <grad s_nj, v> >= 1 at theta~: (Q) of Lyu and Li 2019, Lemma C.13.
+    """The solution v of min ||v||^2 / 2 subject to <grad s_nj, v> >= 1 at theta~.
 
-    cosine : between its solution v and theta; 1 where theta is a KKT point.
-    margin : 1 / ||v||.
-    dual : (K,) weights of the constraints, sum 1.
-    constraints : (K, 2), sample and class.
-    gap : of the proved bracket of the margin.
+    Attributes
+    ----------
+    cosine : float
+        The cosine between v and theta; 1 where theta is a KKT point.
+    margin : float
+        1 / ||v||.
+    dual : float64 array, (K,)
+        Weights of the constraints, with sum 1.
+    constraints : int64 tensor, (K, 2)
+        Sample and class of each constraint; class -1 for a net with one output.
+    gap : float
+        Relative gap of the proved bracket of the margin.
+
+    Source: Lyu and Li 2019, (Q) in Lemma C.13.
     """
 
     cosine: float
@@ -40,12 +50,42 @@ class TangentSVM:
 def tangent_svm(
     model: nn.Module, data: Data, *, norm: str = "global", max_constraints: int = 2000
 ) -> TangentSVM:
-    """The hard-margin support vector machine without intercept with kernel <grad s, grad s'>, on
-    the constraints of smallest s.
+    """Solve the hard-margin support vector machine on the gradients of a net's own constraints.
 
-    At a KKT point theta~ of the max-margin problem its solution is theta~ / L (Lyu and Li 2019,
-    Corollary 4.5 and Lemma C.13; for one output the kernel is the labelled empirical tangent
-    kernel). Arguments and errors as for `certify`.
+    min ||v||^2 / 2 subject to <grad s_nj, v> >= 1, without intercept, over the constraints of
+    smallest s at theta~ = theta / q_min^{1/L}. At a KKT point theta~ of the max-margin problem v is
+    theta~ / L. For a net with one output the kernel <grad s, grad s'> is the labelled empirical
+    tangent kernel.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A net that classifies all samples correctly, homogeneous in the sense that `norm` asks for.
+        It is not changed.
+    data : pair (X, y), or iterable of (x, y) batches
+        Inputs of shape (n, ...) and n labels; batches are read once and held in memory.
+    norm : {"global", "layers", "partial"}, default "global"
+        The norm of the max-margin problem, as for `certify`.
+    max_constraints : int, default 2000
+        The number of constraints that take part; memory and time grow with its square.
+
+    Returns
+    -------
+    TangentSVM
+        The cosine between v and theta, the margin 1 / ||v|| and the dual weights; float64.
+
+    Raises
+    ------
+    NotSeparatedError
+        Some margin is not positive.
+    NotHomogeneousError
+        The net is not homogeneous in the sense that `norm` asks for.
+    DataError
+        The data cannot be used, as in `measure`.
+    ModelError
+        The model cannot be used, as in `certify`.
+    ArgumentError
+        Another argument cannot be used.
 
     Examples
     --------
@@ -54,6 +94,8 @@ def tangent_svm(
     >>> _ = net.weight.data.copy_(torch.tensor([[1.0, 1.0]]))
     >>> round(nm.tangent_svm(net, ([[2.0, 0.0], [0.0, -2.0]], [1, -1])).cosine, 9)
     1.0
+
+    Source: Lyu and Li 2019, Corollary 4.5 and Lemma C.13.
     """
     norm, max_constraints = (
         check_choice("norm", norm, NORMS),
@@ -65,9 +107,10 @@ def tangent_svm(
         chosen = problem.constraints.smallest(
             torch.argsort(problem.report.q, stable=True)[:count], count
         )
+        # K gradients of millions of parameters never stand side by side, only their products.
         gram = problem.constraints.gradients(chosen).inner().cpu().numpy()
         values = problem.constraints.values_of(chosen).cpu().numpy()
-    solution = kernel_max_margin((gram + gram.T) / 2, np.ones(count), tol=1e-9)
+    solution = kernel_max_margin((gram + gram.T) / 2, np.ones(count), tol=_RELATIVE_GAP)
     # <theta~, v> by Euler: v is proportional to sum dual_k grad s_k, and <theta~, grad s_k> = L
     # s_k.
     length = float(np.sqrt(max(solution.dual @ gram @ solution.dual, 0.0)))

@@ -1,4 +1,4 @@
-"""The nearest misclassified inputs that attacks find, each judged again in float64."""
+"""The nearest misclassified inputs that attacks find, each validated in float64."""
 
 from collections.abc import Sequence
 
@@ -9,31 +9,48 @@ from ..errors import MissingLibraryError
 from .certified import score_margins
 
 ATTACKS = ("deepfool", "ddn", "carlini-wagner")
+"""The names of the attacks, in the order in which they run."""
 SEARCH = "random search"
-_POLISHINGS, _COARSE, _FINE = 12, 16, 48
-"""Steps along the boundary, and bisections of a way to it: while moving, and at the end."""
-_MEDIAN_MARGIN = 10.0
-"""Of the scores that attacks see. At 1 the gradient of the cross-entropy is not yet that of the
-nearest class, and DDN finds radii 5% larger on digits.
+"""The name under which points of the random search are reported."""
+_BOUNDARY_STEPS = 12
+"""Newton steps along the boundary at most; they converge quadratically on each smooth piece of it,
+and usually stop earlier.
 """
-_BEYOND = 1e-6
-"""How far a step goes beyond the tangent, relative: the boundary itself counts, rounding may miss
-it.
+_COARSE_BISECTIONS = 16
+"""Bisections of a segment that crosses the boundary, while points move: 2^-16 of its length is less
+than the next step changes.
 """
-_TRIES, _LEAST_TRIES, _IN_VAIN = 2048, 16, 4
-"""Random points per sample and round, divided by the dimension (a ball of many dimensions cannot be
-searched), and rounds without success after which the search ends.
+_FINE_BISECTIONS = 48
+"""Bisections at the end: to 4e-15 of a segment, about the rounding of its ends."""
+_SCALED_MEDIAN_MARGIN = 10.0
+"""Median margin of the scores that attacks see. At 1 the gradient of the cross-entropy is not yet
+that of the nearest class, and DDN finds radii 5% larger on digits.
 """
+_TANGENT_OVERSHOOT = 1e-6
+"""Relative distance by which a step goes beyond the tangent: the boundary itself is misclassified,
+and rounding may miss it.
+"""
+_RANDOM_POINTS = 2048
+"""Random points per sample and round, divided by the dimension: a ball of many dimensions cannot be
+searched, ...
+"""
+_LEAST_RANDOM_POINTS = 16
+"""... but so many points are tried in any case, as they cost little beside an attack."""
+_PATIENCE = 4
+"""Rounds of random points without progress, after which the search ends."""
+_LEAST_PROGRESS = 1e-3
+"""A round that brings no sample nearer by this share counts as one without progress."""
 
 
 class ScaledScores(nn.Module):
-    """Scores divided by a number, always one per class: of f, (-f / 2, f / 2)."""
+    """A net with scores divided by a number, and two classes (-f / 2, f / 2) for one output f."""
 
     def __init__(self, net: nn.Module, scale: float):
         super().__init__()
         self.net, self.scale = net, scale
 
     def forward(self, x: Tensor) -> Tensor:
+        """Compute the scores, (N, C), of inputs (N, ...)."""
         z = self.net(x).reshape(len(x), -1) / self.scale
         return torch.cat([-z, z], 1) / 2 if z.shape[1] == 1 else z
 
@@ -49,22 +66,43 @@ def nearest_misclassified(
     scale: float,
     steps: int,
 ) -> tuple[Tensor, Tensor]:
-    """Distances (N,) from correctly classified samples to the nearest misclassified points found,
-    infinite where there is none, and which attack found them (N,), -1 for none.
+    """Find the nearest misclassified points that attacks and a random search can find.
 
-    bounds : of all inputs that attacks may try.
-    clipped : whether they are a box that results must respect.
-    scale : the median margin, by which the scores are divided, so that attacks, whose steps are
-        made for logits of order 1, see the same net whatever the size of its parameters.
+    Parameters
+    ----------
+    net : torch.nn.Module
+        A float64 net.
+    x : tensor, (N, ...)
+        Samples that it classifies correctly.
+    y : tensor, (N,)
+        Signs for a net with one output, or class indices.
+    attacks : sequence of str
+        Names from `ATTACKS`.
+    bounds : (float, float)
+        Smallest and largest value of the inputs that attacks may try.
+    clipped : bool
+        Whether the bounds are a box that results must respect.
+    scale : float
+        The median margin. Scores are divided by it, so that attacks, whose steps are made for
+        scores of order 1, see the same net whatever the size of its parameters.
+    steps : int
+        Steps of Carlini-Wagner in each of its binary search steps.
+
+    Returns
+    -------
+    distances : tensor, (N,)
+        Distances to the points found, infinite where there is none.
+    found_by : int64 tensor, (N,)
+        The index of the attack, len(attacks) for the random search, -1 for none.
     """
-    foolbox = _foolbox()
+    foolbox = _import_foolbox()
     box = bounds if clipped else None
     # From here on scores are of order 1: no square of a slope underflows.
-    net = ScaledScores(net, scale / _MEDIAN_MARGIN).eval()
+    net = ScaledScores(net, scale / _SCALED_MEDIAN_MARGIN).eval()
     classes = (y > 0).long() if y.is_floating_point() else y
     with torch.no_grad():
-        first_order = _first_order(net, x, classes)
-    made = {
+        first_order = _median_linear_distance(net, x, classes)
+    made = {  # only those that are asked for are made
         "deepfool": lambda: foolbox.attacks.L2DeepFoolAttack(),
         "ddn": lambda: foolbox.attacks.DDNAttack(init_epsilon=first_order),
         "carlini-wagner": lambda: foolbox.attacks.L2CarliniWagnerAttack(
@@ -78,16 +116,16 @@ def nearest_misclassified(
         with torch.random.fork_rng():
             torch.manual_seed(0)
             points = made[name]()(attacked, x.clamp(*bounds), classes, epsilons=None)[0].detach()
-        distance = _judged(net, x, classes, points, box)
+        distance = _validate_points(net, x, classes, points, box)
         nearer = distance < best
         best, found_by = torch.where(nearer, distance, best), torch.where(nearer, index, found_by)
-    distance = _searched(
+    distance = _search_ball(
         net, x, classes, best, box, widest=(bounds[1] - bounds[0]) * x[0].numel() ** 0.5
     )
     return distance, torch.where(distance < best, len(attacks), found_by)
 
 
-def _searched(
+def _search_ball(
     net: nn.Module,
     x: Tensor,
     y: Tensor,
@@ -96,18 +134,20 @@ def _searched(
     *,
     widest: float,
 ) -> Tensor:
-    """Distances after random points in the ball around each sample that is known to reach the
-    boundary, or as wide as the inputs may be; in few dimensions attacks alone miss the nearest
-    piece of it.
+    """Search the ball around each sample, out to the distance known, by random points.
+
+    The ball is as wide as the inputs may be where no distance is known. In few dimensions attacks
+    on their own miss the nearest piece of the boundary. Returns the distances, (N,).
     """
     random = torch.Generator(x.device).manual_seed(0)
-    in_vain = 0
-    while in_vain < _IN_VAIN:
+    rounds_without = 0
+    while rounds_without < _PATIENCE:
         nearest, start = best.clone(), x.clone()
-        for _ in range(max(_TRIES // x[0].numel(), _LEAST_TRIES)):
+        for _ in range(max(_RANDOM_POINTS // x[0].numel(), _LEAST_RANDOM_POINTS)):
             direction = torch.randn(
                 x.shape, generator=random, dtype=x.dtype, device=x.device
             ).flatten(1)
+            # Uniform in the ball: the radius is a uniform number to the power 1 / dimension.
             share = torch.rand(len(x), generator=random, dtype=x.dtype, device=x.device) ** (
                 1 / direction.shape[1]
             )
@@ -121,13 +161,14 @@ def _searched(
             start = torch.where(hit.reshape(-1, *[1] * (x.ndim - 1)), points, start)
         hit = nearest < best
         if hit.any():
-            nearest[hit] = _judged(net, x[hit], y[hit], start[hit], box)
-        in_vain = 0 if (nearest < best * (1 - 1e-3)).any() else in_vain + 1
+            nearest[hit] = _validate_points(net, x[hit], y[hit], start[hit], box)
+        rounds_without = 0 if (nearest < best * (1 - _LEAST_PROGRESS)).any() else rounds_without + 1
         best = torch.minimum(best, nearest)
     return best
 
 
-def _foolbox():
+def _import_foolbox():
+    """Import foolbox, or say how to install it."""
     try:
         import foolbox
     except ImportError as error:
@@ -138,18 +179,20 @@ def _foolbox():
     return foolbox
 
 
-def _first_order(net: nn.Module, x: Tensor, y: Tensor) -> float:
-    """The median distance to the boundary if the net were linear."""
+def _median_linear_distance(net: nn.Module, x: Tensor, y: Tensor) -> float:
+    """Compute the median distance to the boundary, as if the net were linear."""
     margin, slope = _margin_and_slope(net, x, y)
     distances = margin / slope.flatten(1).norm(dim=1).clamp(min=1e-300)
     return float(distances.median().clamp(1e-6, 1e6))
 
 
 def _margin(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Compute the smallest score gap of each sample, (N,)."""
     return score_margins(net, x, y).amin(1)
 
 
 def _margin_and_slope(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute the smallest score gaps, (N,), and their gradients in the inputs, (N, ...)."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         margin = _margin(net, x, y)
@@ -157,82 +200,87 @@ def _margin_and_slope(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Ten
     return margin.detach(), slope
 
 
-def _judged(
+def _validate_points(
     net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
 ) -> Tensor:
-    """Distances of the points that are misclassified and in the box, moved along the boundary to
-    where it is nearest; infinite for the others.
+    """Compute the distances of points that are misclassified, after clipping them to the box.
+
+    Points are moved along the boundary to where it is nearest. The distance is infinite where a
+    point is classified correctly.
     """
     points = points.nan_to_num().clamp(*box) if box else points.nan_to_num()
     with torch.no_grad():
         wrong = _margin(net, points, y) <= 0
         distance = x.new_full((len(x),), torch.inf)
         if wrong.any():
-            distance[wrong] = _polished(net, x[wrong], y[wrong], points[wrong], box)
+            distance[wrong] = _polish(net, x[wrong], y[wrong], points[wrong], box)
         return distance
 
 
-def _polished(
+def _polish(
     net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
 ) -> Tensor:
-    """Newton steps along the boundary towards x, by its tangent; what counts is the nearest
-    misclassified point on the way.
+    """Move misclassified points along the boundary towards x, by Newton steps on its tangent.
+
+    Returns the distances, (N,), of the nearest misclassified points on the way.
     """
-    points = _first_crossing(net, x, y, points, _FINE)
+    points = _first_crossing(net, x, y, points, _FINE_BISECTIONS)
     best, nearest = (points - x).flatten(1).norm(dim=1), points
     shape = (-1, *[1] * (x.ndim - 1))
-    for _ in range(_POLISHINGS):
+    for _ in range(_BOUNDARY_STEPS):
         margin, slope = _margin_and_slope(net, points, y)
         aim = _nearest_on_tangent(x, points, margin, slope, box)
         wrong = _margin(net, aim, y) <= 0
-        # From an aim that is classified correctly back towards the point that is not.
+        # An aim that is classified correctly is moved back towards the point that is not.
         candidate = torch.where(
-            wrong.reshape(shape), aim, _first_crossing(net, aim, y, points, _COARSE)
+            wrong.reshape(shape), aim, _first_crossing(net, aim, y, points, _COARSE_BISECTIONS)
         )
-        points = _first_crossing(net, x, y, candidate, _COARSE)
+        points = _first_crossing(net, x, y, candidate, _COARSE_BISECTIONS)
         distance = (points - x).flatten(1).norm(dim=1)
         if not (distance < best * (1 - 1e-9)).any():
             break
         nearest = torch.where((distance < best).reshape(shape), points, nearest)
         best = torch.minimum(best, distance)
-    return (_first_crossing(net, x, y, nearest, _FINE) - x).flatten(1).norm(dim=1)
+    return (_first_crossing(net, x, y, nearest, _FINE_BISECTIONS) - x).flatten(1).norm(dim=1)
 
 
 def _nearest_on_tangent(
     x: Tensor, points: Tensor, margin: Tensor, slope: Tensor, box: tuple[float, float] | None
 ) -> Tensor:
-    """The z of the box nearest to x with margin + slope . (z - points) <= 0: x - t slope, clipped,
-    for the smallest such t >= 0; the points show that there is one.
+    """Find the z of the box nearest to x with margin + slope . (z - points) <= 0.
+
+    It is x - t slope, clipped, for the smallest such t >= 0; the points show that there is one.
     """
     start, slope, offset = x.flatten(1), slope.flatten(1), (points - x).flatten(1)
-    needed = (slope * offset).sum(1, keepdim=True) - margin[
-        :, None
-    ]  # of slope . (z - x), at least as low
+    # The value that slope . (z - x) must not exceed.
+    needed = (slope * offset).sum(1, keepdim=True) - margin[:, None]
     squares = slope.square().sum(1, keepdim=True).clamp(min=1e-300)
     high = (-needed / squares).clamp(min=0)
     if box is None:
-        return (start - (1 + _BEYOND) * high * slope).reshape_as(x)
+        return (start - (1 + _TANGENT_OVERSHOOT) * high * slope).reshape_as(x)
 
     def lacks(t: Tensor) -> Tensor:
         return (slope * ((start - t * slope).clamp(*box) - start)).sum(1, keepdim=True) > needed * (
             1 - 1e-12
         )
 
+    # Clipping leaves t undetermined: double it until it suffices, then bisect.
     low = torch.zeros_like(high)
-    for _ in range(_COARSE + _FINE):
+    for _ in range(_COARSE_BISECTIONS + _FINE_BISECTIONS):
         low, high = torch.where(lacks(high), high, low), torch.where(lacks(high), 4 * high, high)
-    for _ in range(_FINE):
+    for _ in range(_FINE_BISECTIONS):
         middle = (low + high) / 2
         lacking = lacks(middle)
         low, high = torch.where(lacking, middle, low), torch.where(lacking, high, middle)
-    return (start - (1 + _BEYOND) * high * slope).clamp(*box).reshape_as(x)
+    return (start - (1 + _TANGENT_OVERSHOOT) * high * slope).clamp(*box).reshape_as(x)
 
 
 def _first_crossing(
     net: nn.Module, x: Tensor, y: Tensor, points: Tensor, bisections: int
 ) -> Tensor:
-    """Where the way from x to a misclassified point becomes so, by bisection; that end of the
-    bracket which is misclassified.
+    """Bisect the segment from x to a misclassified point for where it crosses the boundary.
+
+    Returns the end of the bracket that is misclassified.
     """
     shape = (-1, *[1] * (x.ndim - 1))
     low, high = x.new_zeros(len(x)), x.new_ones(len(x))
@@ -241,5 +289,5 @@ def _first_crossing(
         wrong = _margin(net, x + middle.reshape(shape) * (points - x), y) <= 0
         low, high = torch.where(wrong, low, middle), torch.where(wrong, middle, high)
     found = x + high.reshape(shape) * (points - x)
-    # Rounding may make the same point another one, if high is 1.
+    # x + (points - x) may be rounded to another point, which need not be misclassified.
     return torch.where((high == 1).reshape(shape), points, found)

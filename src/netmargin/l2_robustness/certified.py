@@ -1,4 +1,4 @@
-"""Certified radii: no input nearer than this is misclassified."""
+"""Certified radii: no input nearer than these is misclassified."""
 
 import math
 
@@ -8,18 +8,22 @@ from torch import Tensor, nn
 from .lipschitz import layers_of, norm
 from .rounding import rounding_errors
 
-_LOCAL_ENTRIES, _HELD = 2_000_000, 20_000_000
-"""Slopes of all units, per sample and at once."""
+_SLOPES_PER_SAMPLE = 2_000_000
+"""Slopes of all units in all inputs up to which the linear region of a sample is looked at: 16 MB
+in float64 each, so that small nets on images pass, and convolutional ones do not.
+"""
+_SLOPES_AT_ONCE = 20_000_000
+"""Slopes of a batch that are held at once: 160 MB in float64."""
 _ROUNDING = 1e-11
-"""By which slopes are raised, of what bounds them. It is also more than the few roundings of what
-is computed from slopes and gaps.
+"""Share by which slopes are raised for rounding, relative to what bounds them. It is also more than
+the few roundings of what is computed from slopes and gaps.
 """
 
 
 def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """Phi_y - Phi_j, (N, C), infinite at j = y; y f(x), (N, 1), for one output.
+    """Compute the score gaps Phi_y - Phi_j, (N, C), infinite at j = y; or y f(x), (N, 1).
 
-    y : signs or class indices.
+    y : class indices, or signs for a net with one output f.
     """
     z = net(x)
     z = z.reshape(len(x), -1)
@@ -31,15 +35,30 @@ def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 def certified_radii(
     net: nn.Module, x: Tensor, y: Tensor, norms: list[float], last: Tensor
 ) -> Tensor:
-    """(N,), radii within which all score gaps of y stay positive, 0 for misclassified samples;
-    float64.
+    """Compute radii within which all score gaps of y provably stay positive.
 
-    norms, last : what `lipschitz.chain_norms` returns, whose product are the Lipschitz constants of
-        the gaps.
+    It is the smallest gap, less what rounding may have added, over its Lipschitz constant. Where
+    the slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear as far
+    as no unit changes sign, and have at most their Lipschitz constant as slope from there on.
 
-    The smallest gap, less what rounding may have added, over its Lipschitz constant. Where the
-    slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear as far as
-    no unit changes sign, and have at most their Lipschitz constant as slope from there on.
+    Parameters
+    ----------
+    net : torch.nn.Module
+        A chain of layers in float64.
+    x : tensor, (N, ...)
+        The samples.
+    y : tensor, (N,)
+        Class indices, or signs for a net with one output.
+    norms : list of float
+        The norms of its stretches of layers, from `lipschitz.chain_norms`.
+    last : tensor, (C, C) or (1, 1)
+        What the last layer adds to them, from `lipschitz.chain_norms`: the product of all is the
+        Lipschitz constant of each gap.
+
+    Returns
+    -------
+    tensor, (N,)
+        The radii in float64, 0 for misclassified samples.
     """
     with torch.no_grad():
         errors = rounding_errors(net, x, norms)
@@ -47,17 +66,17 @@ def certified_radii(
         gaps = score_margins(net, x, y) - (own + errors)
     lipschitz = math.prod(norms) * last.to(x.device)
     constants = lipschitz[y] if lipschitz.shape[1] > 1 else lipschitz.expand(len(x), 1)
-    radii = _ratio(gaps, constants)
-    if _affordable(net, x):
-        size = max(1, _HELD // _slope_entries(net, x))
+    radii = _divide_gaps(gaps, constants)
+    if _can_afford_slopes(net, x):
+        size = max(1, _SLOPES_AT_ONCE // _count_slopes(net, x))
         parts = zip(*(values.split(size) for values in (x, y, gaps, constants)), strict=True)
-        local = [_beyond_the_region(net, *part) for part in parts]
+        local = [_compute_local_radii(net, *part) for part in parts]
         radii = torch.maximum(radii, torch.cat(local))
     return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0)
 
 
-def _ratio(gaps: Tensor, slopes: Tensor) -> Tensor:
-    """gaps / slopes, infinite where a positive gap does not change."""
+def _divide_gaps(gaps: Tensor, slopes: Tensor) -> Tensor:
+    """Divide gaps by slopes; infinite where a positive gap does not change."""
     return torch.where(
         slopes > 0,
         gaps / torch.where(slopes > 0, slopes, 1.0),
@@ -65,8 +84,8 @@ def _ratio(gaps: Tensor, slopes: Tensor) -> Tensor:
     )
 
 
-def _units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
-    """What enters the ReLUs, and the scores."""
+def _evaluate_units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Compute the inputs of all ReLUs, (N, units) each, and the scores, (N, C)."""
     entering = []
     for layer in layers_of(net):
         if isinstance(layer, (nn.ReLU, nn.LeakyReLU)):
@@ -75,24 +94,26 @@ def _units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
     return entering, x.reshape(len(x), -1)
 
 
-def _slope_entries(net: nn.Module, x: Tensor) -> int:
+def _count_slopes(net: nn.Module, x: Tensor) -> int:
+    """Count the derivatives of all units and scores in all inputs, for one sample."""
     with torch.no_grad():
-        entering, scores = _units(net, x[:1])
+        entering, scores = _evaluate_units(net, x[:1])
     return x[0].numel() * (sum(part.numel() for part in entering) + scores.numel())
 
 
-def _affordable(net: nn.Module, x: Tensor) -> bool:
+def _can_afford_slopes(net: nn.Module, x: Tensor) -> bool:
+    """Whether the net is piecewise linear by its ReLUs only, and small enough for local radii."""
     piecewise_linear = not any(
         isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d, nn.Tanh, nn.ReLU6, nn.Hardtanh))
         for layer in layers_of(net)
     )
-    return piecewise_linear and _slope_entries(net, x) <= _LOCAL_ENTRIES
+    return piecewise_linear and _count_slopes(net, x) <= _SLOPES_PER_SAMPLE
 
 
-def _beyond_the_region(
+def _compute_local_radii(
     net: nn.Module, x: Tensor, y: Tensor, gaps: Tensor, constants: Tensor
 ) -> Tensor:
-    """Radii of the gaps, (N, C).
+    """Compute the radius of each gap, (N, C), with the slopes of the sample's own linear region.
 
     A unit that rounding lets change sign elsewhere changes a gap by no more than rounding has taken
     from it, if it is the unit's value that was rounded, and by no more than has been added to its
@@ -100,12 +121,12 @@ def _beyond_the_region(
     """
 
     def values(one: Tensor) -> tuple[Tensor, Tensor]:
-        entering, scores = _units(net, one[None])
+        entering, scores = _evaluate_units(net, one[None])
         return torch.cat([one.new_zeros(0), *(part[0] for part in entering)]), scores[0]
 
     slopes, score_slopes = torch.func.vmap(torch.func.jacrev(values))(x)
     with torch.no_grad():
-        entering, _ = _units(net, x)
+        entering, _ = _evaluate_units(net, x)
         at = torch.cat([x.new_zeros(len(x), 0), *entering], 1).abs()
         steep = norm(slopes.flatten(2)) if at.shape[1] else at
         # Units that do not change here, such as those behind dead ones, never change sign.
@@ -116,8 +137,8 @@ def _beyond_the_region(
         if score_slopes.shape[1] > 1:
             own = score_slopes.gather(1, y[:, None, None].expand(-1, 1, score_slopes.shape[2]))
             score_slopes, sizes = own - score_slopes, norm(own) + sizes
-        # Of a difference of slopes rounding may be all that is left.
+        # Where slopes nearly cancel, rounding may be all that is left of their difference.
         steepness = norm(score_slopes) + _ROUNDING * (sizes + constants)
-        within = _ratio(gaps, steepness)
-        after = region + _ratio((gaps - region * steepness).clamp(min=0), constants)
+        within = _divide_gaps(gaps, steepness)
+        after = region + _divide_gaps((gaps - region * steepness).clamp(min=0), constants)
         return torch.where(within <= region, within, after)

@@ -1,8 +1,8 @@
-"""Certified and attacked L2 radii of a net on samples, batch by batch."""
+"""The door to L2 robustness: certified and attacked radii of a net on samples, batch by batch."""
 
-import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +14,14 @@ from ..core.arguments import check_count, check_flag, check_path, check_words
 from ..core.batches import Arrays, Data, Labels, as_arrays, batches
 from ..core.nets import float64_copy, scores
 from ..core.progress import Progress
-from ..errors import CheckpointError, DataError, Interrupted, ModelError
+from ..errors import DataError, Interrupted, ModelError
 from ..margins import measure
-from ..training import checkpoint
 from .attacks import ATTACKS, SEARCH, nearest_misclassified
+from .batch_files import BatchFiles
 from .certified import certified_radii, score_margins
+from .input_box import check_box, choose_bounds
 from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
-
-_ROOM = 4.0
-_BOX_ROUNDING = 1e-6
 
 
 def robustness(
@@ -37,49 +35,73 @@ def robustness(
     folder: str | Path | None = None,
     progress: bool = True,
 ) -> RobustnessReport:
-    """R(x, y) = inf {||x' - x||_2 : x' in the box is misclassified}, for every sample: a certified
-    lower and an attacked upper radius.
+    """Bound the distance of every sample to the nearest misclassified input, from both sides.
 
-    lower : the score gaps over their Lipschitz constants, the product of the spectral norms of the
-        layers (exact, bounds for large convolutions) with the differences of the last one's rows;
-        for small piecewise linear nets also with the slopes of the sample's own linear region.
-        upper : the nearest of what DeepFool, DDN and Carlini-Wagner find (foolbox), each point
-        judged again in float64 (misclassified, in the box, its distance) and moved along the
-        boundary to where that is nearest. Attacks see the scores divided by the median margin, so
-        that the size of the parameters does not matter. Misclassified samples, q <= 0, have radius
-        0.
+    The radius is R(x, y) = inf {||x' - x||_2 : x' in the box is misclassified}; misclassified
+    samples, q <= 0, have radius 0. Everything is computed in float64.
+
+    The lower radius is certified: the score gaps over their Lipschitz constants, which are the
+    product of the spectral norms of the layers (exact, bounds for large convolutions) with the
+    differences of the last one's rows; for small piecewise linear nets also with the slopes of the
+    sample's own linear region. The upper radius is the nearest of the points that DeepFool, DDN and
+    Carlini-Wagner (foolbox) and a random search find. Each point is validated in float64 (it is
+    misclassified and in the box; its distance is recomputed) and moved along the boundary to where
+    that is nearest. Attacks see the scores divided by the median margin, so that the size of the
+    parameters does not matter.
 
     Parameters
     ----------
-    model : with outputs (N,), (N, 1) or (N, C); evaluated in evaluation mode and float64, on its
-        device.
-    data : (X, y), or batches, as for `measure`.
-    box : smallest and largest value of an input, such as (0, 1) for images; None for all of R^d.
-        Lower radii ignore it.
-    attacks : some of "deepfool", "ddn", "carlini-wagner"; () for certified radii alone.
-    carlini_wagner_steps : in each of its 6 binary search steps.
-    batch_size : samples attacked at once.
-    folder : keeps every batch as soon as it is done; the same call goes on from there.
-    progress : show batches and time left.
+    model : torch.nn.Module
+        A net with outputs (n,), (n, 1) or (n, C). A float64 copy of it is evaluated, in evaluation
+        mode, on its device.
+    data : pair (X, y), or iterable of (x, y) batches
+        Inputs of shape (n, ...), in the units in which radii are given, and n labels, as for
+        `measure`.
+    box : (float, float) or None, default None
+        Smallest and largest value of an input, such as (0, 1) for images; None is all of R^d. Lower
+        radii ignore it.
+    attacks : sequence of str, default ("deepfool", "ddn", "carlini-wagner")
+        The attacks to run, some of these; () gives certified radii only.
+    carlini_wagner_steps : int, default 300
+        Steps of Carlini-Wagner in each of its 6 binary search steps.
+    batch_size : int, default 100
+        Samples attacked at once.
+    folder : str, Path or None, default None
+        A folder that keeps every batch as soon as it is done; the same call goes on from there.
+    progress : bool, default True
+        Show batches and time left.
+
+    Returns
+    -------
+    RobustnessReport
+        Lower and upper radii, margins and the attack that was nearest, each of shape (n,); float64.
 
     Raises
     ------
-    DataError : a box that is none, inputs outside it; as `measure`.
-    ModelError : as `measure`, and a model with noise in evaluation mode.
-    ArgumentError : another argument that cannot be used.
-    MissingLibraryError : attacks without foolbox.
-    CheckpointError : a folder that cannot be written, or holds results of something else.
-        Interrupted :
-
-    Ctrl-C; the folder keeps the batches that are done.
+    DataError
+        The box is not a pair of finite numbers in ascending order, inputs lie outside it, or the
+        data cannot be used, as in `measure`.
+    ModelError
+        The model cannot be used, as in `measure`, or draws random numbers in evaluation mode.
+    ArgumentError
+        Another argument cannot be used.
+    MissingLibraryError
+        Attacks are asked for, and foolbox is not installed.
+    CheckpointError
+        The folder cannot be written, or holds results of another net, data or settings.
+    Interrupted
+        Ctrl-C was pressed; the folder keeps the batches that are done.
 
     Examples
     --------
+    A linear net has the radius |w . x| / ||w||, and the third sample is misclassified:
+
     >>> import torch, netmargin as nm
     >>> net = torch.nn.Linear(2, 1, bias=False)
     >>> _ = net.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
-    >>> report = nm.robustness(net, ([[1.0, 0.0], [0.0, -2.0], [0.0, 1.0]], [1, -1, -1]), attacks=(), progress=False)
-    >>> report.lower.round(9).tolist()          # |w . x| / ||w||, and 0 where it is misclassified
+    >>> data = ([[1.0, 0.0], [0.0, -2.0], [0.0, 1.0]], [1, -1, -1])
+    >>> report = nm.robustness(net, data, attacks=(), progress=False)
+    >>> report.lower.round(9).tolist()
     [0.6, 1.6, 0.0]
 
     Source: Lyu and Li 2019, Appendix J.2 (who ran Carlini-Wagner); certificates as in Tsuzuku, Sato
@@ -91,63 +113,37 @@ def robustness(
         check_count("batch_size", batch_size),
         check_path("folder", folder, optional=True),
     )
-    samples = _inputs(as_arrays(data))
-    net = float64_copy(model)
-    for module in net.modules():
-        if hasattr(module, "inplace"):
-            setattr(module, "inplace", False)  # noqa: B010  # what enters a ReLU is looked at afterwards
-    for parameter in net.parameters():
-        parameter.requires_grad_(False)
+    samples = _prepare_inputs(as_arrays(data))
+    net = _freeze_copy(model)
     first, _ = next(batches(samples, batch_size, net))
     require_repeatable(net, first)
     measured = measure(net, samples)
-    box = _checked_box(box, samples)
-    bounds = _room(samples) if box is None else box
+    box = check_box(box, samples)
+    bounds = choose_bounds(samples) if box is None else box
     correct = measured.q[measured.q > 0]
     scale = float(correct.median()) if len(correct) else 1.0
+    # Nets without a known Lipschitz constant can still be attacked.
     try:
-        constants, no_lower = _checked_lipschitz(net, first), ""
+        constants, no_lower = _bound_chain(net, first), ""
     except ModelError as error:
         constants, no_lower = None, str(error)
 
-    store = _Batches(folder, net, samples, box, attacks, carlini_wagner_steps, batch_size)
-    labels = Labels(1)
-    found: list[dict[str, Tensor]] = []
-    total = math.ceil(len(samples) / batch_size)
-    with Progress(progress, "robustness") as display:
-        try:
-            for index, (x, y) in enumerate(batches(samples, batch_size, net)):
-                display.draw(index, total - index, f"batch {index + 1} of {total}")
-                if (kept := store.read(index)) is None:
-                    with torch.no_grad():
-                        labels.outputs = scores(net, x).shape[1]
-                    encoded = labels.encode(y).to(x.device)
-                    kept = _radii(
-                        net,
-                        x,
-                        encoded,
-                        constants,
-                        bounds,
-                        box,
-                        attacks,
-                        carlini_wagner_steps,
-                        scale,
-                    )
-                    store.write(index, kept)
-                found.append(kept)
-        except KeyboardInterrupt:
-            where = (
-                "nothing is on disk: no folder was given"
-                if folder is None
-                else f"kept in {folder}; the same call goes on"
-            )
-            raise Interrupted(
-                f"interrupted: {len(found)} of {total} batches are done; {where}"
-            ) from None
+    compute_radii = partial(
+        _compute_radii,
+        net,
+        constants=constants,
+        bounds=bounds,
+        box=box,
+        attacks=attacks,
+        steps=carlini_wagner_steps,
+        scale=scale,
+    )
+    files = BatchFiles(folder, net, samples, box, attacks, carlini_wagner_steps, batch_size)
+    found = _run_batches(net, samples, batch_size, compute_radii, files, progress)
     lower, upper, by = (
         torch.cat([part[name] for part in found]).numpy() for name in ("lower", "upper", "found_by")
     )
-    names = np.array([*attacks, SEARCH, ""])  # -1 is the last
+    names = np.array([*attacks, SEARCH, ""])  # index -1, for none, is the last
     return RobustnessReport(
         lower,
         upper,
@@ -160,17 +156,65 @@ def robustness(
     )
 
 
-def _radii(
-    net,
+def _freeze_copy(model: nn.Module) -> nn.Module:
+    """Copy a model to float64, without gradients of parameters and without in-place layers."""
+    net = float64_copy(model)
+    # The inputs of ReLUs are looked at after these ran, so that none may work in place.
+    for module in net.modules():
+        if hasattr(module, "inplace"):
+            setattr(module, "inplace", False)  # noqa: B010
+    for parameter in net.parameters():
+        parameter.requires_grad_(False)
+    return net
+
+
+def _run_batches(
+    net: nn.Module,
+    samples: Arrays,
+    batch_size: int,
+    compute_radii: Callable[[Tensor, Tensor], dict[str, Tensor]],
+    files: BatchFiles,
+    progress: bool,
+) -> list[dict[str, Tensor]]:
+    """Compute the radii of all batches that are not kept in files; Ctrl-C raises Interrupted."""
+    labels = Labels(1)
+    found: list[dict[str, Tensor]] = []
+    total = math.ceil(len(samples) / batch_size)
+    with Progress(progress, "robustness") as display:
+        try:
+            for index, (x, y) in enumerate(batches(samples, batch_size, net)):
+                display.draw(index, total - index, f"batch {index + 1} of {total}")
+                if (kept := files.read(index)) is None:
+                    with torch.no_grad():
+                        labels.outputs = scores(net, x).shape[1]
+                    kept = compute_radii(x, labels.encode(y).to(x.device))
+                    files.write(index, kept)
+                found.append(kept)
+        except KeyboardInterrupt:
+            where = (
+                "nothing is on disk: no folder was given"
+                if files.folder is None
+                else f"kept in {files.folder}; the same call goes on"
+            )
+            raise Interrupted(
+                f"interrupted: {len(found)} of {total} batches are done; {where}"
+            ) from None
+    return found
+
+
+def _compute_radii(
+    net: nn.Module,
     x: Tensor,
     y: Tensor,
+    *,
     constants: tuple[list[float], Tensor] | None,
-    bounds,
-    box,
-    attacks,
+    bounds: tuple[float, float],
+    box: tuple[float, float] | None,
+    attacks: Sequence[str],
     steps: int,
     scale: float,
 ) -> dict[str, Tensor]:
+    """Compute the radii of one batch, and the index of the attack that was nearest, or -1."""
     n = len(x)
     lower = x.new_zeros(n) if constants is None else certified_radii(net, x, y, *constants)
     with torch.no_grad():
@@ -190,8 +234,8 @@ def _radii(
     return {"lower": lower.cpu(), "upper": upper.cpu(), "found_by": by.cpu()}
 
 
-def _inputs(samples: Arrays) -> Arrays:
-    """As floats, at least one per sample."""
+def _prepare_inputs(samples: Arrays) -> Arrays:
+    """Convert integer inputs to floats, and refuse inputs that are single numbers."""
     X = samples.X
     if X.ndim == 1:
         raise DataError(
@@ -201,8 +245,8 @@ def _inputs(samples: Arrays) -> Arrays:
     return samples if X.is_floating_point() else Arrays(X.double(), samples.y)
 
 
-def _checked_lipschitz(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
-    """Constants of the chain of layers, after it was seen to be the net."""
+def _bound_chain(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
+    """Bound the norms of a chain of layers, after checking on a batch that the chain is the net."""
     with torch.no_grad():
         z, chained = net(x), x
         for layer in layers_of(net):
@@ -212,80 +256,3 @@ def _checked_lipschitz(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
             "The net is not the chain of its layers, so that its Lipschitz constant is not known."
         )
     return chain_norms(net, x)
-
-
-def _checked_box(box, samples: Arrays) -> tuple[float, float] | None:
-    """The box, wider by what rounding put outside it. Raises DataError."""
-    if box is None:
-        return None
-    try:
-        low, high = (float(value) for value in box)
-    except (TypeError, ValueError):
-        raise DataError(
-            "box must be a pair, the smallest and the largest value of an input, such as (0, 1);"
-            f" got {box!r}"
-        ) from None
-    if not -math.inf < low < high < math.inf:
-        raise DataError(
-            f"box must be a pair of finite numbers, the smaller first, such as (0, 1); got {box!r}."
-            " Use None for all of R^d."
-        )
-    rounding = _BOX_ROUNDING * (high - low)
-    outside = int(
-        ((low - rounding > samples.X) | (high + rounding < samples.X)).flatten(1).any(1).sum()
-    )
-    least, most = float(samples.X.min()), float(samples.X.max())
-    if outside:
-        raise DataError(
-            f"{outside} of {len(samples)} inputs lie outside the box [{low:g}, {high:g}]: their"
-            f" values go from {least:g} to {most:g}. Scale them, or give their box."
-        )
-    return min(low, least), max(high, most)
-
-
-def _room(samples: Arrays) -> tuple[float, float]:
-    """Bounds that attacks, which need some, will hardly feel."""
-    least, most = float(samples.X.min()), float(samples.X.max())
-    room = _ROOM * max(most - least, abs(most), abs(least), 1e-6)
-    return least - room, most + room
-
-
-class _Batches:
-    """Results in files, one per batch, and which call they are of."""
-
-    def __init__(self, folder: str | Path | None, net: nn.Module, samples: Arrays, *settings):
-        self._folder = None if folder is None else Path(folder)
-        if self._folder is None:
-            return
-        digest = hashlib.sha256(repr((settings, net)).encode())
-        tensors = [
-            *net.named_parameters(),
-            *net.named_buffers(),
-            ("X", samples.X),
-            ("y", samples.y),
-        ]
-        for name, tensor in tensors:
-            digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-            digest.update(
-                tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-            )
-        self._key = digest.hexdigest()
-
-    def _file(self, index: int) -> Path:
-        assert self._folder is not None
-        return self._folder / f"batch-{index:05d}.pt"
-
-    def read(self, index: int) -> dict[str, Tensor] | None:
-        if self._folder is None or not self._file(index).exists():
-            return None
-        kept = checkpoint.load(self._file(index))
-        if kept.get("key") != self._key:
-            raise CheckpointError(
-                f"{self._folder} holds results of another net, other data or settings. Choose"
-                " another folder."
-            )
-        return kept
-
-    def write(self, index: int, result: dict[str, Tensor]) -> None:
-        if self._folder is not None:
-            checkpoint.save(self._file(index), {"key": self._key, **result})

@@ -1,6 +1,4 @@
-"""Lipschitz constants of a chain of layers in L2: exact norms of its linear stretches,
-multiplied.
-"""
+"""L2 Lipschitz constants of a chain of layers: the product of the norms of its linear stretches."""
 
 import copy
 import math
@@ -11,24 +9,34 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 
+# Layers with a known constant; any other one, and so any new one, is refused.
 _LINEAR = (
-    nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d,
-    nn.AdaptiveAvgPool2d, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d,
+    nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d,
+    nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
+    nn.BatchNorm1d, nn.BatchNorm2d,
+    nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d,
 )  # fmt: skip
 _NONLINEAR = (nn.ReLU, nn.LeakyReLU, nn.ReLU6, nn.Hardtanh, nn.Tanh, nn.MaxPool1d, nn.MaxPool2d)
-_EXACT_SIDE, _ENTRIES = 3200, 60_000_000
-"""Linear maps of larger dimensions are not written out: an eigenvalue problem of that size takes
-half a minute.
+_LARGEST_SIDE = 3200
+"""Smaller dimension up to which a linear map is written out as a matrix: an eigenvalue problem of
+that size takes half a minute.
 """
-_FREQUENCIES = 32
+_LARGEST_MATRIX = 60_000_000
+"""Entries up to which a linear map is written out: half a GB in float64."""
+_LEAST_FREQUENCIES = 32
+"""Frequencies per dimension at which the norm of a convolution is computed, at least: the bound
+between them is loose by 1 / cos(pi / 32) = 1.005 in each dimension for a kernel of size 3.
+"""
 _ROUNDING = 1 + 1e-9
-_CANCELLED = 1e-12
-"""Of the size of two rows, what rounding may leave of their difference."""
+"""Factor by which norms are raised, more than the rounding of an eigenvalue problem."""
+_CANCELLATION = 1e-12
+"""Share of the size of two rows that rounding may leave in place of their difference."""
 
 
 def layers_of(net: nn.Module) -> list[nn.Module]:
-    """Its layers one after the other. Raises ModelError where it is not such a chain, or a layer
-    has no known Lipschitz constant.
+    """List the layers of a net that applies them one after the other.
+
+    Raises ModelError where it is not such a chain, or a layer has no known Lipschitz constant.
     """
     layers = _parts(net)
     if isinstance(layers[-1], nn.Flatten) and layers[-1].start_dim == 0:
@@ -48,8 +56,9 @@ def layers_of(net: nn.Module) -> list[nn.Module]:
 
 
 def _parts(net: nn.Module) -> list[nn.Module]:
-    # Exact types: a subclass may have another forward, a hook or an attribute of the module may
-    # change it.
+    """Flatten nested Sequentials into a list of known layers."""
+    # Exact types only, since a subclass may have another forward; and without hooks or a forward of
+    # the object, which may change what it computes.
     if not (net._forward_hooks or net._forward_pre_hooks or "forward" in vars(net)):
         if type(net) is nn.Sequential and len(net):
             return [layer for part in net for layer in _parts(part)]
@@ -63,21 +72,51 @@ def _parts(net: nn.Module) -> list[nn.Module]:
 
 
 def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
-    """Bounds (C, C) of the Lipschitz constants of the score gaps Phi_y - Phi_j, for inputs shaped
-    like one of x; of Phi itself, (1, 1), for a net with one output.
+    """Bound the L2 Lipschitz constants of the score gaps Phi_y - Phi_j of a chain of layers.
 
-    The product of the norms of the layers, consecutive linear ones taken as one map; the last one
-    counts by its rows' differences. Norms are exact to 1e-9, but for convolutions too large to be
-    written out: there they are bounded through their Fourier transform. Raises ModelError as
-    `layers_of`.
+    The bound is the product of the norms of the layers, consecutive linear ones taken as one map;
+    the last one counts by its rows' differences. Norms are exact to 1e-9, except for convolutions
+    too large to be written out, which are bounded through their Fourier transform.
+
+    Parameters
+    ----------
+    net : torch.nn.Module
+        A float64 net in evaluation mode: a Sequential of linear layers, convolutions, pools,
+        batch norms and ReLUs.
+    x : tensor of shape (n, ...)
+        Inputs, of which only the shape and the device are used.
+
+    Returns
+    -------
+    float64 tensor of shape (C, C)
+        One bound for each pair of classes, whose diagonal means nothing; for a net with one output
+        the bound of Phi itself, of shape (1, 1).
+
+    Raises
+    ------
+    ModelError
+        The net is not such a chain, or a layer has no known Lipschitz constant.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from netmargin.l2_robustness import score_lipschitz
+    >>> net = torch.nn.Linear(2, 1, bias=False).double()
+    >>> _ = net.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
+    >>> round(score_lipschitz(net, torch.zeros(1, 2).double()).item(), 6)
+    5.0
+
+    Source: Tsuzuku, Sato and Sugiyama 2018.
     """
     norms, last = chain_norms(net, x)
     return math.prod(norms) * last
 
 
 def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
-    """Norms of the stretches of `stretches_of`, without the last if it is linear, and what the
-    differences of the scores add, (C, C) or (1, 1).
+    """Bound the norms of all stretches of layers but a last linear one, and its part.
+
+    Returns the list of norms and the norms of the differences of the rows of that last stretch,
+    (C, C), or its norm, (1, 1), for one output.
     """
     stretches = stretches_of(net)
     last = stretches.pop()[1] if stretches[-1][0] else None
@@ -90,7 +129,7 @@ def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
                 else math.prod(kink_constant(layer) for layer in part)
             )
             h = _run(part, h)
-    if last is None:
+    if last is None:  # two scores that each change by 1 change their gap by sqrt(2)
         outputs = h.reshape(1, -1).shape[1]
         return norms, torch.full(
             (outputs, outputs), 2**0.5 if outputs > 1 else 1.0, dtype=torch.float64
@@ -100,43 +139,43 @@ def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
     differences = (
         sizes[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
     )
-    # Rows of several layers are rounded sums, whose difference may be all rounding.
-    return norms, _ROUNDING * differences + _CANCELLED * (sizes[:, None] + sizes) * (len(last) > 1)
+    # Rows of several layers are rounded sums, and their difference may consist of rounding.
+    return norms, _ROUNDING * differences + _CANCELLATION * (sizes[:, None] + sizes) * (
+        len(last) > 1
+    )
 
 
 def stretches_of(net: nn.Module) -> list[tuple[bool, list[nn.Module]]]:
-    """Its layers, consecutive linear ones and consecutive nonlinear ones together, and whether they
-    are linear.
-    """
+    """Group consecutive linear and consecutive nonlinear layers; each with whether it is linear."""
     return [(linear, list(part)) for linear, part in groupby(layers_of(net), is_linear)]
 
 
 def is_linear(layer: nn.Module) -> bool:
-    """Whether a layer is linear, up to its biases."""
+    """Whether a layer is linear up to its biases."""
     return isinstance(layer, _LINEAR)
 
 
 def norm(vectors: Tensor) -> Tensor:
-    """Of the last dimension, whatever the size of its entries: squares of 1e-200 would vanish."""
+    """Compute Euclidean norms over the last dimension, whatever the size of its entries."""
+    # Rescaled first, as squares of 1e-200 would vanish.
     largest = vectors.abs().amax(-1, keepdim=True)
     unit = vectors / torch.where(largest > 0, largest, 1.0)
     return unit.norm(dim=-1) * largest[..., 0]
 
 
 def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
-    """The largest singular value of a chain of linear layers, as a map of inputs shaped like x,
-    biases left out; bounds where it is too large.
+    """Compute the largest singular value of a chain of linear layers without their biases.
+
+    It is a map of inputs shaped like x. Where that is too large for a matrix, the norms of the
+    layers are bounded one by one.
     """
     inputs, outputs = x.numel(), _run(layers, x).numel()
-    if min(inputs, outputs) <= _EXACT_SIDE and inputs * outputs <= _ENTRIES:
+    if min(inputs, outputs) <= _LARGEST_SIDE and inputs * outputs <= _LARGEST_MATRIX:
         matrix = _rows(layers, x) if outputs <= inputs else _columns(layers, x)
         largest = matrix.abs().max().item()
-        matrix = matrix / (largest or 1.0)
-        return (
-            largest
-            * math.sqrt(max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0))
-            * _ROUNDING
-        )
+        matrix = matrix / (largest or 1.0)  # or the product would under- or overflow
+        square = max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0)
+        return largest * math.sqrt(square) * _ROUNDING
     if len(layers) > 1:
         constant = 1.0
         for layer in layers:
@@ -165,13 +204,14 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
 
 
 def _run(layers: list[nn.Module], x: Tensor) -> Tensor:
+    """Apply layers one after the other."""
     for layer in layers:
         x = layer(x)
     return x
 
 
 def _rows(layers: list[nn.Module], x: Tensor) -> Tensor:
-    """The matrix (outputs, inputs) of a linear map, by gradients."""
+    """Write out the matrix (outputs, inputs) of a linear map, by gradients."""
     with torch.enable_grad():
         start = torch.zeros_like(x, requires_grad=True)
         z = _run(layers, start).flatten()
@@ -180,10 +220,10 @@ def _rows(layers: list[nn.Module], x: Tensor) -> Tensor:
 
 
 def _columns(layers: list[nn.Module], x: Tensor) -> Tensor:
-    """The transposed matrix (inputs, outputs) of a linear map, by its values on unit vectors."""
+    """Write out the matrix (inputs, outputs) of a linear map, by its values on unit vectors."""
     units = torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape[1:])
     with torch.no_grad():
-        # Copies without biases: differences from the value at 0 would be lost beside large ones.
+        # Copies without biases, since small values would be lost in rounding beside large biases.
         layers = [copy.deepcopy(layer) for layer in layers]
         for layer in layers:
             for name, values in [*layer.named_parameters(), *layer.named_buffers()]:
@@ -193,35 +233,37 @@ def _columns(layers: list[nn.Module], x: Tensor) -> Tensor:
 
 
 def _fourier_bound(layer: nn.Conv2d) -> float:
-    """Of a convolution on inputs of any size: the largest norm of its symbol, over all frequencies.
+    """Bound the norm of a convolution on inputs of any size by that of its Fourier symbol.
 
     Between the points of a grid of N frequencies a trigonometric polynomial of degree n grows by at
     most 1 / cos(pi n / N) (Duffin and Schaeffer 1937). Strides and zero padding only leave outputs
     or inputs out.
     """
     kernel = layer.weight.reshape(layer.groups, -1, *layer.weight.shape[1:])
-    size = max(_FREQUENCIES, 8 * max(layer.kernel_size))
+    size = max(_LEAST_FREQUENCIES, 8 * max(layer.kernel_size))
     symbol = torch.fft.fft2(kernel.double(), s=(size, size)).permute(0, 3, 4, 1, 2)
     growth = math.prod(1 / math.cos(math.pi * (k - 1) / 2 / size) for k in layer.kernel_size)
-    return (
-        max(torch.linalg.matrix_norm(part, 2).max().item() for part in symbol.flatten(0, 1))
-        * growth
-        * _ROUNDING
-    )
+    norms = [torch.linalg.matrix_norm(part, 2).max().item() for part in symbol.flatten(0, 1)]
+    return max(norms) * growth * _ROUNDING
 
 
 def _batch_norm_constant(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> float:
+    """Compute the largest factor by which a batch norm with stored statistics scales a channel."""
     assert layer.running_var is not None
     scale = (layer.running_var + layer.eps).rsqrt()
     return (scale if layer.weight is None else scale * layer.weight.abs()).max().item() * _ROUNDING
 
 
 def _pair(value) -> tuple[int, ...]:
+    """Write a size that stands for both dimensions as a pair."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
 
 
 def kink_constant(layer: nn.Module) -> float:
-    """Of a nonlinear layer; a max-pool counts each input once for every window that it lies in."""
+    """Bound the Lipschitz constant of a nonlinear layer.
+
+    A max-pool counts each input once for every window that it lies in.
+    """
     if isinstance(layer, nn.LeakyReLU):
         return max(1.0, abs(layer.negative_slope))
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):

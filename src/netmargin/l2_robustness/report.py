@@ -1,4 +1,4 @@
-"""What is known of the L2 robustness of a net on samples."""
+"""The record that `robustness` returns."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,31 @@ from ..core.records import short_repr
 
 @dataclass(frozen=True)
 class RobustnessReport:
-    """Per sample, (n,): lower, the certified radius; upper, the distance of the nearest
-    misclassified input found; q, the margin; found_by, the attack ("" for none).
+    """The L2 robustness of a net on samples, as `robustness` returns it.
 
-    Both radii of a misclassified sample are 0. Where no attack found anything, upper is infinite.
-    attacks : those that ran.
-    scale : the median margin of correct samples (1 if there are none), in units of which the
-        attacks saw the scores.
-    box : of the inputs, None for all of R^d.
-    no_lower : why no radius is certified (lower is 0 then), or "".
+    Radii are in the units of the inputs. Both radii of a misclassified sample are 0.
+
+    Attributes
+    ----------
+    lower : float64 array, (n,)
+        Certified radii: no input nearer than this is misclassified.
+    upper : float64 array, (n,)
+        Distances of the nearest misclassified inputs found; infinite where nothing was found.
+    q : float64 array, (n,)
+        The margins of the samples.
+    found_by : str array, (n,)
+        The attack that found the nearest input; "" for none.
+    attacks : tuple of str
+        The attacks that ran.
+    scale : float
+        The median margin of correct samples (1 if there are none), by which the scores that attacks
+        saw were divided.
+    box : (float, float) or None
+        The smallest and the largest value of an input; None for all of R^d.
+    no_lower : str
+        Why no radius is certified (lower is 0 then), or "".
+
+    Source: Lyu and Li 2019, Appendix J.2.
     """
 
     lower: np.ndarray
@@ -34,17 +50,17 @@ class RobustnessReport:
 
     @property
     def n(self) -> int:
-        """Samples."""
+        """The number of samples."""
         return len(self.q)
 
     @property
     def accuracy(self) -> float:
-        """The share of samples that are correct."""
+        """The share of samples that are classified correctly, between 0 and 1."""
         return float((self.q > 0).mean())
 
     @property
     def not_found(self) -> int:
-        """How many correct samples no attack could turn; 0 if there was none."""
+        """The number of correct samples that no attack could turn; 0 if none ran."""
         return int(np.isinf(self.upper).sum()) if self.attacks else 0
 
     @property
@@ -54,9 +70,12 @@ class RobustnessReport:
         return float(both[np.isfinite(both)].max(initial=0.0)) or 1.0
 
     def curve(self, epsilons=None):
-        """Robust accuracy over epsilon, as a pandas DataFrame: the shares of samples with radius
-        above epsilon, `certified` (lower) and `attacked` (upper, if there were attacks); the truth
-        lies between.
+        """Compute the robust accuracy over epsilon, as a pandas DataFrame.
+
+        The columns are `epsilon` and the shares of samples with radius above it, `certified` (by
+        lower radii) and `attacked` (by upper ones, if there were attacks); the truth lies between.
+
+        epsilons : array_like, radii; None takes 101 from 0 to the largest.
         """
         import pandas
 
@@ -69,11 +88,8 @@ class RobustnessReport:
         }
         return pandas.DataFrame({"epsilon": epsilons} | shares)
 
-    def _radii(self) -> list[tuple[str, np.ndarray]]:
-        return [("certified", self.lower), *([("attacked", self.upper)] if self.attacks else [])]
-
     def table(self):
-        """One row per sample, as a pandas DataFrame."""
+        """Return a pandas DataFrame with one row per sample: q, lower, upper, found_by."""
         import pandas
 
         return pandas.DataFrame(
@@ -81,7 +97,7 @@ class RobustnessReport:
         )
 
     def to_dict(self) -> dict:
-        """JSON values; infinite radii are None."""
+        """Return the report as JSON-ready values; infinite radii are None."""
 
         def shown(radius: float) -> float | None:
             return float(radius) if np.isfinite(radius) else None
@@ -102,7 +118,7 @@ class RobustnessReport:
         }
 
     def summary(self) -> str:
-        """A few lines of text."""
+        """Describe the report in a few lines of text."""
         names, counts = np.unique(self.found_by[self.found_by != ""], return_counts=True)
         lines = [
             (

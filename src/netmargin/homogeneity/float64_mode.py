@@ -1,0 +1,89 @@
+"""A mode that runs a forward pass in float64, with chosen epsilons made negligible."""
+
+import torch
+from torch import Tensor
+
+from .modes import ROUGH, EagerMode, ModulePath
+
+_EPSILON = 1e-300
+"""Value of an epsilon that is made negligible: not 0, which may divide by 0, and far below
+the numbers of an ordinary forward pass.
+"""
+_SAME_EPSILON = 1e-2
+"""Relative difference up to which two numbers in one module are the same epsilon: one of them may
+be rounded to half precision, which is off by less.
+"""
+
+
+class Float64Mode(EagerMode):
+    """A mode that computes in float64 even where a forward pass makes float32 constants.
+
+    The `neglected` epsilons become 1e-300: the arguments called eps, and the given small numbers
+    where they are added or clamped to. Casts to half precision are left out, or else only their
+    `rounding` is kept.
+    """
+
+    def __init__(
+        self,
+        path: ModulePath,
+        neglected: frozenset[tuple[str, float]],
+        rounding: bool,
+        precision: float,
+    ):
+        super().__init__()
+        self._path, self._neglected, self._rounding, self._precision = (
+            path,
+            neglected,
+            rounding,
+            precision,
+        )
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Run one operation in float64."""
+        in_place = func._schema.is_mutable
+        args = list(args) if in_place else [to_float64(a) for a in args]
+        kwargs = dict(kwargs or {})
+        asked = kwargs.get("dtype")
+        if asked in (torch.float32, *ROUGH):
+            kwargs["dtype"] = torch.float64  # a cast would round
+        self._set_epsilons(func, args, kwargs)
+        result = func(*args, **kwargs)
+        if in_place or func.is_view:  # these must return the tensor that they were given
+            return result
+        if asked in ROUGH and self._rounding and isinstance(result, Tensor):
+            result = result.to(asked)
+        return to_float64(result)
+
+    def _set_epsilons(self, func, args: list, kwargs: dict) -> None:
+        """Replace epsilons among the arguments of an operation, in place."""
+        name = func._schema.name.removeprefix("aten::").removesuffix("_")
+        for index, argument in enumerate(func._schema.arguments):
+            if argument.name not in ("eps", "epsilon"):
+                continue
+            given = args[index] if index < len(args) else kwargs.get(argument.name)
+            # Without one, normalizations take the precision of the type.
+            value = self._replace(torch.finfo(torch.float64).eps if given is None else given)
+            if index < len(args):
+                args[index] = value
+            else:
+                kwargs[argument.name] = value
+        if name in ("add", "clamp", "clamp_min"):
+            args[:] = [self._replace(a) if isinstance(a, (int, float)) else a for a in args]
+
+    def _replace(self, number):
+        """Return 1e-300 for an epsilon that is neglected, and other numbers as they are."""
+        # A number chosen by the type of the computation was that of the parameters' own type.
+        if number == torch.finfo(torch.float64).eps:
+            number = self._precision
+        here = [value for where, value in self._neglected if where == self._path.where]
+        is_neglected = any(abs(number - value) <= _SAME_EPSILON * value for value in here)
+        return _EPSILON if is_neglected else number
+
+
+def to_float64(value):
+    """Convert the floating tensors in nested lists and tuples."""
+    if isinstance(value, Tensor):
+        return value.to(torch.float64) if value.is_floating_point() else value
+    if isinstance(value, (list, tuple)):
+        return type(value)(to_float64(v) for v in value)
+    return value

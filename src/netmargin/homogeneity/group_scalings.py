@@ -1,0 +1,133 @@
+"""Scalings of groups of parameters: their factors, and how far from 1 an answer holds."""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+import torch
+
+from .answer import Homogeneity
+from .scaling import FACTORS, ScalingProbe
+from .scaling_check import FARTHEST, LARGEST_MISS
+from .vocabulary import Kind
+
+_STEPS_PER_DECADE = 4
+"""Factors per decade at which the range of an answer is looked for, before each end is bisected to
+a few per cent: epsilons take effect over a decade or so, and each factor is a forward pass.
+"""
+_BISECTIONS = 4
+"""Each end of the range is known to a factor of 10^(1 / 4 / 2^4) = 1.04 then; it is printed with
+two digits.
+"""
+_LARGEST_POWER = 60.0
+"""Drawn factors change the outputs by at most so many decades: squares of intermediate values still
+fit in float64 (1e308) then.
+"""
+
+Scaling = tuple[dict[str, float], float]
+"""The factor of each parameter, and the factor by which the outputs must change."""
+
+
+def scale_groups(answer: Homogeneity, factors: Mapping[str, float]) -> Scaling:
+    """Scale the parameters of each group by its factor."""
+    expected = math.prod(c ** float(answer.groups[name]) for name, c in factors.items())
+    return {n: c for name, c in factors.items() for n in answer.members[name]}, expected
+
+
+def scale_quasi(answer: Homogeneity, c: float) -> Scaling:
+    """Scale every parameter p by c^{w_p}, with the quasi-homogeneous weights w of an answer."""
+    assert answer.quasi is not None
+    return {name: c ** float(weight) for name, weight in answer.quasi.items()}, c
+
+
+def draw_near(answer: Homogeneity, seed: int) -> list[Scaling]:
+    """Draw scalings near 1: all groups by 1/2, all by 2, and independent factors between.
+
+    The independent ones are a corner of the box [1/2, 2]^groups and, where roundings may differ
+    inside, a point in it.
+    """
+    scalings = [scale_groups(answer, dict.fromkeys(answer.groups, c)) for c in FACTORS]
+    if answer.epsilons or answer.casts:
+        scalings.append(draw_factors(answer, math.log10(2), (seed, 1)))
+    if len(answer.groups) > 1:
+        signs = torch.randint(
+            0, 2, (len(answer.groups),), generator=_make_generator(seed, 2)
+        ).tolist()
+        if len(set(signs)) == 1:  # all groups together are there already
+            signs[0] = 1 - signs[0]
+        corner = {name: FACTORS[sign] for name, sign in zip(answer.groups, signs, strict=True)}
+        scalings.append(scale_groups(answer, corner))
+    return scalings
+
+
+def draw_factors(answer: Homogeneity, decades: float, stream: tuple[int, int]) -> Scaling:
+    """Draw independent factors for the groups, up to so many decades from 1.
+
+    stream : the seed, and a number that tells draws of one seed apart.
+    """
+    total = sum(abs(float(k)) for k in answer.groups.values())
+    decades = min(decades, _LARGEST_POWER / max(total, 1.0))
+    exponents = (
+        torch.rand(len(answer.groups), generator=_make_generator(*stream), dtype=torch.float64) * 2
+        - 1
+    )
+    return scale_groups(
+        answer,
+        {
+            name: 10 ** (decades * u)
+            for name, u in zip(answer.groups, exponents.tolist(), strict=True)
+        },
+    )
+
+
+def _make_generator(seed: int, number: int) -> torch.Generator:
+    return torch.Generator().manual_seed(1000 * seed + number)
+
+
+def find_range(answer: Homogeneity, probe: ScalingProbe) -> tuple[float, float]:
+    """Find the factors of all groups, below and above 1, between which a net misses by under 1%.
+
+    The nearest ends are found; beyond them an answer may hold again, which is not looked at.
+    """
+
+    def holds(log: float) -> bool:
+        return (
+            probe.miss(*scale_groups(answer, dict.fromkeys(answer.groups, 10**log))) < LARGEST_MISS
+        )
+
+    def end(sign: int, farthest: float) -> float:
+        inside = 0.0
+        while inside < farthest:
+            outside = min(inside + 1 / _STEPS_PER_DECADE, farthest)
+            if not holds(sign * outside):
+                for _ in range(_BISECTIONS):
+                    middle = (inside + outside) / 2
+                    inside, outside = (
+                        (middle, outside) if holds(sign * middle) else (inside, middle)
+                    )
+                break
+            inside = outside
+        return 10 ** (sign * inside)
+
+    low, high = (abs(math.log10(c)) for c in FARTHEST)
+    return end(-1, low), end(1, high)
+
+
+def read_groups(
+    probe: ScalingProbe, layers: dict[str, tuple[str, ...]]
+) -> tuple[Kind, Fraction, dict[str, Fraction]]:
+    """Read the exponents of layers off a net; return the kind, the order, and group exponents."""
+    names = [name for members in layers.values() for name in members]
+    exponents = {layer: probe.exponent(members) for layer, members in layers.items()}
+    order = probe.exponent(names)
+    single = {layer: k for layer, k in exponents.items() if k is not None}
+    if order is not None and order > 0:
+        separate = len(single) == len(exponents) > 1 and sum(single.values()) == order
+        kind = Kind.MULTI_HOMOGENEOUS if separate else Kind.HOMOGENEOUS
+        groups = single if separate else {"all": order}
+    else:
+        groups = {layer: k for layer, k in single.items() if k > 0}
+        together = [n for layer in groups for n in layers[layer]]
+        order = sum(groups.values(), Fraction(0))
+        kind = Kind.PARTIAL if groups and probe.exponent(together) == order else Kind.UNKNOWN
+    return kind, order, groups

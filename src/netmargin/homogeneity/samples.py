@@ -1,0 +1,56 @@
+"""The samples on which a net is followed and its exponents are checked."""
+
+import torch
+from torch import Tensor, nn
+
+from ..core.batches import as_inputs, batches, open_data
+from ..core.nets import device_and_dtype
+
+_AS_IT_IS_SAMPLES = (8, 32)
+"""Smallest and largest number of samples on which a net with epsilons or casts is measured as it
+is: their effect is largest on the rare sample that makes a value small, so that four are too few,
+and more than 32 would make `analyse` slow on images. In between ...
+"""
+_AS_IT_IS_NUMBERS = 2**13
+"""... as many samples are taken as hold so many numbers, which cost next to nothing."""
+
+
+def take_samples(model: nn.Module, x, count: int):
+    """Take the first samples of x as tensors for the model.
+
+    A tuple holds the several inputs of a model, and stays one.
+    """
+    if isinstance(x, tuple):
+        return tuple(take_samples(model, part, count) for part in x)
+    device, dtype = device_and_dtype(model)
+    x = as_inputs(x)[:count].to(device, copy=True)
+    return x.to(dtype) if x.is_floating_point() else x
+
+
+def find_inputs(model: nn.Module, data, *, several: bool):
+    """Find the inputs in data that are inputs, a pair (X, y), or an iterable of batches."""
+    if several or isinstance(data, Tensor) or hasattr(data, "__array__"):
+        return data
+    if isinstance(data, list) and not any(hasattr(part, "shape") for part in data):
+        return data
+    return next(batches(open_data(data), _AS_IT_IS_SAMPLES[1], model))[0]
+
+
+def count_samples(x) -> int:
+    """Count the samples of a batch, or of the first of several inputs."""
+    return len(x[0] if isinstance(x, tuple) else x)
+
+
+def count_as_it_is_samples(x) -> int:
+    """Decide on how many samples shaped like those of x a net is measured as it is."""
+    numbers = sum(part.numel() for part in (x if isinstance(x, tuple) else (x,))) / max(
+        count_samples(x), 1
+    )
+    return int(
+        min(max(_AS_IT_IS_NUMBERS / max(numbers, 1), _AS_IT_IS_SAMPLES[0]), _AS_IT_IS_SAMPLES[1])
+    )
+
+
+def repeat_first_sample(x):
+    """Add the first sample once more, where a data set is too small to take another."""
+    return tuple(map(repeat_first_sample, x)) if isinstance(x, tuple) else torch.cat([x, x[:1]])

@@ -1,0 +1,71 @@
+"""The record of how well claimed exponents hold, in numbers and in words."""
+
+from dataclasses import dataclass
+
+from .scaling import TOLERANCE
+
+LARGEST_MISS = 0.01
+"""A net that misses its power of c by more than this, relatively, is not called homogeneous:
+margins are compared to a per cent.
+"""
+FARTHEST = (1e-3, 1e3)
+"""Factors up to which the range of an answer is looked for: training rarely goes further, and a net
+whose exponents hold there will not show more at the next decade.
+"""
+
+
+@dataclass(frozen=True)
+class ScalingCheck:
+    """A measurement of how well claimed exponents hold, from `Homogeneity.check`.
+
+    Attributes
+    ----------
+    deviation : float
+        Largest relative difference between the outputs at scaled parameters and the claimed power
+        of c times the outputs, for the net as it is: at factors 1/2 and 2 for all parameters
+        together, and at independent factors between for the groups.
+    exact : float
+        The same at factors from 1/100 to 100 with all epsilons made negligible, at a generic point;
+        rounding only, where the exponents are right.
+    samples : int
+        The number of samples.
+    range : (float, float) or None
+        The smallest and the largest factor c from 1e-3 to 1e3, for all parameters together, up to
+        which the outputs miss c^order by less than 1%; None where it was not asked for.
+    cause : str
+        The cause of the deviation, in words.
+    """
+
+    deviation: float
+    exact: float
+    samples: int
+    range: tuple[float, float] | None = None
+    cause: str = "its epsilons"
+
+    @property
+    def passed(self) -> bool:
+        """True if the exponents are right, and the net as it is keeps to them within 1%."""
+        return self.exact <= TOLERANCE and self.deviation <= LARGEST_MISS
+
+    def __str__(self) -> str:
+        where = "" if self.range is None else f"; {range_sentence(*self.range)}"
+        return (
+            f"{deviation_sentence(self.deviation, self.cause)} (on {self.samples} samples, factors"
+            f" 1/2 to 2){where}"
+        )
+
+
+def deviation_sentence(deviation: float, cause: str) -> str:
+    """Say how large a deviation is, and what causes it."""
+    return f"up to {cause}: {deviation:.1g}"
+
+
+def range_sentence(low: float, high: float) -> str:
+    """Say between which multiples of theta the exponents hold up to 1%."""
+    if low <= FARTHEST[0] and high >= FARTHEST[1]:
+        return "under 1% from 0.001 theta to 1000 theta"
+    if high >= FARTHEST[1]:
+        return f"under 1% from {low:.2g} theta upwards"
+    if low <= FARTHEST[0]:
+        return f"under 1% up to {high:.2g} theta"
+    return f"under 1% from {low:.2g} theta to {high:.2g} theta"

@@ -1,0 +1,178 @@
+"""Degree rules of sums, comparisons and selections, whose sides must scale alike."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from .degree import CONSTANT, ZERO, AnyDegree
+from .registry import rule
+from .trace import Trace
+
+
+@rule("lerp")
+def _interpolate(trace: Trace, a, b, weight) -> AnyDegree:
+    trace.invariant(
+        trace.degree(weight), "interpolates with a weight that scales", "use a fixed weight"
+    )
+    return _elementwise(trace, a, b)
+
+
+@rule("add")
+def _plus(trace: Trace, a, b, *_, **__) -> AnyDegree:
+    # A positive number added to a value that scales may be the guard of a root or a quotient that
+    # follows: the trace decides when it sees that operation.
+    for value, other in ((a, b), (b, a)):
+        if isinstance(value, (int, float)) and value > 0 and trace.degree(other):
+            trace.adds_epsilon(value)
+            return trace.degree(other)
+    return _sum(trace, a, b)
+
+
+@rule("sub", "rsub", "fmod", "remainder", "hypot")
+def _sum(trace: Trace, a, b, *_, **__) -> AnyDegree:
+    # A parameter added to what is not one is a bias, whichever side it stands on.
+    for signal, bias in ((a, b), (b, a)):
+        if trace.parameter(bias) and not trace.parameter(signal):
+            return trace.add_bias(trace.degree(signal), bias, signal)
+    return _elementwise(trace, a, b)
+
+
+@rule("maximum", "minimum", "fmax", "fmin")
+def _elementwise(trace: Trace, a, b, *_, **__) -> AnyDegree:
+    return trace.same(
+        trace.degree(a),
+        trace.degree(b),
+        "combines two branches that scale with different powers of the parameters",
+        "normalize the stronger branch without affine parameters, or give both branches the same"
+        " number of layers",
+    )
+
+
+@rule("max", "min")
+def _extreme(trace: Trace, value, other=None, *_, **__) -> AnyDegree:
+    return _elementwise(trace, value, other) if isinstance(other, Tensor) else trace.degree(value)
+
+
+@rule(
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "logical_and",
+    "logical_or",
+    "bitwise_and",
+    "bitwise_or",
+    "isclose",
+)
+def _comparison(trace: Trace, a, b, *_, **__) -> AnyDegree:
+    trace.same(
+        trace.degree(a),
+        trace.degree(b),
+        "compares with a threshold that does not scale",
+        "compare with 0",
+    )
+    return CONSTANT
+
+
+@rule("where")
+def _selection(trace: Trace, condition, a=None, b=None) -> AnyDegree:
+    if a is None:  # the indices at which the condition holds
+        return CONSTANT
+    return _elementwise(trace, a, b)
+
+
+@rule("cat", "stack", "_stack", "concat", "block_diag")
+def _concatenation(trace: Trace, tensors: Sequence[Tensor], *_, **__) -> AnyDegree:
+    degree: AnyDegree = ZERO
+    for tensor in tensors:
+        degree = trace.same(
+            degree,
+            trace.degree(tensor),
+            "joins values that scale with different powers of the parameters",
+            "normalize them before joining",
+        )
+    return degree
+
+
+@rule(
+    "index_put",
+    "scatter",
+    "scatter_add",
+    "index_add",
+    "index_copy",
+    "masked_scatter",
+    "slice_scatter",
+    "select_scatter",
+)
+def _scatter(trace: Trace, target, *rest, **__) -> AnyDegree:
+    degree = trace.degree(target)
+    for value in rest:
+        if isinstance(value, Tensor) and value.is_floating_point():
+            degree = trace.same(
+                degree,
+                trace.degree(value),
+                "writes values that scale differently",
+                "use separate tensors",
+            )
+    return degree
+
+
+@rule("masked_fill")
+def _fill_masked(trace: Trace, value, _, number) -> AnyDegree:
+    return trace.same(
+        trace.degree(value),
+        trace.degree(number),
+        "fills with a number that does not scale",
+        "fill with 0 or infinity",
+    )
+
+
+def _cut_off(trace: Trace, value, *levels) -> AnyDegree:
+    """Require that all levels at which a value is cut off scale like it."""
+    degree = trace.degree(value)
+    for level in levels:
+        if level is not None:
+            degree = trace.same(
+                degree,
+                trace.degree(level),
+                "cuts off at a level that does not scale",
+                "use ReLU (cut off at 0)",
+            )
+    return degree
+
+
+@rule("clamp")
+def _clamp(trace: Trace, value, low=None, high=None) -> AnyDegree:
+    # max(value, 1e-12) guards what follows as value + 1e-12 does.
+    if isinstance(low, (int, float)) and low > 0 and high is None and trace.degree(value):
+        trace.adds_epsilon(low)
+        return trace.degree(value)
+    return _cut_off(trace, value, low, high)
+
+
+@rule("clamp_min")
+def _clamp_below(trace: Trace, value, low) -> AnyDegree:
+    return _clamp(trace, value, low)
+
+
+@rule("clamp_max")
+def _clamp_above(trace: Trace, value, high) -> AnyDegree:
+    return _cut_off(trace, value, high)
+
+
+@rule("threshold")
+def _threshold(trace: Trace, value, level, replacement) -> AnyDegree:
+    return _cut_off(trace, value, level, replacement)
+
+
+@rule("hardtanh")
+def _hardtanh(trace: Trace, value, low=-1.0, high=1.0) -> AnyDegree:
+    return _cut_off(trace, value, low, high)
+
+
+@rule("_local_scalar_dense", "is_nonzero", "equal")
+def _leaves_the_graph(trace: Trace, value, *_) -> AnyDegree:
+    trace.escape(value, "item()")
+    return CONSTANT

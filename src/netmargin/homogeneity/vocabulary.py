@@ -1,0 +1,56 @@
+"""The words of an answer: kinds of homogeneity, where an answer comes from, what blocks it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..core.records import short_repr
+
+
+class Kind(StrEnum):
+    """The kinds of homogeneity of a net; the members are sentences."""
+
+    HOMOGENEOUS = "homogeneous: scaling all parameters by c multiplies the outputs by c^order"
+    MULTI_HOMOGENEOUS = (
+        "multi-homogeneous: each layer can be scaled on its own, with its own exponent"
+    )
+    PARTIAL = "partially homogeneous: only in the parameters of the listed groups"
+    NONE = "not homogeneous in any layer"
+    UNKNOWN = "unknown: neither the rules nor the numerical check settle it"
+
+
+class Evidence(StrEnum):
+    """Where an answer about homogeneity comes from; the members are sentences."""
+
+    DERIVED = "derived from the operations of the forward pass, and confirmed numerically"
+    NUMERICAL = (
+        "observed numerically, at factors from 1e-3 to 1e3 only: some operation could not be"
+        " followed"
+    )
+    CONTRADICTED = "the derivation and the numerical check disagree"
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """A module that keeps a net from being homogeneous in all its parameters.
+
+    Attributes
+    ----------
+    module : str
+        Its path; "" is the model itself.
+    reason : str
+        What it does, in words.
+    replacement : str
+        What to use instead, in words.
+    bias : str or None
+        The name of the parameter, where an additive bias is the reason.
+    """
+
+    module: str
+    reason: str
+    replacement: str
+    bias: str | None = None
+
+    __repr__ = short_repr
+
+    def __str__(self) -> str:
+        return f"{self.module or 'the model itself'}: {self.reason}. Instead: {self.replacement}"

@@ -1,0 +1,216 @@
+"""The smallest epsilon over multipliers of all constraints, by bringing in those that matter."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import ModelError
+from .certificate import Completeness
+from .constraints import ConstraintSubset, Vector
+from .multipliers import multipliers
+from .problem import Problem, inner_product, norm_of
+
+_INITIAL_CONSTRAINTS = 800
+"""Constraints nearest to the margin, taken first: more make the first least squares problem larger,
+fewer cost more passes over all samples later.
+"""
+_GROWTH_FACTOR = 2
+"""The set of constraints grows at most by this factor at each pass over all samples: passes are the
+larger cost, so that few are wanted.
+"""
+_EULER_TOLERANCE = 1e-6
+"""Relative difference between <theta, grad s> and L s that counts as rounding; a wrong gradient or
+order differs far more.
+"""
+_NEGLIGIBLE_SHARE = 1e-10
+"""Multipliers below this share of the largest are set to 0: they are the solver's rounding, and
+would make samples look like support. Epsilon is recomputed without them.
+"""
+_MARGIN_WINDOWS = (1e-6, 1e-4, 1e-2, 0.1)
+"""Widths s - 1 of the windows tried, narrowest first, where multipliers are not unique: delta is
+about proportional to the width used.
+"""
+_OBJECTIVE_TIE = 1e-15
+"""Two objectives that differ by less, relative to ||theta~||^2, are the same up to float64."""
+
+
+class BestMultipliers(NamedTuple):
+    """The multipliers found, (K,), with their epsilon and delta, recomputed in float64."""
+
+    epsilon: float
+    delta: float
+    multipliers: Tensor
+
+
+class ConstraintSearch:
+    """Grows a set of constraints until those left out are proved not to matter.
+
+    Parameters
+    ----------
+    problem : Problem
+        The max-margin problem of a net on data.
+    tol : float
+        How far epsilon / ||theta~|| may be from the smallest over all constraints.
+    most : int
+        The largest number of constraints that may take part.
+
+    Attributes
+    ----------
+    chosen : ConstraintSubset
+        The K constraints that take part.
+    gram : array, (K, K)
+        The inner products of their gradients.
+    values : array, (K,)
+        Their s at theta~.
+    multipliers : tensor, (K,)
+        The best multipliers.
+    lower : float
+        The proved lower bound of epsilon over multipliers of all constraints.
+    """
+
+    def __init__(self, problem: Problem, tol: float, most: int):
+        self._problem, self._tol, self._most = problem, tol, most
+        self.lower = 0.0
+
+    def run(self) -> Completeness:
+        """Search until epsilon is proved within the tolerance, or no more constraints may enter."""
+        problem, constraints = self._problem, self._problem.constraints
+        first = min(_INITIAL_CONSTRAINTS, self._most)
+        # No other samples can hold one of the `first` smallest gaps.
+        nearest = torch.argsort(problem.report.q, stable=True)[:first]
+        self._begin(constraints.smallest(nearest, first))
+        while True:
+            residual = problem.residual(
+                self._gradients.combination(self.multipliers, problem.target)
+            )
+            if len(self.chosen) == constraints.count:
+                self.lower, _ = self._bound(residual)
+                return (
+                    Completeness.ALL
+                    if norm_of(residual) - self.lower <= self._tol * problem.norm
+                    else Completeness.OPEN
+                )
+            # Choose by a cheap pass in float32; only when it finds nothing to gain, or no room is
+            # left, prove the bound by a pass in float64.
+            full = len(self.chosen) >= self._most
+            if not full:
+                likely, entering = self._bound(residual, torch.float32)
+                grown = self.chosen.union(entering)
+                full = (
+                    len(grown) == len(self.chosen)
+                    or norm_of(residual) - likely <= self._tol * problem.norm
+                )
+            if full:
+                self.lower, entering = self._bound(residual)
+                grown = self.chosen.union(entering)
+                if norm_of(residual) - self.lower <= self._tol * problem.norm:
+                    return Completeness.PROVED
+                if len(grown) == len(self.chosen) or len(self.chosen) >= self._most:
+                    return Completeness.OPEN
+            room = min(self._most, _GROWTH_FACTOR * len(self.chosen))
+            self._extend(
+                ConstraintSubset(*(part[len(self.chosen) : room] for part in vars(grown).values()))
+            )
+
+    def recompute(self) -> BestMultipliers:
+        """Recompute epsilon and delta by a backward pass, for the multipliers to report.
+
+        They are moved to constraints near the margin where that costs nothing, and negligible ones
+        are set to 0.
+        """
+        self._prefer_near()
+        p = self.multipliers
+        p = torch.where(p > _NEGLIGIBLE_SHARE * p.max(), p, 0.0)
+        residual = self._problem.residual(
+            self._problem.constraints.weighted_gradient(self.chosen, p)
+        )
+        excess = torch.from_numpy(np.maximum(self.values - 1, 0.0)).to(p.device)
+        return BestMultipliers(norm_of(residual), (p * excess).max().item(), p)
+
+    def _begin(self, chosen: ConstraintSubset) -> None:
+        """Start with some constraints, and hold their gradients against Euler's theorem."""
+        constraints = self._problem.constraints
+        self.chosen, self._gradients = chosen, constraints.gradients(chosen)
+        self.gram = self._gradients.inner().cpu().numpy()
+        self.values = constraints.values_of(chosen).cpu().numpy()
+        by_euler = torch.from_numpy(self._problem.order * self.values).to(chosen.samples.device)
+        direct = self._gradients.along(self._problem.target)
+        if not torch.allclose(
+            direct, by_euler, rtol=_EULER_TOLERANCE, atol=_EULER_TOLERANCE * self._problem.norm
+        ):
+            worst = int((direct - by_euler).abs().argmax())
+            raise ModelError(
+                f"Euler's theorem fails: <theta, grad s> = {direct[worst].item():.9g} but L s ="
+                f" {by_euler[worst].item():.9g}. The gradients of the model are not those of its"
+                " outputs (a detached or custom operation), or it is not homogeneous: the eps of"
+                " normalization layers counts where their inputs are small."
+            )
+        self._solve()
+
+    def _extend(self, new: ConstraintSubset) -> None:
+        """Add constraints that are not among those that take part."""
+        constraints = self._problem.constraints
+        entering = constraints.gradients(new)
+        across = self._gradients.inner(entering).cpu().numpy()
+        self.gram = np.block([[self.gram, across], [across.T, entering.inner().cpu().numpy()]])
+        self._gradients = self._gradients.joined(entering)
+        self.values = np.append(self.values, constraints.values_of(new).cpu().numpy())
+        self.chosen = self.chosen.union(new)
+        self._solve()
+
+    def _solve(self) -> None:
+        """Find the best multipliers of the constraints that take part."""
+        self.gram = (self.gram + self.gram.T) / 2  # exact symmetry, which rounding broke
+        p = multipliers(self.gram, self._problem.order * self.values)
+        self.multipliers = torch.from_numpy(p).to(self.chosen.samples.device)
+
+    def _prefer_near(self) -> None:
+        """Use constraints near the margin only, where that gives the same epsilon.
+
+        Multipliers are not unique where theta~ is inside the cone of the gradients; those near the
+        margin give the smallest delta.
+        """
+        linear, p = self._problem.order * self.values, self.multipliers.cpu().numpy()
+        value = 0.5 * p @ (self.gram @ p) - linear @ p
+        for window in _MARGIN_WINDOWS:
+            near = np.flatnonzero(self.values <= 1 + window)
+            if len(near) and self.values[p > 0].max() > 1 + window:
+                gram = self.gram[np.ix_(near, near)]
+                few = multipliers(gram, linear[near])
+                if (
+                    0.5 * few @ (gram @ few) - linear[near] @ few
+                    <= value + _OBJECTIVE_TIE * self._problem.norm**2
+                ):
+                    p = np.zeros(len(p))
+                    p[near] = few
+                    self.multipliers = torch.from_numpy(p).to(self.multipliers.device)
+                    return
+
+    def _bound(
+        self, residual: Vector, dtype: torch.dtype = torch.float64
+    ) -> tuple[float, ConstraintSubset]:
+        """Bound epsilon from below by a pass over all constraints, and find those to gain most by.
+
+        The bound is proved if `dtype` is float64.
+        """
+        constraints, order = self._problem.constraints, self._problem.order
+        worst = 0.0
+
+        def merits():
+            nonlocal worst
+            for part, gaps, slopes in constraints.slopes(residual, dtype):
+                ratio = torch.where(torch.isfinite(gaps), slopes / (order * gaps), -math.inf)
+                worst = max(worst, ratio.max().item())
+                yield part, torch.where(ratio > 0, ratio, -math.inf)
+
+        entering = constraints.best(merits(), self._most)
+        # <r - tau theta~, h> <= 0 for all constraint gradients h, tau = worst: so the cone lies in
+        # a half-space, and its distance from theta~ is at least that of the half-space.
+        square = self._problem.norm**2
+        inner, length = inner_product(self._problem.target, residual), norm_of(residual) ** 2
+        above = inner - worst * square
+        below = length - 2 * worst * inner + worst**2 * square
+        return (above / math.sqrt(below) if above > 0 and below > 0 else 0.0), entering

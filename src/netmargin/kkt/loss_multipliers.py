@@ -1,0 +1,78 @@
+"""The loss's own multipliers, and how near to a KKT point they are proved to be (Lemma C.8)."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..core import logspace
+from ..losses import Exponential, Logistic
+from .problem import Problem, inner_product, norm_of
+
+
+class LossMultipliers(NamedTuple):
+    """The multipliers of Lemma C.8, in numbers.
+
+    alignment : the cosine between theta and -grad(loss); NaN where the gradient is 0.
+    delta : the largest lambda (s - 1).
+    bound : the lemma's bound of delta, or None where its hypotheses fail.
+    """
+
+    alignment: float
+    delta: float
+    bound: float | None
+
+
+def measure_loss_multipliers(problem: Problem) -> LossMultipliers:
+    """Measure the multipliers of Lemma C.8 at theta~.
+
+    They are proportional to the slopes of the loss at theta itself, and scaled so that their
+    combination of gradients has length ||theta~||. At theta a gap is q_min times that at theta~.
+
+    Derivation of the bound: with M constraints and
+    weights w = -l'(s) (times the softmax), the lemma's proof gives sum lambda (s~ - 1) <=
+    gamma~^{-2/L} / L * sum w (s - q_min) / (l^{-1}(Loss) Loss), and w (s - q_min) sums to at most
+    (M - 1) e^{-q_min} / e; e^{-q_min} <= Loss for the exponential loss and <= e^Loss - 1 for the
+    logistic loss, whose own g / g' leaves e^Loss.
+    """
+    q_min, log_loss, loss = problem.report.q_min, problem.report.log_loss, problem.loss
+    heaviest = 0.0
+
+    # Weights are relative to the whole loss: at a loss of 1e-1000 the slopes themselves underflow.
+    def weigh(gaps: Tensor) -> Tensor:
+        nonlocal heaviest
+        s = q_min * gaps
+        q = s[:, 0] if s.shape[1] == 1 else -torch.logsumexp(-s, 1)
+        weights = torch.exp(loss.log_slope(q) - log_loss)[:, None]
+        if s.shape[1] > 1:
+            weights = weights * torch.exp(q[:, None] - s)
+        heaviest = max(
+            heaviest,
+            (weights * (gaps - 1)).where(torch.isfinite(gaps), torch.zeros(())).max().item(),
+        )
+        return weights
+
+    gradient = problem.constraints.loss_gradient(weigh)
+    length = norm_of(gradient)
+    if not (length > 0 and math.isfinite(length)):
+        return LossMultipliers(math.nan, math.nan, None)
+    alignment = inner_product(problem.target, gradient) / (problem.norm * length)
+    return LossMultipliers(
+        min(alignment, 1.0), heaviest * problem.norm / length, _lemma_delta(problem)
+    )
+
+
+def _lemma_delta(problem: Problem) -> float | None:
+    """Compute the bound that `measure_loss_multipliers` derives, where its hypotheses hold."""
+    report, loss = problem.report, problem.loss
+    smoothed = loss.inverse_link(report.log_loss)
+    known = isinstance(loss, (Exponential, Logistic)) and loss.power == 1
+    if not known or not smoothed > 0:
+        return None
+    factor = math.exp(min(math.exp(report.log_loss), 1.0)) if isinstance(loss, Logistic) else 1.0
+    # gamma~ rho^L = l^{-1}(Loss), so gamma~^{-2/L} is (||theta~|| (q_min / l^{-1}(Loss))^{1/L})^2.
+    squared = problem.norm**2 * logspace.scaled_ratio(
+        1.0, 2 / problem.order * math.log(smoothed / report.q_min)
+    )
+    return (problem.constraints.count - 1) * factor * squared / (math.e * problem.order * smoothed)
