@@ -20,9 +20,11 @@ _KERNEL = "solvers/kernel.py"
 _SOFT_KERNEL = "solvers/soft_kernel.py"
 _LINEAR = "solvers/linear.py"
 _LOGISTIC = "solvers/logistic.py"
+_LOGISTIC_COLUMNS = "solvers/columns/logistic_generation.py"
 _F1 = "solvers/f1.py"
 _RESTRICTED = "solvers/columns/restricted_problem.py"
 _COLUMNS = "solvers/columns/generation.py"
+_DUALS = "solvers/columns/dual_search.py"
 
 MUTATIONS = [
     # Which bound is asked for.
@@ -49,8 +51,8 @@ MUTATIONS = [
     ),
     Mutation(
         _PROOF,
-        "floor=floor, tol=0.25 * tol)",
-        "floor=4 * floor, tol=0.25 * tol)",
+        "floor=floor,\n            tol=0.25 * tol,",
+        "floor=4 * floor,\n            tol=0.25 * tol,",
         "branch and bound ends far above the floor: nothing is proved to be optimal",
         _HERE + "test_margins_of_orthogonal_points",
     ),
@@ -485,7 +487,7 @@ MUTATIONS = [
         _HERE + "test_linear_margins_in_closed_form",
     ),
     Mutation(
-        _LOGISTIC,
+        _LOGISTIC_COLUMNS,
         "p = p * min(1.0, self._cost / largest) if largest > 0 else p\n        return float(",
         "return float(",
         "the dual objective at weights that are not feasible",
@@ -499,15 +501,15 @@ MUTATIONS = [
         _HERE + "test_logistic_optima_are_proved_by_their_dual",
     ),
     Mutation(
-        _LOGISTIC,
+        _LOGISTIC_COLUMNS,
         "self._offer(p, found.upper_bound)",
         "self._offer(p, best)",
         "the best value of the search taken for a proved one",
         _HERE + "test_search_alone_proves_nothing",
     ),
     Mutation(
-        _LOGISTIC,
-        "bound = self._bound(p, largest * (1 + 1e-12))",
+        _LOGISTIC_COLUMNS,
+        "bound = self._bound(p, largest * (1 + _RELATIVE_ROUNDING))",
         "bound = self._bound(p, 0.999 * largest)",
         "weights scaled a thousandth beyond what is feasible",
         _HERE + "test_logistic_optima_are_proved_by_their_dual",
@@ -515,7 +517,7 @@ MUTATIONS = [
     # Margins of the variation norm.
     Mutation(
         _F1,
-        "run.upper > max(1e-13, 1e-6 * shortest)",
+        "run.upper > max(\n        _ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest\n    )",
         "run.upper > 1.0",
         "small samples with dual weight prove that large ones cannot be separated",
         _HERE + "test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket",
@@ -549,8 +551,8 @@ MUTATIONS = [
         _HERE + "test_search_alone_proves_nothing",
     ),
     Mutation(
-        _COLUMNS,
-        "self.upper = max(\n            float(np.abs(self.dual).sum()) + 1e-12, self.problem.slack_bound(self.dual)\n        )",
+        _DUALS,
+        "self.upper = max(\n            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING, self.problem.slack_bound(self.dual)\n        )",
         "self.upper = max(0.1 * float(np.abs(self.dual).sum()),"
         " self.problem.slack_bound(self.dual))",
         "a first bound that was never proved",

@@ -12,8 +12,8 @@ from ..errors import DataError
 from ..kernels import arc_cosine
 from ..result import Status
 from .columns.attainability import Targets, find_targets
-from .columns.generation import Options
 from .columns.least_norm import LeastNorm
+from .columns.options import Options
 from .progress import Progress
 from .solution import ReLUMeasure
 

@@ -16,7 +16,7 @@ from ...result import Status
 from ..pricing.bounds import Prover
 from ..pricing.local import price_locally, weighted_sums
 from .elastic_program import ElasticProgram
-from .generation import Options
+from .options import Options
 
 _FIRST_COST, _LARGEST_COST, _DEARER = 10.0, 1e12, 10.0
 """Slack costs: dual weights of samples that lie apart are of order 10; of samples 1e-12 apart,

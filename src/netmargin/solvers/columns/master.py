@@ -15,7 +15,7 @@ ever.
 
 
 @dataclass(frozen=True)
-class Rows:
+class MarginConstraints:
     """What is asked of f at sample i, all in units of t: signs_i f(x_i) + slack_i >= t target_i.
 
     Weights and slacks share a mass of 1, a unit of slack costs slack_cost (no slack where that is
@@ -28,7 +28,7 @@ class Rows:
     slack_cost: float = np.inf
 
 
-class Master:
+class MasterLP:
     """max t subject to the rows, over given columns signs_i s_j relu(u_j . z_i), w >= 0, slack >=
     0.
 
@@ -36,7 +36,7 @@ class Master:
     recomputes margins and bounds.
     """
 
-    def __init__(self, rows: Rows):
+    def __init__(self, rows: MarginConstraints):
         self._highs = highspy.Highs()
         self._highs.setOptionValue("output_flag", False)
         self._highs.setOptionValue("solver", "simplex")

@@ -9,12 +9,12 @@ import numpy as np
 from scipy import sparse
 
 from ...core.cone_program import minimize
-from .master import Rows
+from .master import MarginConstraints
 
 
 def polish(
     Z: np.ndarray,
-    rows: Rows,
+    rows: MarginConstraints,
     active: np.ndarray,
     signs: np.ndarray,
     *,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..pricing.local import weighted_sums
-from .master import Master, Rows
+from .master import MarginConstraints, MasterLP
 from .polish import polish
 
 _MOST_COLUMNS = 2500
@@ -27,13 +27,16 @@ class RestrictedProblem:
         = 1.
     """
 
-    def __init__(self, Z: np.ndarray, rows: Rows, power: int):
+    def __init__(self, Z: np.ndarray, rows: MarginConstraints, power: int):
         self.Z, self.rows, self.power = Z, rows, power
         # f = 0 with slacks for all, or nothing: t of the empty net
         self.t, self.weights = 1 / (rows.slack_cost * float(rows.target.sum())), np.zeros(0)
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
         slack_cost = _affordable(rows.slack_cost)
-        self._master, self._magnification = Master(Rows(rows.signs, rows.target, slack_cost)), 1.0
+        self._master, self._magnification = (
+            MasterLP(MarginConstraints(rows.signs, rows.target, slack_cost)),
+            1.0,
+        )
 
     def even_dual(self) -> np.ndarray:
         """Dual weights to begin with: the same for both classes."""
@@ -94,8 +97,10 @@ class RestrictedProblem:
             self.A[:, useful],
         )
         rows = self.rows
-        self._master = Master(
-            Rows(rows.signs, rows.target, _affordable(rows.slack_cost) / self._magnification)
+        self._master = MasterLP(
+            MarginConstraints(
+                rows.signs, rows.target, _affordable(rows.slack_cost) / self._magnification
+            )
         )
         self._master.add(self._magnification * self.A)
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from .arrangement import MAX_RANK, Arrangement, Pricing
-from .branch_and_bound import SignTree
+from .branch_and_bound import ActivationBranchAndBound
 from .local import distinct
 from .rays import Rays
 from .relaxation import relaxed_bound
@@ -66,7 +66,9 @@ class Prover:
         hopeless = self._work_left <= 0 or (not thoroughly and not self._quick)
         if self._pricing == "local" or self._power == 2 or hopeless:
             return Pricing(np.zeros((0, self._rays.directions.shape[1])), np.zeros(0), upper)
-        tree = SignTree(self._rays.directions, self._rays.merge(c), floor=floor, tol=0.25 * tol)
+        tree = ActivationBranchAndBound(
+            self._rays.directions, self._rays.merge(c), floor=floor, tol=0.25 * tol
+        )
         moments = 0
         while (
             not tree.finished

@@ -34,7 +34,7 @@ _HOPE = 0.05
 """A leaf that comes nearer to closing by less than this part of the way is given up."""
 
 
-class SignTree:
+class ActivationBranchAndBound:
     """The search at one choice of coefficients c, to values above `floor` (1 + tol); grown as far
     as time allows.
 
