@@ -17,6 +17,7 @@ _ARRANGEMENT = "solvers/pricing/arrangement.py"
 _TREE = "solvers/pricing/branch_and_bound.py"
 _RELAXATION = "solvers/pricing/relaxation.py"
 _KERNEL = "solvers/kernel.py"
+_KERNEL_PROBLEM = "solvers/kernel_problem.py"
 _SOFT_KERNEL = "solvers/soft_kernel.py"
 _LINEAR = "solvers/linear.py"
 _LOGISTIC = "solvers/logistic.py"
@@ -51,8 +52,8 @@ MUTATIONS = [
     ),
     Mutation(
         _PROOF,
-        "floor=floor,\n            tol=0.25 * tol,",
-        "floor=4 * floor,\n            tol=0.25 * tol,",
+        "floor=floor, tol=0.25 * tol",
+        "floor=4 * floor, tol=0.25 * tol",
         "branch and bound ends far above the floor: nothing is proved to be optimal",
         _HERE + "test_margins_of_orthogonal_points",
     ),
@@ -455,16 +456,16 @@ MUTATIONS = [
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),
     Mutation(
-        _KERNEL,
-        "_NEGATIVE = 1e-9",
-        "_NEGATIVE = 1e-4",
+        _KERNEL_PROBLEM,
+        "_NEGATIVE_EIGENVALUE = 1e-9",
+        "_NEGATIVE_EIGENVALUE = 1e-4",
         "kernels that are not positive semidefinite pass",
         _HERE + "test_kernels_with_a_small_negative_eigenvalue_are_refused",
     ),
     Mutation(
         _KERNEL,
-        "_ZERO = 1e-5",
-        "_ZERO = 1e-2",
+        "_ZERO_BOUND = 1e-5",
+        "_ZERO_BOUND = 1e-2",
         "a bound of 1% is called 0",
         equivalent=(
             "it is read only where no positive margin was found, and float64 finds all above a"
