@@ -18,7 +18,7 @@ from .progress import Progress
 from .solution import ReLUMeasure
 
 _REACHED_L2 = 1e-9
-"""Residuals relative to the largest |y| up to which a kernel function passes through the points: its
+"""Residuals up to which a kernel function passes through the points, relative to the largest |y|:
 eigenvalues are cut off at n machine precisions, which leaves less where values are attainable.
 """
 _REACHED_L1 = 1e-7
@@ -73,8 +73,8 @@ class Interpolation:
 class MeasureInterpolation(ReLUMeasure, Interpolation):
     """A function of least variation norm through given points, as a measure of neurons.
 
-    Its norm is sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to twice
-    that. The fields are those of `ReLUMeasure` and `Interpolation`.
+    Its norm is sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to
+    twice that. The fields are those of `ReLUMeasure` and `Interpolation`.
     """
 
     __repr__ = short_repr

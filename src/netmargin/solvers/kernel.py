@@ -61,8 +61,8 @@ def kernel_max_margin(
     tol : float, default 1e-6
         Relative gap between margin and upper bound up to which the status is OPTIMAL.
     time_limit : float, optional
-        Seconds after which the best bracket so far is returned; the step that has begun is
-        finished, about a second for 1,500 samples. No limit by default.
+        Seconds after which the best bracket so far is returned; a step of about a second for 1,500
+        samples is finished. No limit by default.
 
     Returns
     -------
@@ -159,8 +159,7 @@ def ntk_max_margin(
 ) -> KernelSolution:
     """The largest margin in the unit ball of the tangent kernel space of a two-layer ReLU net.
 
-    It is max over ||f|| <= 1 of min_n y_n f(x_n) in the space of the kernel `kernels.ntk`, of an
-    infinitely wide net at initialization.
+    It is max over ||f|| <= 1 of min_n y_n f(x_n) in the space of the kernel `kernels.ntk`.
 
     Parameters
     ----------
@@ -229,8 +228,7 @@ def _solve_homogeneous(
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "A kernel problem")
     contradictions = Contradictions.among(data, bias=bias)
-    # Equal inputs with different labels are a proof at once, where a kernel of many samples takes
-    # minutes.
+    # Equal inputs with different labels are a proof at once; a kernel of many samples takes minutes.
     if contradictions.exact and contradictions.weights is not None:
         found = _solution(0.0, 0.0, Status.NOT_SEPARABLE, contradictions.weights, data.y, started)
     else:
@@ -245,8 +243,7 @@ def _solve_homogeneous(
     )
     if found.margin > 0:
         return found
-    # k(x, x) is a multiple of |x|^2. It is taken sample by sample, because the whole kernel may not
-    # be there.
+    # k(x, x) is a multiple of |x|^2, taken sample by sample: the whole kernel may not be there.
     sizes = [float(kernel(z[None])[0, 0]) for z in data.Z[:_AVERAGED_SAMPLES] / data.size]
     C = recommended_cost(float(np.mean(sizes)) * data.size * data.size)
     return _add_note(found, contradictions, formula.format(C=C))
@@ -277,7 +274,7 @@ def _hard_margin(
     if scale == 0:
         return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(len(y), 1 / len(y)), y, started)
     candidate = minimize_norm(Q, deadline.at) if contradiction is None else contradiction
-    margin, upper, dual = _validate_weights(Q, candidate, tol)
+    margin, upper, dual = _bracket(Q, candidate, tol)
     if margin > 0 and upper - margin <= tol * upper:
         status = Status.OPTIMAL
     elif margin <= 0 and upper <= _ZERO_BOUND:
@@ -288,9 +285,7 @@ def _hard_margin(
     return _solution(margin * unit, upper * unit, status, dual, y, started)
 
 
-def _validate_weights(
-    Q: np.ndarray, proposed: np.ndarray, tol: float
-) -> tuple[float, float, np.ndarray]:
+def _bracket(Q: np.ndarray, proposed: np.ndarray, tol: float) -> tuple[float, float, np.ndarray]:
     """Recompute margin and upper bound of dual weights in float64, without the dust that an
     interior point leaves on every sample.
 

@@ -14,8 +14,8 @@ from .contradictions import Contradictions, recommended_cost
 from .kernel import kernel_max_margin
 
 _ZERO_BOUND = 1e-9
-"""A bound below this, relative to the largest entry, is 0 to the tolerance of linear programs: the
-optimum of HiGHS is within some 1e-9 of its constraints.
+"""A bound below this, relative to the largest entry, is 0: the dual weights solve linear equations
+at a vertex, which rounds a bound of 0 to less.
 """
 
 
@@ -85,8 +85,7 @@ def linear_max_margin(
     >>> round(solution.margin, 9), round(3 / 2**0.5, 9)
     (2.121320344, 2.121320344)
 
-    Source: Lyu and Li 2020, Theorem 4.4 with L = 1 (l2); Chizat and Bach 2020, Proposition 9, with
-    the coordinates as features (l1).
+    Beyond the papers.
     """
     check_choice("norm", norm, ("l1", "l2"))
     bias, tol = check_flag("bias", bias), check_number("tol", tol, above=0, below=1)

@@ -16,7 +16,7 @@ from ..result import SoftSolution, Status
 from .kernel_problem import DUST, label_kernel, minimize_norm, validate_kernel
 
 _RELIABLE_OUTPUT = 1e-6
-"""Outputs below this part of the margin 1 are rounding for a large C, and no scale to try."""
+"""Factors 1 / output of f above 1e6 are not tried: outputs that are so small are rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
