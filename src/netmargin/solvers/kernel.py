@@ -228,7 +228,7 @@ def _solve_homogeneous(
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "A kernel problem")
     contradictions = Contradictions.among(data, bias=bias)
-    # Equal inputs with different labels are a proof at once; a kernel of many samples takes minutes.
+    # Equal inputs with different labels are a proof at once; a large kernel takes minutes.
     if contradictions.exact and contradictions.weights is not None:
         found = _solution(0.0, 0.0, Status.NOT_SEPARABLE, contradictions.weights, data.y, started)
     else:
