@@ -112,7 +112,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                 )
 
     def decision_function(self, X) -> np.ndarray:
-        """Scores of inputs X (N, d): (N,) for two classes, positive for classes_[1], else (N, C)."""
+        """Scores of X (N, d): (N,) for two classes, positive for classes_[1], (N, C) for more."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = np.stack([self._scores(s, X) for s in self.solutions_], axis=1)
