@@ -539,8 +539,8 @@ MUTATIONS = [
     ),
     Mutation(
         _RESTRICTED,
-        "np.abs(self.values(U, dual)) > self.t * (1 + 1e-13) + 1e-15",
-        "np.abs(self.values(U, dual)) > self.t * (1 + 1e-2) + 1e-15",
+        "np.abs(self.values(U, dual)) > self.t * (1 + _IMPROVES) + _IMPROVES_AT_LEAST",
+        "np.abs(self.values(U, dual)) > self.t * (1 + 1e-2) + _IMPROVES_AT_LEAST",
         "neurons that help a little are not added",
         _HERE + "test_margins_of_orthogonal_points",
     ),

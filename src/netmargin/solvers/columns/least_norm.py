@@ -15,15 +15,11 @@ import numpy as np
 from ...result import Status
 from ..pricing.bounds import Prover
 from ..pricing.local import price_locally, weighted_sums
-from .elastic_program import ElasticProgram
 from .options import Options
+from .restricted_norm import LARGEST_SLACK_COST, SLACK_COST_FACTOR, RestrictedNorm
 
 # Numbers of rounds, starts and columns were set by trial; no proof depends on them.
 
-_FIRST_SLACK_COST, _LARGEST_SLACK_COST, _SLACK_COST_FACTOR = 10.0, 1e12, 10.0
-"""Slack costs: dual weights of samples that lie apart are of order 10; of samples 1e-12 apart,
-1e12.
-"""
 _RAISE_COST_GAP = 0.3
 """Slacks grow dearer once the elastic problem is solved to this relative gap: sharper answers to it
 are not needed.
@@ -50,29 +46,13 @@ reason.
 """
 _MOST_OPERATIONS_AT_END = 1_000_000_000
 """Operations of a second or so: what may be spent after the time is up."""
-_MOST_COLUMNS, _KEPT_COLUMNS = 6000, 2000
-"""Beyond the first, or 8 for each sample, the neurons of least value are dropped, to the second, or
-3 for each sample.
-"""
 _DUST = 1e-13
 """Weights below this part of their sum are rounding of the linear program, and left out."""
-_RANKS = (1e-9, 1e-12, None)
-"""Relative singular values that count as 0 when weights are corrected: nearly equal neurons must
-not get huge weights of opposite signs, as long as the targets are reached without them.
-"""
-_CORRECTIONS = 3
-"""Steps of iterative refinement: each gains several digits, and three reach rounding."""
-_HOPELESS = 1e-3
-"""Weights whose norm exceeds the best by more than this part are not corrected: that changes less.
-"""
-_REACHED, _NEARLY_REACHED = 1e-12, 1e-7
-"""Residuals relative to the largest target: rounding, and what is accepted where rounding is not
-reached.
-"""
 
 
-class LeastNorm:
-    """Column generation for one problem: `run` it, then read the attributes below.
+class LeastNorm(RestrictedNorm):
+    """Column generation for one problem: `run` it, then read the attributes below and those
+    of `RestrictedNorm`.
 
     Parameters
     ----------
@@ -89,11 +69,6 @@ class LeastNorm:
 
     Attributes
     ----------
-    U, alphas : ndarray of shape (k, D) and (k,)
-        Neurons and weights of the best function.
-    norm : float
-        sum |alphas|, at which the targets are reached to 1e-7, recomputed in float64; inf if there
-        is no such function yet.
     lower, dual : float and ndarray of shape (n,)
         The proved bound dual . target, where dual has response at most 1.
     status : Status
@@ -108,19 +83,10 @@ class LeastNorm:
         deadline: float,
         report: Callable[[int, float, float], None],
     ):
-        self.Z, self.target, self.tol, self.report = Z, target, options.tol, report
+        super().__init__(Z, target)
+        self.tol, self.report = options.tol, report
         self._deadline, self._pricing = deadline, options.pricing
         self._random = np.random.default_rng(options.seed)
-        self._neurons, self._signs, self._A = (
-            np.zeros((0, Z.shape[1])),
-            np.zeros(0),
-            np.zeros((len(Z), 0)),
-        )
-        self.U, self.alphas, self.norm = self._neurons, np.zeros(0), np.inf
-        self._slack_cost, self._program = (
-            _FIRST_SLACK_COST,
-            ElasticProgram(target, _FIRST_SLACK_COST),
-        )
         self._recent = self._neurons
         # |relu(u . z)| is at most 1: the response of these is at most 1.
         self.dual = self._centre = target / (np.abs(target).sum() * (1 + 1e-12))
@@ -174,8 +140,7 @@ class LeastNorm:
                 if not self._prover.exact and largest <= known:
                     return Status.LOCALLY_OPTIMAL
                 found = self._improving(np.concatenate([found, neurons]), dual)
-            # An upper bound of the elastic problem: with slacks the linear program gives it, without
-            # them the recomputed norm.
+            # The gap is that of the elastic problem while slacks are left, and then of the norm.
             least = self.norm if slack <= _NO_SLACK else float(dual @ self.target)
             gap = 1 - self._local_lower / least
             stalled = 0 if gap < narrowest * (1 - _PROGRESS) else stalled + 1
@@ -183,9 +148,9 @@ class LeastNorm:
             if (
                 slack > _NO_SLACK
                 and gap <= _RAISE_COST_GAP
-                and self._slack_cost < _LARGEST_SLACK_COST
+                and self._slack_cost < LARGEST_SLACK_COST
             ):
-                self._slack_cost *= _SLACK_COST_FACTOR
+                self._slack_cost *= SLACK_COST_FACTOR
                 self._program.change_slack_cost(self._slack_cost)
                 narrowest, stalled = np.inf, 0
             elif not len(found):
@@ -265,8 +230,8 @@ class LeastNorm:
         )
 
     def _prove(self, dual: np.ndarray) -> tuple[float, np.ndarray]:
-        """Try to improve the proved bound by these dual weights; returns the largest response found,
-        and neurons of large response.
+        """Try to improve the proved bound by these dual weights; returns the largest response
+        found, and neurons of large response.
         """
         value = self._value(dual)
         priced = self._prover.price(
@@ -284,7 +249,7 @@ class LeastNorm:
         return largest, priced.directions
 
     def _offer(self, dual: np.ndarray, response: float) -> None:
-        """Keep dual weights, whose largest response has this proved bound, if theirs is the best."""
+        """Keep dual weights whose largest response has this proved bound, if they are the best."""
         bound = self._value(dual) / response if response > 0 else 0.0
         if bound > self.lower:
             self.lower, self.dual = bound, dual / response
@@ -296,54 +261,3 @@ class LeastNorm:
             self._correct_weights(
                 np.linalg.lstsq(self._A, self.target, rcond=None)[0], self._neurons, self._A
             )
-
-    # The restricted problem
-
-    def _add(self, U: np.ndarray, dual: np.ndarray) -> None:
-        """Add neurons, each with the output sign that pays at these dual weights."""
-        if not len(U):
-            return
-        signs = np.where(weighted_sums(self.Z, dual, U) >= 0, 1.0, -1.0)
-        A = np.maximum(self.Z @ U.T, 0.0)
-        self._program.add(signs * A)
-        self._neurons, self._signs = (
-            np.concatenate([self._neurons, U]),
-            np.concatenate([self._signs, signs]),
-        )
-        self._A = np.hstack([self._A, A])
-
-    def _drop_idle(self, dual: np.ndarray) -> None:
-        """Begin a smaller linear program without the neurons of least value, if there are too many."""
-        if len(self._signs) <= max(_MOST_COLUMNS, 8 * len(self.Z)):
-            return
-        values = self._signs * (self._A.T @ dual)
-        kept = np.sort(np.argsort(-values, kind="stable")[: max(_KEPT_COLUMNS, 3 * len(self.Z))])
-        self._neurons, self._signs, self._A = (
-            self._neurons[kept],
-            self._signs[kept],
-            self._A[:, kept],
-        )
-        self._program = ElasticProgram(self.target, self._slack_cost)
-        self._program.add(self._signs * self._A)
-
-    def _correct_weights(self, alphas: np.ndarray, U: np.ndarray, A: np.ndarray) -> None:
-        """Correct weights (k,) until they reach the targets to rounding; keep them if their norm is
-        the least so far.
-        """
-        if not len(alphas) or np.abs(alphas).sum() * (1 - _HOPELESS) >= self.norm:
-            return
-        for rank in _RANKS:
-            corrected = alphas
-            for _ in range(_CORRECTIONS):
-                corrected = (
-                    corrected + np.linalg.lstsq(A, self.target - A @ corrected, rcond=rank)[0]
-                )
-            missed, norm = (
-                float(np.abs(self.target - A @ corrected).max()),
-                float(np.abs(corrected).sum()),
-            )
-            last = rank is None
-            if missed <= (_NEARLY_REACHED if last else _REACHED * max(norm, 1.0)):
-                if norm < self.norm:
-                    self.U, self.alphas, self.norm = U, corrected, norm
-                return

@@ -130,8 +130,8 @@ class RestrictedProblem:
         self._master.add(self._magnification * self.A)
 
     def _keep_if_better(self, t: float, weights: np.ndarray) -> None:
-        """Recompute t in float64 for weights of the linear program, made feasible; keep them if they
-        are the best so far.
+        """Recompute t in float64 for weights of the linear program, made feasible; keep them if
+        they are the best so far.
         """
         weights = np.maximum(np.nan_to_num(weights), 0.0)
         weights = np.where(weights > _DUST * weights.sum(), weights, 0.0)
