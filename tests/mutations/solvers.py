@@ -14,6 +14,7 @@ _HERE = "tests/test_sound_bounds.py::"
 _PROOF = "solvers/pricing/bounds.py"
 _RAYS = "solvers/pricing/rays.py"
 _ARRANGEMENT = "solvers/pricing/arrangement.py"
+_FACES = "solvers/pricing/faces.py"
 _TREE = "solvers/pricing/branch_and_bound.py"
 _RELAXATION = "solvers/pricing/relaxation.py"
 _KERNEL = "solvers/kernel.py"
@@ -52,8 +53,8 @@ MUTATIONS = [
     ),
     Mutation(
         _PROOF,
-        "floor=floor, tol=0.25 * tol",
-        "floor=4 * floor, tol=0.25 * tol",
+        "floor=floor,",
+        "floor=4 * floor,",
         "branch and bound ends far above the floor: nothing is proved to be optimal",
         _HERE + "test_margins_of_orthogonal_points",
     ),
@@ -174,7 +175,7 @@ MUTATIONS = [
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
     Mutation(
-        _ARRANGEMENT,
+        _FACES,
         "(-1 if i <= k else 1) for i in range(members)), None",
         "(-1 if i < k else 1) for i in range(members)), None",
         "off by one among the open cells around a plane",
@@ -184,14 +185,14 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        _ARRANGEMENT,
+        _FACES,
         "        yield (1,), None\n        yield (-1,), None\n",
         "        yield (1,), None\n",
         "one of the two sides of a line is not visited",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
     Mutation(
-        _ARRANGEMENT,
+        _FACES,
         "for half in (1, -1):",
         "for half in (1,):",
         "half of the cells around a plane are not visited",
@@ -228,7 +229,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        _ARRANGEMENT,
+        _FACES,
         "flip = (angle < 0) | (angle >= np.pi)",
         "flip = angle < 0",
         "a normal at the angle pi is not turned round",
@@ -332,8 +333,7 @@ MUTATIONS = [
     ),
     Mutation(
         _TREE,
-        "return sums * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0) * (1 +"
-        " 1e-10)",
+        "return (\n        sums\n        * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0)\n        * (1 + _EIGENVALUE_ROUNDING)\n    )",
         "return sums * 0.5",
         "a diagonal that is not above the matrix",
         equivalent=(
@@ -393,7 +393,7 @@ MUTATIONS = [
     ),
     Mutation(
         _RELAXATION,
-        "[:, -1].max()) * (1 + 1e-12)",
+        "[:, -1].max()) * (1 + _RELATIVE_ROUNDING)",
         "[:, -1].max())",
         "eigenvalues without their rounding margin",
         _HERE + "test_relaxed_forms_are_above_their_exact_eigenvalue",
