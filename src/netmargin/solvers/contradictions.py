@@ -55,6 +55,7 @@ class Contradictions:
         """
         zeros, pairs = np.flatnonzero(~data.Z.any(1)), contradicting_pairs(data.Z, data.y)
         lengths = np.maximum(np.linalg.norm(data.Z / data.size, axis=1), np.finfo(float).tiny)
+        # Equal in all digits is the stronger proof; directions are compared only without a bias.
         if bias or len(pairs) or len(zeros):
             return cls(pairs, zeros, lengths, "equal", True)
         units = np.round(data.Z / data.size / lengths[:, None], _DIRECTION_DIGITS)
@@ -95,6 +96,7 @@ class Contradictions:
             weights[self.zeros[0]] = 1.0
         elif len(self.pairs):
             i, j = self.pairs[0]
+            # Each gets the length of the other, so that the labelled features cancel.
             weights[[i, j]] = self.lengths[[j, i]] / (self.lengths[i] + self.lengths[j])
         else:
             return None
@@ -152,7 +154,7 @@ def contradicting_pairs(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _more(count: int) -> str:
-    """How many others there are, in words, or nothing."""
+    """The words for how many others there are, if there are any."""
     return f" (and {count} more)" if count else ""
 
 

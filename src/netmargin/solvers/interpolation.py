@@ -228,34 +228,43 @@ def _least_variation_norm(
         bias=False,
     )
     residual = float(np.abs(measure.decision_function(data.Z) - y).max())
-    certified = status is Status.NOT_ATTAINABLE
-    if not certified:
-        # Only a function that does not quite pass through the points has a norm below its proved
-        # bound.
-        reached = residual <= _REACHED_L1 * height and norm >= lower * (1 - options.tol)
-        norm = norm if reached else np.inf
-        lower = min(lower, norm)
-        certified = bool(norm - lower <= options.tol * norm) if reached else False
-        if status in (Status.OPTIMAL, Status.STALLED, Status.LOCALLY_OPTIMAL) and not certified:
-            status = (
-                Status.NOT_REACHED
-                if not reached
-                else status
-                if status is not Status.OPTIMAL
-                else Status.STALLED
-            )
+    passes = residual <= _REACHED_L1 * height
+    norm, lower, certified, status = _settle_bracket(norm, lower, passes, options.tol, status)
     return MeasureInterpolation(
         norm=norm,
         lower_bound=lower,
         residual=residual,
         certified=certified,
-        status=Status.OPTIMAL if certified and status is not Status.NOT_ATTAINABLE else status,
+        status=status,
         dual=dual,
         seconds=time.monotonic() - started,
         atoms=measure.atoms,
         weights=measure.weights,
         bias=bias,
     )
+
+
+def _settle_bracket(
+    norm: float, lower: float, passes: bool, tol: float, status: Status
+) -> tuple[float, float, bool, Status]:
+    """Norm, lower bound, whether they are certified, and the status, for a function that `passes`
+    through the points or not.
+    """
+    if status is Status.NOT_ATTAINABLE:
+        return norm, lower, True, status
+    # Only a function that does not quite pass through the points has a norm below its proved bound.
+    reached = passes and norm >= lower * (1 - tol)
+    norm = norm if reached else np.inf
+    lower = min(lower, norm)
+    certified = bool(norm - lower <= tol * norm) if reached else False
+    if certified:
+        return norm, lower, True, Status.OPTIMAL
+    if status in (Status.OPTIMAL, Status.STALLED, Status.LOCALLY_OPTIMAL):
+        if not reached:
+            status = Status.NOT_REACHED
+        elif status is Status.OPTIMAL:
+            status = Status.STALLED
+    return norm, lower, False, status
 
 
 def _least_kernel_norm(

@@ -189,6 +189,7 @@ class _Search:
         """Solve the convex problem of one choice; keep its net and its bound if they are larger."""
         self.programs += 1
         v, upper, dual = _solve_choice(self.Z, self._y, chosen)
+        # The bound of the whole search is the largest of the bounds of the choices.
         if upper > self.upper:
             self.upper, self.dual = upper, dual
         found = _balanced_measure(v, np.array([sign for _, sign in chosen]), self._bias)
@@ -215,6 +216,7 @@ def _list_patterns(Z: np.ndarray) -> list[np.ndarray]:
     if rank < 2:
         return [plane[:, 0] > 0, plane[:, 0] < 0]
     used = plane[np.linalg.norm(plane, axis=1) > 0]
+    # A pattern changes where a direction crosses a wall, so that the middle of each arc has it.
     walls = np.sort(
         (np.arctan2(used[:, 1], used[:, 0])[:, None] + np.array([np.pi / 2, -np.pi / 2])).ravel()
         % (2 * np.pi)

@@ -1,6 +1,4 @@
-"""What a person sees while a solver works: one live line on a terminal, a line now and then in a
-log file.
-"""
+"""The progress of a solver: one live line on a terminal, a line now and then in a log file."""
 
 import sys
 import time
@@ -23,6 +21,7 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if self._shown and sys.stderr.isatty():
+            # Only terminals need rich, which takes a while to load.
             from rich.console import Console
 
             self._live = Console(stderr=True).status(self._title)

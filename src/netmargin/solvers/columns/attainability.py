@@ -58,8 +58,9 @@ def find_targets(Z: np.ndarray, y: np.ndarray) -> Targets:
         One value for each ray, with a contradiction where no function takes these values.
     """
     lengths, height = np.linalg.norm(Z, axis=1), float(np.abs(y).max())
+    # Only samples that are parallel to rounding count: others can take different values.
     _, line, side, _ = distinct_lines(Z, within=_ROUNDING)
-    # The longest sample of each ray stands for it: its direction and value have the least rounding.
+    # The longest sample of each ray stands for it, because it has the least rounding.
     longest_first = np.lexsort((-lengths, side, line))
     longest_first = longest_first[line[longest_first] >= 0]
     starts = np.flatnonzero(
@@ -99,6 +100,7 @@ def _find_odd_contradiction(Z, y, lengths, kept, line, small: float) -> np.ndarr
     if not len(plus):
         return None
     directions = Z[plus] / lengths[plus, None]
+    # The part of the odd values that no linear function explains is the proof.
     odd = y[plus] / lengths[plus] - y[minus] / lengths[minus]
     missed = odd - directions @ np.linalg.lstsq(directions, odd, rcond=None)[0]
     if not (np.abs(missed) * np.maximum(lengths[plus], lengths[minus])).max() > small:

@@ -33,6 +33,7 @@ exponentially with their number, if local search sees no harm in it.
 """
 
 Report = Callable[[int, float, float], None]
+"""Called with rounds, t and the upper bound, as they come."""
 
 
 class DualSearch:
@@ -155,6 +156,7 @@ class DualSearch:
     def prove(self, dual: np.ndarray, *, thoroughly: bool = True) -> np.ndarray:
         """Try to improve the proved bound by these dual weights; returns neurons of large value."""
         directions, known = [], self.local_upper
+        # Above rank 4 few dual weights are tried first: branch and bound takes less time on them.
         for weights in [dual] if self.prover.exact else [self.trim(dual), dual]:
             found = self.prover.price(
                 self.coefficients(weights),
@@ -214,6 +216,7 @@ class DualSearch:
         """
         if not self.prover.exact or self.upper >= 1.0:
             return
+        # A tenth of the tolerance may be lost for a proof that rests on fewer samples.
         upper, dual = self.upper, self.dual
         enough = upper * (1 + 0.1 * self.tol)
         self.upper = np.inf

@@ -112,6 +112,7 @@ class ColumnGeneration(DualSearch):
         proof_gap = _FIRST_PROOF_GAP
         while True:
             self.rounds += 1
+            # Neurons that would not raise t only make the linear program larger.
             if self.rounds > 1:
                 candidates = candidates[self.problem.improving(candidates, dual)]
             self.problem.add(candidates, dual)
@@ -165,6 +166,7 @@ class ColumnGeneration(DualSearch):
         if self.upper - self.t <= self.tol * self.upper:
             return Status.OPTIMAL
         found = np.concatenate(candidates)
+        # Above rank 4 there is no more to do once search finds nothing: the bound stays as it is.
         go_on = self.prover.exact or not self.settled()
         if not last and go_on and self.problem.improving(found, dual).any():
             return found

@@ -124,6 +124,7 @@ class LeastNorm(RestrictedNorm):
             self.report(self.rounds, self.lower, self.norm)
             if time.monotonic() > self._deadline:
                 return Status.TIME_LIMIT
+            # In turn at the new dual weights and between them and the best, which settles them.
             tried = (
                 dual
                 if self.rounds % 2
@@ -132,6 +133,7 @@ class LeastNorm(RestrictedNorm):
             found = self._improving(self._look(tried), dual)
             if not len(found):
                 found = self._improving(self._look(dual), dual)
+            # A proof costs more than a round: it waits until search says that the bracket closes.
             if self._settled():
                 known = self._value(self._centre) / self._local_lower
                 largest, neurons = self._prove(self._centre)

@@ -210,6 +210,7 @@ class LogisticGeneration:
                 or time.monotonic() > self._deadline
             ):
                 break
+        # The interior point has the neurons, a refinement without the dust has the digits.
         for threshold in _DUST:
             self._keep_if_better(
                 self._newton(np.where(alphas > threshold * alphas.max(initial=0.0), alphas, 0.0))

@@ -13,7 +13,7 @@ from ...core.arguments import (
 
 @dataclass(frozen=True)
 class Options:
-    """How a search over neurons runs, checked on construction (ArgumentError).
+    """The options of a search over neurons, checked on construction (ArgumentError).
 
     Attributes
     ----------

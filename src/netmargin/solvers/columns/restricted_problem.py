@@ -113,6 +113,7 @@ class RestrictedProblem:
         relative to it, and drop idle neurons.
         """
         self._magnification = 1 / self.t if self.t > _SMALLEST else self._magnification
+        # Neurons with weight first, then those of largest value.
         order = np.argsort(-np.abs(self.A.T @ dual) - (self.weights > 0), kind="stable")
         useful = order[: max(_KEPT_COLUMNS, 2 * len(self.Z))]
         self.U, self.s, self.weights, self.A = (
@@ -146,6 +147,7 @@ class RestrictedProblem:
             masses += self.rows.slack_cost * np.maximum(
                 candidates[:, None] * target - outputs, 0.0
             ).sum(1)
+        # Everything is homogeneous: divided by its mass, a candidate has mass 1.
         values = np.divide(candidates, masses, out=np.zeros_like(masses), where=masses > 0)
         best = int(np.argmax(values))
         if masses[best] > 0 and np.isfinite(values[best]) and values[best] >= self.t:
@@ -154,6 +156,7 @@ class RestrictedProblem:
     def normalized(self, dual: np.ndarray) -> np.ndarray:
         """Make dual weights of a solver feasible: of the right sign, and p . target = 1."""
         dual = np.nan_to_num(dual, posinf=0.0, neginf=0.0)
+        # HiGHS gives duals of either sign, by the sense of the rows.
         dual = np.maximum(dual * np.sign(dual.sum()), 0.0)
         total = float(dual @ self.rows.target)
         return dual / total if abs(total) > 1e-300 else self.even_dual()
@@ -167,6 +170,7 @@ class RestrictedProblem:
         if not len(used) or self.power == 2:
             return nothing
         products = self.U[used] @ self.Z.T
+        # Neurons of one cell and sign are one neuron of the cone program.
         patterns, index = np.unique(
             np.column_stack([products > _KINK, self.s[used] > 0]), axis=0, return_index=True
         )

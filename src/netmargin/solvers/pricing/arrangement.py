@@ -109,6 +109,7 @@ class Arrangement:
                 np.zeros((0, self._rows.shape[1])), np.zeros(0), float(np.abs(c) @ self._neglected)
             )
         terms = c[:, None] * self._Z
+        # Squares are linear in uu', so that they become sums of the same kind over matrices.
         if self._power == 2:
             terms = (terms[:, :, None] * self._Z[:, None, :]).reshape(len(c), -1)
         found = BestDirections(self._Z, c, count, self._power)
@@ -163,6 +164,7 @@ class Arrangement:
         # The totals of the active terms on each arc, shape (P, E + 1, D).
         v = np.concatenate([v_start[:, None], v_start[:, None] + np.cumsum(changes, 1)], 1)
         angles = group.angles[part]
+        # The vertices come first: the larger the best so far, the fewer candidates are evaluated.
         if angles.shape[1]:
             rays = (
                 np.cos(angles)[:, :, None] * basis[:, None, 0]
@@ -173,6 +175,7 @@ class Arrangement:
         normals = self._normals[lines]  # (P, M, D)
         walls, wall_signs = self._walls(group, part)
         for signs, pinned in list_faces(members):
+            # The totals in the face: those on the arc, and the samples whose lines contain it.
             around = v
             for member, sign in enumerate(signs):
                 if sign:
@@ -185,6 +188,7 @@ class Arrangement:
                             sides[1][lines[:, member]],
                         )[:, None]
                     )
+            # The projection onto the span of the face: all, a hyperplane, or the plane itself.
             onto = np.eye(self._rank)[None]
             if pinned == "plane":
                 onto = np.einsum("pkd,pke->pde", basis, basis)
@@ -229,6 +233,7 @@ class Arrangement:
         inside = [np.ones(size.shape, dtype=bool), np.ones(size.shape, dtype=bool)]
 
         def cut(distance: np.ndarray) -> None:
+            """Keep what is on the positive side, or nearly: a candidate too many does no harm."""
             inside[0] &= distance >= -size
             inside[1] &= distance <= size
 

@@ -1,4 +1,4 @@
-"""What pricing returns, and the collection of the best directions on the way to it."""
+"""The result of pricing, and the collection of the best directions on the way to it."""
 
 from dataclasses import dataclass
 
@@ -75,6 +75,7 @@ class BestDirections:
         """The kept directions, largest value first, without near-duplicates."""
         directions = np.concatenate([d for d, _ in self._kept])
         values = np.concatenate([w for _, w in self._kept])
+        # A stable order makes the result the same on every machine where values tie.
         order = np.argsort(-np.abs(values), kind="stable")[: _DUPLICATES * self._count]
         chosen: list[int] = []
         for index in order:

@@ -87,6 +87,7 @@ class Prover:
             return self._arrangement.price(c, count=count)
         upper = self.relaxed(c)
         hopeless = self._work_left <= 0 or (not thoroughly and not self._quick)
+        # Branch and bound is for sums of ReLU: for squares the relaxation is all there is.
         if self._pricing == "local" or self._power == 2 or hopeless:
             return Pricing(np.zeros((0, self._rays.directions.shape[1])), np.zeros(0), upper)
         tree = ActivationBranchAndBound(

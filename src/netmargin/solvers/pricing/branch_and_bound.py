@@ -118,6 +118,7 @@ class ActivationBranchAndBound:
         visited, self._deadline = 0, deadline
         while not self.finished and visited < nodes and time.monotonic() < deadline:
             count = min(max(_BATCH, len(self.open[0]) // _BATCH_PART), len(self.open[0]))
+            # The largest bounds first: they are what the upper bound of the whole search is.
             chosen = np.zeros(len(self.open[0]), dtype=bool)
             chosen[np.argpartition(-self.open[0], count - 1)[:count]] = True
             bounds, sides, fixed, x, branch = (part[chosen] for part in self.open)
@@ -158,6 +159,7 @@ class ActivationBranchAndBound:
         bounds, x, v, slack = self._bound(sides, fixed, x.astype(float), steps)
         self._consider(v)
         branch = np.where(slack.max(1) > 0, slack.argmax(1), -1)
+        # A node is a part of its parent, whose bound holds for it; x in float32 halves the memory.
         return np.minimum(bounds, parent_bounds), sides, fixed, x.astype(np.float32), branch
 
     def _bound(self, sides, fixed, x, steps: int):
@@ -177,6 +179,7 @@ class ActivationBranchAndBound:
                 np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:], 0.0
             )
         )
+        # The boxes of x, wider on decided samples, whose side of the hyperplane is known.
         low = np.where(c < 0, c, np.where(fixed > 0, c, np.where(fixed < 0, -np.inf, 0.0)))
         high = np.where(c < 0, 0.0, np.where(fixed > 0, np.inf, np.where(undecided, c, 0.0)))
         direction = np.where(undecided, -1.0, 1.0)
@@ -204,6 +207,7 @@ class ActivationBranchAndBound:
             # The bounds so far are valid, so that the deadline may cut the steps short.
             if step == steps or time.monotonic() > self._deadline:
                 break
+            # An optimistic step towards the saddle point: down in decided x, up in undecided ones.
             ahead = direction * gradient
             x = np.clip(
                 x - rates * (ahead if previous is None else 2 * ahead - previous), low, high

@@ -17,9 +17,8 @@ _SETTLED, _SETTLED_AT_LEAST, _SETTLED_WORK = 24, 4, 400
 """Directions that Newton's method finishes, and the least number of them: a step costs about n D^2
 per direction, so that only 400 / D are taken in high dimensions.
 """
-_NEWTON_STEPS = 20
-_SMOOTHING = (0.1, 1e-7)
-"""Relative widths of the smoothed kinks, from the first to the last of the Newton steps: wide
+_NEWTON_STEPS, _SMOOTHING = 20, (0.1, 1e-7)
+"""Newton steps, and relative widths of the smoothed kinks, from the first to the last of them: wide
 enough to leave a kink, then so narrow that the maximum is found to half the digits of float64.
 """
 _ENTRIES_AT_ONCE = 50_000_000
@@ -87,6 +86,7 @@ def _ascend(
     products = U @ Z.T
     values = np.maximum(products, 0.0) ** power @ c
     signs, step = np.where(values >= 0, 1.0, -1.0), np.ones(len(U))
+    # Directions that have arrived are left out of the products, which take all the time.
     live = np.arange(len(U))
     weighted = c[:, None] * Z
     for _ in range(steps):
@@ -131,6 +131,7 @@ def _settle(
     best, best_values = U.copy(), signs * weighted_sums(Z, c, U)
     U = U * np.abs(best_values)[:, None]
     batch = max(1, _ENTRIES_AT_ONCE // (len(Z) * D))
+    # A narrow kink holds whatever comes near it; smoothing that shrinks lets directions leave.
     for smoothing in np.geomspace(*_SMOOTHING, _NEWTON_STEPS):
         if time.monotonic() > deadline:
             break
@@ -146,6 +147,7 @@ def _settle(
             U[part] = np.linalg.solve(quadratic, linear[part, :, None])[:, :, 0]
         on_sphere = _unit(U)
         values = signs * weighted_sums(Z, c, on_sphere)
+        # A step may lead downhill while the smoothing is wide: the best ones are kept.
         better = values > best_values
         best[better], best_values[better] = on_sphere[better], values[better]
     return best

@@ -21,6 +21,7 @@ class Rays:
         self._power = power
         normals, line, side, self._neglected = distinct_lines(Z)
         self._lengths = np.linalg.norm(Z, axis=1)
+        # A key for each ray: the hyperplane and the side of it, or -1 for points at 0.
         keys, self._ray = np.unique(
             np.where(line >= 0, 2 * line + (side < 0), -1), return_inverse=True
         )
@@ -29,8 +30,8 @@ class Rays:
         )
 
     def neglected(self, c: np.ndarray) -> float:
-        """How much a sum with coefficients c (n,) can differ because nearly parallel points were
-        taken for parallel.
+        """The most by which a sum with coefficients c (n,) can differ because nearly parallel
+        points were taken for parallel.
         """
         moved = (
             self._neglected
@@ -59,6 +60,7 @@ def distinct_lines(
     norms = np.linalg.norm(Z, axis=1)
     line, side, moved = np.full(len(Z), -1), np.ones(len(Z)), np.zeros(len(Z))
     normals, count = np.empty_like(Z), 0
+    # One by one, so that points are compared with normals that stay: nearness is not transitive.
     for i in np.flatnonzero(norms > norms.max(initial=0.0) * _LEAST_LENGTH):
         direction = Z[i] / norms[i]
         if count:

@@ -39,6 +39,7 @@ def _one_sided(Z: np.ndarray, c: np.ndarray) -> float:
     norms = np.linalg.norm(Z, axis=1)
     shrink = np.divide(negative, norms, out=np.zeros_like(norms), where=norms > 0)
     plus, minus, linear = (Z.T * positive) @ Z, (Z.T * shrink) @ Z, 0.5 * (c @ Z)
+    # Any tau is valid. The natural scale makes both terms of Cauchy-Schwarz equal.
     best = np.inf
     scale = np.sqrt(total / max(np.linalg.norm(plus, 2), _TINY))
     for tau in scale * np.logspace(-0.5, 1.0, _TEMPERATURES):
@@ -55,6 +56,7 @@ def _ball_bound(H: np.ndarray, h: np.ndarray) -> float:
     floor = max(eigenvalues[-1], 0.0)
 
     def dual(log_excess: float) -> float:
+        """The Lagrangian dual at mu = floor + exp(log_excess), valid wherever the search ends."""
         mu = floor + np.exp(log_excess)
         return mu + float((weights / (mu - eigenvalues)).sum())
 
