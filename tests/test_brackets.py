@@ -135,7 +135,7 @@ def test_a_narrow_search_that_is_stopped_has_an_open_bracket(monkeypatch):
         False,
     )
     assert none.upper_bound == pytest.approx(2**0.5 / 2)
-    calls, solve = [], narrow._solve
+    calls, solve = [], narrow._solve_choice
 
     def interrupted(*arguments):
         calls.append(1)
@@ -143,7 +143,7 @@ def test_a_narrow_search_that_is_stopped_has_an_open_bracket(monkeypatch):
             raise KeyboardInterrupt
         return solve(*arguments)
 
-    monkeypatch.setattr(narrow, "_solve", interrupted)
+    monkeypatch.setattr(narrow, "_solve_choice", interrupted)
     stopped = nm.solvers.narrow_max_margin(*PARITY, 4)
     assert (stopped.status, stopped.certified) == (Status.INTERRUPTED, False)
     assert stopped.margin <= full.margin <= stopped.upper_bound == none.upper_bound

@@ -23,10 +23,10 @@ from netmargin.solvers import (
     min_norm_interpolation,
     ntk_max_margin,
 )
-from netmargin.solvers.columns.master import Rows
+from netmargin.solvers.columns.master import MarginConstraints
 from netmargin.solvers.columns.polish import polish
 from netmargin.solvers.pricing.arrangement import Arrangement
-from netmargin.solvers.pricing.branch_and_bound import SignTree
+from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
 from netmargin.solvers.pricing.relaxation import relaxed_bound
 
 
@@ -69,7 +69,7 @@ def test_equals_brute_force_over_all_cells(dimension):
         patterns = cells(Z)
         both = np.concatenate([patterns, patterns])
         signs = np.repeat([1.0, -1.0], len(patterns))
-        v, _ = polish(Z, Rows(y, np.ones(len(y))), both, signs)
+        v, _ = polish(Z, MarginConstraints(y, np.ones(len(y))), both, signs)
         outputs = np.einsum("k,kd,nd,kn->n", signs, v, Z, both)
         best = max((y * outputs).min() / np.linalg.norm(v, axis=1).sum(), 0.0)
         assert solution.certified
@@ -312,13 +312,13 @@ def test_branch_and_bound_equals_the_arrangement_and_is_valid_when_cut_short():
         Z, c = random.normal(size=(n, D)), random.normal(size=n)
         Z, c = (np.round(Z), np.round(2 * c)) if trial % 2 else (Z, c)
         exact = Arrangement(Z).price(c).upper_bound
-        tree = SignTree(Z, c, floor=0.0, tol=1e-9)
+        tree = ActivationBranchAndBound(Z, c, floor=0.0, tol=1e-9)
         assert tree.upper_bound() >= exact * (1 - 1e-9)
         tree.grow(nodes=np.inf, deadline=np.inf)
         assert tree.upper_bound() == pytest.approx(exact, rel=1e-8, abs=1e-12)
         assert np.maximum(tree.directions @ Z.T, 0) @ c == pytest.approx(tree.values)
     Z, c = random.normal(size=(60, 6)), random.normal(size=60)
-    tree, bounds = SignTree(Z, c, floor=0.0, tol=1e-6), []
+    tree, bounds = ActivationBranchAndBound(Z, c, floor=0.0, tol=1e-6), []
     U = random.normal(size=(200_000, 6))
     reached = np.abs(np.maximum(U @ Z.T, 0) @ c / np.linalg.norm(U, axis=1)).max()
     for _ in range(4):
@@ -329,7 +329,7 @@ def test_branch_and_bound_equals_the_arrangement_and_is_valid_when_cut_short():
     assert bounds[-1] >= reached
 
 
-def brute_force_rows(Z: np.ndarray, rows: Rows) -> float:
+def brute_force_rows(Z: np.ndarray, rows: MarginConstraints) -> float:
     """1 / t of the convex program over every cell at once."""
     patterns = cells(Z)
     both, signs = np.concatenate([patterns, patterns]), np.repeat([1.0, -1.0], len(patterns))
@@ -350,7 +350,7 @@ def test_soft_margin_equals_brute_force_and_its_net(dimension):
         solution = f1_soft_margin(X, y, C=C, tol=1e-8)
         assert solution.certified
         Z = np.hstack([X, np.ones((len(X), 1))])
-        coarse = brute_force_rows(Z, Rows(y, np.ones(len(y)), slack_cost=C))
+        coarse = brute_force_rows(Z, MarginConstraints(y, np.ones(len(y)), slack_cost=C))
         assert solution.lower_bound * (1 - 1e-7) <= coarse
         assert solution.objective <= coarse * (1 + 1e-7)
         assert (solution.dual >= 0).all()

@@ -23,7 +23,7 @@ from netmargin.solvers import (
 )
 from netmargin.solvers.pricing.arrangement import MAX_RANK, Arrangement
 from netmargin.solvers.pricing.bounds import Prover
-from netmargin.solvers.pricing.branch_and_bound import SignTree
+from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
 from netmargin.solvers.pricing.rays import PARALLEL
 from netmargin.solvers.pricing.relaxation import relaxed_bound
 
@@ -145,7 +145,7 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
         assert prover.relaxed(c) >= best * (1 - 1e-13)
         if power == 1 or prover.exact:
             assert found.upper_bound == pytest.approx(best, rel=1e-8, abs=1e-12)
-        tree = SignTree(Z, c, floor=0.0, tol=1e-9)
+        tree = ActivationBranchAndBound(Z, c, floor=0.0, tol=1e-9)
         if power == 1 and D <= MAX_RANK:
             tree.grow(nodes=20_000, deadline=np.inf)
             assert tree.upper_bound() == pytest.approx(best, rel=1e-8, abs=1e-12)
@@ -171,7 +171,7 @@ def test_bounds_of_one_sign(sign):
         best = 2.0**power + 1.0
         assert Arrangement(Z, power).price(c).upper_bound == pytest.approx(best)
         assert best <= relaxed_bound(Z, c, power) <= 1.1 * best
-    tree = SignTree(np.array([[-2.0], [-1.0], [0.5]]), c, floor=0.0, tol=1e-9)
+    tree = ActivationBranchAndBound(np.array([[-2.0], [-1.0], [0.5]]), c, floor=0.0, tol=1e-9)
     tree.grow(nodes=20_000, deadline=np.inf)
     assert tree.upper_bound() == pytest.approx(3.0)
 
@@ -260,7 +260,7 @@ def test_bounds_are_above_the_exact_value_where_terms_cancel():
         c[-1] -= (c @ Z[:, 0]) / Z[-1, 0] * (1 - 1e-7)  # nearly no sum is left
         exact = exact_best_neuron_in_the_plane(Z, c)
         assert Arrangement(Z).price(c).upper_bound >= exact
-        tree = SignTree(Z, c, floor=1e-300, tol=1e-16)
+        tree = ActivationBranchAndBound(Z, c, floor=1e-300, tol=1e-16)
         tree.grow(nodes=2000, deadline=np.inf)
         assert tree.upper_bound() >= exact
 
@@ -287,7 +287,7 @@ def test_relaxed_forms_are_above_their_exact_eigenvalue():
 # Branch and bound, cut short
 
 
-class BlindTree(SignTree):
+class BlindTree(ActivationBranchAndBound):
     """It evaluates no directions: what is known is the floor alone, as where search misses the best
     neuron.
     """

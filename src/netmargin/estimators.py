@@ -1,4 +1,4 @@
-"""The max-margin solvers with scikit-learn's face."""
+"""The max-margin solvers as classifiers of scikit-learn."""
 
 import warnings
 
@@ -18,22 +18,21 @@ from .solvers.contradictions import contradicting_pairs, recommended_cost
 
 
 class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
-    """One problem for two classes, one against the rest for more; subclasses solve it.
+    """A classifier that solves one problem for two classes, or one against the rest for more;
+    subclasses say which problem.
 
-    C=None asks for a hard margin; a number, for a soft one with that cost of hinge loss. time_limit
-    counts for the whole of `fit`. Fitted attributes: classes_, solutions_ (one per problem),
+    Fitted attributes: classes_ (C,), solutions_ (one `Solution` or `SoftSolution` per problem),
     margin_ and gap_ (of the only problem, or one per class), support_ (samples with dual weight in
     any problem).
     """
 
     def fit(self, X, y):
-        """Solve.
+        """Solve the problems of samples X (n, d) with labels y (n,) of at least two classes.
 
-        X : (n, d), y : (n,) labels of any kind, at least two classes.
-
-        Warns (sklearn.exceptions.ConvergenceWarning) where the time is up before a problem is
+        It warns (sklearn.exceptions.ConvergenceWarning) where the time is up before a problem is
         solved, and where a hard margin does not exist, with the samples that contradict each other
-        and a C to take. Raises `Interrupted`, a KeyboardInterrupt, at Ctrl-C.
+        and a C to take. Returns the classifier itself. Raises DataError for data and ArgumentError
+        for parameters that the solvers refuse, and `Interrupted`, a KeyboardInterrupt, at Ctrl-C.
         """
         deadline = Deadline(self.time_limit)
         check_number("C", self.C, above=0, optional=True)
@@ -51,19 +50,16 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         positive = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
         self.solutions_ = []
         for done, k in enumerate(positive):
-            solution = self._solve(
-                X, np.where(index == k, 1.0, -1.0), deadline.share(len(positive) - done)
-            )
+            limit = deadline.share(len(positive) - done)
+            solution = self._solve(X, np.where(index == k, 1.0, -1.0), limit)
             if solution.status is Status.INTERRUPTED:
                 raise Interrupted(
                     "fit was interrupted. The solvers, such as f1_max_margin, return the best so"
                     " far instead."
                 )
             self.solutions_.append(solution)
-        margins, gaps = (
-            np.array([s.margin for s in self.solutions_]),
-            np.array([s.gap for s in self.solutions_]),
-        )
+        margins = np.array([s.margin for s in self.solutions_])
+        gaps = np.array([s.gap for s in self.solutions_])
         binary = len(self.classes_) == 2
         self.margin_, self.gap_ = (margins[0], gaps[0]) if binary else (margins, gaps)
         self.support_ = np.unique(np.concatenate([s.support for s in self.solutions_]))
@@ -71,15 +67,14 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _warn(self, X: np.ndarray, y: np.ndarray, labels: list) -> None:
-        """Say what a person must know who looks at no attribute.
-
-        labels : of the problems.
+        """Warn of what a person must know who looks at no attribute; `labels` are those of the
+        problems.
         """
         ended = {status: [s for s in self.solutions_ if s.status is status] for status in Status}
         if ended[Status.NOT_SEPARABLE]:
             pairs = contradicting_pairs(X, y)
             reason = ended[Status.NOT_SEPARABLE][0].note.partition(" For a soft margin")[0]
-            if len(pairs):  # with the labels that the caller knows
+            if len(pairs):  # named with the labels that the caller knows, not with -1 and +1
                 i, j = pairs[0]
                 more = f" (and {len(pairs) - 1} more such pairs)" if len(pairs) > 1 else ""
                 reason = (
@@ -117,52 +112,72 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                 )
 
     def decision_function(self, X) -> np.ndarray:
-        """Scores, (N,) for two classes (positive for classes_[1]), (N, C) for more."""
+        """Scores of X (N, d): (N,) for two classes, positive for classes_[1], (N, C) for more."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = np.stack([self._scores(s, X) for s in self.solutions_], axis=1)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X) -> np.ndarray:
-        """Labels of the largest score."""
+        """Labels (N,) of inputs X (N, d): those of the largest score."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
 
     def _prepare(self, X: np.ndarray) -> None:
-        pass
+        """Compute once what the problems of all classes share; nothing by default."""
 
     def _solve(
         self, X: np.ndarray, y: np.ndarray, time_limit: float | None
     ) -> Solution | SoftSolution:
+        """Solve one problem with labels y in {-1, +1}; subclasses must define it."""
         raise NotImplementedError
 
     def _recommended_cost(self, X: np.ndarray) -> float:
+        """A C for features of this size; subclasses must define it."""
         raise NotImplementedError
 
     def _scores(self, solution, X: np.ndarray) -> np.ndarray:
+        """Scores (N,) of one solution; subclasses must define it."""
         raise NotImplementedError
 
 
 def _warn_of_convergence(message: str) -> None:
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)  # at the call of `fit`
+    """Warn as scikit-learn does, with the line of the call of `fit`."""
+    warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 class VariationNormClassifier(_MaxMarginClassifier):
-    """The max-margin infinitely wide two-layer ReLU net: `solvers.f1_max_margin` (Chizat and Bach
-    2020, (4)).
+    """The max-margin infinitely wide two-layer ReLU net, as a classifier of scikit-learn.
 
-    C=None is the hard margin: data that cannot be separated then get margin_ 0, constant scores and
-    a warning that names a C. A number C > 0 minimizes ||theta||^2 / 2 + C times the hinge losses
-    (`solvers.f1_soft_margin`). n_neurons_ counts the neurons of all problems.
-    time_limit : seconds for the whole of `fit`; each class gets an equal part of what is left. The
-        net then is the best so far, with a warning.
+    C=None is the hard margin, `solvers.f1_max_margin`: data that cannot be separated then get
+    margin_ 0, constant scores and a warning that names a C. A number C minimizes ||theta||^2 / 2 +
+    C times the hinge losses, `solvers.f1_soft_margin`.
+
+    Parameters
+    ----------
+    C : float, optional
+        Cost of a unit of hinge loss, > 0; a hard margin by default.
+    bias : bool, default True
+        Whether neurons have a bias.
+    tol : float, default 1e-4
+        Relative gap to the proved bound at which a problem is solved.
+    time_limit : float, optional
+        Seconds for the whole of `fit`; each class gets an equal part of what is left. The net then
+        is the best so far, with a warning. No limit by default.
+    pricing : {"auto", "complete", "local"}
+        How it is proved that no neuron is missing, as in `solvers.f1_max_margin`.
+    seed : int, default 0
+        Seed of the starts of local search.
 
     Examples
     --------
     >>> from netmargin.estimators import VariationNormClassifier
-    >>> xor = VariationNormClassifier().fit([[1, 1], [-1, -1], [1, -1], [-1, 1]], ["same", "same", "other", "other"])
+    >>> X, y = [[1, 1], [-1, -1], [1, -1], [-1, 1]], ["same", "same", "other", "other"]
+    >>> xor = VariationNormClassifier().fit(X, y)
     >>> xor.predict([[2, 3], [-1, 2]]).tolist(), xor.n_neurons_
     (['same', 'other'], 4)
+
+    Source: Chizat and Bach 2020, (4).
     """
 
     def __init__(self, *, C=None, bias=True, tol=1e-4, time_limit=None, pricing="auto", seed=0):
@@ -175,7 +190,7 @@ class VariationNormClassifier(_MaxMarginClassifier):
 
     @property
     def n_neurons_(self) -> int:
-        """Neurons of all problems together."""
+        """The number of neurons of all problems together."""
         return sum(len(s.weights) for s in self.solutions_)
 
     def _solve(self, X, y, time_limit):
@@ -200,6 +215,10 @@ class VariationNormClassifier(_MaxMarginClassifier):
 
 
 class _KernelClassifier(_MaxMarginClassifier):
+    """A classifier in the space of a kernel, which is computed once for all classes; subclasses say
+    which kernel.
+    """
+
     def _prepare(self, X):
         self._X = X
         self._K = self._kernel(X, X)
@@ -216,20 +235,35 @@ class _KernelClassifier(_MaxMarginClassifier):
         return solution.decision_function(self._kernel(X, self._X))
 
     def _kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """The kernel (N, n) of inputs A (N, d) and B (n, d); subclasses must define it."""
         raise NotImplementedError
 
 
 class ReLUKernelClassifier(_KernelClassifier):
-    """The max-margin classifier of F_2, nets with fixed uniform directions (Chizat and Bach 2020,
-    (5)), without a free intercept.
+    """The max-margin classifier of F_2, of nets with fixed uniform directions.
 
-    C, time_limit : as for `VariationNormClassifier`.
+    C=None is the hard margin, `solvers.kernel_max_margin`; a number C the soft one,
+    `solvers.kernel_soft_margin`; both with the kernel `kernels.arc_cosine`.
+
+    Parameters
+    ----------
+    C : float, optional
+        Cost of a unit of hinge loss, > 0; a hard margin by default.
+    bias : bool, default True
+        Whether neurons have a bias.
+    tol : float, default 1e-6
+        Relative gap to the proved bound up to which a problem is solved.
+    time_limit : float, optional
+        Seconds for the whole of `fit`, as in `VariationNormClassifier`.
 
     Examples
     --------
     >>> from netmargin.estimators import ReLUKernelClassifier
-    >>> ReLUKernelClassifier().fit([[0.0], [1.0], [3.0]], [0, 1, 1]).predict([[0.1], [2.0]]).tolist()
+    >>> classifier = ReLUKernelClassifier().fit([[0.0], [1.0], [3.0]], [0, 1, 1])
+    >>> classifier.predict([[0.1], [2.0]]).tolist()
     [0, 1]
+
+    Source: Chizat and Bach 2020, (5).
     """
 
     def __init__(self, *, C=None, bias=True, tol=1e-6, time_limit=None):
@@ -243,11 +277,34 @@ class ReLUKernelClassifier(_KernelClassifier):
 
 
 class NTKClassifier(_KernelClassifier):
-    """The max-margin classifier in the tangent kernel space of a two-layer ReLU net (Wei et al.
-    2019, Section 2).
+    """The max-margin classifier in the tangent kernel space of a two-layer ReLU net.
 
-    r_w and r_u are the initial scales of the second and first layer.
-    C, time_limit : as for `VariationNormClassifier`.
+    C=None is the hard margin, `solvers.kernel_max_margin`; a number C the soft one,
+    `solvers.kernel_soft_margin`; both with the kernel `kernels.ntk`.
+
+    Parameters
+    ----------
+    C : float, optional
+        Cost of a unit of hinge loss, > 0; a hard margin by default.
+    r_w : float, default 1.0
+        Initial scale of the second layer.
+    r_u : float, default 1.0
+        Initial scale of the first layer.
+    bias : bool, default True
+        Whether neurons have a bias.
+    tol : float, default 1e-6
+        Relative gap to the proved bound up to which a problem is solved.
+    time_limit : float, optional
+        Seconds for the whole of `fit`, as in `VariationNormClassifier`.
+
+    Examples
+    --------
+    >>> from netmargin.estimators import NTKClassifier
+    >>> classifier = NTKClassifier().fit([[0.0], [1.0], [3.0]], [0, 1, 1])
+    >>> classifier.predict([[0.1], [2.0]]).tolist()
+    [0, 1]
+
+    Source: Wei et al. 2019, Section 2.
     """
 
     def __init__(self, *, C=None, r_w=1.0, r_u=1.0, bias=True, tol=1e-6, time_limit=None):

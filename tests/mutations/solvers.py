@@ -14,15 +14,19 @@ _HERE = "tests/test_sound_bounds.py::"
 _PROOF = "solvers/pricing/bounds.py"
 _RAYS = "solvers/pricing/rays.py"
 _ARRANGEMENT = "solvers/pricing/arrangement.py"
+_FACES = "solvers/pricing/faces.py"
 _TREE = "solvers/pricing/branch_and_bound.py"
 _RELAXATION = "solvers/pricing/relaxation.py"
 _KERNEL = "solvers/kernel.py"
+_KERNEL_PROBLEM = "solvers/kernel_problem.py"
 _SOFT_KERNEL = "solvers/soft_kernel.py"
 _LINEAR = "solvers/linear.py"
 _LOGISTIC = "solvers/logistic.py"
+_LOGISTIC_COLUMNS = "solvers/columns/logistic_generation.py"
 _F1 = "solvers/f1.py"
 _RESTRICTED = "solvers/columns/restricted_problem.py"
 _COLUMNS = "solvers/columns/generation.py"
+_DUALS = "solvers/columns/dual_search.py"
 
 MUTATIONS = [
     # Which bound is asked for.
@@ -49,8 +53,8 @@ MUTATIONS = [
     ),
     Mutation(
         _PROOF,
-        "floor=floor, tol=0.25 * tol)",
-        "floor=4 * floor, tol=0.25 * tol)",
+        "floor=floor,",
+        "floor=4 * floor,",
         "branch and bound ends far above the floor: nothing is proved to be optimal",
         _HERE + "test_margins_of_orthogonal_points",
     ),
@@ -171,7 +175,7 @@ MUTATIONS = [
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
     Mutation(
-        _ARRANGEMENT,
+        _FACES,
         "(-1 if i <= k else 1) for i in range(members)), None",
         "(-1 if i < k else 1) for i in range(members)), None",
         "off by one among the open cells around a plane",
@@ -181,14 +185,14 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        _ARRANGEMENT,
+        _FACES,
         "        yield (1,), None\n        yield (-1,), None\n",
         "        yield (1,), None\n",
         "one of the two sides of a line is not visited",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
     Mutation(
-        _ARRANGEMENT,
+        _FACES,
         "for half in (1, -1):",
         "for half in (1,):",
         "half of the cells around a plane are not visited",
@@ -225,7 +229,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        _ARRANGEMENT,
+        _FACES,
         "flip = (angle < 0) | (angle >= np.pi)",
         "flip = angle < 0",
         "a normal at the angle pi is not turned round",
@@ -329,8 +333,7 @@ MUTATIONS = [
     ),
     Mutation(
         _TREE,
-        "return sums * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0) * (1 +"
-        " 1e-10)",
+        "return (\n        sums\n        * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0)\n        * (1 + _EIGENVALUE_ROUNDING)\n    )",
         "return sums * 0.5",
         "a diagonal that is not above the matrix",
         equivalent=(
@@ -390,7 +393,7 @@ MUTATIONS = [
     ),
     Mutation(
         _RELAXATION,
-        "[:, -1].max()) * (1 + 1e-12)",
+        "[:, -1].max()) * (1 + _RELATIVE_ROUNDING)",
         "[:, -1].max())",
         "eigenvalues without their rounding margin",
         _HERE + "test_relaxed_forms_are_above_their_exact_eigenvalue",
@@ -453,16 +456,16 @@ MUTATIONS = [
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),
     Mutation(
-        _KERNEL,
-        "_NEGATIVE = 1e-9",
-        "_NEGATIVE = 1e-4",
+        _KERNEL_PROBLEM,
+        "_NEGATIVE_EIGENVALUE = 1e-9",
+        "_NEGATIVE_EIGENVALUE = 1e-4",
         "kernels that are not positive semidefinite pass",
         _HERE + "test_kernels_with_a_small_negative_eigenvalue_are_refused",
     ),
     Mutation(
         _KERNEL,
-        "_ZERO = 1e-5",
-        "_ZERO = 1e-2",
+        "_ZERO_BOUND = 1e-5",
+        "_ZERO_BOUND = 1e-2",
         "a bound of 1% is called 0",
         equivalent=(
             "it is read only where no positive margin was found, and float64 finds all above a"
@@ -485,7 +488,7 @@ MUTATIONS = [
         _HERE + "test_linear_margins_in_closed_form",
     ),
     Mutation(
-        _LOGISTIC,
+        _LOGISTIC_COLUMNS,
         "p = p * min(1.0, self._cost / largest) if largest > 0 else p\n        return float(",
         "return float(",
         "the dual objective at weights that are not feasible",
@@ -499,15 +502,15 @@ MUTATIONS = [
         _HERE + "test_logistic_optima_are_proved_by_their_dual",
     ),
     Mutation(
-        _LOGISTIC,
+        _LOGISTIC_COLUMNS,
         "self._offer(p, found.upper_bound)",
         "self._offer(p, best)",
         "the best value of the search taken for a proved one",
         _HERE + "test_search_alone_proves_nothing",
     ),
     Mutation(
-        _LOGISTIC,
-        "bound = self._bound(p, largest * (1 + 1e-12))",
+        _LOGISTIC_COLUMNS,
+        "bound = self._bound(p, largest * (1 + _RELATIVE_ROUNDING))",
         "bound = self._bound(p, 0.999 * largest)",
         "weights scaled a thousandth beyond what is feasible",
         _HERE + "test_logistic_optima_are_proved_by_their_dual",
@@ -515,7 +518,7 @@ MUTATIONS = [
     # Margins of the variation norm.
     Mutation(
         _F1,
-        "run.upper > max(1e-13, 1e-6 * shortest)",
+        "run.upper > max(\n        _ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest\n    )",
         "run.upper > 1.0",
         "small samples with dual weight prove that large ones cannot be separated",
         _HERE + "test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket",
@@ -536,8 +539,8 @@ MUTATIONS = [
     ),
     Mutation(
         _RESTRICTED,
-        "np.abs(self.values(U, dual)) > self.t * (1 + 1e-13) + 1e-15",
-        "np.abs(self.values(U, dual)) > self.t * (1 + 1e-2) + 1e-15",
+        "np.abs(self.values(U, dual)) > self.t * (1 + _IMPROVES) + _IMPROVES_AT_LEAST",
+        "np.abs(self.values(U, dual)) > self.t * (1 + 1e-2) + _IMPROVES_AT_LEAST",
         "neurons that help a little are not added",
         _HERE + "test_margins_of_orthogonal_points",
     ),
@@ -549,8 +552,8 @@ MUTATIONS = [
         _HERE + "test_search_alone_proves_nothing",
     ),
     Mutation(
-        _COLUMNS,
-        "self.upper = max(\n            float(np.abs(self.dual).sum()) + 1e-12, self.problem.slack_bound(self.dual)\n        )",
+        _DUALS,
+        "self.upper = max(\n            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING, self.problem.slack_bound(self.dual)\n        )",
         "self.upper = max(0.1 * float(np.abs(self.dual).sum()),"
         " self.problem.slack_bound(self.dual))",
         "a first bound that was never proved",

@@ -1,5 +1,5 @@
-"""Convex references: the best margins that nets can have, each with a judged value and a proved
-bound.
+"""Convex references: the best margins that nets can have, each with a value recomputed in
+float64 and a proved bound.
 """
 
 from .f1 import f1_max_margin, f1_soft_margin

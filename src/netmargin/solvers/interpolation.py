@@ -12,30 +12,43 @@ from ..errors import DataError
 from ..kernels import arc_cosine
 from ..result import Status
 from .columns.attainability import Targets, find_targets
-from .columns.generation import Options
 from .columns.least_norm import LeastNorm
+from .columns.options import Options
 from .progress import Progress
 from .solution import ReLUMeasure
 
-_INCONSISTENT = 1e-9
-_REACHED = 1e-7
-"""Residuals relative to the largest |y| that count as passing through the points: in float64 nearly
-equal points leave no less. What a residual hides is seen where the norm falls below its proved
-bound.
+_REACHED_L2 = 1e-9
+"""Residuals up to which a kernel function passes through the points, relative to the largest |y|:
+eigenvalues are cut off at n machine precisions, which leaves less where values are attainable.
+"""
+_REACHED_L1 = 1e-7
+"""The same for a measure: nearly equal points leave no less in float64. What a residual hides is
+seen where the norm falls below its proved bound.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolation:
-    """f with f(x_n) = y_n and a small norm.
+    """A function f with f(x_n) = y_n and a small norm.
 
-    norm : attained; inf where no such f exists (status NOT_ATTAINABLE), or where none was found to
+    Attributes
+    ----------
+    norm : float
+        Attained; inf where no such f exists (status NOT_ATTAINABLE), or where none was found to
         1e-7 of the largest |y| (the status says why).
-    residual : max |f(x_n) - y_n|.
-    lower_bound : proved by `dual`, which has dual . y = lower_bound and response at most 1 to every
-        unit neuron (l1), or unit norm in the kernel (l2); where no f exists inf, and `dual` has
-        responses of 0 but dual . y > 0.
-    certified : norm and lower_bound agree within the tolerance, or no such f exists.
+    lower_bound : float
+        Proved by `dual`; inf where no such f exists.
+    residual : float
+        The largest |f(x_n) - y_n|, in units of y.
+    certified : bool
+        Whether norm and lower_bound agree within the tolerance, or no such f exists.
+    status : Status
+        How the search ended.
+    dual : ndarray of shape (n,), float64
+        Weights with dual . y = lower_bound and response at most 1 to every unit neuron (l1), or
+        unit norm in the kernel (l2). Where no f exists, they have responses of 0 but dual . y > 0.
+    seconds : float
+        Time of the search.
     """
 
     norm: float
@@ -58,10 +71,10 @@ class Interpolation:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureInterpolation(ReLUMeasure, Interpolation):
-    """Of least variation norm.
+    """A function of least variation norm through given points, as a measure of neurons.
 
-    norm = sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to
-    twice that.
+    Its norm is sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to
+    twice that. The fields are those of `ReLUMeasure` and `Interpolation`.
     """
 
     __repr__ = short_repr
@@ -69,7 +82,17 @@ class MeasureInterpolation(ReLUMeasure, Interpolation):
 
 @dataclass(frozen=True, kw_only=True)
 class KernelInterpolation(Interpolation):
-    """Of least norm in F_2: f = sum_n coefficients_n k(x_n, .), k = `kernels.arc_cosine`."""
+    """The function f = sum_n coefficients_n k(x_n, .) of least norm in F_2 through given points.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (n,), float64
+        The factors of the kernel k = `kernels.arc_cosine`.
+    inputs : ndarray of shape (n, D), float64
+        The points x~_n, D = d, or d + 1 with a bias.
+    bias : bool
+        Whether the neurons have a bias. The other fields are those of `Interpolation`.
+    """
 
     coefficients: np.ndarray
     inputs: np.ndarray
@@ -78,7 +101,7 @@ class KernelInterpolation(Interpolation):
     __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
-        """f(x) for inputs of shape (N, d)."""
+        """Values f(x), shape (N,), at inputs X of shape (N, d)."""
         return (
             arc_cosine(
                 evaluation_inputs(X, self.inputs.shape[1], bias=self.bias), self.inputs, bias=False
@@ -101,37 +124,52 @@ def min_norm_interpolation(
 ) -> MeasureInterpolation | KernelInterpolation:
     """The ReLU function of least norm through the points (x_n, y_n), y real.
 
-    norm="l1" : min sum_j |alpha_j| subject to sum_j alpha_j relu(u_j . x~_n) = y_n over any number
-    of unit directions u_j, by column generation. Half the squared parameter norm of the two-layer
-    net of any width that interpolates with the least norm. norm="l2" : the least norm in F_2, nets
-    with fixed uniform directions, sqrt(y' K^{-1} y) with the arc-cosine kernel K.
+    norm="l1" is min sum_j |alpha_j| subject to sum_j alpha_j relu(u_j . x~_n) = y_n over any number
+    of unit directions u_j, by column generation: half the squared parameter norm of the two-layer
+    net of any width that interpolates with the least norm. norm="l2" is the least norm in F_2, of
+    nets with fixed uniform directions, sqrt(y' K^{-1} y) with the arc-cosine kernel K.
 
     Parameters
     ----------
-    X : (n, d) inputs.
-    y : (n,) real values.
-    norm : "l1" or "l2".
-    bias : whether neurons have a bias, which makes x~ = (x, 1).
-    tol : bounds the relative gap to the proved lower bound. For l1, the rounding of float64 sets
-        the limit: about 1e-9, and more where points nearly coincide.
-    time_limit, pricing, seed, progress : those of `f1_max_margin`; they concern l1.
+    X : array_like of shape (n, d)
+        Inputs; computations are in float64.
+    y : array_like of shape (n,)
+        Real values.
+    norm : {"l1", "l2"}
+        The norm that is minimized.
+    bias : bool, default True
+        Whether neurons have a bias, which makes x~ = (x, 1).
+    tol : float, default 1e-6
+        Relative gap between norm and lower bound at which to stop. For l1 the rounding of float64
+        sets the limit: about 1e-9, and more where points nearly coincide.
+    time_limit : float, optional
+        Seconds after which the best bracket so far is returned (l1). No limit by default.
+    pricing : {"auto", "complete", "local"}
+        How it is proved that no neuron is missing, as in `f1_max_margin` (l1).
+    seed : int, default 0
+        Seed of the starts of local search (l1).
+    progress : bool, default False
+        Whether to show rounds and the bracket as they come (l1).
 
     Returns
     -------
-    A `MeasureInterpolation` or a `KernelInterpolation`. Where no function passes through the points
-    (equal inputs with different values) its norm is inf, its status NOT_ATTAINABLE, and `dual`
-    proves it. Where the bracket stays open, `certified` is False and `gap` says how far.
+    MeasureInterpolation or KernelInterpolation
+        The first for l1, the second for l2. Where no function passes through the points (equal
+        inputs with different values) its norm is inf, its status NOT_ATTAINABLE, and `dual` (n,)
+        proves it. Where the bracket stays open, `certified` is False and `gap` says how far.
 
     Raises
     ------
-    DataError : NaN, wrong shapes, or values beyond float64.
-    ArgumentError : norm, tol, time_limit, pricing or a flag out of range.
+    DataError
+        For NaN, wrong shapes, or values beyond float64.
+    ArgumentError
+        For norm, tol, time_limit, pricing or a flag out of range.
 
     Examples
     --------
     >>> from netmargin.solvers import min_norm_interpolation
-    >>> absolute = min_norm_interpolation([[-1.0], [2.0]], [1.0, 2.0], bias=False)      # relu(x) + relu(-x)
-    >>> round(absolute.norm, 9), absolute.certified
+    >>> absolute = min_norm_interpolation([[-1.0], [2.0]], [1.0, 2.0], bias=False)
+    >>> round(absolute.norm, 9), absolute.certified  # relu(x) + relu(-x)
     (2.0, True)
 
     Source: Wei et al. 2018, D.3 and D.4.
@@ -155,6 +193,9 @@ def min_norm_interpolation(
 def _least_variation_norm(
     data: SolverData, targets: Targets, options: Options, bias: bool, progress: bool, started: float
 ) -> MeasureInterpolation:
+    """Solve for l1: rays by column generation in units that float64 can hold, then a measure whose
+    norm and residual are recomputed.
+    """
     y, height = data.y, float(np.abs(data.y).max())
     dual, atoms, alphas = np.zeros(len(y)), np.zeros((0, data.Z.shape[1])), np.zeros(0)
     norm, lower, status = 0.0, 0.0, Status.OPTIMAL
@@ -187,27 +228,14 @@ def _least_variation_norm(
         bias=False,
     )
     residual = float(np.abs(measure.decision_function(data.Z) - y).max())
-    certified = status is Status.NOT_ATTAINABLE
-    if not certified:
-        # Below the proved bound only a function can be that does not quite pass through the points.
-        reached = residual <= _REACHED * height and norm >= lower * (1 - options.tol)
-        norm = norm if reached else np.inf
-        lower = min(lower, norm)
-        certified = bool(norm - lower <= options.tol * norm) if reached else False
-        if status in (Status.OPTIMAL, Status.STALLED, Status.LOCALLY_OPTIMAL) and not certified:
-            status = (
-                Status.NOT_REACHED
-                if not reached
-                else status
-                if status is not Status.OPTIMAL
-                else Status.STALLED
-            )
+    passes = residual <= _REACHED_L1 * height
+    norm, lower, certified, status = _settle_bracket(norm, lower, passes, options.tol, status)
     return MeasureInterpolation(
         norm=norm,
         lower_bound=lower,
         residual=residual,
         certified=certified,
-        status=Status.OPTIMAL if certified and status is not Status.NOT_ATTAINABLE else status,
+        status=status,
         dual=dual,
         seconds=time.monotonic() - started,
         atoms=measure.atoms,
@@ -216,9 +244,33 @@ def _least_variation_norm(
     )
 
 
+def _settle_bracket(
+    norm: float, lower: float, passes: bool, tol: float, status: Status
+) -> tuple[float, float, bool, Status]:
+    """Norm, lower bound, whether they are certified, and the status, for a function that `passes`
+    through the points or not.
+    """
+    if status is Status.NOT_ATTAINABLE:
+        return norm, lower, True, status
+    # Only a function that does not quite pass through the points has a norm below its proved bound.
+    reached = passes and norm >= lower * (1 - tol)
+    norm = norm if reached else np.inf
+    lower = min(lower, norm)
+    certified = bool(norm - lower <= tol * norm) if reached else False
+    if certified:
+        return norm, lower, True, Status.OPTIMAL
+    if status in (Status.OPTIMAL, Status.STALLED, Status.LOCALLY_OPTIMAL):
+        if not reached:
+            status = Status.NOT_REACHED
+        elif status is Status.OPTIMAL:
+            status = Status.STALLED
+    return norm, lower, False, status
+
+
 def _least_kernel_norm(
     data: SolverData, tol: float, bias: bool, contradiction: np.ndarray | None, started: float
 ) -> KernelInterpolation:
+    """Solve for l2: coefficients by the eigenvalues of the kernel that are above rounding."""
     data.require_squares()
     size, y, height = data.size, data.y, float(np.abs(data.y).max())
     K = arc_cosine(data.Z / size, bias=False)
@@ -228,11 +280,11 @@ def _least_kernel_norm(
     residual = float(np.abs(y - K @ coefficients).max())
     norm = float(np.sqrt(max(coefficients @ K @ coefficients, 0.0)))
     dual = coefficients / norm if norm > 0 else coefficients
-    # y . dual <= |f| for every f through the points, as dual has unit norm
+    # y . dual <= |f| for every f through the points, as dual has unit norm.
     lower, status = max(float(y @ dual), 0.0), Status.NOT_REACHED
     if contradiction is not None:
         dual, norm, lower, status = size * contradiction, np.inf, np.inf, Status.NOT_ATTAINABLE
-    elif residual <= _INCONSISTENT * height:
+    elif residual <= _REACHED_L2 * height:
         lower = min(lower, norm)
         status = Status.OPTIMAL if norm - lower <= tol * norm else Status.STALLED
     else:

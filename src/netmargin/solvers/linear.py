@@ -13,13 +13,23 @@ from ..result import Solution, Status
 from .contradictions import Contradictions, recommended_cost
 from .kernel import kernel_max_margin
 
-_ZERO = 1e-9
+_ZERO_BOUND = 1e-9
+"""A bound below this, relative to the largest entry, is 0: the dual weights solve linear equations
+at a vertex, which rounds a bound of 0 to less.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearSolution(Solution):
-    """x -> weights . x~ with ||weights|| = 1 in the chosen norm and the largest min_n y_n weights .
-    x~_n; x~ is (x, 1) with a bias.
+    """The linear function x -> weights . x~ of norm 1 with the largest min_n y_n weights . x~_n.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (d,), or (d + 1,) with a bias, float64
+        Of norm 1 in the chosen norm; 0 where nothing separates the samples. The other fields are
+        those of `Solution`.
+    bias : bool
+        Whether x~ is (x, 1) instead of x.
     """
 
     weights: np.ndarray
@@ -28,22 +38,45 @@ class LinearSolution(Solution):
     __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
-        """Values at inputs of shape (N, d)."""
+        """Values weights . x~, shape (N,), at inputs X of shape (N, d)."""
         return evaluation_inputs(X, len(self.weights), bias=self.bias) @ self.weights
 
 
 def linear_max_margin(
     X, y, *, norm: str = "l2", bias: bool = False, tol: float = 1e-6
 ) -> LinearSolution:
-    """max over ||w|| <= 1 of min_n y_n w . x~_n, in the l2 or l1 norm; a bias counts in the norm,
-    as in the nets of this library.
+    """The linear classifier with the largest margin in the l2 or the l1 norm.
 
-    The proved upper bound is the dual norm of sum_n p_n y_n x~_n for probability weights p.
-    X : (n, d).
-    y : (n,) labels {-1, +1} or {0, 1}. Data that no such classifier separates give margin 0, with
-        weights p that prove it and a `note` that names the samples.
-    tol : relative gap up to which the status is OPTIMAL. Raises DataError for data of a wrong shape
-        or kind, ArgumentError for the other arguments.
+    It is max over ||w|| <= 1 of min_n y_n w . x~_n. A bias counts in the norm, as in the nets of
+    this library. The proved upper bound is the dual norm of sum_n p_n y_n x~_n for probability
+    weights p.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+        Inputs; computations are in float64.
+    y : array_like of shape (n,)
+        Labels {-1, +1} or {0, 1}.
+    norm : {"l2", "l1"}
+        The norm of w.
+    bias : bool, default False
+        Whether x~ is (x, 1) instead of x.
+    tol : float, default 1e-6
+        Relative gap between margin and upper bound up to which the status is OPTIMAL.
+
+    Returns
+    -------
+    LinearSolution
+        Weights (float64 of shape (d,), or (d + 1,) with a bias), the margin recomputed in float64,
+        the proved upper bound and dual weights p of shape (n,). Data that no such classifier
+        separates give margin 0, p that prove it, and a `note` that names the samples.
+
+    Raises
+    ------
+    DataError
+        For X or y of a wrong shape or kind, NaN, or one class only.
+    ArgumentError
+        For norm, bias or tol out of range.
 
     Examples
     --------
@@ -51,6 +84,8 @@ def linear_max_margin(
     >>> solution = linear_max_margin([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
     >>> round(solution.margin, 9), round(3 / 2**0.5, 9)
     (2.121320344, 2.121320344)
+
+    Beyond the papers.
     """
     check_choice("norm", norm, ("l1", "l2"))
     bias, tol = check_flag("bias", bias), check_number("tol", tol, above=0, below=1)
@@ -58,17 +93,17 @@ def linear_max_margin(
     data = binary_data(X, y, bias=bias)
     scale = data.size
     signed = data.y[:, None] * data.Z / scale
-    weights, dual = _l2(signed) if norm == "l2" else _l1(signed)
+    weights, dual = _solve_l2(signed) if norm == "l2" else _solve_l1(signed)
     order, dual_order = (2, 2) if norm == "l2" else (1, np.inf)
     if norm == "l2" and (signed @ weights).min() <= 0:
         # Where 0 is in the hull of the samples, the vertex that linear programming finds is a
         # proof; a least norm is found to a square root only.
-        dual = _l1(signed)[1]
+        dual = _solve_l1(signed)[1]
     size = np.linalg.norm(weights, order)
     weights = weights / size if size > 0 else weights
     margin = max(float((signed @ weights).min()), 0.0)
     upper = float(np.linalg.norm(dual @ signed, dual_order))
-    if margin > 0 or upper > _ZERO:
+    if margin > 0 or upper > _ZERO_BOUND:
         status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
     else:
         status, weights = Status.NOT_SEPARABLE, np.zeros_like(weights)
@@ -94,12 +129,14 @@ def linear_max_margin(
     )
 
 
-def _l2(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _solve_l2(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (D,) and dual weights (n,): the least norm in the hull of the signed samples."""
     dual = kernel_max_margin(signed @ signed.T, np.ones(len(signed))).dual
     return dual @ signed, dual
 
 
-def _l1(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _solve_l1(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (D,) and dual weights (n,) of the signed samples by a linear program."""
     n, dimension = signed.shape
     # max t subject to signed (u - v) >= t, sum(u + v) <= 1, u, v >= 0
     A = np.vstack(

@@ -20,13 +20,20 @@ from ..result import Solution, Status
 from .solution import ReLUMeasure
 
 _MOST_PROGRAMS = 200_000
-_ZERO = 1e-8
+"""Choices of patterns that are tried at most: at a few milliseconds each, some ten minutes."""
+_ZERO_BOUND = 1e-8
 """A bound below this, in units of the largest coordinate, is 0 to the tolerance of the cone
 programs (1e-10 of their optimum, times a few neurons).
 """
+_CONE_TOLERANCE = 1e-10
+"""Tolerance of the cone programs: their bounds are recomputed, so that it costs only the gap."""
+_RANK = 1e-12
+"""Singular values below this part of the largest are rounding of points of lower rank."""
+_GONE = 1e-9
+"""A neuron of less than this part of the largest is one that the cone program left at 0."""
 
 Choice = tuple[np.ndarray, float]
-"""Activation pattern and output sign of a neuron."""
+"""The activation pattern (n,), booleans, and the output sign of a neuron."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +41,20 @@ class NarrowSolution(ReLUMeasure, Solution):
     """A net of few neurons with a large margin, balanced, as a probability measure; no atoms where
     no such net separates the data.
 
-    margin : min_n y_n f(x_n) of the measure, recomputed in float64. upper_bound : of the margin of
-        every net of at most this width: the largest of the bounds that duality gives for each
-        choice of patterns and signs, recomputed in float64; open where not all choices were tried.
-    dual : (n,), weights of the samples in the choice whose bound is largest, for which alone they
-        prove it. Each choice has weights of its own.
-    programs : choices of which the convex problem was solved.
+    Attributes
+    ----------
+    margin : float
+        The least y_n f(x_n) of the measure, recomputed in float64.
+    upper_bound : float
+        Bound of the margin of every net of at most this width: the largest of the bounds that
+        duality gives for each choice of patterns and signs, recomputed in float64; open where not
+        all choices were tried.
+    dual : ndarray of shape (n,), float64
+        Weights of the samples in the choice whose bound is largest. They prove the bound for that
+        choice only: each choice has weights of its own.
+    programs : int
+        Choices of which the convex problem was solved. The other fields are those of `ReLUMeasure`
+        and `Solution`.
     """
 
     programs: int
@@ -50,43 +65,58 @@ class NarrowSolution(ReLUMeasure, Solution):
 def narrow_max_margin(
     X, y, width: int, *, bias: bool = False, tol: float = 1e-6, time_limit: float | None = None
 ) -> NarrowSolution:
-    """gamma*,m: the best q_min / ||theta||^2 of nets sum_j b_j relu(a_j . x~) with at most m =
-    `width` neurons, not convex in the neurons for m < n.
+    """The largest normalized margin of two-layer ReLU nets with few neurons.
 
-    Every choice of m neurons' signs and activation patterns leaves a convex problem: max t with y_n
-    sum_j s_j 1[n active for j] v_j . x~_n >= t, v_j in its cell, sum_j |v_j| <= 1/2. All of them
-    are solved, so it is for few samples of rank 2: 2n cells with two signs, chosen m at a time.
+    gamma*,m is the best q_min / ||theta||^2 of nets sum_j b_j relu(a_j . x~) with at most m =
+    `width` neurons, not convex in the neurons for m < n. Every choice of m neurons' signs and
+    activation patterns leaves a convex problem: max t with y_n sum_j s_j 1[n active for j] v_j .
+    x~_n >= t, v_j in its cell, sum_j |v_j| <= 1/2. All of them are solved, so it is for few samples
+    of rank 2: 2n cells with two signs, chosen m at a time.
 
     Parameters
     ----------
-    X : (n, d).
-    y : (n,) labels {-1, +1} or {0, 1}.
-    width : m, at least 1.
-    bias : whether neurons have a bias.
-    tol : gap between margin and upper bound, relative, up to which the status is OPTIMAL.
-    time_limit : seconds, after which the best net so far is returned, by Ctrl-C too; half the
-        smallest |x~| bounds the margin then.
+    X : array_like of shape (n, d)
+        Inputs of rank at most 2; computations are in float64.
+    y : array_like of shape (n,)
+        Labels {-1, +1} or {0, 1}.
+    width : int
+        The number of neurons m, at least 1.
+    bias : bool, default False
+        Whether neurons have a bias.
+    tol : float, default 1e-6
+        Relative gap between margin and upper bound up to which the status is OPTIMAL.
+    time_limit : float, optional
+        Seconds after which the best net so far is returned, as it is at Ctrl-C; half the smallest
+        |x~| bounds the margin then. No limit by default.
 
     Returns
     -------
-    A `NarrowSolution`, which is a `ReLUMeasure`. What is proved: weights p of the samples, >= 0
-    with sum 1, and multipliers c_j >= 0 of the walls of the cells bound the margin for one choice
-    of patterns by max_j |sum_n p_n y_n s_j 1[n active for j] x~_n + sum_n c_jn sigma_jn x~_n| / 2,
-    sigma_jn = +-1 the side of the wall; the cells cover the plane up to rounding of the angles of
-    their walls; a choice for which some sample has no active neuron of its label has margin 0 at
-    most.
+    NarrowSolution
+        A `ReLUMeasure` of at most m neurons (`atoms`, float64 of shape (k, D)) with its margin and
+        a proved upper bound.
 
     Raises
     ------
-    DataError : rank above 2, or more than 200,000 choices.
-    ArgumentError : the other arguments.
+    DataError
+        For X or y of a wrong shape or kind, rank above 2, or more than 200,000 choices.
+    ArgumentError
+        For any other argument out of range.
+
+    Notes
+    -----
+    Weights p of the samples, >= 0 with sum 1, and multipliers c_j >= 0 of the walls of the cells
+    bound the margin for one choice of patterns by max_j |sum_n p_n y_n s_j 1[n active for j] x~_n +
+    sum_n c_jn sigma_jn x~_n| / 2, sigma_jn = +-1 the side of the wall. The cells cover the plane up
+    to rounding of the angles of their walls. A choice for which some sample has no active neuron of
+    its label has margin 0 at most.
 
     Examples
     --------
     >>> import netmargin as nm
     >>> X, y = nm.datasets.parity(2, 2)
     >>> narrow = [nm.solvers.narrow_max_margin(X, y, m) for m in (1, 2, 3, 4)]
-    >>> [round(net.margin, 6) for net in narrow], round(nm.solvers.f1_max_margin(X, y, bias=False).margin, 6)
+    >>> wide = nm.solvers.f1_max_margin(X, y, bias=False)
+    >>> [round(net.margin, 6) for net in narrow], round(wide.margin, 6)
     ([0.0, 0.0, 0.0, 0.125], 0.125)
     >>> narrow[3].certified, narrow[3].gap < 1e-6
     (True, True)
@@ -110,7 +140,7 @@ def narrow_max_margin(
     elif margin > 0:
         status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
     else:
-        status = Status.NOT_SEPARABLE if upper <= _ZERO else Status.STALLED
+        status = Status.NOT_SEPARABLE if upper <= _ZERO_BOUND else Status.STALLED
     return NarrowSolution(
         margin=margin * data.size,
         upper_bound=upper * data.size,
@@ -132,7 +162,7 @@ class _Search:
 
     def __init__(self, data: SolverData, width: int, bias: bool):
         self.Z, self._y, self._bias = data.Z, data.y, bias
-        choices = [(pattern, sign) for pattern in _patterns(data.Z) for sign in (1.0, -1.0)]
+        choices = [(pattern, sign) for pattern in _list_patterns(data.Z) for sign in (1.0, -1.0)]
         self._width = min(width, len(choices))  # two neurons of one pattern and sign are one
         count = math.comb(len(choices), self._width)
         if count > _MOST_PROGRAMS:
@@ -148,21 +178,24 @@ class _Search:
         self.dual = np.full(len(data), 1 / len(data))
 
     def run(self, deadline: Deadline) -> Status | None:
-        """Try all choices; TIME_LIMIT where that took too long."""
+        """Try all choices; returns TIME_LIMIT where that took too long, else None."""
         for chosen in itertools.combinations(self._choices, self._width):
             if deadline.passed:
                 return Status.TIME_LIMIT
             covered = np.any([pattern & (self._y * sign > 0) for pattern, sign in chosen], axis=0)
-            if covered.all():  # otherwise f has the wrong sign, or is 0, on some sample
-                self._try(chosen)
+            # A sample without an active neuron of its label has y f <= 0: no need to solve.
+            if covered.all():
+                self._try_choice(chosen)
         return None
 
-    def _try(self, chosen: tuple[Choice, ...]) -> None:
+    def _try_choice(self, chosen: tuple[Choice, ...]) -> None:
+        """Solve the convex problem of one choice; keep its net and its bound if they are larger."""
         self.programs += 1
-        v, upper, dual = _solve(self.Z, self._y, chosen)
+        v, upper, dual = _solve_choice(self.Z, self._y, chosen)
+        # The bound of the whole search is the largest of the bounds of the choices.
         if upper > self.upper:
             self.upper, self.dual = upper, dual
-        found = _measure(v, np.array([sign for _, sign in chosen]), self._bias)
+        found = _balanced_measure(v, np.array([sign for _, sign in chosen]), self._bias)
         outputs = np.maximum(self.Z @ found.atoms[:, :-1].T, 0.0) @ (
             found.weights * found.atoms[:, -1]
         )
@@ -171,12 +204,12 @@ class _Search:
             self.margin, self.best = margin, found
 
 
-def _patterns(Z: np.ndarray) -> list[np.ndarray]:
-    """Activation patterns of all directions: points of rank 2 have one per arc between the normals
-    of their lines.
+def _list_patterns(Z: np.ndarray) -> list[np.ndarray]:
+    """List the activation patterns (n,) of all directions: points of rank 2 have one per arc
+    between the normals of their lines.
     """
     _, singular, rows = np.linalg.svd(Z, full_matrices=False)
-    rank = int((singular > 1e-12 * max(singular[0], 1e-300)).sum())
+    rank = int((singular > _RANK * max(singular[0], 1e-300)).sum())
     if rank > 2:
         raise DataError(
             f"The points have rank {rank}; patterns are enumerated up to rank 2 (with a bias: one"
@@ -186,6 +219,7 @@ def _patterns(Z: np.ndarray) -> list[np.ndarray]:
     if rank < 2:
         return [plane[:, 0] > 0, plane[:, 0] < 0]
     used = plane[np.linalg.norm(plane, axis=1) > 0]
+    # A pattern changes where a direction crosses a wall, so that the middle of each arc has it.
     walls = np.sort(
         (np.arctan2(used[:, 1], used[:, 0])[:, None] + np.array([np.pi / 2, -np.pi / 2])).ravel()
         % (2 * np.pi)
@@ -195,11 +229,11 @@ def _patterns(Z: np.ndarray) -> list[np.ndarray]:
     return list(np.unique(found, axis=0))
 
 
-def _solve(
+def _solve_choice(
     Z: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Neurons v, (m, D), of the convex problem with these patterns and signs; an upper bound of it,
-    and the weights of the samples that prove it.
+    """Solve the convex problem with these patterns and signs: its neurons v (m, D), an upper bound
+    of its margin, and the weights (n,) of the samples that prove it.
     """
     n, D = Z.shape
     m = len(chosen)
@@ -222,7 +256,7 @@ def _solve(
     right = np.concatenate([np.zeros(n + m * n), [0.5], np.zeros(m * (1 + D))])
     cones = [clarabel.NonnegativeConeT(n + m * n + 1), *[clarabel.SecondOrderConeT(1 + D)] * m]
     x, multipliers = minimize(
-        np.append(np.zeros(m * D + m), -1.0), np.vstack(A), right, cones, tol=1e-10
+        np.append(np.zeros(m * D + m), -1.0), np.vstack(A), right, cones, tol=_CONE_TOLERANCE
     )
     # Any p in the simplex and c >= 0 bound t by sum_j <pull_j, v_j>, that is by the largest
     # |pull_j| / 2.
@@ -237,10 +271,10 @@ def _solve(
     return x[: m * D].reshape(m, D), 0.5 * float(np.linalg.norm(pulls, axis=1).max()) + rounding, p
 
 
-def _measure(v: np.ndarray, signs: np.ndarray, bias: bool) -> ReLUMeasure:
+def _balanced_measure(v: np.ndarray, signs: np.ndarray, bias: bool) -> ReLUMeasure:
     """The balanced net of neurons s_j relu(v_j . x~), as a probability measure."""
     sizes = np.linalg.norm(v, axis=1)
-    used = sizes > 1e-9 * sizes.max(initial=0.0)
+    used = sizes > _GONE * sizes.max(initial=0.0)
     atoms = np.column_stack([v[used] / sizes[used, None], signs[used]]) / np.sqrt(2)
     return ReLUMeasure(
         atoms=atoms,

@@ -1,6 +1,4 @@
-"""What a person sees while a solver works: one live line on a terminal, a line now and then in a
-log file.
-"""
+"""The progress of a solver: one live line on a terminal, a line now and then in a log file."""
 
 import sys
 import time
@@ -8,11 +6,12 @@ from types import TracebackType
 from typing import Any
 
 _LOG_EVERY_SECONDS = 10.0
+"""Long runs leave a readable log, and short ones none."""
 
 
 class Progress:
-    """Rounds, margin or another `quantity`, and the value that no neuron found so far exceeds; use
-    as a context manager.
+    """Shows the rounds of a solver, its margin or another `quantity`, and the value that no neuron
+    found so far exceeds; use it as a context manager.
     """
 
     def __init__(self, shown: bool, title: str, quantity: str = "margin"):
@@ -22,6 +21,7 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if self._shown and sys.stderr.isatty():
+            # Only terminals need rich, which takes a while to load.
             from rich.console import Console
 
             self._live = Console(stderr=True).status(self._title)
@@ -38,7 +38,7 @@ class Progress:
             self._live.stop()
 
     def show(self, rounds: int, margin: float, upper: float) -> None:
-        """Show one round."""
+        """Show one round: on a terminal at once, in a log file every few seconds."""
         if not self._shown:
             return
         now = time.monotonic()

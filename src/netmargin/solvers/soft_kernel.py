@@ -13,13 +13,20 @@ from ..core.deadline import Deadline
 from ..core.matrices import kernel_values
 from ..core.records import short_repr
 from ..result import SoftSolution, Status
-from .kernel import checked_kernel, labelled_kernel, least_norm
+from .kernel_problem import DUST, label_kernel, minimize_norm, validate_kernel
+
+_RELIABLE_OUTPUT = 1e-6
+"""Factors 1 / output of f above 1e6 are not tried: outputs that are so small are rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftKernelSolution(SoftSolution):
-    """f = sum_n coefficients_n k(x_n, .) of small norm and hinge loss; coefficients are y * dual up
-    to a common factor near 1.
+    """The function f = sum_n coefficients_n k(x_n, .) of small norm and hinge loss.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (n,), float64
+        y * dual up to a common factor near 1. The other fields are those of `SoftSolution`.
     """
 
     coefficients: np.ndarray
@@ -27,44 +34,67 @@ class SoftKernelSolution(SoftSolution):
     __repr__ = short_repr
 
     def decision_function(self, K) -> np.ndarray:
-        """Values of f at points whose kernel with the training samples is K, shape (N, n)."""
+        """Values f (N,) at points whose kernel with the training samples is K, shape (N, n)."""
         return kernel_values(K, self.coefficients)
 
 
 def kernel_soft_margin(
     K, y, *, C: float = 1.0, tol: float = 1e-6, time_limit: float | None = None
 ) -> SoftKernelSolution:
-    """min over f of ||f||^2 / 2 + C sum_n max(0, 1 - y_n f(x_n)) in the space of kernel K: a
-    support vector machine without intercept.
+    """The function in the space of a kernel that has the least squared norm plus hinge loss.
 
-    Its dual, max sum p - p' (yy' * K) p / 2 over 0 <= p <= C, proves the lower bound.
+    It minimizes ||f||^2 / 2 + C sum_n max(0, 1 - y_n f(x_n)): a support vector machine without an
+    intercept. Its dual, max sum p - p' (yy' * K) p / 2 over 0 <= p <= C, proves the lower bound.
 
     Parameters
     ----------
-    K, y, time_limit : as for `kernel_max_margin`, also the errors.
-    C : cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC` (which fits an intercept). 1 /
+    K : array_like of shape (n, n)
+        Symmetric positive semidefinite kernel matrix; computations are in float64.
+    y : array_like of shape (n,)
+        Labels {-1, +1} or {0, 1}.
+    C : float, default 1.0
+        Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC` (which fits an intercept). 1 /
         mean K_nn lets a sample with full weight move its own output by 1.
-    tol : relative gap between the objective and its lower bound up to which the status is OPTIMAL.
+    tol : float, default 1e-6
+        Relative gap between the objective and its lower bound up to which the status is OPTIMAL.
+    time_limit : float, optional
+        Seconds after which the best bracket so far is returned, as in `kernel_max_margin`.
+
+    Returns
+    -------
+    SoftKernelSolution
+        Coefficients and dual weights (float64 of shape (n,)), the objective recomputed in float64,
+        its proved lower bound, the hinge loss and the margin.
+
+    Raises
+    ------
+    DataError
+        For other shapes, NaN, or a kernel with a clearly negative eigenvalue.
+    ArgumentError
+        For C <= 0, and tol or time_limit out of range.
 
     Examples
     --------
     >>> from netmargin.solvers import kernel_soft_margin
-    >>> soft = kernel_soft_margin([[1.0, 1.0], [1.0, 1.0]], [1, -1], C=2.0)          # a contradiction: f = 0
+    >>> K = [[1.0, 1.0], [1.0, 1.0]]
+    >>> soft = kernel_soft_margin(K, [1, -1], C=2.0)  # equal samples, different labels: f = 0
     >>> round(soft.objective, 6), soft.certified
     (4.0, True)
+
+    Beyond the papers.
     """
     started, deadline = time.monotonic(), Deadline(time_limit)
     C, tol = check_number("C", C, above=0), check_number("tol", tol, above=0, below=1)
-    K, y = checked_kernel(K, y)
-    Q, scale = labelled_kernel(K, y)
+    K, y = validate_kernel(K, y)
+    Q, scale = label_kernel(K, y)
     # In units of K / scale and of p * scale the problem keeps its form, with C * scale and an
     # objective times scale.
     unit = scale or 1.0
     best = None
     # The first is the fastest by far; the others are for a C so large that it loses its digits.
-    for propose in (_box_program, _hard_multipliers, _factored_program):
-        found = _judged_soft(
-            Q, np.clip(propose(Q, C * unit, deadline.at), 0.0, C * unit), y, C * unit, unit, tol
+    for solve_dual in (_box_program, _hard_multipliers, _factored_program):
+        found = _validate_weights(
+            Q, np.clip(solve_dual(Q, C * unit, deadline.at), 0.0, C * unit), y, C * unit, unit, tol
         )
         best = found if best is None or found.gap < best.gap else best
         if best.certified or deadline.passed:
@@ -74,13 +104,13 @@ def kernel_soft_margin(
     return replace(best, status=late, seconds=time.monotonic() - started)
 
 
-def _judged_soft(
+def _validate_weights(
     Q: np.ndarray, proposed: np.ndarray, y: np.ndarray, cap: float, unit: float, tol: float
 ) -> SoftKernelSolution:
-    """The solution with these dual weights, without the dust on most of them as long as the gap
-    stays within a tenth of `tol`.
+    """The solution with these dual weights, its numbers recomputed in float64, without the dust on
+    most of them as long as the gap stays within a tenth of `tol`.
     """
-    for threshold in (1e-4, 1e-6, 1e-8, 1e-10, 0.0):
+    for threshold in DUST:
         dual = np.where(proposed > threshold * proposed.max(initial=0.0), proposed, 0.0)
         outputs = Q @ dual
         square = max(float(dual @ outputs), 0.0)
@@ -88,7 +118,7 @@ def _judged_soft(
         lower = shrink * float(dual.sum()) - 0.5 * shrink**2 * square
         # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f. In its
         # scale, their sum is convex and bends at 1 / output.
-        scales = np.concatenate([[0.0, 1.0], 1 / outputs[outputs > 1e-6]])
+        scales = np.concatenate([[0.0, 1.0], 1 / outputs[outputs > _RELIABLE_OUTPUT]])
         hinges = _hinges(scales, outputs)
         factor = float(scales[np.argmin(0.5 * scales**2 * square + cap * hinges)])
         hinge = float(np.maximum(1 - factor * outputs, 0.0).sum())
@@ -110,7 +140,7 @@ def _judged_soft(
 
 
 def _hinges(scales: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    """sum_i max(0, 1 - scale outputs_i) for many scales."""
+    """The hinge losses sum_i max(0, 1 - scale outputs_i) at many scales, by one sort."""
     ascending = np.sort(outputs)
     sums = np.concatenate([[0.0], np.cumsum(ascending)])
     below = np.searchsorted(
@@ -120,7 +150,7 @@ def _hinges(scales: np.ndarray, outputs: np.ndarray) -> np.ndarray:
 
 
 def _box_program(Q: np.ndarray, cap: float, deadline: float) -> np.ndarray:
-    """Proposed minimizer of p'Qp / 2 - sum p over 0 <= p <= cap, in units of the cap."""
+    """Minimize p'Qp / 2 - sum p over 0 <= p <= cap by an interior point, in units of the cap."""
     n = len(Q)
     A = sparse.vstack([sparse.eye(n), -sparse.eye(n)])
     b = np.concatenate([np.ones(n), np.zeros(n)])
@@ -137,16 +167,16 @@ def _box_program(Q: np.ndarray, cap: float, deadline: float) -> np.ndarray:
 
 
 def _hard_multipliers(Q: np.ndarray, cap: float, deadline: float) -> np.ndarray:
-    """The same where no hinge loss is worth its cost: the multipliers of the hard margin are below
-    the cap then.
+    """Solve the same problem by the hard margin, whose multipliers are below the cap where no hinge
+    loss is worth its cost.
     """
-    hard = least_norm(Q, deadline)
+    hard = minimize_norm(Q, deadline)
     return hard * hard.sum() / max(float(hard @ Q @ hard), 1e-300)
 
 
 def _factored_program(Q: np.ndarray, cap: float, deadline: float) -> np.ndarray:
-    """The same with p = cap q, Q = F F' and v = sqrt(cap) F'q: min |v|^2 / 2 - sum q over 0 <= q <=
-    1 keeps its scaling for every cap.
+    """Solve the same problem with p = cap q, Q = F F' and v = sqrt(cap) F'q: min |v|^2 / 2 - sum q
+    over 0 <= q <= 1 keeps its scaling for every cap.
 
     Its equations are dense, so that it is some 30 times slower than `_box_program`.
     """

@@ -16,11 +16,29 @@ from ..result import RegularizedSolution, SoftSolution, Solution
 
 @dataclass(frozen=True, kw_only=True)
 class ReLUMeasure:
-    """f(x) = sum_j weights_j b_j relu(a_j . x~)^power: a measure on the unit sphere of (a, b), or
-    for power 2 on unit a and b = +-1.
+    """A function of two-layer ReLU nets, f(x) = sum_j weights_j b_j relu(a_j . x~)^power.
 
-    atoms : (k, D), rows (a, b), D = d + 1, or d + 2 with a bias.
-    weights : (k,), nonnegative.
+    It is a measure on the unit sphere of (a, b), or for power 2 on unit a and b = +-1; x~ is x, or
+    (x, 1) with a bias.
+
+    Parameters
+    ----------
+    atoms : ndarray of shape (k, D), float64
+        Rows (a, b), D = d + 1, or d + 2 with a bias.
+    weights : ndarray of shape (k,), float64
+        Nonnegative weights of the atoms.
+    bias : bool
+        Whether neurons have a bias.
+    power : {1, 2}
+        1 for ReLU, 2 for squared ReLU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from netmargin.solvers import ReLUMeasure
+    >>> relu = ReLUMeasure(atoms=np.array([[0.6, 0.8]]), weights=np.array([2.0]), bias=False)
+    >>> relu.decision_function([[-1.0], [1.0]]).tolist(), relu.mass
+    ([0.0, 0.96], 2.0)
     """
 
     atoms: np.ndarray
@@ -31,7 +49,7 @@ class ReLUMeasure:
     __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
-        """f(x) for inputs of shape (N, d)."""
+        """Values f(x), shape (N,), at inputs X of shape (N, d)."""
         Z = evaluation_inputs(X, self.atoms.shape[1] - 1, bias=self.bias)
         return np.maximum(Z @ self.atoms[:, :-1].T, 0.0) ** self.power @ (
             self.weights * self.atoms[:, -1]
@@ -39,13 +57,15 @@ class ReLUMeasure:
 
     @property
     def mass(self) -> float:
-        """Sum of the weights: ||theta||^2 of the net, for power 1 twice the l1 norm over unit-norm
-        features once the layers are balanced.
+        """The sum of the weights: ||theta||^2 of the net; for power 1 twice the l1 norm over
+        unit-norm features once the layers are balanced.
         """
         return float(self.weights.sum())
 
     def normalized_margin(self, X, y) -> float:
-        """min_n y_n f(x_n) / mass, 0 for no atoms; labels {-1, +1} or {0, 1}. Raises DataError."""
+        """The least y_n f(x_n) / mass over samples X (n, d) with labels y (n,), {-1, +1} or {0, 1};
+        0 for no atoms. Raises DataError for data of a wrong shape or kind.
+        """
         data = binary_data(X, y, bias=False)
         return float((data.y * self.decision_function(data.Z)).min()) / (self.mass or 1.0)
 
@@ -66,12 +86,32 @@ class ReLUMeasure:
 
     @classmethod
     def projected(cls, positions, weights=None, *, bias: bool, power: int = 1) -> "ReLUMeasure":
-        """Pi_2 of a measure of neurons: weight_j |w_j|^2 at w_j / |w_j|, the same function. For
-        power 2 the |a_j| count and the b_j are signs.
+        """Project a measure of neurons to the sphere: weight_j |w_j|^2 at w_j / |w_j|, the same
+        function. For power 2 the |a_j| count and the b_j are signs.
 
-        positions : (k, D), rows w_j = (a_j, b_j).
-        weights : (k,), >= 0; 1 / k each by default, the net (1 / k) sum_j b_j relu(a_j . x~)^power.
-            Neurons of size 0 are left out. Raises DataError. Source: Chizat and Bach 2020, (3).
+        Parameters
+        ----------
+        positions : array_like of shape (k, D)
+            Rows w_j = (a_j, b_j). Neurons of size 0 are left out.
+        weights : array_like of shape (k,), optional
+            Weights >= 0; 1 / k each by default, the net (1 / k) sum_j b_j relu(a_j . x~)^power.
+        bias : bool
+            Whether neurons have a bias.
+        power : {1, 2}
+            1 for ReLU, 2 for squared ReLU.
+
+        Returns
+        -------
+        ReLUMeasure
+            At most k atoms on the sphere.
+
+        Raises
+        ------
+        DataError
+            For positions or weights of a wrong shape, NaN, or output weights that are no signs
+            (power 2).
+
+        Source: Chizat and Bach 2020, (3), the projection Pi_2.
         """
         bias, power = check_flag("bias", bias), check_count("power", power, at_most=2)
         units = as_array(positions, "positions").copy()
@@ -101,9 +141,7 @@ class ReLUMeasure:
         )
 
     def normalized(self) -> "ReLUMeasure":
-        """The probability measure: weights divided by the mass. Raises DataError where that is
-        0.
-        """
+        """The probability measure: weights divided by the mass. Raises DataError if that is 0."""
         if not self.mass > 0:
             raise DataError(
                 "A measure without mass cannot be normalized: all its neurons have vanished."
@@ -117,8 +155,9 @@ class ReLUMeasure:
         """The measure of a net Linear - ReLU - Linear with one output and no output bias, or of
         squared ReLUs and a `SignedSum`: the same function.
 
-        Its mass is ||theta||^2. Raises ModelError for any other net. Source: Chizat and Bach 2020,
-        (3).
+        Its mass is ||theta||^2. Raises ModelError for any other net.
+
+        Source: Chizat and Bach 2020, (3).
         """
         layers = [m for m in net.modules() if not list(m.children())]
         power = 1
@@ -146,8 +185,10 @@ class ReLUMeasure:
 
         So its normalized margin is that of the measure. For power 2 the output layer is a sum with
         fixed signs. `width` is the number of hidden units, at least the number of atoms (the
-        default); heavier atoms are then shared by several units. Source: Chizat and Bach 2020, (3);
-        Wei et al. 2018, proof of Theorem 3.3.
+        default); heavier atoms are then shared by several units. Raises DataError for a measure
+        without atoms, ArgumentError for a smaller width.
+
+        Source: Chizat and Bach 2020, (3); Wei et al. 2018, proof of Theorem 3.3.
         """
         k = len(self.weights)
         if k == 0:
@@ -155,6 +196,7 @@ class ReLUMeasure:
         width = check_count("width", width, optional=True) or k
         if width < k:
             raise ArgumentError(f"width must be at least {k}, the number of atoms; got {width}")
+        # Every atom gets as many units as fit; the heaviest ones get what is left over.
         copies = np.full(k, width // k)
         copies[np.argsort(-self.weights, kind="stable")[: width % k]] += 1
         units = np.repeat(self.atoms * np.sqrt(self.weights / copies)[:, None], copies, axis=0)
@@ -184,9 +226,16 @@ class VariationNormSolution(ReLUMeasure, Solution):
     half the l1 margin over unit-norm features (Chizat and Bach 2020, Proposition 9). The weights
     sum to 1.
 
-    slackness : largest violation of complementary slackness, relative to the largest feature.
-    local_gap : gap between the margin and the largest value of a neuron that search found at the
-        best dual weights; proves nothing.
+    Attributes
+    ----------
+    slackness : float
+        Largest violation of complementary slackness, relative to the largest feature.
+    rounds : int
+        Rounds of column generation.
+    local_gap : float
+        Relative gap between the margin and the largest value of a neuron that search found at the
+        best dual weights; it proves nothing. The other fields are those of `ReLUMeasure` and
+        `Solution`.
     """
 
     slackness: float
@@ -198,7 +247,10 @@ class VariationNormSolution(ReLUMeasure, Solution):
 
 @dataclass(frozen=True, kw_only=True)
 class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
-    """A measure with small variation norm and hinge loss; the sum of the weights is ||theta||^2."""
+    """A measure with small variation norm and hinge loss; the sum of the weights is ||theta||^2.
+
+    The fields are those of `ReLUMeasure` and `SoftSolution`.
+    """
 
     __repr__ = short_repr
 
@@ -207,7 +259,11 @@ class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
 class LogisticVariationNormSolution(ReLUMeasure, RegularizedSolution):
     """A measure with small mean logistic loss and small mass, which is ||theta||^2 of the net.
 
-    log_loss : natural log of the mean loss.
+    Attributes
+    ----------
+    log_loss : float
+        Natural log of the mean loss. The other fields are those of `ReLUMeasure` and
+        `RegularizedSolution`.
     """
 
     log_loss: float

@@ -13,22 +13,28 @@ from ...core.records import short_repr
 from ..pricing.rays import distinct_lines
 
 _ROUNDING = 8 * np.finfo(float).eps
-"""Unit vectors of samples on one ray differ by so much."""
-_INCONSISTENT = 1e-9
-"""Values that differ by less, relative to the largest, are taken for equal up to rounding; the
-residual tells.
+"""Unit vectors of samples on one ray differ by so much: a few roundings of their lengths."""
+_EQUAL_VALUES = 1e-9
+"""Values that differ by less, relative to the largest, are taken for equal up to rounding; where
+that is wrong, the residual shows it.
 """
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What is asked of f.
+    """The values that a function is asked to take, one for each ray.
 
-    kept : (m,) samples, one for each ray.
-    directions : (m, D) their unit vectors.
-    values : (m,) f there.
-    contradiction : (n,) weights p with sum |p| = 1, response 0 to every neuron and p . y > 0; None
-        where there is no such.
+    Attributes
+    ----------
+    kept : ndarray of shape (m,), int
+        The sample that stands for each ray.
+    directions : ndarray of shape (m, D)
+        The unit vectors of these samples.
+    values : ndarray of shape (m,)
+        The values of f there.
+    contradiction : ndarray of shape (n,), or None
+        Weights p with sum |p| = 1, response 0 to every neuron and p . y > 0, which prove that no
+        function takes the values; None where there are no such weights.
     """
 
     kept: np.ndarray
@@ -40,20 +46,24 @@ class Targets:
 
 
 def find_targets(Z: np.ndarray, y: np.ndarray) -> Targets:
-    """The distinct rays among the samples, and the values that f has to take there.
+    """Find the distinct rays among the samples, and the values that f has to take there.
 
     Parameters
     ----------
-    Z : (n, D) samples, the bias included, of norm at most about 1.
-    y : (n,) values.
+    Z : ndarray of shape (n, D)
+        Samples, the bias included, of norm at most about 1.
+    y : ndarray of shape (n,)
+        The values of f at the samples.
 
     Returns
     -------
-    Targets, with a contradiction where no function takes these values.
+    Targets
+        One value for each ray, with a contradiction where no function takes these values.
     """
     lengths, height = np.linalg.norm(Z, axis=1), float(np.abs(y).max())
+    # Only samples that are parallel to rounding count: others can take different values.
     _, line, side, _ = distinct_lines(Z, within=_ROUNDING)
-    # The longest sample of each ray stands for it.
+    # The longest sample of each ray stands for it, because it has the least rounding.
     longest_first = np.lexsort((-lengths, side, line))
     longest_first = longest_first[line[longest_first] >= 0]
     starts = np.flatnonzero(
@@ -63,14 +73,14 @@ def find_targets(Z: np.ndarray, y: np.ndarray) -> Targets:
     stands_for = np.full(len(Z), -1)
     stands_for[longest_first] = np.repeat(kept, np.diff(starts, append=len(longest_first)))
     values = y[kept] / lengths[kept]
-    contradiction = _contradiction(Z, y, lengths, stands_for, _INCONSISTENT * height)
+    contradiction = _find_contradiction(Z, y, lengths, stands_for, _EQUAL_VALUES * height)
     if contradiction is None:
-        contradiction = _odd_contradiction(Z, y, lengths, kept, line, _INCONSISTENT * height)
+        contradiction = _find_odd_contradiction(Z, y, lengths, kept, line, _EQUAL_VALUES * height)
     return Targets(kept, Z[kept] / lengths[kept, None], values, contradiction)
 
 
-def _contradiction(Z, y, lengths, stands_for, small: float) -> np.ndarray | None:
-    """Of samples at 0, or on one ray."""
+def _find_contradiction(Z, y, lengths, stands_for, small: float) -> np.ndarray | None:
+    """Weights that prove a contradiction among samples at 0 or on one ray, or None."""
     zero = stands_for < 0
     ratio = np.where(zero, 0.0, lengths / np.where(zero, 1.0, lengths[stands_for]))
     missed = y - ratio * y[stands_for]
@@ -83,14 +93,17 @@ def _contradiction(Z, y, lengths, stands_for, small: float) -> np.ndarray | None
     return p * np.sign(missed[worst]) / np.abs(p).sum()
 
 
-def _odd_contradiction(Z, y, lengths, kept, line, small: float) -> np.ndarray | None:
-    """Of opposite samples: f(z) - f(-z) must be linear in z."""
+def _find_odd_contradiction(Z, y, lengths, kept, line, small: float) -> np.ndarray | None:
+    """Weights that prove a contradiction among opposite samples, or None: f(z) - f(-z) must be
+    linear in z.
+    """
     kept = kept[np.argsort(line[kept], kind="stable")]
     first = np.flatnonzero(line[kept[1:]] == line[kept[:-1]])
     plus, minus = kept[first], kept[first + 1]
     if not len(plus):
         return None
     directions = Z[plus] / lengths[plus, None]
+    # The part of the odd values that no linear function explains is the proof.
     odd = y[plus] / lengths[plus] - y[minus] / lengths[minus]
     missed = odd - directions @ np.linalg.lstsq(directions, odd, rcond=None)[0]
     if not (np.abs(missed) * np.maximum(lengths[plus], lengths[minus])).max() > small:

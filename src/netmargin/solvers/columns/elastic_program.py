@@ -8,9 +8,9 @@ from scipy import sparse
 
 from .master import add_columns, run_simplex
 
-_ITERATIONS_PER_ROW = 20
-"""Rounds take a few iterations per row; on nearly degenerate data the simplex method can cycle for
-ever.
+_ITERATIONS_PER_ROW, _LEAST_ITERATIONS = 20, 100
+"""Limit of iterations, per row and added to it: rounds take a few per row, but on nearly degenerate
+data the simplex method can cycle for ever.
 """
 
 
@@ -21,13 +21,15 @@ class ElasticProgram:
     Slacks make every target reachable, so that there are dual weights p to price with from the
     first round on; |p_i| <= slack_cost keeps these from jumping about. Where slack_cost exceeds the
     largest dual weight of the problem without slacks, both have the same solutions. The simplex
-    method restarts from the last basis. Its answers are proposals: the caller recomputes norms and
+    method restarts from the last basis. Its answers are candidates: the caller recomputes norms and
     bounds.
 
     Parameters
     ----------
-    target : (n,) values to be taken.
-    slack_cost : of a unit of slack.
+    target : ndarray of shape (n,)
+        Values to be taken.
+    slack_cost : float
+        Cost of a unit of slack.
     """
 
     def __init__(self, target: np.ndarray, slack_cost: float):
@@ -35,18 +37,15 @@ class ElasticProgram:
         for name, value in (
             ("output_flag", False),
             ("solver", "simplex"),
-            (
-                "simplex_scale_strategy",
-                0,
-            ),  # the columns are of unit size; scaled ones take twice as many iterations
-            (
-                "presolve",
-                "off",
-            ),  # dense columns leave it nothing to find, and it knows no time limit
-            ("simplex_strategy", 4),  # primal: stays feasible when columns are added
+            # The columns are of unit size; scaled ones take twice as many iterations.
+            ("simplex_scale_strategy", 0),
+            # Dense columns leave presolve nothing to find, and it knows no time limit.
+            ("presolve", "off"),
+            # The primal simplex method stays feasible when columns are added.
+            ("simplex_strategy", 4),
             ("primal_feasibility_tolerance", 1e-10),
             ("dual_feasibility_tolerance", 1e-10),
-            ("simplex_iteration_limit", _ITERATIONS_PER_ROW * len(target) + 100),
+            ("simplex_iteration_limit", _ITERATIONS_PER_ROW * len(target) + _LEAST_ITERATIONS),
         ):
             self._highs.setOptionValue(name, value)
         self._samples = len(target)
@@ -64,7 +63,7 @@ class ElasticProgram:
         add_columns(self._highs, columns, cost=1.0)
 
     def change_slack_cost(self, slack_cost: float) -> None:
-        """Let slacks cost this much from now on."""
+        """Let a unit of slack cost this much from now on; the basis is kept."""
         count = 2 * self._samples
         self._highs.changeColsCost(
             count, np.arange(count, dtype=np.int32), np.full(count, slack_cost)

@@ -15,14 +15,12 @@ import numpy as np
 from ...result import Status
 from ..pricing.bounds import Prover
 from ..pricing.local import price_locally, weighted_sums
-from .elastic_program import ElasticProgram
-from .generation import Options
+from .options import Options
+from .restricted_norm import LARGEST_SLACK_COST, SLACK_COST_FACTOR, RestrictedNorm
 
-_FIRST_COST, _LARGEST_COST, _DEARER = 10.0, 1e12, 10.0
-"""Slack costs: dual weights of samples that lie apart are of order 10; of samples 1e-12 apart,
-1e12.
-"""
-_DEARER_BELOW = 0.3
+# Numbers of rounds, starts and columns were set by trial; no proof depends on them.
+
+_RAISE_COST_GAP = 0.3
 """Slacks grow dearer once the elastic problem is solved to this relative gap: sharper answers to it
 are not needed.
 """
@@ -33,47 +31,48 @@ _COLUMNS_PER_ROUND = 96
 pricing.
 """
 _STARTS, _THOROUGH_STARTS = 64, 512
-_FIRST_RAYS = 1000
+"""Random starts of local search, in a round and before it is given up."""
+_INITIAL_RAYS = 1000
 """More would take the first linear program longer than they save."""
-_CENTRED = 0.5
-_CHEAP = 40_000
+_CENTRE_WEIGHT = 0.5
+"""Every other round prices halfway between the new dual weights, which jump about, and the best."""
+_CHEAP_ARCS = 40_000
 """Arcs of the arrangement that are priced in milliseconds: in the plane up to 200 samples."""
 _IMPROVES = 1e-10
-"""The dual tolerance of the linear program: what promises less would be found again and again."""
+"""The dual tolerance of the linear program: what is worth less would be found again and again."""
 _PATIENCE, _PROGRESS = 15, 1e-3
 """Rounds without that much progress of the relative gap, after which rounding is taken for the
 reason.
 """
-_AT_ONCE = 1_000_000_000
-"""Operations of a second or so."""
-_MOST_COLUMNS, _KEPT_COLUMNS = 6000, 2000
-"""Beyond the first, or 8 for each sample, the neurons that promise least are dropped."""
+_MOST_OPERATIONS_AT_END = 1_000_000_000
+"""Operations of a second or so: what may be spent after the time is up."""
 _DUST = 1e-13
-_RANKS = (1e-9, 1e-12, None)
-"""Relative singular values that count as 0 when weights are corrected: nearly equal neurons must
-not get huge weights of opposite signs, as long as the targets are reached without them.
-"""
-_REACHED, _NEARLY_REACHED = 1e-12, 1e-7
-"""Relative to the largest target: rounding, and what is not refused where rounding is not
-reached.
-"""
+"""Weights below this part of their sum are rounding of the linear program, and left out."""
 
 
-class LeastNorm:
-    """One problem; `run` it, then read status, norm, lower, dual, and U, alphas of the best
-    function.
-
-    norm : sum |alphas|, at which the targets are reached to 1e-7, recomputed in float64; inf if
-        there is none yet.
-    lower : proved, = dual . target, where dual has response at most 1.
+class LeastNorm(RestrictedNorm):
+    """Column generation for one problem: `run` it, then read the attributes below and those
+    of `RestrictedNorm`.
 
     Parameters
     ----------
-    Z : (n, D) unit rows, no two of them equal.
-    target : (n,) values, the largest of absolute value 1.
-    options : tolerance, limit and pricing.
-    deadline : of time.monotonic, at which to return the best so far.
-    report : called with rounds, lower and norm, as they come.
+    Z : ndarray of shape (n, D)
+        Unit rows, no two of them equal.
+    target : ndarray of shape (n,)
+        Values, the largest of absolute value 1.
+    options : Options
+        Tolerance, pricing and seed; the time limit is in the deadline.
+    deadline : float
+        Time (time.monotonic) at which to return the best so far.
+    report : callable
+        Called with rounds, lower and norm, as they come.
+
+    Attributes
+    ----------
+    lower, dual : float and ndarray of shape (n,)
+        The proved bound dual . target, where dual has response at most 1.
+    status : Status
+        How the run ended.
     """
 
     def __init__(
@@ -84,16 +83,10 @@ class LeastNorm:
         deadline: float,
         report: Callable[[int, float, float], None],
     ):
-        self.Z, self.target, self.tol, self.report = Z, target, options.tol, report
+        super().__init__(Z, target)
+        self.tol, self.report = options.tol, report
         self._deadline, self._pricing = deadline, options.pricing
         self._random = np.random.default_rng(options.seed)
-        self._neurons, self._signs, self._A = (
-            np.zeros((0, Z.shape[1])),
-            np.zeros(0),
-            np.zeros((len(Z), 0)),
-        )
-        self.U, self.alphas, self.norm = self._neurons, np.zeros(0), np.inf
-        self._slack_cost, self._program = _FIRST_COST, ElasticProgram(target, _FIRST_COST)
         self._recent = self._neurons
         # |relu(u . z)| is at most 1: the response of these is at most 1.
         self.dual = self._centre = target / (np.abs(target).sum() * (1 + 1e-12))
@@ -101,7 +94,7 @@ class LeastNorm:
         self.rounds = 0
 
     def run(self) -> None:
-        """Solve, until the bracket is within the tolerance, or as far as it goes."""
+        """Generate columns until the bracket is within the tolerance, or as far as it goes."""
         try:
             self.status = self._generate()
         except KeyboardInterrupt:
@@ -109,13 +102,14 @@ class LeastNorm:
         except TimeoutError:
             self.status = Status.TIME_LIMIT
         if self.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
-            self._take_what_is_there()
+            self._use_what_is_there()
 
     def _generate(self) -> Status:
-        self._add(np.concatenate([self._rays(_FIRST_RAYS), self._starts(_STARTS)]), self._centre)
+        """Solve the elastic problem, price neurons and add them, round by round, to the end."""
+        self._add(np.concatenate([self._rays(_INITIAL_RAYS), self._starts(_STARTS)]), self._centre)
         self._prover = Prover(self.Z, 1, self._pricing, self._deadline)
         rank = np.linalg.matrix_rank(self.Z)
-        self._cheap = self._prover.exact and len(self.Z) ** max(rank - 1, 1) <= _CHEAP
+        self._cheap = self._prover.exact and len(self.Z) ** max(rank - 1, 1) <= _CHEAP_ARCS
         self._add(self._look(self._centre), self._centre)
         narrowest, stalled = np.inf, 0
         while True:
@@ -123,17 +117,23 @@ class LeastNorm:
             weights, slack, dual = self._program.solve(self._deadline)
             if slack <= _NO_SLACK:
                 used = np.flatnonzero(weights > _DUST * weights.sum())
-                self._judge(
+                self._correct_weights(
                     self._signs[used] * weights[used], self._neurons[used], self._A[:, used]
                 )
             self._consider(self._centre, 0.0)
             self.report(self.rounds, self.lower, self.norm)
             if time.monotonic() > self._deadline:
                 return Status.TIME_LIMIT
-            tried = dual if self.rounds % 2 else (1 - _CENTRED) * dual + _CENTRED * self._centre
+            # In turn at the new dual weights and between them and the best, which settles them.
+            tried = (
+                dual
+                if self.rounds % 2
+                else (1 - _CENTRE_WEIGHT) * dual + _CENTRE_WEIGHT * self._centre
+            )
             found = self._improving(self._look(tried), dual)
             if not len(found):
                 found = self._improving(self._look(dual), dual)
+            # A proof costs more than a round: it waits until search says that the bracket closes.
             if self._settled():
                 known = self._value(self._centre) / self._local_lower
                 largest, neurons = self._prove(self._centre)
@@ -142,14 +142,17 @@ class LeastNorm:
                 if not self._prover.exact and largest <= known:
                     return Status.LOCALLY_OPTIMAL
                 found = self._improving(np.concatenate([found, neurons]), dual)
-            # The linear program bounds the norm from above, with slacks; without, what was judged
-            # does.
+            # The gap is that of the elastic problem while slacks are left, and then of the norm.
             least = self.norm if slack <= _NO_SLACK else float(dual @ self.target)
             gap = 1 - self._local_lower / least
             stalled = 0 if gap < narrowest * (1 - _PROGRESS) else stalled + 1
             narrowest = min(gap, narrowest)
-            if slack > _NO_SLACK and gap <= _DEARER_BELOW and self._slack_cost < _LARGEST_COST:
-                self._slack_cost *= _DEARER
+            if (
+                slack > _NO_SLACK
+                and gap <= _RAISE_COST_GAP
+                and self._slack_cost < LARGEST_SLACK_COST
+            ):
+                self._slack_cost *= SLACK_COST_FACTOR
                 self._program.change_slack_cost(self._slack_cost)
                 narrowest, stalled = np.inf, 0
             elif not len(found):
@@ -162,18 +165,19 @@ class LeastNorm:
     # Pricing
 
     def _starts(self, count: int) -> np.ndarray:
+        """Random unit directions (count, D)."""
         directions = self._random.normal(size=(count, self.Z.shape[1]))
         return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
     def _rays(self, most: int) -> np.ndarray:
-        """The samples and their opposites as neurons, or some of them."""
+        """The samples and their opposites as neurons, or a random `most` of them."""
         rays = np.concatenate([self.Z, -self.Z])
         return (
             rays if len(rays) <= most else rays[self._random.choice(len(rays), most, replace=False)]
         )
 
     def _search(self, dual: np.ndarray, starts: int = _STARTS) -> np.ndarray:
-        """Neurons of large response at these dual weights."""
+        """Neurons of large response at these dual weights, found by local search."""
         tried = np.concatenate([self.U, self._recent, self._rays(4 * starts), self._starts(starts)])
         self._recent, values = price_locally(
             self.Z, dual, tried, count=_COLUMNS_PER_ROUND, deadline=self._deadline
@@ -182,8 +186,8 @@ class LeastNorm:
         return self._recent
 
     def _look(self, dual: np.ndarray) -> np.ndarray:
-        """Neurons by search, and where it costs next to nothing by proof: both know maxima that the
-        other one misses.
+        """Neurons by search, and also by proof where that costs next to nothing: each finds maxima
+        that the other misses.
         """
         found = self._search(dual)
         return np.concatenate([found, self._prove(dual)[1]]) if self._cheap else found
@@ -198,11 +202,13 @@ class LeastNorm:
         )
 
     def _improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """Those of the neurons that would lower the norm, to first order."""
+        """Select the neurons that would lower the norm, to first order."""
         return U[np.abs(weighted_sums(self.Z, dual, U)) > 1 + _IMPROVES]
 
     def _consider(self, dual: np.ndarray, found: float) -> None:
-        """The centre is where the bound is largest, by the largest response that is known."""
+        """Make these dual weights the centre if their bound is the largest, by the largest response
+        that is known; `found` is the largest that search just found.
+        """
         known = max(found, float(np.abs(self._A.T @ dual).max(initial=0.0)))
         if not known > 0:
             return
@@ -213,7 +219,7 @@ class LeastNorm:
             self._centre, self._local_lower = dual, value
 
     def _value(self, dual: np.ndarray) -> float:
-        """dual . target, less what rounding may have added."""
+        """The value dual . target, less what rounding may have added."""
         terms = dual * self.target
         return float(terms.sum() - len(terms) * np.finfo(float).eps * np.abs(terms).sum())
 
@@ -226,8 +232,8 @@ class LeastNorm:
         )
 
     def _prove(self, dual: np.ndarray) -> tuple[float, np.ndarray]:
-        """Improves the proved bound by these dual weights; the largest response found, and neurons
-        of large response.
+        """Try to improve the proved bound by these dual weights; returns the largest response
+        found, and neurons of large response.
         """
         value = self._value(dual)
         priced = self._prover.price(
@@ -245,66 +251,15 @@ class LeastNorm:
         return largest, priced.directions
 
     def _offer(self, dual: np.ndarray, response: float) -> None:
-        """Dual weights with a proved bound of their largest response."""
+        """Keep dual weights whose largest response has this proved bound, if they are the best."""
         bound = self._value(dual) / response if response > 0 else 0.0
         if bound > self.lower:
             self.lower, self.dual = bound, dual / response
 
-    def _take_what_is_there(self) -> None:
-        """After an early end: a bound at once, and any function that passes through the points."""
+    def _use_what_is_there(self) -> None:
+        """Take a bound at once, and any function through the points, after an early end."""
         self._offer(self._centre, self._prover.relaxed(self._centre))
-        if self.norm == np.inf and len(self.Z) * self._A.size <= _AT_ONCE:
-            self._judge(
+        if self.norm == np.inf and len(self.Z) * self._A.size <= _MOST_OPERATIONS_AT_END:
+            self._correct_weights(
                 np.linalg.lstsq(self._A, self.target, rcond=None)[0], self._neurons, self._A
             )
-
-    # The restricted problem
-
-    def _add(self, U: np.ndarray, dual: np.ndarray) -> None:
-        """Add neurons, each with the output sign that pays at these dual weights."""
-        if not len(U):
-            return
-        signs = np.where(weighted_sums(self.Z, dual, U) >= 0, 1.0, -1.0)
-        A = np.maximum(self.Z @ U.T, 0.0)
-        self._program.add(signs * A)
-        self._neurons, self._signs = (
-            np.concatenate([self._neurons, U]),
-            np.concatenate([self._signs, signs]),
-        )
-        self._A = np.hstack([self._A, A])
-
-    def _drop_idle(self, dual: np.ndarray) -> None:
-        """A smaller linear program, without the neurons that promise least."""
-        if len(self._signs) <= max(_MOST_COLUMNS, 8 * len(self.Z)):
-            return
-        promise = self._signs * (self._A.T @ dual)
-        kept = np.sort(np.argsort(-promise, kind="stable")[: max(_KEPT_COLUMNS, 3 * len(self.Z))])
-        self._neurons, self._signs, self._A = (
-            self._neurons[kept],
-            self._signs[kept],
-            self._A[:, kept],
-        )
-        self._program = ElasticProgram(self.target, self._slack_cost)
-        self._program.add(self._signs * self._A)
-
-    def _judge(self, alphas: np.ndarray, U: np.ndarray, A: np.ndarray) -> None:
-        """Correct proposed weights until they reach the targets to rounding; keep them if their
-        norm is the least so far.
-        """
-        if not len(alphas) or np.abs(alphas).sum() * (1 - 1e-3) >= self.norm:
-            return
-        for rank in _RANKS:
-            corrected = alphas
-            for _ in range(3):
-                corrected = (
-                    corrected + np.linalg.lstsq(A, self.target - A @ corrected, rcond=rank)[0]
-                )
-            missed, norm = (
-                float(np.abs(self.target - A @ corrected).max()),
-                float(np.abs(corrected).sum()),
-            )
-            last = rank is None
-            if missed <= (_NEARLY_REACHED if last else _REACHED * max(norm, 1.0)):
-                if norm < self.norm:
-                    self.U, self.alphas, self.norm = U, corrected, norm
-                return

@@ -9,38 +9,57 @@ import numpy as np
 from scipy import sparse
 
 from ...core.cone_program import minimize
-from .master import Rows
+from .master import MarginConstraints
+
+_TOLERANCE = 1e-10
+"""As sharp as an interior point gets without trouble: neurons are candidates, but the nearer to the
+optimum, the fewer rounds follow.
+"""
 
 
 def polish(
     Z: np.ndarray,
-    rows: Rows,
+    rows: MarginConstraints,
     active: np.ndarray,
     signs: np.ndarray,
     *,
     walls: np.ndarray | None = None,
     deadline: float = math.inf,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Best neurons in given cells.
+    """Find the best neurons in given cells of the arrangement, by a second-order cone program.
 
-    max t subject to the rows with f(x_i) = sum_j s_j [i in S_j] <z_i, v_j>, sum ||v_j|| +
+    It is max t subject to the rows with f(x_i) = sum_j s_j [i in S_j] <z_i, v_j>, sum ||v_j|| +
     slack_cost sum slack <= 1, and v_j in cell j: <z_i, v_j> >= 0 on S_j and <= 0 elsewhere. On a
     cell, relu is linear, so this is convex; over all cells it is the whole problem.
 
-    active : (k, n) booleans, the sets S_j.
-    signs : (k,) in {-1, +1}.
-    walls : (k, m) samples whose hyperplanes are kept as walls of cell j, all by default (fewer are
-        faster; neurons may then leave their cells, which the caller's margins will show). Returns
-        the v_j, shape (k, D), and dual weights of the samples, (n,), both as the solver proposes
-        them.
+    Parameters
+    ----------
+    Z : ndarray of shape (n, D)
+        Samples.
+    rows : MarginConstraints
+        The constraints on f.
+    active : ndarray of shape (k, n), bool
+        The sets S_j.
+    signs : ndarray of shape (k,)
+        The output signs s_j, -1 or +1.
+    walls : ndarray of shape (k, m), int, optional
+        Samples whose hyperplanes are kept as walls of cell j, all by default. Fewer are faster;
+        neurons may then leave their cells, which the caller's recomputed margins show.
+    deadline : float
+        Time (time.monotonic) at which to stop.
+
+    Returns
+    -------
+    tuple of ndarray
+        The v_j, shape (k, D), and dual weights of the samples, (n,), both as the solver gives them:
+        candidates, to the tolerance of the program.
     """
     k, (n, dimension) = len(active), Z.shape
     slacks = n if np.isfinite(rows.slack_cost) else 0
     # Variables: t, then r_1 .. r_k with r_j >= ||v_j||, then the slacks, then v_1 .. v_k.
     first = 1 + k + slacks
-    weighted = (signs[:, None] * active * rows.signs[None, :]).T[:, :, None] * Z[
-        :, None, :
-    ]  # (n, k, D)
+    # The labelled outputs as functions of the v_j, shape (n, k, D).
+    weighted = (signs[:, None] * active * rows.signs[None, :]).T[:, :, None] * Z[:, None, :]
     margins = sparse.hstack([
         rows.target[:, None],
         sparse.csc_matrix((n, k)),
@@ -72,5 +91,5 @@ def polish(
         clarabel.NonnegativeConeT(n + 1 + slacks + walls.size),
         *[clarabel.SecondOrderConeT(1 + dimension)] * k,
     ]
-    x, multipliers = minimize(cost, A, b, cones, tol=1e-10, deadline=deadline)
+    x, multipliers = minimize(cost, A, b, cones, tol=_TOLERANCE, deadline=deadline)
     return x[first:].reshape(k, dimension), multipliers[:n]

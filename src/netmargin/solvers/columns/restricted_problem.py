@@ -1,5 +1,5 @@
-"""The problem over the neurons found so far: weights and dual weights proposed by linear and cone
-programs, judged in float64.
+"""The problem over the neurons found so far: weights and dual weights by linear and cone programs,
+recomputed in float64.
 """
 
 import math
@@ -7,54 +7,81 @@ import math
 import numpy as np
 
 from ..pricing.local import weighted_sums
-from .master import Master, Rows
+from .master import MarginConstraints, MasterLP
 from .polish import polish
 
-_MOST_COLUMNS = 2500
-_KEPT_COLUMNS = 1000
+_MOST_COLUMNS, _KEPT_COLUMNS = 2500, 1000
+"""With more neurons than the first, or 4 per sample, the linear program is begun anew with the best
+of the second, or 2 per sample: rounds stay short, and few of the dropped neurons come back.
+"""
 _WALLS_PER_DIMENSION = 3
+"""Walls of a cell that the cone program keeps, the nearest ones: D of them meet in a vertex, and
+the more there are, the longer it takes.
+"""
 _KINK = 1e-9
-_WEIGHT = 1e-11
+"""A product u . z above this counts as active: smaller ones are samples on the kink."""
+_DUST = 1e-11
+"""Weights below this part of the sum are rounding of the linear program (tolerance 1e-10)."""
+_GONE = 1e-9
+"""A neuron that the cone program leaves with a smaller norm has no direction."""
+_IMPROVES, _IMPROVES_AT_LEAST = 1e-13, 1e-15
+"""How much more than t a neuron must be worth to raise it: rounding of sums, relative and absolute.
+"""
 _SMALLEST, _LARGEST = 1e-10, 1e12
-"""Entries beyond these are out of reach of the linear program, whose answers are only proposals."""
+"""Entries beyond these are out of reach of the linear program, whose answers are candidates only.
+"""
 
 
 class RestrictedProblem:
-    """max t over weights of the neurons U (k, D) with output signs s (k,); columns A (n, k) are
-    signs_i s_j relu(u_j . z_i)^power.
+    """The largest t over weights of given neurons.
 
-    t, weights : the best so far, feasible and recomputed. Dual weights are normalized to p . target
-        = 1.
+    Attributes
+    ----------
+    U : ndarray of shape (k, D)
+        Unit directions of the neurons.
+    s : ndarray of shape (k,)
+        Their output signs.
+    A : ndarray of shape (n, k)
+        Their columns signs_i s_j relu(u_j . z_i)^power.
+    t : float
+        The best so far, attained and recomputed in float64.
+    weights : ndarray of shape (k,)
+        Weights of the neurons that attain t. Dual weights p are normalized to p . target = 1.
     """
 
-    def __init__(self, Z: np.ndarray, rows: Rows, power: int):
+    def __init__(self, Z: np.ndarray, rows: MarginConstraints, power: int):
         self.Z, self.rows, self.power = Z, rows, power
-        # f = 0 with slacks for all, or nothing: t of the empty net
+        # The empty net, f = 0, attains this t with slacks for all, and 0 where there are none.
         self.t, self.weights = 1 / (rows.slack_cost * float(rows.target.sum())), np.zeros(0)
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
         slack_cost = _affordable(rows.slack_cost)
-        self._master, self._magnification = Master(Rows(rows.signs, rows.target, slack_cost)), 1.0
+        self._master, self._magnification = (
+            MasterLP(MarginConstraints(rows.signs, rows.target, slack_cost)),
+            1.0,
+        )
 
     def even_dual(self) -> np.ndarray:
-        """Dual weights to begin with: the same for both classes."""
+        """Dual weights (n,) to begin with: half for each class, the same within a class."""
         positive = self.rows.signs > 0
         weights = np.where(positive, 1 / max(positive.sum(), 1), 1 / max((~positive).sum(), 1))
         return weights / weights.sum()
 
     def values(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """sum_i p_i signs_i relu(u . z_i)^power: what neurons promise at dual weights p."""
+        """The values sum_i p_i signs_i relu(u . z_i)^power of neurons u at dual weights p."""
         return weighted_sums(self.Z, dual * self.rows.signs, U, self.power)
 
     def improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """Which neurons would raise t, to first order."""
-        return np.abs(self.values(U, dual)) > self.t * (1 + 1e-13) + 1e-15
+        """Which neurons (booleans) would raise t, to first order."""
+        return np.abs(self.values(U, dual)) > self.t * (1 + _IMPROVES) + _IMPROVES_AT_LEAST
 
     def slack_bound(self, dual: np.ndarray) -> float:
-        """What slacks promise at these dual weights."""
+        """The bound of t that slacks set at these dual weights."""
         return float(np.abs(dual).max()) / self.rows.slack_cost
 
     def known_bound(self, dual: np.ndarray) -> float:
-        """What slacks and the present neurons promise; no proof, others may promise more."""
+        """The bound of t that slacks and the present neurons set; no proof, as others may be worth
+        more.
+        """
         return max(self.slack_bound(dual), float(np.abs(self.A.T @ dual).max(initial=0.0)))
 
     def add(self, U: np.ndarray, dual: np.ndarray) -> None:
@@ -70,10 +97,11 @@ class RestrictedProblem:
         )
 
     def solve(self, deadline: float = math.inf) -> np.ndarray:
-        """Improves t and the weights; returns the dual weights of the linear program."""
+        """Improve t and the weights; returns the dual weights (n,) of the linear program."""
         t, weights, dual = self._master.solve(deadline)
-        self._judge(t / self._magnification, weights)
+        self._keep_if_better(t / self._magnification, weights)
         dual = self.normalized(dual)
+        # Begun anew where the optimum left [1/4, 4], or where there are too many neurons.
         if (self.t > _SMALLEST and not 0.25 < self.t * self._magnification < 4) or len(
             self.s
         ) > max(_MOST_COLUMNS, 4 * len(self.Z)):
@@ -81,10 +109,11 @@ class RestrictedProblem:
         return dual
 
     def _restart(self, dual: np.ndarray) -> None:
-        """A linear program whose optimum is near 1, so that the tolerances of the solver are
-        relative to it; without idle neurons.
+        """Begin a linear program whose optimum is near 1, so that the tolerances of the solver are
+        relative to it, and drop idle neurons.
         """
         self._magnification = 1 / self.t if self.t > _SMALLEST else self._magnification
+        # Neurons with weight first, then those of largest value.
         order = np.argsort(-np.abs(self.A.T @ dual) - (self.weights > 0), kind="stable")
         useful = order[: max(_KEPT_COLUMNS, 2 * len(self.Z))]
         self.U, self.s, self.weights, self.A = (
@@ -94,20 +123,23 @@ class RestrictedProblem:
             self.A[:, useful],
         )
         rows = self.rows
-        self._master = Master(
-            Rows(rows.signs, rows.target, _affordable(rows.slack_cost) / self._magnification)
+        self._master = MasterLP(
+            MarginConstraints(
+                rows.signs, rows.target, _affordable(rows.slack_cost) / self._magnification
+            )
         )
         self._master.add(self._magnification * self.A)
 
-    def _judge(self, t: float, weights: np.ndarray) -> None:
-        """Recompute t for proposed weights, made feasible, in float64; keep them if they are the
-        best so far.
+    def _keep_if_better(self, t: float, weights: np.ndarray) -> None:
+        """Recompute t in float64 for weights of the linear program, made feasible; keep them if
+        they are the best so far.
         """
         weights = np.maximum(np.nan_to_num(weights), 0.0)
-        weights = np.where(weights > _WEIGHT * weights.sum(), weights, 0.0)
+        weights = np.where(weights > _DUST * weights.sum(), weights, 0.0)
         outputs, target = self.A @ weights, self.rows.target
         if np.isfinite(self.rows.slack_cost):
-            candidates = np.array([t, (outputs / target).min()])  # the second has no slack
+            # With the slacks that t asks for, or as much t as needs no slack.
+            candidates = np.array([t, (outputs / target).min()])
         else:
             candidates = np.array([(outputs / target).min()])
         masses = np.full(len(candidates), weights.sum())
@@ -115,27 +147,30 @@ class RestrictedProblem:
             masses += self.rows.slack_cost * np.maximum(
                 candidates[:, None] * target - outputs, 0.0
             ).sum(1)
+        # Everything is homogeneous: divided by its mass, a candidate has mass 1.
         values = np.divide(candidates, masses, out=np.zeros_like(masses), where=masses > 0)
         best = int(np.argmax(values))
         if masses[best] > 0 and np.isfinite(values[best]) and values[best] >= self.t:
             self.t, self.weights = float(values[best]), weights / masses[best]
 
     def normalized(self, dual: np.ndarray) -> np.ndarray:
-        """Proposed dual weights, made feasible: of the right sign, and p . target = 1."""
+        """Make dual weights of a solver feasible: of the right sign, and p . target = 1."""
         dual = np.nan_to_num(dual, posinf=0.0, neginf=0.0)
+        # HiGHS gives duals of either sign, by the sense of the rows.
         dual = np.maximum(dual * np.sign(dual.sum()), 0.0)
         total = float(dual @ self.rows.target)
         return dual / total if abs(total) > 1e-300 else self.even_dual()
 
     def polish(self, deadline: float = math.inf) -> tuple[np.ndarray, np.ndarray | None]:
-        """Neurons moved to the optimum of their cells, and the dual weights there, if there are
-        any; of ReLU, which is linear on cells.
+        """Move neurons to the optimum of their cells; returns their directions (k, D) and the dual
+        weights (n,) there, or none and None: only ReLU (power 1) is linear on cells.
         """
         used = np.flatnonzero(self.weights)
         nothing = np.zeros((0, self.Z.shape[1])), None
         if not len(used) or self.power == 2:
             return nothing
         products = self.U[used] @ self.Z.T
+        # Neurons of one cell and sign are one neuron of the cone program.
         patterns, index = np.unique(
             np.column_stack([products > _KINK, self.s[used] > 0]), axis=0, return_index=True
         )
@@ -145,11 +180,12 @@ class RestrictedProblem:
             self.Z, self.rows, patterns[:, :-1], self.s[used][index], walls=walls, deadline=deadline
         )
         norms = np.linalg.norm(v, axis=1)
-        keep = np.isfinite(norms) & (norms > 1e-9)
+        keep = np.isfinite(norms) & (norms > _GONE)
         if not np.isfinite(dual).all():
             return nothing
         return v[keep] / norms[keep, None], self.normalized(dual)
 
 
 def _affordable(slack_cost: float) -> float:
+    """The slack cost, reduced to what the linear program can tell from infinity."""
     return slack_cost if slack_cost == np.inf else min(slack_cost, _LARGEST)

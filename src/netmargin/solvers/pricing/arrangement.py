@@ -20,47 +20,58 @@ from itertools import combinations
 
 import numpy as np
 
-from ...core.records import short_repr
-from .local import weighted_sums
+from .best_directions import BestDirections, Pricing
+from .faces import list_faces, sort_by_angle, span_and_complement
 from .rays import PARALLEL, distinct_lines
 
 MAX_RANK = 4
-_CHUNK = 4_000_000
-
-
-@dataclass(frozen=True)
-class Pricing:
-    """Directions u (rows, unit norm) with the values of sum_i c_i relu(u . z_i), largest absolute
-    value first.
-    """
-
-    directions: np.ndarray
-    values: np.ndarray
-    upper_bound: float
-
-    __repr__ = short_repr
-    """Proved upper bound of the absolute value over the whole sphere."""
+"""The arrangement of n hyperplanes has some n^(rank - 1) cells: rank 5 is out of reach for the
+numbers of samples that are of use.
+"""
+_ENTRIES_AT_ONCE = 4_000_000
+"""Entries of an array that are handled at once: 32 MB, of which a few copies fit in any memory."""
+_RANK_TOLERANCE = 1e-12
+"""Singular values below this part of the largest count as 0; what is lost so is in the bound."""
+_LEAST_LENGTH = 1e-300
+"""Keeps points at 0 from dividing by 0."""
 
 
 @dataclass(frozen=True)
 class _Planes:
-    """Planes that lie in the same number of hyperplanes, their arcs in order of angle, and the
-    faces around each plane.
+    """P planes that lie in the same number M of hyperplanes, their E arcs in order of angle, and
+    the faces around each plane.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (P, 2, D)
+        Orthonormal bases of the planes.
+    lines : ndarray of shape (P, M), int
+        Hyperplanes that contain the plane, in order of the angle of their normals.
+    flips : ndarray of shape (P, M), bool
+        Whether the line's orientation is reversed in that order.
+    order : ndarray of shape (P, E), int
+        Samples as they become active or inactive along the circle.
+    enters : ndarray of shape (P, E)
+        +1 where the sample becomes active, -1 where it becomes inactive, 0 for samples on the
+        plane.
+    angles : ndarray of shape (P, E)
+        The angles, from -pi on, at which that happens.
+    at_start : ndarray of shape (P, n), bool
+        Samples that are active at angle -pi.
     """
 
-    basis: np.ndarray  # (P, 2, D) orthonormal
-    lines: (
-        np.ndarray
-    )  # (P, M) hyperplanes that contain the plane, in order of the angle of their normals
-    flips: np.ndarray  # (P, M) whether the line's orientation is reversed in that order
-    order: np.ndarray  # (P, E) samples as they become active or inactive along the circle
-    enters: np.ndarray  # (P, E) +1 where the sample becomes active, -1 where it becomes inactive, 0 for samples on the plane
-    angles: np.ndarray  # (P, E)
-    at_start: np.ndarray  # (P, n) samples active at angle -pi
+    basis: np.ndarray
+    lines: np.ndarray
+    flips: np.ndarray
+    order: np.ndarray
+    enters: np.ndarray
+    angles: np.ndarray
+    at_start: np.ndarray
 
 
 class Arrangement:
-    """Prepared for many prices c of the same points Z, shape (n, D) of rank at most 4.
+    """The arrangement of the hyperplanes of points Z, shape (n, D) of rank at most 4, prepared for
+    many prices c.
 
     Construction and `price` raise TimeoutError once `time.monotonic()` has passed the deadline: an
     incomplete visit proves nothing.
@@ -71,7 +82,9 @@ class Arrangement:
         # Directions outside the row space of Z add nothing: work in its coordinates.
         _, singular, rows = np.linalg.svd(Z, full_matrices=False)
         rank = (
-            int((singular > singular[0] * 1e-12).sum()) if singular.size and singular[0] > 0 else 0
+            int((singular > singular[0] * _RANK_TOLERANCE).sum())
+            if singular.size and singular[0] > 0
+            else 0
         )
         if rank > MAX_RANK:
             raise ValueError(
@@ -88,28 +101,28 @@ class Arrangement:
         self._groups = self._enumerate() if rank >= 2 else []
 
     def price(self, c: np.ndarray, *, count: int = 1) -> Pricing:
-        """The largest |sum_i c_i relu(u . z_i)| over unit u, proved, and up to `count` distinct
-        directions of large value.
+        """Find the largest |sum_i c_i relu(u . z_i)^power| over unit u for prices c (n,), with a
+        proved bound, and up to `count` distinct directions of large value.
         """
         if self._rank == 0:
             return Pricing(
                 np.zeros((0, self._rows.shape[1])), np.zeros(0), float(np.abs(c) @ self._neglected)
             )
         terms = c[:, None] * self._Z
+        # Squares are linear in uu', so that they become sums of the same kind over matrices.
         if self._power == 2:
             terms = (terms[:, :, None] * self._Z[:, None, :]).reshape(len(c), -1)
-        found = _Best(self._Z, c, count, self._power)
+        found = BestDirections(self._Z, c, count, self._power)
         if self._rank == 1:
             found.evaluate(np.array([[1.0], [-1.0]]))
-        sides = np.zeros(
-            (2, len(self._normals), terms.shape[1])
-        )  # per line: sums over the samples active on each side
+        # Per line the sums over the samples that are active on each side of its hyperplane.
+        sides = np.zeros((2, len(self._normals), terms.shape[1]))
         on_line = self._line >= 0
         for side, sign in enumerate((1.0, -1.0)):
             chosen = on_line & (self._side == sign)
             np.add.at(sides[side], self._line[chosen], terms[chosen])
         for group in self._groups:
-            step = max(1, _CHUNK // (max(group.order.shape[1], 1) * terms.shape[1]))
+            step = max(1, _ENTRIES_AT_ONCE // (max(group.order.shape[1], 1) * terms.shape[1]))
             for start in range(0, len(group.basis), step):
                 self._check_time()
                 self._visit(group, slice(start, start + step), terms, sides, found)
@@ -121,8 +134,8 @@ class Arrangement:
             if self._power == 1
             else self._neglected * (2 * np.linalg.norm(self._Z, axis=1) + self._neglected)
         )
-        # Each total is a sum of at most 3 |c_i z_i| per sample; the few operations after that are
-        # counted generously.
+        # Each total is a sum of at most 3 |c_i z_i| per sample; 32 is generous for the few
+        # operations after that.
         operations = 3 * np.count_nonzero(c) + 32
         allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(
             np.abs(c) @ neglected
@@ -130,19 +143,28 @@ class Arrangement:
         return Pricing(directions @ self._rows, values, found.best + allowance)
 
     def _check_time(self) -> None:
+        """Raise TimeoutError at the deadline."""
         if time.monotonic() > self._deadline:
             raise TimeoutError
 
     def _visit(
-        self, group: _Planes, part: slice, terms: np.ndarray, sides: np.ndarray, found: "_Best"
+        self,
+        group: _Planes,
+        part: slice,
+        terms: np.ndarray,
+        sides: np.ndarray,
+        found: BestDirections,
     ) -> None:
+        """Visit all faces around some planes of a group: offer the vertices on their arcs, and
+        consider the critical points that lie in their face.
+        """
         basis, lines, flips = group.basis[part], group.lines[part], group.flips[part]
         v_start = group.at_start[part].astype(float) @ terms
         changes = terms[group.order[part]] * group.enters[part][:, :, None]
-        v = np.concatenate(
-            [v_start[:, None], v_start[:, None] + np.cumsum(changes, 1)], 1
-        )  # (P, E + 1, D)
+        # The totals of the active terms on each arc, shape (P, E + 1, D).
+        v = np.concatenate([v_start[:, None], v_start[:, None] + np.cumsum(changes, 1)], 1)
         angles = group.angles[part]
+        # The vertices come first: the larger the best so far, the fewer candidates are evaluated.
         if angles.shape[1]:
             rays = (
                 np.cos(angles)[:, :, None] * basis[:, None, 0]
@@ -152,7 +174,8 @@ class Arrangement:
         members = lines.shape[1]
         normals = self._normals[lines]  # (P, M, D)
         walls, wall_signs = self._walls(group, part)
-        for signs, pinned in _faces_around(members):
+        for signs, pinned in list_faces(members):
+            # The totals in the face: those on the arc, and the samples whose lines contain it.
             around = v
             for member, sign in enumerate(signs):
                 if sign:
@@ -165,6 +188,7 @@ class Arrangement:
                             sides[1][lines[:, member]],
                         )[:, None]
                     )
+            # The projection onto the span of the face: all, a hyperplane, or the plane itself.
             onto = np.eye(self._rank)[None]
             if pinned == "plane":
                 onto = np.einsum("pkd,pke->pde", basis, basis)
@@ -179,14 +203,14 @@ class Arrangement:
                 )
 
     def _sums(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Sums at directions u, of which v are the totals of the active terms."""
+        """The sums at directions u (P, E, D), from the totals v of the active terms there."""
         if self._power == 1:
             return np.einsum("ped,ped->pe", v, u)
         return np.einsum("ped,pedk,pek->pe", u, v.reshape(*u.shape, self._rank), u)
 
     def _critical(self, v: np.ndarray, onto: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Where the sum is critical in the span of a face, and its absolute value there; at minus
-        these as well.
+        """The points where the sum is critical in the span of a face, and its absolute value there;
+        minus these points are critical as well.
         """
         if self._power == 1:
             projected = np.einsum(
@@ -202,11 +226,14 @@ class Arrangement:
         return [(vectors[..., k], np.abs(eigenvalues[..., k])) for k in (0, -1)]
 
     def _inside(self, projected, signs, flips, normals, walls, wall_signs) -> list[np.ndarray]:
-        """Which directions, and which of their opposites, lie in the closed face."""
+        """Which directions, and which of their opposites, lie in the closed face (two arrays of
+        booleans).
+        """
         size = PARALLEL * np.linalg.norm(projected, axis=2)
         inside = [np.ones(size.shape, dtype=bool), np.ones(size.shape, dtype=bool)]
 
         def cut(distance: np.ndarray) -> None:
+            """Keep what is on the positive side, or nearly: a candidate too many does no harm."""
             inside[0] &= distance >= -size
             inside[1] &= distance <= size
 
@@ -219,8 +246,8 @@ class Arrangement:
         return inside
 
     def _walls(self, group: _Planes, part: slice) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Unit normals of the hyperplanes at both ends of each arc, and the side of them that the
-        arc is on (0: no wall).
+        """The unit normals of the hyperplanes at both ends of each arc, and the side of them that
+        the arc is on (0: no wall).
         """
         order, enters = group.order[part], group.enters[part]
         _planes, events = order.shape
@@ -228,7 +255,7 @@ class Arrangement:
             return [], []
         left = (np.arange(events + 1) - 1) % events
         right = np.arange(events + 1) % events
-        lengths = np.maximum(np.linalg.norm(self._Z, axis=1, keepdims=True), 1e-300)
+        lengths = np.maximum(np.linalg.norm(self._Z, axis=1, keepdims=True), _LEAST_LENGTH)
         directions = self._Z / lengths
         return [directions[order[:, left]], directions[order[:, right]]], [
             enters[:, left],
@@ -236,11 +263,13 @@ class Arrangement:
         ]
 
     def _enumerate(self) -> list[_Planes]:
+        """List the planes in which D - 2 hyperplanes meet, grouped by how many contain them."""
         planes: dict[int, list] = {}
         seen = set()
+        # Choices of dependent or shared hyperplanes lead to a plane that was seen.
         for chosen in combinations(range(len(self._normals)), self._rank - 2):
             self._check_time()
-            span, complement = _span_and_complement(self._normals[list(chosen)], self._rank)
+            span, complement = span_and_complement(self._normals[list(chosen)], self._rank)
             inside = (
                 np.flatnonzero(np.abs(self._normals @ complement.T).max(1) < PARALLEL)
                 if chosen
@@ -250,11 +279,12 @@ class Arrangement:
                 continue
             seen.add(tuple(inside))
             planes.setdefault(len(inside), []).append(
-                (complement, *_by_angle(self._normals[inside] @ span.T, inside))
+                (complement, *sort_by_angle(self._normals[inside] @ span.T, inside))
             )
         return [self._arcs(found) for found in planes.values()]
 
     def _arcs(self, found: list) -> _Planes:
+        """Sort the arcs of planes by the angles at which samples become active or inactive."""
         basis = np.stack([b for b, _, _ in found])
         lines, flips = np.stack([o for _, o, _ in found]), np.stack([f for _, _, f in found])
         flat = np.einsum("nd,pkd->pnk", self._Z, basis)
@@ -278,93 +308,3 @@ class Arrangement:
             take(events, order, 1),
             at_start,
         )
-
-
-class _Best:
-    """The directions of largest absolute value so far; only candidates that could beat the best are
-    evaluated.
-    """
-
-    def __init__(self, Z: np.ndarray, c: np.ndarray, count: int, power: int):
-        self._Z, self._c, self._count, self._power = Z, c, count, power
-        self.best = 0.0
-        self._kept: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def offer(self, directions: np.ndarray, values: np.ndarray) -> None:
-        """Directions whose values are known."""
-        size = np.abs(values)
-        top = np.argpartition(-size, min(self._count, len(size)) - 1)[: self._count]
-        self._kept.append((directions[top], values[top]))
-        self.best = max(self.best, size[top].max())
-
-    def evaluate(self, directions: np.ndarray) -> None:
-        """Unit directions whose values are not known."""
-        self.offer(directions, weighted_sums(self._Z, self._c, directions, self._power))
-
-    def consider(self, v: np.ndarray, bounds: np.ndarray) -> None:
-        """The absolute value at v / |v| is at most its bound, and is evaluated where that could
-        beat the best.
-        """
-        open_ = np.flatnonzero(bounds > self.best)
-        open_ = open_[np.argsort(-bounds[open_], kind="stable")]
-        for start in range(0, len(open_), 256):
-            block = open_[start : start + 256]
-            if bounds[block[0]] <= self.best:
-                break
-            self.evaluate(v[block] / np.linalg.norm(v[block], axis=1, keepdims=True))
-
-    def result(self) -> tuple[np.ndarray, np.ndarray]:
-        """The kept directions, largest value first, without near-duplicates."""
-        directions = np.concatenate([d for d, _ in self._kept])
-        values = np.concatenate([w for _, w in self._kept])
-        order = np.argsort(-np.abs(values), kind="stable")[: 8 * self._count]
-        chosen: list[int] = []
-        for index in order:
-            if len(chosen) == self._count:
-                break
-            if not chosen or (directions[chosen] @ directions[index]).max() < 1 - 1e-12:
-                chosen.append(int(index))
-        return directions[chosen], values[chosen]
-
-
-def _faces_around(members: int):
-    """Sign patterns of M lines sorted by angle, over the faces of their arrangement in the span of
-    their normals.
-
-    Yields (signs, pinned): signs in {-1, 0, 1} per line; pinned is None for open cells, a line's
-    index for rays, "plane" for 0.
-    """
-    if members == 0:
-        yield (), None
-        return
-    yield (0,) * members, "plane"
-    if members == 1:
-        yield (1,), None
-        yield (-1,), None
-        return
-    # Directions at angle t; line k has its normal at angle_k in [0, pi), so it is positive for t -
-    # angle_k in (-pi/2, pi/2).
-    for half in (1, -1):
-        for k in range(members):
-            # at t = angle_k + pi/2 line k is pinned, earlier lines are negative, later ones
-            # positive
-            ray = tuple(half * (-1 if i < k else 1 if i > k else 0) for i in range(members))
-            yield ray, k
-            yield tuple(half * (-1 if i <= k else 1) for i in range(members)), None
-
-
-def _span_and_complement(vectors: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    _, _, rows = np.linalg.svd(vectors.reshape(-1, dimension), full_matrices=True)
-    return rows[: len(vectors)], rows[len(vectors) :]
-
-
-def _by_angle(flat: np.ndarray, lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lines sorted by the angle of their normal modulo pi, and whether a normal was turned round
-    for that.
-    """
-    if flat.shape[1] < 2:
-        return lines, np.zeros(len(lines), dtype=bool)
-    angle = np.arctan2(flat[:, 1], flat[:, 0])
-    flip = (angle < 0) | (angle >= np.pi)
-    order = np.argsort(np.where(flip, angle % np.pi, angle), kind="stable")
-    return lines[order], flip[order]

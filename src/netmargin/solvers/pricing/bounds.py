@@ -8,28 +8,50 @@ from functools import cached_property
 
 import numpy as np
 
-from .arrangement import MAX_RANK, Arrangement, Pricing
-from .branch_and_bound import SignTree
+from .arrangement import MAX_RANK, Arrangement
+from .best_directions import Pricing
+from .branch_and_bound import ActivationBranchAndBound
 from .local import distinct
 from .rays import Rays
 from .relaxation import relaxed_bound
 
 _MAX_ARCS = 2_000_000
+"""Arcs of an arrangement that "auto" still visits: about half a minute and a few hundred MB."""
 _AUTO_WORK = 1e9
-_MOMENT_OF_WORK = 5e7
+"""Work of all branch and bound of a run by "auto" without a time limit: some seconds. In units of
+`ActivationBranchAndBound.work_per_node`.
+"""
+_SLICE_OF_WORK = 5e7
+"""Work between two looks at the deadline and at what was found: a fraction of a second."""
+_PART_OF_TOLERANCE = 0.25
+"""Branch and bound closes nodes within this part of the tolerance: the rest is for the margin."""
 
 
 class Prover:
     """Upper bounds of max_u |sum_i c_i relu(u . z_i)^power| for many c, and neurons of large value.
 
-    exact : whether the whole arrangement is visited. pricing and deadline are those of
-        `f1_max_margin`.
+    Parameters
+    ----------
+    Z : ndarray of shape (n, D)
+        The points z_i.
+    power : {1, 2}
+        ReLU or squared ReLU.
+    pricing : {"auto", "complete", "local"}
+        How much is proved, as in `f1_max_margin`.
+    deadline : float
+        Time (time.monotonic) at which proofs end.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether the whole arrangement is visited, so that bounds are sharp.
     """
 
     def __init__(self, Z: np.ndarray, power: int, pricing: str, deadline: float):
         self._Z, self._power, self._pricing, self._deadline = Z, power, pricing, deadline
         self._work_left = _AUTO_WORK if pricing == "auto" and deadline == np.inf else np.inf
-        self._quick = True  # whether the last search was of use in the time it had
+        # Whether the last search was of use in the time it had.
+        self._quick = True
         rank = np.linalg.matrix_rank(Z)
         affordable = len(Z) ** max(rank - 1, 1) <= _MAX_ARCS
         self.exact = bool(
@@ -39,6 +61,7 @@ class Prover:
 
     @cached_property
     def _arrangement(self) -> Arrangement:
+        """The arrangement, computed when it is first asked for: that may take half a minute."""
         return Arrangement(self._Z, self._power, self._deadline)
 
     def price(
@@ -52,8 +75,8 @@ class Prover:
         thoroughly: bool,
         report: Callable[[float], None],
     ) -> Pricing:
-        """Up to `count` directions and an upper bound, which need not be sharper than floor (1 +
-        tol / 4).
+        """Find up to `count` directions and an upper bound, which need not be sharper than floor (1
+        + tol / 4).
 
         Branch and bound runs for a moment, or thoroughly as far as pricing and deadline allow
         ("auto" without a deadline: some seconds in all), and ends early when it finds more than
@@ -64,19 +87,22 @@ class Prover:
             return self._arrangement.price(c, count=count)
         upper = self.relaxed(c)
         hopeless = self._work_left <= 0 or (not thoroughly and not self._quick)
+        # Branch and bound is for sums of ReLU: for squares the relaxation is all there is.
         if self._pricing == "local" or self._power == 2 or hopeless:
             return Pricing(np.zeros((0, self._rays.directions.shape[1])), np.zeros(0), upper)
-        tree = SignTree(self._rays.directions, self._rays.merge(c), floor=floor, tol=0.25 * tol)
-        moments = 0
+        tree = ActivationBranchAndBound(
+            self._rays.directions, self._rays.merge(c), floor=floor, tol=_PART_OF_TOLERANCE * tol
+        )
+        slices = 0
         while (
             not tree.finished
             and self._work_left > 0
-            and (thoroughly or not moments)
+            and (thoroughly or not slices)
             and time.monotonic() < self._deadline
         ):
-            tree.grow(nodes=_MOMENT_OF_WORK / tree.work_per_node, deadline=self._deadline)
-            self._work_left -= _MOMENT_OF_WORK
-            moments += 1
+            tree.grow(nodes=_SLICE_OF_WORK / tree.work_per_node, deadline=self._deadline)
+            self._work_left -= _SLICE_OF_WORK
+            slices += 1
             upper = min(upper, tree.upper_bound() + self._rays.neglected(c))
             report(upper)
             if tree.best > max(found, floor) * (1 + 0.5 * tol):
@@ -85,6 +111,6 @@ class Prover:
         return Pricing(*distinct(tree.directions, tree.values, count), upper)
 
     def relaxed(self, c: np.ndarray) -> float:
-        """A bound at once."""
+        """A proved bound for prices c (n,) at once, by the quadratic relaxation."""
         bound = relaxed_bound(self._rays.directions, self._rays.merge(c), self._power)
         return bound + self._rays.neglected(c) + self._rays.round_off(c)

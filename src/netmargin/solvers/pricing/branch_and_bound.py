@@ -22,32 +22,53 @@ import time
 
 import numpy as np
 
-_BATCH = 1024
-_STEPS = 20
-_LEAF_STEPS = 200
-_ROOT_STEPS = 300
+# Sizes of batches and numbers of steps trade time for sharper bounds, and were set by trial. Every
+# x gives a valid bound.
+
+_BATCH, _BATCH_PART = 1024, 16
+"""Open nodes that are visited at once, or this part of them if that is more: enough for products of
+matrices to be efficient, and few enough for the order by bounds to matter.
+"""
 _SMALLEST_BATCH = 64
 """The time of a batch hardly falls below that of so many nodes."""
+_STEPS, _LEAF_STEPS, _ROOT_STEPS = 20, 200, 300
+"""Gradient steps from the parent's x; at a leaf, which no branching improves; and at the root,
+which has no parent to begin from.
+"""
 _FRONTIER_BYTES = 2_000_000_000
+"""Memory of open nodes, beyond which the search ends with the bound it has."""
 _ROUNDING = 1e-14
-_HOPE = 0.05
+"""What rounding can hide in a sum, relative to sum |c| |z|: some n machine precisions."""
+_EIGENVALUE_ROUNDING = 1e-10
+"""Room for the rounding of eigenvalues, so that diagonals stay above their matrix."""
+_CLOSING_PART = 0.05
 """A leaf that comes nearer to closing by less than this part of the way is given up."""
+_KEPT_PER_BATCH, _KEPT_DIRECTIONS = 64, 512
+"""Directions of largest value that are kept, from one batch and in all: more than are asked for."""
+_TIE = 1e-30
+"""Added to the slack of undecided samples, so that one is found to branch on where all are 0."""
 
 
-class SignTree:
-    """The search at one choice of coefficients c, to values above `floor` (1 + tol); grown as far
-    as time allows.
+class ActivationBranchAndBound:
+    """Branch and bound over activation patterns at one choice of coefficients c (n,) of points Z
+    (n, D), for values above `floor` (1 + tol); grown as far as time allows.
 
-    values : of the best directions found so far, largest absolute value first.
+    Attributes
+    ----------
+    values : ndarray of shape (k,)
+        Values of the best directions found so far, largest absolute value first.
+    directions : ndarray of shape (k, D)
+        These directions, unit vectors.
     """
 
     # Open nodes are kept in parallel arrays: bound; side (0: the sum, 1: minus the sum); fixed (+1
-    # in S, -1 not, 0 undecided); x; next sample to fix.
+    # in S, -1 not, 0 undecided); x; next sample to fix, -1 at a leaf.
 
     def __init__(self, Z: np.ndarray, c: np.ndarray, *, floor: float, tol: float):
         used = np.abs(c) * np.linalg.norm(Z, axis=1) > 0
-        used[0] |= not used.any()  # all zero: one sample keeps the shapes
-        # More dimensions than samples that count are not needed.
+        # Where all are zero, one sample keeps the shapes.
+        used[0] |= not used.any()
+        # More dimensions than samples with a coefficient are not needed.
         self._rows = np.linalg.svd(Z[used], full_matrices=False)[2]
         self.Z, self.c, self.tol = Z[used] @ self._rows.T, c[used], tol
         Z, c = self.Z, self.c
@@ -74,7 +95,7 @@ class SignTree:
         )
 
     def upper_bound(self) -> float:
-        """Proved, of |sum_i c_i relu(u . z_i)| over the unit sphere."""
+        """The proved upper bound of |sum_i c_i relu(u . z_i)| over the unit sphere."""
         closed = self.best * (1 + self.tol)
         return float(max(self.open[0].max(initial=closed), self.stuck))
 
@@ -85,8 +106,8 @@ class SignTree:
 
     @property
     def finished(self) -> bool:
-        """Nothing larger than what was found, and nothing above the floor, is possible; or the
-        memory for open nodes is full.
+        """Whether nothing larger than what was found, and nothing above the floor, is possible, or
+        the memory for open nodes is full.
         """
         return not len(self.open[0]) or sum(part.nbytes for part in self.open) > _FRONTIER_BYTES
 
@@ -96,7 +117,8 @@ class SignTree:
         """
         visited, self._deadline = 0, deadline
         while not self.finished and visited < nodes and time.monotonic() < deadline:
-            count = min(max(_BATCH, len(self.open[0]) // 16), len(self.open[0]))
+            count = min(max(_BATCH, len(self.open[0]) // _BATCH_PART), len(self.open[0]))
+            # The largest bounds first: they are what the upper bound of the whole search is.
             chosen = np.zeros(len(self.open[0]), dtype=bool)
             chosen[np.argpartition(-self.open[0], count - 1)[:count]] = True
             bounds, sides, fixed, x, branch = (part[chosen] for part in self.open)
@@ -111,10 +133,12 @@ class SignTree:
             visited += max(len(leaf) + len(inner), _SMALLEST_BATCH)
 
     def _finish(self, sides, fixed, x, bounds) -> None:
-        """Leaves need more steps; where these help no more, the bound is as good as it gets."""
+        """Take more steps at leaves, which no branching improves, and give up those where these
+        help no more: their bound is as good as it gets.
+        """
         if len(sides):
             nodes = self._nodes(sides, fixed, x, bounds, _LEAF_STEPS)
-            stuck = bounds - nodes[0] < _HOPE * (nodes[0] - self.best * (1 + self.tol))
+            stuck = bounds - nodes[0] < _CLOSING_PART * (nodes[0] - self.best * (1 + self.tol))
             self.stuck = max(self.stuck, float(nodes[0][stuck].max(initial=0.0)))
             self.open = tuple(
                 np.concatenate([old, new[~stuck]])
@@ -122,6 +146,7 @@ class SignTree:
             )
 
     def _add(self, sides, fixed, x, parent_bounds, steps: int) -> None:
+        """Add open nodes with these parents, and close those that cannot beat the best."""
         if len(sides):
             nodes = self._nodes(sides, fixed, x, parent_bounds, steps)
             self.open = tuple(np.concatenate(pair) for pair in zip(self.open, nodes, strict=True))
@@ -130,14 +155,16 @@ class SignTree:
             self.open = tuple(part[possible] for part in self.open)
 
     def _nodes(self, sides, fixed, x, parent_bounds, steps: int) -> tuple[np.ndarray, ...]:
+        """Compute the arrays of nodes; the sample that adds most to the gap is to be fixed next."""
         bounds, x, v, slack = self._bound(sides, fixed, x.astype(float), steps)
         self._consider(v)
         branch = np.where(slack.max(1) > 0, slack.argmax(1), -1)
+        # A node is a part of its parent, whose bound holds for it; x in float32 halves the memory.
         return np.minimum(bounds, parent_bounds), sides, fixed, x.astype(np.float32), branch
 
     def _bound(self, sides, fixed, x, steps: int):
-        """Bounds of nodes, the x and v = Z' x that give them, and how much each undecided sample
-        contributes to the relaxation.
+        """Compute the bounds of nodes, the x and v = Z' x that give them, and how much each
+        undecided sample contributes to the relaxation.
         """
         c = self.signed[sides]
         undecided = (c > 0) & (fixed == 0)
@@ -147,11 +174,12 @@ class SignTree:
         # The fewer samples are undecided, the smaller a diagonal suffices.
         E = (
             E
-            * (1 + 1e-10)
+            * (1 + _EIGENVALUE_ROUNDING)
             * np.maximum(
                 np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:], 0.0
             )
         )
+        # The boxes of x, wider on decided samples, whose side of the hyperplane is known.
         low = np.where(c < 0, c, np.where(fixed > 0, c, np.where(fixed < 0, -np.inf, 0.0)))
         high = np.where(c < 0, 0.0, np.where(fixed > 0, np.inf, np.where(undecided, c, 0.0)))
         direction = np.where(undecided, -1.0, 1.0)
@@ -174,10 +202,12 @@ class SignTree:
             best_x = np.where(better[:, None], x, best_x)
             best_v[better], slack[better] = (
                 v[better],
-                np.where(undecided, relaxation + 1e-30, 0.0)[better],
+                np.where(undecided, relaxation + _TIE, 0.0)[better],
             )
-            if step == steps or time.monotonic() > self._deadline:  # the bounds so far are valid
+            # The bounds so far are valid, so that the deadline may cut the steps short.
+            if step == steps or time.monotonic() > self._deadline:
                 break
+            # An optimistic step towards the saddle point: down in decided x, up in undecided ones.
             ahead = direction * gradient
             x = np.clip(
                 x - rates * (ahead if previous is None else 2 * ahead - previous), low, high
@@ -189,23 +219,28 @@ class SignTree:
         return np.sqrt(best + hidden) + _ROUNDING * self.size, best_x, best_v, slack
 
     def _consider(self, v: np.ndarray) -> None:
+        """Evaluate the directions v / |v|, which are good candidates where bounds are sharp."""
         norms = np.linalg.norm(v, axis=1)
         U = v[norms > 0] / norms[norms > 0, None]
         values = np.maximum(U @ self.Z.T, 0.0) @ self.c
-        top = np.argsort(-np.abs(values), kind="stable")[:64]
+        top = np.argsort(-np.abs(values), kind="stable")[:_KEPT_PER_BATCH]
         self._directions = np.concatenate([self._directions, U[top]])
         self.values = np.concatenate([self.values, values[top]])
-        keep = np.argsort(-np.abs(self.values), kind="stable")[:512]
+        keep = np.argsort(-np.abs(self.values), kind="stable")[:_KEPT_DIRECTIONS]
         self._directions, self.values = self._directions[keep], self.values[keep]
         self.best = max(self.best, float(np.abs(self.values).max(initial=0.0)))
 
 
 def _diagonal_above(G: np.ndarray) -> np.ndarray:
-    """A diagonal D with Diag(D) - G positive semidefinite: row sums, scaled down as far as it
-    holds.
+    """Find a diagonal D with Diag(D) - G positive semidefinite: row sums, scaled down as far as
+    that holds.
     """
     sums = np.abs(G).sum(1)
     if not len(G):
         return sums
     root = np.sqrt(sums)
-    return sums * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0) * (1 + 1e-10)
+    return (
+        sums
+        * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0)
+        * (1 + _EIGENVALUE_ROUNDING)
+    )

@@ -11,13 +11,28 @@ import time
 
 import numpy as np
 
+# Nothing here is proved: these numbers trade time for the maxima that are found, set by trial.
+
 _SETTLED, _SETTLED_AT_LEAST, _SETTLED_WORK = 24, 4, 400
-"""A Newton step costs about n D^2 per direction: fewer are taken in high dimensions."""
-_NEWTON_STEPS = 20
-_SMOOTHING = (0.1, 1e-7)
-_ENTRIES = 50_000_000
+"""Directions that Newton's method finishes, and the least number of them: a step costs about n D^2
+per direction, so that only 400 / D are taken in high dimensions.
+"""
+_NEWTON_STEPS, _SMOOTHING = 20, (0.1, 1e-7)
+"""Newton steps, and relative widths of the smoothed kinks, from the first to the last of them: wide
+enough to leave a kink, then so narrow that the maximum is found to half the digits of float64.
+"""
+_ENTRIES_AT_ONCE = 50_000_000
+"""Entries of the Newton matrices that are built at once: 400 MB."""
 _STEEPEST = 1e11
+"""Largest curvature of a kink: beyond it, linear systems lose all digits (1e16 in float64)."""
 _TINY = 1e-300
+"""Keeps directions of length 0 from dividing by 0."""
+_LONGER, _SHORTER, _SHORTEST = 1.5, 0.5, 1e-4
+"""Factors of the step length after a success and a failure, and the length at which ascent ends."""
+_LEAST_GAIN = 1e-9
+"""Ascent ends where a step gains less than this part: Newton's method is faster from there."""
+_SAME_DIRECTION = 1e-10
+"""Directions whose cosine is this close to 1 count as one: they are 1e-5 apart."""
 
 
 def price_locally(
@@ -30,8 +45,8 @@ def price_locally(
     steps: int = 30,
     deadline: float = math.inf,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Up to `count` distinct unit directions, shape (k, D), largest absolute value first, with
-    their values.
+    """Find up to `count` distinct unit directions, shape (k, D), largest absolute value first, with
+    their values (k,), by local search from `starts` (m, D).
 
     From the deadline (time.monotonic) on, directions are returned where the search has brought
     them.
@@ -49,17 +64,17 @@ def price_locally(
 
 
 def weighted_sums(Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int = 1) -> np.ndarray:
-    """sum_i c_i relu(u . z_i)^power for each row u."""
+    """The sums sum_i c_i relu(u . z_i)^power, shape (k,), for each row u of U (k, D)."""
     return np.maximum(U @ Z.T, 0.0) ** power @ c
 
 
 def distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The `count` largest, without near-duplicates."""
+    """Select the `count` directions of largest absolute value, without near-duplicates."""
     chosen: list[int] = []
     for index in np.argsort(-np.abs(values), kind="stable"):
         if len(chosen) == count:
             break
-        if not chosen or (U[chosen] @ U[index]).max() < 1 - 1e-10:
+        if not chosen or (U[chosen] @ U[index]).max() < 1 - _SAME_DIRECTION:
             chosen.append(int(index))
     return U[chosen], values[chosen]
 
@@ -67,9 +82,11 @@ def distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray,
 def _ascend(
     Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int, steps: int, deadline: float
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Ascend along gradients from unit directions U (m, D), each with a step length of its own."""
     products = U @ Z.T
     values = np.maximum(products, 0.0) ** power @ c
     signs, step = np.where(values >= 0, 1.0, -1.0), np.ones(len(U))
+    # Directions that have arrived are left out of the products, which take all the time.
     live = np.arange(len(U))
     weighted = c[:, None] * Z
     for _ in range(steps):
@@ -90,8 +107,10 @@ def _ascend(
             moved_values[better],
             moved_products[better],
         )
-        step[live] = np.where(better, np.minimum(1.0, 1.5 * step[live]), 0.5 * step[live])
-        live = live[np.where(better, gain > 1e-9 * np.abs(values[live]), step[live] > 1e-4)]
+        step[live] = np.where(better, np.minimum(1.0, _LONGER * step[live]), _SHORTER * step[live])
+        live = live[
+            np.where(better, gain > _LEAST_GAIN * np.abs(values[live]), step[live] > _SHORTEST)
+        ]
         if not len(live) or time.monotonic() > deadline:
             break
     return U, values
@@ -100,8 +119,8 @@ def _ascend(
 def _settle(
     Z: np.ndarray, c: np.ndarray, U: np.ndarray, signs: np.ndarray, deadline: float
 ) -> np.ndarray:
-    """Majorize and minimize: convex terms are linearized, concave |t| are replaced by t^2 / 2h + h
-    / 2, h = |t| smoothed ever less.
+    """Move directions into the kinks where maxima lie, by majorizing and minimizing: convex terms
+    are linearized, concave |t| are replaced by t^2 / 2h + h / 2, h = |t| smoothed ever less.
 
     The maximum of a 1-homogeneous f on the sphere is that of f(u) - |u|^2 / 2 in space, up to
     scale, so each step is a linear system.
@@ -111,7 +130,8 @@ def _settle(
     convex, concave = np.maximum(signed, 0.0), np.maximum(-signed, 0.0)
     best, best_values = U.copy(), signs * weighted_sums(Z, c, U)
     U = U * np.abs(best_values)[:, None]
-    batch = max(1, _ENTRIES // (len(Z) * D))
+    batch = max(1, _ENTRIES_AT_ONCE // (len(Z) * D))
+    # A narrow kink holds whatever comes near it; smoothing that shrinks lets directions leave.
     for smoothing in np.geomspace(*_SMOOTHING, _NEWTON_STEPS):
         if time.monotonic() > deadline:
             break
@@ -127,10 +147,12 @@ def _settle(
             U[part] = np.linalg.solve(quadratic, linear[part, :, None])[:, :, 0]
         on_sphere = _unit(U)
         values = signs * weighted_sums(Z, c, on_sphere)
+        # A step may lead downhill while the smoothing is wide: the best ones are kept.
         better = values > best_values
         best[better], best_values[better] = on_sphere[better], values[better]
     return best
 
 
 def _unit(U: np.ndarray) -> np.ndarray:
+    """Scale rows to length 1; rows of length 0 stay 0."""
     return U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), _TINY)

@@ -5,7 +5,11 @@ term of the sums that are priced.
 import numpy as np
 
 PARALLEL = 1e-11
-"""Directions closer than this count as one."""
+"""Directions closer than this count as one: some ten thousand times the rounding of unit vectors.
+By how much the sums can differ for that is added to bounds.
+"""
+_LEAST_LENGTH = 1e-300
+"""Points shorter than this part of the longest are 0: their direction is lost to underflow."""
 
 
 class Rays:
@@ -17,6 +21,7 @@ class Rays:
         self._power = power
         normals, line, side, self._neglected = distinct_lines(Z)
         self._lengths = np.linalg.norm(Z, axis=1)
+        # A key for each ray: the hyperplane and the side of it, or -1 for points at 0.
         keys, self._ray = np.unique(
             np.where(line >= 0, 2 * line + (side < 0), -1), return_inverse=True
         )
@@ -25,7 +30,9 @@ class Rays:
         )
 
     def neglected(self, c: np.ndarray) -> float:
-        """How much a sum can differ because nearly parallel points were taken for parallel."""
+        """The most by which a sum with coefficients c (n,) can differ because nearly parallel
+        points were taken for parallel.
+        """
         moved = (
             self._neglected
             if self._power == 1
@@ -44,7 +51,7 @@ class Rays:
         return 2 * (n + dimension + 32) * float(np.finfo(float).eps) * size
 
     def merge(self, c: np.ndarray) -> np.ndarray:
-        """Coefficients of the directions, from those of the points."""
+        """Coefficients of the directions, from the coefficients c (n,) of the points."""
         return np.bincount(
             self._ray, weights=c * self._lengths**self._power, minlength=len(self.directions)
         )
@@ -53,14 +60,18 @@ class Rays:
 def distinct_lines(
     Z: np.ndarray, *, within: float = PARALLEL
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Unit normals of the distinct hyperplanes; for each sample its hyperplane (-1 for z = 0), the
-    side it points to, and how far it was moved to lie on the normal of that hyperplane exactly.
-    Directions closer than `within` count as one.
+    """Find the distinct hyperplanes u . z = 0 of samples Z (n, D); directions closer than `within`
+    count as one.
+
+    Returns their unit normals (m, D), and for each sample, shape (n,): its hyperplane (-1 for z =
+    0), the side it points to (-1 or 1), and how far it was moved to lie on the normal of that
+    hyperplane exactly.
     """
     norms = np.linalg.norm(Z, axis=1)
     line, side, moved = np.full(len(Z), -1), np.ones(len(Z)), np.zeros(len(Z))
     normals, count = np.empty_like(Z), 0
-    for i in np.flatnonzero(norms > norms.max(initial=0.0) * 1e-300):
+    # One by one, so that points are compared with normals that stay: nearness is not transitive.
+    for i in np.flatnonzero(norms > norms.max(initial=0.0) * _LEAST_LENGTH):
         direction = Z[i] / norms[i]
         if count:
             cosines = normals[:count] @ direction

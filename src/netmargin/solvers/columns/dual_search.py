@@ -1,0 +1,232 @@
+"""The search for neurons at dual weights, and what it and proofs tell about the best margin."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from ..pricing.bounds import Prover
+from ..pricing.local import price_locally
+from .master import MarginConstraints
+from .options import Options
+from .restricted_problem import RestrictedProblem
+
+COLUMNS_PER_ROUND = 32
+"""Neurons added per round: more save rounds, but make the linear program larger."""
+STARTS, THOROUGH_STARTS = 64, 512
+"""Random starts of local search, in a round and before a conclusion above rank 4, where only search
+tells whether a neuron is missing.
+"""
+ZERO_MARGIN = 1e-10
+"""A bound below this, in units of the largest sample, is 0: the feasibility tolerance of the linear
+program.
+"""
+_ABSOLUTE_ROUNDING = 1e-12
+"""Added to the first bound, a sum of n weights with sum 1, for its rounding."""
+_DUST = (1e-4, 1e-6, 1e-8, 1e-10)
+"""Dual weights below these parts of the largest are dropped if the bound allows it, the largest
+part first: two digits at a time keep the attempts few.
+"""
+_TRIMMED_PARTS = (1e-3, 1e-4, 1e-6)
+"""Dual weights below these parts of the largest are left out of branch and bound, whose time grows
+exponentially with their number, if local search sees no harm in it.
+"""
+
+Report = Callable[[int, float, float], None]
+"""Called with rounds, t and the upper bound, as they come."""
+
+
+class DualSearch:
+    """The dual weights of one problem, the neurons that are valuable at them, and their bounds.
+
+    Attributes
+    ----------
+    t : float
+        The largest t that was attained, recomputed in float64.
+    upper : float
+        The proved upper bound of t.
+    dual : ndarray of shape (n,)
+        The dual weights that prove `upper`.
+    centre : ndarray of shape (n,)
+        The best dual weights known, by the values that search found.
+    local_upper : float
+        The largest value of a neuron that search found at `centre`; it proves nothing.
+    """
+
+    def __init__(
+        self,
+        Z: np.ndarray,
+        rows: MarginConstraints,
+        options: Options,
+        neurons: np.ndarray,
+        report: Report,
+        power: int = 1,
+    ):
+        self.tol, self.report = options.tol, report
+        self.deadline = (
+            np.inf if options.time_limit is None else time.monotonic() + options.time_limit
+        )
+        self.random = np.random.default_rng(options.seed)
+        self.rounds, self.recent = 0, neurons
+        self.problem = RestrictedProblem(Z, rows, power)
+        self.centre = self.dual = self.problem.even_dual()
+        self.local_upper = np.inf
+        # |u . z| is at most 1, so that the sum of the weights is a bound.
+        self.upper = max(
+            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING, self.problem.slack_bound(self.dual)
+        )
+        self.prover = Prover(Z, power, options.pricing, self.deadline)
+
+    @property
+    def t(self) -> float:
+        """The largest t attained so far."""
+        return self.problem.t
+
+    def coefficients(self, dual: np.ndarray) -> np.ndarray:
+        """The coefficients of relu(u . z_i) in the value of a neuron u at these dual weights."""
+        return dual * self.problem.rows.signs
+
+    def linear_neurons(self) -> np.ndarray:
+        """The two neurons of the linear function that fits best, shape (2, D) or (0, D): they give
+        a positive t at once where the data are linearly separable by far.
+        """
+        rows = self.problem.rows
+        w = np.linalg.lstsq(self.problem.Z, rows.signs * rows.target, rcond=None)[0]
+        size = np.linalg.norm(w)
+        return np.array([w, -w]) / size if 0 < size < np.inf else np.zeros((0, len(w)))
+
+    def starts(self, count: int) -> np.ndarray:
+        """Unit directions (about count, D) for local search: half of them samples or their
+        opposites, half normal, which also reach where no samples are.
+        """
+        rows = self.problem.Z[
+            self.random.integers(len(self.problem.Z), size=count // 2)
+        ] * self.random.choice([-1.0, 1.0], (count // 2, 1))
+        directions = np.concatenate(
+            [rows, self.random.normal(size=(count - count // 2, self.problem.Z.shape[1]))]
+        )
+        norms = np.linalg.norm(directions, axis=1)
+        return directions[norms > 0] / norms[norms > 0, None]
+
+    def search(self, dual: np.ndarray, *, starts: int = STARTS) -> np.ndarray:
+        """Neurons of large value at these dual weights, found by local search."""
+        tried = np.concatenate(
+            [self.problem.U[self.problem.weights > 0], self.recent, self.starts(starts)]
+        )
+        c = self.coefficients(dual)
+        self.recent, values = price_locally(
+            self.problem.Z,
+            c,
+            tried,
+            count=COLUMNS_PER_ROUND,
+            power=self.problem.power,
+            deadline=self.deadline,
+        )
+        self.consider_centre(dual, np.abs(values).max(initial=0.0))
+        return self.recent
+
+    def polish(self) -> list[np.ndarray]:
+        """Neurons moved to the optimum of their cells, and neurons of large value at the dual
+        weights there.
+        """
+        neurons, dual = self.problem.polish(self.deadline)
+        return [neurons] if dual is None else [neurons, self.search(dual)]
+
+    def consider_centre(self, dual: np.ndarray, found: float) -> None:
+        """Make these dual weights the centre if the largest value of a known neuron is smaller
+        there; `found` is the largest that search just found.
+        """
+        known = max(found, self.problem.known_bound(dual))
+        if dual is self.centre:
+            self.local_upper = known if self.local_upper == np.inf else max(known, self.local_upper)
+        elif known < self.local_upper:
+            self.centre, self.local_upper = dual, known
+
+    def settled(self) -> bool:
+        """Whether no neuron is known that would raise t by more than half the tolerance."""
+        return self.local_upper <= max(self.t * (1 + 0.5 * self.tol), ZERO_MARGIN)
+
+    def local_gap(self) -> float:
+        """Relative distance of t to the largest value that search found, or to the proved bound
+        where that is closer.
+        """
+        upper = min(self.local_upper, self.upper)
+        return max(1 - self.t / upper, 0.0) if upper > 0 else 0.0
+
+    def prove(self, dual: np.ndarray, *, thoroughly: bool = True) -> np.ndarray:
+        """Try to improve the proved bound by these dual weights; returns neurons of large value."""
+        directions, known = [], self.local_upper
+        # Above rank 4 few dual weights are tried first: branch and bound takes less time on them.
+        for weights in [dual] if self.prover.exact else [self.trim(dual), dual]:
+            found = self.prover.price(
+                self.coefficients(weights),
+                floor=max(self.t, 0.5 * ZERO_MARGIN),
+                found=self.local_upper,
+                tol=self.tol,
+                count=COLUMNS_PER_ROUND,
+                thoroughly=thoroughly,
+                report=lambda upper: self.report(self.rounds, self.t, upper),
+            )
+            self.offer_bound(weights, found.upper_bound)
+            directions.append(found.directions)
+            there = self.problem.values(found.directions, self.centre)
+            self.consider_centre(self.centre, np.abs(there).max(initial=0.0))
+            # A neuron that is valuable only where small weights were trimmed away says nothing
+            # about the weights themselves.
+            trimmed_too_much = (
+                np.abs(found.values).max(initial=0.0) > known * (1 + 0.5 * self.tol)
+                and self.local_upper <= known
+            )
+            if not trimmed_too_much:
+                break
+        return np.concatenate(directions)
+
+    def trim(self, dual: np.ndarray) -> np.ndarray:
+        """Drop small dual weights, as long as the largest known value stays nearly as small: the
+        cost of branching grows with their number.
+        """
+        for threshold in _TRIMMED_PARTS:
+            trimmed = self.problem.normalized(
+                np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0)
+            )
+            used = self.problem.U[self.problem.weights > 0]
+            _, values = price_locally(
+                self.problem.Z,
+                self.coefficients(trimmed),
+                used,
+                count=1,
+                power=self.problem.power,
+                deadline=self.deadline,
+            )
+            if np.abs(values).max(initial=0.0) <= self.local_upper * (1 + 0.1 * self.tol):
+                return trimmed
+        return dual
+
+    def offer_bound(self, dual: np.ndarray, value: float) -> None:
+        """Keep these dual weights, where all neurons have at most this value, if their bound is the
+        best so far.
+        """
+        upper = max(value, self.problem.slack_bound(dual))
+        if upper < self.upper:
+            self.upper, self.dual = float(upper), dual
+
+    def drop_dust(self) -> None:
+        """Drop dual weights that the proof does not need: mixing of duals leaves some on samples
+        far from the margin.
+        """
+        if not self.prover.exact or self.upper >= 1.0:
+            return
+        # A tenth of the tolerance may be lost for a proof that rests on fewer samples.
+        upper, dual = self.upper, self.dual
+        enough = upper * (1 + 0.1 * self.tol)
+        self.upper = np.inf
+        try:
+            for threshold in _DUST:
+                self.prove(
+                    self.problem.normalized(np.where(dual > threshold * dual.max(), dual, 0.0))
+                )
+                if self.upper <= enough:
+                    return
+        finally:
+            if self.upper > enough:
+                self.upper, self.dual = upper, dual

@@ -1,0 +1,86 @@
+"""The result of pricing, and the collection of the best directions on the way to it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...core.records import short_repr
+from .local import weighted_sums
+
+_BLOCK = 256
+"""Candidates that are evaluated at once: few, because the first ones often beat all the others."""
+_DUPLICATES = 8
+"""Directions that are looked at for each one that is returned: a vertex is met once on every plane
+through it.
+"""
+_SAME_DIRECTION = 1e-12
+"""Directions whose cosine is this close to 1 count as one: they are 1e-6 apart."""
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """Neurons of large value, and a bound of the value of all neurons.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (k, D)
+        Unit directions u.
+    values : ndarray of shape (k,)
+        The sums sum_i c_i relu(u . z_i)^power there, largest absolute value first.
+    upper_bound : float
+        Proved upper bound of the absolute value over the whole sphere.
+    """
+
+    directions: np.ndarray
+    values: np.ndarray
+    upper_bound: float
+
+    __repr__ = short_repr
+
+
+class BestDirections:
+    """The directions of largest absolute value so far. Only candidates that could beat the best are
+    evaluated, because evaluations take most of the time.
+    """
+
+    def __init__(self, Z: np.ndarray, c: np.ndarray, count: int, power: int):
+        self._Z, self._c, self._count, self._power = Z, c, count, power
+        self.best = 0.0
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def offer(self, directions: np.ndarray, values: np.ndarray) -> None:
+        """Take unit directions (k, D) whose values (k,) are known."""
+        size = np.abs(values)
+        top = np.argpartition(-size, min(self._count, len(size)) - 1)[: self._count]
+        self._kept.append((directions[top], values[top]))
+        self.best = max(self.best, size[top].max())
+
+    def evaluate(self, directions: np.ndarray) -> None:
+        """Take unit directions (k, D) whose values are not known."""
+        self.offer(directions, weighted_sums(self._Z, self._c, directions, self._power))
+
+    def consider(self, v: np.ndarray, bounds: np.ndarray) -> None:
+        """Take candidates v / |v|, v (k, D), whose absolute values are at most the bounds (k,), and
+        evaluate those that could beat the best, the largest bounds first.
+        """
+        open_ = np.flatnonzero(bounds > self.best)
+        open_ = open_[np.argsort(-bounds[open_], kind="stable")]
+        for start in range(0, len(open_), _BLOCK):
+            block = open_[start : start + _BLOCK]
+            if bounds[block[0]] <= self.best:
+                break
+            self.evaluate(v[block] / np.linalg.norm(v[block], axis=1, keepdims=True))
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """The kept directions, largest value first, without near-duplicates."""
+        directions = np.concatenate([d for d, _ in self._kept])
+        values = np.concatenate([w for _, w in self._kept])
+        # A stable order makes the result the same on every machine where values tie.
+        order = np.argsort(-np.abs(values), kind="stable")[: _DUPLICATES * self._count]
+        chosen: list[int] = []
+        for index in order:
+            if len(chosen) == self._count:
+                break
+            if not chosen or (directions[chosen] @ directions[index]).max() < 1 - _SAME_DIRECTION:
+                chosen.append(int(index))
+        return directions[chosen], values[chosen]
