@@ -12,7 +12,7 @@ _FIXED = "twolayer/fixed_features.py"
 _EARLY = "twolayer/early_margin.py"
 _SCHEDULE = "twolayer/perturbation_schedule.py"
 _FUNCTIONALS = "twolayer/functionals.py"
-_FLOW = "twolayer/perturbed_flow.py"
+_PARTICLES = "twolayer/particles.py"
 _PROJECTED = "twolayer/projected_flow.py"
 _MIRROR = "twolayer/normalized_nets.py"
 _SLACKNESS = "twolayer/slackness.py"
@@ -361,7 +361,7 @@ MUTATIONS = [
     ),
     # Flows, and how fast mass grows.
     Mutation(
-        _FLOW,
+        _PARTICLES,
         "1 - (1 - renewal.sigma * step) ** chunk",
         "renewal.sigma * step",
         "mass is renewed once instead of chunk times",

@@ -20,7 +20,7 @@ from ..errors import DataError, ModelError
 from .fixed_features import matrix_game
 from .normalized_nets import NormalizedNet
 
-_ENTRIES = 200_000_000
+_LARGEST_JACOBIAN = 200_000_000
 _GRAM_ROWS = 2000
 
 
@@ -149,7 +149,7 @@ def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
     if not V:
         return np.zeros(2)
     rows, m = len(x) * len(twin.a), len(twin.a)
-    if rows * sum(v.numel() for v in V.values()) > _ENTRIES:
+    if rows * sum(v.numel() for v in V.values()) > _LARGEST_JACOBIAN:
         raise ModelError(
             f"C_1 and C_2 take all {rows} gradients of the features, which do not fit in memory."
             " Take fewer samples or features."

@@ -17,7 +17,7 @@ from ..result import Status
 from ..solvers.linear import linear_max_margin
 from .step_sizes import step_sizes
 
-_LARGEST_LOG = 690.0
+_LARGEST_LOG_SIZE = 690.0
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def train_magnitudes(
 
     Source: Chizat and Bach 2020, Proposition 6 with the partial sum of Proposition 16 (15).
     """
-    z, largest = _signed(features, y)
+    z, largest = _sign_features(features, y)
     eta = step_sizes(steps, rate or (lambda t: 1 / (16 * largest * np.sqrt(t + 1))))
     n, m = z.shape
 
@@ -132,7 +132,7 @@ def train_output_layer(
 
     Source: Chizat and Bach 2020, Proposition 7.
     """
-    z, largest = _signed(features, y)
+    z, largest = _sign_features(features, y)
     eta = step_sizes(steps, rate or (lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1))))
     n, m = z.shape
     solution = linear_max_margin(z, np.ones(n))
@@ -157,7 +157,7 @@ def train_output_layer(
     return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, optimum - slack)
 
 
-def _signed(features, y) -> tuple[np.ndarray, float]:
+def _sign_features(features, y) -> tuple[np.ndarray, float]:
     data = binary_data(features, y, bias=False)
     z = data.y[:, None] * data.Z
     if not z.any():
@@ -182,7 +182,7 @@ def _ascend(
         values = z @ mean
         margins[t], log_sizes[t] = values.min(), log_size
         if t < len(eta):
-            shares = softmax(-math.exp(min(log_size, _LARGEST_LOG)) * (values - margins[t]))
+            shares = softmax(-math.exp(min(log_size, _LARGEST_LOG_SIZE)) * (values - margins[t]))
             moved, growth = move(mean, shares, rate)
             mean, log_size = moved / growth, log_size + math.log(growth)
     return margins, log_sizes, mean

@@ -12,7 +12,7 @@ from ..core.batches import Data
 from ..errors import ModelError
 from ..flow.gradient_flow import Trajectory, gradient_flow
 
-_SMALLEST_LOG = -600.0
+_SMALLEST_LOG_U = -600.0
 
 
 class NormalizedReLU(nn.Module):
@@ -140,7 +140,7 @@ def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
         data,
         metric=lambda point: {
             "moved_log_u": (
-                2 * torch.exp(-mirror.log_u(point["moved_log_u"]).clamp(min=_SMALLEST_LOG))
+                2 * torch.exp(-mirror.log_u(point["moved_log_u"]).clamp(min=_SMALLEST_LOG_U))
             )
         },
         **options,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .functionals import Regularity
 
-_SMALLEST_LOG = -700.0
+_SMALLEST_LOG_SIGMA = -700.0
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,20 @@ def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: f
             f"epsilon, start and b_V must be positive; got {epsilon}, {start}, {bounds.b_V}"
         )
     steps = 1
-    while -steps * math.log(2) > _SMALLEST_LOG:
-        found = _follow(bounds, 0.5**steps, epsilon, start)
+    while -steps * math.log(2) > _SMALLEST_LOG_SIGMA:
+        found = _follow_proof(bounds, 0.5**steps, epsilon, start)
         if found is not None:
             return found
         steps += 1
     raise ValueError(
-        f"The theory asks for a sigma below e^{_SMALLEST_LOG:g} for epsilon = {epsilon:g}. Ask for"
+        f"The theory asks for a sigma below e^{_SMALLEST_LOG_SIGMA:g} for epsilon = {epsilon:g}. Ask for"
         " less accuracy, or regularize more."
     )
 
 
-def _follow(bounds: Regularity, sigma: float, epsilon: float, start: float) -> Schedule | None:
+def _follow_proof(
+    bounds: Regularity, sigma: float, epsilon: float, start: float
+) -> Schedule | None:
     """The proof with this sigma; None where a step of it fails."""
     d = bounds.dimension - 1
     largest = bounds.M_R * bounds.B_Phi + bounds.B_V  # B_L

@@ -5,24 +5,20 @@ which a little mass is always renewed.
 import math
 import operator
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from ..core.matrices import as_array
 from ..core.progress import Progress
 from ..core.records import short_repr
 from ..errors import DataError, DivergenceError
 from .functionals import Functional
+from .particles import Particles, Renewal, Row, read_particles
 
-_DIVERGED, _SAME = 1.1, 0.05
-_HALVINGS = 12
-
-Row = tuple[float, float, float]
-"""t, L, second moment."""
+_LARGEST_GROWTH, _SAME_VALUE = 1.1, 0.05
+_LARGEST_HALVINGS = 12
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,7 @@ def perturbed_flow(
 
     Source: Wei et al. 2018, (4.2) and Theorem E.21.
     """
-    start = _start(positions, weights)
+    start = read_particles(positions, weights)
     counts = {
         "steps": steps,
         "renew_every": renew_every,
@@ -129,7 +125,7 @@ def perturbed_flow(
             f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got"
             f" sigma {sigma}, rate {rate}"
         )
-    renewal = _Renewal(sigma, renew_every, fresh, budget)
+    renewal = Renewal(sigma, renew_every, fresh, budget)
     random = torch.Generator().manual_seed(operator.index(seed))
     try:
         now, rows = start, [start.row(0.0, functional)]
@@ -147,7 +143,9 @@ def perturbed_flow(
                     f"t {begin:.4g}  L {rows[-1][1]:.6g}  mass {rows[-1][2]:.4g} "
                     f" {len(now.weights)} particles",
                 )
-                now, row, slower = _moved(now, rows[-1], functional, end, rate, renewal, random)
+                now, row, slower = _advance_halving(
+                    now, rows[-1], functional, end, rate, renewal, random
+                )
                 rows.append(row)
                 if slower < rate:
                     rate = slower
@@ -177,126 +175,30 @@ def perturbed_flow(
     )
 
 
-@dataclass(frozen=True)
-class _Renewal:
-    sigma: float
-    every: int
-    fresh: int
-    budget: int
-
-
-def _moved(
-    now: "_Particles",
+def _advance_halving(
+    now: Particles,
     row: Row,
     functional: Functional,
     end: float,
     rate: float,
-    renewal: _Renewal,
+    renewal: Renewal,
     random: torch.Generator,
-) -> tuple["_Particles", Row, float]:
+) -> tuple[Particles, Row, float]:
     """The particles at time `end`, their row, and the rate: halved until L does not grow by it. New
     mass makes L grow as well, but with half the rate as much.
     """
     tried, state = math.nan, random.get_state()
-    for halvings in range(_HALVINGS):
+    for halvings in range(_LARGEST_HALVINGS):
         slower = rate / 2**halvings
         random.set_state(state)
-        moved = now.advanced(functional, end - row[0], slower, renewal, random)
+        moved = now.advance(functional, end - row[0], slower, renewal, random)
         reached = moved.row(end, functional)
-        if reached[1] <= _DIVERGED * row[1]:
+        if reached[1] <= _LARGEST_GROWTH * row[1]:
             return moved, reached, slower
-        if abs(reached[1] - tried) <= _SAME * tried:
+        if abs(reached[1] - tried) <= _SAME_VALUE * tried:
             return moved, reached, rate
         tried = reached[1]
     raise DivergenceError(
         f"L grows from {row[1]:.4g} at t = {row[0]:.4g} by steps of every size down to"
         f" {slower:.3g}. Check the functional, or take more records."
     )
-
-
-@dataclass(frozen=True)
-class _Particles:
-    positions: Tensor
-    weights: Tensor
-    resting: float = 0.0
-    dropped: float = 0.0
-    dropping_error: float = 0.0
-
-    def row(self, time: float, functional: Functional) -> Row:
-        value = functional.value(self.positions, self.weights).item()
-        return time, value, (self.weights @ self.positions.square().sum(1)).item()
-
-    def advanced(
-        self,
-        functional: Functional,
-        span: float,
-        rate: float,
-        renewal: _Renewal,
-        random: torch.Generator,
-    ) -> "_Particles":
-        """After a time, in steps of the rate or a little less."""
-        count = max(1, round(span / rate))
-        now, step = self, span / count
-        for begin in range(0, count, renewal.every):
-            theta, chunk = now.positions, min(renewal.every, count - begin)
-            for _ in range(chunk):
-                _, _, velocity = functional.slopes(theta, now.weights)
-                theta = theta + step * velocity
-            now = replace(now, positions=theta)
-            if renewal.sigma > 0:
-                now = now._renewed(1 - (1 - renewal.sigma * step) ** chunk, renewal.fresh, random)
-            if len(now.weights) > renewal.budget:
-                now = now._reduced(functional, renewal.budget)
-        return now
-
-    def _renewed(self, share: float, fresh: int, random: torch.Generator) -> "_Particles":
-        new = torch.randn(fresh, self.positions.shape[1], dtype=torch.float64, generator=random)
-        return replace(
-            self,
-            positions=torch.cat([self.positions, torch.nn.functional.normalize(new, dim=1)]),
-            weights=torch.cat(
-                [
-                    self.weights * (1 - share),
-                    torch.full((fresh,), share / fresh, dtype=torch.float64),
-                ]
-            ),
-            resting=self.resting * (1 - share),
-        )
-
-    def _reduced(self, functional: Functional, budget: int) -> "_Particles":
-        value, first, _ = functional.slopes(self.positions, self.weights)
-        squares = self.positions.square().sum(1)
-        masses = self.weights * squares
-        # |theta|^2 grows at the rate -4 L' / |theta|^2.
-        growth = torch.where(squares > 0, -first / squares, -torch.inf)
-        growth[torch.argsort(masses, descending=True)[: (budget + 1) // 2]] = torch.inf
-        order = torch.argsort(growth, descending=True)
-        kept, left = order[:budget].sort().values, order[budget:]
-        fewer = replace(self, positions=self.positions[kept], weights=self.weights[kept])
-        change = abs(functional.value(fewer.positions, fewer.weights) - value).item()
-        return replace(
-            fewer,
-            resting=self.resting + self.weights[left].sum().item(),
-            dropped=self.dropped + masses[left].sum().item(),
-            dropping_error=self.dropping_error + change,
-        )
-
-
-def _start(positions, weights) -> _Particles:
-    theta = torch.tensor(as_array(positions, "positions"))
-    if theta.ndim != 2 or not len(theta) or not torch.isfinite(theta).all():
-        raise DataError(
-            "positions must be a finite array of shape (N, p), N >= 1; got shape"
-            f" {tuple(theta.shape)}"
-        )
-    w = (
-        torch.full((len(theta),), 1 / len(theta), dtype=torch.float64)
-        if weights is None
-        else torch.tensor(as_array(weights, "weights"))
-    )
-    if w.shape != theta.shape[:1] or not (w > 0).all() or abs(w.sum().item() - 1) > 1e-9:
-        raise DataError(
-            f"weights must be {len(theta)} positive numbers with sum 1; got shape {tuple(w.shape)}"
-            f" with sum {w.sum().item():.6g}"
-        )
-    return _Particles(theta, w)

@@ -18,7 +18,7 @@ from ..losses import Loss
 from ..solvers.solution import ReLUMeasure
 from .smooth_margin import margin_loss, sample_weights
 
-_LARGEST_LOG = 300.0
+_LARGEST_LOG_MASS = 300.0
 """Of masses that are larger, weights of the samples differ no more."""
 
 
@@ -100,7 +100,7 @@ def projected_flow(
             f" got {start.atoms.shape}"
         )
     used = start.weights > 0
-    field = _Field(data, start.atoms[used], start.power, loss, max_evaluations)
+    field = _FlowField(data, start.atoms[used], start.power, loss, max_evaluations)
     state = np.concatenate(
         [start.atoms[used][:, : field.moving].ravel(), np.log(start.weights[used])]
     )
@@ -136,7 +136,7 @@ def projected_flow(
     )
 
 
-class _Field:
+class _FlowField:
     """The velocity of directions, (N, moving) unit rows, and of log masses, (N,), in one vector."""
 
     def __init__(self, data: SolverData, atoms: np.ndarray, power: int, loss: Loss, most: int):
@@ -148,7 +148,7 @@ class _Field:
         if not self._left:
             raise TimeoutError
         self._left -= 1
-        theta, _, z, b, p = self._look(state)
+        theta, _, z, b, p = self._unpack_state(state)
         v = p * self._data.y
         active = (
             (z > 0) @ (v[:, None] * self._data.Z)
@@ -164,7 +164,7 @@ class _Field:
 
     def row(self, state: np.ndarray, bias: bool) -> tuple[float, float, np.ndarray, ReLUMeasure]:
         """Margin, log mass, dual weights, probability measure."""
-        theta, log_masses, z, b, p = self._look(state)
+        theta, log_masses, z, b, p = self._unpack_state(state)
         largest = log_masses.max()
         shares = np.exp(log_masses - largest)
         log_mass = float(largest + math.log(shares.sum()))
@@ -175,7 +175,7 @@ class _Field:
         q = self._data.y * ((measure.weights * b) @ z**self._power)
         return float(q.min()), log_mass, p, measure
 
-    def _look(
+    def _unpack_state(
         self, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         count = len(self._signs)
@@ -186,7 +186,7 @@ class _Field:
         a, b = (theta[:, :-1], theta[:, -1]) if self._power == 1 else (theta, self._signs)
         z = np.maximum(a @ self._data.Z.T, 0.0)
         largest = log_masses.max()
-        masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG))
+        masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG_MASS))
         q = self._data.y * ((masses * b) @ z**self._power)
         return (
             theta,

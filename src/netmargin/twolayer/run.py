@@ -12,13 +12,13 @@ from ..losses import Loss
 from ..solvers.solution import ReLUMeasure
 from .smooth_margin import sample_weights
 
-_LARGEST_LOG = 80.0
+_LARGEST_LOG_GROWTH = 80.0
 """Margins that are e^80 times larger do not change the weights of the samples."""
 
 
-def growth(log_scale):
+def output_growth(log_scale):
     """How much larger outputs are than those of neurons of size 1, as far as it matters."""
-    return np.exp(np.minimum(2 * log_scale, _LARGEST_LOG))
+    return np.exp(np.minimum(2 * log_scale, _LARGEST_LOG_GROWTH))
 
 
 @dataclass
@@ -60,11 +60,11 @@ class Run:
             (q.min() / mass).item(),
             torch.log(mass).item() + 2 * self.log_scale,
         )
-        slopes = sample_weights(-q[None] * growth(self.log_scale), self.loss)[0]
+        slopes = sample_weights(-q[None] * output_growth(self.log_scale), self.loss)[0]
         self.dual = (slopes / slopes.sum()).numpy()
-        self.objective = math.log(len(q)) - self.loss.log_sum(q * growth(self.log_scale))
+        self.objective = math.log(len(q)) - self.loss.log_sum(q * output_growth(self.log_scale))
 
-    def shown(self, t: int) -> dict:
+    def progress_row(self, t: int) -> dict:
         """What a progress line shows, as of the last measurement."""
         return {
             "epoch": t,

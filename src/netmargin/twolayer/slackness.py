@@ -13,7 +13,7 @@ from ..solvers.pricing.bounds import Prover
 from ..solvers.pricing.local import price_locally
 from ..solvers.solution import ReLUMeasure
 
-_STARTS = 256
+_SEARCH_STARTS = 256
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ def slackness(
     random = np.random.default_rng(seed)
     starts = np.concatenate(
         [
-            measure.atoms[np.argsort(-measure.weights)[:_STARTS], :-1],
+            measure.atoms[np.argsort(-measure.weights)[:_SEARCH_STARTS], :-1],
             Z,
-            random.normal(size=(_STARTS, Z.shape[1])),
+            random.normal(size=(_SEARCH_STARTS, Z.shape[1])),
         ]
     )
     starts = starts[np.linalg.norm(starts, axis=1) > 0]

@@ -13,17 +13,17 @@ from torch import Tensor
 
 from ..core.matrices import SolverData
 from ..errors import DivergenceError
-from .run import Run, growth
+from .run import Run, output_growth
 from .smooth_margin import sample_weights
 
-_RESCALED = 10
-_TOGETHER = 2**18
+_RESCALING_INTERVAL = 10
+_CACHED_OUTPUTS = 2**18
 """So many outputs of neurons stay in cache: beyond them, buckets take turns."""
-_HALVINGS = 20
-_MOST_FALL = 1.0
+_LARGEST_HALVINGS = 20
+_LARGEST_FALL = 1.0
 
 
-def buckets(runs: list[Run], dtype: torch.dtype) -> list["Bucket"]:
+def group_runs(runs: list[Run], dtype: torch.dtype) -> list["RunGroup"]:
     """As many runs in each as stay in cache and are at least half as large as the largest."""
     groups: list[list[Run]] = []
     for run in sorted(runs, key=lambda run: len(run.a) * len(run.data), reverse=True):
@@ -34,14 +34,18 @@ def buckets(runs: list[Run], dtype: torch.dtype) -> list["Bucket"]:
             else (m, n)
         )
         wide, long = max(m, most_m), max(n, most_n)
-        if groups and (len(groups[-1]) + 1) * wide * long <= _TOGETHER and wide * long <= 2 * m * n:
+        if (
+            groups
+            and (len(groups[-1]) + 1) * wide * long <= _CACHED_OUTPUTS
+            and wide * long <= 2 * m * n
+        ):
             groups[-1].append(run)
         else:
             groups.append([run])
-    return [Bucket(group, dtype) for group in groups]
+    return [RunGroup(group, dtype) for group in groups]
 
 
-class Bucket:
+class RunGroup:
     """Neurons of R runs, a : (R, m, D), b : (R, m), times e^log_scale, with one buffer for their
     outputs on all samples.
     """
@@ -64,8 +68,8 @@ class Bucket:
             self._steps(start, end, resample)
             self._store()
             # Of fresh samples only the expected smooth margin rises.
-            falls = math.inf if resample else _MOST_FALL
-            pending = [run for run in pending if _diverged(run, before[run.index], falls)]
+            falls = math.inf if resample else _LARGEST_FALL
+            pending = [run for run in pending if _has_diverged(run, before[run.index], falls)]
             for run in pending:
                 _go_back(run, before[run.index], start, end)
                 self._loaded = []
@@ -127,14 +131,14 @@ class Bucket:
         inputs, labels, missing = self._inputs, self._labels, self._missing
         with torch.inference_mode():
             self._pulls = torch.zeros(len(self._a), self._labels.shape[-1], dtype=self._dtype)
-            for first in range(start, end, _RESCALED):
+            for first in range(start, end, _RESCALING_INTERVAL):
                 # The update is homogeneous in the neurons, so it is the same for the rescaled ones,
                 # whose outputs are larger in truth.
-                sizes = torch.from_numpy(growth(self._log_scale) / self._widths)[:, None].to(
+                sizes = torch.from_numpy(output_growth(self._log_scale) / self._widths)[:, None].to(
                     self._dtype
                 )
                 minus = -labels * sizes
-                for t in range(first, min(first + _RESCALED, end)):
+                for t in range(first, min(first + _RESCALING_INTERVAL, end)):
                     if resample is not None:
                         (inputs, labels), missing = self._tensors(resample(t)), None
                         minus = -labels * sizes
@@ -177,14 +181,14 @@ class Bucket:
         self._log_scale = self._log_scale + torch.log(size).numpy()
 
 
-def _diverged(run: Run, before: Run, falls: float) -> bool:
+def _has_diverged(run: Run, before: Run, falls: float) -> bool:
     numbers = (run.margin, run.log_mass, run.objective)
     died = before.q.any() and not run.q.any()  # no neuron is active on any sample
     return died or not all(map(math.isfinite, numbers)) or run.objective < before.objective - falls
 
 
 def _go_back(run: Run, before: Run, start: int, end: int) -> None:
-    if run.halvings >= _HALVINGS:
+    if run.halvings >= _LARGEST_HALVINGS:
         raise DivergenceError(
             f"Run {run.index} diverges at step {start} with every step size down to"
             f" {run.rates[start]:.3g}; its largest input is {run.data.size:.3g}. Divide X by that,"

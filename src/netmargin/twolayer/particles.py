@@ -1,0 +1,111 @@
+"""Particles."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..core.matrices import as_array
+from ..errors import DataError
+from .functionals import Functional
+
+Row = tuple[float, float, float]
+"""t, L, second moment."""
+
+
+@dataclass(frozen=True)
+class Renewal:
+    sigma: float
+    every: int
+    fresh: int
+    budget: int
+
+
+@dataclass(frozen=True)
+class Particles:
+    positions: Tensor
+    weights: Tensor
+    resting: float = 0.0
+    dropped: float = 0.0
+    dropping_error: float = 0.0
+
+    def row(self, time: float, functional: Functional) -> Row:
+        value = functional.value(self.positions, self.weights).item()
+        return time, value, (self.weights @ self.positions.square().sum(1)).item()
+
+    def advance(
+        self,
+        functional: Functional,
+        span: float,
+        rate: float,
+        renewal: Renewal,
+        random: torch.Generator,
+    ) -> "Particles":
+        """After a time, in steps of the rate or a little less."""
+        count = max(1, round(span / rate))
+        now, step = self, span / count
+        for begin in range(0, count, renewal.every):
+            theta, chunk = now.positions, min(renewal.every, count - begin)
+            for _ in range(chunk):
+                _, _, velocity = functional.slopes(theta, now.weights)
+                theta = theta + step * velocity
+            now = replace(now, positions=theta)
+            if renewal.sigma > 0:
+                now = now._renew_mass(
+                    1 - (1 - renewal.sigma * step) ** chunk, renewal.fresh, random
+                )
+            if len(now.weights) > renewal.budget:
+                now = now._reduce(functional, renewal.budget)
+        return now
+
+    def _renew_mass(self, share: float, fresh: int, random: torch.Generator) -> "Particles":
+        new = torch.randn(fresh, self.positions.shape[1], dtype=torch.float64, generator=random)
+        return replace(
+            self,
+            positions=torch.cat([self.positions, torch.nn.functional.normalize(new, dim=1)]),
+            weights=torch.cat(
+                [
+                    self.weights * (1 - share),
+                    torch.full((fresh,), share / fresh, dtype=torch.float64),
+                ]
+            ),
+            resting=self.resting * (1 - share),
+        )
+
+    def _reduce(self, functional: Functional, budget: int) -> "Particles":
+        value, first, _ = functional.slopes(self.positions, self.weights)
+        squares = self.positions.square().sum(1)
+        masses = self.weights * squares
+        # |theta|^2 grows at the rate -4 L' / |theta|^2.
+        growth = torch.where(squares > 0, -first / squares, -torch.inf)
+        growth[torch.argsort(masses, descending=True)[: (budget + 1) // 2]] = torch.inf
+        order = torch.argsort(growth, descending=True)
+        kept, left = order[:budget].sort().values, order[budget:]
+        fewer = replace(self, positions=self.positions[kept], weights=self.weights[kept])
+        change = abs(functional.value(fewer.positions, fewer.weights) - value).item()
+        return replace(
+            fewer,
+            resting=self.resting + self.weights[left].sum().item(),
+            dropped=self.dropped + masses[left].sum().item(),
+            dropping_error=self.dropping_error + change,
+        )
+
+
+def read_particles(positions, weights) -> Particles:
+    theta = torch.tensor(as_array(positions, "positions"))
+    if theta.ndim != 2 or not len(theta) or not torch.isfinite(theta).all():
+        raise DataError(
+            "positions must be a finite array of shape (N, p), N >= 1; got shape"
+            f" {tuple(theta.shape)}"
+        )
+    w = (
+        torch.full((len(theta),), 1 / len(theta), dtype=torch.float64)
+        if weights is None
+        else torch.tensor(as_array(weights, "weights"))
+    )
+    if w.shape != theta.shape[:1] or not (w > 0).all() or abs(w.sum().item() - 1) > 1e-9:
+        raise DataError(
+            f"weights must be {len(theta)} positive numbers with sum 1; got shape {tuple(w.shape)}"
+            f" with sum {w.sum().item():.6g}"
+        )
+    return Particles(theta, w)
