@@ -1,4 +1,7 @@
-"""Training both layers."""
+"""Training both layers of wide two-layer nets by gradient ascent of the smooth margin.
+
+Many runs, of several widths and data sets, advance together in few tensor programs.
+"""
 
 import math
 import operator
@@ -45,55 +48,82 @@ def train_both_layers(
     dtype: torch.dtype = torch.float32,
     progress: bool = True,
 ) -> TwoLayerRuns:
-    """w_j(t + 1) = w_j(t) + eta(t) m grad_j F, F = -log mean_n l(y_n h(x_n)), h(x) = (1/m) sum_j
-    b_j relu(a_j . x~)^power.
+    """Train both layers of wide two-layer nets by gradient ascent of the smooth margin.
 
-    For power 1 w_j = (a_j, b_j) and both layers move; for power 2 (smooth) the b_j stay signs. The
-    net starts balanced: a_j uniform on the sphere of radius `scale`, b_j = +-scale (power 2: +-1),
-    so |a_j| = |b_j| nearly persists. Weights are kept relative to their size, which grows like
-    exp(sqrt t) and is kept as its log.
+    w_j(t + 1) = w_j(t) + eta(t) m grad_j F with F = -log mean_n l(y_n h(x_n)) and h(x) = (1/m)
+    sum_j b_j relu(a_j . x~)^power. For power 1 w_j = (a_j, b_j) and both layers move; for power 2
+    (smooth) the b_j stay signs. The net starts balanced: a_j uniform on the sphere of radius
+    `scale`, b_j = +-scale (power 2: +-1), so |a_j| = |b_j| nearly persists. Weights are kept
+    relative to their size, which grows like exp(sqrt t) and is kept as its log.
 
     R runs go on at once. `width`, `rate`, `seeds` and `target` may be sequences with one entry for
     each, and X and y lists of data sets of one dimension; what is single holds for all. Runs of
     similar size share tensors, padded; each result is that of the run alone, to rounding.
 
+    Where the loss of a run grows by a factor e between two records, or is not finite, the run goes
+    back to the last record and halves its step sizes, with a warning. Ctrl-C returns the records so
+    far, with a warning.
+
     Parameters
     ----------
-    X : (n, d).
-    y : (n,) labels {-1, +1} or {0, 1}; or lists of R of them.
-    width : neurons m.
-    steps : iterations, each with all samples.
-    rate : eta of the array of times t; 0.5 / sqrt(t + 1) by default.
-    loss : `Exponential()` (the default) or `Logistic()`.
-    bias : x~ = (x, 1).
-    scale : large ones begin in the lazy regime, with a rate of order 1 / scale
-        (`tangent_max_margin`).
-    paired : neuron j + m / 2 begins as (a_j, -b_j), so that h = 0.
-    target : a run stops when its margin reaches this.
-    resample : step t takes the samples `resample(t)`, (X, y), a function of t alone, in place of
-        the data, where the margins are still measured: fresh ones for the population objective, X +
-        noise for a smoothed one.
-    records : how often margins are measured, in float64.
-    snapshots : times at which to keep the nets.
-    dtype : of the steps.
-    progress : show the first run.
+    X : array_like, shape (n, d), or list of R of them
+        Inputs.
+    y : array_like, shape (n,), or list of R of them
+        Labels {-1, +1} or {0, 1}.
+    width : int or sequence of int
+        The number m of neurons, even where `paired`.
+    steps : int
+        Iterations, each with all samples.
+    rate : callable or sequence of callable, optional
+        eta as a function of the array of times t; 0.5 / sqrt(t + 1) by default.
+    loss : Loss, optional
+        `Exponential()` (the default) or `Logistic()`.
+    power : {1, 2}, default 1
+        The power of the ReLU.
+    bias : bool, default True
+        Whether x~ = (x, 1), else x~ = x.
+    scale : float, default 1.0
+        The size of the neurons at the start. Large ones begin in the lazy regime, with a rate of
+        order 1 / scale (`tangent_max_margin`).
+    paired : bool, default False
+        Whether neuron j + m / 2 begins as (a_j, -b_j), so that h = 0.
+    seeds : sequence of int, default (0,)
+        What the starts are drawn with, one seed for each run.
+    target : float or sequence of float, optional
+        A run stops when its margin reaches this; by default none does.
+    resample : callable, optional
+        Step t takes the samples `resample(t)`, a pair (X, y) that depends on t alone, in place of
+        the data, where the margins are still measured: fresh ones for the population objective,
+        X + noise for a smoothed one.
+    records : int, default 100
+        How often margins are measured, in float64.
+    snapshots : sequence of int, optional
+        Times from 0 to `steps` at which to keep the nets; those at the end are always kept.
+    dtype : torch.dtype, default torch.float32
+        The precision of the steps.
+    progress : bool, default True
+        Whether to show the progress of the first run.
 
-    Where the loss grows by a factor e between two records, or is not finite, the run goes back to
-    the last record and halves its step size, and says so.
+    Returns
+    -------
+    TwoLayerRuns
+        Margins and log masses, float64 of shape (K, R) for K records, and the nets.
 
     Raises
     ------
-    DataError : as the solvers.
-    ValueError : parameters outside their range.
-    DivergenceError : a run that diverges at every step size.
-
-    Ctrl-C returns the records so far.
+    DataError
+        If the data have wrong shapes or labels, are not finite, or differ in their dimension.
+    ValueError
+        If another argument is out of its range, or lists have different lengths.
+    DivergenceError
+        If a run diverges at every step size.
 
     Examples
     --------
     >>> import netmargin as nm
     >>> X, y = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1, -1, 1, -1]
-    >>> runs = nm.twolayer.train_both_layers(X, y, width=[100, 200], steps=2000, seeds=(0, 1), progress=False)
+    >>> options = {"width": [100, 200], "steps": 2000, "seeds": (0, 1), "progress": False}
+    >>> runs = nm.twolayer.train_both_layers(X, y, **options)
     >>> optimum = nm.solvers.f1_max_margin(X, y).margin
     >>> bool((runs.best > 0.95 * optimum).all() and (runs.best <= optimum * (1 + 1e-6)).all())
     True
@@ -160,6 +190,7 @@ def _train(
     bias: bool,
     progress: bool,
 ) -> TwoLayerRuns:
+    """Advance all runs from record to record until they stop, the steps end or Ctrl-C comes."""
     for run in runs:
         run.measure()
     groups, reached, taken = group_runs(runs, dtype), [0], []
@@ -198,4 +229,5 @@ def _train(
 
 
 def _list_measurements(runs: list[Run]) -> tuple[list[float], list[float]]:
+    """Margins and log masses of all runs, one row of the result."""
     return [run.margin for run in runs], [run.log_mass for run in runs]

@@ -1,5 +1,7 @@
-"""Runs of similar size in one tensor program: padded neurons and samples, and steps of gradient
-ascent on the smooth margin.
+"""Runs of similar size in one tensor program that steps them together.
+
+Neurons and samples are padded to the largest run; a step is one of gradient ascent on the
+smooth margin.
 """
 
 import math
@@ -24,7 +26,7 @@ _LARGEST_FALL = 1.0
 
 
 def group_runs(runs: list[Run], dtype: torch.dtype) -> list["RunGroup"]:
-    """As many runs in each as stay in cache and are at least half as large as the largest."""
+    """Group runs so that each group stays in cache and the padding at most doubles the work."""
     groups: list[list[Run]] = []
     for run in sorted(runs, key=lambda run: len(run.a) * len(run.data), reverse=True):
         m, n = len(run.a), len(run.data)
@@ -46,8 +48,9 @@ def group_runs(runs: list[Run], dtype: torch.dtype) -> list["RunGroup"]:
 
 
 class RunGroup:
-    """Neurons of R runs, a : (R, m, D), b : (R, m), times e^log_scale, with one buffer for their
-    outputs on all samples.
+    """Runs that advance together: their neurons in padded tensors, with one buffer for all outputs.
+
+    The neurons are a : (R, m, D) and b : (R, m), times e^log_scale, of the R runs that are loaded.
     """
 
     def __init__(self, runs: list[Run], dtype: torch.dtype):
@@ -56,8 +59,9 @@ class RunGroup:
         self._loaded: list[Run] = []
 
     def advance(self, start: int, end: int, resample: Callable[[int], SolverData] | None) -> None:
-        """Steps start .. end - 1 of all runs that have not stopped, measured; runs that diverge go
-        back and take smaller steps.
+        """Take the steps start .. end - 1 with all runs that have not stopped, and measure them.
+
+        Runs that diverge go back to `start` and repeat the steps with half their step sizes.
         """
         going = [run for run in self._runs if not run.stopped]
         before = {run.index: replace(run) for run in going}
@@ -77,6 +81,7 @@ class RunGroup:
             run.steps, run.stopped = end, run.margin >= run.target
 
     def _load(self, runs: list[Run]) -> None:
+        """Copy the neurons, rates and samples of these runs into padded tensors."""
         self._loaded = list(runs)
         R, m, n = len(runs), max(len(run.a) for run in runs), max(len(run.data) for run in runs)
         D = runs[0].data.Z.shape[1]
@@ -110,10 +115,11 @@ class RunGroup:
             self._missing[r, :count] = 0.0
 
     def _tensors(self, data: SolverData) -> tuple[Tensor, Tensor]:
+        """Inputs and labels of a data set as tensors of the precision of the steps."""
         return torch.from_numpy(data.Z).to(self._dtype), torch.from_numpy(data.y).to(self._dtype)
 
     def _store(self) -> None:
-        """Give the neurons to the runs, and measure them."""
+        """Copy the neurons back to the runs, and measure these."""
         a, b = self._a.double().numpy(), self._b.double().numpy()
         for r, run in enumerate(self._loaded):
             m = len(run.a)
@@ -128,6 +134,7 @@ class RunGroup:
                 run.dual = pulls / pulls.sum()
 
     def _steps(self, start: int, end: int, resample: Callable[[int], SolverData] | None) -> None:
+        """Take the steps start .. end - 1 with the loaded runs, all with the same samples or fresh ones."""
         inputs, labels, missing = self._inputs, self._labels, self._missing
         with torch.inference_mode():
             self._pulls = torch.zeros(len(self._a), self._labels.shape[-1], dtype=self._dtype)
@@ -149,8 +156,10 @@ class RunGroup:
                 self._rescale()
 
     def _step(self, inputs: Tensor, minus: Tensor, missing: Tensor | None, moving: Tensor) -> None:
-        """One step; `minus` turns outputs into minus the margins, `moving` weights of the samples
-        into what moves the neurons.
+        """Take one step.
+
+        `minus` turns outputs into minus the margins, `moving` the weights of the samples into those
+        that move the neurons; `missing` is infinite at samples that are padding.
         """
         a, b, z = self._a, self._b, self._outputs
         torch.matmul(a, inputs.mT, out=z).relu_()
@@ -173,7 +182,7 @@ class RunGroup:
             a.addcmul_(torch.matmul(z.mul_(v[:, None, :]), inputs), b[:, :, None], value=2)
 
     def _rescale(self) -> None:
-        """Bring the mass of each run back to about 1."""
+        """Bring the mass of each run back to about 1, and the factor into its log."""
         size = torch.sqrt(self._a.square().sum((1, 2)).double() / torch.from_numpy(self._widths))
         self._a /= size[:, None, None]
         if self._power == 1:
@@ -182,12 +191,17 @@ class RunGroup:
 
 
 def _has_diverged(run: Run, before: Run, falls: float) -> bool:
+    """Whether the steps since `before` led to a dead net, to NaN or to a much larger loss."""
     numbers = (run.margin, run.log_mass, run.objective)
     died = before.q.any() and not run.q.any()  # no neuron is active on any sample
     return died or not all(map(math.isfinite, numbers)) or run.objective < before.objective - falls
 
 
 def _go_back(run: Run, before: Run, start: int, end: int) -> None:
+    """Put a run back to where it was, with half its step sizes and a warning.
+
+    Raises DivergenceError where they have been halved too often.
+    """
     if run.halvings >= _LARGEST_HALVINGS:
         raise DivergenceError(
             f"Run {run.index} diverges at step {start} with every step size down to"

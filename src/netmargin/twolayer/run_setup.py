@@ -1,4 +1,4 @@
-"""Setup."""
+"""The start of training runs: how many there are, their data sets and their neurons."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeGuard
@@ -10,7 +10,10 @@ from ..errors import DataError
 
 
 def count_runs(X, y, **options) -> int:
-    """Count."""
+    """The number R of runs that lists of options or of data sets ask for, 1 without lists.
+
+    Raises ValueError where lists of more than one entry have different lengths.
+    """
     several = _holds_data_sets(X)
     entries = [*options.values(), X if several else None]
     lengths = {len(value) for value in entries if _is_list(value) and len(value) != 1}
@@ -23,7 +26,7 @@ def count_runs(X, y, **options) -> int:
 
 
 def read_data_sets(X, y, bias: bool) -> list[SolverData]:
-    """Read."""
+    """The data sets as checked float64 matrices. Raises DataError where their dimensions differ."""
     pairs = zip(X, y, strict=True) if _holds_data_sets(X) else [(X, y)]
     sets = [binary_data(*pair, bias=bias) for pair in pairs]
     if len({data.Z.shape[1] for data in sets}) > 1:
@@ -35,7 +38,7 @@ def read_data_sets(X, y, bias: bool) -> list[SolverData]:
 
 
 def one_per_run(value, count: int) -> list:
-    """One entry per run."""
+    """A list with one entry per run: those given, or the single one repeated."""
     entries = list(value) if _is_list(value) else [value]
     return entries * count if len(entries) == 1 else entries
 
@@ -43,7 +46,10 @@ def one_per_run(value, count: int) -> list:
 def draw_neurons(
     dimension: int, m: int, *, paired: bool, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Neurons of size 1, and the log of their scale."""
+    """Neurons a, shape (m, dimension), uniform on the unit sphere, and signs b, shape (m,).
+
+    Of paired neurons only the first half is drawn; the other has the same a and the opposite b.
+    """
     random, drawn = np.random.default_rng(seed), m // 2 if paired else m
     a = random.normal(size=(drawn, dimension))
     a /= np.linalg.norm(a, axis=1, keepdims=True)
@@ -56,6 +62,12 @@ def draw_neurons(
 def check_resample(
     resample: Callable[[int], tuple], data: SolverData, bias: bool
 ) -> Callable[[int], SolverData]:
+    """Wrap the user's function of the time so that it returns checked float64 data.
+
+    Raises ValueError where two calls for the same time differ: a run that goes back after a
+    divergence must meet the same samples again.
+    """
+
     def samples(t: int) -> SolverData:
         found = binary_data(*resample(t), bias=bias)
         if found.Z.shape[1] != data.Z.shape[1]:
@@ -74,9 +86,10 @@ def check_resample(
 
 
 def _holds_data_sets(X) -> bool:
-    """Holds."""
+    """Whether X is a list of input matrices, not one matrix."""
     return isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 2
 
 
 def _is_list(value) -> TypeGuard[Sequence]:
+    """Whether the value has one entry for each run."""
     return isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)

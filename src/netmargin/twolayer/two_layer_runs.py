@@ -1,4 +1,4 @@
-"""Records."""
+"""Records of training both layers: the nets at chosen times, and the margins over time."""
 
 import math
 from dataclasses import dataclass
@@ -20,12 +20,19 @@ whoever uses them multiplies them by inputs and sums them up.
 class Snapshot:
     """All R runs at one time.
 
-    measures : the nets as probability measures on the sphere, neurons in their order, vanished ones
-        with weight 0; their `decision_function` on a grid draws the classifier.
-    log_masses : (R,), natural logs of mean_j |w_j|^2.
-    duals : per run (n,), weights of the samples with sum 1, for `slackness`: the slopes of the
-        smooth margin, averaged over the steps since the record before (finite steps throw them
-        about; at the start, and with `resample`, as they are then).
+    Attributes
+    ----------
+    time : int
+        The number of steps taken.
+    measures : list of ReLUMeasure
+        The nets as probability measures on the sphere, neurons in their order, vanished ones with
+        weight 0; their `decision_function` on a grid draws the classifier.
+    log_masses : ndarray, shape (R,)
+        Natural logs of mean_j |w_j|^2.
+    duals : list of ndarray, each of shape (n,)
+        Weights of the samples with sum 1, for `slackness`: the slopes of the smooth margin,
+        averaged over the steps since the record before (finite steps throw them about; at the
+        start, and with `resample`, as they are then).
     """
 
     time: int
@@ -36,8 +43,9 @@ class Snapshot:
     __repr__ = short_repr
 
     def positions(self, run: int) -> np.ndarray:
-        """The neurons w_j = (a_j, b_j) themselves, (m, D + 1). Raises DataError where their squares
-        are beyond float64.
+        """The neurons w_j = (a_j, b_j) of one run, shape (m, D + 1), float64.
+
+        Raises DataError where their squares are beyond float64.
         """
         measure, log_mass = self.measures[run], self.log_masses[run]
         if log_mass > _LARGEST_LOG_MASS:
@@ -55,15 +63,23 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class TwoLayerRuns:
-    """Training runs side by side; R runs, K records, the first at the start.
+    """Training runs side by side: R runs, K records, the first at the start.
 
-    times : (K,), steps.
-    margins : (K, R), the margin over the mass, which is at most gamma_1: min_n y_n h(x_n) / (mean_j
-        |w_j|^2), for power 2 without the fixed output weights.
-    log_masses : (K, R), natural logs of that mass. A run that reached its target keeps its values.
-    snapshots : the nets at the times asked for, and at the end.
-    steps : (R,), how many each took.
-    halvings : (R,), how often its step size had to be halved.
+    Attributes
+    ----------
+    times : ndarray, shape (K,)
+        Steps taken at each record.
+    margins : ndarray, shape (K, R)
+        The margin over the mass, min_n y_n h(x_n) / (mean_j |w_j|^2), for power 2 without the fixed
+        output weights; at most gamma_1. A run that reached its target keeps its values.
+    log_masses : ndarray, shape (K, R)
+        Natural logs of that mass.
+    snapshots : list of Snapshot
+        The nets at the times asked for, and at the end.
+    steps : ndarray, shape (R,)
+        How many steps each run took.
+    halvings : ndarray, shape (R,)
+        How often the step sizes of each run had to be halved.
     """
 
     times: np.ndarray
@@ -77,16 +93,17 @@ class TwoLayerRuns:
 
     @property
     def best(self) -> np.ndarray:
-        """(R,), the largest recorded margins."""
+        """The largest recorded margin of each run, shape (R,)."""
         return self.margins.max(0)
 
     @property
     def measures(self) -> list[ReLUMeasure]:
-        """The nets at the end."""
+        """The nets at the end as probability measures, one for each run."""
         return self.snapshots[-1].measures
 
 
 def take_snapshot(runs: list[Run], time: int, bias: bool) -> Snapshot:
+    """Record all runs as they are at this time."""
     return Snapshot(
         time,
         [run.as_measure(bias) for run in runs],
