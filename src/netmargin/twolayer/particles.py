@@ -1,4 +1,4 @@
-"""Particles."""
+"""Weighted particles of perturbed flow: their steps, new mass, and the reduction to a budget."""
 
 from dataclasses import dataclass, replace
 
@@ -15,6 +15,20 @@ Row = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Renewal:
+    """How mass is renewed, and how many particles are kept.
+
+    Attributes
+    ----------
+    sigma : float
+        The fraction of mass renewed per unit of time.
+    every : int
+        After how many steps mass is renewed.
+    fresh : int
+        How many new particles share it.
+    budget : int
+        How many particles are kept at most.
+    """
+
     sigma: float
     every: int
     fresh: int
@@ -23,6 +37,22 @@ class Renewal:
 
 @dataclass(frozen=True)
 class Particles:
+    """A measure of neurons as weighted particles, with the rest of its mass at the origin.
+
+    Attributes
+    ----------
+    positions : Tensor, shape (N, p)
+        Where the particles are, float64.
+    weights : Tensor, shape (N,)
+        Their weights, float64.
+    resting : float
+        The mass at the origin.
+    dropped : float
+        What the second moment lost to the budget so far.
+    dropping_error : float
+        The sum of the absolute changes of L by that.
+    """
+
     positions: Tensor
     weights: Tensor
     resting: float = 0.0
@@ -30,6 +60,7 @@ class Particles:
     dropping_error: float = 0.0
 
     def row(self, time: float, functional: Functional) -> Row:
+        """Time, objective and second moment, one record of the flow."""
         value = functional.value(self.positions, self.weights).item()
         return time, value, (self.weights @ self.positions.square().sum(1)).item()
 
@@ -41,7 +72,7 @@ class Particles:
         renewal: Renewal,
         random: torch.Generator,
     ) -> "Particles":
-        """After a time, in steps of the rate or a little less."""
+        """The particles after a time `span`, in steps of the rate or a little less."""
         count = max(1, round(span / rate))
         now, step = self, span / count
         for begin in range(0, count, renewal.every):
@@ -59,6 +90,7 @@ class Particles:
         return now
 
     def _renew_mass(self, share: float, fresh: int, random: torch.Generator) -> "Particles":
+        """Move a share of all mass to fresh particles, uniform on the unit sphere."""
         new = torch.randn(fresh, self.positions.shape[1], dtype=torch.float64, generator=random)
         return replace(
             self,
@@ -73,6 +105,7 @@ class Particles:
         )
 
     def _reduce(self, functional: Functional, budget: int) -> "Particles":
+        """Keep `budget` particles, half of them for their mass, the others for the growth of theirs."""
         value, first, _ = functional.slopes(self.positions, self.weights)
         squares = self.positions.square().sum(1)
         masses = self.weights * squares
@@ -92,6 +125,7 @@ class Particles:
 
 
 def read_particles(positions, weights) -> Particles:
+    """The start of a flow as float64 tensors; weights are equal by default. Raises DataError."""
     theta = torch.tensor(as_array(positions, "positions"))
     if theta.ndim != 2 or not len(theta) or not torch.isfinite(theta).all():
         raise DataError(

@@ -1,5 +1,6 @@
-"""Perturbed Wasserstein gradient flow in discrete time: gradient descent on weighted particles, of
-which a little mass is always renewed.
+"""Perturbed Wasserstein gradient flow in discrete time: gradient descent on weighted particles.
+
+A little of their mass is always renewed.
 """
 
 import math
@@ -23,17 +24,28 @@ _LARGEST_HALVINGS = 12
 
 @dataclass(frozen=True)
 class PerturbedFlow:
-    """K records, the first at the start.
+    """A run of perturbed flow: K records, the first at the start, and the particles at the end.
 
-    times : (K,), t.
-    values : (K,), L[rho_t].
-    moments : (K,), W^2 = int |theta|^2 d rho_t.
-    positions : (N, p).
-    weights : (N,), the particles at the end; `resting` is the mass at the origin; all weights and
-        `resting` sum to 1.
-    dropped : what int |theta|^2 d rho lost to the budget of particles, in all.
-    dropping_error : the sum of all changes of L, in absolute value, by that.
-    rate : the step size at the end.
+    Attributes
+    ----------
+    times : ndarray, shape (K,)
+        The times t.
+    values : ndarray, shape (K,)
+        The objective L[rho_t].
+    moments : ndarray, shape (K,)
+        The second moments W^2 = int |theta|^2 d rho_t.
+    positions : ndarray, shape (N, p)
+        The particles at the end.
+    weights : ndarray, shape (N,)
+        Their weights; all weights and `resting` sum to 1.
+    resting : float
+        The mass at the origin.
+    dropped : float
+        What int |theta|^2 d rho lost to the budget of particles, in all.
+    dropping_error : float
+        The sum of all changes of L, in absolute value, by that.
+    rate : float
+        The step size at the end.
     """
 
     times: np.ndarray
@@ -64,43 +76,72 @@ def perturbed_flow(
     records: int = 100,
     progress: bool = True,
 ) -> PerturbedFlow:
-    """rho_{t + rate} = rho_t + rate (-sigma rho_t + sigma U - div(v[rho_t] rho_t)), v = -grad L', U
-    uniform on the unit sphere of positions.
+    """Follow perturbed Wasserstein gradient flow of an objective over measures of neurons.
 
-    Every particle takes a step theta_j - rate grad L'(theta_j). After `renew_every` of them all
-    weights shrink by (1 - sigma rate)^renew_every, and the mass that they lose goes to `fresh` new
-    particles on the sphere. More than `budget` particles are reduced to it: half of it are those of
-    largest mass w_j |theta_j|^2, the others those that grow fastest, and the rest moves to the
-    origin, where a neuron contributes nothing. By a 2-homogeneous h with |h| <= B on the sphere,
-    int h d rho changes by at most B times what is dropped.
+    rho_{t + rate} = rho_t + rate (-sigma rho_t + sigma U - div(v[rho_t] rho_t)), v = -grad L', U
+    uniform on the unit sphere of positions. Every particle takes a step theta_j - rate grad
+    L'(theta_j). After `renew_every` of them all weights shrink by (1 - sigma rate)^renew_every, and
+    the mass that they lose goes to `fresh` new particles on the sphere.
+
+    More than `budget` particles are reduced to it: half of it are those of largest mass w_j
+    |theta_j|^2, the others those that grow fastest, and the rest moves to the origin, where a
+    neuron contributes nothing. By a 2-homogeneous h with |h| <= B on the sphere, int h d rho
+    changes by at most B times what is dropped.
+
+    Where L grows by a tenth between two records, or is not finite, the run goes back to the last
+    record and halves its rate until L falls or no longer depends on it, with a warning. Ctrl-C
+    returns the records so far, with a warning.
 
     Parameters
     ----------
-    functional : such as `regularized_logistic(X, y, regularization=..)`.
-    positions : (N, p).
-    weights : (N,), > 0 with sum 1; equal by default.
-    sigma : in [0, 1); 0 is Wasserstein gradient flow.
-    rate : the step; where L grows by a tenth between two records, or is not finite, the run goes
-        back to the last record, halves it until L falls or no longer depends on it, and warns.
-    steps : in units of the given rate.
-    seed : of new particles.
-    records : how often L is recorded.
+    functional : Functional
+        The objective L, such as `regularized_logistic(X, y, regularization=0.1)`.
+    positions : array_like, shape (N, p)
+        The particles at the start.
+    weights : array_like, shape (N,), optional
+        Their weights, > 0 with sum 1; equal by default.
+    sigma : float
+        The fraction of mass renewed per unit of time, in [0, 1); 0 is Wasserstein gradient flow.
+    rate : float
+        The step size, positive, with sigma rate < 1.
+    steps : int
+        The length of the run in units of the given rate.
+    renew_every : int, default 10
+        After how many steps mass is renewed.
+    fresh : int, default 64
+        How many new particles share the renewed mass.
+    budget : int, default 2000
+        How many particles are kept at most.
+    seed : int, default 0
+        What new particles are drawn with.
+    records : int, default 100
+        How often L is recorded, at most once a step.
+    progress : bool, default True
+        Whether to show time, objective and mass.
+
+    Returns
+    -------
+    PerturbedFlow
+        Records of shape (K,), and the particles at the end, all in float64.
 
     Raises
     ------
-    DataError : positions or weights of a wrong shape, not finite, or not a probability.
-    ValueError : other parameters out of range.
-    DivergenceError : L grows at every step size.
-
-    Ctrl-C ends the run with what there is.
+    DataError
+        If positions or weights have wrong shapes, are not finite, or not a probability.
+    ValueError
+        If another argument is out of its range.
+    DivergenceError
+        If L grows at every step size.
 
     Examples
     --------
+    The output of the only neuron is <= 0, so that it can only shrink; new ones save the run.
+
     >>> import numpy as np, netmargin as nm
     >>> X, y = [[1.0], [-1.0]], [1, 1]
     >>> problem = nm.twolayer.regularized_logistic(X, y, regularization=0.1)
-    >>> dirac = np.array([[1.0, 0.0, -1.0]])                            # its output is <= 0: it can only shrink
-    >>> run = nm.twolayer.perturbed_flow(problem, dirac, sigma=1e-4, rate=0.1, steps=3000, progress=False)
+    >>> dirac, options = np.array([[1.0, 0.0, -1.0]]), {"rate": 0.1, "steps": 3000, "progress": False}
+    >>> run = nm.twolayer.perturbed_flow(problem, dirac, sigma=1e-4, **options)
     >>> best = nm.solvers.f1_logistic(X, y, regularization=0.1).objective
     >>> bool(run.values[-1] < 1.001 * best), bool(abs(run.weights.sum() + run.resting - 1) < 1e-12)
     (True, True)
@@ -184,8 +225,10 @@ def _advance_halving(
     renewal: Renewal,
     random: torch.Generator,
 ) -> tuple[Particles, Row, float]:
-    """The particles at time `end`, their row, and the rate: halved until L does not grow by it. New
-    mass makes L grow as well, but with half the rate as much.
+    """Advance the particles to time `end`, with half the rate as often as L grows by it.
+
+    Returns the particles, their row, and the rate from now on. New mass makes L grow as well, but
+    with half the rate as much: then the rate stays.
     """
     tried, state = math.nan, random.get_state()
     for halvings in range(_LARGEST_HALVINGS):

@@ -1,5 +1,6 @@
-"""Wasserstein gradient flow of the smooth margin, seen on the sphere: directions and log masses of
-particles.
+"""Wasserstein gradient flow of the smooth margin as seen on the sphere.
+
+Its state is the directions and the log masses of particles.
 """
 
 import math
@@ -24,12 +25,20 @@ _LARGEST_LOG_MASS = 300.0
 
 @dataclass(frozen=True)
 class ProjectedFlow:
-    """K times.
+    """The measures nu_t at K times, normalized to probabilities nu_bar_t.
 
-    margins : (K,), of the probability measures nu_bar_t.
-    log_masses : (K,), natural logs of nu_t(sphere).
-    duals : (K, n), grad S: minus the slopes of the loss, with sum 1.
-    measures : nu_bar_t, particles in the order of the start.
+    Attributes
+    ----------
+    times : ndarray, shape (K,)
+        The times t that were reached.
+    margins : ndarray, shape (K,)
+        The margins min_n y_n int phi(., x_n) d nu_bar_t.
+    log_masses : ndarray, shape (K,)
+        Natural logs of nu_t(sphere).
+    duals : ndarray, shape (K, n)
+        grad S: minus the slopes of the loss, with sum 1.
+    measures : list of ReLUMeasure
+        The measures nu_bar_t, particles in the order of the start.
     """
 
     times: np.ndarray
@@ -51,32 +60,49 @@ def projected_flow(
     rtol: float = 1e-6,
     max_evaluations: int = 100_000,
 ) -> ProjectedFlow:
-    """d nu_t / dt = -div(grad J' nu_t) + 4 J' nu_t on the sphere, J'(theta) = sum_n grad_n S y_n
-    phi(theta, x_n), S = -log sum_n l(q_n), from nu_0 = `start`.
+    """Follow Wasserstein gradient flow of the smooth margin on the sphere.
 
-    It is nu_t = Pi_2(mu_t) of gradient ascent dw_j / dt = m grad_j S of a net. The probability
-    measures nu_bar_t solve d nu_bar / dt = -div(grad J' nu_bar) + 4 (J' - int J' d nu_bar) nu_bar,
-    with the same J', that of nu_t (not of nu_bar_t, as (12) is printed).
+    d nu_t / dt = -div(grad J' nu_t) + 4 J' nu_t, J'(theta) = sum_n grad_n S y_n phi(theta, x_n),
+    S = -log sum_n l(q_n), from nu_0 = `start`. It is nu_t = Pi_2(mu_t) of gradient ascent dw_j / dt
+    = m grad_j S of a net. The probability measures nu_bar_t solve d nu_bar / dt = -div(grad J'
+    nu_bar) + 4 (J' - int J' d nu_bar) nu_bar, with the same J', that of nu_t (not of nu_bar_t, as
+    (12) is printed).
 
-    Directions and log masses of the particles are integrated to relative accuracy rtol by Dormand
-    and Prince's method of order 8. The flow is smooth on times like 1 / mass, and the mass grows
-    like exp(4 gamma t), so this is for its beginning: `train_both_layers` follows it further. For
-    power 2 directions are those of a, and b are signs; kinks of ReLU take many small steps.
+    Directions and log masses of the particles are integrated by Dormand and Prince's method of
+    order 8. The flow is smooth on times like 1 / mass, and the mass grows like exp(4 gamma t), so
+    this is for its beginning: `train_both_layers` follows it further. For power 2 directions are
+    those of a, and b are signs; kinks of ReLU take many small steps.
 
     Parameters
     ----------
-    start : particles, such as `ReLUMeasure.projected(positions)`.
-    X : (n, d).
-    y : (n,) labels {-1, +1} or {0, 1}.
-    times : increasing, from 0 on.
-    loss : `Exponential()` (the default) or `Logistic()`.
-    max_evaluations : of the velocity, after which, as on Ctrl-C, the times so far are returned,
-        with a warning.
+    start : ReLUMeasure
+        The particles, such as `ReLUMeasure.projected(positions, bias=True)`.
+    X : array_like, shape (n, d)
+        Inputs.
+    y : array_like, shape (n,)
+        Labels {-1, +1} or {0, 1}.
+    times : sequence of float
+        Increasing times t >= 0 at which to record the flow.
+    loss : Loss, optional
+        `Exponential()` (the default) or `Logistic()`.
+    rtol : float, default 1e-6
+        The relative and absolute accuracy of each step of the integration.
+    max_evaluations : int, default 100_000
+        After so many evaluations of the velocity, as on Ctrl-C, the times so far are returned, with
+        a warning.
+
+    Returns
+    -------
+    ProjectedFlow
+        Margins, log masses, dual weights and measures at the times reached, in float64.
 
     Raises
     ------
-    DataError : data; a start without mass.
-    ValueError : times, loss.
+    DataError
+        If the data have a wrong shape or labels, are not finite, or the start has no mass or
+        another dimension.
+    ValueError
+        If times are not increasing from 0 on, or the loss is another.
 
     Examples
     --------
@@ -84,8 +110,10 @@ def projected_flow(
     >>> X, y = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1, -1, 1, -1]
     >>> neurons = np.random.default_rng(0).normal(size=(40, 4))
     >>> neurons[:, 3] = np.sign(neurons[:, 3])
-    >>> flow = nm.twolayer.projected_flow(nm.solvers.ReLUMeasure.projected(neurons, bias=True, power=2), X, y, times=[0, 1, 4])
-    >>> bool((np.diff(flow.margins) > 0).all()), bool(flow.margins[-1] > 0.8 * nm.solvers.f1_max_margin(X, y, power=2).margin)
+    >>> start = nm.solvers.ReLUMeasure.projected(neurons, bias=True, power=2)
+    >>> flow = nm.twolayer.projected_flow(start, X, y, times=[0, 1, 4])
+    >>> best = nm.solvers.f1_max_margin(X, y, power=2).margin
+    >>> bool((np.diff(flow.margins) > 0).all()), bool(flow.margins[-1] > 0.8 * best)
     (True, True)
 
     Source: Chizat and Bach 2020, (11) and (12).
@@ -137,7 +165,10 @@ def projected_flow(
 
 
 class _FlowField:
-    """The velocity of directions, (N, moving) unit rows, and of log masses, (N,), in one vector."""
+    """The velocity of directions, (N, moving) unit rows, and of log masses, (N,), in one vector.
+
+    Raises TimeoutError after `most` evaluations.
+    """
 
     def __init__(self, data: SolverData, atoms: np.ndarray, power: int, loss: Loss, most: int):
         self._data, self._power, self._loss, self._left = data, power, loss, most
@@ -163,7 +194,7 @@ class _FlowField:
         return np.concatenate([(gradient - 2 * J[:, None] * theta).ravel(), 4 * J])
 
     def row(self, state: np.ndarray, bias: bool) -> tuple[float, float, np.ndarray, ReLUMeasure]:
-        """Margin, log mass, dual weights, probability measure."""
+        """Margin, log mass, dual weights and probability measure of a state."""
         theta, log_masses, z, b, p = self._unpack_state(state)
         largest = log_masses.max()
         shares = np.exp(log_masses - largest)
@@ -178,6 +209,7 @@ class _FlowField:
     def _unpack_state(
         self, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Unit directions, log masses, activations (N, n), output weights, weights of the samples."""
         count = len(self._signs)
         theta, log_masses = state[:-count].reshape(count, self.moving), state[-count:]
         theta = theta / np.linalg.norm(

@@ -1,6 +1,4 @@
-"""How far a measure and weights of the samples are from the optimality conditions of the
-variation-norm margin.
-"""
+"""How far a measure and weights of the samples are from the optimality of the F_1 margin."""
 
 import time
 from dataclasses import dataclass
@@ -18,15 +16,18 @@ _SEARCH_STARTS = 256
 
 @dataclass(frozen=True)
 class Slackness:
-    """For a probability measure nu and dual weights p of the samples, with J'(theta) = sum_n p_n
-    y_n phi(theta, x_n).
+    """Both complementary slackness gaps of a probability measure nu and dual weights p of the samples.
 
-    neurons : max J' - int J' d nu, 0 if nu lives where J' is largest.
-    samples : sum_n p_n q_n - min_n q_n, q_n = y_n int phi(., x_n) d nu, 0 if p lives where q is
-        least.
-    residual : their sum, max J' - min q: p proves gamma_1 <= max J', so that it bounds what the
-        margin of nu lacks.
-    proved : whether the maximum is proved, and not the best of a search.
+    J'(theta) = sum_n p_n y_n phi(theta, x_n), and q_n = y_n int phi(., x_n) d nu.
+
+    Attributes
+    ----------
+    neurons : float
+        max J' - int J' d nu, 0 if nu lives where J' is largest.
+    samples : float
+        sum_n p_n q_n - min_n q_n, 0 if p lives where q is least.
+    proved : bool
+        Whether the maximum over neurons is proved, and not the best of a search.
     """
 
     neurons: float
@@ -35,25 +36,49 @@ class Slackness:
 
     @property
     def residual(self) -> float:
-        """neurons + samples."""
+        """The sum of both gaps, max J' - min q.
+
+        p proves gamma_1 <= max J', so that it bounds what the margin of nu lacks.
+        """
         return self.neurons + self.samples
 
 
 def slackness(
     measure: ReLUMeasure, X, y, dual, *, time_limit: float = 5.0, seed: int = 0
 ) -> Slackness:
-    """Both complementary slackness conditions, >= 0; the measure and the weights are optimal for
-    the margin gamma_1 if and only if both are 0.
+    """Measure both complementary slackness conditions of the variation-norm margin.
 
-    measure : divided by its mass.
-    X : (n, d).
-    y : (n,) labels {-1, +1} or {0, 1}.
-    dual : (n,), >= 0, divided by its sum: of a run, minus the slopes of the loss. The maximum over
-        neurons is proved where `f1_max_margin` visits the whole arrangement (rank 3 up to 1,400
-        samples, rank 4 up to 125) within time_limit seconds; elsewhere it is the best of a local
-        search.
+    Both gaps are >= 0; the measure and the weights are optimal for the margin gamma_1 if and only
+    if both are 0. The maximum over neurons is proved where `f1_max_margin` visits the whole
+    arrangement (rank 3 up to 1,400 samples, rank 4 up to 125) within the time limit; elsewhere it
+    is the best of a local search.
 
-    Raises DataError.
+    Parameters
+    ----------
+    measure : ReLUMeasure
+        The neurons; divided by its mass.
+    X : array_like, shape (n, d)
+        Inputs.
+    y : array_like, shape (n,)
+        Labels {-1, +1} or {0, 1}.
+    dual : array_like, shape (n,)
+        Weights of the samples, >= 0, divided by their sum; of a training run, minus the slopes of
+        the loss.
+    time_limit : float, default 5.0
+        Seconds for the proof.
+    seed : int, default 0
+        What random starts of the search are drawn with.
+
+    Returns
+    -------
+    Slackness
+        Both gaps, and whether they are proved.
+
+    Raises
+    ------
+    DataError
+        If the data have a wrong shape or labels, are not finite, or `dual` is not n numbers >= 0
+        that are not all 0.
 
     Examples
     --------
