@@ -22,7 +22,11 @@ from .fixed_features import matrix_game
 from .normalized_nets import NormalizedNet
 
 _LARGEST_JACOBIAN = 200_000_000
+"""Entries of all gradients of the features: 1.6 GB in float64, what a small machine can spare."""
 _GRAM_ROWS = 2000
+"""Rows of the Gram matrix of the gradients that are held at once: all of them would take the square
+of their number.
+"""
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,8 @@ def early_margin(
     time : float
         t, above 1 / n.
     states : iterable of dict of str to Tensor, optional
-        States (a, b, V) or (log_u, V) along the flow, such as `Trajectory.states.values()`, at which
-        C_1, C_2 and the margin of the features are evaluated besides the start.
+        States (a, b, V) or (log_u, V) along the flow, such as `Trajectory.states.values()`, at
+        which C_1, C_2 and the margin of the features are evaluated besides the start.
 
     Returns
     -------
@@ -138,6 +142,7 @@ def early_margin(
         with torch.no_grad():
             return y[:, None] * (twin.features(x) * beta).cpu().numpy()
 
+    # Only the labels are checked here; the net takes the inputs in their own shape.
     y = binary_data(np.zeros((n, 1)), samples.y.cpu(), bias=False).y
     start = signed_features()
     p, gamma, proved = matrix_game(start)
@@ -162,7 +167,7 @@ def early_margin(
     C_1, C_2 = (float(c) for c in constants)
 
     size = math.log(time * n) / (gamma / 2)
-    used = p > 0
+    used = p > 0  # 0 log 0 = 0
     divergence = (
         float((p[used] * np.log(size * p[used] / u[used])).sum()) + float(u.sum()) / size - 1
     )
@@ -173,7 +178,17 @@ def early_margin(
     # from above then bounds nothing.
     promises = losses < math.log(2) and kept >= gamma / 2
     guarantee = -math.log(math.expm1(losses)) / bound_of_u / 2 if promises else None
-    return EarlyMargin(p, gamma, proved, divergence, C_1, C_2, drift, kept, guarantee)
+    return EarlyMargin(
+        p=p,
+        gamma=gamma,
+        proved=proved,
+        R=divergence,
+        C_1=C_1,
+        C_2=C_2,
+        drift=drift,
+        kept=kept,
+        guarantee=guarantee,
+    )
 
 
 def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:

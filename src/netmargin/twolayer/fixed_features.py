@@ -19,6 +19,9 @@ from ..solvers.linear import linear_max_margin
 from .step_sizes import step_sizes
 
 _LARGEST_LOG_SIZE = 690.0
+"""Weights enter the softmax with a size of e^690 at most: float64 ends at e^709, and the shares of
+the samples are those of the least margin alone long before.
+"""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,14 @@ def train_magnitudes(
         largest / np.sqrt(t) * (8 * math.log(m) + np.log(t) + 1)
         + 4 * math.log(n) / np.sqrt(t) * sums
     )
-    return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, optimum - slack)
+    return FixedFeatureRun(
+        margins=margins,
+        log_sizes=log_sizes,
+        weights=weights,
+        optimum=optimum,
+        proved=proved,
+        guarantee=optimum - slack,
+    )
 
 
 def train_output_layer(
@@ -188,7 +198,14 @@ def train_output_layer(
     weights = coefficients @ z
     t = np.arange(1, len(eta) + 1)
     slack = largest / np.sqrt(t) * (2 * math.sqrt(2) + math.sqrt(3) * math.log(n) / optimum)
-    return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, optimum - slack)
+    return FixedFeatureRun(
+        margins=margins,
+        log_sizes=log_sizes,
+        weights=weights,
+        optimum=optimum,
+        proved=proved,
+        guarantee=optimum - slack,
+    )
 
 
 def _sign_features(features, y) -> tuple[np.ndarray, float]:
@@ -240,6 +257,7 @@ def matrix_game(z: np.ndarray) -> tuple[np.ndarray, float, float]:
         bounds=[(0, None)] * m + [(None, None)],
         method="highs",
     )
+    # The point of the solver may be off the simplex by its tolerance; bounds hold for points on it.
     weights, dual = np.maximum(found.x[:m], 0.0), np.maximum(-found.ineqlin.marginals, 0.0)
     weights /= weights.sum()
     return weights, float((z @ weights).min()), float((dual / dual.sum() @ z).max())

@@ -74,7 +74,7 @@ class Functional:
         return self.risk(weights @ self.features(positions)) + weights @ self.penalty(positions)
 
     def slopes(self, positions: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """L, its first variation L' at each particle (N,), and the velocity -grad L' there (N, p)."""
+        """L, and at each particle its first variation L' (N,) and the velocity -grad L' (N, p)."""
         at = positions.detach().requires_grad_(True)
         features, penalty = self.features(at), self.penalty(at)
         total = (weights @ features.detach()).requires_grad_(True)
@@ -128,6 +128,7 @@ def regularized_logistic(X, y, *, regularization: float, bias: bool = True) -> F
     if not 0 < regularization < np.inf:
         raise DataError(f"regularization must be positive and finite; got {regularization}")
     Z, labels = torch.tensor(data.Z), torch.tensor(data.y)
+    # On the sphere |b relu(a . x~)| is largest, |x~| / 2, at |a| = |b|.
     lengths, n = np.linalg.norm(data.Z, axis=1), len(data)
 
     def features(positions: Tensor) -> Tensor:

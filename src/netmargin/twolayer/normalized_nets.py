@@ -14,6 +14,9 @@ from ..errors import ModelError
 from ..flow.gradient_flow import Trajectory, gradient_flow
 
 _SMALLEST_LOG_U = -600.0
+"""Where u falls below e^-600 its metric 2 / u stays at e^600: float64 ends at e^709, and gradients
+there are 0 to rounding.
+"""
 
 
 class NormalizedReLU(nn.Module):
@@ -130,6 +133,7 @@ class NormalizedNet(nn.Module):
         width = operator.index(width)
         if width < 1:
             raise ValueError(f"width must be at least 1; got {width}")
+        # Drawn as integers, so that signs are the same whatever the default dtype.
         signs = (
             torch.randint(
                 2, (2, width), generator=torch.Generator().manual_seed(operator.index(seed))
@@ -145,7 +149,7 @@ class NormalizedNet(nn.Module):
         return self.features(x) @ (self.a * self.b).to(x.dtype)[:, None]
 
     def features(self, x: Tensor) -> Tensor:
-        """The features F(x; V), shape (N, m). Raises ModelError where `inner` gives another shape."""
+        """The features F(x; V), shape (N, m). Raises ModelError if `inner` gives another shape."""
         found = self.inner(x)
         if found.shape != (len(x), len(self.a)):
             raise ModelError(
@@ -157,8 +161,8 @@ class NormalizedNet(nn.Module):
     def balanced_product(self) -> Tensor:
         """The product a . b of each feature's two factors, float64, shape (m,).
 
-        Raises ModelError where |a_j| != |b_j| or 0: then |a . b| does not follow the mirror flow, and
-        is not |a|^2.
+        Raises ModelError where |a_j| != |b_j| or 0: then |a . b| does not follow the mirror flow,
+        and is not |a|^2.
         """
         a, b = self.a.detach().double(), self.b.detach().double()
         if not torch.equal(a.abs(), b.abs()) or (a == 0).any():
@@ -170,7 +174,7 @@ class NormalizedNet(nn.Module):
 
 
 def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
-    """Follow the mirror flow that gradient flow of a normalized net is in the variables u = |a . b|.
+    """Follow the mirror flow that gradient flow of a normalized net is in u = |a . b|.
 
     d ln u / dt = -2 grad_u and dV / dt = -grad_V of the summed loss, h = <u . beta, F(x; V)>,
     beta = sign(a . b) of the net. In u the loss is convex and the geometry that of the l1 norm.

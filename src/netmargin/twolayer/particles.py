@@ -10,7 +10,7 @@ from ..errors import DataError
 from .functionals import Functional
 
 Row = tuple[float, float, float]
-"""t, L, second moment."""
+"""Time t, objective L, second moment."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Particles:
         )
 
     def _reduce(self, functional: Functional, budget: int) -> "Particles":
-        """Keep `budget` particles, half of them for their mass, the others for the growth of theirs."""
+        """Keep `budget` particles: half of them of large mass, the others of fast growing mass."""
         value, first, _ = functional.slopes(self.positions, self.weights)
         squares = self.positions.square().sum(1)
         masses = self.weights * squares

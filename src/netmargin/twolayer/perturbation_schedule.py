@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from .functionals import Regularity
 
 _SMALLEST_LOG_SIGMA = -700.0
+"""Normal numbers of float64 end at e^-708."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: f
             return found
         steps += 1
     raise ValueError(
-        f"The theory asks for a sigma below e^{_SMALLEST_LOG_SIGMA:g} for epsilon = {epsilon:g}. Ask for"
-        " less accuracy, or regularize more."
+        f"The theory asks for a sigma below e^{_SMALLEST_LOG_SIGMA:g} for epsilon = {epsilon:g}."
+        " Ask for less accuracy, or regularize more."
     )
 
 

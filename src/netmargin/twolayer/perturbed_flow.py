@@ -18,8 +18,14 @@ from ..errors import DataError, DivergenceError
 from .functionals import Functional
 from .particles import Particles, Renewal, Row, read_particles
 
-_LARGEST_GROWTH, _SAME_VALUE = 1.1, 0.05
+_LARGEST_GROWTH = 1.1
+"""The factor by which L may grow between two records: new mass raises it a little, steps that are
+too large raise it without bound.
+"""
+_SAME_VALUE = 0.05
+"""Two step sizes that reach values of L this close to each other are both small enough."""
 _LARGEST_HALVINGS = 12
+"""If a rate 4,000 times smaller than the given one still raises L, the functional is wrong."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +143,11 @@ def perturbed_flow(
     --------
     The output of the only neuron is <= 0, so that it can only shrink; new ones save the run.
 
-    >>> import numpy as np, netmargin as nm
+    >>> import netmargin as nm
     >>> X, y = [[1.0], [-1.0]], [1, 1]
     >>> problem = nm.twolayer.regularized_logistic(X, y, regularization=0.1)
-    >>> dirac, options = np.array([[1.0, 0.0, -1.0]]), {"rate": 0.1, "steps": 3000, "progress": False}
-    >>> run = nm.twolayer.perturbed_flow(problem, dirac, sigma=1e-4, **options)
+    >>> options = {"rate": 0.1, "steps": 3000, "progress": False}
+    >>> run = nm.twolayer.perturbed_flow(problem, [[1.0, 0.0, -1.0]], sigma=1e-4, **options)
     >>> best = nm.solvers.f1_logistic(X, y, regularization=0.1).objective
     >>> bool(run.values[-1] < 1.001 * best), bool(abs(run.weights.sum() + run.resting - 1) < 1e-12)
     (True, True)
@@ -204,15 +210,15 @@ def perturbed_flow(
             )
     reached, values, moments = (np.array(column) for column in zip(*rows, strict=True))
     return PerturbedFlow(
-        reached,
-        values,
-        moments,
-        now.positions.numpy(),
-        now.weights.numpy(),
-        now.resting,
-        now.dropped,
-        now.dropping_error,
-        rate,
+        times=reached,
+        values=values,
+        moments=moments,
+        positions=now.positions.numpy(),
+        weights=now.weights.numpy(),
+        resting=now.resting,
+        dropped=now.dropped,
+        dropping_error=now.dropping_error,
+        rate=rate,
     )
 
 
@@ -233,6 +239,7 @@ def _advance_halving(
     tried, state = math.nan, random.get_state()
     for halvings in range(_LARGEST_HALVINGS):
         slower = rate / 2**halvings
+        # The same new particles for every rate, so that only the rate can change L.
         random.set_state(state)
         moved = now.advance(functional, end - row[0], slower, renewal, random)
         reached = moved.row(end, functional)

@@ -20,7 +20,9 @@ from ..solvers.solution import ReLUMeasure
 from .smooth_margin import margin_loss, sample_weights
 
 _LARGEST_LOG_MASS = 300.0
-"""Of masses that are larger, weights of the samples differ no more."""
+"""Masses above e^300 enter as e^300: the weights of the samples are then those of the least margin
+alone, and larger outputs could overflow.
+"""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ def projected_flow(
             f"start must have mass, and atoms of dimension {data.Z.shape[1] + 1} for these inputs;"
             f" got {start.atoms.shape}"
         )
+    # Particles without mass have no log mass, and never get any.
     used = start.weights > 0
     field = _FlowField(data, start.atoms[used], start.power, loss, max_evaluations)
     state = np.concatenate(
@@ -160,7 +163,11 @@ def projected_flow(
             reached.append(now)
     margins, log_masses, duals, measures = (list(column) for column in zip(*rows, strict=True))
     return ProjectedFlow(
-        np.array(reached), np.array(margins), np.array(log_masses), np.array(duals), measures
+        times=np.array(reached),
+        margins=np.array(margins),
+        log_masses=np.array(log_masses),
+        duals=np.array(duals),
+        measures=measures,
     )
 
 
@@ -209,21 +216,15 @@ class _FlowField:
     def _unpack_state(
         self, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Unit directions, log masses, activations (N, n), output weights, weights of the samples."""
+        """Unit directions, log masses, activations (N, n), output weights, sample weights."""
         count = len(self._signs)
         theta, log_masses = state[:-count].reshape(count, self.moving), state[-count:]
-        theta = theta / np.linalg.norm(
-            theta, axis=1, keepdims=True
-        )  # integration drifts off the sphere
+        # Integration drifts off the sphere.
+        theta = theta / np.linalg.norm(theta, axis=1, keepdims=True)
         a, b = (theta[:, :-1], theta[:, -1]) if self._power == 1 else (theta, self._signs)
         z = np.maximum(a @ self._data.Z.T, 0.0)
         largest = log_masses.max()
         masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG_MASS))
         q = self._data.y * ((masses * b) @ z**self._power)
-        return (
-            theta,
-            log_masses,
-            z,
-            b,
-            sample_weights(torch.from_numpy(-q)[None], self._loss)[0].numpy(),
-        )
+        p = sample_weights(torch.from_numpy(-q)[None], self._loss)[0].numpy()
+        return theta, log_masses, z, b, p

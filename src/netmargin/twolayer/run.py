@@ -13,7 +13,9 @@ from ..solvers.solution import ReLUMeasure
 from .smooth_margin import sample_weights
 
 _LARGEST_LOG_GROWTH = 80.0
-"""Margins that are e^80 times larger do not change the weights of the samples."""
+"""Beyond a growth of e^80, about 1e35, the weights of the samples are those of the least margin
+alone; float32 ends at e^88.
+"""
 
 
 def output_growth(log_scale):
@@ -71,16 +73,14 @@ class Run:
     __repr__ = short_repr
 
     def measure(self) -> None:
-        """Measure margin, mass, smooth margin and the shares of the samples in its slopes, in float64."""
+        """Measure margin, mass, smooth margin and the weights of the samples, in float64."""
         # In torch, as the steps: NumPy's threads and torch's keep each other waiting.
         a, b, Z = (torch.from_numpy(values) for values in (self.a, self.b, self.data.Z))
         mass = (a.square().sum() + (b.square().sum() if self.power == 1 else 0.0)) / len(a)
         q = torch.from_numpy(self.data.y) * ((Z @ a.T).relu_() ** self.power @ b) / len(a)
-        self.q, self.margin, self.log_mass = (
-            q.numpy(),
-            (q.min() / mass).item(),
-            torch.log(mass).item() + 2 * self.log_scale,
-        )
+        self.q = q.numpy()
+        self.margin = (q.min() / mass).item()
+        self.log_mass = torch.log(mass).item() + 2 * self.log_scale
         slopes = sample_weights(-q[None] * output_growth(self.log_scale), self.loss)[0]
         self.dual = (slopes / slopes.sum()).numpy()
         self.objective = math.log(len(q)) - self.loss.log_sum(q * output_growth(self.log_scale))

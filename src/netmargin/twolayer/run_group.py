@@ -19,10 +19,17 @@ from .run import Run, output_growth
 from .smooth_margin import sample_weights
 
 _RESCALING_INTERVAL = 10
+"""Steps between two rescalings of the neurons: rare enough to cost little, and in 10 steps nothing
+leaves the range of float32 unless the run diverges.
+"""
 _CACHED_OUTPUTS = 2**18
-"""So many outputs of neurons stay in cache: beyond them, buckets take turns."""
+"""So many outputs of neurons, 1 MB in float32, stay in cache: beyond them, groups take turns."""
 _LARGEST_HALVINGS = 20
+"""A step size a million times smaller than the given one that still diverges will never do."""
 _LARGEST_FALL = 1.0
+"""The smooth margin F may fall by this between two records: the loss grows by a factor e. Less is
+what steps of a reasonable size do where the margin is not yet positive.
+"""
 
 
 def group_runs(runs: list[Run], dtype: torch.dtype) -> list["RunGroup"]:
@@ -30,18 +37,12 @@ def group_runs(runs: list[Run], dtype: torch.dtype) -> list["RunGroup"]:
     groups: list[list[Run]] = []
     for run in sorted(runs, key=lambda run: len(run.a) * len(run.data), reverse=True):
         m, n = len(run.a), len(run.data)
-        most_m, most_n = (
-            (max(len(r.a) for r in groups[-1]), max(len(r.data) for r in groups[-1]))
-            if groups
-            else (m, n)
-        )
-        wide, long = max(m, most_m), max(n, most_n)
-        if (
-            groups
-            and (len(groups[-1]) + 1) * wide * long <= _CACHED_OUTPUTS
-            and wide * long <= 2 * m * n
-        ):
-            groups[-1].append(run)
+        last = groups[-1] if groups else []
+        wide = max([m, *(len(r.a) for r in last)])
+        long = max([n, *(len(r.data) for r in last)])
+        fits = (len(last) + 1) * wide * long <= _CACHED_OUTPUTS
+        if groups and fits and wide * long <= 2 * m * n:
+            last.append(run)
         else:
             groups.append([run])
     return [RunGroup(group, dtype) for group in groups]
@@ -85,29 +86,24 @@ class RunGroup:
         self._loaded = list(runs)
         R, m, n = len(runs), max(len(run.a) for run in runs), max(len(run.data) for run in runs)
         D = runs[0].data.Z.shape[1]
-        self._a, self._b = (
-            torch.zeros(R, m, D, dtype=self._dtype),
-            torch.zeros(R, m, dtype=self._dtype),
-        )
+        # Neurons that are padding are 0, and stay 0: their gradients vanish.
+        self._a = torch.zeros(R, m, D, dtype=self._dtype)
+        self._b = torch.zeros(R, m, dtype=self._dtype)
         for r, run in enumerate(runs):
-            self._a[r, : len(run.a)], self._b[r, : len(run.b)] = (
-                torch.from_numpy(run.a),
-                torch.from_numpy(run.b),
-            )
+            self._a[r, : len(run.a)] = torch.from_numpy(run.a)
+            self._b[r, : len(run.b)] = torch.from_numpy(run.b)
         self._log_scale = np.array([run.log_scale for run in runs])
         self._widths = np.array([len(run.a) for run in runs])
-        self._rates = torch.from_numpy(np.array([run.rates for run in runs]).T[:, :, None]).to(
-            self._dtype
-        )
+        rates = np.array([run.rates for run in runs]).T[:, :, None]
+        self._rates = torch.from_numpy(rates).to(self._dtype)
         self._outputs = torch.empty(R, m, n, dtype=self._dtype)
         self._missing = None
+        # One data set for all runs is one matrix that broadcasts, not R copies.
         if all(run.data is runs[0].data for run in runs):
             self._inputs, self._labels = self._tensors(runs[0].data)
             return
-        self._inputs, self._labels = (
-            torch.zeros(R, n, D, dtype=self._dtype),
-            torch.zeros(R, n, dtype=self._dtype),
-        )
+        self._inputs = torch.zeros(R, n, D, dtype=self._dtype)
+        self._labels = torch.zeros(R, n, dtype=self._dtype)
         self._missing = torch.full((R, n), math.inf, dtype=self._dtype)
         for r, run in enumerate(runs):
             count = len(run.data)
@@ -123,27 +119,23 @@ class RunGroup:
         a, b = self._a.double().numpy(), self._b.double().numpy()
         for r, run in enumerate(self._loaded):
             m = len(run.a)
-            run.a, run.b, run.log_scale = (
-                a[r, :m].copy(),
-                b[r, :m].copy(),
-                float(self._log_scale[r]),
-            )
+            run.a, run.b = a[r, :m].copy(), b[r, :m].copy()
+            run.log_scale = float(self._log_scale[r])
             run.measure()
             pulls = np.abs(self._pulls[r, : len(run.data)].double().numpy())
             if pulls.any():
                 run.dual = pulls / pulls.sum()
 
     def _steps(self, start: int, end: int, resample: Callable[[int], SolverData] | None) -> None:
-        """Take the steps start .. end - 1 with the loaded runs, all with the same samples or fresh ones."""
+        """Take the steps start .. end - 1 with the loaded runs, on their samples or fresh ones."""
         inputs, labels, missing = self._inputs, self._labels, self._missing
         with torch.inference_mode():
             self._pulls = torch.zeros(len(self._a), self._labels.shape[-1], dtype=self._dtype)
             for first in range(start, end, _RESCALING_INTERVAL):
                 # The update is homogeneous in the neurons, so it is the same for the rescaled ones,
                 # whose outputs are larger in truth.
-                sizes = torch.from_numpy(output_growth(self._log_scale) / self._widths)[:, None].to(
-                    self._dtype
-                )
+                growth = output_growth(self._log_scale) / self._widths
+                sizes = torch.from_numpy(growth)[:, None].to(self._dtype)
                 minus = -labels * sizes
                 for t in range(first, min(first + _RESCALING_INTERVAL, end)):
                     if resample is not None:

@@ -12,11 +12,14 @@ from ..solvers.pricing.local import price_locally
 from ..solvers.solution import ReLUMeasure
 
 _SEARCH_STARTS = 256
+"""Starts of the local search from the heaviest neurons, and as many random ones, beside the
+samples. More of them matter only where no proof is affordable.
+"""
 
 
 @dataclass(frozen=True)
 class Slackness:
-    """Both complementary slackness gaps of a probability measure nu and dual weights p of the samples.
+    """Both complementary slackness gaps of a probability measure nu and weights p of the samples.
 
     J'(theta) = sum_n p_n y_n phi(theta, x_n), and q_n = y_n int phi(., x_n) d nu.
 
@@ -94,12 +97,25 @@ def slackness(
     p = as_array(dual, "dual")
     if p.shape != data.y.shape or not (p >= 0).all() or not 0 < p.sum() < np.inf:
         raise DataError(f"dual must be {len(data)} numbers >= 0, not all 0; got shape {p.shape}")
-    p /= p.sum()
-    # In units of the longest input; a unit (a, b) has b relu(a . z) = relu(u . z) / 2 at best, of
-    # unit u.
+    p = p / p.sum()  # not in place: p may be the array of the caller
+    # In units of the longest input. The best unit (a, b) in direction u has b relu(a . z) =
+    # relu(u . z) / 2.
     Z, power = data.Z / data.size / (data.longest / data.size), measure.power
     unit = 0.5 * data.longest if power == 1 else data.longest**2
-    prices = p * data.y
+    largest, proved = _price_neurons(Z, p * data.y, measure, time_limit, seed)
+    q = data.y * measure.decision_function(data.Z[:, : len(data.Z[0]) - measure.bias])
+    return Slackness(
+        neurons=max(unit * largest - float(p @ q), 0.0),
+        samples=max(float(p @ q - q.min()), 0.0),
+        proved=proved,
+    )
+
+
+def _price_neurons(
+    Z: np.ndarray, prices: np.ndarray, measure: ReLUMeasure, time_limit: float, seed: int
+) -> tuple[float, bool]:
+    """The largest |sum_n prices_n relu(u . z_n)^power| over unit u, and whether it is proved."""
+    power = measure.power
     random = np.random.default_rng(seed)
     starts = np.concatenate(
         [
@@ -127,9 +143,4 @@ def slackness(
             largest = max(largest, found.upper_bound)
         except TimeoutError:
             proved = False
-    q = data.y * measure.decision_function(data.Z[:, : len(data.Z[0]) - measure.bias])
-    return Slackness(
-        neurons=max(unit * largest - float(p @ q), 0.0),
-        samples=max(float(p @ q - q.min()), 0.0),
-        proved=proved,
-    )
+    return largest, proved
