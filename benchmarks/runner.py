@@ -42,7 +42,7 @@ def compare(
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """The time of one call."""
+    """Time one call in seconds."""
     time.sleep(0.05)  # threads of the other may still spin
     start = time.perf_counter()
     work()

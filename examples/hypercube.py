@@ -16,7 +16,9 @@ import netmargin as nm
 from netmargin.drawing.style import BOTH, OUTPUT
 from netmargin.papers.wei_2018._separation import SCALES, separation
 
-COLUMNS = "n net_error net_standard_error kernel_error kernel_standard_error r_w r_u".split()
+ERRORS = ["net_error", "net_standard_error", "kernel_error", "kernel_standard_error"]
+COLUMNS = ["n", *ERRORS, "r_w", "r_u"]
+"""Of sample_size.csv; r_w and r_u are the scales of the best kernel."""
 FACTORS = (2, 3, 4, 6, 8, 10, 12, 16)
 """Samples in units of d: nets need a few d, and for d = 20 kernels need d^2 = 20 d."""
 

@@ -11,6 +11,7 @@ from ..core.matrices import as_array
 from ..core.records import short_repr
 from ..errors import DataError
 
+# Assumptions that several bounds share, as they are listed in `Bound.assumptions`.
 INDEPENDENT_SAMPLES = "samples drawn independently from one distribution"
 SAMPLE_MOMENT = (
     "mean |x|^2 of the distribution is at most that of the samples (its expected value stands in"

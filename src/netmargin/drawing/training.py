@@ -8,6 +8,7 @@ from ..margins import MarginReport
 from ..training import History
 from .style import BOTH, OTHER, OUTPUT, open_folder, open_row, save_drawings
 
+# Columns of a history, and how the paper writes them.
 _MARGIN_LABELS = {
     "normalized_margin": r"$q_{\min}/\|\theta\|^L$",
     "smoothed_margin": r"smoothed, $\ell^{-1}(\mathcal{L})/\|\theta\|^L$",

@@ -155,6 +155,7 @@ def train_both_layers(
         one_per_run(target, count),
         strict=True,
     )
+    # Neurons are drawn at size 1, and their scale is kept as a log, as it is throughout.
     runs = []
     for index, (data, m, eta, seed, stop) in enumerate(settings):
         a, b = draw_neurons(data.Z.shape[1], m, paired=paired, seed=seed)
@@ -191,6 +192,7 @@ def _train(
     progress: bool,
 ) -> TwoLayerRuns:
     """Advance all runs from record to record until they stop, the steps end or Ctrl-C comes."""
+    # The record of the start, to which a run that diverges at once goes back.
     for run in runs:
         run.measure()
     groups, reached, taken = group_runs(runs, dtype), [0], []
@@ -204,6 +206,7 @@ def _train(
             if all(run.stopped for run in runs):
                 break
             display.show(runs[0].progress_row(start), times[-1] - start)
+            # Shallow copies are a way back: runs get new arrays, and never write into old ones.
             before = [replace(run) for run in runs]
             try:
                 for group in groups:
@@ -218,6 +221,7 @@ def _train(
                 break
             rows.append(_list_measurements(runs))
             reached.append(end)
+    # The end is kept even where a target or Ctrl-C came between the times asked for.
     if not taken or taken[-1].time != reached[-1]:
         taken.append(take_snapshot(runs, reached[-1], bias))
     margins, log_masses = (np.array(column) for column in zip(*rows, strict=True))

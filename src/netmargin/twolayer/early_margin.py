@@ -1,4 +1,4 @@
-"""What good features at the start of a normalized net promise about its margin at a time t.
+"""The margin at a time t that good features at the start of a normalized net promise.
 
 Theorem 3.1 of "The ubiquity of 2-homogeneity", corrected.
 """
@@ -154,14 +154,7 @@ def early_margin(
     kept, constants = gamma, _inner_products(twin, x)
     names = {f"inner.{name}" for name, _ in twin.inner.named_parameters()}
     for state in states:
-        if not isinstance(state, Mapping) or not names <= state.keys():
-            raise ModelError(
-                f"Each state must hold the parameters {', '.join(sorted(names))}, as those in"
-                " trajectory.states.values()."
-            )
-        twin.inner.load_state_dict(
-            {name.removeprefix("inner."): state[name] for name in names}, strict=False
-        )
+        _load_inner(twin, names, state)
         kept = min(kept, float((signed_features() @ p).min()))
         constants = np.maximum(constants, _inner_products(twin, x))
     C_1, C_2 = (float(c) for c in constants)
@@ -191,6 +184,19 @@ def early_margin(
     )
 
 
+def _load_inner(twin: NormalizedNet, names: set[str], state: dict[str, Tensor]) -> None:
+    """Give the inner module the parameters of a state. Raises ModelError where one is missing."""
+    if not isinstance(state, Mapping) or not names <= state.keys():
+        raise ModelError(
+            f"Each state must hold the parameters {', '.join(sorted(names))}, as those in"
+            " trajectory.states.values()."
+        )
+    # Not strict, because a module may have buffers, which no state holds.
+    twin.inner.load_state_dict(
+        {name.removeprefix("inner."): state[name] for name in names}, strict=False
+    )
+
+
 def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
     """C_1 and C_2 at the present V, the largest inner products of gradients of features."""
     V = {name: v.detach() for name, v in twin.inner.named_parameters()}
@@ -206,6 +212,7 @@ def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
     def features(V: dict[str, Tensor], sample: Tensor) -> Tensor:
         return torch.func.functional_call(twin.inner, V, (sample[None],))[0]
 
+    # One Jacobian per sample: C_1 and C_2 compare features at single samples.
     jacobians = torch.func.vmap(torch.func.jacrev(features), (None, 0))(V, x)
     J = torch.cat([j.reshape(rows, -1) for j in jacobians.values()], 1)
     feature = torch.arange(rows, device=x.device) % m

@@ -179,6 +179,7 @@ def train_output_layer(
     z, largest = _sign_features(features, y)
     eta = step_sizes(steps, rate or (lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1))))
     n, m = z.shape
+    # The max margin without labels: z holds y already.
     solution = linear_max_margin(z, np.ones(n))
     if solution.status is Status.NOT_SEPARABLE:
         raise DataError(
@@ -231,10 +232,12 @@ def _ascend(
     it grows like exp(sqrt t).
     """
     margins, log_sizes, log_size = np.empty(len(eta) + 1), np.empty(len(eta) + 1), 0.0
+    # One pass more than there are steps measures the last iterate.
     for t, rate in enumerate(np.append(eta, 0.0)):
         values = z @ mean
         margins[t], log_sizes[t] = values.min(), log_size
         if t < len(eta):
+            # Relative to the least value, so that what overflows has share 0.
             shares = softmax(-math.exp(min(log_size, _LARGEST_LOG_SIZE)) * (values - margins[t]))
             moved, growth = move(mean, shares, rate)
             mean, log_size = moved / growth, log_size + math.log(growth)

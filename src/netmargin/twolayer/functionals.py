@@ -134,6 +134,7 @@ def regularized_logistic(X, y, *, regularization: float, bias: bool = True) -> F
     def features(positions: Tensor) -> Tensor:
         return labels * positions[:, -1:] * (positions[:, :-1] @ Z.T).relu()
 
+    # Each logistic loss has slopes up to 1 and curvatures up to 1/4; their mean divides by n.
     bounds = Regularity(
         dimension=data.Z.shape[1] + 1,
         k=n,

@@ -116,6 +116,7 @@ def tangent_margin(positions, moved, X, y, *, bias: bool = True, power: int = 1)
     )
     if power == 2:
         delta[:, -1] = 0.0
+    # The size of a movement is a mean over neurons, as the mass of a net is.
     size = np.sqrt((delta**2).sum(1).mean())
     if not size > 0:
         raise DataError(

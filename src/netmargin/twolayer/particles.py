@@ -15,7 +15,7 @@ Row = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Renewal:
-    """How mass is renewed, and how many particles are kept.
+    """The rules by which mass is renewed and the number of particles limited.
 
     Attributes
     ----------
@@ -73,6 +73,7 @@ class Particles:
         random: torch.Generator,
     ) -> "Particles":
         """The particles after a time `span`, in steps of the rate or a little less."""
+        # A whole number of equal steps, so that records lie at the same times for every rate.
         count = max(1, round(span / rate))
         now, step = self, span / count
         for begin in range(0, count, renewal.every):
@@ -111,8 +112,10 @@ class Particles:
         masses = self.weights * squares
         # |theta|^2 grows at the rate -4 L' / |theta|^2.
         growth = torch.where(squares > 0, -first / squares, -torch.inf)
+        # Infinite growth puts the heaviest half first.
         growth[torch.argsort(masses, descending=True)[: (budget + 1) // 2]] = torch.inf
         order = torch.argsort(growth, descending=True)
+        # Particles stay in their order, the oldest first.
         kept, left = order[:budget].sort().values, order[budget:]
         fewer = replace(self, positions=self.positions[kept], weights=self.weights[kept])
         change = abs(functional.value(fewer.positions, fewer.weights) - value).item()

@@ -72,6 +72,7 @@ def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: f
         raise ValueError(
             f"epsilon, start and b_V must be positive; got {epsilon}, {start}, {bounds.b_V}"
         )
+    # From large to small: the first sigma for which the proof goes through is the best.
     steps = 1
     while -steps * math.log(2) > _SMALLEST_LOG_SIGMA:
         found = _follow_proof(bounds, 0.5**steps, epsilon, start)

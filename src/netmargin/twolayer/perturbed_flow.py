@@ -155,31 +155,18 @@ def perturbed_flow(
     Source: Wei et al. 2018, (4.2) and Theorem E.21.
     """
     start = read_particles(positions, weights)
-    counts = {
-        "steps": steps,
-        "renew_every": renew_every,
-        "fresh": fresh,
-        "budget": budget,
-        "records": records,
-    }
-    if (
-        any(operator.index(count) < 1 for count in counts.values())
-        or not 0 <= sigma < 1
-        or not 0 < rate < np.inf
-        or sigma * rate >= 1
-    ):
-        raise ValueError(
-            f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got"
-            f" sigma {sigma}, rate {rate}"
-        )
+    _check_ranges(
+        sigma,
+        rate,
+        steps=steps,
+        renew_every=renew_every,
+        fresh=fresh,
+        budget=budget,
+        records=records,
+    )
     renewal = Renewal(sigma, renew_every, fresh, budget)
     random = torch.Generator().manual_seed(operator.index(seed))
-    try:
-        now, rows = start, [start.row(0.0, functional)]
-    except RuntimeError as error:
-        raise DataError(
-            f"The functional cannot take positions of shape {tuple(start.positions.shape)}: {error}"
-        ) from error
+    now, rows = start, [_record_start(start, functional)]
     times = np.linspace(0, steps * rate, min(records, steps) + 1)
     with Progress(progress, "perturbed flow") as display:
         try:
@@ -220,6 +207,30 @@ def perturbed_flow(
         dropping_error=now.dropping_error,
         rate=rate,
     )
+
+
+def _check_ranges(sigma: float, rate: float, **counts: int) -> None:
+    """Raise ValueError where the perturbation, the rate or a count is out of its range."""
+    if (
+        any(operator.index(count) < 1 for count in counts.values())
+        or not 0 <= sigma < 1
+        or not 0 < rate < np.inf
+        or sigma * rate >= 1
+    ):
+        raise ValueError(
+            f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got"
+            f" sigma {sigma}, rate {rate}"
+        )
+
+
+def _record_start(start: Particles, functional: Functional) -> Row:
+    """The record of the start. Raises DataError where positions do not fit the functional."""
+    try:
+        return start.row(0.0, functional)
+    except RuntimeError as error:
+        raise DataError(
+            f"The functional cannot take positions of shape {tuple(start.positions.shape)}: {error}"
+        ) from error
 
 
 def _advance_halving(

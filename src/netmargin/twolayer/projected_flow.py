@@ -158,6 +158,7 @@ def projected_flow(
             UserWarning,
             stacklevel=2,
         )
+        # How far the integration came is worth a record, and at the start the only one.
         if not reached or now > reached[-1]:
             rows.append(field.row(state, start.bias))
             reached.append(now)

@@ -35,6 +35,7 @@ what steps of a reasonable size do where the margin is not yet positive.
 def group_runs(runs: list[Run], dtype: torch.dtype) -> list["RunGroup"]:
     """Group runs so that each group stays in cache and the padding at most doubles the work."""
     groups: list[list[Run]] = []
+    # Largest first, so that what joins a group is padded rather than enlarges it.
     for run in sorted(runs, key=lambda run: len(run.a) * len(run.data), reverse=True):
         m, n = len(run.a), len(run.data)
         last = groups[-1] if groups else []
@@ -77,7 +78,7 @@ class RunGroup:
             pending = [run for run in pending if _has_diverged(run, before[run.index], falls)]
             for run in pending:
                 _go_back(run, before[run.index], start, end)
-                self._loaded = []
+                self._loaded = []  # the tensors hold what they led to
         for run in going:
             run.steps, run.stopped = end, run.margin >= run.target
 
@@ -122,6 +123,7 @@ class RunGroup:
             run.a, run.b = a[r, :m].copy(), b[r, :m].copy()
             run.log_scale = float(self._log_scale[r])
             run.measure()
+            # Mean weights over many steps solve the dual problem; those of one step jump about.
             pulls = np.abs(self._pulls[r, : len(run.data)].double().numpy())
             if pulls.any():
                 run.dual = pulls / pulls.sum()

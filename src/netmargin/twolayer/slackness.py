@@ -1,4 +1,4 @@
-"""How far a measure and weights of the samples are from the optimality of the F_1 margin."""
+"""The distance of a measure and weights of the samples from the optimality of the F_1 margin."""
 
 import time
 from dataclasses import dataclass
@@ -131,6 +131,7 @@ def _price_neurons(
     proved = prover.exact
     if proved:
         try:
+            # Far below what any training run reaches, so that the proof adds nothing to the gap.
             found = prover.price(
                 prices,
                 floor=0.0,
@@ -140,6 +141,7 @@ def _price_neurons(
                 thoroughly=False,
                 report=lambda _: None,
             )
+            # The larger of both, since rounding may leave the bound below an attained value.
             largest = max(largest, found.upper_bound)
         except TimeoutError:
             proved = False
