@@ -1,4 +1,4 @@
-"""python -m benchmarks [NAME ...]; without names, all but the long ones."""
+"""Runs benchmarks: python -m benchmarks [NAME ...]; without names, all but the long ones."""
 
 import sys
 

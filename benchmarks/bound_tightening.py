@@ -1,5 +1,4 @@
-"""How the proved upper bound of `f1_max_margin` tightens in 1, 5 and 20 minutes, where the optimum
-rests on many samples.
+"""The proved upper bound of `f1_max_margin` after 1, 5 and 20 minutes on hard data.
 
 On clusters with seed 0 the proof is done in seconds (see `variation_norm`); with seed 1, over a
 hundred samples have dual weight.
@@ -10,7 +9,7 @@ from netmargin.solvers import f1_max_margin
 
 
 def main() -> None:
-    """Three runs with a time limit, 26 minutes in all."""
+    """Solve three times with a time limit, 26 minutes in all."""
     X, y = (part.numpy() for part in clusters(seed=1))
     for minutes in (1, 5, 20):
         solution = f1_max_margin(X, y, tol=1e-3, time_limit=60 * minutes)

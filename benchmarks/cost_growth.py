@@ -1,5 +1,6 @@
-"""How the time of `f1_max_margin` grows with the number of samples and with the dimension; writes
-runs/benchmarks/cost_growth.png.
+"""The growth of the time of `f1_max_margin` with the number of samples and with the dimension.
+
+Writes runs/benchmarks/cost_growth.png and cost_growth.csv.
 """
 
 import csv
@@ -12,12 +13,14 @@ from netmargin.datasets import clusters
 from netmargin.solvers import f1_max_margin, f2_max_margin
 
 SAMPLES = (64, 128, 256, 512, 1024, 2048)
+"""From where a proof takes a moment to where it takes more than the minute that each run has."""
 DIMENSIONS = (2, 4, 8, 16, 32, 64)
+"""From the plane, where the whole arrangement is visited, to where only search is affordable."""
 FOLDER = Path("runs/benchmarks")
 
 
 def main() -> None:
-    """Cluster data, tol 1e-3, each run at most about 60 s; time, margin and what was proved."""
+    """Solve cluster data to tol 1e-3, at most about 60 s each, and print time, gaps and proof."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     rows = []
     for name, cases in (
@@ -60,7 +63,7 @@ def main() -> None:
 
 
 def draw(rows: list[tuple]) -> None:
-    """Two panels, log-log; filled points are certified."""
+    """Draw seconds over n and over d, log-log; filled points are certified."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
     for axes, names, column, label in (
         (left, ("n at d = 2", "n at d = 15"), 1, "samples n"),

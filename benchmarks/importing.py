@@ -7,7 +7,7 @@ from .runner import compare
 
 
 def main() -> None:
-    """Whole processes."""
+    """Compare whole processes, each of which begins without any module."""
 
     def importing(module: str):
         return lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True)

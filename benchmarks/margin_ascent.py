@@ -1,5 +1,6 @@
-"""`maximize_margin` against loss-based training: margin reached, and gradient evaluations (samples
-times passes).
+"""`maximize_margin` against loss-based training: the margin reached, and the gradients it took.
+
+Gradient evaluations are counted as samples times passes.
 """
 
 import time
@@ -11,8 +12,9 @@ from netmargin.models import mlp, mnist_cnn
 
 
 def main() -> None:
-    """An MLP 64-256-256-10 on digits against 1,000 accepted epochs; then, with NETMARGIN_DATA, the
-    MNIST CNN on 2,000 images against 100.
+    """Compare an MLP on digits with 1,000 epochs, and the MNIST CNN with 100.
+
+    The MLP is 64-256-256-10; the CNN gets 2,000 images, and needs NETMARGIN_DATA.
     """
     digits = nm.datasets.digits()
     torch.manual_seed(0)
@@ -50,6 +52,7 @@ def main() -> None:
 
 
 def _train(title: str, net: torch.nn.Module, data, epochs: int) -> dict:
+    """Train on the loss; the last row of the history."""
     row = nm.train(net, data, until=nm.Epochs(epochs), progress=False).rows[-1]
     print(
         f"{title}: {epochs} loss-based epochs: margin {row['layer_normalized_margin']:.4g},"
@@ -59,6 +62,7 @@ def _train(title: str, net: torch.nn.Module, data, epochs: int) -> dict:
 
 
 def _ascend(net: torch.nn.Module, data, baseline: dict, before: int = 0, **options) -> None:
+    """Ascend the margin, and print it after each temperature relative to the baseline."""
     started = time.perf_counter()
     ascent = nm.maximize_margin(net, data, progress=False, **options)
     for row in ascent.rows:

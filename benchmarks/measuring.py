@@ -9,8 +9,9 @@ from .runner import compare
 
 
 def main() -> None:
-    """MNIST's test images where they are, else random ones of their shape; in the batches that
-    measure takes.
+    """Measure MNIST's test images where they are, else random ones of their shape.
+
+    The forward pass takes the batches that `measure` takes.
     """
     torch.manual_seed(0)
     try:

@@ -1,6 +1,4 @@
-"""Times two callables in turn, so that whatever else the machine does hits both, and prints their
-ratio.
-"""
+"""Times two callables in turn, so that whatever else the machine does hits both."""
 
 import statistics
 import time
@@ -16,13 +14,16 @@ def compare(
     repeats: int,
     target: float,
 ) -> None:
-    """Print the medians of both and the median ratio of neighbouring runs (our time / peer's time;
-    below 1 is faster).
+    """Print the median times of both, and the median ratio of neighbouring runs.
+
+    The ratio is our time over that of the peer: below 1 is faster.
     """
+    # First calls load libraries, start threads and allocate memory.
     for warm_up in (ours, peer, ours, peer):
         warm_up()
     times: list[tuple[float, float]] = []
     for index in range(repeats):
+        # Who is first alternates: whatever comes second may find a warmer machine.
         pair = (ours, peer) if index % 2 == 0 else (peer, ours)
         first, second = _seconds(pair[0]), _seconds(pair[1])
         times.append((first, second) if index % 2 == 0 else (second, first))
@@ -41,6 +42,7 @@ def compare(
 
 
 def _seconds(work: Callable[[], object]) -> float:
+    """Time one call in seconds."""
     time.sleep(0.05)  # threads of the other may still spin
     start = time.perf_counter()
     work()

@@ -1,5 +1,6 @@
-"""A step on the relative loss against the same step on F.cross_entropy, on the MNIST CNN of Lyu and
-Li (2019).
+"""A step on the relative loss against the same step on F.cross_entropy.
+
+The net is the MNIST CNN of Lyu and Li (2019).
 """
 
 import torch
@@ -13,7 +14,7 @@ from .runner import compare
 
 
 def main() -> None:
-    """Batch 100, as in the paper."""
+    """Compare steps on a batch of 100, as in the paper."""
     torch.manual_seed(0)
     model, x, y = mnist_cnn(), torch.rand(100, 1, 28, 28), torch.arange(100) % 10
     optimizer, loss = torch.optim.SGD(model.parameters(), lr=1e-6), CrossEntropy()

@@ -1,5 +1,6 @@
-"""Steps of training both layers (m 1000, n 256, d 15, float32) against the same by torch autograd
-and by NumPy, many seeds against one by one; the margins reached.
+"""Steps of training both layers against the same by torch autograd and by NumPy.
+
+With m 1000, n 256, d 15, float32; then many seeds against one by one, and the margins reached.
 """
 
 import time
@@ -13,12 +14,11 @@ from netmargin.datasets import clusters
 from .runner import compare
 
 _STEPS = 500
+"""So many steps that starting up does not count, and few enough to repeat them."""
 
 
 def main() -> None:
-    """Times steps alone and side by side, then trains on the clusters of Chizat and Bach (2020),
-    Section 7.
-    """
+    """Time steps alone and side by side, then train as Chizat and Bach (2020), Section 7."""
     X, y = (part.numpy() for part in clusters())
     Z = np.hstack([X, np.ones((len(X), 1))]).astype(np.float32)
     labels = y.astype(np.float32)
@@ -61,12 +61,14 @@ def main() -> None:
 
 
 def _train(X: np.ndarray, y: np.ndarray, width: int, seeds) -> None:
+    """Take the steps by `train_both_layers`."""
     nm.twolayer.train_both_layers(
         X, y, width=width, steps=_STEPS, seeds=seeds, records=1, progress=False
     )
 
 
 def _products(Z: torch.Tensor):
+    """The two matrix products of a step, which no implementation can do without."""
     a, z, pull = (
         torch.randn(1000, Z.shape[1]),
         torch.empty(1000, len(Z)),
@@ -82,6 +84,8 @@ def _products(Z: torch.Tensor):
 
 
 def _autograd(Z: torch.Tensor, y: torch.Tensor):
+    """The same steps with gradients by torch autograd."""
+
     def run() -> None:
         a, b = (
             torch.randn(1000, Z.shape[1], requires_grad=True),
@@ -98,6 +102,8 @@ def _autograd(Z: torch.Tensor, y: torch.Tensor):
 
 
 def _numpy(Z: np.ndarray, y: np.ndarray):
+    """The same steps with gradients by hand in NumPy."""
+
     def run() -> None:
         random = np.random.default_rng(0)
         a, b = (

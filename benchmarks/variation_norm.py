@@ -1,5 +1,6 @@
-"""`f1_max_margin` against 50,000 steps of gradient ascent on a net of 1,000 units, the experiment
-of Chizat and Bach (2020), Section 7.
+"""`f1_max_margin` against 50,000 steps of gradient ascent on a net of 1,000 units.
+
+The data are those of Chizat and Bach (2020), Section 7.
 """
 
 import time
@@ -10,12 +11,17 @@ import torch
 from netmargin.datasets import clusters
 from netmargin.solvers import f1_max_margin
 
-STEPS, UNITS, TARGET = 50_000, 1000, 0.1
+STEPS, UNITS = 50_000, 1000
+"""The steps and the neurons of the peer, as in the paper."""
+TARGET = 0.1
+"""The largest share of the peer's time that we allow ourselves."""
 
 
 def main() -> None:
-    """Three draws of the data. Ours searches until its local gap is 1e-3; the proof is timed apart,
-    and so is what 1/50 of the peer's time gives.
+    """Compare margins and times for three draws of the data.
+
+    Ours searches until its local gap is 1e-3; the proof is timed apart, and so is what 1/50 of the
+    time of the peer gives.
     """
     for seed in range(3):
         X, y = (part.numpy() for part in clusters(seed=seed))
@@ -37,8 +43,9 @@ def main() -> None:
 
 
 def ascend(X: np.ndarray, y: np.ndarray) -> float:
-    """Best normalized margin along ascent of the smooth margin -log mean exp(-margins), steps 0.5 /
-    sqrt(t + 1), float32, full batch.
+    """The best normalized margin along ascent of the smooth margin -log mean exp(-margins).
+
+    Steps are 0.5 / sqrt(t + 1), in float32, with all samples.
     """
     torch.manual_seed(0)
     Z = torch.tensor(np.column_stack([X, np.ones(len(X))]), dtype=torch.float32)

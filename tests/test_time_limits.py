@@ -217,7 +217,7 @@ def test_an_interclass_distance_that_is_stopped_is_a_valid_bracket():
 def test_relaxing_over_the_nearest_pairs_alone_proves_a_bound_too(monkeypatch):
     Z, y = X[:60, :5], SIGNS[:60]
     found = bounds.interclass_distance(Z, y, 2, starts=2)
-    monkeypatch.setattr("netmargin.bounds.interclass._RELAXED_PAIRS", 50)
+    monkeypatch.setattr("netmargin.bounds.view_search._RELAXED_PAIRS", 50)
     hurried = bounds.interclass_distance(Z, y, 2, starts=2)
     assert found.distance <= hurried.upper_bound * (1 + 1e-9)
     assert hurried.distance <= found.upper_bound * (1 + 1e-9)

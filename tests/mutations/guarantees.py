@@ -12,7 +12,7 @@ _FIXED = "twolayer/fixed_features.py"
 _EARLY = "twolayer/early_margin.py"
 _SCHEDULE = "twolayer/perturbation_schedule.py"
 _FUNCTIONALS = "twolayer/functionals.py"
-_FLOW = "twolayer/perturbed_flow.py"
+_PARTICLES = "twolayer/particles.py"
 _PROJECTED = "twolayer/projected_flow.py"
 _MIRROR = "twolayer/normalized_nets.py"
 _SLACKNESS = "twolayer/slackness.py"
@@ -20,8 +20,10 @@ _LAZY = "twolayer/lazy.py"
 _SMOOTH = "twolayer/smooth_margin.py"
 _BOUND = "bounds/bound.py"
 _NETWORKS = "bounds/networks.py"
+_REGRESSION = "bounds/regression.py"
 _RADEMACHER = "bounds/rademacher.py"
 _INTERCLASS = "bounds/interclass.py"
+_VIEW_SEARCH = "bounds/view_search.py"
 _WEAK = "regularization/weak.py"
 
 MUTATIONS = [
@@ -359,7 +361,7 @@ MUTATIONS = [
     ),
     # Flows, and how fast mass grows.
     Mutation(
-        _FLOW,
+        _PARTICLES,
         "1 - (1 - renewal.sigma * step) ** chunk",
         "renewal.sigma * step",
         "mass is renewed once instead of chunk times",
@@ -473,8 +475,8 @@ MUTATIONS = [
     ),
     Mutation(
         _BOUND,
-        "float(q.min())\n        if margin",
-        "float(q.mean())\n        if margin",
+        "gamma = float(q.min())",
+        "gamma = float(q.mean())",
         "the mean margin for the least",
         _HERE + "test_terms_of_bounds_by_hand",
     ),
@@ -528,28 +530,28 @@ MUTATIONS = [
         _HERE + "test_terms_of_bounds_by_hand",
     ),
     Mutation(
-        _NETWORKS,
+        _REGRESSION,
         "4 / math.sqrt(2 * X.shape[1]) if kernel else 12.0",
         "4 / math.sqrt(2 * X.shape[1]) if kernel else 6.0",
         "half of the regression bound's complexity",
         _HERE + "test_terms_of_bounds_by_hand",
     ),
     Mutation(
-        _NETWORKS,
+        _REGRESSION,
         "math.log(max(2.0, 4 * size))",
         "math.log(max(1.0, 2 * size))",
         "the printed union over norms",
         _HERE + "test_terms_of_bounds_by_hand",
     ),
     Mutation(
-        _NETWORKS,
+        _REGRESSION,
         "* largest_loss\n",
         "* largest_loss / 2\n",
         "c for 2 c: losses in [-c, c] vary by 2 c",
         _HERE + "test_terms_of_bounds_by_hand",
     ),
     Mutation(
-        _NETWORKS,
+        _REGRESSION,
         "lipschitz * max(1.0, size) / n",
         "lipschitz * size / n",
         "no least norm in the union",
@@ -580,8 +582,8 @@ MUTATIONS = [
     ),
     Mutation(
         _INTERCLASS,
-        "** ((r + 3) / (2 - epsilon))\n",
-        "** ((r + 3) / 2)\n",
+        "((r + 3) / (2 - epsilon))",
+        "((r + 3) / 2)",
         "Theorem 8 without epsilon",
         _HERE + "test_terms_of_bounds_by_hand",
     ),
@@ -593,27 +595,27 @@ MUTATIONS = [
         _HERE + "test_terms_of_bounds_by_hand",
     ),
     Mutation(
-        _INTERCLASS,
+        _VIEW_SEARCH,
         "self.upper = min(self.upper, float(found[-self._r :].sum()))",
         "self.upper = min(self.upper, float(found[-self._r + 1 :].sum()))",
         "the relaxation with one eigenvalue less",
         _HERE + "test_interclass_bounds_are_above_the_best_plane",
     ),
     Mutation(
-        _INTERCLASS,
+        _VIEW_SEARCH,
         "float(found[-self._r :].sum())",
         "float(found[-1:].sum())",
         "one eigenvalue for r",
     ),
     Mutation(
-        _INTERCLASS,
+        _VIEW_SEARCH,
         "self.best, self.value = Q, float(here.min())",
         "self.best, self.value = Q, float(here.mean())",
         "the mean distance of pairs is called attained",
         _HERE + "test_interclass_bounds_are_above_the_best_plane",
     ),
     Mutation(
-        _INTERCLASS,
+        _VIEW_SEARCH,
         "if here.min() > self.value:",
         "if here.mean() > self.value:",
         "a basis by the mean distance",

@@ -2,15 +2,9 @@
 
 from .bound import Bound, margin_bound
 from .interclass import InterclassDistance, interclass_bound, interclass_distance
-from .networks import (
-    deep_bound,
-    fast_rate_bound,
-    kernel_bound,
-    regression_bound,
-    truncated_squares,
-    two_layer_bound,
-)
+from .networks import deep_bound, fast_rate_bound, kernel_bound, two_layer_bound
 from .rademacher import Rademacher, kernel_ball, variation_ball
+from .regression import regression_bound, truncated_squares
 
 __all__ = [
     "Bound",

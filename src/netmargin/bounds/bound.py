@@ -1,4 +1,4 @@
-"""What every generalization bound returns, and the margin bound that most are instances of."""
+"""The margin bound that most generalization bounds are instances of, and the record they return."""
 
 import math
 from collections.abc import Mapping
@@ -11,17 +11,29 @@ from ..core.matrices import as_array
 from ..core.records import short_repr
 from ..errors import DataError
 
+# Assumptions that several bounds share, as they are listed in `Bound.assumptions`.
+INDEPENDENT_SAMPLES = "samples drawn independently from one distribution"
+SAMPLE_MOMENT = (
+    "mean |x|^2 of the distribution is at most that of the samples (its expected value stands in"
+    " the theorem)"
+)
+
 
 @dataclass(frozen=True)
 class Bound:
-    """An upper bound of a test error (or loss) that holds with a probability over the draw of the
-    training samples.
+    """An upper bound of a test error or loss that holds with high probability over the samples.
 
-    terms : its summands by name.
-    confidence : 1 - delta.
-    assumptions : what must hold, and constants that had to be chosen.
-    largest : what the quantity can be at most in any case, 1 for errors; a bound above that is
-        vacuous.
+    Attributes
+    ----------
+    terms : mapping of str to float
+        The summands by name.
+    confidence : float
+        1 - delta, the probability over the draw of the training samples with which it holds.
+    assumptions : tuple of str
+        What must hold, and constants that had to be chosen.
+    largest : float
+        The largest value that the bounded quantity can have in any case, 1 for errors; a bound
+        that is not below it is vacuous.
     """
 
     terms: Mapping[str, float]
@@ -33,16 +45,16 @@ class Bound:
 
     @property
     def value(self) -> float:
-        """The sum of the terms."""
+        """The bound itself, the sum of the terms."""
         return math.fsum(self.terms.values())
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says nothing."""
+        """Whether the bound says nothing, because it is not below `largest`."""
         return not self.value < self.largest
 
     def summary(self) -> str:
-        """Value, terms and assumptions, one per line."""
+        """Value, terms and assumptions as text, one per line."""
         verdict = "vacuous" if self.vacuous else f"with probability at least {self.confidence:g}"
         lines = [
             f"at most {self.value:.4g} ({verdict})",
@@ -60,19 +72,39 @@ def margin_bound(
     delta: float = 0.05,
     assumptions: tuple[str, ...] = (),
 ) -> Bound:
-    """Pr[y f(x) <= 0] <= mean ramp loss + 4 Rad / gamma + sqrt(log log_2(4 C / gamma) / n) +
-    sqrt(log(1 / delta) / 2n), for all f of a class and all gamma at once.
+    """Bound the test error of one function of a class by its training margins.
 
-    q : (n,), training margins y_n f(x_n) of one f in the class.
-    rademacher : Rad, the *expected* Rademacher complexity of the class for n samples, or an upper
-        bound.
-    largest : C >= |f(x)| for all f in the class and all x.
-    margin : gamma; min q by default, where the ramp loss, min(1, max(0, 1 - q / gamma)), is 0.
+    For all f of the class and all gamma at once, Pr[y f(x) <= 0] <= mean ramp loss + 4 Rad / gamma
+    + sqrt(log log_2(4 C / gamma) / n) + sqrt(log(1 / delta) / 2n), where the ramp loss of a sample
+    is min(1, max(0, 1 - q / gamma)).
+
+    Parameters
+    ----------
+    q : array_like, shape (n,)
+        Training margins y_n f(x_n) of one f in the class.
+    rademacher : float
+        Rad, the *expected* Rademacher complexity of the class for n samples, or an upper bound.
+    largest : float
+        C >= |f(x)| for all f in the class and all x.
+    margin : float, optional
+        gamma, at most 2 C; min q by default, where the ramp loss is 0.
+    delta : float, default 0.05
+        The probability with which the bound may fail.
+    assumptions : tuple of str
+        What else must hold; listed in the result behind "samples drawn independently".
+
+    Returns
+    -------
+    Bound
+        Four terms: ramp loss, complexity, the union over all margins, confidence.
 
     Raises
     ------
-    DataError : margins that are not finite or above C, a least margin that is not positive.
-    ArgumentError : the other arguments, such as gamma above 2 C.
+    DataError
+        If q is empty, not finite or above C, or if its least entry is not positive and no `margin`
+        is given.
+    ArgumentError
+        If another argument is out of its range, such as gamma above 2 C.
 
     Examples
     --------
@@ -87,6 +119,7 @@ def margin_bound(
     q = finite_array(q, "q")
     rademacher = check_number("rademacher", rademacher, at_least=0)
     largest, delta = check_number("largest", largest, above=0), check_delta(delta)
+    # Margins may come from float32 nets, so that rounding may bring them a little above C.
     if np.abs(q).max() > largest * (1 + 1e-6):
         raise DataError(
             f"A margin of {np.abs(q).max():.4g} is impossible for |f(x)| <= {largest:.4g}, as"
@@ -98,11 +131,10 @@ def margin_bound(
             f"The least margin is {q.min():.4g}, not positive: some sample is wrong. Give a"
             " positive `margin` below which samples count as errors."
         )
-    gamma = (
-        float(q.min())
-        if margin is None
-        else check_number("margin", margin, above=0, at_most=2 * largest)
-    )
+    if margin is None:
+        gamma = float(q.min())
+    else:
+        gamma = check_number("margin", margin, above=0, at_most=2 * largest)
     n = len(q)
     return Bound(
         {
@@ -114,23 +146,43 @@ def margin_bound(
             "confidence": confidence_term(n, delta),
         },
         1 - delta,
-        ("samples drawn independently from one distribution", *assumptions),
+        (INDEPENDENT_SAMPLES, *assumptions),
     )
 
 
 def finite_array(values, name: str) -> np.ndarray:
-    """A flat float64 array, of tensors too. Raises DataError where it is empty or not finite."""
+    """A flat float64 array of numbers, lists or tensors.
+
+    Raises DataError where it is empty or not finite.
+    """
     found = as_array(values, name).reshape(-1)
     if not found.size or not np.isfinite(found).all():
         raise DataError(f"{name} must hold at least one number, all finite.")
     return found
 
 
+def bounded_inputs(X, radius: float) -> np.ndarray:
+    """Inputs as a float64 array of shape (n, d), none of them longer than `radius`.
+
+    Raises DataError where the shape is another, an entry is not finite or a row is longer.
+    """
+    X = as_array(X, "X")
+    if X.ndim != 2 or not len(X) or not np.isfinite(X).all():
+        raise DataError(f"X must be a finite array of shape (n, d); got shape {X.shape}")
+    longest = float(np.linalg.norm(X, axis=1).max())
+    if longest > radius * (1 + 1e-12):
+        raise DataError(
+            "radius must bound |x| over the distribution, but a training sample has |x| ="
+            f" {longest:.6g} > {radius:.6g}"
+        )
+    return X
+
+
 def confidence_term(n: int, delta: float) -> float:
-    """sqrt(log(1 / delta) / 2n)."""
+    """Hoeffding's term sqrt(log(1 / delta) / 2n) for losses in [0, 1]."""
     return math.sqrt(math.log(1 / delta) / (2 * n))
 
 
 def check_delta(delta: float) -> float:
-    """The probability at which a bound may fail, above 0 and below 1. Raises ArgumentError."""
+    """The probability with which a bound may fail, above 0 and below 1. Raises ArgumentError."""
     return check_number("delta", delta, above=0, below=1)

@@ -1,5 +1,6 @@
-"""The projected interclass distance: how far apart two classes are in the best r-dimensional
-view.
+"""The projected interclass distance, and the generalization bound that rests on it.
+
+The distance says how far apart two classes are in the best r-dimensional view.
 """
 
 import math
@@ -7,34 +8,29 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from ..core.arguments import check_count, check_number, check_seed
 from ..core.deadline import Deadline
-from ..core.lbfgs import minimize
 from ..core.matrices import binary_data
 from ..core.records import short_repr
 from ..errors import DataError
 from ..result import Bracket
-from .bound import Bound, check_delta, confidence_term
-
-_PAIRS = 4000
-_ROUNDS = 30
-_RELAXED_STEPS = 300
-_RELAXED_PAIRS = 100_000
-"""The relaxation takes the nearest pairs only, a few milliseconds a step: weights of any pairs
-prove its bound, and far ones get none.
-"""
-_COLDEST_START = 3
-_TEMPERATURES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+from .bound import INDEPENDENT_SAMPLES, Bound, check_delta, confidence_term
+from .view_search import ViewSearch
 
 
 @dataclass(frozen=True)
 class InterclassDistance:
-    """distance : attained by `basis`.
+    """A view in which two classes are far apart, and a bound of how far they are in any other.
 
-    upper_bound : proved.
-    basis : (d, r), orthonormal columns that span the view.
+    Attributes
+    ----------
+    distance : float
+        The least distance of samples of different class in the view, in the units of X; attained.
+    upper_bound : float
+        A proved upper bound of Delta_r.
+    basis : ndarray, shape (d, r)
+        Orthonormal columns that span the view.
     """
 
     distance: float
@@ -45,7 +41,7 @@ class InterclassDistance:
 
     @property
     def bracket(self) -> Bracket:
-        """[distance, upper_bound]."""
+        """The interval [distance, upper_bound] in which Delta_r lies."""
         return Bracket(self.distance, self.upper_bound)
 
 
@@ -59,34 +55,51 @@ def interclass_distance(
     seed: int = 0,
     time_limit: float | None = None,
 ) -> InterclassDistance:
-    """Delta_r = max over orthogonal projections P of rank r of min over pairs of different class of
-    |P x_i - P x_j|.
+    """The projected interclass distance: the least distance of two classes in the best view.
 
-    For r = d the least distance. Below, ascent of a smoothed minimum over subspaces, from the
-    optimum of a convex relaxation and from random ones, with ever sharper smoothing, over the pairs
-    that can matter; the attained value is that of all pairs. The upper bound: for any weights p of
-    pairs, Delta_r^2 <= the sum of the r largest eigenvalues of sum p z z', z the differences.
+    Delta_r = max over orthogonal projections P of rank r of min over pairs of different class of
+    |P x_i - P x_j|. For r = d it is the least distance. Below, a smoothed minimum is ascended over
+    subspaces, from the optimum of a convex relaxation and from random ones, with ever sharper
+    smoothing, over the pairs that can matter; the attained value is that of all pairs. The upper
+    bound: for any weights p of pairs, Delta_r^2 <= the sum of the r largest eigenvalues of
+    sum p z z', z the differences.
 
     Parameters
     ----------
-    X : (n, d).
-    y : (n,) labels {-1, +1} or {0, 1}, both present.
-    r : 1 .. d.
-    starts : of the ascent.
-    iterations : of each ascent, for each smoothing.
-    seed : of the random starts.
-    time_limit : seconds, after which the best view so far is returned with a warning; its bracket
-        is valid. Ctrl-C goes through.
+    X : array_like, shape (n, d)
+        Inputs.
+    y : array_like, shape (n,)
+        Labels {-1, +1} or {0, 1}, both present.
+    r : int
+        The dimension of the view, 1 to d.
+    starts : int, default 6
+        How many ascents there are; the first begins at the optimum of the relaxation.
+    iterations : int, default 60
+        Steps of each ascent, for each smoothing.
+    seed : int, default 0
+        What the random starts are drawn with.
+    time_limit : float, optional
+        Seconds, after which the best view so far is returned with a warning; its bracket is valid.
+        None for no limit. Ctrl-C goes through.
+
+    Returns
+    -------
+    InterclassDistance
+        The view, its distance and the upper bound.
 
     Raises
     ------
-    DataError : data of a wrong shape or kind, or of one class.
-    ArgumentError : the other arguments.
+    DataError
+        If the data have a wrong shape or kind, or are of one class.
+    ArgumentError
+        If another argument is out of its range.
 
     Examples
     --------
+    The two first coordinates of this data alone tell the classes apart.
+
     >>> import netmargin as nm
-    >>> X, y = nm.datasets.hypercube(60, 4)                       # the two first coordinates alone tell the classes apart
+    >>> X, y = nm.datasets.hypercube(60, 4)
     >>> found = nm.bounds.interclass_distance(X, y, 2)
     >>> found.distance >= 2**0.5 * (1 - 1e-3) and found.distance <= found.upper_bound
     True
@@ -102,13 +115,15 @@ def interclass_distance(
         raise DataError(
             "An interclass distance needs samples of both classes; all labels are the same."
         )
+    # Squares of very large or small inputs would leave the range of float64.
     Z = data.Z / data.size
     differences = (Z[data.y > 0][:, None] - Z[data.y < 0][None]).reshape(-1, d)
     squares = (differences**2).sum(1)
     scale = math.sqrt(float(squares.min()))
+    # All of R^d is the best view, and no view parts two samples that coincide.
     if r == d or scale == 0:
         return InterclassDistance(data.size * scale, data.size * scale, np.eye(d)[:, :r])
-    search = _Search(differences, squares, r, seed, deadline)
+    search = ViewSearch(differences, squares, r, seed, deadline)
     try:
         search.run(starts, iterations)
     except TimeoutError:
@@ -125,92 +140,6 @@ def interclass_distance(
     )
 
 
-class _Search:
-    """The best view of the differences between samples of both classes so far, its least squared
-    distance, and a proved bound of that.
-    """
-
-    def __init__(
-        self, differences: np.ndarray, squares: np.ndarray, r: int, seed: int, deadline: Deadline
-    ):
-        self._differences, self._r, self._deadline, d = (
-            differences,
-            r,
-            deadline,
-            differences.shape[1],
-        )
-        self._generator = torch.Generator().manual_seed(seed)
-        self._nearest_first = np.argsort(squares, kind="stable")[:_RELAXED_PAIRS]
-        # No view shows a pair further apart than it is: Delta_r is at most the distance of the
-        # nearest pair.
-        self.upper = self._scale = float(squares.min())
-        self.best = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, r)))[0]
-        self.value = float(self._squares(self.best).min())
-
-    def run(self, starts: int, iterations: int) -> None:
-        """Raises TimeoutError at the deadline."""
-        relaxed = self._relax()
-        for start in range(starts):
-            basis = torch.from_numpy(relaxed)
-            if start:
-                basis = torch.randn(*relaxed.shape, dtype=torch.float64, generator=self._generator)
-            active = self._nearest_first[:_PAIRS]
-            # Hot starts all end alike, cold ones scatter; that of the relaxation is not to be lost.
-            for temperature in _TEMPERATURES[start % _COLDEST_START if start else _COLDEST_START :]:
-                for _ in range(_ROUNDS):
-                    self._check_time()
-                    basis, p = _ascend(
-                        torch.from_numpy(self._differences[active]), basis, temperature, iterations
-                    )
-                    Q = np.linalg.qr(basis.numpy())[0]
-                    self._bound(self._differences[active], p)
-                    here = self._offer(Q)
-                    nearest = np.argsort(here)[: _PAIRS // 4]
-                    if np.isin(nearest, active).all():
-                        break
-                    active = np.union1d(active, nearest)
-
-    def _relax(self) -> np.ndarray:
-        """The convex relaxation, projections replaced by 0 <= M <= 1 with trace r: the r leading
-        directions of M.
-
-        By Frank and Wolfe's method on the smoothed least z' M z; the best response to weights p of
-        pairs is the span of the r leading eigenvectors of sum p z z'.
-        """
-        z = self._differences[self._nearest_first]
-        M = np.eye(z.shape[1]) * self._r / z.shape[1]
-        for step in range(_RELAXED_STEPS):
-            self._check_time()
-            values = np.einsum("pd,pd->p", z @ M, z)
-            temperature = self._scale * max(1e-3, 1 / (step + 1) ** 0.7)
-            p = np.exp((values.min() - values) / temperature)
-            leading = self._bound(z, p / p.sum())
-            if step == 0:  # a view that means something, should the time be short
-                self._offer(leading)
-            M += 2 / (step + 3) * (leading @ leading.T - M)
-        return np.linalg.eigh(M)[1][:, -self._r :].copy()
-
-    def _bound(self, z: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Improve the bound by weights of pairs; their r leading eigenvectors."""
-        found, vectors = np.linalg.eigh((z * p[:, None]).T @ z)
-        self.upper = min(self.upper, float(found[-self._r :].sum()))
-        return vectors[:, -self._r :]
-
-    def _offer(self, Q: np.ndarray) -> np.ndarray:
-        """Keep this view if it is the best so far; the squared distances of all pairs in it."""
-        here = self._squares(Q)
-        if here.min() > self.value:
-            self.best, self.value = Q, float(here.min())
-        return here
-
-    def _squares(self, Q: np.ndarray) -> np.ndarray:
-        return ((self._differences @ Q) ** 2).sum(1)
-
-    def _check_time(self) -> None:
-        if self._deadline.passed:
-            raise TimeoutError
-
-
 def interclass_bound(
     n: int,
     *,
@@ -221,25 +150,56 @@ def interclass_bound(
     epsilon: float = 0.5,
     delta: float = 0.05,
 ) -> Bound:
-    """Test error of the F_1-max-margin classifier: C / sqrt n (R / Delta_r)^{(r + 3) / (2 -
-    epsilon)} + sqrt(log B / n) + confidence, whatever the dimension d.
+    """Bound the test error of the F_1-max-margin classifier by the interclass distance.
 
-    B = log_2(4 (R + 1) C) + (r + 2) log_2(R / Delta_r).
-    distance : Delta_r of the distribution, at most that of the samples.
-    radius : R >= |x|.
-    constant : the paper's C_epsilon(r), which it does not give; the bound is a rate, and its number
-        as good as this choice. For r = d it holds for F_2 too.
+    C / sqrt n (R / Delta_r)^{(r + 3) / (2 - epsilon)} + sqrt(log B / n) + confidence, whatever the
+    dimension d of the inputs, with B = log_2(4 (R + 1) C) + (r + 2) log_2(R / Delta_r). For r = d
+    it holds for F_2 too.
 
-    Raises ArgumentError. Source: Chizat and Bach 2020, Theorem 8 (Theorem 21).
+    Parameters
+    ----------
+    n : int
+        The number of training samples.
+    distance : float
+        Delta_r of the distribution, at most that of the samples.
+    radius : float
+        R >= |x| for all x of the distribution.
+    r : int
+        The dimension of the view.
+    constant : float
+        The paper's C_epsilon(r), which it does not give: the bound is a rate, and its number as
+        good as this choice.
+    epsilon : float, default 0.5
+        What the exponent lacks of (r + 3) / 2, between 0 and 1; C depends on it.
+    delta : float, default 0.05
+        The probability with which the bound may fail.
+
+    Returns
+    -------
+    Bound
+        Three terms: complexity, the union over all margins, confidence.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of its range, such as a distance above 2 R.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> bound = nm.bounds.interclass_bound(10**6, distance=1.0, radius=1.0, r=2, constant=10.0)
+    >>> round(bound.terms["complexity"], 4), bound.assumptions[-1]
+    (0.01, 'the constant C_epsilon(2) is 10 (chosen)')
+
+    Source: Chizat and Bach 2020, Theorem 8 (Theorem 21).
     """
     n, r, delta = check_count("n", n), check_count("r", r), check_delta(delta)
-    radius, constant = (
-        check_number("radius", radius, above=0),
-        check_number("constant", constant, above=0),
-    )
+    radius = check_number("radius", radius, above=0)
+    constant = check_number("constant", constant, above=0)
     distance = check_number("distance", distance, above=0, at_most=2 * radius)
     epsilon = check_number("epsilon", epsilon, above=0, below=1)
-    counted = max(
+    # B counts scales of the margin; below 1 its logarithm would be a negative term.
+    scales = max(
         math.log2(4 * (radius + 1) * constant) + (r + 2) * math.log2(radius / distance), 1.0
     )
     return Bound(
@@ -247,12 +207,12 @@ def interclass_bound(
             "complexity": (
                 constant / math.sqrt(n) * (radius / distance) ** ((r + 3) / (2 - epsilon))
             ),
-            "all margins at once": math.sqrt(math.log(counted) / n),
+            "all margins at once": math.sqrt(math.log(scales) / n),
             "confidence": confidence_term(n, delta),
         },
         1 - delta,
         (
-            "samples drawn independently from one distribution",
+            INDEPENDENT_SAMPLES,
             (
                 f"|x| <= {radius:.4g}; Delta_{r} of the distribution is at most {distance:.4g}, and"
                 " small enough"
@@ -260,23 +220,3 @@ def interclass_bound(
             f"the constant C_epsilon({r}) is {constant:g} (chosen)",
         ),
     )
-
-
-def _ascend(
-    z: torch.Tensor, basis: torch.Tensor, temperature: float, iterations: int
-) -> tuple[torch.Tensor, np.ndarray]:
-    """Of the smoothed least squared distance in the span, relative to the nearest pair; the basis,
-    and the weights of the pairs there.
-    """
-    basis = torch.linalg.qr(basis).Q.contiguous().requires_grad_(True)
-    scale = z.square().sum(1).min()
-
-    def projected() -> torch.Tensor:
-        return (z @ torch.linalg.qr(basis).Q).square().sum(1) / scale
-
-    minimize(
-        [basis], lambda: temperature * torch.logsumexp(-projected() / temperature, 0), iterations
-    )
-    with torch.no_grad():
-        p = torch.softmax(-projected() / temperature, 0)
-        return torch.linalg.qr(basis).Q, p.numpy()

@@ -1,6 +1,4 @@
-"""Rademacher complexities of two-layer function classes: the bounds of the lemmas, and estimates by
-drawing signs.
-"""
+"""Rademacher complexities of two-layer function classes: bounds of the lemmas, and estimates."""
 
 import math
 from dataclasses import dataclass
@@ -14,17 +12,26 @@ from ..kernels import arc_cosine
 from ..solvers.pricing.bounds import Prover
 from ..solvers.pricing.local import price_locally
 
-_STARTS = 64
+_RANDOM_STARTS = 64
+"""Random directions beside the inputs and their opposites, for maxima that lie near none of them;
+more of them can only raise suprema that are not exact.
+"""
 
 
 @dataclass(frozen=True)
 class Rademacher:
-    """estimate : mean over draws of signs.
+    """An estimate of an empirical Rademacher complexity, beside the bound that a lemma gives.
 
-    error : its standard error.
-    bound : of the lemma.
-    exact : whether each supremum is exact; else they are the best of a search, and may be too
-        low.
+    Attributes
+    ----------
+    estimate : float
+        The mean over draws of signs.
+    error : float
+        The standard error of the estimate.
+    bound : float
+        What the lemma says the complexity is at most.
+    exact : bool
+        Whether each supremum is exact; else they are the best of a search, and may be too low.
     """
 
     estimate: float
@@ -34,12 +41,34 @@ class Rademacher:
 
 
 def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rademacher:
-    """Of {sum_j alpha_j relu(u_j . x~), |u_j| = 1, |alpha|_1 <= 1}: (1/n) E max_u |sum_i eps_i
-    relu(u . x~_i)| <= 3 |X~|_F / n.
+    """Estimate and bound the Rademacher complexity of the unit ball of the variation norm.
 
-    X : (n, d). Suprema are exact for inputs of rank at most 3 (with the bias), as far as the
-        arrangement is affordable. Raises DataError, ArgumentError. Source: Wei et al. 2018, Lemmas
-        C.2 and C.4, Corollary C.5.
+    Of the class {sum_j alpha_j relu(u_j . x~), |u_j| = 1, |alpha|_1 <= 1} it is (1/n) E max_u
+    |sum_i eps_i relu(u . x~_i)| <= 3 |X~|_F / n, where x~ is x, or (x, 1) with a bias. Suprema are
+    exact for inputs of rank at most 3 (with the bias), as far as the arrangement is affordable.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        Inputs.
+    bias : bool, default True
+        Whether neurons have a bias.
+    draws : int, default 100
+        How many vectors of signs are drawn, at least 2.
+    seed : int, default 0
+        What the signs are drawn with.
+
+    Returns
+    -------
+    Rademacher
+        Estimate, its standard error, and the bound.
+
+    Raises
+    ------
+    DataError
+        If X is not a finite array of shape (n, d).
+    ArgumentError
+        If another argument is out of its range.
 
     Examples
     --------
@@ -47,10 +76,13 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
     >>> found = nm.bounds.variation_ball(np.random.default_rng(0).normal(size=(30, 1)))
     >>> 0 < found.estimate + 3 * found.error < found.bound, found.exact
     (True, True)
+
+    Source: Wei et al. 2018, Lemmas C.2 and C.4, Corollary C.5.
     """
     draws, seed = check_count("draws", draws, at_least=2), check_seed(seed)
-    Z, signs = _prepared(X, bias, draws, seed)
+    Z, signs = _draw_signs(X, bias, draws, seed)
     prover = Prover(Z, 1, "auto", np.inf)
+    # The prover would visit arrangements of rank 4 as well, but once for each draw is too slow.
     exact = prover.exact and np.linalg.matrix_rank(Z) <= 3
     random = np.random.default_rng(seed)
     values = np.empty(draws)
@@ -66,28 +98,61 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
                 report=lambda _: None,
             ).upper_bound
         else:
-            starts = np.concatenate([Z, -Z, random.normal(size=(_STARTS, Z.shape[1]))])
-            values[index] = np.abs(
-                price_locally(Z, eps, starts[np.linalg.norm(starts, axis=1) > 0], count=1)[1]
-            ).max(initial=0.0)
+            starts = np.concatenate([Z, -Z, random.normal(size=(_RANDOM_STARTS, Z.shape[1]))])
+            starts = starts[np.linalg.norm(starts, axis=1) > 0]
+            _, found = price_locally(Z, eps, starts, count=1)
+            values[index] = np.abs(found).max(initial=0.0)
     return _estimate(values / len(Z), 3 * float(np.linalg.norm(Z)) / len(Z), bool(exact))
 
 
 def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rademacher:
-    """Of the unit ball of F_2: (1/n) E sqrt(eps' K eps) <= sqrt(trace K) / n = |X~|_F / (n sqrt(2
-    D)), K the arc-cosine kernel.
+    """Estimate and bound the Rademacher complexity of the unit ball of F_2.
 
-    Raises DataError, ArgumentError. Source: Wei et al. 2018, Lemma C.3 and Corollary C.5 (with
-    kappa divided out, E_u relu(u . x)^2 = |x|^2 / (2 D)).
+    It is (1/n) E sqrt(eps' K eps) <= sqrt(trace K) / n = |X~|_F / (n sqrt(2 D)), where K is the
+    arc-cosine kernel and D the dimension of x~, which is x, or (x, 1) with a bias.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        Inputs.
+    bias : bool, default True
+        Whether neurons have a bias.
+    draws : int, default 100
+        How many vectors of signs are drawn, at least 2.
+    seed : int, default 0
+        What the signs are drawn with.
+
+    Returns
+    -------
+    Rademacher
+        Estimate, its standard error, and the bound; every supremum is exact.
+
+    Raises
+    ------
+    DataError
+        If X is not a finite array of shape (n, d).
+    ArgumentError
+        If another argument is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np, netmargin as nm
+    >>> found = nm.bounds.kernel_ball(np.eye(8), bias=False)
+    >>> abs(found.bound - 8**0.5 / (8 * 16**0.5)) < 1e-12, found.estimate < found.bound
+    (True, True)
+
+    Source: Wei et al. 2018, Lemma C.3 and Corollary C.5 (with kappa divided out,
+    E_u relu(u . x)^2 = |x|^2 / (2 D)).
     """
     draws, seed = check_count("draws", draws, at_least=2), check_seed(seed)
-    Z, signs = _prepared(X, bias, draws, seed)
+    Z, signs = _draw_signs(X, bias, draws, seed)
     K = arc_cosine(Z, bias=False)
     values = np.sqrt(np.maximum(np.einsum("si,ij,sj->s", signs, K, signs), 0.0))
     return _estimate(values / len(Z), math.sqrt(float(np.trace(K))) / len(Z), True)
 
 
-def _prepared(X, bias: bool, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _draw_signs(X, bias: bool, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs (n, D) with the bias, and signs (draws, n); raises DataError and ArgumentError."""
     bias = check_flag("bias", bias)
     X = as_array(X, "X")
     if X.ndim != 2 or not X.size or not np.isfinite(X).all():
@@ -95,10 +160,12 @@ def _prepared(X, bias: bool, draws: int, seed: int) -> tuple[np.ndarray, np.ndar
             f"X must be a finite array of shape (n, d), n and d at least 1; got shape {X.shape}"
         )
     Z = np.hstack([X, np.ones((len(X), 1))]) if bias else X
+    # A stream of its own: random directions of the search come from the plain seed.
     return Z, np.random.default_rng([seed, 1]).choice([-1.0, 1.0], (draws, len(Z)))
 
 
 def _estimate(values: np.ndarray, bound: float, exact: bool) -> Rademacher:
+    """Mean and standard error of the suprema, as a record."""
     return Rademacher(
         float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values))), bound, exact
     )

@@ -7,18 +7,57 @@ from torch import Tensor
 
 from ..core.arguments import check_instance
 from ..errors import DataError
+from .data import as_images, check_samples
+from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
 
 if TYPE_CHECKING:
     from ..kkt import KKTCertificate
-from .data import as_images, check_samples
-from .style import BOTH, OUTPUT, open_folder, open_row, save_drawings
 
 
 def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) -> list[Path]:
-    """Write the trade-off curve and, where samples are square images, the heaviest support vectors;
-    PNG and PDF; returns the PNG paths.
+    """Draw the trade-off curve of a KKT certificate and its heaviest support vectors.
+
+    Written are trade_off and, where samples are square images, support; each as PNG and PDF.
+
+    Parameters
+    ----------
+    certificate : KKTCertificate
+        What `netmargin.certify` returned.
+    X : array_like, shape (n, ...)
+        The inputs that it is about.
+    y : array_like, shape (n,)
+        Their labels.
+    folder : str or Path
+        Where to write; made where it is not there.
+
+    Returns
+    -------
+    list of Path
+        The PNG files.
+
+    Raises
+    ------
+    ArgumentError
+        If `certificate` is no certificate or `folder` no path.
+    DataError
+        If X and y cannot be used or are not as many as the certificate's samples.
+    CheckpointError
+        If the folder cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, torch, netmargin as nm
+    >>> _ = torch.manual_seed(0)
+    >>> net, data = nm.models.mlp([64, 16, 10]), nm.datasets.digits(limit=20)
+    >>> _ = nm.train(net, data, until=nm.LogLossBelow(-2), progress=False)
+    >>> certificate = nm.certify(net, data)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in nm.figures.draw_certificate(certificate, *data, folder)]
+    ['trade_off.png', 'support.png']
+
+    Source: Lyu and Li 2019, Definition C.6 and Lemma C.8.
     """
-    from ..kkt import KKTCertificate
+    from ..kkt import KKTCertificate  # late: its solvers take half a second to load
 
     check_instance(
         "certificate",
@@ -32,14 +71,15 @@ def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) ->
             f"The certificate is about {certificate.samples} samples; X holds {len(samples)}. Pass"
             " the same data."
         )
-    drawn = {"trade_off": _trade_off(certificate)}
+    drawn = {"trade_off": _draw_trade_off(certificate)}
     images = as_images(samples.X)
     if images is not None:
-        drawn["support"] = _support(certificate, images, samples.y)
+        drawn["support"] = _draw_support(certificate, images, samples.y)
     return save_drawings(drawn, folder)
 
 
-def _trade_off(certificate: "KKTCertificate"):
+def _draw_trade_off(certificate: "KKTCertificate"):
+    """Relative epsilon over delta, with the point that the loss's own multipliers reach."""
     figure, (axis,) = open_row()
     deltas, epsilons = certificate.curve()
     axis.plot(
@@ -64,27 +104,28 @@ def _trade_off(certificate: "KKTCertificate"):
     return figure
 
 
-def _support(certificate: "KKTCertificate", images: Tensor, y, rows: int = 4, columns: int = 10):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(0.9 * columns, 1.25 * rows), layout="constrained")
-    share: dict[int, float] = {}
-    rival: dict[int, int] = {}
-    for (sample, other), weight in zip(
+def _draw_support(certificate: "KKTCertificate", images: Tensor, y: Tensor):
+    """The samples with the largest multipliers as images, heaviest first."""
+    shares: dict[int, float] = {}
+    rivals: dict[int, int] = {}
+    for (sample, rival), weight in zip(
         certificate.constraints.tolist(), certificate.multipliers.tolist(), strict=True
     ):
-        share[sample] = share.get(sample, 0.0) + weight
-        rival.setdefault(sample, other)
-    total, axes = sum(share.values()), figure.subplots(rows, columns).ravel()
-    heaviest = sorted(share, key=lambda n: -share[n])[: rows * columns]
+        # With several classes a sample has a constraint for each rival; shown is the first.
+        shares[sample] = shares.get(sample, 0.0) + weight
+        rivals.setdefault(sample, rival)
+    total = sum(shares.values())
+    figure, axes = open_gallery(rows=4, columns=10, height=5.0)
+    heaviest = sorted(shares, key=lambda sample: -shares[sample])[: len(axes)]
     for axis, sample in zip(axes, heaviest, strict=False):
         axis.imshow(images[sample], cmap="gray_r")
-        against = f" | {rival[sample]}" if rival[sample] >= 0 else ""
-        axis.set_title(f"{int(y[sample])}{against}\n{100 * share[sample] / total:.1f}%", fontsize=7)
-    for axis in axes:
-        axis.axis("off")
+        # Binary constraints have no rival class and hold -1.
+        against = f" | {rivals[sample]}" if rivals[sample] >= 0 else ""
+        axis.set_title(
+            f"{int(y[sample])}{against}\n{100 * shares[sample] / total:.1f}%", fontsize=7
+        )
     figure.suptitle(
-        f"The heaviest of {len(share)} support vectors: label | rival class, share of the"
+        f"The heaviest of {len(shares)} support vectors: label | rival class, share of the"
         " multipliers",
         fontsize=9,
     )

@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -10,13 +9,11 @@ from torch import Tensor
 from ..core.arguments import check_instance
 from ..core.batches import Arrays, open_data
 from ..errors import DataError
-
-if TYPE_CHECKING:
-    pass
-from .style import BOTH, OUTPUT, open_folder, open_row, save_drawings
+from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
 
 
 def check_samples(X, y) -> Arrays:
+    """The pair (X, y) as checked tensors. Raises DataError."""
     samples = open_data((X, y))
     if not isinstance(samples, Arrays):
         raise DataError("X and y must be arrays, of inputs and of labels.")
@@ -24,27 +21,70 @@ def check_samples(X, y) -> Arrays:
 
 
 def draw_data(X, y, folder: str | Path, *, title: str = "data") -> list[Path]:
-    """Write the samples: on a line for one coordinate, else by their first two, as PNG and PDF, or
-    as pictures for images; returns the PNG path.
+    """Draw samples: points by their first two coordinates, or a gallery of images.
+
+    Written is data as PNG and PDF. Inputs of one coordinate are drawn over their labels; images are
+    inputs of shape (n, 1 or 3, height, width), or vectors of square length with several classes.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d) or (n, channels, height, width)
+        Inputs.
+    y : array_like, shape (n,)
+        Labels.
+    folder : str or Path
+        Where to write; made where it is not there.
+    title : str, default "data"
+        What stands above the picture.
+
+    Returns
+    -------
+    list of Path
+        The PNG file.
+
+    Raises
+    ------
+    ArgumentError
+        If `title` is no text or `folder` no path.
+    DataError
+        If X and y cannot be used.
+    CheckpointError
+        If the folder cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, netmargin as nm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in nm.figures.draw_data(*nm.datasets.clusters(20, 2), folder)]
+    ['data.png']
+
+    Beyond the papers.
     """
     check_instance("title", title, str, 'text, such as "clusters"')
     samples, folder = check_samples(X, y), open_folder(folder)
-    return save_drawings({"data": _samples(samples.X, samples.y, title)}, folder)
+    return save_drawings({"data": _draw_samples(samples.X, samples.y, title)}, folder)
 
 
-def _samples(X: Tensor, y: Tensor, title: str):
+def _draw_samples(X: Tensor, y: Tensor, title: str):
+    """Pictures where the samples are images, else points."""
+    # Vectors of square length are taken for images only where there are several classes: digits,
+    # not points of the plane with a label of two values.
     images = as_images(X) if X.ndim > 2 or y.unique().numel() > 2 else None
-    if images is not None:
-        from matplotlib.figure import Figure
+    return _draw_points(X, y, title) if images is None else _draw_images(images, y, title)
 
-        figure = Figure(figsize=(9, 4), layout="constrained")
-        for axis, image, label in zip(figure.subplots(4, 10).ravel(), images, y, strict=False):
-            axis.imshow(image, cmap="gray_r")
-            axis.set_title(int(label), fontsize=7)
-        for axis in figure.axes:
-            axis.axis("off")
-        figure.suptitle(title)
-        return figure
+
+def _draw_images(images: Tensor, y: Tensor, title: str):
+    """The first forty images with their labels."""
+    figure, axes = open_gallery(rows=4, columns=10, height=4.0)
+    for axis, image, label in zip(axes, images, y, strict=False):
+        axis.imshow(image, cmap="gray_r")
+        axis.set_title(int(label), fontsize=7)
+    figure.suptitle(title)
+    return figure
+
+
+def _draw_points(X: Tensor, y: Tensor, title: str):
+    """Points by their first two coordinates, or by the only one and the label."""
     figure, (axis,) = open_row()
     for label, colour, marker in zip(y.unique().tolist(), (BOTH, OUTPUT), ("s", "o"), strict=False):
         points = X[y == label].reshape(-1, X.shape[1])
@@ -60,8 +100,9 @@ def _samples(X: Tensor, y: Tensor, title: str):
 
 
 def as_images(X) -> Tensor | None:
-    """(N, height, width) for images of one or three channels, or vectors of square length; None for
-    other data.
+    """The inputs as images, shape (n, height, width[, 3]), or None where they are none.
+
+    Images have one or three channels, or are vectors of square length from 16 on.
     """
     X = torch.as_tensor(X).detach().cpu().float()
     if X.ndim == 4 and X.shape[1] in (1, 3):

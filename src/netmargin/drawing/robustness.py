@@ -1,4 +1,4 @@
-"""The share of samples that no change of a given size turns, over that size."""
+"""Pictures of robust accuracy: the share of samples that no change of a given size turns."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,17 +7,50 @@ import numpy as np
 
 from ..core.arguments import check_instance
 from ..errors import ArgumentError
+from .style import open_folder, open_row, save_drawings
 
 if TYPE_CHECKING:
     from ..l2_robustness import RobustnessReport
-from .style import open_folder, open_row, save_drawings
 
 
 def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) -> list[Path]:
-    """Write robust accuracy over epsilon, for reports by name, as PNG and PDF: attacked (solid) and
-    certified (dashed); returns the PNG path.
+    """Draw robust accuracy over epsilon for one or more reports, attacked and certified.
+
+    Written is robustness as PNG and PDF; attacked accuracy is solid, certified dashed.
+
+    Parameters
+    ----------
+    reports : dict of str to RobustnessReport
+        What `netmargin.robustness` returned, by the name for the legend.
+    folder : str or Path
+        Where to write; made where it is not there.
+
+    Returns
+    -------
+    list of Path
+        The PNG file.
+
+    Raises
+    ------
+    ArgumentError
+        If `reports` is no dict of reports, is empty, or `folder` is no path.
+    CheckpointError
+        If the folder cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, torch, netmargin as nm
+    >>> _ = torch.manual_seed(0)
+    >>> net, data = nm.models.mlp([64, 16, 10]), nm.datasets.digits(limit=20)
+    >>> _ = nm.train(net, data, until=nm.LogLossBelow(-1), progress=False)
+    >>> report = nm.robustness(net, data, carlini_wagner_steps=2, progress=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in nm.figures.draw_robustness({"net": report}, folder)]
+    ['robustness.png']
+
+    Source: Lyu and Li 2019, Figure 8.
     """
-    from ..l2_robustness import RobustnessReport
+    from ..l2_robustness import RobustnessReport  # late: its solvers take half a second to load
 
     check_instance(
         "reports",
@@ -36,9 +69,9 @@ def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) 
         raise ArgumentError("reports holds no report, so there is nothing to draw.")
     folder = open_folder(folder)
     figure, (axis,) = open_row()
-    most = max(report.largest for report in reports.values())
+    largest = max(report.largest for report in reports.values())
     for index, (name, report) in enumerate(reports.items()):
-        curve, colour = report.curve(np.linspace(0, 1.02 * most, 301)), f"C{index}"
+        curve, colour = report.curve(np.linspace(0, 1.02 * largest, 301)), f"C{index}"
         label = f"{name}, " if name else ""
         if report.attacks:
             axis.plot(

@@ -15,7 +15,8 @@ BOTH, OUTPUT, EXACT, OTHER = "#0072b2", "#d55e00", "#222222", "#009e73"
 (Okabe and Ito's palette, which colour-blind readers can tell apart).
 """
 
-_DOTS_PER_INCH = 120  # sharp on a page, and still well under 200 KB
+_DOTS_PER_INCH = 120
+"""Sharp on a page, and still well under 200 KB."""
 
 
 def open_canvas(columns: int = 1, rows: int = 1, *, width: float = 4.2, height: float = 3.2):
@@ -33,9 +34,21 @@ def open_canvas(columns: int = 1, rows: int = 1, *, width: float = 4.2, height: 
     return drawn, axes
 
 
+def open_gallery(rows: int, columns: int, *, height: float):
+    """A figure and a flat array of rows x columns axes without frames, for small images."""
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(9.0, height), layout="constrained")
+    axes = drawn.subplots(rows, columns).ravel()
+    for axis in axes:
+        axis.axis("off")
+    return drawn, axes
+
+
 def open_row(columns: int = 1):
-    """A figure and a list of `columns` axes side by side, with a grid and whole numbers below: for
-    what is drawn over epochs.
+    """A figure and `columns` axes side by side for what is drawn over epochs.
+
+    They have a grid, and whole numbers below.
     """
     drawn, axes = open_canvas(columns, width=4.8, height=3.4)
     for axis in axes[0]:
@@ -46,10 +59,10 @@ def open_row(columns: int = 1):
 
 
 def open_folder(folder: str | Path) -> Path:
-    """The folder as a path, made where it is not there: before minutes of work whose pictures could
-    not be kept.
+    """The folder as a path, made where it is not there.
 
-    Raises ArgumentError where it is no path, CheckpointError where no file can be written there.
+    Called before minutes of work whose pictures could not be kept otherwise. Raises ArgumentError
+    where it is no path, CheckpointError where no file can be written there.
     """
     path = check_path("folder", folder)
     make_folder(path)
@@ -57,10 +70,10 @@ def open_folder(folder: str | Path) -> Path:
 
 
 def save_drawings(drawings: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Write each matplotlib figure as NAME.png and NAME.pdf, whole or not at all, and return the
-    paths of the PNG files.
+    """Write each matplotlib figure as NAME.png and NAME.pdf, whole or not at all.
 
-    Raises CheckpointError where the folder cannot be written to.
+    Returns the paths of the PNG files. Raises CheckpointError where the folder cannot be written
+    to.
     """
     for name, drawn in drawings.items():
         for ending in ("png", "pdf"):
@@ -71,9 +84,7 @@ def save_drawings(drawings: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def draw_band(axis, x: Sequence[float], values: np.ndarray, *, colour: str, label: str) -> None:
-    """A thin line for each run, `values` of shape (runs, len(x)), and a thick one for their
-    mean.
-    """
+    """Draw a thin line for each run and a thick one for their mean; `values` is (runs, len(x))."""
     axis.plot(x, np.asarray(values).T, color=colour, linewidth=0.5, alpha=0.3)
     axis.plot(
         x,
@@ -87,7 +98,7 @@ def draw_band(axis, x: Sequence[float], values: np.ndarray, *, colour: str, labe
 
 
 def draw_samples(axis, X: np.ndarray, y: np.ndarray) -> None:
-    """Two classes, y in {-1, +1}, by their first two coordinates."""
+    """Draw two classes, y in {-1, +1}, by their first two coordinates."""
     for label, colour, marker in ((1, BOTH, "+"), (-1, OUTPUT, "_")):
         axis.scatter(
             *np.asarray(X)[np.asarray(y) == label, :2].T,

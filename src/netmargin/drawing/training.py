@@ -1,20 +1,15 @@
-"""Pictures of a training run: its loss, its normalized margins, the histogram of the margins at its
-end.
-"""
+"""Pictures of a training run: its loss, its normalized margins, its margins at the end."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..core.arguments import check_instance
 from ..errors import ArgumentError
 from ..margins import MarginReport
 from ..training import History
-
-if TYPE_CHECKING:
-    pass
 from .style import BOTH, OTHER, OUTPUT, open_folder, open_row, save_drawings
 
-_MARGINS = {
+# Columns of a history, and how the paper writes them.
+_MARGIN_LABELS = {
     "normalized_margin": r"$q_{\min}/\|\theta\|^L$",
     "smoothed_margin": r"smoothed, $\ell^{-1}(\mathcal{L})/\|\theta\|^L$",
     "layer_normalized_margin": r"$q_{\min}/\prod_i\|W_i\|^{k_i}$",
@@ -22,8 +17,42 @@ _MARGINS = {
 
 
 def draw_run(history: History, report: MarginReport, folder: str | Path) -> list[Path]:
-    """Write loss, margins and histogram of a run into `folder`, each as PNG and PDF; returns the
-    PNG paths.
+    """Draw the loss and the normalized margins of a training run, and its margins at the end.
+
+    Written are loss, margins and histogram, each as PNG and PDF.
+
+    Parameters
+    ----------
+    history : History
+        What `netmargin.train` returned, with at least one epoch.
+    report : MarginReport
+        What `netmargin.measure` returned for the net at the end.
+    folder : str or Path
+        Where to write; made where it is not there.
+
+    Returns
+    -------
+    list of Path
+        The PNG files.
+
+    Raises
+    ------
+    ArgumentError
+        If `history` or `report` is something else, the history is empty, or `folder` is no path.
+    CheckpointError
+        If the folder cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, torch, netmargin as nm
+    >>> _ = torch.manual_seed(0)
+    >>> net, data = nm.models.mlp([64, 16, 10]), nm.datasets.digits(limit=40)
+    >>> history = nm.train(net, data, until=nm.Epochs(20), progress=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in nm.figures.draw_run(history, nm.measure(net, data), folder)]
+    ['loss.png', 'margins.png', 'histogram.png']
+
+    Source: Lyu and Li 2019, Figure 1, for loss and margins.
     """
     check_instance("history", history, History, "the History that netmargin.train returns")
     check_instance(
@@ -33,14 +62,15 @@ def draw_run(history: History, report: MarginReport, folder: str | Path) -> list
     if not len(history):
         raise ArgumentError("history holds no epochs, so there is nothing to draw. Train first.")
     drawn = {
-        "loss": _loss(history),
-        "margins": _normalized_margins(history),
-        "histogram": _histogram(report),
+        "loss": _draw_loss(history),
+        "margins": _draw_margins(history),
+        "histogram": _draw_histogram(report),
     }
     return save_drawings(drawn, folder)
 
 
-def _loss(history: History):
+def _draw_loss(history: History):
+    """The mean loss over epochs, with the epoch from which on all samples are correct."""
     figure, (axis,) = open_row()
     axis.plot(history.column("epoch"), history.column("log10_mean_loss"), color=BOTH)
     separated = next((row["epoch"] for row in history.rows if row["q_min"] > 0), None)
@@ -53,7 +83,9 @@ def _loss(history: History):
     return figure
 
 
-def _normalized_margins(history: History):
+def _draw_margins(history: History):
+    """Normalized margins over epochs: by the norm of all parameters, and by those of layers."""
+    # Before the net separates the data there is no positive margin to draw.
     rows = [
         row
         for row in history.rows
@@ -61,16 +93,16 @@ def _normalized_margins(history: History):
     ]
     epochs = [row["epoch"] for row in rows]
     figure, (left, right) = open_row(2)
-    for axis, names in (
-        (left, ("normalized_margin", "smoothed_margin")),
-        (right, ("layer_normalized_margin",)),
+    for axis, names, colours in (
+        (left, ("normalized_margin", "smoothed_margin"), (BOTH, OUTPUT)),
+        (right, ("layer_normalized_margin",), (OTHER,)),
     ):
-        for name, colour in zip(names, (BOTH, OUTPUT) if axis is left else (OTHER,), strict=True):
+        for name, colour in zip(names, colours, strict=True):
             axis.plot(
                 epochs,
                 [row[name] for row in rows],
                 color=colour,
-                label=_MARGINS[name],
+                label=_MARGIN_LABELS[name],
                 linewidth=1.2,
             )
         axis.set(xlabel="epoch", ylabel="margin")
@@ -91,7 +123,8 @@ def _normalized_margins(history: History):
     return figure
 
 
-def _histogram(report: MarginReport):
+def _draw_histogram(report: MarginReport):
+    """The margins of all samples at the end."""
     figure, (axis,) = open_row()
     axis.hist(report.q.numpy(), bins=60, color=BOTH, alpha=0.85)
     axis.axvline(report.q_min, color=OUTPUT, label=rf"$q_{{\min}}$ = {report.q_min:.4g}")

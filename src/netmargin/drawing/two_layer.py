@@ -6,20 +6,62 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.arguments import check_count, check_instance, check_number
+from .data import check_samples
+from .style import BOTH, OUTPUT, open_folder, open_row, save_drawings
 
 if TYPE_CHECKING:
     from ..twolayer import TwoLayerRuns
-from .data import check_samples
-from .style import BOTH, OUTPUT, open_folder, open_row, save_drawings
 
 
 def draw_two_layer_runs(
     runs: "TwoLayerRuns", X, y, folder: str | Path, *, optimum: float | None = None, run: int = 0
 ) -> list[Path]:
-    """Write the margins of all runs, beside the best possible one where it is given, and for data
-    in the plane the classifiers of one run at its snapshots; PNG and PDF; returns the PNG paths.
+    """Draw the margins of wide two-layer nets over steps, and for data in the plane classifiers.
+
+    Written are two_layer_margins and, for d = 2, the classifiers of one run at its snapshots; each
+    as PNG and PDF.
+
+    Parameters
+    ----------
+    runs : TwoLayerRuns
+        What `netmargin.twolayer.train_both_layers` returned.
+    X : array_like, shape (n, d)
+        The inputs of the drawn run.
+    y : array_like, shape (n,)
+        Their labels.
+    folder : str or Path
+        Where to write; made where it is not there.
+    optimum : float, optional
+        gamma_1, drawn as a line above the margins.
+    run : int, default 0
+        The run whose classifiers are drawn.
+
+    Returns
+    -------
+    list of Path
+        The PNG files.
+
+    Raises
+    ------
+    ArgumentError
+        If `runs` is something else, there is no such run, or `folder` is no path.
+    DataError
+        If X and y cannot be used.
+    CheckpointError
+        If the folder cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, netmargin as nm
+    >>> X, y = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1, -1, 1, -1]
+    >>> runs = nm.twolayer.train_both_layers(X, y, width=50, steps=100, progress=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in nm.figures.draw_two_layer_runs(runs, X, y, folder)]
+    ['two_layer_margins.png', 'classifiers.png']
+
+    Source: Chizat and Bach 2020, Figures 1 and 2 (d).
     """
-    from ..twolayer import TwoLayerRuns
+    from ..twolayer import TwoLayerRuns  # late: its solvers take half a second to load
 
     check_instance(
         "runs",
@@ -31,29 +73,27 @@ def draw_two_layer_runs(
     run = check_count("run", run, at_least=0, at_most=runs.margins.shape[1] - 1)
     samples, folder = check_samples(X, y), open_folder(folder)
     X, y = samples.X.cpu().numpy(), samples.y.cpu().numpy()
-    drawn = {"two_layer_margins": _two_layer_margins(runs, optimum)}
+    drawn = {"two_layer_margins": _draw_margins(runs, optimum)}
     if X.shape[1] == 2:
-        drawn["classifiers"] = _classifiers(runs, X, y, run)
+        drawn["classifiers"] = _draw_classifiers(runs, X, y, run)
     return save_drawings(drawn, folder)
 
 
-def _two_layer_margins(runs: "TwoLayerRuns", optimum: float | None):
+def _draw_margins(runs: "TwoLayerRuns", optimum: float | None):
+    """Margins of all runs over steps, on a logarithmic axis."""
     figure, (axis,) = open_row()
     axis.set_xscale("log")
-    later = runs.times > 0
+    later = runs.times > 0  # the start has no place on a logarithmic axis
+    count = runs.margins.shape[1]
     axis.plot(
         runs.times[later],
         runs.margins[later],
         color=BOTH,
         linewidth=1.0,
-        alpha=max(0.25, 1 / runs.margins.shape[1]),
+        alpha=max(0.25, 1 / count),
     )
-    axis.plot(
-        [],
-        [],
-        color=BOTH,
-        label=f"{runs.margins.shape[1]} runs" if runs.margins.shape[1] > 1 else "the net",
-    )
+    # One line without points, so that the legend has one entry for all runs, not faint.
+    axis.plot([], [], color=BOTH, label=f"{count} runs" if count > 1 else "the net")
     if optimum is not None:
         axis.axhline(
             optimum,
@@ -67,7 +107,8 @@ def _two_layer_margins(runs: "TwoLayerRuns", optimum: float | None):
     return figure
 
 
-def _classifiers(runs: "TwoLayerRuns", X: np.ndarray, y: np.ndarray, run: int):
+def _draw_classifiers(runs: "TwoLayerRuns", X: np.ndarray, y: np.ndarray, run: int):
+    """The outputs of one run over the plane at its snapshots, with zero lines and samples."""
     figure, axes = open_row(len(runs.snapshots))
     figure.set_size_inches(3.2 * len(runs.snapshots), 3.4)
     low, high = X.min(0) - 0.15 * np.ptp(X, 0), X.max(0) + 0.15 * np.ptp(X, 0)
@@ -77,9 +118,8 @@ def _classifiers(runs: "TwoLayerRuns", X: np.ndarray, y: np.ndarray, run: int):
     points = np.column_stack([first.ravel(), second.ravel()])
     for axis, snapshot in zip(axes, runs.snapshots, strict=True):
         values = snapshot.measures[run].decision_function(points).reshape(first.shape)
-        values[np.abs(values) < 1e-12 * np.abs(points).max()] = (
-            0.0  # a net that is 0 up to rounding
-        )
+        # A net that is 0 up to rounding, such as a paired one at its start, has no zero line.
+        values[np.abs(values) < 1e-12 * np.abs(points).max()] = 0.0
         largest = np.abs(values).max() or 1.0
         axis.contourf(
             first,

@@ -1,6 +1,6 @@
 """Two-layer nets as measures over neurons, and their dynamics."""
 
-from .both_layers import Snapshot, TwoLayerRuns, train_both_layers
+from .both_layers import train_both_layers
 from .early_margin import EarlyMargin, early_margin
 from .fixed_features import FixedFeatureRun, train_magnitudes, train_output_layer
 from .functionals import Functional, Regularity, regularized_logistic
@@ -10,6 +10,7 @@ from .perturbation_schedule import Schedule, perturbation_schedule
 from .perturbed_flow import PerturbedFlow, perturbed_flow
 from .projected_flow import ProjectedFlow, projected_flow
 from .slackness import Slackness, slackness
+from .two_layer_runs import Snapshot, TwoLayerRuns
 
 __all__ = [
     "AttentionFeatures",

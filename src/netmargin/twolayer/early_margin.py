@@ -1,5 +1,6 @@
-"""What good features at the start of a normalized net promise about its margin at a time t: Theorem
-3.1 of "The ubiquity of 2-homogeneity", corrected.
+"""The margin at a time t that good features at the start of a normalized net promise.
+
+Theorem 3.1 of "The ubiquity of 2-homogeneity", corrected.
 """
 
 import math
@@ -20,25 +21,42 @@ from ..errors import DataError, ModelError
 from .fixed_features import matrix_game
 from .normalized_nets import NormalizedNet
 
-_ENTRIES = 200_000_000
+_LARGEST_JACOBIAN = 200_000_000
+"""Entries of all gradients of the features: 1.6 GB in float64, what a small machine can spare."""
 _GRAM_ROWS = 2000
+"""Rows of the Gram matrix of the gradients that are held at once: all of them would take the square
+of their number.
+"""
 
 
 @dataclass(frozen=True)
 class EarlyMargin:
-    """Constants of the theorem for one net, data and time t.
+    """Constants of the theorem, and the margin that it guarantees, for one net, data and time t.
 
-    p : (m,), weights of the features, >= 0 with sum 1, that maximize gamma = min_n <p, z_n>, z_n =
-        y_n beta . F(x_n; V(0)). gamma <= proved, by linear duality.
-    R : D(u_bar, u(0)) / |u_bar|_1 with u_bar = log(t n) / (gamma / 2) p.
-    C_1, C_2 : the largest |<grad_V F_j(x_i), grad_V F_k(x_r)>| for j = k and for j != k, at the
-        start and the states given: lower bounds of the suprema along the flow.
-    drift : by how much min_n <p, z_n> falls until t at most, given these C_1 and C_2.
-    kept : what it is at least, at the start and those states.
-    guarantee : a positive lower bound of the margin over |a|^2 + |b|^2 at t that holds if min_n <p,
-        z_n> >= gamma / 2 until then, as where `applies`. None where nothing is promised: t is too
-        early for the loss to be below log 2, or min_n <p, z_n> is below gamma / 2 at one of the
-        states given.
+    Attributes
+    ----------
+    p : ndarray, shape (m,)
+        Weights of the features, >= 0 with sum 1, that maximize gamma = min_n <p, z_n>, where
+        z_n = y_n beta . F(x_n; V(0)).
+    gamma : float
+        That maximum, as attained by p.
+    proved : float
+        An upper bound of gamma by linear duality.
+    R : float
+        D(u_bar, u(0)) / |u_bar|_1 with u_bar = log(t n) / (gamma / 2) p.
+    C_1 : float
+        The largest |<grad_V F_j(x_i), grad_V F_j(x_r)>| at the start and the states given: a lower
+        bound of the supremum along the flow.
+    C_2 : float
+        The same for gradients of two different features F_j, F_k.
+    drift : float
+        By how much min_n <p, z_n> falls until t at most, given these C_1 and C_2.
+    kept : float
+        The least value of min_n <p, z_n> at the start and the states given.
+    guarantee : float or None
+        A positive lower bound of the margin over |a|^2 + |b|^2 at t. It holds if min_n <p, z_n>
+        >= gamma / 2 until then, as where `applies`. None where nothing is promised: t is too early
+        for the loss to be below log 2, or `kept` is below gamma / 2.
     """
 
     p: np.ndarray
@@ -55,8 +73,9 @@ class EarlyMargin:
 
     @property
     def applies(self) -> bool:
-        """Whether the hypotheses of the theorem hold, given C_1 and C_2: features separate, and
-        drift by gamma / 2 at most.
+        """Whether the hypotheses of the theorem hold, given C_1 and C_2.
+
+        The features separate the data, and lose at most half of their margin.
         """
         return self.gamma > 0 and self.drift <= self.gamma / 2
 
@@ -64,21 +83,39 @@ class EarlyMargin:
 def early_margin(
     net: NormalizedNet, data: Data, *, time: float, states: Iterable[dict[str, Tensor]] = ()
 ) -> EarlyMargin:
-    """The theorem for the flow of the *mean* logistic loss that starts at `net`; `nm.gradient_flow`
-    reaches this time n times sooner.
+    """Evaluate the margin that the features at the start guarantee at a time of gradient flow.
 
-    time : t.
-    states : of (a, b, V) or of (log_u, V) along the flow, such as `Trajectory.states.values()`.
+    The flow is that of the *mean* logistic loss from `net`; `nm.gradient_flow`, which takes the
+    sum, reaches this time n times sooner. The printed theorem lacks n in its time and has constants
+    that its proof does not give; here every step of the proof is evaluated: the mean loss at t is
+    at most B / n, B = (n R |u_bar| / 2 + 1) / t, so that q_min >= l^-1(B), and sum(u) <= (8 R + 2)
+    |u_bar| + 16 / n.
 
-    The printed theorem lacks n in its time and has constants that its proof does not give; here
-    every step of the proof is evaluated: the mean loss at t is at most B / n, B = (n R |u_bar| / 2
-    + 1) / t, so that q_min >= l^-1(B), and sum(u) <= (8 R + 2) |u_bar| + 16 / n.
+    Parameters
+    ----------
+    net : NormalizedNet
+        The start; it is not changed.
+    data : tuple or Arrays
+        (X, y) with labels {-1, +1} or {0, 1}, as for `nm.measure`.
+    time : float
+        t, above 1 / n.
+    states : iterable of dict of str to Tensor, optional
+        States (a, b, V) or (log_u, V) along the flow, such as `Trajectory.states.values()`, at
+        which C_1, C_2 and the margin of the features are evaluated besides the start.
+
+    Returns
+    -------
+    EarlyMargin
+        The constants and the guarantee, computed in float64.
 
     Raises
     ------
-    DataError : labels that are not binary, features that do not separate the data (gamma <= 0).
-    ArgumentError : time n <= 1.
-    ModelError : |a_j| != |b_j|, states without V, Jacobians of F that do not fit in memory.
+    DataError
+        If labels are not binary, or the features do not separate the data (gamma <= 0).
+    ArgumentError
+        If time <= 1 / n.
+    ModelError
+        If |a_j| != |b_j|, a state lacks V, or the Jacobians of F do not fit in memory.
 
     Examples
     --------
@@ -105,6 +142,7 @@ def early_margin(
         with torch.no_grad():
             return y[:, None] * (twin.features(x) * beta).cpu().numpy()
 
+    # Only the labels are checked here; the net takes the inputs in their own shape.
     y = binary_data(np.zeros((n, 1)), samples.y.cpu(), bias=False).y
     start = signed_features()
     p, gamma, proved = matrix_game(start)
@@ -116,20 +154,13 @@ def early_margin(
     kept, constants = gamma, _inner_products(twin, x)
     names = {f"inner.{name}" for name, _ in twin.inner.named_parameters()}
     for state in states:
-        if not isinstance(state, Mapping) or not names <= state.keys():
-            raise ModelError(
-                f"Each state must hold the parameters {', '.join(sorted(names))}, as those in"
-                " trajectory.states.values()."
-            )
-        twin.inner.load_state_dict(
-            {name.removeprefix("inner."): state[name] for name in names}, strict=False
-        )
+        _load_inner(twin, names, state)
         kept = min(kept, float((signed_features() @ p).min()))
         constants = np.maximum(constants, _inner_products(twin, x))
     C_1, C_2 = (float(c) for c in constants)
 
     size = math.log(time * n) / (gamma / 2)
-    used = p > 0
+    used = p > 0  # 0 log 0 = 0
     divergence = (
         float((p[used] * np.log(size * p[used] / u[used])).sum()) + float(u.sum()) / size - 1
     )
@@ -140,16 +171,39 @@ def early_margin(
     # from above then bounds nothing.
     promises = losses < math.log(2) and kept >= gamma / 2
     guarantee = -math.log(math.expm1(losses)) / bound_of_u / 2 if promises else None
-    return EarlyMargin(p, gamma, proved, divergence, C_1, C_2, drift, kept, guarantee)
+    return EarlyMargin(
+        p=p,
+        gamma=gamma,
+        proved=proved,
+        R=divergence,
+        C_1=C_1,
+        C_2=C_2,
+        drift=drift,
+        kept=kept,
+        guarantee=guarantee,
+    )
+
+
+def _load_inner(twin: NormalizedNet, names: set[str], state: dict[str, Tensor]) -> None:
+    """Give the inner module the parameters of a state. Raises ModelError where one is missing."""
+    if not isinstance(state, Mapping) or not names <= state.keys():
+        raise ModelError(
+            f"Each state must hold the parameters {', '.join(sorted(names))}, as those in"
+            " trajectory.states.values()."
+        )
+    # Not strict, because a module may have buffers, which no state holds.
+    twin.inner.load_state_dict(
+        {name.removeprefix("inner."): state[name] for name in names}, strict=False
+    )
 
 
 def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
-    """C_1 and C_2 at the present V."""
+    """C_1 and C_2 at the present V, the largest inner products of gradients of features."""
     V = {name: v.detach() for name, v in twin.inner.named_parameters()}
     if not V:
         return np.zeros(2)
     rows, m = len(x) * len(twin.a), len(twin.a)
-    if rows * sum(v.numel() for v in V.values()) > _ENTRIES:
+    if rows * sum(v.numel() for v in V.values()) > _LARGEST_JACOBIAN:
         raise ModelError(
             f"C_1 and C_2 take all {rows} gradients of the features, which do not fit in memory."
             " Take fewer samples or features."
@@ -158,6 +212,7 @@ def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
     def features(V: dict[str, Tensor], sample: Tensor) -> Tensor:
         return torch.func.functional_call(twin.inner, V, (sample[None],))[0]
 
+    # One Jacobian per sample: C_1 and C_2 compare features at single samples.
     jacobians = torch.func.vmap(torch.func.jacrev(features), (None, 0))(V, x)
     J = torch.cat([j.reshape(rows, -1) for j in jacobians.values()], 1)
     feature = torch.arange(rows, device=x.device) % m

@@ -1,5 +1,6 @@
-"""Training with fixed directions: only the magnitudes of the neurons, or only the output layer;
-with the rates that are proved for both.
+"""Training with fixed directions: only the magnitudes of the neurons, or only the output layer.
+
+Both come with the rates of convergence that are proved for them.
 """
 
 import math
@@ -17,21 +18,32 @@ from ..result import Status
 from ..solvers.linear import linear_max_margin
 from .step_sizes import step_sizes
 
-_LARGEST_LOG = 690.0
+_LARGEST_LOG_SIZE = 690.0
+"""Weights enter the softmax with a size of e^690 at most: float64 ends at e^709, and the shares of
+the samples are those of the least margin alone long before.
+"""
 
 
 @dataclass(frozen=True)
 class FixedFeatureRun:
-    """A run of t = 0 .. steps.
+    """A run of t = 0 .. steps, beside the optimum and the rate that is proved.
 
-    margins : (steps + 1,), min_n z_n . a_bar(t).
-    log_sizes : (steps + 1,), natural log of beta(t).
-    weights : (m,), a_bar at the end.
-    optimum : gamma, the largest margin of any weights, of which `proved` is an upper bound by
-        linear or convex duality.
-    guarantee : (steps,), what the proposition says that the best margin among the first t = 1 ..
-        steps iterates is at least, with `optimum` for gamma; proved at every t, at early ones a
-        negative number, which is true but weak.
+    Attributes
+    ----------
+    margins : ndarray, shape (steps + 1,)
+        min_n z_n . a_bar(t), margins of the normalized weights.
+    log_sizes : ndarray, shape (steps + 1,)
+        Natural logs of the size beta(t) by which weights were divided.
+    weights : ndarray, shape (m,)
+        The normalized weights a_bar at the end.
+    optimum : float
+        gamma, the largest margin of any weights, as attained.
+    proved : float
+        An upper bound of gamma by linear or convex duality.
+    guarantee : ndarray, shape (steps,)
+        What the proposition says that the best margin among the first t = 1 .. steps iterates is at
+        least, with `optimum` for gamma; proved at every t, at early ones a negative number, which
+        is true but weak.
     """
 
     margins: np.ndarray
@@ -52,25 +64,36 @@ class FixedFeatureRun:
 def train_magnitudes(
     features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None
 ) -> FixedFeatureRun:
-    """Gradient ascent r(t + 1) = r(t) + eta(t) m grad F(r(t)) of F(r) = -log mean_n exp(-z_n . a),
-    a_j = r_j^2 / m, from r(0) = (1, .., 1).
+    """Train only the magnitudes of the neurons of a two-layer net, by ascent of the smooth margin.
 
-    A two-layer net whose neurons move along fixed rays. The normalized weights a_bar = a / |a|_1
+    r(t + 1) = r(t) + eta(t) m grad F(r(t)) with F(r) = -log mean_n exp(-z_n . a), a_j = r_j^2 / m,
+    from r(0) = (1, .., 1): neurons move along fixed rays. The normalized weights a_bar = a / |a|_1
     follow mirror ascent in the simplex towards gamma_1 = max over the simplex of min_n z_n . a, at
     rate log(t) / sqrt(t).
 
     Parameters
     ----------
-    features : (n, m), phi(theta_j, x_n).
-    y : (n,) labels {-1, +1} or {0, 1}; z_nj = y_n phi(theta_j, x_n).
-    steps : iterations.
-    rate : eta of the array of times t; the proposition's 1 / (16 |z|_inf sqrt(t + 1)) by default,
-        for which alone the guarantee is proved.
+    features : array_like, shape (n, m)
+        phi(theta_j, x_n), the outputs of the neurons.
+    y : array_like, shape (n,)
+        Labels {-1, +1} or {0, 1}; z_nj = y_n phi(theta_j, x_n).
+    steps : int
+        Iterations, at least 1.
+    rate : callable, optional
+        eta as a function of the array of times t; by default the proposition's 1 / (16 |z|_inf
+        sqrt(t + 1)), for which alone the guarantee is proved.
+
+    Returns
+    -------
+    FixedFeatureRun
+        Margins over time, gamma_1 and the guarantee, all in float64.
 
     Raises
     ------
-    DataError : as the solvers, and where all features are 0.
-    ValueError : steps below 1, rates that are not positive.
+    DataError
+        If the data have a wrong shape or labels, are not finite, or all features are 0.
+    ValueError
+        If `steps` is below 1, or step sizes are not positive.
 
     Examples
     --------
@@ -82,7 +105,7 @@ def train_magnitudes(
 
     Source: Chizat and Bach 2020, Proposition 6 with the partial sum of Proposition 16 (15).
     """
-    z, largest = _signed(features, y)
+    z, largest = _sign_features(features, y)
     eta = step_sizes(steps, rate or (lambda t: 1 / (16 * largest * np.sqrt(t + 1))))
     n, m = z.shape
 
@@ -98,29 +121,50 @@ def train_magnitudes(
         largest / np.sqrt(t) * (8 * math.log(m) + np.log(t) + 1)
         + 4 * math.log(n) / np.sqrt(t) * sums
     )
-    return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, optimum - slack)
+    return FixedFeatureRun(
+        margins=margins,
+        log_sizes=log_sizes,
+        weights=weights,
+        optimum=optimum,
+        proved=proved,
+        guarantee=optimum - slack,
+    )
 
 
 def train_output_layer(
     features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None
 ) -> FixedFeatureRun:
-    """Gradient ascent r(t + 1) = r(t) + eta(t) m grad F(r(t)) of F(r) = -log mean_n exp(-z_n . a),
-    a = r / m, from r(0) = 0.
+    """Train only the output layer of a two-layer net, by ascent of the smooth margin.
 
-    The output layer of a two-layer net with fixed neurons. With beta(t) = max(1, max_s sqrt(m)
-    |a(s)|_2), the weights a_bar = a / beta follow projected gradient ascent in a ball towards
-    gamma_2 = max over sqrt(m) |a|_2 <= 1 of min_n z_n . a, at rate 1 / sqrt(t).
+    r(t + 1) = r(t) + eta(t) m grad F(r(t)) with F(r) = -log mean_n exp(-z_n . a), a = r / m, from
+    r(0) = 0. With beta(t) = max(1, max_s sqrt(m) |a(s)|_2), the weights a_bar = a / beta follow
+    projected gradient ascent in a ball towards gamma_2 = max over sqrt(m) |a|_2 <= 1 of min_n
+    z_n . a, at rate 1 / sqrt(t).
 
     Parameters
     ----------
-    features, y, steps : as for `train_magnitudes`.
-    rate : eta / beta of the array of times t; the proposition's sqrt(2) / (|z|_inf sqrt(t + 1)) by
-        default.
+    features : array_like, shape (n, m)
+        phi(theta_j, x_n), the outputs of the neurons.
+    y : array_like, shape (n,)
+        Labels {-1, +1} or {0, 1}; z_nj = y_n phi(theta_j, x_n).
+    steps : int
+        Iterations, at least 1.
+    rate : callable, optional
+        eta / beta as a function of the array of times t; by default the proposition's sqrt(2) /
+        (|z|_inf sqrt(t + 1)), for which alone the guarantee is proved.
+
+    Returns
+    -------
+    FixedFeatureRun
+        Margins over time, gamma_2 and the guarantee, all in float64.
 
     Raises
     ------
-    DataError : as `train_magnitudes`; also where gamma_2 = 0, about which nothing is claimed.
-    ValueError : as there.
+    DataError
+        If the data have a wrong shape or labels, are not finite, all features are 0, or gamma_2
+        = 0, about which nothing is claimed.
+    ValueError
+        If `steps` is below 1, or step sizes are not positive.
 
     Examples
     --------
@@ -132,9 +176,10 @@ def train_output_layer(
 
     Source: Chizat and Bach 2020, Proposition 7.
     """
-    z, largest = _signed(features, y)
+    z, largest = _sign_features(features, y)
     eta = step_sizes(steps, rate or (lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1))))
     n, m = z.shape
+    # The max margin without labels: z holds y already.
     solution = linear_max_margin(z, np.ones(n))
     if solution.status is Status.NOT_SEPARABLE:
         raise DataError(
@@ -154,10 +199,18 @@ def train_output_layer(
     weights = coefficients @ z
     t = np.arange(1, len(eta) + 1)
     slack = largest / np.sqrt(t) * (2 * math.sqrt(2) + math.sqrt(3) * math.log(n) / optimum)
-    return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, optimum - slack)
+    return FixedFeatureRun(
+        margins=margins,
+        log_sizes=log_sizes,
+        weights=weights,
+        optimum=optimum,
+        proved=proved,
+        guarantee=optimum - slack,
+    )
 
 
-def _signed(features, y) -> tuple[np.ndarray, float]:
+def _sign_features(features, y) -> tuple[np.ndarray, float]:
+    """The matrix z_nj = y_n phi(theta_j, x_n) and its largest absolute entry. Raises DataError."""
     data = binary_data(features, y, bias=False)
     z = data.y[:, None] * data.Z
     if not z.any():
@@ -171,26 +224,31 @@ def _signed(features, y) -> tuple[np.ndarray, float]:
 def _ascend(
     z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Margins z a_bar, log beta and the last a_bar of a = beta a_bar, beta(0) = 1: `move` gives
-    a_bar(t + 1) before it is divided by beta(t + 1) / beta(t), and that.
+    """Ascend the smooth margin of a = beta a_bar from a_bar = mean, beta(0) = 1.
 
-    It is given the weights of the samples in the gradient of the smooth margin at a. beta is kept
-    as its log, because it grows like exp(sqrt t).
+    Returns the margins z a_bar, log beta and the last a_bar. `move` gets a_bar, the weights of the
+    samples in the gradient of the smooth margin at a, and the step size; it gives a_bar(t + 1)
+    before it is divided by beta(t + 1) / beta(t), and that ratio. beta is kept as its log, because
+    it grows like exp(sqrt t).
     """
     margins, log_sizes, log_size = np.empty(len(eta) + 1), np.empty(len(eta) + 1), 0.0
+    # One pass more than there are steps measures the last iterate.
     for t, rate in enumerate(np.append(eta, 0.0)):
         values = z @ mean
         margins[t], log_sizes[t] = values.min(), log_size
         if t < len(eta):
-            shares = softmax(-math.exp(min(log_size, _LARGEST_LOG)) * (values - margins[t]))
+            # Relative to the least value, so that what overflows has share 0.
+            shares = softmax(-math.exp(min(log_size, _LARGEST_LOG_SIZE)) * (values - margins[t]))
             moved, growth = move(mean, shares, rate)
             mean, log_size = moved / growth, log_size + math.log(growth)
     return margins, log_sizes, mean
 
 
 def matrix_game(z: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """a in the simplex that maximizes min_n z_n . a, that value, and an upper bound: the largest
-    mean feature under the dual weights of the samples.
+    """Solve the matrix game of z, shape (n, m), by a linear program.
+
+    Returns a in the simplex that maximizes min_n z_n . a, that value as recomputed in float64, and
+    an upper bound: the largest mean feature under the dual weights of the samples.
     """
     n, m = z.shape
     found = linprog(
@@ -202,6 +260,7 @@ def matrix_game(z: np.ndarray) -> tuple[np.ndarray, float, float]:
         bounds=[(0, None)] * m + [(None, None)],
         method="highs",
     )
+    # The point of the solver may be off the simplex by its tolerance; bounds hold for points on it.
     weights, dual = np.maximum(found.x[:m], 0.0), np.maximum(-found.ineqlin.marginals, 0.0)
     weights /= weights.sum()
     return weights, float((z @ weights).min()), float((dual / dual.sum() @ z).max())

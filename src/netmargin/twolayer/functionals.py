@@ -1,5 +1,6 @@
-"""Objectives over measures of neurons: L[rho] = R(int Phi d rho) + int V d rho, R convex, Phi and V
-2-homogeneous.
+"""Objectives over measures of neurons, L[rho] = R(int Phi d rho) + int V d rho.
+
+R is convex, Phi and V are 2-homogeneous.
 """
 
 from collections.abc import Callable
@@ -16,10 +17,20 @@ from ..errors import DataError
 
 @dataclass(frozen=True)
 class Regularity:
-    """Bounds that the theory asks for, on the unit sphere in R^dimension, Euclidean norms.
+    """Bounds that the theory asks for, on the unit sphere in R^dimension, in Euclidean norms.
 
-    k : length of Phi. M_R >= |grad R|, C_R >= |Hessian of R|. B_Phi >= |Phi|, M_Phi, M_V :
-        Lipschitz constants of Phi_i and V. b_V <= V <= B_V.
+    Attributes
+    ----------
+    dimension : int
+        The dimension p of positions.
+    k : int
+        The length of Phi.
+    M_R, C_R : float
+        M_R >= |grad R| and C_R >= |Hessian of R|.
+    B_Phi, M_Phi : float
+        B_Phi >= |Phi|; M_Phi is a Lipschitz constant of every Phi_i.
+    b_V, B_V, M_V : float
+        b_V <= V <= B_V; M_V is a Lipschitz constant of V.
 
     Source: Wei et al. 2018, Assumptions E.1, E.2, E.3.
     """
@@ -37,12 +48,18 @@ class Regularity:
 
 @dataclass(frozen=True)
 class Functional:
-    """features : Phi, positions (N, p) -> (N, k).
+    """An objective L[rho] = R(int Phi d rho) + int V d rho, made of differentiable torch functions.
 
-    risk : R, (k,) -> a number, at least 0.
-    penalty : V, (N, p) -> (N,). All differentiable torch functions.
-
-    regularity : where it is known.
+    Attributes
+    ----------
+    features : callable
+        Phi, from positions (N, p) to (N, k).
+    risk : callable
+        R, from (k,) to a number, at least 0.
+    penalty : callable
+        V, from positions (N, p) to (N,).
+    regularity : Regularity or None
+        Constants of R, Phi and V where they are known.
     """
 
     features: Callable[[Tensor], Tensor]
@@ -53,11 +70,11 @@ class Functional:
     __repr__ = short_repr
 
     def value(self, positions: Tensor, weights: Tensor) -> Tensor:
-        """L of the particles: positions (N, p), weights (N,)."""
+        """L of the particles with positions (N, p) and weights (N,), a tensor of one number."""
         return self.risk(weights @ self.features(positions)) + weights @ self.penalty(positions)
 
     def slopes(self, positions: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """L, L' at each particle (N,), and minus its gradient there, the velocity (N, p)."""
+        """L, and at each particle its first variation L' (N,) and the velocity -grad L' (N, p)."""
         at = positions.detach().requires_grad_(True)
         features, penalty = self.features(at), self.penalty(at)
         total = (weights @ features.detach()).requires_grad_(True)
@@ -69,13 +86,41 @@ class Functional:
 
 
 def regularized_logistic(X, y, *, regularization: float, bias: bool = True) -> Functional:
-    """Mean logistic loss of f = int b relu(a . x~) d rho(a, b) plus regularization times int |(a,
-    b)|^2 d rho.
+    """The regularized logistic loss as a functional of measures of neurons.
 
-    Positions are rows (a, b), p = d + 1, or d + 2 with a bias. Its least value is that of
-    `solvers.f1_logistic`.
-    X : (n, d).
-    y : (n,) labels {-1, +1} or {0, 1}. Raises DataError.
+    L[rho] = mean_n log(1 + exp(-y_n f(x_n))) + regularization int |(a, b)|^2 d rho with f = int b
+    relu(a . x~) d rho(a, b). Positions are rows (a, b) of length p = d + 1, or d + 2 with a bias.
+    Its least value is that of `solvers.f1_logistic`.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        Inputs.
+    y : array_like, shape (n,)
+        Labels {-1, +1} or {0, 1}.
+    regularization : float
+        The factor of the squared size, positive.
+    bias : bool, default True
+        Whether x~ = (x, 1), else x~ = x.
+
+    Returns
+    -------
+    Functional
+        For positions in float64, with its `regularity`.
+
+    Raises
+    ------
+    DataError
+        If the data have a wrong shape or labels, are not finite, or `regularization` is not a
+        positive finite number.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> problem = nm.twolayer.regularized_logistic([[1.0], [-1.0]], [1, -1], regularization=0.1)
+    >>> silent = torch.zeros(1, 3, dtype=torch.float64)
+    >>> round(problem.value(silent, torch.ones(1, dtype=torch.float64)).item(), 6)  # log 2
+    0.693147
 
     Source: Wei et al. 2018, Example 4.2 (the mean, as in its proofs).
     """
@@ -83,11 +128,13 @@ def regularized_logistic(X, y, *, regularization: float, bias: bool = True) -> F
     if not 0 < regularization < np.inf:
         raise DataError(f"regularization must be positive and finite; got {regularization}")
     Z, labels = torch.tensor(data.Z), torch.tensor(data.y)
+    # On the sphere |b relu(a . x~)| is largest, |x~| / 2, at |a| = |b|.
     lengths, n = np.linalg.norm(data.Z, axis=1), len(data)
 
     def features(positions: Tensor) -> Tensor:
         return labels * positions[:, -1:] * (positions[:, :-1] @ Z.T).relu()
 
+    # Each logistic loss has slopes up to 1 and curvatures up to 1/4; their mean divides by n.
     bounds = Regularity(
         dimension=data.Z.shape[1] + 1,
         k=n,

@@ -1,5 +1,6 @@
-"""Nets that end in a normalization layer with its own factors and a linear layer: <a . b, F(x; V)>,
-2-homogeneous in (a, b).
+"""Nets <a . b, F(x; V)> that end in a normalization layer with its own factors and a linear layer.
+
+They are 2-homogeneous in (a, b).
 """
 
 import operator
@@ -12,12 +13,33 @@ from ..core.batches import Data
 from ..errors import ModelError
 from ..flow.gradient_flow import Trajectory, gradient_flow
 
-_SMALLEST_LOG = -600.0
+_SMALLEST_LOG_U = -600.0
+"""Where u falls below e^-600 its metric 2 / u stays at e^600: float64 ends at e^709, and gradients
+there are 0 to rounding.
+"""
 
 
 class NormalizedReLU(nn.Module):
-    """F_j(x) = relu(v_j . x / |v_j|), bounded whatever V; v_j begin uniform on the sphere. x : (N,
-    d), F : (N, m). float64.
+    """ReLU features of unit directions, F_j(x) = relu(v_j . x / |v_j|), bounded whatever V.
+
+    It maps inputs of shape (N, inputs) to features of shape (N, width), in float64; the v_j begin
+    uniform on the sphere.
+
+    Parameters
+    ----------
+    inputs : int
+        The dimension of x.
+    width : int
+        The number of features.
+    seed : int, default 0
+        What the directions are drawn with.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> features = nm.twolayer.NormalizedReLU(2, 5)
+    >>> features(torch.ones(3, 2, dtype=torch.float64)).shape
+    torch.Size([3, 5])
     """
 
     def __init__(self, inputs: int, width: int, *, seed: int = 0):
@@ -31,14 +53,33 @@ class NormalizedReLU(nn.Module):
         self.v = nn.Parameter(F.normalize(v, dim=1))
 
     def forward(self, x: Tensor) -> Tensor:
+        """The features of inputs (N, inputs), shape (N, width)."""
         return torch.relu(x @ F.normalize(self.v, dim=1).T)
 
 
 class AttentionFeatures(nn.Module):
-    """A tiny transformer as F: the input cut into positions, one head of attention, a GELU layer,
-    the mean over positions, LayerNorm without factors of its own.
+    """A tiny transformer as features: one head of attention, a GELU layer, a mean and LayerNorm.
 
-    x : (N, positions * inputs), F : (N, width). The weights begin as torch's.
+    The input is cut into positions, over which the mean is taken; LayerNorm has no factors of its
+    own. It maps inputs of shape (N, positions * inputs) to features of shape (N, width). The
+    weights begin as torch's.
+
+    Parameters
+    ----------
+    inputs : int
+        The dimension of a position.
+    positions : int
+        How many positions a sample has.
+    width : int
+        The number of features.
+    inner : int, default 3
+        The dimension of embedding, queries, keys and values.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> nm.twolayer.AttentionFeatures(2, 4, 5)(torch.ones(3, 8)).shape
+    torch.Size([3, 5])
     """
 
     def __init__(self, inputs: int, positions: int, width: int, *, inner: int = 3):
@@ -49,18 +90,40 @@ class AttentionFeatures(nn.Module):
         self.norm = nn.LayerNorm(width, elementwise_affine=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        """The features of inputs (N, positions * inputs), shape (N, width)."""
         h = self.embed(x.reshape(len(x), *self._shape))
         h = h + torch.softmax(self.query(h) @ self.key(h).transpose(1, 2), -1) @ self.value(h)
         return self.norm(F.gelu(self.up(h)).mean(1))
 
 
 class NormalizedNet(nn.Module):
-    """h(x) = sum_j a_j b_j F_j(x; V), F any module with outputs (N, m), such as one that ends in
-    LayerNorm(m, elementwise_affine=False).
+    """A net h(x) = sum_j a_j b_j F_j(x; V) with features F that any module computes.
 
     a are the factors of the normalization, b the weights of the linear layer after it. They begin
     as signs / sqrt(m), so that |a_j| = |b_j|, which gradient flow keeps, and the mass of u = |a .
-    b| is 1. Parameters a, b : (m,), float64; V : those of `inner`.
+    b| is 1. They are its parameters `a` and `b`, float64 of shape (m,); V are those of `inner`.
+
+    Parameters
+    ----------
+    inner : torch.nn.Module
+        F, with outputs of shape (N, m), such as one that ends in LayerNorm(m,
+        elementwise_affine=False).
+    width : int
+        The number m of features, at least 1.
+    seed : int, default 0
+        What the signs are drawn with.
+
+    Raises
+    ------
+    ValueError
+        If `width` is below 1.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> net = nm.twolayer.NormalizedNet(nm.twolayer.NormalizedReLU(2, 5), 5)
+    >>> net(torch.ones(3, 2, dtype=torch.float64)).shape, round(net.a.square().sum().item(), 6)
+    (torch.Size([3, 1]), 1.0)
 
     Source: "The ubiquity of 2-homogeneity" 2024, (2).
     """
@@ -70,6 +133,7 @@ class NormalizedNet(nn.Module):
         width = operator.index(width)
         if width < 1:
             raise ValueError(f"width must be at least 1; got {width}")
+        # Drawn as integers, so that signs are the same whatever the default dtype.
         signs = (
             torch.randint(
                 2, (2, width), generator=torch.Generator().manual_seed(operator.index(seed))
@@ -81,10 +145,11 @@ class NormalizedNet(nn.Module):
         self.a, self.b = (nn.Parameter(s.double() / width**0.5) for s in signs)
 
     def forward(self, x: Tensor) -> Tensor:
+        """The outputs for inputs (N, ...), shape (N, 1)."""
         return self.features(x) @ (self.a * self.b).to(x.dtype)[:, None]
 
     def features(self, x: Tensor) -> Tensor:
-        """F(x; V), shape (N, m)."""
+        """The features F(x; V), shape (N, m). Raises ModelError if `inner` gives another shape."""
         found = self.inner(x)
         if found.shape != (len(x), len(self.a)):
             raise ModelError(
@@ -94,8 +159,10 @@ class NormalizedNet(nn.Module):
         return found
 
     def balanced_product(self) -> Tensor:
-        """a . b, float64, (m,). Raises ModelError where |a_j| != |b_j| or 0: then |a . b| does not
-        follow the mirror flow, and is not |a|^2.
+        """The product a . b of each feature's two factors, float64, shape (m,).
+
+        Raises ModelError where |a_j| != |b_j| or 0: then |a . b| does not follow the mirror flow,
+        and is not |a|^2.
         """
         a, b = self.a.detach().double(), self.b.detach().double()
         if not torch.equal(a.abs(), b.abs()) or (a == 0).any():
@@ -107,20 +174,34 @@ class NormalizedNet(nn.Module):
 
 
 def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
-    """d ln u / dt = -2 grad_u and dV / dt = -grad_V of the summed loss, h = <u . beta, F(x; V)>,
-    from u = |a . b|, beta = sign(a . b) of the net.
+    """Follow the mirror flow that gradient flow of a normalized net is in u = |a . b|.
 
-    In u the loss is convex and the geometry that of the l1 norm. Where |a_j| = |b_j|, gradient flow
-    on (a, b, V) is this flow, u = a^2 = b^2.
-    The net is not changed. data and options : as for `nm.gradient_flow`, with binary labels; a
-        *mean* loss runs n times slower in t.
+    d ln u / dt = -2 grad_u and dV / dt = -grad_V of the summed loss, h = <u . beta, F(x; V)>,
+    beta = sign(a . b) of the net. In u the loss is convex and the geometry that of the l1 norm.
+    Where |a_j| = |b_j|, gradient flow on (a, b, V) is this flow, with u = a^2 = b^2.
 
-    Returns a `Trajectory` whose states hold log_u (m,) and V as inner.*. Its margins are not
-    normalized: divide q_min by 2 sum(u) for that over |a|^2 + |b|^2.
+    Parameters
+    ----------
+    net : NormalizedNet
+        The start; it is not changed.
+    data : tuple or Arrays
+        (X, y) with labels {-1, +1} or {0, 1}, as for `nm.gradient_flow`.
+    **options
+        The keyword arguments of `nm.gradient_flow`, such as `time`. A *mean* loss would run n times
+        slower in t.
+
+    Returns
+    -------
+    Trajectory
+        As of `nm.gradient_flow`, with states that hold log_u, shape (m,), and V as inner.*. Its
+        margins are not normalized: divide q_min by 2 sum(u) for that over |a|^2 + |b|^2.
 
     Raises
     ------
-    ModelError : |a_j| != |b_j| or 0, from where the two flows differ. Others as `nm.gradient_flow`.
+    ModelError
+        If |a_j| != |b_j| or 0 for some j, from where the two flows differ.
+    DataError, ArgumentError
+        As `nm.gradient_flow`.
 
     Examples
     --------
@@ -129,7 +210,9 @@ def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
     >>> data = ([[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], [1, -1, 1])
     >>> u = torch.exp(nm.twolayer.mirror_flow(net, data, time=10.0).final["log_u"])
     >>> flow = nm.gradient_flow(net, data, time=10.0).final
-    >>> bool(torch.allclose(u, flow["a"] ** 2, rtol=1e-6)) and torch.equal(flow["a"].abs(), flow["b"].abs())
+    >>> bool(torch.allclose(u, flow["a"] ** 2, rtol=1e-6))
+    True
+    >>> torch.equal(flow["a"].abs(), flow["b"].abs())
     True
 
     Source: "The ubiquity of 2-homogeneity" 2024, Lemma 3.2.
@@ -140,7 +223,7 @@ def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
         data,
         metric=lambda point: {
             "moved_log_u": (
-                2 * torch.exp(-mirror.log_u(point["moved_log_u"]).clamp(min=_SMALLEST_LOG))
+                2 * torch.exp(-mirror.log_u(point["moved_log_u"]).clamp(min=_SMALLEST_LOG_U))
             )
         },
         **options,
@@ -151,8 +234,10 @@ def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
 
 
 class _MirrorNet(nn.Module):
-    """<u . beta, F(x; V)> with parameters log u, moved to where their norm is no accident of u = 1
-    (steps are relative to it), and V.
+    """The net <u . beta, F(x; V)> with parameters log u, shifted by a constant, and V.
+
+    Steps are relative to the norm of the parameters, and that of log u would be 0 at u = 1 by
+    accident: the shift makes the smallest parameter 1.
     """
 
     beta: Tensor
@@ -166,6 +251,7 @@ class _MirrorNet(nn.Module):
         self.register_buffer("beta", torch.sign(product))
 
     def log_u(self, moved: Tensor) -> Tensor:
+        """The logs of u for shifted parameters."""
         return moved - self._shift
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,21 +1,26 @@
-"""How small a perturbation, and how long a time, prove that perturbed Wasserstein gradient flow
-finds the optimum.
-"""
+"""The perturbation and the time that prove that perturbed Wasserstein gradient flow is optimal."""
 
 import math
 from dataclasses import dataclass
 
 from .functionals import Regularity
 
-_SMALLEST_LOG = -700.0
+_SMALLEST_LOG_SIGMA = -700.0
+"""Normal numbers of float64 end at e^-708."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """sigma : fraction of the mass renewed per unit of time.
+    """A perturbation and a time with which the flow provably comes close to the optimum.
 
-    time : t_epsilon.
-    window : l, the time in which new mass grows until it counts.
+    Attributes
+    ----------
+    sigma : float
+        The fraction of the mass that is renewed per unit of time.
+    time : float
+        t_epsilon, by which the objective has come within 2 epsilon of its infimum.
+    window : float
+        l, the time in which new mass grows until it counts.
     """
 
     sigma: float
@@ -24,12 +29,31 @@ class Schedule:
 
 
 def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: float) -> Schedule:
-    """sigma and t_epsilon with which min over t <= t_epsilon of L[rho_t] is at most inf L + 2
-    epsilon.
+    """The perturbation and the time with which perturbed flow provably comes close to the optimum.
 
-    start : L[rho_0]. The printed theorem hides its constants in polynomials; here its proof is
-        followed with explicit ones, and sigma is the largest power of 1/2 for which every step of
-        it holds. The numbers are huge and tiny: they prove, nobody runs them.
+    With this sigma, min over t <= t_epsilon of L[rho_t] is at most inf L + 2 epsilon. The printed
+    theorem hides its constants in polynomials; here its proof is followed with explicit ones, and
+    sigma is the largest power of 1/2 for which every step of it holds. The numbers are huge and
+    tiny: they prove, nobody runs them.
+
+    Parameters
+    ----------
+    bounds : Regularity
+        Constants of the functional, its `regularity`.
+    epsilon : float
+        Half of the excess over the infimum that is allowed, positive.
+    start : float
+        L[rho_0], positive.
+
+    Returns
+    -------
+    Schedule
+        sigma, the time t_epsilon and the window l.
+
+    Raises
+    ------
+    ValueError
+        If bounds are None, epsilon, start or b_V are not positive, or sigma would be below e^-700.
 
     Examples
     --------
@@ -38,10 +62,6 @@ def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: f
     >>> schedule = nm.twolayer.perturbation_schedule(problem.regularity, epsilon=0.1, start=0.7)
     >>> schedule.sigma < 1e-10, schedule.time > 1e6
     (True, True)
-
-    Raises
-    ------
-    ValueError : epsilon or start not positive, or a sigma below e^-700.
 
     Source: Wei et al. 2018, Theorem E.4, with Lemma E.14 and the window l corrected
     (docs/errata.md).
@@ -52,20 +72,23 @@ def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: f
         raise ValueError(
             f"epsilon, start and b_V must be positive; got {epsilon}, {start}, {bounds.b_V}"
         )
+    # From large to small: the first sigma for which the proof goes through is the best.
     steps = 1
-    while -steps * math.log(2) > _SMALLEST_LOG:
-        found = _follow(bounds, 0.5**steps, epsilon, start)
+    while -steps * math.log(2) > _SMALLEST_LOG_SIGMA:
+        found = _follow_proof(bounds, 0.5**steps, epsilon, start)
         if found is not None:
             return found
         steps += 1
     raise ValueError(
-        f"The theory asks for a sigma below e^{_SMALLEST_LOG:g} for epsilon = {epsilon:g}. Ask for"
-        " less accuracy, or regularize more."
+        f"The theory asks for a sigma below e^{_SMALLEST_LOG_SIGMA:g} for epsilon = {epsilon:g}."
+        " Ask for less accuracy, or regularize more."
     )
 
 
-def _follow(bounds: Regularity, sigma: float, epsilon: float, start: float) -> Schedule | None:
-    """The proof with this sigma; None where a step of it fails."""
+def _follow_proof(
+    bounds: Regularity, sigma: float, epsilon: float, start: float
+) -> Schedule | None:
+    """Follow the proof with this sigma; None where a step of it fails."""
     d = bounds.dimension - 1
     largest = bounds.M_R * bounds.B_Phi + bounds.B_V  # B_L
     # A 2-homogeneous function with values up to B on the sphere has a radial slope up to 2 B there.

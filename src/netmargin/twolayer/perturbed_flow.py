@@ -1,43 +1,57 @@
-"""Perturbed Wasserstein gradient flow in discrete time: gradient descent on weighted particles, of
-which a little mass is always renewed.
+"""Perturbed Wasserstein gradient flow in discrete time: gradient descent on weighted particles.
+
+A little of their mass is always renewed.
 """
 
 import math
 import operator
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from ..core.matrices import as_array
 from ..core.progress import Progress
 from ..core.records import short_repr
 from ..errors import DataError, DivergenceError
 from .functionals import Functional
+from .particles import Particles, Renewal, Row, read_particles
 
-_DIVERGED, _SAME = 1.1, 0.05
-_HALVINGS = 12
-
-Row = tuple[float, float, float]
-"""t, L, second moment."""
+_LARGEST_GROWTH = 1.1
+"""The factor by which L may grow between two records: new mass raises it a little, steps that are
+too large raise it without bound.
+"""
+_SAME_VALUE = 0.05
+"""Two step sizes that reach values of L this close to each other are both small enough."""
+_LARGEST_HALVINGS = 12
+"""If a rate 4,000 times smaller than the given one still raises L, the functional is wrong."""
 
 
 @dataclass(frozen=True)
 class PerturbedFlow:
-    """K records, the first at the start.
+    """A run of perturbed flow: K records, the first at the start, and the particles at the end.
 
-    times : (K,), t.
-    values : (K,), L[rho_t].
-    moments : (K,), W^2 = int |theta|^2 d rho_t.
-    positions : (N, p).
-    weights : (N,), the particles at the end; `resting` is the mass at the origin; all weights and
-        `resting` sum to 1.
-    dropped : what int |theta|^2 d rho lost to the budget of particles, in all.
-    dropping_error : the sum of all changes of L, in absolute value, by that.
-    rate : the step size at the end.
+    Attributes
+    ----------
+    times : ndarray, shape (K,)
+        The times t.
+    values : ndarray, shape (K,)
+        The objective L[rho_t].
+    moments : ndarray, shape (K,)
+        The second moments W^2 = int |theta|^2 d rho_t.
+    positions : ndarray, shape (N, p)
+        The particles at the end.
+    weights : ndarray, shape (N,)
+        Their weights; all weights and `resting` sum to 1.
+    resting : float
+        The mass at the origin.
+    dropped : float
+        What int |theta|^2 d rho lost to the budget of particles, in all.
+    dropping_error : float
+        The sum of all changes of L, in absolute value, by that.
+    rate : float
+        The step size at the end.
     """
 
     times: np.ndarray
@@ -68,75 +82,91 @@ def perturbed_flow(
     records: int = 100,
     progress: bool = True,
 ) -> PerturbedFlow:
-    """rho_{t + rate} = rho_t + rate (-sigma rho_t + sigma U - div(v[rho_t] rho_t)), v = -grad L', U
-    uniform on the unit sphere of positions.
+    """Follow perturbed Wasserstein gradient flow of an objective over measures of neurons.
 
-    Every particle takes a step theta_j - rate grad L'(theta_j). After `renew_every` of them all
-    weights shrink by (1 - sigma rate)^renew_every, and the mass that they lose goes to `fresh` new
-    particles on the sphere. More than `budget` particles are reduced to it: half of it are those of
-    largest mass w_j |theta_j|^2, the others those that grow fastest, and the rest moves to the
-    origin, where a neuron contributes nothing. By a 2-homogeneous h with |h| <= B on the sphere,
-    int h d rho changes by at most B times what is dropped.
+    rho_{t + rate} = rho_t + rate (-sigma rho_t + sigma U - div(v[rho_t] rho_t)), v = -grad L', U
+    uniform on the unit sphere of positions. Every particle takes a step theta_j - rate grad
+    L'(theta_j). After `renew_every` of them all weights shrink by (1 - sigma rate)^renew_every, and
+    the mass that they lose goes to `fresh` new particles on the sphere.
+
+    More than `budget` particles are reduced to it: half of it are those of largest mass w_j
+    |theta_j|^2, the others those that grow fastest, and the rest moves to the origin, where a
+    neuron contributes nothing. By a 2-homogeneous h with |h| <= B on the sphere, int h d rho
+    changes by at most B times what is dropped.
+
+    Where L grows by a tenth between two records, or is not finite, the run goes back to the last
+    record and halves its rate until L falls or no longer depends on it, with a warning. Ctrl-C
+    returns the records so far, with a warning.
 
     Parameters
     ----------
-    functional : such as `regularized_logistic(X, y, regularization=..)`.
-    positions : (N, p).
-    weights : (N,), > 0 with sum 1; equal by default.
-    sigma : in [0, 1); 0 is Wasserstein gradient flow.
-    rate : the step; where L grows by a tenth between two records, or is not finite, the run goes
-        back to the last record, halves it until L falls or no longer depends on it, and warns.
-    steps : in units of the given rate.
-    seed : of new particles.
-    records : how often L is recorded.
+    functional : Functional
+        The objective L, such as `regularized_logistic(X, y, regularization=0.1)`.
+    positions : array_like, shape (N, p)
+        The particles at the start.
+    weights : array_like, shape (N,), optional
+        Their weights, > 0 with sum 1; equal by default.
+    sigma : float
+        The fraction of mass renewed per unit of time, in [0, 1); 0 is Wasserstein gradient flow.
+    rate : float
+        The step size, positive, with sigma rate < 1.
+    steps : int
+        The length of the run in units of the given rate.
+    renew_every : int, default 10
+        After how many steps mass is renewed.
+    fresh : int, default 64
+        How many new particles share the renewed mass.
+    budget : int, default 2000
+        How many particles are kept at most.
+    seed : int, default 0
+        What new particles are drawn with.
+    records : int, default 100
+        How often L is recorded, at most once a step.
+    progress : bool, default True
+        Whether to show time, objective and mass.
+
+    Returns
+    -------
+    PerturbedFlow
+        Records of shape (K,), and the particles at the end, all in float64.
 
     Raises
     ------
-    DataError : positions or weights of a wrong shape, not finite, or not a probability.
-    ValueError : other parameters out of range.
-    DivergenceError : L grows at every step size.
-
-    Ctrl-C ends the run with what there is.
+    DataError
+        If positions or weights have wrong shapes, are not finite, or not a probability.
+    ValueError
+        If another argument is out of its range.
+    DivergenceError
+        If L grows at every step size.
 
     Examples
     --------
-    >>> import numpy as np, netmargin as nm
+    The output of the only neuron is <= 0, so that it can only shrink; new ones save the run.
+
+    >>> import netmargin as nm
     >>> X, y = [[1.0], [-1.0]], [1, 1]
     >>> problem = nm.twolayer.regularized_logistic(X, y, regularization=0.1)
-    >>> dirac = np.array([[1.0, 0.0, -1.0]])                            # its output is <= 0: it can only shrink
-    >>> run = nm.twolayer.perturbed_flow(problem, dirac, sigma=1e-4, rate=0.1, steps=3000, progress=False)
+    >>> options = {"rate": 0.1, "steps": 3000, "progress": False}
+    >>> run = nm.twolayer.perturbed_flow(problem, [[1.0, 0.0, -1.0]], sigma=1e-4, **options)
     >>> best = nm.solvers.f1_logistic(X, y, regularization=0.1).objective
     >>> bool(run.values[-1] < 1.001 * best), bool(abs(run.weights.sum() + run.resting - 1) < 1e-12)
     (True, True)
 
     Source: Wei et al. 2018, (4.2) and Theorem E.21.
     """
-    start = _start(positions, weights)
-    counts = {
-        "steps": steps,
-        "renew_every": renew_every,
-        "fresh": fresh,
-        "budget": budget,
-        "records": records,
-    }
-    if (
-        any(operator.index(count) < 1 for count in counts.values())
-        or not 0 <= sigma < 1
-        or not 0 < rate < np.inf
-        or sigma * rate >= 1
-    ):
-        raise ValueError(
-            f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got"
-            f" sigma {sigma}, rate {rate}"
-        )
-    renewal = _Renewal(sigma, renew_every, fresh, budget)
+    start = read_particles(positions, weights)
+    _check_ranges(
+        sigma,
+        rate,
+        steps=steps,
+        renew_every=renew_every,
+        fresh=fresh,
+        budget=budget,
+        records=records,
+    )
+    renewal = Renewal(sigma, renew_every, fresh, budget)
     random = torch.Generator().manual_seed(operator.index(seed))
-    try:
-        now, rows = start, [start.row(0.0, functional)]
-    except RuntimeError as error:
-        raise DataError(
-            f"The functional cannot take positions of shape {tuple(start.positions.shape)}: {error}"
-        ) from error
+    now, rows = start, [_record_start(start, functional)]
     times = np.linspace(0, steps * rate, min(records, steps) + 1)
     with Progress(progress, "perturbed flow") as display:
         try:
@@ -147,7 +177,9 @@ def perturbed_flow(
                     f"t {begin:.4g}  L {rows[-1][1]:.6g}  mass {rows[-1][2]:.4g} "
                     f" {len(now.weights)} particles",
                 )
-                now, row, slower = _moved(now, rows[-1], functional, end, rate, renewal, random)
+                now, row, slower = _advance_halving(
+                    now, rows[-1], functional, end, rate, renewal, random
+                )
                 rows.append(row)
                 if slower < rate:
                     rate = slower
@@ -165,138 +197,69 @@ def perturbed_flow(
             )
     reached, values, moments = (np.array(column) for column in zip(*rows, strict=True))
     return PerturbedFlow(
-        reached,
-        values,
-        moments,
-        now.positions.numpy(),
-        now.weights.numpy(),
-        now.resting,
-        now.dropped,
-        now.dropping_error,
-        rate,
+        times=reached,
+        values=values,
+        moments=moments,
+        positions=now.positions.numpy(),
+        weights=now.weights.numpy(),
+        resting=now.resting,
+        dropped=now.dropped,
+        dropping_error=now.dropping_error,
+        rate=rate,
     )
 
 
-@dataclass(frozen=True)
-class _Renewal:
-    sigma: float
-    every: int
-    fresh: int
-    budget: int
+def _check_ranges(sigma: float, rate: float, **counts: int) -> None:
+    """Raise ValueError where the perturbation, the rate or a count is out of its range."""
+    if (
+        any(operator.index(count) < 1 for count in counts.values())
+        or not 0 <= sigma < 1
+        or not 0 < rate < np.inf
+        or sigma * rate >= 1
+    ):
+        raise ValueError(
+            f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got"
+            f" sigma {sigma}, rate {rate}"
+        )
 
 
-def _moved(
-    now: "_Particles",
+def _record_start(start: Particles, functional: Functional) -> Row:
+    """The record of the start. Raises DataError where positions do not fit the functional."""
+    try:
+        return start.row(0.0, functional)
+    except RuntimeError as error:
+        raise DataError(
+            f"The functional cannot take positions of shape {tuple(start.positions.shape)}: {error}"
+        ) from error
+
+
+def _advance_halving(
+    now: Particles,
     row: Row,
     functional: Functional,
     end: float,
     rate: float,
-    renewal: _Renewal,
+    renewal: Renewal,
     random: torch.Generator,
-) -> tuple["_Particles", Row, float]:
-    """The particles at time `end`, their row, and the rate: halved until L does not grow by it. New
-    mass makes L grow as well, but with half the rate as much.
+) -> tuple[Particles, Row, float]:
+    """Advance the particles to time `end`, with half the rate as often as L grows by it.
+
+    Returns the particles, their row, and the rate from now on. New mass makes L grow as well, but
+    with half the rate as much: then the rate stays.
     """
     tried, state = math.nan, random.get_state()
-    for halvings in range(_HALVINGS):
+    for halvings in range(_LARGEST_HALVINGS):
         slower = rate / 2**halvings
+        # The same new particles for every rate, so that only the rate can change L.
         random.set_state(state)
-        moved = now.advanced(functional, end - row[0], slower, renewal, random)
+        moved = now.advance(functional, end - row[0], slower, renewal, random)
         reached = moved.row(end, functional)
-        if reached[1] <= _DIVERGED * row[1]:
+        if reached[1] <= _LARGEST_GROWTH * row[1]:
             return moved, reached, slower
-        if abs(reached[1] - tried) <= _SAME * tried:
+        if abs(reached[1] - tried) <= _SAME_VALUE * tried:
             return moved, reached, rate
         tried = reached[1]
     raise DivergenceError(
         f"L grows from {row[1]:.4g} at t = {row[0]:.4g} by steps of every size down to"
         f" {slower:.3g}. Check the functional, or take more records."
     )
-
-
-@dataclass(frozen=True)
-class _Particles:
-    positions: Tensor
-    weights: Tensor
-    resting: float = 0.0
-    dropped: float = 0.0
-    dropping_error: float = 0.0
-
-    def row(self, time: float, functional: Functional) -> Row:
-        value = functional.value(self.positions, self.weights).item()
-        return time, value, (self.weights @ self.positions.square().sum(1)).item()
-
-    def advanced(
-        self,
-        functional: Functional,
-        span: float,
-        rate: float,
-        renewal: _Renewal,
-        random: torch.Generator,
-    ) -> "_Particles":
-        """After a time, in steps of the rate or a little less."""
-        count = max(1, round(span / rate))
-        now, step = self, span / count
-        for begin in range(0, count, renewal.every):
-            theta, chunk = now.positions, min(renewal.every, count - begin)
-            for _ in range(chunk):
-                _, _, velocity = functional.slopes(theta, now.weights)
-                theta = theta + step * velocity
-            now = replace(now, positions=theta)
-            if renewal.sigma > 0:
-                now = now._renewed(1 - (1 - renewal.sigma * step) ** chunk, renewal.fresh, random)
-            if len(now.weights) > renewal.budget:
-                now = now._reduced(functional, renewal.budget)
-        return now
-
-    def _renewed(self, share: float, fresh: int, random: torch.Generator) -> "_Particles":
-        new = torch.randn(fresh, self.positions.shape[1], dtype=torch.float64, generator=random)
-        return replace(
-            self,
-            positions=torch.cat([self.positions, torch.nn.functional.normalize(new, dim=1)]),
-            weights=torch.cat(
-                [
-                    self.weights * (1 - share),
-                    torch.full((fresh,), share / fresh, dtype=torch.float64),
-                ]
-            ),
-            resting=self.resting * (1 - share),
-        )
-
-    def _reduced(self, functional: Functional, budget: int) -> "_Particles":
-        value, first, _ = functional.slopes(self.positions, self.weights)
-        squares = self.positions.square().sum(1)
-        masses = self.weights * squares
-        # |theta|^2 grows at the rate -4 L' / |theta|^2.
-        growth = torch.where(squares > 0, -first / squares, -torch.inf)
-        growth[torch.argsort(masses, descending=True)[: (budget + 1) // 2]] = torch.inf
-        order = torch.argsort(growth, descending=True)
-        kept, left = order[:budget].sort().values, order[budget:]
-        fewer = replace(self, positions=self.positions[kept], weights=self.weights[kept])
-        change = abs(functional.value(fewer.positions, fewer.weights) - value).item()
-        return replace(
-            fewer,
-            resting=self.resting + self.weights[left].sum().item(),
-            dropped=self.dropped + masses[left].sum().item(),
-            dropping_error=self.dropping_error + change,
-        )
-
-
-def _start(positions, weights) -> _Particles:
-    theta = torch.tensor(as_array(positions, "positions"))
-    if theta.ndim != 2 or not len(theta) or not torch.isfinite(theta).all():
-        raise DataError(
-            "positions must be a finite array of shape (N, p), N >= 1; got shape"
-            f" {tuple(theta.shape)}"
-        )
-    w = (
-        torch.full((len(theta),), 1 / len(theta), dtype=torch.float64)
-        if weights is None
-        else torch.tensor(as_array(weights, "weights"))
-    )
-    if w.shape != theta.shape[:1] or not (w > 0).all() or abs(w.sum().item() - 1) > 1e-9:
-        raise DataError(
-            f"weights must be {len(theta)} positive numbers with sum 1; got shape {tuple(w.shape)}"
-            f" with sum {w.sum().item():.6g}"
-        )
-    return _Particles(theta, w)

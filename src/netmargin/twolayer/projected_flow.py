@@ -1,5 +1,6 @@
-"""Wasserstein gradient flow of the smooth margin, seen on the sphere: directions and log masses of
-particles.
+"""Wasserstein gradient flow of the smooth margin as seen on the sphere.
+
+Its state is the directions and the log masses of particles.
 """
 
 import math
@@ -18,18 +19,28 @@ from ..losses import Loss
 from ..solvers.solution import ReLUMeasure
 from .smooth_margin import margin_loss, sample_weights
 
-_LARGEST_LOG = 300.0
-"""Of masses that are larger, weights of the samples differ no more."""
+_LARGEST_LOG_MASS = 300.0
+"""Masses above e^300 enter as e^300: the weights of the samples are then those of the least margin
+alone, and larger outputs could overflow.
+"""
 
 
 @dataclass(frozen=True)
 class ProjectedFlow:
-    """K times.
+    """The measures nu_t at K times, normalized to probabilities nu_bar_t.
 
-    margins : (K,), of the probability measures nu_bar_t.
-    log_masses : (K,), natural logs of nu_t(sphere).
-    duals : (K, n), grad S: minus the slopes of the loss, with sum 1.
-    measures : nu_bar_t, particles in the order of the start.
+    Attributes
+    ----------
+    times : ndarray, shape (K,)
+        The times t that were reached.
+    margins : ndarray, shape (K,)
+        The margins min_n y_n int phi(., x_n) d nu_bar_t.
+    log_masses : ndarray, shape (K,)
+        Natural logs of nu_t(sphere).
+    duals : ndarray, shape (K, n)
+        grad S: minus the slopes of the loss, with sum 1.
+    measures : list of ReLUMeasure
+        The measures nu_bar_t, particles in the order of the start.
     """
 
     times: np.ndarray
@@ -51,32 +62,49 @@ def projected_flow(
     rtol: float = 1e-6,
     max_evaluations: int = 100_000,
 ) -> ProjectedFlow:
-    """d nu_t / dt = -div(grad J' nu_t) + 4 J' nu_t on the sphere, J'(theta) = sum_n grad_n S y_n
-    phi(theta, x_n), S = -log sum_n l(q_n), from nu_0 = `start`.
+    """Follow Wasserstein gradient flow of the smooth margin on the sphere.
 
-    It is nu_t = Pi_2(mu_t) of gradient ascent dw_j / dt = m grad_j S of a net. The probability
-    measures nu_bar_t solve d nu_bar / dt = -div(grad J' nu_bar) + 4 (J' - int J' d nu_bar) nu_bar,
-    with the same J', that of nu_t (not of nu_bar_t, as (12) is printed).
+    d nu_t / dt = -div(grad J' nu_t) + 4 J' nu_t, J'(theta) = sum_n grad_n S y_n phi(theta, x_n),
+    S = -log sum_n l(q_n), from nu_0 = `start`. It is nu_t = Pi_2(mu_t) of gradient ascent dw_j / dt
+    = m grad_j S of a net. The probability measures nu_bar_t solve d nu_bar / dt = -div(grad J'
+    nu_bar) + 4 (J' - int J' d nu_bar) nu_bar, with the same J', that of nu_t (not of nu_bar_t, as
+    (12) is printed).
 
-    Directions and log masses of the particles are integrated to relative accuracy rtol by Dormand
-    and Prince's method of order 8. The flow is smooth on times like 1 / mass, and the mass grows
-    like exp(4 gamma t), so this is for its beginning: `train_both_layers` follows it further. For
-    power 2 directions are those of a, and b are signs; kinks of ReLU take many small steps.
+    Directions and log masses of the particles are integrated by Dormand and Prince's method of
+    order 8. The flow is smooth on times like 1 / mass, and the mass grows like exp(4 gamma t), so
+    this is for its beginning: `train_both_layers` follows it further. For power 2 directions are
+    those of a, and b are signs; kinks of ReLU take many small steps.
 
     Parameters
     ----------
-    start : particles, such as `ReLUMeasure.projected(positions)`.
-    X : (n, d).
-    y : (n,) labels {-1, +1} or {0, 1}.
-    times : increasing, from 0 on.
-    loss : `Exponential()` (the default) or `Logistic()`.
-    max_evaluations : of the velocity, after which, as on Ctrl-C, the times so far are returned,
-        with a warning.
+    start : ReLUMeasure
+        The particles, such as `ReLUMeasure.projected(positions, bias=True)`.
+    X : array_like, shape (n, d)
+        Inputs.
+    y : array_like, shape (n,)
+        Labels {-1, +1} or {0, 1}.
+    times : sequence of float
+        Increasing times t >= 0 at which to record the flow.
+    loss : Loss, optional
+        `Exponential()` (the default) or `Logistic()`.
+    rtol : float, default 1e-6
+        The relative and absolute accuracy of each step of the integration.
+    max_evaluations : int, default 100_000
+        After so many evaluations of the velocity, as on Ctrl-C, the times so far are returned, with
+        a warning.
+
+    Returns
+    -------
+    ProjectedFlow
+        Margins, log masses, dual weights and measures at the times reached, in float64.
 
     Raises
     ------
-    DataError : data; a start without mass.
-    ValueError : times, loss.
+    DataError
+        If the data have a wrong shape or labels, are not finite, or the start has no mass or
+        another dimension.
+    ValueError
+        If times are not increasing from 0 on, or the loss is another.
 
     Examples
     --------
@@ -84,8 +112,10 @@ def projected_flow(
     >>> X, y = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1, -1, 1, -1]
     >>> neurons = np.random.default_rng(0).normal(size=(40, 4))
     >>> neurons[:, 3] = np.sign(neurons[:, 3])
-    >>> flow = nm.twolayer.projected_flow(nm.solvers.ReLUMeasure.projected(neurons, bias=True, power=2), X, y, times=[0, 1, 4])
-    >>> bool((np.diff(flow.margins) > 0).all()), bool(flow.margins[-1] > 0.8 * nm.solvers.f1_max_margin(X, y, power=2).margin)
+    >>> start = nm.solvers.ReLUMeasure.projected(neurons, bias=True, power=2)
+    >>> flow = nm.twolayer.projected_flow(start, X, y, times=[0, 1, 4])
+    >>> best = nm.solvers.f1_max_margin(X, y, power=2).margin
+    >>> bool((np.diff(flow.margins) > 0).all()), bool(flow.margins[-1] > 0.8 * best)
     (True, True)
 
     Source: Chizat and Bach 2020, (11) and (12).
@@ -99,8 +129,9 @@ def projected_flow(
             f"start must have mass, and atoms of dimension {data.Z.shape[1] + 1} for these inputs;"
             f" got {start.atoms.shape}"
         )
+    # Particles without mass have no log mass, and never get any.
     used = start.weights > 0
-    field = _Field(data, start.atoms[used], start.power, loss, max_evaluations)
+    field = _FlowField(data, start.atoms[used], start.power, loss, max_evaluations)
     state = np.concatenate(
         [start.atoms[used][:, : field.moving].ravel(), np.log(start.weights[used])]
     )
@@ -127,17 +158,25 @@ def projected_flow(
             UserWarning,
             stacklevel=2,
         )
+        # How far the integration came is worth a record, and at the start the only one.
         if not reached or now > reached[-1]:
             rows.append(field.row(state, start.bias))
             reached.append(now)
     margins, log_masses, duals, measures = (list(column) for column in zip(*rows, strict=True))
     return ProjectedFlow(
-        np.array(reached), np.array(margins), np.array(log_masses), np.array(duals), measures
+        times=np.array(reached),
+        margins=np.array(margins),
+        log_masses=np.array(log_masses),
+        duals=np.array(duals),
+        measures=measures,
     )
 
 
-class _Field:
-    """The velocity of directions, (N, moving) unit rows, and of log masses, (N,), in one vector."""
+class _FlowField:
+    """The velocity of directions, (N, moving) unit rows, and of log masses, (N,), in one vector.
+
+    Raises TimeoutError after `most` evaluations.
+    """
 
     def __init__(self, data: SolverData, atoms: np.ndarray, power: int, loss: Loss, most: int):
         self._data, self._power, self._loss, self._left = data, power, loss, most
@@ -148,7 +187,7 @@ class _Field:
         if not self._left:
             raise TimeoutError
         self._left -= 1
-        theta, _, z, b, p = self._look(state)
+        theta, _, z, b, p = self._unpack_state(state)
         v = p * self._data.y
         active = (
             (z > 0) @ (v[:, None] * self._data.Z)
@@ -163,8 +202,8 @@ class _Field:
         return np.concatenate([(gradient - 2 * J[:, None] * theta).ravel(), 4 * J])
 
     def row(self, state: np.ndarray, bias: bool) -> tuple[float, float, np.ndarray, ReLUMeasure]:
-        """Margin, log mass, dual weights, probability measure."""
-        theta, log_masses, z, b, p = self._look(state)
+        """Margin, log mass, dual weights and probability measure of a state."""
+        theta, log_masses, z, b, p = self._unpack_state(state)
         largest = log_masses.max()
         shares = np.exp(log_masses - largest)
         log_mass = float(largest + math.log(shares.sum()))
@@ -175,23 +214,18 @@ class _Field:
         q = self._data.y * ((measure.weights * b) @ z**self._power)
         return float(q.min()), log_mass, p, measure
 
-    def _look(
+    def _unpack_state(
         self, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Unit directions, log masses, activations (N, n), output weights, sample weights."""
         count = len(self._signs)
         theta, log_masses = state[:-count].reshape(count, self.moving), state[-count:]
-        theta = theta / np.linalg.norm(
-            theta, axis=1, keepdims=True
-        )  # integration drifts off the sphere
+        # Integration drifts off the sphere.
+        theta = theta / np.linalg.norm(theta, axis=1, keepdims=True)
         a, b = (theta[:, :-1], theta[:, -1]) if self._power == 1 else (theta, self._signs)
         z = np.maximum(a @ self._data.Z.T, 0.0)
         largest = log_masses.max()
-        masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG))
+        masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG_MASS))
         q = self._data.y * ((masses * b) @ z**self._power)
-        return (
-            theta,
-            log_masses,
-            z,
-            b,
-            sample_weights(torch.from_numpy(-q)[None], self._loss)[0].numpy(),
-        )
+        p = sample_weights(torch.from_numpy(-q)[None], self._loss)[0].numpy()
+        return theta, log_masses, z, b, p

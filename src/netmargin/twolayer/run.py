@@ -12,19 +12,44 @@ from ..losses import Loss
 from ..solvers.solution import ReLUMeasure
 from .smooth_margin import sample_weights
 
-_LARGEST_LOG = 80.0
-"""Margins that are e^80 times larger do not change the weights of the samples."""
+_LARGEST_LOG_GROWTH = 80.0
+"""Beyond a growth of e^80, about 1e35, the weights of the samples are those of the least margin
+alone; float32 ends at e^88.
+"""
 
 
-def growth(log_scale):
-    """How much larger outputs are than those of neurons of size 1, as far as it matters."""
-    return np.exp(np.minimum(2 * log_scale, _LARGEST_LOG))
+def output_growth(log_scale):
+    """The factor by which outputs exceed those of neurons of size 1, capped at e^80."""
+    return np.exp(np.minimum(2 * log_scale, _LARGEST_LOG_GROWTH))
 
 
 @dataclass
 class Run:
-    """Neurons a : (m, D), b : (m,), of size about 1, times e^log_scale; step sizes per time; the
-    margin at which it stops; and what `measure` found.
+    """One run of training: its neurons, its settings, and its last measurement.
+
+    Attributes
+    ----------
+    index : int
+        Its place among all runs.
+    data : SolverData
+        Inputs (n, D) and labels (n,).
+    a, b : ndarray, shapes (m, D) and (m,)
+        The neurons, divided by their common size e^log_scale, which makes them about 1.
+    log_scale : float
+        The natural log of that size.
+    rates : ndarray, shape (steps,)
+        Step sizes for each time.
+    target : float
+        The margin at which the run stops.
+    power : int
+        The power of the ReLU, 1 or 2.
+    loss : Loss
+        The loss of the smooth margin.
+    margin, log_mass, objective, q, dual
+        The last measurement: margin over the mass, log mass, smooth margin F, margins of the
+        samples at e^log_scale = 1 and their shares in the slopes of F.
+    steps, halvings, stopped
+        The number of steps taken, how often step sizes were halved, whether the target is reached.
     """
 
     index: int
@@ -48,24 +73,20 @@ class Run:
     __repr__ = short_repr
 
     def measure(self) -> None:
-        """The margin over the mass, its log, the smooth margin F and the shares of the samples in
-        its slopes, in float64.
-        """
+        """Measure margin, mass, smooth margin and the weights of the samples, in float64."""
         # In torch, as the steps: NumPy's threads and torch's keep each other waiting.
         a, b, Z = (torch.from_numpy(values) for values in (self.a, self.b, self.data.Z))
         mass = (a.square().sum() + (b.square().sum() if self.power == 1 else 0.0)) / len(a)
         q = torch.from_numpy(self.data.y) * ((Z @ a.T).relu_() ** self.power @ b) / len(a)
-        self.q, self.margin, self.log_mass = (
-            q.numpy(),
-            (q.min() / mass).item(),
-            torch.log(mass).item() + 2 * self.log_scale,
-        )
-        slopes = sample_weights(-q[None] * growth(self.log_scale), self.loss)[0]
+        self.q = q.numpy()
+        self.margin = (q.min() / mass).item()
+        self.log_mass = torch.log(mass).item() + 2 * self.log_scale
+        slopes = sample_weights(-q[None] * output_growth(self.log_scale), self.loss)[0]
         self.dual = (slopes / slopes.sum()).numpy()
-        self.objective = math.log(len(q)) - self.loss.log_sum(q * growth(self.log_scale))
+        self.objective = math.log(len(q)) - self.loss.log_sum(q * output_growth(self.log_scale))
 
-    def shown(self, t: int) -> dict:
-        """What a progress line shows, as of the last measurement."""
+    def progress_row(self, t: int) -> dict:
+        """The last measurement as a progress line shows it."""
         return {
             "epoch": t,
             "log10_mean_loss": -self.objective / math.log(10),
@@ -74,7 +95,7 @@ class Run:
         }
 
     def as_measure(self, bias: bool) -> ReLUMeasure:
-        """The net as a probability measure, neurons in order."""
+        """The net as a probability measure on the sphere, neurons in order."""
         moving = np.column_stack([self.a, self.b]) if self.power == 1 else self.a
         sizes = np.linalg.norm(moving, axis=1, keepdims=True)
         atoms = np.divide(moving, sizes, out=np.zeros_like(moving), where=sizes > 0)

@@ -1,6 +1,4 @@
-"""How far a measure and weights of the samples are from the optimality conditions of the
-variation-norm margin.
-"""
+"""The distance of a measure and weights of the samples from the optimality of the F_1 margin."""
 
 import time
 from dataclasses import dataclass
@@ -13,20 +11,26 @@ from ..solvers.pricing.bounds import Prover
 from ..solvers.pricing.local import price_locally
 from ..solvers.solution import ReLUMeasure
 
-_STARTS = 256
+_SEARCH_STARTS = 256
+"""Starts of the local search from the heaviest neurons, and as many random ones, beside the
+samples. More of them matter only where no proof is affordable.
+"""
 
 
 @dataclass(frozen=True)
 class Slackness:
-    """For a probability measure nu and dual weights p of the samples, with J'(theta) = sum_n p_n
-    y_n phi(theta, x_n).
+    """Both complementary slackness gaps of a probability measure nu and weights p of the samples.
 
-    neurons : max J' - int J' d nu, 0 if nu lives where J' is largest.
-    samples : sum_n p_n q_n - min_n q_n, q_n = y_n int phi(., x_n) d nu, 0 if p lives where q is
-        least.
-    residual : their sum, max J' - min q: p proves gamma_1 <= max J', so that it bounds what the
-        margin of nu lacks.
-    proved : whether the maximum is proved, and not the best of a search.
+    J'(theta) = sum_n p_n y_n phi(theta, x_n), and q_n = y_n int phi(., x_n) d nu.
+
+    Attributes
+    ----------
+    neurons : float
+        max J' - int J' d nu, 0 if nu lives where J' is largest.
+    samples : float
+        sum_n p_n q_n - min_n q_n, 0 if p lives where q is least.
+    proved : bool
+        Whether the maximum over neurons is proved, and not the best of a search.
     """
 
     neurons: float
@@ -35,25 +39,49 @@ class Slackness:
 
     @property
     def residual(self) -> float:
-        """neurons + samples."""
+        """The sum of both gaps, max J' - min q.
+
+        p proves gamma_1 <= max J', so that it bounds what the margin of nu lacks.
+        """
         return self.neurons + self.samples
 
 
 def slackness(
     measure: ReLUMeasure, X, y, dual, *, time_limit: float = 5.0, seed: int = 0
 ) -> Slackness:
-    """Both complementary slackness conditions, >= 0; the measure and the weights are optimal for
-    the margin gamma_1 if and only if both are 0.
+    """Measure both complementary slackness conditions of the variation-norm margin.
 
-    measure : divided by its mass.
-    X : (n, d).
-    y : (n,) labels {-1, +1} or {0, 1}.
-    dual : (n,), >= 0, divided by its sum: of a run, minus the slopes of the loss. The maximum over
-        neurons is proved where `f1_max_margin` visits the whole arrangement (rank 3 up to 1,400
-        samples, rank 4 up to 125) within time_limit seconds; elsewhere it is the best of a local
-        search.
+    Both gaps are >= 0; the measure and the weights are optimal for the margin gamma_1 if and only
+    if both are 0. The maximum over neurons is proved where `f1_max_margin` visits the whole
+    arrangement (rank 3 up to 1,400 samples, rank 4 up to 125) within the time limit; elsewhere it
+    is the best of a local search.
 
-    Raises DataError.
+    Parameters
+    ----------
+    measure : ReLUMeasure
+        The neurons; divided by its mass.
+    X : array_like, shape (n, d)
+        Inputs.
+    y : array_like, shape (n,)
+        Labels {-1, +1} or {0, 1}.
+    dual : array_like, shape (n,)
+        Weights of the samples, >= 0, divided by their sum; of a training run, minus the slopes of
+        the loss.
+    time_limit : float, default 5.0
+        Seconds for the proof.
+    seed : int, default 0
+        What random starts of the search are drawn with.
+
+    Returns
+    -------
+    Slackness
+        Both gaps, and whether they are proved.
+
+    Raises
+    ------
+    DataError
+        If the data have a wrong shape or labels, are not finite, or `dual` is not n numbers >= 0
+        that are not all 0.
 
     Examples
     --------
@@ -69,18 +97,31 @@ def slackness(
     p = as_array(dual, "dual")
     if p.shape != data.y.shape or not (p >= 0).all() or not 0 < p.sum() < np.inf:
         raise DataError(f"dual must be {len(data)} numbers >= 0, not all 0; got shape {p.shape}")
-    p /= p.sum()
-    # In units of the longest input; a unit (a, b) has b relu(a . z) = relu(u . z) / 2 at best, of
-    # unit u.
+    p = p / p.sum()  # not in place: p may be the array of the caller
+    # In units of the longest input. The best unit (a, b) in direction u has b relu(a . z) =
+    # relu(u . z) / 2.
     Z, power = data.Z / data.size / (data.longest / data.size), measure.power
     unit = 0.5 * data.longest if power == 1 else data.longest**2
-    prices = p * data.y
+    largest, proved = _price_neurons(Z, p * data.y, measure, time_limit, seed)
+    q = data.y * measure.decision_function(data.Z[:, : len(data.Z[0]) - measure.bias])
+    return Slackness(
+        neurons=max(unit * largest - float(p @ q), 0.0),
+        samples=max(float(p @ q - q.min()), 0.0),
+        proved=proved,
+    )
+
+
+def _price_neurons(
+    Z: np.ndarray, prices: np.ndarray, measure: ReLUMeasure, time_limit: float, seed: int
+) -> tuple[float, bool]:
+    """The largest |sum_n prices_n relu(u . z_n)^power| over unit u, and whether it is proved."""
+    power = measure.power
     random = np.random.default_rng(seed)
     starts = np.concatenate(
         [
-            measure.atoms[np.argsort(-measure.weights)[:_STARTS], :-1],
+            measure.atoms[np.argsort(-measure.weights)[:_SEARCH_STARTS], :-1],
             Z,
-            random.normal(size=(_STARTS, Z.shape[1])),
+            random.normal(size=(_SEARCH_STARTS, Z.shape[1])),
         ]
     )
     starts = starts[np.linalg.norm(starts, axis=1) > 0]
@@ -90,6 +131,7 @@ def slackness(
     proved = prover.exact
     if proved:
         try:
+            # Far below what any training run reaches, so that the proof adds nothing to the gap.
             found = prover.price(
                 prices,
                 floor=0.0,
@@ -99,12 +141,8 @@ def slackness(
                 thoroughly=False,
                 report=lambda _: None,
             )
+            # The larger of both, since rounding may leave the bound below an attained value.
             largest = max(largest, found.upper_bound)
         except TimeoutError:
             proved = False
-    q = data.y * measure.decision_function(data.Z[:, : len(data.Z[0]) - measure.bias])
-    return Slackness(
-        neurons=max(unit * largest - float(p @ q), 0.0),
-        samples=max(float(p @ q - q.min()), 0.0),
-        proved=proved,
-    )
+    return largest, proved

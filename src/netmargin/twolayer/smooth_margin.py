@@ -1,5 +1,6 @@
-"""The smooth margin S(q) = -log mean_n l(q_n) that two-layer nets ascend, for losses with an
-exponential tail.
+"""The smooth margin S(q) = -log mean_n l(q_n) that two-layer nets ascend.
+
+The losses l have an exponential tail.
 """
 
 import torch
@@ -9,7 +10,7 @@ from ..losses import Exponential, Logistic, Loss
 
 
 def margin_loss(loss: Loss | None) -> Loss:
-    """`Exponential()` by default. Raises ValueError for losses other than it and `Logistic()`."""
+    """The loss, `Exponential()` for None. Raises ValueError unless its tail is exponential."""
     loss = loss or Exponential()
     if not isinstance(loss, (Exponential, Logistic)) or loss.power != 1:
         raise ValueError(f"loss must be Exponential() or Logistic(); got {loss!r}")
@@ -17,11 +18,14 @@ def margin_loss(loss: Loss | None) -> Loss:
 
 
 def sample_weights(minus_q: Tensor, loss: Loss) -> Tensor:
-    """grad S: -l'(q_n) / sum_k l(q_k), shape (R, n), a new tensor. Of the exponential loss they sum
-    to 1. Where minus_q is -inf they are 0.
+    """The gradient of S: weights -l'(q_n) / sum_k l(q_k) of the samples, a new tensor (R, n).
+
+    `minus_q` holds -q, shape (R, n); where it is -inf, weights are 0. Those of the exponential loss
+    sum to 1.
     """
     if isinstance(loss, Exponential):
         return torch.softmax(minus_q, 1)
+    # Below -36 log(1 + e^x) = e^x to the precision of float64; softplus itself would underflow.
     log_losses = torch.where(
         minus_q < -36, minus_q, torch.log(torch.nn.functional.softplus(minus_q))
     )

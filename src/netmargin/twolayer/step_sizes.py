@@ -7,8 +7,9 @@ import numpy as np
 
 
 def step_sizes(steps: int, rate: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """rate at t = 0 .. steps - 1, shape (steps,). Raises ValueError where it is not positive and
-    finite, or of another shape.
+    """The step sizes that `rate` gives for t = 0 .. steps - 1, float64 of shape (steps,).
+
+    Raises ValueError where one is not positive and finite, or the shape is another.
     """
     steps = operator.index(steps)
     if not callable(rate):

@@ -1,5 +1,7 @@
-"""Runs of similar size in one tensor program: padded neurons and samples, and steps of gradient
-ascent on the smooth margin.
+"""Runs of similar size in one tensor program that steps them together.
+
+Neurons and samples are padded to the largest run; a step is one of gradient ascent on the
+smooth margin.
 """
 
 import math
@@ -13,37 +15,44 @@ from torch import Tensor
 
 from ..core.matrices import SolverData
 from ..errors import DivergenceError
-from .run import Run, growth
+from .run import Run, output_growth
 from .smooth_margin import sample_weights
 
-_RESCALED = 10
-_TOGETHER = 2**18
-"""So many outputs of neurons stay in cache: beyond them, buckets take turns."""
-_HALVINGS = 20
-_MOST_FALL = 1.0
+_RESCALING_INTERVAL = 10
+"""Steps between two rescalings of the neurons: rare enough to cost little, and in 10 steps nothing
+leaves the range of float32 unless the run diverges.
+"""
+_CACHED_OUTPUTS = 2**18
+"""So many outputs of neurons, 1 MB in float32, stay in cache: beyond them, groups take turns."""
+_LARGEST_HALVINGS = 20
+"""A step size a million times smaller than the given one that still diverges will never do."""
+_LARGEST_FALL = 1.0
+"""The smooth margin F may fall by this between two records: the loss grows by a factor e. Less is
+what steps of a reasonable size do where the margin is not yet positive.
+"""
 
 
-def buckets(runs: list[Run], dtype: torch.dtype) -> list["Bucket"]:
-    """As many runs in each as stay in cache and are at least half as large as the largest."""
+def group_runs(runs: list[Run], dtype: torch.dtype) -> list["RunGroup"]:
+    """Group runs so that each group stays in cache and the padding at most doubles the work."""
     groups: list[list[Run]] = []
+    # Largest first, so that what joins a group is padded rather than enlarges it.
     for run in sorted(runs, key=lambda run: len(run.a) * len(run.data), reverse=True):
         m, n = len(run.a), len(run.data)
-        most_m, most_n = (
-            (max(len(r.a) for r in groups[-1]), max(len(r.data) for r in groups[-1]))
-            if groups
-            else (m, n)
-        )
-        wide, long = max(m, most_m), max(n, most_n)
-        if groups and (len(groups[-1]) + 1) * wide * long <= _TOGETHER and wide * long <= 2 * m * n:
-            groups[-1].append(run)
+        last = groups[-1] if groups else []
+        wide = max([m, *(len(r.a) for r in last)])
+        long = max([n, *(len(r.data) for r in last)])
+        fits = (len(last) + 1) * wide * long <= _CACHED_OUTPUTS
+        if groups and fits and wide * long <= 2 * m * n:
+            last.append(run)
         else:
             groups.append([run])
-    return [Bucket(group, dtype) for group in groups]
+    return [RunGroup(group, dtype) for group in groups]
 
 
-class Bucket:
-    """Neurons of R runs, a : (R, m, D), b : (R, m), times e^log_scale, with one buffer for their
-    outputs on all samples.
+class RunGroup:
+    """Runs that advance together: their neurons in padded tensors, with one buffer for all outputs.
+
+    The neurons are a : (R, m, D) and b : (R, m), times e^log_scale, of the R runs that are loaded.
     """
 
     def __init__(self, runs: list[Run], dtype: torch.dtype):
@@ -52,8 +61,9 @@ class Bucket:
         self._loaded: list[Run] = []
 
     def advance(self, start: int, end: int, resample: Callable[[int], SolverData] | None) -> None:
-        """Steps start .. end - 1 of all runs that have not stopped, measured; runs that diverge go
-        back and take smaller steps.
+        """Take the steps start .. end - 1 with all runs that have not stopped, and measure them.
+
+        Runs that diverge go back to `start` and repeat the steps with half their step sizes.
         """
         going = [run for run in self._runs if not run.stopped]
         before = {run.index: replace(run) for run in going}
@@ -64,41 +74,37 @@ class Bucket:
             self._steps(start, end, resample)
             self._store()
             # Of fresh samples only the expected smooth margin rises.
-            falls = math.inf if resample else _MOST_FALL
-            pending = [run for run in pending if _diverged(run, before[run.index], falls)]
+            falls = math.inf if resample else _LARGEST_FALL
+            pending = [run for run in pending if _has_diverged(run, before[run.index], falls)]
             for run in pending:
                 _go_back(run, before[run.index], start, end)
-                self._loaded = []
+                self._loaded = []  # the tensors hold what they led to
         for run in going:
             run.steps, run.stopped = end, run.margin >= run.target
 
     def _load(self, runs: list[Run]) -> None:
+        """Copy the neurons, rates and samples of these runs into padded tensors."""
         self._loaded = list(runs)
         R, m, n = len(runs), max(len(run.a) for run in runs), max(len(run.data) for run in runs)
         D = runs[0].data.Z.shape[1]
-        self._a, self._b = (
-            torch.zeros(R, m, D, dtype=self._dtype),
-            torch.zeros(R, m, dtype=self._dtype),
-        )
+        # Neurons that are padding are 0, and stay 0: their gradients vanish.
+        self._a = torch.zeros(R, m, D, dtype=self._dtype)
+        self._b = torch.zeros(R, m, dtype=self._dtype)
         for r, run in enumerate(runs):
-            self._a[r, : len(run.a)], self._b[r, : len(run.b)] = (
-                torch.from_numpy(run.a),
-                torch.from_numpy(run.b),
-            )
+            self._a[r, : len(run.a)] = torch.from_numpy(run.a)
+            self._b[r, : len(run.b)] = torch.from_numpy(run.b)
         self._log_scale = np.array([run.log_scale for run in runs])
         self._widths = np.array([len(run.a) for run in runs])
-        self._rates = torch.from_numpy(np.array([run.rates for run in runs]).T[:, :, None]).to(
-            self._dtype
-        )
+        rates = np.array([run.rates for run in runs]).T[:, :, None]
+        self._rates = torch.from_numpy(rates).to(self._dtype)
         self._outputs = torch.empty(R, m, n, dtype=self._dtype)
         self._missing = None
+        # One data set for all runs is one matrix that broadcasts, not R copies.
         if all(run.data is runs[0].data for run in runs):
             self._inputs, self._labels = self._tensors(runs[0].data)
             return
-        self._inputs, self._labels = (
-            torch.zeros(R, n, D, dtype=self._dtype),
-            torch.zeros(R, n, dtype=self._dtype),
-        )
+        self._inputs = torch.zeros(R, n, D, dtype=self._dtype)
+        self._labels = torch.zeros(R, n, dtype=self._dtype)
         self._missing = torch.full((R, n), math.inf, dtype=self._dtype)
         for r, run in enumerate(runs):
             count = len(run.data)
@@ -106,35 +112,34 @@ class Bucket:
             self._missing[r, :count] = 0.0
 
     def _tensors(self, data: SolverData) -> tuple[Tensor, Tensor]:
+        """Inputs and labels of a data set as tensors of the precision of the steps."""
         return torch.from_numpy(data.Z).to(self._dtype), torch.from_numpy(data.y).to(self._dtype)
 
     def _store(self) -> None:
-        """Give the neurons to the runs, and measure them."""
+        """Copy the neurons back to the runs, and measure these."""
         a, b = self._a.double().numpy(), self._b.double().numpy()
         for r, run in enumerate(self._loaded):
             m = len(run.a)
-            run.a, run.b, run.log_scale = (
-                a[r, :m].copy(),
-                b[r, :m].copy(),
-                float(self._log_scale[r]),
-            )
+            run.a, run.b = a[r, :m].copy(), b[r, :m].copy()
+            run.log_scale = float(self._log_scale[r])
             run.measure()
+            # Mean weights over many steps solve the dual problem; those of one step jump about.
             pulls = np.abs(self._pulls[r, : len(run.data)].double().numpy())
             if pulls.any():
                 run.dual = pulls / pulls.sum()
 
     def _steps(self, start: int, end: int, resample: Callable[[int], SolverData] | None) -> None:
+        """Take the steps start .. end - 1 with the loaded runs, on their samples or fresh ones."""
         inputs, labels, missing = self._inputs, self._labels, self._missing
         with torch.inference_mode():
             self._pulls = torch.zeros(len(self._a), self._labels.shape[-1], dtype=self._dtype)
-            for first in range(start, end, _RESCALED):
+            for first in range(start, end, _RESCALING_INTERVAL):
                 # The update is homogeneous in the neurons, so it is the same for the rescaled ones,
                 # whose outputs are larger in truth.
-                sizes = torch.from_numpy(growth(self._log_scale) / self._widths)[:, None].to(
-                    self._dtype
-                )
+                growth = output_growth(self._log_scale) / self._widths
+                sizes = torch.from_numpy(growth)[:, None].to(self._dtype)
                 minus = -labels * sizes
-                for t in range(first, min(first + _RESCALED, end)):
+                for t in range(first, min(first + _RESCALING_INTERVAL, end)):
                     if resample is not None:
                         (inputs, labels), missing = self._tensors(resample(t)), None
                         minus = -labels * sizes
@@ -145,8 +150,10 @@ class Bucket:
                 self._rescale()
 
     def _step(self, inputs: Tensor, minus: Tensor, missing: Tensor | None, moving: Tensor) -> None:
-        """One step; `minus` turns outputs into minus the margins, `moving` weights of the samples
-        into what moves the neurons.
+        """Take one step.
+
+        `minus` turns outputs into minus the margins, `moving` the weights of the samples into those
+        that move the neurons; `missing` is infinite at samples that are padding.
         """
         a, b, z = self._a, self._b, self._outputs
         torch.matmul(a, inputs.mT, out=z).relu_()
@@ -169,7 +176,7 @@ class Bucket:
             a.addcmul_(torch.matmul(z.mul_(v[:, None, :]), inputs), b[:, :, None], value=2)
 
     def _rescale(self) -> None:
-        """Bring the mass of each run back to about 1."""
+        """Bring the mass of each run back to about 1, and the factor into its log."""
         size = torch.sqrt(self._a.square().sum((1, 2)).double() / torch.from_numpy(self._widths))
         self._a /= size[:, None, None]
         if self._power == 1:
@@ -177,14 +184,19 @@ class Bucket:
         self._log_scale = self._log_scale + torch.log(size).numpy()
 
 
-def _diverged(run: Run, before: Run, falls: float) -> bool:
+def _has_diverged(run: Run, before: Run, falls: float) -> bool:
+    """Whether the steps since `before` led to a dead net, to NaN or to a much larger loss."""
     numbers = (run.margin, run.log_mass, run.objective)
     died = before.q.any() and not run.q.any()  # no neuron is active on any sample
     return died or not all(map(math.isfinite, numbers)) or run.objective < before.objective - falls
 
 
 def _go_back(run: Run, before: Run, start: int, end: int) -> None:
-    if run.halvings >= _HALVINGS:
+    """Put a run back to where it was, with half its step sizes and a warning.
+
+    Raises DivergenceError where they have been halved too often.
+    """
+    if run.halvings >= _LARGEST_HALVINGS:
         raise DivergenceError(
             f"Run {run.index} diverges at step {start} with every step size down to"
             f" {run.rates[start]:.3g}; its largest input is {run.data.size:.3g}. Divide X by that,"

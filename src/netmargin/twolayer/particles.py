@@ -1,0 +1,148 @@
+"""Weighted particles of perturbed flow: their steps, new mass, and the reduction to a budget."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..core.matrices import as_array
+from ..errors import DataError
+from .functionals import Functional
+
+Row = tuple[float, float, float]
+"""Time t, objective L, second moment."""
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """The rules by which mass is renewed and the number of particles limited.
+
+    Attributes
+    ----------
+    sigma : float
+        The fraction of mass renewed per unit of time.
+    every : int
+        After how many steps mass is renewed.
+    fresh : int
+        How many new particles share it.
+    budget : int
+        How many particles are kept at most.
+    """
+
+    sigma: float
+    every: int
+    fresh: int
+    budget: int
+
+
+@dataclass(frozen=True)
+class Particles:
+    """A measure of neurons as weighted particles, with the rest of its mass at the origin.
+
+    Attributes
+    ----------
+    positions : Tensor, shape (N, p)
+        Where the particles are, float64.
+    weights : Tensor, shape (N,)
+        Their weights, float64.
+    resting : float
+        The mass at the origin.
+    dropped : float
+        What the second moment lost to the budget so far.
+    dropping_error : float
+        The sum of the absolute changes of L by that.
+    """
+
+    positions: Tensor
+    weights: Tensor
+    resting: float = 0.0
+    dropped: float = 0.0
+    dropping_error: float = 0.0
+
+    def row(self, time: float, functional: Functional) -> Row:
+        """Time, objective and second moment, one record of the flow."""
+        value = functional.value(self.positions, self.weights).item()
+        return time, value, (self.weights @ self.positions.square().sum(1)).item()
+
+    def advance(
+        self,
+        functional: Functional,
+        span: float,
+        rate: float,
+        renewal: Renewal,
+        random: torch.Generator,
+    ) -> "Particles":
+        """The particles after a time `span`, in steps of the rate or a little less."""
+        # A whole number of equal steps, so that records lie at the same times for every rate.
+        count = max(1, round(span / rate))
+        now, step = self, span / count
+        for begin in range(0, count, renewal.every):
+            theta, chunk = now.positions, min(renewal.every, count - begin)
+            for _ in range(chunk):
+                _, _, velocity = functional.slopes(theta, now.weights)
+                theta = theta + step * velocity
+            now = replace(now, positions=theta)
+            if renewal.sigma > 0:
+                now = now._renew_mass(
+                    1 - (1 - renewal.sigma * step) ** chunk, renewal.fresh, random
+                )
+            if len(now.weights) > renewal.budget:
+                now = now._reduce(functional, renewal.budget)
+        return now
+
+    def _renew_mass(self, share: float, fresh: int, random: torch.Generator) -> "Particles":
+        """Move a share of all mass to fresh particles, uniform on the unit sphere."""
+        new = torch.randn(fresh, self.positions.shape[1], dtype=torch.float64, generator=random)
+        return replace(
+            self,
+            positions=torch.cat([self.positions, torch.nn.functional.normalize(new, dim=1)]),
+            weights=torch.cat(
+                [
+                    self.weights * (1 - share),
+                    torch.full((fresh,), share / fresh, dtype=torch.float64),
+                ]
+            ),
+            resting=self.resting * (1 - share),
+        )
+
+    def _reduce(self, functional: Functional, budget: int) -> "Particles":
+        """Keep `budget` particles: half of them of large mass, the others of fast growing mass."""
+        value, first, _ = functional.slopes(self.positions, self.weights)
+        squares = self.positions.square().sum(1)
+        masses = self.weights * squares
+        # |theta|^2 grows at the rate -4 L' / |theta|^2.
+        growth = torch.where(squares > 0, -first / squares, -torch.inf)
+        # Infinite growth puts the heaviest half first.
+        growth[torch.argsort(masses, descending=True)[: (budget + 1) // 2]] = torch.inf
+        order = torch.argsort(growth, descending=True)
+        # Particles stay in their order, the oldest first.
+        kept, left = order[:budget].sort().values, order[budget:]
+        fewer = replace(self, positions=self.positions[kept], weights=self.weights[kept])
+        change = abs(functional.value(fewer.positions, fewer.weights) - value).item()
+        return replace(
+            fewer,
+            resting=self.resting + self.weights[left].sum().item(),
+            dropped=self.dropped + masses[left].sum().item(),
+            dropping_error=self.dropping_error + change,
+        )
+
+
+def read_particles(positions, weights) -> Particles:
+    """The start of a flow as float64 tensors; weights are equal by default. Raises DataError."""
+    theta = torch.tensor(as_array(positions, "positions"))
+    if theta.ndim != 2 or not len(theta) or not torch.isfinite(theta).all():
+        raise DataError(
+            "positions must be a finite array of shape (N, p), N >= 1; got shape"
+            f" {tuple(theta.shape)}"
+        )
+    w = (
+        torch.full((len(theta),), 1 / len(theta), dtype=torch.float64)
+        if weights is None
+        else torch.tensor(as_array(weights, "weights"))
+    )
+    if w.shape != theta.shape[:1] or not (w > 0).all() or abs(w.sum().item() - 1) > 1e-9:
+        raise DataError(
+            f"weights must be {len(theta)} positive numbers with sum 1; got shape {tuple(w.shape)}"
+            f" with sum {w.sum().item():.6g}"
+        )
+    return Particles(theta, w)

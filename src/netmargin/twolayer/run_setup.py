@@ -1,0 +1,95 @@
+"""The start of training runs: how many there are, their data sets and their neurons."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeGuard
+
+import numpy as np
+
+from ..core.matrices import SolverData, binary_data
+from ..errors import DataError
+
+
+def count_runs(X, y, **options) -> int:
+    """The number R of runs that lists of options or of data sets ask for, 1 without lists.
+
+    Raises ValueError where lists of more than one entry have different lengths.
+    """
+    several = _holds_data_sets(X)
+    entries = [*options.values(), X if several else None]
+    lengths = {len(value) for value in entries if _is_list(value) and len(value) != 1}
+    if len(lengths) > 1 or 0 in lengths or (several and len(y) != len(X)):
+        raise ValueError(
+            "width, rate, seeds, target and the lists X and y must have one entry, or one for each"
+            f" run; got lengths {sorted(lengths)}"
+        )
+    return max(lengths, default=1)
+
+
+def read_data_sets(X, y, bias: bool) -> list[SolverData]:
+    """The data sets as checked float64 matrices. Raises DataError where their dimensions differ."""
+    pairs = zip(X, y, strict=True) if _holds_data_sets(X) else [(X, y)]
+    sets = [binary_data(*pair, bias=bias) for pair in pairs]
+    if len({data.Z.shape[1] for data in sets}) > 1:
+        raise DataError(
+            "All data sets must have the same dimension; got"
+            f" {sorted({data.Z.shape[1] - bias for data in sets})}"
+        )
+    return sets
+
+
+def one_per_run(value, count: int) -> list:
+    """A list with one entry per run: those given, or the single one repeated."""
+    entries = list(value) if _is_list(value) else [value]
+    return entries * count if len(entries) == 1 else entries
+
+
+def draw_neurons(
+    dimension: int, m: int, *, paired: bool, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Neurons a, shape (m, dimension), uniform on the unit sphere, and signs b, shape (m,).
+
+    Of paired neurons only the first half is drawn; the other has the same a and the opposite b.
+    """
+    random, drawn = np.random.default_rng(seed), m // 2 if paired else m
+    a = random.normal(size=(drawn, dimension))
+    a /= np.linalg.norm(a, axis=1, keepdims=True)
+    b = random.choice([-1.0, 1.0], drawn)
+    if paired:
+        a, b = np.concatenate([a, a]), np.concatenate([b, -b])
+    return a, b
+
+
+def check_resample(
+    resample: Callable[[int], tuple], data: SolverData, bias: bool
+) -> Callable[[int], SolverData]:
+    """Wrap the user's function of the time so that it returns checked float64 data.
+
+    Raises ValueError where two calls for the same time differ: a run that goes back after a
+    divergence must meet the same samples again.
+    """
+
+    def samples(t: int) -> SolverData:
+        found = binary_data(*resample(t), bias=bias)
+        if found.Z.shape[1] != data.Z.shape[1]:
+            raise DataError(
+                f"resample({t}) gave inputs of dimension {found.Z.shape[1] - bias}, the data have"
+                f" {data.Z.shape[1] - bias}"
+            )
+        return found
+
+    if not np.array_equal(samples(0).Z, samples(0).Z):
+        raise ValueError(
+            "resample must give the same samples whenever it is asked for the same t: seed what it"
+            " draws with t."
+        )
+    return samples
+
+
+def _holds_data_sets(X) -> bool:
+    """Whether X is a list of input matrices, not one matrix."""
+    return isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 2
+
+
+def _is_list(value) -> TypeGuard[Sequence]:
+    """Whether the value has one entry for each run."""
+    return isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)

@@ -1,0 +1,112 @@
+"""Records of training both layers: the nets at chosen times, and the margins over time."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.records import short_repr
+from ..errors import DataError
+from ..solvers.solution import ReLUMeasure
+from .run import Run
+
+_LARGEST_LOG_MASS = 600.0
+"""Neurons are given back while their mass is below e^600, about 1e260: float64 ends at e^709, and
+whoever uses them multiplies them by inputs and sums them up.
+"""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All R runs at one time.
+
+    Attributes
+    ----------
+    time : int
+        The number of steps taken.
+    measures : list of ReLUMeasure
+        The nets as probability measures on the sphere, neurons in their order, vanished ones with
+        weight 0; their `decision_function` on a grid draws the classifier.
+    log_masses : ndarray, shape (R,)
+        Natural logs of mean_j |w_j|^2.
+    duals : list of ndarray, each of shape (n,)
+        Weights of the samples with sum 1, for `slackness`: the slopes of the smooth margin,
+        averaged over the steps since the record before (finite steps throw them about; at the
+        start, and with `resample`, as they are then).
+    """
+
+    time: int
+    measures: list[ReLUMeasure]
+    log_masses: np.ndarray
+    duals: list[np.ndarray]
+
+    __repr__ = short_repr
+
+    def positions(self, run: int) -> np.ndarray:
+        """The neurons w_j = (a_j, b_j) of one run, shape (m, D + 1), float64.
+
+        Raises DataError where their squares are beyond float64.
+        """
+        measure, log_mass = self.measures[run], self.log_masses[run]
+        if log_mass > _LARGEST_LOG_MASS:
+            raise DataError(
+                f"The neurons of run {run} have a mass of e^{log_mass:.0f}, beyond float64. Take an"
+                " earlier snapshot."
+            )
+        sizes = np.sqrt(math.exp(log_mass) * len(measure.weights) * measure.weights)[:, None]
+        return (
+            sizes * measure.atoms
+            if measure.power == 1
+            else np.column_stack([sizes * measure.atoms[:, :-1], measure.atoms[:, -1]])
+        )
+
+
+@dataclass(frozen=True)
+class TwoLayerRuns:
+    """Training runs side by side: R runs, K records, the first at the start.
+
+    Attributes
+    ----------
+    times : ndarray, shape (K,)
+        Steps taken at each record.
+    margins : ndarray, shape (K, R)
+        The margin over the mass, min_n y_n h(x_n) / (mean_j |w_j|^2), for power 2 without the fixed
+        output weights; at most gamma_1. A run that reached its target keeps its values.
+    log_masses : ndarray, shape (K, R)
+        Natural logs of that mass.
+    snapshots : list of Snapshot
+        The nets at the times asked for, and at the end.
+    steps : ndarray, shape (R,)
+        How many steps each run took.
+    halvings : ndarray, shape (R,)
+        How often the step sizes of each run had to be halved.
+    """
+
+    times: np.ndarray
+    margins: np.ndarray
+    log_masses: np.ndarray
+    snapshots: list[Snapshot]
+    steps: np.ndarray
+    halvings: np.ndarray
+
+    __repr__ = short_repr
+
+    @property
+    def best(self) -> np.ndarray:
+        """The largest recorded margin of each run, shape (R,)."""
+        return self.margins.max(0)
+
+    @property
+    def measures(self) -> list[ReLUMeasure]:
+        """The nets at the end as probability measures, one for each run."""
+        return self.snapshots[-1].measures
+
+
+def take_snapshot(runs: list[Run], time: int, bias: bool) -> Snapshot:
+    """Record all runs as they are at this time."""
+    return Snapshot(
+        time,
+        [run.as_measure(bias) for run in runs],
+        np.array([run.log_mass for run in runs]),
+        [run.dual for run in runs],
+    )
