@@ -10,7 +10,8 @@ from scipy.special import logsumexp
 
 from ...core.logspace import softplus
 from ...twolayer import FixedFeatureRun, train_both_layers, train_magnitudes, train_output_layer
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
 
 

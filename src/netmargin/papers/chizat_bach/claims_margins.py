@@ -9,9 +9,10 @@ from scipy.stats import binom
 
 from ...solvers import ReLUMeasure, f1_max_margin
 from ...twolayer import slackness, train_both_layers
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
 from ..ledger.directions import Instances
 from ..ledger.regression import slope
+from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
 
 

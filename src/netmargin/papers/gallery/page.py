@@ -23,8 +23,9 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
 
     Each figure is shown at the largest scale that is complete and whose settings are still those
     of the figure. Its picture is copied to a folder of the page's name beside the page. Entries of
-    a page that is there already stay as they are where `out` has nothing of their figure. Beyond
-    the papers.
+    a page that is there already stay as they are where `out` has nothing of their figure.
+
+    Beyond the papers.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from .claim import Trial
+from .trial import Trial
 
 BLOCKS, NEURONS = 100, 24
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ...homogeneity import analyse
 from ...losses import Loss
 from ...models import mlp
-from .claim import Trial
+from .trial import Trial
 
 BATCH = 64
 

@@ -12,8 +12,8 @@ from ...flow.gradient_flow import Trajectory, gradient_flow
 from ...losses import Exponential, Logistic, Loss
 from ...models import mlp
 from ...training.stopping import LogLossBelow
-from ..ledger.claim import Trial
 from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
+from ..ledger.trial import Trial
 
 PAPER = "Lyu and Li 2019"
 

@@ -11,8 +11,9 @@ from ...flow.gradient_descent import SmoothnessBounds, TheoryRate, gradient_desc
 from ...flow.gradient_flow import gradient_flow
 from ...losses import Exponential
 from ...training.stopping import LogLossBelow
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
 from ..ledger.regression import slope
+from ..ledger.trial import Finding, Trial
 from ._instances import PAPER, move_near_optimum, start_separated
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from ...losses import CrossEntropy, Exponential
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
 from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
+from ..ledger.trial import Finding, Trial
 from ._instances import (
     LOSSES,
     PAPER,

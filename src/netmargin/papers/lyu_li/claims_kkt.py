@@ -12,7 +12,8 @@ from ...flow.gradient_flow import gradient_flow
 from ...kkt import certify, tangent_svm
 from ...losses import Exponential
 from ...training.stopping import LogLossBelow
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import (
     LOSSES,
     PAPER,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ...core.logspace import log_softplus, neg_log_expm1_exp
 from ...twolayer import AttentionFeatures, NormalizedNet, NormalizedReLU
-from ..ledger.claim import Trial
+from ..ledger.trial import Trial
 
 PAPER = "The Ubiquity of 2-Homogeneity 2024"
 

@@ -14,7 +14,8 @@ from ...flow.gradient_flow import gradient_flow
 from ...solvers import f1_max_margin
 from ...twolayer import NormalizedNet, early_margin
 from ...twolayer.fixed_features import matrix_game
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import (
     PAPER,
     Fixed,

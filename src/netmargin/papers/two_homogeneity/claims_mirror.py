@@ -14,7 +14,8 @@ from ...core.logspace import neg_log_expm1_exp
 from ...flow.gradient_flow import gradient_flow
 from ...twolayer import NormalizedNet, NormalizedReLU, mirror_flow
 from ...twolayer.fixed_features import matrix_game
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import (
     PAPER,
     draw_stacked_nets,

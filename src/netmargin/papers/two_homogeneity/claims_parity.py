@@ -11,8 +11,9 @@ from scipy.special import gammaln
 from ... import datasets
 from ...kernels import arc_cosine, ntk
 from ...solvers import f1_max_margin, f2_max_margin
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
 from ..ledger.regression import slope
+from ..ledger.trial import Finding, Trial
 from ..wei_2018._separation import advantage, separation
 from ._instances import PAPER
 

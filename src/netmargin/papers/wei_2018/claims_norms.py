@@ -12,9 +12,10 @@ from ...solvers import (
     f2_max_margin,
     min_norm_interpolation,
 )
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
 from ..ledger.directions import Instances
 from ..ledger.regression import slope
+from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 
 

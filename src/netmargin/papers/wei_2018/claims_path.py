@@ -10,7 +10,8 @@ from ...models import mlp
 from ...regularization.path import interpolation_path, regularization_path
 from ...regularization.weak import weak_regularization
 from ...solvers import f1_max_margin, linear_max_margin, min_norm_interpolation, narrow_max_margin
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import PATHS, W18, W19
 
 

@@ -12,7 +12,8 @@ from ...solvers import (
     f1_logistic,
 )
 from ...twolayer import perturbed_flow, regularized_logistic
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 
 

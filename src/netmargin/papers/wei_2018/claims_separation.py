@@ -13,7 +13,8 @@ from ...solvers import (
     ReLUMeasure,
     f1_max_margin,
 )
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 from ._separation import advantage, separation
 
