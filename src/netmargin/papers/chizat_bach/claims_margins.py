@@ -17,7 +17,7 @@ from ._instances import PAPER
 
 
 def _blobs(trial: Trial, n: int):
-    """Two classes in four blobs."""
+    """Draw two classes in four blobs, of which opposite ones have the same label."""
     random = trial.random
     corner = np.append(np.arange(4), random.integers(4, size=n - 4))
     X = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(-1, 1, (n, 2))

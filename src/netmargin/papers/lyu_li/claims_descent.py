@@ -95,6 +95,7 @@ def gd_key_lemma(
     theta = torch.cat([p.detach().flatten() for p in net.parameters()])
 
     def evaluated(point: Tensor) -> tuple[float, Tensor, Tensor]:
+        """Evaluate log Loss, its gradient and the margins at a vector of parameters."""
         at = point.detach().clone().requires_grad_(True)
         parts = dict(zip(names, at.split([p.numel() for p in net.parameters()]), strict=True))
         parts = {n: parts[n].reshape(p.shape) for n, p in net.named_parameters()}

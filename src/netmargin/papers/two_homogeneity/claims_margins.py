@@ -185,9 +185,10 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
 
 
 def _least_divergence(Z: np.ndarray, margin: float) -> float:
-    """min KL(u, uniform) over probabilities with Z u >= margin, by its dual."""
+    """Minimize KL(u, uniform) over probabilities u with Z u >= margin, by the dual problem."""
 
     def dual(lam: np.ndarray) -> tuple[float, np.ndarray]:
+        """Evaluate the negative dual and its gradient at multipliers of the margins."""
         w = lam @ Z
         log_mean = logsumexp(w) - math.log(len(w))
         return log_mean - margin * lam.sum(), Z @ np.exp(w - logsumexp(w)) - margin
