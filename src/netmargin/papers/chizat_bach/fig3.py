@@ -13,8 +13,8 @@ from ...twolayer import tangent_margin, tangent_max_margin, train_both_layers
 from ..gallery.figure import Check, Figure, Row, Settings
 
 _SMALL_SHARE = 0.25
-"""The share of a largest margin that counts as hardly any. It is a convention, well below the shares
-that `lazy` and `rich` ask for.
+"""The share of a largest margin that counts as hardly any. It is a convention, well below the
+shares that `lazy` and `rich` ask for.
 """
 
 

@@ -160,21 +160,7 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
         "progress": False,
     }
     if run["rate"] == ASCENT:
-        begun = train(net, data, until=LogLossBelow(own["levels"][0]), **options)
-        ascent = maximize_margin(
-            net, data, iterations=settings["ascent_iterations"], progress=False
-        )
-        checkpoint.save(folder / "level-1.pt", net.state_dict())
-        passes = (begun.rows[-1]["gradient_samples"] + ascent.rows[-1]["gradient_samples"]) / own[
-            "n"
-        ]
-        # The loss depends on the size of the parameters, to which the ascent is blind.
-        return _look(
-            net,
-            tested,
-            measure(net, data).to_dict() | {"epoch": round(passes), "log10_mean_loss": None},
-        )
-
+        return _train_and_ascend(net, data, tested, settings, own, options)
     lr, levels = (
         (ConstantLR(own["rate"]), []) if run["rate"] == CONSTANT else (LossBasedLR(), own["levels"])
     )
@@ -199,16 +185,37 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
         looks.append(look | {"seconds": before + time.monotonic() - started})
         checkpoint.write_atomically(file, json.dumps(looks).encode())
     rows = History.load(folder / checkpoint.HISTORY).rows
-    kept = sorted(
-        {0, *np.unique(np.geomspace(1, len(rows), _POINTS).round().astype(int) - 1).tolist()}
-    )
-    curve = {
-        name: [rows[index][source] for index in kept]
-        for name, source in (*_LOOK.items(), ("alpha", "relative_rate"))
-    }
     return {name: looks[-1][name] for name in (*_LOOK, "test_accuracy", "seconds")} | {
         "looks": looks,
-        "curve": curve,
+        "curve": _thin_curve(rows),
+    }
+
+
+def _train_and_ascend(
+    net: nn.Module,
+    data: tuple[Tensor, Tensor],
+    tested: tuple[Tensor, Tensor],
+    settings: Settings,
+    own: Settings,
+    options: dict,
+) -> Row:
+    """Train a net to the first level of the loss, ascend its margin, and look at the result."""
+    begun = train(net, data, until=LogLossBelow(own["levels"][0]), **options)
+    ascent = maximize_margin(net, data, iterations=settings["ascent_iterations"], progress=False)
+    checkpoint.save(options["checkpoint_dir"] / "level-1.pt", net.state_dict())
+    gradients = begun.rows[-1]["gradient_samples"] + ascent.rows[-1]["gradient_samples"]
+    # The loss depends on the size of the parameters, to which the ascent is blind.
+    row = {"epoch": round(gradients / own["n"]), "log10_mean_loss": None}
+    return _look(net, tested, measure(net, data).to_dict() | row)
+
+
+def _thin_curve(rows: list[Row]) -> dict[str, list]:
+    """Keep the rows of a history at epochs in geometric distances, as lists by quantity."""
+    spaced = np.geomspace(1, len(rows), _POINTS).round().astype(int) - 1
+    kept = sorted({0, *np.unique(spaced).tolist()})
+    return {
+        name: [rows[index][source] for index in kept]
+        for name, source in (*_LOOK.items(), ("alpha", "relative_rate"))
     }
 
 
