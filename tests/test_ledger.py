@@ -14,6 +14,7 @@ from netmargin.cli import main
 from netmargin.papers.ledger.verification import failure
 from netmargin.theory import CLAIMS, Claim, Finding, Trial, verify
 
+
 def half_plane(n: int, d: int, *, seed: int):
     """Labels that a kernel learns as well as a net."""
     X = torch.tensor(np.random.default_rng(seed).normal(size=(n, d)))
