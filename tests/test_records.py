@@ -20,7 +20,7 @@ INTERNAL = {  # never returned by a public function
     "netmargin.solvers.columns.options.Options",
     "netmargin.solvers.columns.master.MarginConstraints",
     "netmargin.papers.ledger.claim.Refutation",
-    "netmargin.papers.ledger.claim.Trial",
+    "netmargin.papers.ledger.trial.Trial",
     "netmargin.papers.ledger.directions.Instances",
     "netmargin.papers.ledger.points.Points",
     "netmargin.flow.dormand_prince.Step",

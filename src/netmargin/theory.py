@@ -3,7 +3,8 @@
 The claims themselves lie in the folders of their papers, `netmargin.papers`.
 """
 
-from .papers.ledger.claim import CLAIMS, Claim, Entry, Finding, Trial, load_claims
+from .papers.ledger.claim import CLAIMS, Claim, Entry, load_claims
+from .papers.ledger.trial import Finding, Trial
 from .papers.ledger.verification import Ledger, verify
 
 load_claims()

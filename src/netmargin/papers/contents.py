@@ -1,5 +1,5 @@
-"""What the papers' folders hold: a claim or a figure is found by being there, and listed nowhere
-else.
+"""The contents of the papers' folders: a claim or a figure is found by being there, and listed
+nowhere else.
 
 Each paper has a folder. Its modules `claims_*.py` register claims (`ledger.claim`). Every other
 module whose name does not begin with an underscore is a figure or table and defines `FIGURE`
@@ -11,12 +11,33 @@ import pkgutil
 from pathlib import Path
 from types import ModuleType
 
+# These two folders hold what all papers share, and no figure or claim of their own.
 _ENGINES = ("gallery", "ledger")
 _CLAIMS = "claims_"
 
 
 def list_figures() -> tuple[str, ...]:
-    """Ids of all figures and tables, such as "lyu-li/fig1", in alphabetical order."""
+    """List the figures and tables of the papers that can be reproduced.
+
+    Beyond the papers. An id is read off the place of its module: `lyu_li/fig1.py` holds
+    "lyu-li/fig1".
+
+    Returns
+    -------
+    tuple of str
+        The ids in alphabetical order.
+
+    Raises
+    ------
+    ImportError
+        If a paper's folder cannot be read as a package.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> [id for id in nm.papers.list_figures() if id.startswith("wei-2018/")]
+    ['wei-2018/fig1', 'wei-2018/fig2', 'wei-2018/fig3', 'wei-2018/table1']
+    """
     return tuple(
         f"{_spell(paper)}/{_spell(name)}"
         for paper, name in _list_modules()
@@ -25,7 +46,7 @@ def list_figures() -> tuple[str, ...]:
 
 
 def import_figure(id: str) -> ModuleType:
-    """The module of a figure that `list_figures` lists."""
+    """Import the module of a figure that `list_figures` lists."""
     paper, _, name = id.replace("-", "_").partition("/")
     return importlib.import_module(f"{__package__}.{paper}.{name}")
 
@@ -38,7 +59,7 @@ def import_claims() -> None:
 
 
 def _list_modules() -> list[tuple[str, str]]:
-    """(paper, module) for every public module in the folder of a paper."""
+    """List (paper, module) for every public module in the folder of a paper."""
     here = Path(__file__).parent
     papers = [found.name for found in pkgutil.iter_modules([str(here)]) if found.ispkg]
     return [
@@ -51,5 +72,5 @@ def _list_modules() -> list[tuple[str, str]]:
 
 
 def _spell(name: str) -> str:
-    """A module's name as ids spell it."""
+    """Spell a module's name as ids do, with hyphens."""
     return name.replace("_", "-")

@@ -10,8 +10,8 @@ from ..gallery.figure import Check, Row, Settings
 
 
 def errors(n: int, d: int, seed: int, settings: Settings) -> Row:
-    """Shares of new samples that both nets misclassify after `steps` iterations, each with `width`
-    neurons.
+    """Measure the shares of new samples that both nets misclassify after `steps` iterations, each
+    with `width` neurons.
     """
     X, y = clusters(n + settings["tested"], d, k=3, seed=seed)
     T, t = X[n:], y[n:].numpy()
@@ -29,8 +29,9 @@ def errors(n: int, d: int, seed: int, settings: Settings) -> Row:
 
 
 def errors_by(name: str, rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """The values of the parameter `name`, and errors of both layers and of the output layer,
-    (seeds, values).
+    """Collect the test errors by the values of the parameter `name`.
+
+    Returns the values, and the errors of both layers and of the output layer, (seeds, values).
     """
     values = sorted({row[name] for row in rows})
     by = {
@@ -43,7 +44,7 @@ def errors_by(name: str, rows: list[Row]) -> tuple[list[int], np.ndarray, np.nda
 
 
 def draw_errors(name: str, label: str, rows: list[Row], *, logarithmic: bool = False):
-    """As in the paper: thick lines are means, thin ones single experiments."""
+    """Draw test errors as the paper does: thick lines are means, thin ones single experiments."""
     values, both, output = errors_by(name, rows)
     drawn, ((axis,),) = open_canvas()
     draw_band(axis, values, output, colour=OUTPUT, label="output layer")
@@ -57,8 +58,8 @@ def draw_errors(name: str, label: str, rows: list[Row], *, logarithmic: bool = F
 
 
 def difference(both: np.ndarray, output: np.ndarray, where: str) -> Check:
-    """Whether training both layers has the smaller error in the mean, by more than two standard
-    errors; (seeds, values).
+    """Check that training both layers has the smaller error, (seeds, values), in the mean by more
+    than two standard errors.
     """
     gain = (output - both).mean(1)
     error = gain.std(ddof=1) / np.sqrt(len(gain))

@@ -10,13 +10,14 @@ from scipy.special import logsumexp
 
 from ...core.logspace import softplus
 from ...twolayer import FixedFeatureRun, train_both_layers, train_magnitudes, train_output_layer
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
 
 
 def _features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
-    """Features of up to 40 fixed neurons on up to 11 samples; in every fourth trial one neuron and
-    one sample.
+    """Draw features of up to 40 fixed neurons on up to 11 samples; in every fourth trial one neuron
+    and one sample.
     """
     random = trial.random
     n, m = (
@@ -30,8 +31,8 @@ def _features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
-    """Of 2 to 4 neurons on 1 to 3 samples with a large margin, for which the propositions promise
-    something after some hundred steps.
+    """Draw features of 2 to 4 neurons on 1 to 3 samples with a large margin, for which the
+    propositions promise something after some hundred steps.
     """
     random, n, m = trial.random, 1 + trial.number % 3, 2 + trial.number % 3
     y = np.where(random.random(n) < 0.5, -1, 1)
@@ -68,7 +69,7 @@ def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
         " features on 1 to 3 samples, 20,000 steps; at those t where a positive margin is promised"
     ),
     tolerance=1e-9,
-    because="rounding; gamma_2 judged in float64",
+    because="rounding; gamma_2 recomputed in float64",
     quick=8,
     full=60,
 )
@@ -89,6 +90,9 @@ def _() -> Finding:
 
 
 def _rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
+    """Compare the best margin of a run so far with the promised one, at every step that promises a
+    positive margin.
+    """
     promised = run.proved - share * (run.optimum - run.guarantee)
     says = promised > 0
     setting = (
@@ -123,9 +127,9 @@ def projected(trial: Trial, *, reaction: float = 4.0) -> Finding:
 
 
 def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarray:
-    """Relative errors of (11) and (12).
+    """Compute the relative errors of (11) and (12).
 
-    whole : J' of nu_t, as it should be; else of nu_bar_t.
+    whole : J' of nu_t, as it should be; else that of nu_bar_t, as printed.
     """
     random, m = trial.random, 12
     X, y = (
@@ -136,9 +140,11 @@ def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarr
     exponential = trial.number % 2 == 0
 
     def margins(at: torch.Tensor) -> torch.Tensor:
+        """Margins of all samples, for neurons at the given positions."""
         return y * ((X @ at[:, :3].T).relu() @ at[:, 3]) / m
 
     def smooth(q: torch.Tensor) -> torch.Tensor:
+        """The smooth margin, minus the log of the summed loss."""
         return -torch.logsumexp(-q, 0) if exponential else -torch.log(softplus(-q).sum())
 
     (velocity,) = torch.autograd.grad(smooth(margins(w)), w)

@@ -9,14 +9,15 @@ from scipy.stats import binom
 
 from ...solvers import ReLUMeasure, f1_max_margin
 from ...twolayer import slackness, train_both_layers
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
 from ..ledger.directions import Instances
 from ..ledger.regression import slope
+from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
 
 
 def _blobs(trial: Trial, n: int):
-    """Two classes in four blobs."""
+    """Draw two classes in four blobs, of which opposite ones have the same label."""
     random = trial.random
     corner = np.append(np.arange(4), random.integers(4, size=n - 4))
     X = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(-1, 1, (n, 2))

@@ -15,12 +15,13 @@ from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def _grid(points: int) -> np.ndarray:
+    """List the points of a regular grid on the square, (points^2, 2)."""
     first, second = np.meshgrid(np.linspace(-0.5, 0.5, points), np.linspace(-0.5, 0.5, points))
     return np.column_stack([first.ravel(), second.ravel()])
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Values on a grid of both nets, and of the exact F_1 and F_2 max-margin classifiers."""
+    """Evaluate both nets, and the exact F_1 and F_2 max-margin classifiers, on a grid."""
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     grid, m = _grid(settings["grid"]), settings["width"]
     both = (
@@ -41,7 +42,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Top: both layers, bottom: the output layer; dashed: the exact max-margin classifiers."""
+    """Draw both layers (top) and the output layer (bottom), with the exact classifiers dashed."""
     drawn, axes = open_canvas(len(rows), 2, width=2.3, height=2.3)
     shape = (settings["grid"], settings["grid"])
     ticks = np.linspace(-0.5, 0.5, settings["grid"])
@@ -70,7 +71,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """How much of the square both nets classify as their exact max-margin classifiers do."""
+    """Check on how much of the square each net agrees with its exact max-margin classifier."""
     checks = []
     methods = (
         ("both", "f1", "both layers and the exact F_1"),

@@ -11,7 +11,7 @@ from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """The samples, and how far their classes are apart in the best plane."""
+    """Draw the samples, and measure how far their classes are apart in two coordinates."""
     X, y = clusters(settings["n"], settings["d"], k=3, seed=run["seed"])
     found = interclass_distance(X[:, :2], y, 2)
     return {
@@ -23,7 +23,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """The first two coordinates."""
+    """Draw the first two coordinates of the samples."""
     drawn, ((axis,),) = open_canvas(height=4.0)
     draw_samples(axis, np.array(rows[0]["X"]), np.array(rows[0]["y"]))
     axis.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal", xlim=(-0.5, 0.5), ylim=(-0.5, 0.5))
@@ -31,7 +31,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """The separation that Section 7 states."""
+    """Check the separation of the classes that Section 7 states."""
     found = rows[0]["distance"]
     return [
         Check(

@@ -7,12 +7,12 @@ from ._performance import difference, draw_errors, errors, errors_by
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """One experiment."""
+    """Measure the test errors of one experiment."""
     return errors(run["n"], settings["d"], run["seed"], settings)
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Over the larger half of n, and for the trend."""
+    """Check that both layers err less over the larger half of n, and that their error falls."""
     values, both, output = errors_by("n", rows)
     larger = slice(len(values) // 2, None)
     means = both.mean(0)

@@ -7,7 +7,7 @@ from ._performance import difference, draw_errors, errors, errors_by
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """One experiment."""
+    """Measure the test errors of one experiment."""
     return errors(settings["n"], run["d"], run["seed"], settings)
 
 

@@ -12,8 +12,8 @@ from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Margins of nets of all widths on one sample, at the end of training, and gamma_1 by the
-    solver, with its proved bound.
+    """Measure the margins of nets of all widths on one sample, and gamma_1 by the solver, with its
+    proved bound.
     """
     X, y = clusters(settings["n"], settings["d"], k=3, seed=run["seed"])
     runs = train_both_layers(
@@ -29,7 +29,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Thick: the mean over samples; dashed: the mean of gamma_1."""
+    """Draw the mean margin over samples (thick) and the mean of gamma_1 (dashed)."""
     drawn, ((axis,),) = open_canvas()
     draw_band(
         axis,
@@ -57,7 +57,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Corollary 4: the margin tends to gamma_1 with m, and never exceeds it."""
+    """Check Corollary 4: the margin tends to gamma_1 with m, and never exceeds it."""
     margins, exact = (
         np.array([row["margins"] for row in rows]),
         np.array([row["gamma_1"] for row in rows]),

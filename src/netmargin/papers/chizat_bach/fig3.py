@@ -12,12 +12,15 @@ from ...solvers import f1_max_margin
 from ...twolayer import tangent_margin, tangent_max_margin, train_both_layers
 from ..gallery.figure import Check, Figure, Row, Settings
 
-_HARDLY = 0.25
+_SMALL_SHARE = 0.25
+"""The share of a largest margin that counts as hardly any. It is a convention, well below the
+shares that `lazy` and `rich` ask for.
+"""
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Classifiers at the snapshots on a grid, the share of the tangent kernel's largest margin, and
-    the F_1 margin.
+    """Evaluate the classifiers at the snapshots on a grid, their share of the tangent kernel's
+    largest margin, and their share of the F_1 margin.
     """
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     scale, times = settings["scale"], settings["times"]
@@ -58,7 +61,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """One panel per time."""
+    """Draw one panel for each time."""
     row, times = rows[0], settings["times"]
     drawn, axes = open_canvas(len(times), width=2.3, height=3.0)
     ticks = np.linspace(-0.5, 0.5, settings["grid"])
@@ -92,19 +95,19 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Lazy first, rich in the end."""
+    """Check that the net is lazy first, and rich in the end."""
     tangent, margins = rows[0]["tangent"], rows[0]["margins"]
     lazy = int(np.argmax(tangent))
     return [
         Check(
             f"at t = {settings['times'][lazy]:,} the net has {100 * tangent[lazy]:.0f}% of the"
             f" tangent kernel's largest margin and {100 * margins[lazy]:.0f}% of gamma_1",
-            bool(tangent[lazy] > settings["lazy"] and margins[lazy] < _HARDLY),
+            bool(tangent[lazy] > settings["lazy"] and margins[lazy] < _SMALL_SHARE),
         ),
         Check(
             f"at the end it has {100 * tangent[-1]:.0f}% of the tangent kernel's largest margin and"
             f" {100 * margins[-1]:.0f}% of gamma_1",
-            bool(margins[-1] > settings["rich"] and tangent[-1] < _HARDLY),
+            bool(margins[-1] > settings["rich"] and tangent[-1] < _SMALL_SHARE),
         ),
     ]
 

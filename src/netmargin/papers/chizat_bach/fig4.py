@@ -13,9 +13,10 @@ from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """grad F'(a, b) for a = alpha u with a direction u, at a net in training: (b s(alpha),
-    relu(alpha) s) on a grid of (alpha, b). And | |a_j| - |b_j| | of the net's neurons, over the
-    larger of both.
+    """Evaluate grad F'(a, b) for a = alpha u with a direction u, at a net in training.
+
+    The field is (b s(alpha), relu(alpha) s) on a grid of (alpha, b). With it comes
+    | |a_j| - |b_j| | of the net's neurons, divided by the larger of both.
     """
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     snapshot = train_both_layers(
@@ -50,7 +51,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Arrows, and the invariant set."""
+    """Draw the field as stream lines, and the invariant set."""
     drawn, ((axis,),) = open_canvas(height=4.0)
     ticks, along, up = (np.array(rows[0][name]) for name in ("ticks", "along", "b"))
     axis.streamplot(ticks, ticks, along, up, color=BOTH, linewidth=0.8, density=1.1, arrowsize=0.9)
@@ -70,7 +71,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """No neuron leaves the set by more than steps of that size explain."""
+    """Check that no neuron leaves the set by more than steps of that size explain."""
     row = rows[0]
     sentence = (
         f"200 neurons that began with |a| = |b|: after {settings['steps']:,} steps | |a| - |b| | is"

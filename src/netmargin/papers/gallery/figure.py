@@ -1,5 +1,5 @@
-"""What a figure or table of a paper is: settings per scale, the runs it is made of, how they are
-drawn, and what they should show.
+"""The definition of a figure or table of a paper: settings per scale, the runs it is made of, how
+they are drawn, and what they should show.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,11 +17,28 @@ Row = dict[str, Any]
 """Parameters and results of one run, JSON values."""
 
 SCALES = ("smoke", "laptop", "paper")
+"""The sizes at which every figure can be computed, the smallest first: seconds, minutes, and the
+settings of the paper.
+"""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One sentence of the finding, with numbers, and whether it holds."""
+    """One sentence of the finding, with numbers, and whether it holds.
+
+    Parameters
+    ----------
+    sentence : str
+        The finding in words, with the numbers that were found.
+    holds : bool
+        Whether these numbers bear the finding out.
+
+    Examples
+    --------
+    >>> from netmargin.papers import Check
+    >>> Check("the margin rises from 0.1 to 0.2", 0.2 > 0.1).holds
+    True
+    """
 
     sentence: str
     holds: bool
@@ -31,23 +48,49 @@ class Check:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure or table of a paper.
+    """A figure or table of a paper: how it is computed, drawn and checked.
 
-    title : of the paper's figure.
-    finding : what to see.
-    differs : from the paper, and why.
-    scales : flat settings by scale, "smoke", "laptop", "paper".
-    minutes : by scale on two cores, measured for "smoke" and "laptop", estimated for "paper".
-    runs : the parameters of each run, from the settings.
-    compute : one run, from its parameters, the settings and a folder of its own for checkpoints;
-        results as JSON values; `seconds` among them replaces the measured time, where a run goes on
-        after a kill.
-    concerns : whether a run depends on a setting, all by default; `compute` gets no others.
-    draw : a matplotlib figure of the settings and the rows of all runs.
-    check : what the rows show of the finding.
-    runs_of : whose folder keeps the runs, where several figures are drawn from the same ones, by
-        the same settings and `compute`; its own id by default.
-    needs : the figure whose runs have to be there before its own.
+    Settings are flat, `dict[str, JSON value]`; a row holds the parameters and results of one run.
+
+    Parameters
+    ----------
+    id : str
+        The paper and the module's name with hyphens, such as "lyu-li/fig1".
+    title : str
+        The title of the paper's figure.
+    finding : str
+        What a reader should see, without a period at the end.
+    differs : str
+        How the settings differ from the paper's and why; "" where they do not.
+    scales : mapping from scale to settings
+        The settings at each of "smoke", "laptop" and "paper".
+    minutes : mapping from scale to float
+        The computing time on two cores, measured for "smoke" and "laptop", estimated for "paper".
+    runs : function (settings) -> list of rows
+        Lists the parameters of each run.
+    compute : function (run, settings, folder) -> row
+        Computes one run, from its parameters, the settings and a folder of its own for checkpoints.
+        The results are JSON values; `seconds` among them replaces the measured time, where a run
+        goes on after a kill.
+    draw : function (settings, rows) -> matplotlib figure
+        Draws the rows of all runs.
+    check : function (settings, rows) -> list of `Check`
+        Says what the rows show of the finding.
+    runs_of : str
+        The id whose folder keeps the runs, where several figures are drawn from the same ones, by
+        the same settings and `compute`. "" by default: its own.
+    needs : str
+        The id of a figure whose runs have to be there before its own; "" by default: none.
+    concerns : function (run, name of a setting) -> bool
+        Says whether a run depends on a setting; `compute` gets no others. By default it depends on
+        all of them.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> known = nm.papers.figure("wei-2019/fig1")
+    >>> known.runs(known.scales["smoke"])
+    [{'seed': 0}]
     """
 
     id: str
@@ -68,7 +111,31 @@ class Figure:
 
 
 def figure(id: str) -> Figure:
-    """The figure of that id. Raises ArgumentError where there is none."""
+    """Look up a figure or table of the papers by its id.
+
+    Beyond the papers.
+
+    Parameters
+    ----------
+    id : str
+        One of the ids that `list_figures` lists, such as "lyu-li/fig1".
+
+    Returns
+    -------
+    Figure
+        Its title, finding, settings per scale and functions.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no figure of that id; the message lists all ids and suggests the nearest.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> nm.papers.figure("chizat-bach/fig2a").title
+    'projection of the data on the first two dimensions'
+    """
     known = list_figures()
     if not isinstance(id, str) or id not in known:
         guess = suggest_word(id, known)

@@ -19,12 +19,42 @@ _HEAD = (
 
 
 def write_gallery(page: Path, out: str | Path) -> list[str]:
-    """Markdown for all figures under `out`, each at the largest scale that is complete and whose
-    settings are still those of the figure; pictures are copied to a folder of the page's name
-    beside it.
+    """Write a Markdown page of all figures that were reproduced under `out`.
 
-    Entries of a page that is there already stay as they are where `out` has nothing of their
-    figure. Returns the ids that were written.
+    Each figure is shown at the largest scale that is complete and whose settings are still those
+    of the figure. Its picture is copied to a folder of the page's name beside the page. Entries of
+    a page that is there already stay as they are where `out` has nothing of their figure.
+
+    Beyond the papers.
+
+    Parameters
+    ----------
+    page : path
+        The Markdown file to write, or to bring up to date.
+    out : path
+        The folder that `reproduce` wrote to.
+
+    Returns
+    -------
+    list of str
+        The ids of the figures whose entries were written anew.
+
+    Raises
+    ------
+    ArgumentError
+        If `page` or `out` is not a path.
+    OSError
+        If the page or a picture cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import netmargin as nm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = nm.papers.reproduce("wei-2019/fig1", out=folder, jobs=1, progress=False)
+    ...     nm.papers.write_gallery(Path(folder) / "gallery.md", folder)
+    ['wei-2019/fig1']
     """
     page, out, written = check_path("page", page), check_path("out", out), []
     entries = _entries(page)
@@ -51,7 +81,7 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
 
 
 def _entries(page: Path) -> dict[str, str]:
-    """Of a page that was written before, by id."""
+    """Split a page that was written before into its entries, by id."""
     if not page.exists():
         return {}
     parts = re.split(r"^(?=## (\S+): )", page.read_text(), flags=re.MULTILINE)
@@ -59,6 +89,7 @@ def _entries(page: Path) -> dict[str, str]:
 
 
 def _entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Path) -> str:
+    """Write the entry of one figure: picture, finding, checks, command, and how it differs."""
     own, paper = known.scales[scale], known.scales["paper"]
     changed = [
         f"{name} {_words(own[name])} ({_words(paper[name])})"
@@ -91,13 +122,14 @@ def _entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Path) ->
 
 
 def _shown(known: Figure, name: str) -> bool:
-    """Of settings that several figures share, those that this one is about."""
+    """Whether a setting belongs to this figure, where several figures share their settings."""
     return not known.runs_of or any(
         known.concerns(run, name) for run in known.runs(known.scales["paper"])
     )
 
 
 def _words(value: Any) -> str:
+    """Format the value of a setting for a reader; long lists are cut short."""
     if isinstance(value, list):
         shown = list(map(_words, value))
         return (

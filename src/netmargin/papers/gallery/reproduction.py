@@ -19,10 +19,20 @@ OUT = Path("runs/reproduce")
 
 @dataclass(frozen=True)
 class Reproduction:
-    """rows : parameters and results of every run, with its seconds.
+    """A figure or table that was computed, drawn and checked.
 
-    checks : what they show of the finding.
-    folder : figure.png, figure.pdf, numbers.csv, numbers.json and the runs.
+    Attributes
+    ----------
+    figure : Figure
+        What was reproduced.
+    scale : str
+        "smoke", "laptop" or "paper".
+    rows : list of dict
+        Parameters and results of every run, with its `seconds` and `hardware`.
+    checks : list of Check
+        What the rows show of the finding.
+    folder : Path
+        Holds figure.png, figure.pdf, numbers.csv, numbers.json and the runs.
     """
 
     figure: Figure
@@ -36,16 +46,16 @@ class Reproduction:
 
     @property
     def minutes(self) -> float:
-        """That all runs took, one after the other."""
+        """The computing time of all runs, added up."""
         return sum(row["seconds"] for row in self.rows) / 60
 
     @property
     def holds(self) -> bool:
-        """Whether the finding is reproduced."""
+        """Whether every check holds, so that the finding is reproduced."""
         return all(check.holds for check in self.checks)
 
     def summary(self) -> str:
-        """A few lines of text."""
+        """Write the finding, each check and the time as a few lines of text."""
         lines = [
             f"{self.figure.id} at {self.scale} scale: {self.figure.title}",
             f"to see: {self.figure.finding}",
@@ -65,12 +75,40 @@ class Reproduction:
 def reproduce(
     id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int = 2, progress: bool = True
 ) -> Reproduction:
-    """The figure or table `id` of the papers, at "smoke" (seconds), "laptop" (minutes) or "paper"
-    scale, the papers' own settings.
+    """Compute, draw and check a figure or table of the papers.
 
-    Writes out/id/scale: figure.png and .pdf, numbers.csv and .json, and a file for every run as
-    soon as it is done. What was computed before is not computed again.
-    jobs : processes.
+    It writes figure.png and .pdf, numbers.csv and .json to the folder `out`/`id`/`scale`, and a
+    file for every run as soon as it is done. What was computed before is not computed again.
+    Source: the paper and the figure that `id` names.
+
+    Parameters
+    ----------
+    id : str
+        One of the ids that `list_figures` lists, such as "lyu-li/fig1".
+    scale : str
+        "smoke" (seconds, the default), "laptop" (minutes) or "paper" (the papers' own settings).
+    out : path
+        The folder of all figures, "runs/reproduce" by default.
+    jobs : int, at least 1
+        The number of processes, 2 by default.
+    progress : bool
+        Whether to show how many runs are done, True by default.
+
+    Returns
+    -------
+    Reproduction
+        The rows of all runs and what they show of the finding.
+
+    Raises
+    ------
+    ArgumentError
+        If the id or scale is unknown, or another argument cannot be used.
+    Interrupted
+        If Ctrl-C came. The runs that are done are kept, and the same call goes on.
+    NetmarginError
+        If a process was killed, most likely because memory ran out.
+    DataError
+        If a run found a number that is not finite.
 
     Examples
     --------
@@ -79,12 +117,6 @@ def reproduce(
     ...     result = nm.papers.reproduce("chizat-bach/fig2a", out=folder, jobs=1, progress=False)
     >>> result.holds, sorted(result.rows[0])
     (True, ['X', 'distance', 'hardware', 'seconds', 'seed', 'upper_bound', 'y'])
-
-    Raises
-    ------
-    ArgumentError : an unknown id or scale, or another argument that cannot be used. Interrupted :
-
-    Ctrl-C, after which the same call goes on.
     """
     chosen = figure(id)
     settings = _settings(chosen, scale)
@@ -121,8 +153,35 @@ def reproduce(
 
 
 def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
-    """How the last reproduction ended, in a few words. Raises ArgumentError for an unknown id or
-    scale.
+    """Say in a few words how far a figure is reproduced under `out`.
+
+    Beyond the papers.
+
+    Parameters
+    ----------
+    id : str
+        One of the ids that `list_figures` lists.
+    scale : str
+        "smoke", "laptop" or "paper".
+    out : path
+        The folder of all figures, "runs/reproduce" by default.
+
+    Returns
+    -------
+    str
+        "-" where nothing is there, "3 of 8 runs" where runs are missing, "computed" where figure
+        and numbers are missing or belong to other settings, else "holds" or "DOES NOT HOLD".
+
+    Raises
+    ------
+    ArgumentError
+        If the id or scale is unknown, or `out` is not a path.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> nm.papers.status("lyu-li/fig1", "paper", out="no-such-folder")
+    '-'
     """
     chosen, scale, out = figure(id), check_choice("scale", scale, SCALES), check_path("out", out)
     folder = Path(out) / id / scale
@@ -136,7 +195,7 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
 
 
 def read_numbers(folder: Path) -> dict | None:
-    """What a reproduction wrote; None if it did not, or if the file is damaged."""
+    """Read the numbers that a reproduction wrote; None if it did not, or the file is damaged."""
     try:
         numbers = json.loads((folder / "numbers.json").read_text())
     except (OSError, ValueError):
@@ -150,15 +209,20 @@ def read_numbers(folder: Path) -> dict | None:
 
 
 def _runs(chosen: Figure, scale: str, out: str | Path) -> Path:
+    """The folder that keeps the runs of a figure, which another figure may own."""
     return Path(out) / (chosen.runs_of or chosen.id) / scale / "runs"
 
 
 def _settings(chosen: Figure, scale: str):
+    """The settings of a figure at a scale, whose name is checked."""
     return chosen.scales[check_choice("scale", scale, SCALES)]
 
 
 def _table(rows: list[Row]) -> str:
-    """What is a number or a word in every row; curves are in the JSON file."""
+    """Write the columns that hold a number or a word in every row as CSV.
+
+    Curves do not fit into a table; they are in the JSON file.
+    """
     columns = [
         name for name in rows[0] if not any(isinstance(row[name], list | dict) for row in rows)
     ]

@@ -25,8 +25,10 @@ from .figure import Figure, Row, Settings, figure
 def sweep(
     chosen: Figure, settings: Settings, folder: Path, *, jobs: int, progress: bool
 ) -> list[Row]:
-    """Rows of all runs, in order. Those whose file is in `folder` are read, the others computed by
-    `jobs` processes; a killed sweep loses only the runs that were under way.
+    """Compute all runs of a figure and return their rows, in order.
+
+    Those whose file is in `folder` are read, the others computed by `jobs` processes; a killed
+    sweep loses only the runs that were under way.
     """
     runs = chosen.runs(settings)
     files = [_file(chosen, settings, run, folder) for run in runs]
@@ -34,7 +36,9 @@ def sweep(
     done = len(runs) - len(waiting)
     make_folder(folder)
     tasks = (
-        delayed(_computed)(chosen.id, runs[index], _of(chosen, runs[index], settings), files[index])
+        delayed(_compute_run)(
+            chosen.id, runs[index], _select_settings(chosen, runs[index], settings), files[index]
+        )
         for index in waiting
     )
     with Progress(progress, chosen.id) as display:
@@ -60,30 +64,34 @@ def sweep(
 
 
 def finished(chosen: Figure, settings: Settings, folder: Path) -> tuple[int, int]:
-    """How many runs are done, and of how many."""
+    """Count the runs that are done, and all runs."""
     runs = chosen.runs(settings)
     return sum(_read(_file(chosen, settings, run, folder)) is not None for run in runs), len(runs)
 
 
 def folder_of(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
-    """What a run was given to keep its files in."""
+    """The folder that a run was given to keep its files in."""
     return _file(chosen, settings, run, folder).with_suffix("")
 
 
-def _of(chosen: Figure, run: Row, settings: Settings) -> Settings:
+def _select_settings(chosen: Figure, run: Row, settings: Settings) -> Settings:
+    """The settings on which a run depends."""
     return {name: value for name, value in settings.items() if chosen.concerns(run, name)}
 
 
 def _file(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
-    # Results of other settings, or of another computation, are not those of this figure.
+    """The file of a run, named by a hash of everything that determines its results."""
+    # Results of other settings, or of another computation, are not those of this figure: the
+    # source of `compute` is part of the name, so that changed code computes its runs again.
     text = json.dumps(
-        [_of(chosen, run, settings), run, _definition(chosen.compute, [])], sort_keys=True
+        [_select_settings(chosen, run, settings), run, _definition(chosen.compute, [])],
+        sort_keys=True,
     )
     return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 
 def _read(file: Path) -> Row | None:
-    """What a run left; None if it is not done, or its file is damaged."""
+    """Read the results of a run; None if it is not done, or its file is damaged."""
     try:
         return json.loads(file.read_text())
     except (OSError, ValueError):
@@ -91,8 +99,11 @@ def _read(file: Path) -> Row | None:
 
 
 def _definition(value: Any, seen: list) -> str:
-    """Source of a function or class of this package and of all that it refers to in it, constants
-    included; not of the library.
+    """The source of a function or class of the papers' folders and of all that it refers to there,
+    constants included.
+
+    The library outside these folders is left out: its results are held by tests, and a hash that
+    covered it would throw away hours of computing with every release.
     """
     if isinstance(value, dict):
         return "".join(f"{key!r}: {_definition(item, seen)}" for key, item in value.items())
@@ -123,15 +134,15 @@ def _definition(value: Any, seen: list) -> str:
 
 
 def _names(code: CodeType) -> list[str]:
-    """That a function uses, comprehensions and inner functions included."""
+    """List the names that a function uses, comprehensions and inner functions included."""
     inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names(part)]
     return [*code.co_names, *inner]
 
 
-def _computed(id: str, run: Row, settings: Settings, file: Path) -> None:
-    with FileLock(
-        file.with_suffix(".lock")
-    ):  # another command may be at the same run: wait for what it finds
+def _compute_run(id: str, run: Row, settings: Settings, file: Path) -> None:
+    """Compute one run in a process of its own, and write its results to `file`."""
+    # Another command may be at the same run: wait for what it finds.
+    with FileLock(file.with_suffix(".lock")):
         if _read(file) is not None:
             return
         started = time.monotonic()
@@ -150,6 +161,6 @@ def _computed(id: str, run: Row, settings: Settings, file: Path) -> None:
 
 
 def hardware() -> str:
-    """In a few words."""
+    """Describe this machine in a few words: cores, architecture and GPU."""
     gpu = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
     return ", ".join([f"{os.cpu_count()} cores", platform.machine(), *gpu])

@@ -1,4 +1,9 @@
-"""What a claim is: a statement of a paper as a function that looks for violations of it."""
+"""The definition of a claim: a statement of a paper, with a function that looks for violations of
+it.
+
+A function that `@claim` decorates needs no docstring: its statement, source, hypotheses and
+tolerance are what the decorator says. The same holds for a form registered by `@....printed`.
+"""
 
 import math
 import time
@@ -10,70 +15,19 @@ import torch
 
 from ...core.records import short_repr
 from ..contents import import_claims
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One random trial: the same number and seed draw the same instances, and instances grow with
-    the number.
-    """
-
-    number: int
-    seed: int = 0
-
-    @property
-    def random(self) -> np.random.Generator:
-        """A new generator, always in the same state."""
-        return np.random.default_rng([self.seed, self.number])
-
-    @property
-    def torch_random(self) -> torch.Generator:
-        """The same for torch."""
-        state = np.random.SeedSequence([self.seed, self.number]).generate_state(1, np.uint64)
-        return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one trial found.
-
-    violations : one number per instance, how far the statement is from holding, in the units of the
-        claim's tolerance; at most 0 where it holds with room to spare.
-    setting : the instances in words.
-    measured : numbers that a reader wants to see, such as a fitted rate.
-    """
-
-    violations: np.ndarray
-    setting: str
-    measured: str = ""
-
-    __repr__ = short_repr
-
-    @classmethod
-    def of(cls, violations, setting: str, measured: str = "") -> "Finding":
-        """From a number, an array or a tensor; NaN counts as violated beyond all bounds."""
-        if isinstance(violations, torch.Tensor):
-            violations = violations.detach().cpu().numpy()
-        flat = np.atleast_1d(np.asarray(violations, dtype=np.float64)).ravel()
-        return cls(np.where(np.isnan(flat), np.inf, flat), setting, measured)
-
-    @classmethod
-    def of_one(cls, criteria, setting: str, measured: str = "") -> "Finding":
-        """Of one instance, such as a run, that has to meet several criteria: its violation is the
-        largest of them; none says nothing.
-        """
-        found = cls.of(criteria, setting, measured)
-        return cls(
-            found.violations.max(keepdims=True) if len(found.violations) else found.violations,
-            setting,
-            measured,
-        )
+from .trial import Finding, Trial
 
 
 @dataclass(frozen=True)
 class Refutation:
-    """A printed form that is false, and a function that finds the printed claim's violation at a
-    counterexample.
+    """A printed form that is false, with its counterexample.
+
+    Attributes
+    ----------
+    printed : str
+        The statement as the paper prints it.
+    found : function () -> Finding
+        Evaluates the printed statement at the counterexample.
     """
 
     printed: str
@@ -82,14 +36,29 @@ class Refutation:
 
 @dataclass(frozen=True)
 class Entry:
-    """What examining a claim found; a row of the ledger.
+    """The result of examining one claim: a row of the ledger.
 
-    instances : how many were looked at.
-    worst : the largest violation, 0 where there is none.
-    measured : of the last trial.
-    counterexample : the first instance, hence the smallest, that violates the claim.
-    refuted : printed forms with the violation at their counterexample and its description; they
-        must fail.
+    Attributes
+    ----------
+    claim : Claim
+        What was examined.
+    instances : int
+        How many instances were examined.
+    worst : float
+        The largest violation, 0 where there is none.
+    seconds : float
+        Wall-clock time of all trials.
+    setting : str
+        The instances of the last trial in words.
+    measured : str
+        Numbers of the last trial that a reader wants to see.
+    counterexample : str or None
+        The first instance, hence the smallest, that violates the claim.
+    command : str or None
+        The command that repeats the counterexample.
+    refuted : tuple of (str, float, str)
+        The printed forms, each with its violation at the counterexample and the counterexample in
+        words; they must fail.
     """
 
     claim: "Claim"
@@ -106,14 +75,14 @@ class Entry:
 
     @property
     def holds(self) -> bool:
-        """Instances were looked at, none violates the claim beyond its tolerance, and all printed
-        errors were shown.
+        """Whether instances were examined, none violates the claim beyond its tolerance, and every
+        printed error was shown to fail.
         """
         shown = all(violation > self.claim.tolerance for _, violation, _ in self.refuted)
         return self.instances > 0 and self.worst <= self.claim.tolerance and shown
 
     def to_dict(self) -> dict:
-        """Every value, JSON-ready."""
+        """All values as a dictionary of JSON values; an infinite violation becomes None."""
         claim = self.claim
         words = ("id", "statement", "source", "hypotheses", "because")
         values = (
@@ -140,20 +109,45 @@ class Entry:
 
 
 def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None  # JSON knows no infinity
+    """The value, or None where it is infinite, which JSON cannot say."""
+    return value if math.isfinite(value) else None
 
 
 @dataclass
 class Claim:
     """A statement of a paper and the function that checks it.
 
-    hypotheses : under which instances are drawn.
-    tolerance : of the violation.
-    because : why that much.
-    quick, full : numbers of trials.
-    check : of a `Trial`, and by keyword of the constants of the statement, returns a `Finding`.
-        Other constants make another statement, which should fail: so one sees that the check can,
+    The decorator `claim` makes one; users find them in `netmargin.theory.CLAIMS`.
+
+    Parameters
+    ----------
+    id : str
+        The paper and the claim, such as "lyu-li/euler".
+    statement : str
+        What holds, in one sentence without a period.
+    source : str
+        The paper and the theorem, with what was corrected.
+    hypotheses : str
+        The conditions under which instances are drawn.
+    tolerance : float
+        The largest violation that counts as holding.
+    because : str
+        The reason for the tolerance.
+    quick, full : int
+        The number of trials of a quick and of a full run.
+    check : function (trial, **constants) -> Finding
+        Examines the instances of a `Trial`. Its keywords are the constants of the statement: other
+        constants make another statement, which should fail. So one sees that the check can fail,
         and how much room the constants have.
+    refutations : list of Refutation
+        The printed forms that are false, empty at first.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> euler = nm.theory.CLAIMS["lyu-li/euler"]
+    >>> euler.examine(trials=[0]).holds, euler.examine(trials=[0], order_factor=1.01).holds
+    (True, False)
     """
 
     id: str
@@ -171,11 +165,12 @@ class Claim:
         return short_repr(self, "id", "statement", "source", "tolerance")
 
     def printed(self, text: str) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
-        """Decorator: a printed form of the claim that is false, with a function that evaluates it
-        at a counterexample.
+        """Decorator that registers a printed form of the claim that is false, with a function that
+        evaluates it at a counterexample.
         """
 
         def register(found: Callable[[], Finding]) -> Callable[[], Finding]:
+            """Add the refutation and leave its function as it is."""
             self.refutations.append(Refutation(text, found))
             return found
 
@@ -190,11 +185,22 @@ class Claim:
         interrupted: Callable[[], bool] = lambda: False,
         **constants,
     ) -> Entry:
-        """Run the check on `trials`, by default 0 .. quick - 1 or 0 .. full - 1; with constants
-        other than the claim's if they are given.
+        """Run the check on some trials and return the worst violation; torch's random state is
+        untouched.
 
-        interrupted : asked after every trial; KeyboardInterrupt where it says so. torch's random
-            state is untouched.
+        Parameters
+        ----------
+        quick : bool
+            Whether to run the trials 0 .. quick - 1 instead of 0 .. full - 1.
+        seed : int
+            The seed of all trials.
+        trials : iterable of int, or None
+            The numbers of the trials, instead of the first ones.
+        interrupted : function () -> bool
+            Asked after every trial; KeyboardInterrupt is raised where it says True.
+        **constants
+            Constants of the statement that differ from the claim's. Printed errors are then left
+            out, as they are about the claim's own constants.
         """
         started = time.monotonic()
         instances, worst, last, first = 0, 0.0, Finding.of([], "no trial"), None
@@ -235,7 +241,7 @@ class Claim:
         )
 
     def broken_off(self, error: Exception, seconds: float) -> Entry:
-        """The entry of a check that did not come to its end: the claim does not hold."""
+        """Make the entry of a check that raised an error: the claim does not hold."""
         reason = f"the check broke off: {type(error).__name__}: {error}"
         return Entry(
             self, 0, math.inf, seconds, reason, "", reason, f"netmargin verify {self.id}", ()
@@ -243,11 +249,11 @@ class Claim:
 
 
 CLAIMS: dict[str, Claim] = {}
-"""The claims that are registered so far, by id; `load_claims` registers all."""
+"""The claims that are registered so far, by id; `load_claims` registers all of them."""
 
 
 def load_claims() -> dict[str, Claim]:
-    """All claims of all papers by id: imports the modules that register them."""
+    """Import the modules of all papers' claims and return the claims by id."""
     import_claims()
     return CLAIMS
 
@@ -263,9 +269,10 @@ def claim(
     quick: int,
     full: int,
 ) -> Callable[[Callable[..., Finding]], Claim]:
-    """Decorator that registers a check as the claim `id`."""
+    """Decorator that registers a check as the claim `id`; the arguments are those of `Claim`."""
 
     def register(check: Callable[..., Finding]) -> Claim:
+        """Register the check; its function's name now stands for the claim."""
         if id in CLAIMS:
             raise ValueError(f"there are two claims {id}")
         CLAIMS[id] = Claim(

@@ -1,5 +1,5 @@
-"""The l1 problems over finitely many neurons, many random instances at once: one linear program
-with a block each.
+"""The l1 problems over finitely many neurons, for many random instances at once: one linear
+program with a block for each.
 """
 
 from dataclasses import dataclass
@@ -8,22 +8,32 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from .claim import Trial
+from .trial import Trial
 
-BLOCKS, NEURONS = 100, 24
+BLOCKS = 100
+"""The number of instances of a trial: 105 trials examine more than 10,000."""
+NEURONS = 24
+"""The number of random directions: several times the at most 5 samples, so that few instances lack
+full rank and have to be left out.
+"""
 
 
 @dataclass(frozen=True)
 class Instances:
-    """signed : (B, n, k), y_n relu(u_j . x_n) of unit u_j. They are of full rank n, so that every
-    sign pattern is reached.
+    """Random instances of the l1 problems.
+
+    Attributes
+    ----------
+    signed : ndarray, shape (B, n, k)
+        y_n relu(u_j . x_n) for unit vectors u_j. Each instance has full rank n, so that every sign
+        pattern is reached.
     """
 
     signed: np.ndarray
 
     @classmethod
     def drawn(cls, trial: Trial) -> "Instances":
-        """n from 1 to 5, d from 2 to 4."""
+        """Draw instances with n from 1 to 5 samples and d from 2 to 4 dimensions."""
         random, n, d = trial.random, 1 + trial.number % 5, 2 + trial.number // 5 % 3
         X, U = random.normal(size=(BLOCKS, n, d)), random.normal(size=(BLOCKS, NEURONS, d))
         U /= np.linalg.norm(U, axis=2, keepdims=True)
@@ -33,8 +43,9 @@ class Instances:
         return cls(signed[np.linalg.svd(signed, compute_uv=False)[:, -1] > 0.05])
 
     def least_norms(self) -> tuple[np.ndarray, np.ndarray]:
-        """min |alpha|_1 subject to signed alpha >= 1: values (B,) and alpha (B, k). Wei et al.
-        2018, (B.1).
+        """Minimize |alpha|_1 subject to signed alpha >= 1 (Wei et al. 2018, (B.1)).
+
+        Returns the values (B,) and alpha (B, k).
         """
         B, n, k = self.signed.shape
         A = _blocks(-np.concatenate([self.signed, -self.signed], 2))
@@ -43,8 +54,9 @@ class Instances:
         return parts.sum((1, 2)), parts[:, 0] - parts[:, 1]
 
     def dual(self) -> tuple[np.ndarray, np.ndarray]:
-        """max sum lambda subject to |sum_n lambda_n signed_nj| <= 1, lambda >= 0: values (B,) and
-        lambda (B, n). Claim B.3.
+        """Maximize sum lambda subject to |sum_n lambda_n signed_nj| <= 1, lambda >= 0 (Claim B.3).
+
+        Returns the values (B,) and lambda (B, n).
         """
         B, n, k = self.signed.shape
         rows = self.signed.transpose(0, 2, 1)
@@ -54,8 +66,9 @@ class Instances:
         return parts.sum(1), parts
 
     def best_margins(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """max t subject to features w >= t, sum w <= 1, w >= 0, for features (B, n, p): values (B,)
-        and w (B, p).
+        """Maximize t subject to features w >= t, sum w <= 1, w >= 0, for features (B, n, p).
+
+        Returns the values (B,) and w (B, p).
         """
         B, n, p = features.shape
         rows = np.concatenate(
@@ -74,5 +87,5 @@ class Instances:
 
 
 def _blocks(matrices: np.ndarray) -> sparse.csc_matrix:
-    """Block-diagonal, from (B, rows, columns)."""
+    """Make a block-diagonal matrix from (B, rows, columns)."""
     return sparse.block_diag(list(matrices), format="csc")

@@ -13,12 +13,16 @@ from torch import Tensor, nn
 from ...homogeneity import analyse
 from ...losses import Loss
 from ...models import mlp
-from .claim import Trial
+from .trial import Trial
 
 BATCH = 64
+"""The number of random parameters of a trial: enough that the 170 to 220 trials of a full run
+examine more than 10,000 instances, few enough for one tensor program.
+"""
 
 
 def _cnn(outputs: int) -> nn.Module:
+    """Make a small convolutional net with max pooling."""
     return nn.Sequential(
         nn.Conv2d(1, 2, 3),
         nn.ReLU(),
@@ -29,6 +33,7 @@ def _cnn(outputs: int) -> nn.Module:
 
 
 def _normalized(outputs: int) -> nn.Module:
+    """Make a net with LayerNorm and leaky ReLUs."""
     norm = nn.LayerNorm(4, eps=0.0, elementwise_affine=False)
     return nn.Sequential(
         nn.Linear(3, 4),
@@ -54,7 +59,7 @@ KINDS: dict[str, tuple[Callable[[int], nn.Module], tuple[int, ...]]] = {
 
 @functools.cache
 def _analysed(kind: str, outputs: int) -> tuple[nn.Module, float, list[tuple[list[str], float]]]:
-    """The net, its order and its layers with their exponents, as `analyse` finds them."""
+    """Build a net and find its order and its layers with their exponents, once for each kind."""
     build, shape = KINDS[kind]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -95,8 +100,9 @@ class Points:
         kinds: tuple[str, ...] = tuple(KINDS),
         deepest: float = 1000.0,
     ) -> "Points":
-        """Of the kind and the number of samples (1 at first) that the trial's number says; smallest
-        margins between 0.3 and `deepest`.
+        """Draw parameters and samples; the trial's number says the kind and the number of samples.
+
+        The first trials have one sample. Smallest margins lie between 0.3 and `deepest`.
         """
         name = kinds[trial.number % len(kinds)]
         shape = KINDS[name][1]
@@ -126,13 +132,13 @@ class Points:
         return points
 
     def scores(self) -> Tensor:
-        """(B, N, C)."""
+        """Scores of all samples at all parameters, (B, N, C)."""
         return torch.func.vmap(lambda p: torch.func.functional_call(self.net, p, (self.x,)))(
             self.theta
         )
 
     def gaps(self) -> Tensor:
-        """s_nj of all classes j other than the label: (B, N, C - 1), or (B, N, 1) for one
+        """Gaps s_nj to all classes j other than the label: (B, N, C - 1), or (B, N, 1) for one
         output.
         """
         scores = self.scores()
@@ -152,22 +158,22 @@ class Points:
         return torch.stack([(a[n] * b[n]).flatten(1).sum(1) for n in names or self.theta]).sum(0)
 
     def setting(self) -> str:
-        """In words."""
+        """Describe the instances in words."""
         return f"{self.kind}, {len(self.x)} samples, {len(self.labels)} random parameters"
 
 
 def log_loss(loss: Loss, q: Tensor) -> Tensor:
-    """log of the summed loss of margins (B, N): (B,)."""
+    """Log of the summed loss of margins (B, N): (B,)."""
     return torch.logsumexp(-loss.f(q), 1)
 
 
 def inverse_slope(loss: Loss, x: Tensor) -> Tensor:
-    """g'(x) = 1 / f'(g(x))."""
+    """Evaluate g'(x) = 1 / f'(g(x))."""
     return 1 / loss.f_prime(loss.g(x))
 
 
 def soft_margins(gaps: Tensor, sign: float = 1.0) -> Tensor:
-    """-log sum_j e^{-s_nj} of gaps (B, N, C - 1): (B, N).
+    """Soft margins -log sum_j e^{-s_nj} of gaps (B, N, C - 1): (B, N).
 
     sign : -1 for the softmax with e^{-Phi} that Appendix F prints.
     """
@@ -175,5 +181,5 @@ def soft_margins(gaps: Tensor, sign: float = 1.0) -> Tensor:
 
 
 def separated(loss: Loss, logs: Tensor) -> Tensor:
-    """Where the summed loss is below l(b_f), with a margin for rounding."""
+    """Test whether the summed loss is below l(b_f), with room for rounding."""
     return logs < loss.log_threshold - 1e-6 * max(1.0, math.fabs(loss.log_threshold))

@@ -6,7 +6,10 @@ from ...drawing.style import BOTH, OUTPUT, open_canvas
 from ..gallery.figure import Check, Row
 from ._training import WITHOUT_BIAS
 
-_MOST = 0.8
+_RISING_SHARE = 0.8
+"""The share of the looks at which the margin has to rise. SGD lets it fall at single ones; a margin
+that only fluctuates rises at about half of them.
+"""
 PANELS = {
     "log10_loss": r"$\log_{10}$ training loss",
     "accuracy": "training accuracy",
@@ -17,8 +20,8 @@ PANELS = {
 
 
 def draw_curves(rows: list[Row], rates: dict[str, str], names: tuple[str, ...]):
-    """One row of panels for each rate, with its title: quantities by name, for the nets without and
-    with bias.
+    """Draw one row of panels for each rate, with its title: quantities by name, for the nets
+    without and with bias.
     """
     drawn, axes = open_canvas(len(names), len(rates), width=3.6, height=2.9)
     for row_of_axes, (rate, title) in zip(axes, rates.items(), strict=True):
@@ -44,16 +47,17 @@ def draw_curves(rows: list[Row], rates: dict[str, str], names: tuple[str, ...]):
 
 
 def net_name(row: Row) -> str:
-    """As the paper calls it."""
+    """Name a net as the paper does."""
     return "without bias" if row["bias"] == WITHOUT_BIAS else "with bias"
 
 
 def _colour(row: Row) -> str:
+    """The colour of a net, the same in all panels."""
     return BOTH if row["bias"] == WITHOUT_BIAS else OUTPUT
 
 
 def fitted(row: Row) -> Check:
-    """Whether every training sample is correct in the end."""
+    """Check that every training sample is correct in the end."""
     return Check(
         f"{_where(row)}: {100 * row['accuracy']:.4g}% of the training samples are correct,"
         f" log10-loss {row['log10_loss']:.1f}",
@@ -62,8 +66,8 @@ def fitted(row: Row) -> Check:
 
 
 def rising(row: Row, name: str = "layer_margin") -> Check:
-    """Whether the margin rises once all samples are correct: at most looks, as SGD is noisy, and to
-    its largest value.
+    """Check that the margin rises once all samples are correct: at most of the looks, because SGD
+    is noisy, and to its largest value.
     """
     margins = [look[name] for look in row["looks"] if look["accuracy"] == 1]
     steps = sum(b > a for a, b in pairwise(margins))
@@ -71,9 +75,10 @@ def rising(row: Row, name: str = "layer_margin") -> Check:
     return Check(
         f"{_where(row)}: once it is fitted, the normalized margin rises from {first:.3g} to"
         f" {last:.3g}, at {steps} of {max(len(margins) - 1, 0)} looks",
-        len(margins) > 1 and steps >= _MOST * (len(margins) - 1) and last == max(margins),
+        len(margins) > 1 and steps >= _RISING_SHARE * (len(margins) - 1) and last == max(margins),
     )
 
 
 def _where(row: Row) -> str:
+    """Name the net and the rate of a run."""
     return f"{net_name(row)}, {row['rate']} rate"

@@ -12,8 +12,8 @@ from ...flow.gradient_flow import Trajectory, gradient_flow
 from ...losses import Exponential, Logistic, Loss
 from ...models import mlp
 from ...training.stopping import LogLossBelow
-from ..ledger.claim import Trial
 from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
+from ..ledger.trial import Trial
 
 PAPER = "Lyu and Li 2019"
 
@@ -25,8 +25,10 @@ ROUNDING = "sums of at most a few hundred float64 terms, divided by the sizes of
 
 
 def examine_points(trial: Trial, loss: Loss, **options) -> tuple[Points, dict[str, Tensor]]:
-    """Random separated points, and there: x = log 1/Loss, -grad log Loss in parts, ratio g'(x) /
-    g(x), nu / Loss.
+    """Draw random points that separate their samples, and evaluate there what the claims combine.
+
+    Returns the points and, by name: x = log 1/Loss, -grad log Loss in parts, the ratio
+    g'(x) / g(x), and nu / Loss.
     """
     # Differences of f are to be exact to 1e-13: f up to 1000.
     points = Points.drawn(trial, deepest=1000.0 ** (1 / getattr(loss, "power", 1)), **options)
@@ -59,15 +61,15 @@ def examine_points(trial: Trial, loss: Loss, **options) -> tuple[Points, dict[st
 
 
 def measure_growth(at: dict[str, Tensor], order: float) -> tuple[Tensor, Tensor]:
-    """d/dt log gamma~ / Loss = (g' / g) |grad|^2 / Loss^2 - L^2 nu / (Loss rho^2), and the size of
-    its terms.
+    """Evaluate d/dt log gamma~ / Loss = (g' / g) |grad|^2 / Loss^2 - L^2 nu / (Loss rho^2), and the
+    size of its terms.
     """
     up, down = at["ratio"] * at["square"], order**2 * at["nu"] / at["rho2"]
     return up - down, up + down
 
 
 def run_relu_flow(trial: Trial, *, depth: float = -20, rtol: float = 1e-8) -> Trajectory:
-    """Exponential loss, two-layer ReLU net, 6 points in the plane."""
+    """Run the gradient flow of a two-layer ReLU net on 6 points, with the exponential loss."""
     net, data = start_separated(trial, power=1)
     return gradient_flow(
         net, data, until=LogLossBelow(depth), loss=Exponential(), rtol=rtol, progress=False
@@ -77,8 +79,10 @@ def run_relu_flow(trial: Trial, *, depth: float = -20, rtol: float = 1e-8) -> Tr
 def start_separated(
     trial: Trial, *, power: int, samples: int = 6, width: int = 5
 ) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
-    """A random net without biases, points that it labels itself, scaled to a summed exponential
-    loss just below 1. power 0: a linear net.
+    """Make a random net without biases and points that it labels itself, scaled to a summed
+    exponential loss just below 1.
+
+    power : of the ReLUs; 0 for a linear net.
     """
     random = trial.torch_random
     net = (

@@ -1,5 +1,6 @@
-"""The nets of Appendix J, trained past underflow; every figure about MNIST or CIFAR-10 is drawn
-from these runs, which `RUNS` holds for all.
+"""The nets of Appendix J, trained past underflow.
+
+Every figure about MNIST or CIFAR-10 is drawn from these runs, which lie in the folder `RUNS`.
 """
 
 import json
@@ -21,7 +22,14 @@ from ..gallery.figure import Row, Settings
 RUNS = "lyu-li/training"
 CONSTANT, LOSS_BASED, ASCENT = "constant", "loss-based", "margin ascent"
 WITHOUT_BIAS, WITH_BIAS = "first", "all"
-_LOOKS, _POINTS = 16, 300
+_LOOKS = 16
+"""The number of epochs, in geometric distances, at which test samples are evaluated: each costs a
+pass over them, and 16 show the trend of a curve over four decades.
+"""
+_POINTS = 300
+"""The number of points of a curve that are kept: more cannot be told apart at the width of a panel,
+and the files stay small.
+"""
 
 _SMOKE = {
     "cnn_data": "digits",
@@ -116,7 +124,7 @@ _LOOK = {
 def runs(
     net: str, *rates: str, biases: tuple[str, ...] = (WITHOUT_BIAS, WITH_BIAS), seeds: int = 1
 ) -> list[Row]:
-    """The parameters of one run for each rate, bias and seed."""
+    """List the parameters of one run for each rate, bias and seed."""
     return [
         {"net": net, "rate": rate, "bias": bias, "seed": seed}
         for rate in rates
@@ -126,15 +134,15 @@ def runs(
 
 
 def concerns(run: Row, setting: str) -> bool:
-    """What a run depends on: the settings of its net."""
+    """Whether a run depends on a setting: it does on those of its own net."""
     return (setting.startswith(run["net"]) and not setting.endswith("seeds")) or (
         setting == "ascent_iterations" and run["rate"] == ASCENT
     )
 
 
 def train_net(run: Row, settings: Settings, folder: Path) -> Row:
-    """The curve of one run, and looks at it that include test samples: now and then, and where the
-    loss first falls below each level.
+    """Train one net and record its curve, with looks at it that include test samples: now and
+    then, and where the loss first falls below each level.
 
     The folder holds the checkpoint, so that a killed run goes on, the looks, and the net at each
     level: level-1.pt, level-2.pt, ...
@@ -152,21 +160,7 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
         "progress": False,
     }
     if run["rate"] == ASCENT:
-        begun = train(net, data, until=LogLossBelow(own["levels"][0]), **options)
-        ascent = maximize_margin(
-            net, data, iterations=settings["ascent_iterations"], progress=False
-        )
-        checkpoint.save(folder / "level-1.pt", net.state_dict())
-        passes = (begun.rows[-1]["gradient_samples"] + ascent.rows[-1]["gradient_samples"]) / own[
-            "n"
-        ]
-        # The loss depends on the size of the parameters, to which the ascent is blind.
-        return _look(
-            net,
-            tested,
-            measure(net, data).to_dict() | {"epoch": round(passes), "log10_mean_loss": None},
-        )
-
+        return _train_and_ascend(net, data, tested, settings, own, options)
     lr, levels = (
         (ConstantLR(own["rate"]), []) if run["rate"] == CONSTANT else (LossBasedLR(), own["levels"])
     )
@@ -191,20 +185,42 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
         looks.append(look | {"seconds": before + time.monotonic() - started})
         checkpoint.write_atomically(file, json.dumps(looks).encode())
     rows = History.load(folder / checkpoint.HISTORY).rows
-    kept = sorted(
-        {0, *np.unique(np.geomspace(1, len(rows), _POINTS).round().astype(int) - 1).tolist()}
-    )
-    curve = {
-        name: [rows[index][source] for index in kept]
-        for name, source in (*_LOOK.items(), ("alpha", "relative_rate"))
-    }
     return {name: looks[-1][name] for name in (*_LOOK, "test_accuracy", "seconds")} | {
         "looks": looks,
-        "curve": curve,
+        "curve": _thin_curve(rows),
+    }
+
+
+def _train_and_ascend(
+    net: nn.Module,
+    data: tuple[Tensor, Tensor],
+    tested: tuple[Tensor, Tensor],
+    settings: Settings,
+    own: Settings,
+    options: dict,
+) -> Row:
+    """Train a net to the first level of the loss, ascend its margin, and look at the result."""
+    begun = train(net, data, until=LogLossBelow(own["levels"][0]), **options)
+    ascent = maximize_margin(net, data, iterations=settings["ascent_iterations"], progress=False)
+    checkpoint.save(options["checkpoint_dir"] / "level-1.pt", net.state_dict())
+    gradients = begun.rows[-1]["gradient_samples"] + ascent.rows[-1]["gradient_samples"]
+    # The loss depends on the size of the parameters, to which the ascent is blind.
+    row = {"epoch": round(gradients / own["n"]), "log10_mean_loss": None}
+    return _look(net, tested, measure(net, data).to_dict() | row)
+
+
+def _thin_curve(rows: list[Row]) -> dict[str, list]:
+    """Keep the rows of a history at epochs in geometric distances, as lists by quantity."""
+    spaced = np.geomspace(1, len(rows), _POINTS).round().astype(int) - 1
+    kept = sorted({0, *np.unique(spaced).tolist()})
+    return {
+        name: [rows[index][source] for index in kept]
+        for name, source in (*_LOOK.items(), ("alpha", "relative_rate"))
     }
 
 
 def _looks(file: Path) -> list[Row]:
+    """Read the looks that a killed run left; none where there is no file."""
     try:
         return json.loads(file.read_text()) if file.exists() else []
     except ValueError as error:
@@ -214,13 +230,14 @@ def _looks(file: Path) -> list[Row]:
 
 
 def _look(net: nn.Module, tested: tuple[Tensor, Tensor], row: Row) -> Row:
+    """Take the quantities of a look from a row of the history, and add the test accuracy."""
     return {name: row[source] for name, source in _LOOK.items()} | {
         "test_accuracy": measure(net, tested).accuracy
     }
 
 
 def make_net(run: Row, settings: Settings) -> nn.Module:
-    """As it begins, on a GPU where there is one."""
+    """Make the net of a run as it begins, on a GPU where there is one."""
     with torch.random.fork_rng():
         torch.manual_seed(run["seed"])
         if run["net"] == "vgg":
@@ -235,8 +252,9 @@ def make_net(run: Row, settings: Settings) -> nn.Module:
 
 
 def images(run: Row, settings: Settings, split: Split) -> tuple[Tensor, Tensor]:
-    """A class-balanced part of the data; digits, which need no files, are enlarged to the inputs of
-    the net.
+    """Load a class-balanced part of the data.
+
+    Digits, which need no files, are enlarged to the inputs of the net.
     """
     name, limit = (
         settings[run["net"] + "_data"],

@@ -11,8 +11,9 @@ from ...flow.gradient_descent import SmoothnessBounds, TheoryRate, gradient_desc
 from ...flow.gradient_flow import gradient_flow
 from ...losses import Exponential
 from ...training.stopping import LogLossBelow
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
 from ..ledger.regression import slope
+from ..ledger.trial import Finding, Trial
 from ._instances import PAPER, move_near_optimum, start_separated
 
 
@@ -94,6 +95,7 @@ def gd_key_lemma(
     theta = torch.cat([p.detach().flatten() for p in net.parameters()])
 
     def evaluated(point: Tensor) -> tuple[float, Tensor, Tensor]:
+        """Evaluate log Loss, its gradient and the margins at a vector of parameters."""
         at = point.detach().clone().requires_grad_(True)
         parts = dict(zip(names, at.split([p.numel() for p in net.parameters()]), strict=True))
         parts = {n: parts[n].reshape(p.shape) for n, p in net.named_parameters()}

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from ...losses import CrossEntropy, Exponential
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
 from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
+from ..ledger.trial import Finding, Trial
 from ._instances import (
     LOSSES,
     PAPER,
@@ -48,8 +49,9 @@ def euler(trial: Trial, *, order_factor: float = 1.0) -> Finding:
 
 
 def _euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
-    """a_j relu(w_j . x) with w_1 . x = 0: the Clarke gradient has a_1 s x in the place of w_1, 0 <=
-    s <= 1.
+    """Examine a_j relu(w_j . x) with w_1 . x = 0, at the kink of the first neuron.
+
+    The Clarke gradient has a_1 s x in the place of w_1, for any 0 <= s <= 1.
     """
     random = trial.random
     w, a, x = (

@@ -8,7 +8,7 @@ from ._training import CONSTANT, LOSS_BASED, RUNS, SCALES, SUBSET, concerns, run
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Both rise, and the loss-based rate is far ahead in fewer epochs."""
+    """Check that both margins rise, and that the loss-based rate is far ahead in fewer epochs."""
     found = []
     for bias in dict.fromkeys(row["bias"] for row in rows):
         constant, based = (

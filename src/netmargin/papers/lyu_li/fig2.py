@@ -6,12 +6,12 @@ import numpy as np
 
 from ...drawing.style import OUTPUT
 from ..gallery.figure import Check, Figure, Row, Settings
-from .claims_kkt import mexican_hat
+from .claims_mexican_hat import mexican_hat
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """How far the claim of the ledger about it is from holding, with the printed exponent and with
-    the right one.
+    """Examine the claim of the ledger about the curve, with the printed exponent and with the right
+    one.
     """
     return {
         str(exponent): (
@@ -22,7 +22,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """f(u, v) over the disk, and the curve phi = 1 / (1 - r^2) that the flow follows."""
+    """Draw f(u, v) over the disk, and the curve phi = 1 / (1 - r^2) that the flow follows."""
     from matplotlib.figure import Figure as Canvas
 
     r, phi = np.meshgrid(np.linspace(1e-3, 0.999, 60), np.linspace(0, 2 * np.pi, 121))
@@ -53,12 +53,13 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def _hat(r: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    """Evaluate f at polar coordinates."""
     C = 4 * r**4 / (4 * r**4 + (1 - r**2) ** 3)
     return np.exp(-1 / (1 - r**2)) * (1 - C * np.sin(phi - 1 / (1 - r**2)))
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """The curve is invariant."""
+    """Check that the curve is invariant with the right exponent only."""
     right, printed = rows[0]["3"], rows[0]["4"]
     return [
         Check(

@@ -6,8 +6,9 @@ from ._training import CONSTANT, RUNS, SCALES, SUBSET, concerns, runs, train_net
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Of the net with bias, whose biases beyond the first layer the norm leaves out, as in the
-    paper.
+    """Check that the samples are fitted and the margin rises.
+
+    For the net with bias the norm leaves out the biases beyond the first layer, as in the paper.
     """
     return [*map(fitted, rows), *(rising(row, "margin") for row in rows)]
 

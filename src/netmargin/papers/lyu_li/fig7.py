@@ -20,7 +20,7 @@ NETS = {"cnn": "CNN on MNIST", "vgg": "VGGNet on CIFAR-10"}
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Thin: single runs; thick: their mean, as far as all runs go."""
+    """Draw single runs (thin) and their mean (thick), as far as all runs go."""
     drawn, (axes,) = open_canvas(2)
     for axis, (net, title) in zip(axes, NETS.items(), strict=True):
         of_net = [row["looks"] for row in rows if row["net"] == net]
@@ -55,7 +55,10 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Between the first look at which all training samples are correct and the last one."""
+    """Check that the margin grows and the test accuracy hardly changes.
+
+    Compared are the first look at which all training samples are correct and the last one.
+    """
     found = []
     for net, title in NETS.items():
         of_net = [row for row in rows if row["net"] == net]

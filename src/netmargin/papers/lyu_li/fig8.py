@@ -20,7 +20,9 @@ SPLITS = {"train": "training", "test": "test"}
 
 
 def runs(settings: Settings) -> list[Row]:
-    """Each net on each split, with the run that it is from: other training, other radii."""
+    """List each net on each split, with the run that it comes from: another training gives other
+    radii.
+    """
     levels = TRAINING[settings["training"]]["cnn_levels"]
     nets = [*(f"model-{k}" for k, _ in enumerate(levels, 1)), ASCENDED]
     return [
@@ -31,14 +33,14 @@ def runs(settings: Settings) -> list[Row]:
 
 
 def _origin(model: str, settings: Settings, folder: Path) -> tuple[Row, Path]:
-    """The run of the table that a net is from, and what that left behind."""
+    """Find the run of the table that a net comes from, and the folder that it left behind."""
     trained, rate = TRAINING[settings["training"]], ASCENT if model == ASCENDED else LOSS_BASED
     run = next(row for row in figure(TABLE).runs(trained) if row["rate"] == rate)
     return run, folder_of(figure(TABLE), trained, run, folder)
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Radii of one net of the table, on as many samples of each class."""
+    """Measure the radii of one net of the table, on the same number of samples of each class."""
     trained = TRAINING[settings["training"]]
     origin, kept = _origin(run["model"], settings, folder.parent)
     level = 1 if run["model"] == ASCENDED else int(run["model"].removeprefix("model-"))
@@ -64,12 +66,12 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def radii(row: Row) -> np.ndarray:
-    """Attacked radii; infinite where nothing was found."""
+    """List the attacked radii of a row; infinite where no misclassified input was found."""
     return np.array([np.inf if radius is None else radius for radius in row["upper"]])
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Share of samples with radius above epsilon; right: the small epsilons."""
+    """Draw the share of samples with radius above epsilon; on the right the small epsilons."""
     from matplotlib import colormaps
 
     drawn, axes = open_canvas(2, 2, height=2.9)
@@ -101,8 +103,10 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Over the middle of the curve: the epsilons between which the first net keeps three quarters
-    and one quarter of the samples.
+    """Check that more training gives larger radii, over the middle of the curve.
+
+    These are the epsilons between which the first net keeps three quarters and one quarter of the
+    samples.
     """
     checks = []
     by = {(row["model"], row["split"]): radii(row) for row in rows}

@@ -18,6 +18,7 @@ from ._training import (
     train_net,
 )
 
+# The normalized margins that the paper prints, beside which ours are shown.
 PAPER = {
     "model-1": 5.65e-5,
     "model-2": 9.50e-5,
@@ -35,8 +36,10 @@ COLUMNS = {
 
 
 def models(rows: list[Row]) -> dict[str, Row]:
-    """The statistics where the loss first fell below each level, at the end if that is later, and
-    after the ascent.
+    """Select the looks that make the rows of the table, by the name of their model.
+
+    They are where the loss first fell below each level, at the end if that is later, and after the
+    ascent.
     """
     trained, ascent = (
         next(row for row in rows if row["rate"] == rate) for rate in (LOSS_BASED, ASCENT)
@@ -47,7 +50,7 @@ def models(rows: list[Row]) -> dict[str, Row]:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """The table, with the paper's margins in the last column."""
+    """Draw the table, with the paper's margins in the last column."""
     from matplotlib.figure import Figure as Canvas
 
     drawn = Canvas(figsize=(8.2, 2.4), layout="constrained")
@@ -86,7 +89,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """The margins rise from model to model; the ascent is beyond them all."""
+    """Check that margins rise from model to model, and that the ascent exceeds them all."""
     found = models(rows)
     ascent, trained = found.pop("maximize_margin"), list(found.values())
     margins = [row["layer_margin"] for row in trained]

@@ -11,20 +11,26 @@ from torch import Tensor, nn
 
 from ...core.logspace import log_softplus, neg_log_expm1_exp
 from ...twolayer import AttentionFeatures, NormalizedNet, NormalizedReLU
-from ..ledger.claim import Trial
+from ..ledger.trial import Trial
 
 PAPER = "The Ubiquity of 2-Homogeneity 2024"
 
 BATCH = 64
+"""The number of random parameters of a trial: enough that the 160 to 320 trials of a full run
+examine more than 10,000 instances, few enough for one tensor program.
+"""
 
 
 class Fixed(nn.Module):
     """Features F(x) = x without parameters."""
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the input itself."""
         return x
 
 
+# Each kind of inner net with its number of inputs. The nets are small, as a trial evaluates BATCH
+# copies of one at once.
 INNER: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "one fixed feature": (Fixed, 1),
     "normalized ReLU": (lambda: NormalizedReLU(4, 6), 4),
@@ -48,7 +54,9 @@ INNER: dict[str, tuple[Callable[[], nn.Module], int]] = {
 
 
 def draw_stacked_nets(trial: Trial) -> tuple[str, NormalizedNet, dict[str, Tensor], Tensor, Tensor]:
-    """A net at 64 random parameters with |a_j| = |b_j|, and samples labelled by each."""
+    """Draw a net at 64 random parameters with |a_j| = |b_j|, and samples that are labelled by
+    each of them.
+    """
     kind = list(INNER)[trial.number % len(INNER)]
     build, inputs = INNER[kind]
     random = trial.torch_random
@@ -70,11 +78,12 @@ def draw_stacked_nets(trial: Trial) -> tuple[str, NormalizedNet, dict[str, Tenso
 
 
 def stacked_scores(net: nn.Module, theta: dict[str, Tensor], x: Tensor) -> Tensor:
+    """Scores of the net at every one of the stacked parameters, (B, N)."""
     return torch.func.vmap(lambda p: torch.func.functional_call(net, p, (x,))[:, 0])(theta)
 
 
 def stacked_log_loss(q: Tensor) -> Tensor:
-    """log of the summed logistic loss of margins (B, N): (B,)."""
+    """Log of the summed logistic loss of margins (B, N): (B,)."""
     return torch.logsumexp(log_softplus(-q), 1)
 
 
@@ -85,12 +94,15 @@ def run_mirror_flow(
     reference: np.ndarray,
     linear: bool = False,
 ) -> dict[str, np.ndarray]:
-    """d ln u / ds = -grad f_s(u), f_s = 2 L_s (mean logistic loss of <u, z_i(s)>), or <u, mean
-    z(s)> : u and integrals at the times.
+    """Integrate d ln u / ds = -grad f_s(u), and the integrals that the lemmas bound.
+
+    f_s = 2 L_s, the mean logistic loss of <u, z_i(s)>, or <u, mean z(s)> where `linear`. Returns u
+    and the integrals at the times.
     """
     m = len(u0)
 
     def rates(s: float, state: np.ndarray) -> np.ndarray:
+        """The derivatives of ln u and of the four integrals."""
         u, zs = np.exp(state[:m]), z(s)
         if linear:
             c = zs.mean(0)
@@ -133,4 +145,5 @@ def kl_divergence(v: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def scale_to_unit(Z: np.ndarray) -> np.ndarray:
+    """Divide features by their largest absolute value."""
     return Z / np.abs(Z).max()

@@ -14,7 +14,8 @@ from ...flow.gradient_flow import gradient_flow
 from ...solvers import f1_max_margin
 from ...twolayer import NormalizedNet, early_margin
 from ...twolayer.fixed_features import matrix_game
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import (
     PAPER,
     Fixed,
@@ -184,9 +185,10 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
 
 
 def _least_divergence(Z: np.ndarray, margin: float) -> float:
-    """min KL(u, uniform) over probabilities with Z u >= margin, by its dual."""
+    """Minimize KL(u, uniform) over probabilities u with Z u >= margin, by the dual problem."""
 
     def dual(lam: np.ndarray) -> tuple[float, np.ndarray]:
+        """Evaluate the negative dual and its gradient at multipliers of the margins."""
         w = lam @ Z
         log_mean = logsumexp(w) - math.log(len(w))
         return log_mean - margin * lam.sum(), Z @ np.exp(w - logsumexp(w)) - margin

@@ -14,7 +14,8 @@ from ...core.logspace import neg_log_expm1_exp
 from ...flow.gradient_flow import gradient_flow
 from ...twolayer import NormalizedNet, NormalizedReLU, mirror_flow
 from ...twolayer.fixed_features import matrix_game
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import (
     PAPER,
     draw_stacked_nets,
@@ -89,7 +90,7 @@ def _() -> Finding:
 
 
 def _drifting(trial: Trial, m: int) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
-    """Features of up to 4 samples that rotate in time, and a start."""
+    """Draw features of up to 4 samples that rotate in time, and a start."""
     random, n = trial.random, 1 + trial.number % 4
     A, B, speed = random.normal(size=(n, m)), random.normal(size=(n, m)), random.uniform(0, 2)
     return lambda s: A * math.cos(speed * s) + B * math.sin(speed * s) + 0.5, random.dirichlet(
@@ -198,14 +199,16 @@ def _() -> Finding:
 
 
 def two_features(n: float, *, lemma: bool = False) -> Finding:
-    """Frozen features (1, 0.1) of n - 1 samples and (-1, 0.5) of one, at the printed time; the
-    printed margin minus that of the flow.
+    """Evaluate the printed margin minus that of the flow, at the printed time.
+
+    The features are frozen: (1, 0.1) of n - 1 samples and (-1, 0.5) of one.
     """
     Z, shares = np.array([[1.0, 0.1], [-1.0, 0.5]]), np.array([(n - 1) / n, 1 / n])
     pbar, gamma, _ = matrix_game(Z)
     u0 = np.array([0.5, 0.5])
 
     def ratio(t: float) -> float:
+        """The R of the theorem, or of the lemma, at time t."""
         size = math.log(t * n) / gamma
         return float(kl_divergence(size * pbar, u0) / size if lemma else kl_divergence(pbar, u0))
 

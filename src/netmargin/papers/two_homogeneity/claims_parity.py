@@ -11,8 +11,9 @@ from scipy.special import gammaln
 from ... import datasets
 from ...kernels import arc_cosine, ntk
 from ...solvers import f1_max_margin, f2_max_margin
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
 from ..ledger.regression import slope
+from ..ledger.trial import Finding, Trial
 from ..wei_2018._separation import advantage, separation
 from ._instances import PAPER
 
@@ -26,7 +27,6 @@ PARITIES = (
     (2, 1, False),
     (3, 2, False),
 )
-
 """d, k and whether there is a bias; complete pricing is quick for all."""
 
 
@@ -61,6 +61,7 @@ def parity_margin(trial: Trial, *, factor: float = 1.0, exponent: float = 0.0) -
 
 
 def _parity_rates(exponent: float) -> Finding:
+    """Fit the exponents of d in the kernel margins of parities, up to d = 256."""
     ds, violations, shown = np.array([64, 96, 128, 192, 256]), [], []
     # Both average over a sphere: in the plane of two inputs E relu relu is d / 2 times as large as
     # in d dimensions, P(both active) the same.
@@ -84,8 +85,10 @@ def _parity_rates(exponent: float) -> Finding:
 
 
 def _parity_correlation(d: int, k: int, kernel: Callable) -> float:
-    """sqrt(mean_z chi(z) chi(x) K(x, z)) over the cube, the kernel margin: K depends on the number
-    of bits i in S and j outside that differ.
+    """Compute the kernel margin sqrt(mean_z chi(z) chi(x) K(x, z)) over the cube.
+
+    K depends on the number of bits i in S and j outside that differ, so that the mean is a sum over
+    (i, j).
     """
     i, j = np.arange(k + 1)[:, None], np.arange(d - k + 1)[None]
     shares = np.exp(_log_comb(k, i) + _log_comb(d - k, j) - d * math.log(2)) * (-1.0) ** i
@@ -95,6 +98,7 @@ def _parity_correlation(d: int, k: int, kernel: Callable) -> float:
 
 
 def _log_comb(n: int, k: np.ndarray) -> np.ndarray:
+    """Log of the binomial coefficient."""
     return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 
@@ -142,6 +146,7 @@ def _() -> Finding:
 )
 def parity_error(trial: Trial, *, margin: float = 0.1, samples: int = 60) -> Finding:
     def draw(n: int, seed: int):
+        """Draw corners of the cube, scaled to coordinates +-1."""
         X, y = datasets.parity(15, 2, n, seed=seed)
         return math.sqrt(15) * X, y
 

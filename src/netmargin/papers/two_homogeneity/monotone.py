@@ -14,6 +14,7 @@ from ...flow.gradient_flow import gradient_flow
 from ...twolayer import AttentionFeatures, NormalizedNet, NormalizedReLU
 from ..gallery.figure import Check, Figure, Row, Settings
 
+# Nets in the units of the theorem, each small enough for a flow that is followed to t = 3000.
 INNER = {
     "normalized ReLU": lambda: NormalizedReLU(4, 30),
     "LayerNorm": lambda: nn.Sequential(
@@ -30,7 +31,7 @@ INNER = {
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """log t, the smooth margin and the margin, where the summed loss is below log 2."""
+    """Follow log t, the smooth margin and the margin, where the summed loss is below log 2."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         inner = INNER[run["net"]]().double()
@@ -52,7 +53,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Solid: smooth margins; dotted: margins."""
+    """Draw smooth margins (solid) and margins (dotted)."""
     drawn, ((axis,),) = open_canvas(width=5.2)
     for row, colour in zip(rows, (BOTH, OUTPUT, OTHER, EXACT), strict=True):
         times = np.exp(row["log_time"])
@@ -68,7 +69,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """It never falls."""
+    """Check that the smooth margin never falls."""
     checks = []
     for row in rows:
         smooth = np.array(row["smooth"])

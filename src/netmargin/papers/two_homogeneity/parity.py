@@ -12,8 +12,8 @@ from ..wei_2018._separation import SCALES, separation
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Errors of the regularized net and of the tangent kernel at several scales of the layers, on
-    corners scaled to coordinates +-1.
+    """Measure the errors of the regularized net and of the tangent kernel at several scales of the
+    layers, on corners scaled to coordinates +-1.
     """
     d, tested = settings["d"], settings["tested"]
     X, y = parity(d, 2, run["n"] + tested, seed=run["seed"])
@@ -23,7 +23,9 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def _by_n(rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """n; net errors, and those of the kernel scale that is best in the mean, (runs, n)."""
+    """Collect n, the errors of the net, and those of the kernel scale that is best in the mean,
+    (runs, n).
+    """
     ns = sorted({row["n"] for row in rows})
     net = np.array([[row["net"] for row in rows if row["n"] == n] for n in ns]).T
     kernels = np.array([[row["kernels"] for row in rows if row["n"] == n] for n in ns])
@@ -32,7 +34,7 @@ def _by_n(rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Means with two standard errors."""
+    """Draw means with two standard errors."""
     ns, net, kernel = _by_n(rows)
     drawn, ((axis,),) = open_canvas()
     for values, label, colour in (
@@ -61,7 +63,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """For some n below d^2 nets generalize and kernels do not."""
+    """Check that for some n below d^2 nets generalize and kernels do not."""
     ns, net, kernel = _by_n(rows)
     apart = kernel.mean(0) - net.mean(0)
     best = int(apart.argmax())

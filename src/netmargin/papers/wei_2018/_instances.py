@@ -9,10 +9,12 @@ W18, W19 = "Wei et al. 2018", "Wei et al. 2019"
 
 
 def _line(x: list[float], y: list[int]):
+    """Points on a line with their labels."""
     return torch.tensor(x, dtype=torch.float64)[:, None], torch.tensor(y)
 
 
 def _circle(n: int):
+    """Points at equal angles on the unit circle, with alternating labels."""
     angle = 2 * np.pi * np.arange(n) / n
     return torch.tensor(np.column_stack([np.cos(angle), np.sin(angle)])), torch.tensor(
         1 - 2 * (np.arange(n) % 2)

@@ -15,8 +15,8 @@ SCALES = ((0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (1.0, 3.0), (3.0, 1.0))
 def separation(
     train: tuple, test: tuple, *, seed: int, width: int = 50, iterations: int = 60
 ) -> tuple[float, list[float]]:
-    """Test errors of a two-layer net that minimizes mean logistic loss + 1e-4 ||theta||^2, and of
-    the max-margin tangent kernel predictor at each of SCALES.
+    """Measure the test errors of a regularized two-layer net, which minimizes mean logistic loss +
+    1e-4 ||theta||^2, and of the max-margin tangent kernel predictor at each of SCALES.
 
     train, test : pairs (X, y) of tensors, labels {-1, +1}. The net follows regularization from 3e-2
         down, from one start.
@@ -45,8 +45,10 @@ def separation(
 
 
 def advantage(pairs: list[tuple[float, list[float]]]) -> tuple[float, float, float]:
-    """Mean net error, mean error of the kernel that is best in the mean, and how much less than 0
-    the 95% interval of the mean difference begins (negative: kernels lose).
+    """Compare the net with the kernel that is best in the mean.
+
+    Returns both mean errors, and how much less than 0 the 95% interval of the mean difference
+    begins (negative: kernels lose).
     """
     from scipy import stats
 

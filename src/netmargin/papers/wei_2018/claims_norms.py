@@ -6,15 +6,11 @@ import numpy as np
 
 from ... import datasets
 from ...kernels import arc_cosine
-from ...solvers import (
-    ReLUMeasure,
-    f1_max_margin,
-    f2_max_margin,
-    min_norm_interpolation,
-)
-from ..ledger.claim import Finding, Trial, claim
+from ...solvers import ReLUMeasure, f1_max_margin, f2_max_margin, min_norm_interpolation
+from ..ledger.claim import claim
 from ..ledger.directions import Instances
 from ..ledger.regression import slope
+from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 
 
@@ -24,7 +20,7 @@ from ._instances import W18, W19
     source=f"{W18}, Theorem 3.3 and Lemma B.1; {W19}, Theorem B.11",
     hypotheses=(
         "2 to 7 points in the plane; gamma_l1 by a linear program over 3,600 directions with those"
-        " of the nets, gamma*,m by our solver, and judged on the net itself"
+        " of the nets, gamma*,m by our solver, and recomputed on the net itself"
     ),
     tolerance=2e-6,
     because="tolerance 1e-6 of the solver, and the program's",
@@ -176,7 +172,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
 
 
 def _mean_feature(X, y, *, population: bool = False) -> float:
-    """sqrt(y' K y) / n, without the diagonal for an unbiased estimate of the population's
+    """Compute sqrt(y' K y) / n, without the diagonal for an unbiased estimate of the population's
     square.
     """
     K, y, n = arc_cosine(X, bias=False), y.numpy(), len(y)

@@ -10,7 +10,8 @@ from ...models import mlp
 from ...regularization.path import interpolation_path, regularization_path
 from ...regularization.weak import weak_regularization
 from ...solvers import f1_max_margin, linear_max_margin, min_norm_interpolation, narrow_max_margin
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import PATHS, W18, W19
 
 
@@ -20,8 +21,8 @@ from ._instances import PATHS, W18, W19
     " to the best one gamma*",
     source=f"{W18}, Theorem 2.1; {W19}, Theorem 4.1",
     hypotheses=(
-        "two-layer nets with biases, r = 2, separable data; gamma* certified; global minimizers to"
-        " the belief of five starts; lambda = 1e-3, 1e-6, 1e-12"
+        "two-layer nets with biases, r = 2, separable data; gamma* certified; global minimizers,"
+        " as far as five starts find them; lambda = 1e-3, 1e-6, 1e-12"
     ),
     tolerance=1e-3,
     because=(
@@ -77,7 +78,7 @@ def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0
 
 
 def _worst_margin(Z: np.ndarray, regularization: float, gamma: float, angles: int = 2000) -> float:
-    """The smallest margin of linear classifiers u with L <= 2 min L."""
+    """Find the smallest margin of the linear classifiers u with L(u) <= 2 min L, on a grid."""
     angle, size = np.linspace(0, 2 * np.pi, angles + 1), np.geomspace(1e-3, 1e3, 2001) / gamma
     margins = np.column_stack([np.cos(angle), np.sin(angle)]) @ Z.T
     L = (
@@ -153,8 +154,8 @@ def _() -> Finding:
     " |alpha|_1",
     source=f"{W18}, Theorem D.3; {W19}, Theorem B.10",
     hypotheses=(
-        "4 points on a line with random targets, 40 neurons, global minimizers to the belief of"
-        " three starts; lambda = 1e-6; least norm certified"
+        "4 points on a line with random targets, 40 neurons, global minimizers, as far as three"
+        " starts find them; lambda = 1e-6; least norm certified"
     ),
     tolerance=0.01,
     because="within 1%: that counts as holding",

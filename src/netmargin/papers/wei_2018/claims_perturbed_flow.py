@@ -8,17 +8,16 @@ import numpy as np
 import torch
 from scipy.special import betainc
 
-from ...solvers import (
-    f1_logistic,
-)
+from ...solvers import f1_logistic
 from ...twolayer import perturbed_flow, regularized_logistic
-from ..ledger.claim import Finding, Trial, claim
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 
 
 def _particles(trial: Trial):
-    """A regularized logistic problem in the plane, weighted particles, and a renewal measure of 20
-    unit vectors.
+    """Draw a regularized logistic problem in the plane, weighted particles, and a renewal measure
+    of 20 unit vectors.
     """
     random, n = trial.random, 1 + trial.number % 6
     X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
@@ -127,6 +126,9 @@ def perturbed(
 
 
 def _reaches_the_optimum(trial: Trial, sigma: float) -> Finding:
+    """Run the flow from one neuron with and without perturbation, and compare with the certified
+    optimum.
+    """
     random = trial.random
     X = random.normal(size=(8, 2))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
@@ -226,8 +228,8 @@ def mass_growth(
 
 
 def _grown_from_nothing(trial: Trial, growth: float) -> list[float]:
-    """1 - N / the bound, from a neuron outside T, after those of some times by which L' has moved
-    by tau / 4 at most.
+    """Evaluate 1 - N / the bound, from a neuron outside T, at some times by which L' has moved by
+    tau / 4 at most.
     """
     random, sigma = trial.random, 0.01
     X = random.normal(size=(6, 2))
@@ -236,6 +238,7 @@ def _grown_from_nothing(trial: Trial, growth: float) -> list[float]:
     start = torch.tensor([[1.0, 0.0, 0.0, -0.01]]).double()
 
     def prices(at: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
+        """The first variation L' on the sphere, at weighted particles."""
         return problem.slopes(
             torch.cat([at, sphere]), torch.cat([mass, torch.zeros(len(sphere)).double()])
         )[1][len(at) :]

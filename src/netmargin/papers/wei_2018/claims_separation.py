@@ -9,11 +9,9 @@ import numpy as np
 from ... import datasets
 from ...bounds import Bound, deep_bound, kernel_bound, two_layer_bound
 from ...kernels import arc_cosine
-from ...solvers import (
-    ReLUMeasure,
-    f1_max_margin,
-)
-from ..ledger.claim import Finding, Trial, claim
+from ...solvers import ReLUMeasure, f1_max_margin
+from ..ledger.claim import claim
+from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 from ._separation import advantage, separation
 
@@ -111,11 +109,13 @@ def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
     random = trial.random
 
     def draw(count: int, gap: float = 0.0, noise: float = 0.0):
+        """Draw labelled points of the square with a gap and flipped labels."""
         X = random.uniform(-1, 1, size=(count, 2))
         X[:, 0] = np.sign(X[:, 0]) * (gap + (1 - gap) * np.abs(X[:, 0]))
         return X, np.where(random.random(count) < noise, -1, 1) * np.sign(X[:, 0])
 
     def excess(bound: Bound, u: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
+        """The test error of a linear predictor minus the bound."""
         return float((y * (X @ u) <= 0).mean()) - share * bound.value
 
     # f(x) = u . x = relu(u . x) - relu(-u . x): ||Theta||^2 = 4 with balanced layers.
@@ -145,5 +145,6 @@ def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
 
 
 def _direction(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The unit vector along the mean of y x."""
     u = (y[:, None] * X).mean(0)
     return u / np.linalg.norm(u)

@@ -13,7 +13,7 @@ from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """The samples, and both margins."""
+    """Draw the samples, and solve for the margins of nets, kernels and linear classifiers."""
     X, y = gaussian_xor(settings["n"], 3, seed=run["seed"])
     f1, f2 = f1_max_margin(X, y, bias=False, time_limit=20), f2_max_margin(X, y, bias=False)
     linear = linear_max_margin(X, y, bias=True)
@@ -27,7 +27,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Blue: positive, red: negative, as in the paper."""
+    """Draw positive samples in blue and negative ones in red, as in the paper."""
     from matplotlib.figure import Figure as Canvas
 
     drawn = Canvas(figsize=(4.6, 4.2), layout="constrained")
@@ -42,7 +42,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Lemma D.1, and that kernels have less."""
+    """Check Lemma D.1, and that kernels have a smaller margin."""
     f1, f2 = rows[0]["f1"], rows[0]["f2"]
     return [
         Check(

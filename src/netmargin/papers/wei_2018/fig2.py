@@ -15,7 +15,9 @@ from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Margins along the path, the exact optimum, and both functions divided by their norms."""
+    """Follow the margins along the path, the exact optimum, and both functions divided by their
+    norms.
+    """
     X, y = torch.tensor(settings["x"], dtype=torch.float64)[:, None], torch.tensor(settings["y"])
     exact = f1_max_margin(X, y)
     make = lambda: mlp([1, settings["width"], 1])  # noqa: E731
@@ -44,7 +46,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Left: margins; right: functions and labels."""
+    """Draw margins (left), and functions with the labels (right)."""
     row, (drawn, ((left, right),)) = rows[0], open_canvas(2)
     left.plot(row["lambdas"], row["margins"], color=BOTH, marker="o", markersize=3, label="net")
     left.axhline(
@@ -82,7 +84,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Within 1% at the end, and never above."""
+    """Check that the margin is within 1% of the optimum at the end, and never above it."""
     row = rows[0]
     gap, apart = (
         1 - row["margins"][-1] / row["optimum"],
@@ -106,6 +108,8 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     ]
 
 
+# Four symmetric points. By Theorem 3.2 four neurons suffice for them; wider nets have fewer bad
+# local minima.
 _POINTS = {"x": [-3.0, -1.0, 1.0, 3.0], "y": [-1, 1, 1, -1], "width": 20}
 
 FIGURE = Figure(

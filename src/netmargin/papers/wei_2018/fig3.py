@@ -21,8 +21,9 @@ COMPLEXITY = "complexity, 4 Rad / gamma"
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """One teacher, one sample: errors and leading terms, for the weakly regularized net with m = n
-    and the kernel method with relu features.
+    """Measure errors and leading terms of bounds for one teacher and one sample.
+
+    Compared are the weakly regularized net with m = n and the kernel method with relu features.
     """
     n, d, seed, tested = run["n"], settings["d"], run["seed"], settings["tested"]
     X, y = teacher(n + tested, d, units=6, margin=0.1, seed=seed)
@@ -70,13 +71,14 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def _error(net: torch.nn.Module, state: dict, T: torch.Tensor, t: np.ndarray) -> float:
+    """The share of test samples that a net with these parameters misclassifies."""
     net.double().load_state_dict(state)
     with torch.no_grad():
         return float((t * net(T)[:, 0].numpy() <= 0).mean())
 
 
 def by_n(name: str, rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """n, means, and standard errors of a result, over the teachers for which it exists."""
+    """Collect n, means, and standard errors of a result, over the teachers for which it exists."""
     ns = sorted({row["n"] for row in rows})
     groups = [
         np.array([row[name] for row in rows if row["n"] == n and row[name] is not None]) for n in ns
@@ -89,7 +91,7 @@ def by_n(name: str, rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]
 
 
 def draw(settings: Settings, rows: list[Row], *, bounds: bool = True):
-    """Solid: test errors with two standard errors; dotted: leading terms of the bounds."""
+    """Draw test errors with two standard errors (solid), and the terms of the bounds (dotted)."""
     drawn, axes = open_canvas(2)
     for axis, suffix, title, label in zip(
         axes[0],
@@ -124,8 +126,8 @@ def draw(settings: Settings, rows: list[Row], *, bounds: bool = True):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Nets beat kernels over the larger half of n, in the mean by more than so many standard
-    errors.
+    """Check that nets beat kernels over the larger half of n, in the mean by more than so many
+    standard errors.
     """
     ns = sorted({row["n"] for row in rows})
     larger, checks = ns[len(ns) // 2 :], []
@@ -159,7 +161,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 def check_with_bounds(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Also, that the bounds say nothing yet about the errors."""
+    """Check in addition that the bounds say nothing yet about the errors."""
     times = {
         method: min(
             np.min(by_n(f"{method}{suffix}_bound", rows)[1] / by_n(method + suffix, rows)[1])
@@ -175,7 +177,7 @@ def check_with_bounds(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 def concerns(run: Row, setting: str) -> bool:
-    """Each run has its own n."""
+    """Whether a run depends on a setting: each has its own n."""
     return setting not in ("n", "runs", "standard_errors")
 
 

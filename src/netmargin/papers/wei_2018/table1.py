@@ -14,22 +14,16 @@ from ...models import wide_resnet
 from ...training import AnnealedLR, Epochs, train
 from ..gallery.figure import Check, Figure, Row, Settings
 
+# The paper's test errors in percent, and its schedule: the factors of the rate and of the weight
+# decay by the epoch at which they apply, of so many epochs.
 PAPER = {"annealed": 5.86, "fixed": 6.01}
-_RATE_DROPS, _DECAY_DROPS = (
-    {60: 0.2, 120: 0.2, 160: 0.2},
-    {
-        60: 0.2,
-        90: 0.5,
-        120: 0.5,
-        140: 0.5,
-        160: 0.5,
-    },
-)
+_RATE_DROPS = {60: 0.2, 120: 0.2, 160: 0.2}
+_DECAY_DROPS = {60: 0.2, 90: 0.5, 120: 0.5, 140: 0.5, 160: 0.5}
 _EPOCHS = 200
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """One net, trained by the paper's schedule, which is stretched to `epochs`."""
+    """Train one net by the paper's schedule, which is stretched to `epochs`."""
     with torch.random.fork_rng():
         torch.manual_seed(run["seed"])
         net = wide_resnet(depth=settings["depth"], widen=settings["widen"])
@@ -37,7 +31,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     data, tested = _images(settings, "train"), _images(settings, "test")
 
     def stretched(drops: dict[int, float]) -> dict[int, float]:
-        """The paper's drops, moved to the same share of this many epochs."""
+        """Move the paper's drops to the same share of this many epochs."""
         return {round(at * settings["epochs"] / _EPOCHS): share for at, share in drops.items()}
 
     history = train(
@@ -64,7 +58,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def _images(settings: Settings, split: Split):
-    """CIFAR-10, or digits enlarged to its size, with mean 0 and variance 1 as usual for this
+    """Load CIFAR-10, or digits enlarged to its size, with mean 0 and variance 1 as usual for this
     net.
     """
     X, y = datasets.BY_NAME[settings["data"]](
@@ -78,7 +72,7 @@ def _images(settings: Settings, split: Split):
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Training loss by epoch, and test errors beside the paper's."""
+    """Draw the training loss by epoch, and test errors beside the paper's."""
     drawn, ((left, right),) = open_canvas(2)
     ticks = {}
     for place, (decay, colour) in enumerate({"annealed": BOTH, "fixed": OUTPUT}.items()):
@@ -112,8 +106,9 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """What annealing is for, a smaller loss in the end; the test errors beside the paper's decide
-    nothing at small scale.
+    """Check that annealing gives a smaller loss in the end, which is what it is for.
+
+    The test errors beside the paper's decide nothing at small scale.
     """
     by = {decay: [row for row in rows if row["decay"] == decay] for decay in PAPER}
     losses = {

@@ -10,13 +10,13 @@ from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """The samples."""
+    """Draw the samples; only their first two coordinates are kept."""
     X, y = hypercube(settings["n"], 20, seed=run["seed"])
     return {"X": X[:, :2].tolist(), "y": y.tolist()}
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """The two coordinates that count."""
+    """Draw the two coordinates that count."""
     drawn, ((axis,),) = open_canvas(height=4.0)
     X = np.array(rows[0]["X"])
     draw_samples(
@@ -34,7 +34,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """(2.5)."""
+    """Check (2.5): four groups with alternating labels and equal shares."""
     X, y = np.array(rows[0]["X"]), np.array(rows[0]["y"])
     alternating = np.where(X[:, 0] != 0, 1, -1)
     right = bool(

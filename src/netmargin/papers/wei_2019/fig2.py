@@ -14,6 +14,7 @@ from ...training import AnnealedLR, Epochs, train
 from ..gallery.figure import Check, Figure, Row, Settings
 
 _LOOKS = 24
+"""The number of looks at a run, in geometric distances: about six in each decade of its steps."""
 PANELS = {
     "test_accuracy": "test accuracy",
     "margin": r"normalized margin $q_{\min}/\|\Theta\|^2$",
@@ -22,8 +23,9 @@ PANELS = {
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Gradient descent on mean loss + lambda ||Theta||^2, all samples in each step; looks at
-    growing distances.
+    """Run gradient descent on mean loss + lambda ||Theta||^2, with all samples in each step.
+
+    Looks are taken at growing distances.
     """
     n, d, seed = settings["n"], settings["d"], run["seed"]
     X, y = teacher(n + settings["tested"], d, units=10, margin=0.01, seed=seed)
@@ -53,13 +55,13 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def _active(net: nn.Sequential, X: Tensor) -> Tensor:
-    """Which hidden units are active on which samples, (n, m)."""
+    """List which hidden units are active on which samples, (n, m)."""
     with torch.no_grad():
         return net[0](X) > 0
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Thin: single teachers; thick: their mean."""
+    """Draw single teachers (thin) and their mean (thick)."""
     drawn, (axes,) = open_canvas(len(PANELS), width=3.6)
     for axis, (name, label) in zip(axes, PANELS.items(), strict=True):
         for strength, colour in ((settings["lambda"], BOTH), (0.0, OUTPUT)):
@@ -78,7 +80,9 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """The regularized net ends ahead in all three, in the mean by more than two standard errors."""
+    """Check that the regularized net ends ahead in all three, in the mean by more than two standard
+    errors.
+    """
     checks = []
     for name, words in (
         ("test_accuracy", "test accuracy"),
@@ -99,6 +103,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     return checks
 
 
+# The settings that all scales share; `differs` says which are assumed.
 _ALL = {"d": 20, "n": 200, "rate": 0.1, "lambda": 5e-4}
 
 FIGURE = Figure(

@@ -13,12 +13,13 @@ from ..gallery.figure import Check, Figure, Row, Settings
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Margin and test error of a weakly regularized minimizer of one width."""
+    """Measure margin and test error of a weakly regularized minimizer of one width."""
     of_teacher = run["data"] == "teacher"
     (X, y), (T, t) = _teacher(run, settings) if of_teacher else _images(run, settings)
     strongest, weakest = settings["lambdas"] if of_teacher else settings["image_lambdas"]
     lambdas = np.geomspace(strongest, weakest, settings["stages"]).tolist()
-    make = lambda: mlp([X.shape[1], run["width"], 1 if of_teacher else 10], bias="none")  # noqa: E731
+    widths = [X.shape[1], run["width"], 1 if of_teacher else 10]
+    make = lambda: mlp(widths, bias="none")  # noqa: E731
     options = {
         "starts": 1,
         "iterations": settings["iterations"],
@@ -35,12 +36,14 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def _teacher(run: Row, settings: Settings):
+    """Draw training and test samples of a random teacher."""
     n, tested = settings["n"], settings["tested"]
     X, y = datasets.teacher(n + tested, settings["d"], units=10, margin=0.01, seed=run["seed"])
     return (X[:n], y[:n]), (X[n:], y[n:])
 
 
 def _images(run: Row, settings: Settings):
+    """Load training and test images, flattened."""
     load = datasets.BY_NAME[run["data"]]
     return [
         (X.flatten(1), y)
@@ -52,8 +55,8 @@ def _images(run: Row, settings: Settings):
 
 
 def by_width(rows: list[Row], data: str, name: str) -> tuple[list[int], np.ndarray]:
-    """Widths, and a result of the runs whose nets fit their samples at every width, (runs,
-    widths).
+    """Collect the widths, and a result of the runs whose nets fit their samples at every width,
+    (runs, widths).
     """
     of_data = [row for row in rows if row["data"] == data]
     bad = {row["seed"] for row in of_data if row["margin"] <= 0}
@@ -68,12 +71,12 @@ def by_width(rows: list[Row], data: str, name: str) -> tuple[list[int], np.ndarr
 
 
 def _noise(values: np.ndarray) -> np.ndarray | float:
-    """Standard errors of means over runs; unknown from a single one."""
+    """Standard errors of means over runs; 0 for a single one, from which they are unknown."""
     return values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Test errors above, margins below, with two standard errors."""
+    """Draw test errors (top) and margins (bottom), with two standard errors."""
     names = {"teacher": f"teacher of 10 units, d = {settings['d']}, n = {settings['n']}"}
     names[settings["image_data"]] = f"{settings['image_data']}, {settings['images']:,} images"
     drawn, axes = open_canvas(2, 2, height=2.6)
@@ -99,7 +102,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """The wider half against the narrower half of the widths, on the same samples."""
+    """Compare the wider with the narrower half of the widths, on the same samples."""
     checks = []
     for data in ("teacher", settings["image_data"]):
         for words, name, better in (
@@ -129,7 +132,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 def runs(settings: Settings) -> list[Row]:
-    """The widest, which take longest, first."""
+    """List the runs; the widest, which take longest, come first."""
     teachers = [
         {"data": "teacher", "width": m, "seed": seed}
         for m in reversed(settings["widths"])
@@ -141,6 +144,8 @@ def runs(settings: Settings) -> list[Row]:
     ] + teachers
 
 
+# The strongest and weakest lambda of a path, and the number of its stages. Few stages keep the wide
+# nets within minutes; a weaker lambda would bring the margin nearer to its limit.
 _PATHS = {"lambdas": [1e-2, 1e-5], "image_lambdas": [1e-3, 1e-6], "stages": 4}
 _TEACHER = {"d": 20, "n": 200, "widths": [2**k for k in range(4, 11)], "iterations": 60} | _PATHS
 

@@ -1,0 +1,200 @@
+"""The ledger as pages: rows of text, Markdown and HTML."""
+
+import html
+import math
+from collections.abc import Sequence
+
+from .claim import Entry
+
+HEADER = f"{'claim':36} {'instances':>9} {'worst':>9} {'tolerance':>9} {'seconds':>8}  result"
+"""The heading of the rows of text."""
+
+_PAPERS = {
+    "lyu-li": (
+        "Lyu and Li 2019, Gradient Descent Maximizes the Margin of Homogeneous Neural Networks"
+    ),
+    "wei": (
+        "Wei, Lee, Liu, Ma 2018 and 2019, On the Margin Theory of Feedforward Neural Networks;"
+        " Regularization Matters"
+    ),
+    "chizat-bach": (
+        "Chizat and Bach 2020, Implicit Bias of Gradient Descent for Wide Two-layer Neural Networks"
+    ),
+    "two-homogeneity": "The Ubiquity of 2-Homogeneity, 2024",
+}
+"""The titles of the papers, by the first part of a claim's id."""
+
+
+def row(entry: Entry) -> str:
+    """Format one line of the table of text."""
+    claim = entry.claim
+    return (
+        f"{claim.id:36} {entry.instances:9,} {entry.worst:9.2g} {claim.tolerance:9.1g}"
+        f" {entry.seconds:8.1f}  {'holds' if entry.holds else 'FAILS'}"
+    )
+
+
+def failure(entry: Entry) -> list[str]:
+    """Say why a claim fails: the smallest instance that was found, with the command that repeats
+    it, and the printed errors that were not refuted. Nothing for a claim that holds.
+    """
+    if entry.holds:
+        return []
+    lines = [] if entry.instances else [f"{entry.claim.id}: no trial met its hypotheses"]
+    if entry.counterexample:
+        lines += [f"{entry.claim.id}: {entry.counterexample}", f"  repeat it with: {entry.command}"]
+    lines += [
+        f"{entry.claim.id}: as printed, “{text}”, it was not refuted"
+        for text, v, _ in entry.refuted
+        if not v > entry.claim.tolerance
+    ]
+    return lines
+
+
+def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
+    """Write what each claim says, where it comes from and what was found, and the printed errors
+    with their counterexamples, as a page of Markdown.
+    """
+    lines = [
+        "# The ledger",
+        "",
+        (
+            "Every claim of the five papers, examined by `netmargin verify`, which wrote this"
+            " page. A violation is how far an instance is from satisfying the statement; the"
+            " worst one is 0 where all satisfy it. Trends and rates say in their tolerance what"
+            " counts as holding."
+        ),
+        "",
+        conclusion + ".",
+        "",
+    ]
+    for paper, own in _group_by_paper(entries):
+        lines += [
+            f"## {paper}",
+            "",
+            "| claim | statement | source | result |",
+            "|---|---|---|---|",
+        ]
+        for entry in own:
+            claim = entry.claim
+            notes = (
+                f"*Instances:* {_cell(claim.hypotheses)}.",
+                f"*Tolerance {claim.tolerance:g}:* {_cell(claim.because)}.",
+            )
+            statement = "<br>".join((f"{_cell(claim.statement)}.", *notes))
+            lines.append(
+                f"| `{claim.id}` | {statement} | {_cell(claim.source)} | {_result(entry)} |"
+            )
+        lines.append("")
+    lines += [
+        "## Printed errors",
+        "",
+        "| claim | as printed | counterexample | violation |",
+        "|---|---|---|---|",
+    ]
+    for entry in entries:
+        for text, violation, at in entry.refuted:
+            shown = f"{violation:.3g}" + (
+                "" if violation > entry.claim.tolerance else " **not shown**"
+            )
+            lines.append(f"| `{entry.claim.id}` | {_cell(text)} | {_cell(at)} | {shown} |")
+    return "\n".join([*lines, ""])
+
+
+def write_html(entries: Sequence[Entry], conclusion: str) -> str:
+    """Write the same as one self-contained page of HTML."""
+    e = html.escape
+    parts = [_PAGE_HEAD, f"<p>{e(conclusion)}.</p>"]
+    for paper, own in _group_by_paper(entries):
+        heads = "".join(f"<th>{name}" for name in _COLUMNS)
+        parts.append(f"<h2>{e(paper)}</h2><table><tr>{heads}</tr>")
+        parts += map(_html_row, own)
+        parts.append("</table>")
+    return "\n".join(parts)
+
+
+_COLUMNS = (
+    "claim",
+    "statement",
+    "source",
+    "instances",
+    "worst",
+    "tolerance",
+    "seconds",
+    "result",
+)
+
+
+def _html_row(entry: Entry) -> str:
+    """Format one claim as a row of HTML: below the statement stand notes and counterexamples."""
+    e, claim = html.escape, entry.claim
+    notes = (
+        f"Instances: {claim.hypotheses}",
+        f"Tolerance: {claim.because}",
+        entry.measured,
+    )
+    extra = "".join(f"<p class=note>{e(text)}</p>" for text in notes if text)
+    printed = "".join(
+        f"<p class=printed>As printed, “{e(text)}” fails by {violation:.3g}:"
+        f" {e(counterexample)}</p>"
+        for text, violation, counterexample in entry.refuted
+    )
+    found = "".join(f"<p class=fails>{e(line)}</p>" for line in failure(entry))
+    cells = (
+        f"<code>{e(claim.id)}</code>",
+        f"{e(claim.statement)}{extra}{printed}{found}",
+        e(claim.source),
+        f"{entry.instances:,}",
+        f"{entry.worst:.2g}",
+        f"{claim.tolerance:.2g}",
+        f"{entry.seconds:.1f}",
+    )
+    verdict = "holds" if entry.holds else "fails"
+    row_of_cells = "".join(f"<td>{cell}" for cell in cells)
+    return f"<tr>{row_of_cells}<td class={verdict}>{verdict}</tr>"
+
+
+def _group_by_paper(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
+    """Pair the title of each paper with the entries of its claims."""
+    names = dict.fromkeys(entry.claim.id.split("/")[0] for entry in entries)
+    return [
+        (
+            _PAPERS.get(name, name),
+            [entry for entry in entries if entry.claim.id.split("/")[0] == name],
+        )
+        for name in names
+    ]
+
+
+def _result(entry: Entry) -> str:
+    """Format the last cell of a row of Markdown: whether the claim holds, and by how much."""
+    worst = f"{entry.worst:.2g}" if math.isfinite(entry.worst) else "infinite"
+    measured = f"<br>{_cell(entry.measured)}" if entry.measured else ""
+    return (
+        f"{'holds' if entry.holds else '**fails**'}: worst {worst} in {entry.instances:,}"
+        f" instances{measured}"
+    )
+
+
+def _cell(text: str) -> str:
+    """Escape a text so that it fits into one cell of a Markdown table."""
+    return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
+
+
+_STYLE = """\
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1200px;\
+ padding: 0 1em; color: #222 }
+table { border-collapse: collapse; width: 100% }\
+ th, td { text-align: left; vertical-align: top; padding: .4em .6em; border-bottom: 1px solid #ddd }
+code { white-space: nowrap }\
+ .note { color: #666; font-size: 13px; margin: .3em 0 }\
+ .printed { color: #8a4b00; font-size: 13px; margin: .3em 0 }
+.holds { color: #006b3c; font-weight: 600 } .fails { color: #b00020; font-weight: 600 }"""
+
+_PAGE_HEAD = f"""\
+<!doctype html><html lang=en><meta charset=utf-8><title>netmargin: the ledger</title>
+<style>
+{_STYLE}
+</style><h1>The ledger</h1>
+<p>Every claim of the five papers, examined by <code>netmargin verify</code>.\
+ A violation is how far an instance is from satisfying the statement.</p>"""
