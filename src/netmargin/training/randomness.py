@@ -140,7 +140,7 @@ def _set_state(generator: Any, state: Any) -> None:
 
 
 def _without_arrays(state: Any) -> Any:
-    """Replace the arrays of numpy's state dicts by lists: a checkpoint is read back without them."""
+    """Replace the arrays of numpy's state dicts by lists, as a checkpoint holds no arrays."""
     if isinstance(state, dict):
         return {key: _without_arrays(value) for key, value in state.items()}
     return (

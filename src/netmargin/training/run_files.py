@@ -43,7 +43,7 @@ class RunFiles:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from writing here meanwhile. Raises CheckpointError where one does."""
+        """Keep other processes from writing here. Raises CheckpointError where one already does."""
         make_folder(self.folder)
         lock = FileLock(self.folder / ".lock", timeout=0)
         try:
