@@ -1,4 +1,4 @@
-"""`netmargin bounds`."""
+"""The verb `netmargin bounds`: generalization bounds of the best predictors on the data."""
 
 import argparse
 import math
@@ -17,7 +17,7 @@ HELP = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Data, and what is known about their distribution."""
+    """Add the arguments: data, and what is known about their distribution."""
     parser.add_argument(
         "--data", required=True, help=".npz file with arrays X (n, d) and y (two labels)"
     )
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Bounds of the test error of the best two-layer net and of the best kernel predictor on the
+    """Print bounds of the test error of the best two-layer net and the best kernel predictor on the
     data, and how far its classes are apart in few dimensions.
     """
     import numpy as np
