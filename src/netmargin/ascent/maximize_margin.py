@@ -191,6 +191,7 @@ def _ascend(
     found = MarginAscent(ascent.rows, report=report)
     spent = f"{ascent.smoothed.gradient_samples:,} sample gradients"
     found.status = f"margin {ascent.margin_of(report):.6g} after {spent}; {scale}"
+    # The ascent is worth having without a certificate, which some nets cannot have.
     try:
         found.certificate = certify(model, samples, radius=radius)
     except ModelError as error:
@@ -223,6 +224,7 @@ class _Ascent:
         self._twin = float64_copy(model)
         self.smoothed = SmoothedMargin(self._twin, samples, homogeneity, self._layers)
         self._size = self.smoothed.size()
+        # Normalized margins do not depend on the norm, so L-BFGS may have the best conditioned one.
         self.smoothed.normalize()
         self.rows: list[dict] = []
         self._best, self._state, self._left = -math.inf, dict[str, Tensor](), 0
@@ -253,6 +255,7 @@ class _Ascent:
         """Ascend the smoothed margin at one temperature after the other."""
         smoothed = self.smoothed
         for stage, share in enumerate(temperatures):
+            # The median, not the smallest margin: that may still be 0 or nearly so.
             temperature = share * smoothed.margins().clamp(min=0).median().item()
             smoothed.active = smoothed.near(temperature)
             for _ in range(_ACTIVE_SET_ROUNDS):

@@ -157,6 +157,7 @@ class SmoothedMargin:
         """Score gaps to all classes, and a mask of each sample's own class, which gives no
         constraint; both (N, C).
         """
+        # All constraints enter one gradient, so large data cannot be split into batches.
         if len(x) <= _CHECKPOINTED_ABOVE:
             outputs = scores(self._twin, x)
         else:

@@ -96,7 +96,8 @@ def gradient_flow(
         by name, positive factors M by name and of their shapes, 1 for what is left out. So mirror
         flows are written, with M the inverse Hessian of the mirror map.
     estimate_error : bool, default False
-        Integrate once more to the same t with halved steps, for `Trajectory.error`.
+        Integrate once more to the same t with halved steps, for `Trajectory.error`; not after
+        Ctrl-C.
     max_evaluations : int, default 100_000
         Evaluations of the gradient after which the flow stops and says so.
     progress : bool, default True
@@ -177,15 +178,21 @@ def gradient_flow(
         warn_if_hopeless(run)
     with Progress(progress, "gradient flow") as display:
         trajectory = run.run(display)
-    if estimate_error and run.log_time > -math.inf:
+    # Ctrl-C is meant for all of it, the second run included.
+    if estimate_error and not run.interrupted and run.log_time > -math.inf:
         # To the same time: where a rule stops depends on the steps.
+        finer = prepare(True, log_end=run.log_time, rules=[], levels=[], most=4 * max_evaluations)
         with Progress(progress, "its error") as display:
-            other = prepare(
-                True, log_end=run.log_time, rules=[], levels=[], most=4 * max_evaluations
-            ).run(display)
-        a, b = (torch.cat([p.reshape(-1) for p in t.final.values()]) for t in (trajectory, other))
-        trajectory.error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))
+            other = finer.run(display)
+        if not finer.interrupted:
+            trajectory.error = _relative_distance(trajectory, other)
     return trajectory
+
+
+def _relative_distance(trajectory: Trajectory, finer: Trajectory) -> float:
+    """The distance between two final states, relative to the norm of the finer run's."""
+    a, b = (torch.cat([p.reshape(-1) for p in t.final.values()]) for t in (trajectory, finer))
+    return float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))
 
 
 def _check_rules(until: StoppingRule | Sequence[StoppingRule]) -> list[StoppingRule]:

@@ -47,7 +47,7 @@ class Trajectory(History):
         The trained parameters where the log10-loss first fell below a level asked for, by level.
     error : float or None
         Distance, relative to ||theta||, between `final` and the end of a run with halved steps;
-        None if it was not asked for.
+        None if it was not asked for, or where Ctrl-C came before it was known.
     events : int
         Number of kinks that were located (always 0 with proximal steps).
     evaluations : int
@@ -99,6 +99,7 @@ class FlowRun(ABC):
         self.levels = sorted(levels, reverse=True)
         self.trajectory = Trajectory()
         self.log_time, self.s = -math.inf, 0.0
+        self.interrupted = False
 
     @abstractmethod
     def _integrate(self, display: Progress) -> None:
@@ -114,6 +115,7 @@ class FlowRun(ABC):
         try:
             self._integrate(display)
         except KeyboardInterrupt:
+            self.interrupted = True
             self.trajectory.status = f"interrupted at log t = {self.log_time:.6g}"
         self.trajectory.final = {n: p.clone() for n, p in self.field.named(self.theta).items()}
         return self.trajectory

@@ -61,6 +61,7 @@ class RegularizedObjective(ABC):
         )
         moves = len(self.parameters) == len(list(self.twin.parameters()))
         self._order = float(homogeneity.order) if whole and moves and homogeneity.order else None
+        # Nets without ReLUs need no smoothing.
         with torch.no_grad(), Gates() as gates:
             self.outputs = scores(self.twin, self._x[:1]).shape[1]
         self._has_relus = bool(gates.inputs)

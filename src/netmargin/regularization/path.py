@@ -256,6 +256,7 @@ def _follow(
     r, norm = check_number("r", r, above=0), check_choice("norm", norm, ("global", "layers"))
     starts, iterations = check_count("starts", starts), check_count("iterations", iterations)
     seed, progress = check_seed(seed), check_flag("progress", progress)
+    # A net is callable, too, but every start would share its weights.
     if isinstance(make_model, nn.Module) or not callable(make_model):
         raise ArgumentError(
             "make_model must be a function without arguments that makes a net with fresh random"

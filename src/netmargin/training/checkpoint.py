@@ -24,6 +24,7 @@ HISTORY = "history.jsonl"
 
 def save(path: Path, state: dict) -> None:
     """Write a dict of tensors and plain values, whole or not at all. Raises CheckpointError."""
+    # Into memory first: torch's own writer would leave half a file behind a full disk.
     buffer = io.BytesIO()
     torch.save(state, buffer)
     write_atomically(path, buffer.getvalue())
@@ -141,6 +142,7 @@ def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
         for n in own
         if n in given and given[n].shape != own[n].shape
     ]
+    # Every problem is looked for before the first tensor is copied.
     if problems:
         raise CheckpointError(
             f"{path} belongs to another model:"

@@ -147,6 +147,7 @@ def train(
         else None
     )
     lock = files.locked() if files else nullcontext()
+    # The lock comes first, so that a second process changes nothing before it is refused.
     with (
         lock,
         ExitStack() as threads,
@@ -158,15 +159,7 @@ def train(
         threads.enter_context(fitting_threads(run.work()))
         run.begin(files.read(resume) if files else None)
         try:
-            while True:
-                reasons = [reason for rule in rules if (reason := rule.reached(run.history.rows))]
-                if reasons or run.stalled:
-                    run.history.status = reasons[0] if reasons else run.stalled
-                    break
-                left = [
-                    e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None
-                ]
-                run.epoch(partial(display.show, run.history.rows[-1], min(left, default=None)))
+            _train_until(run, rules, display)
         except KeyboardInterrupt:
             # Ctrl-C may have come anywhere in an epoch: back to its beginning, also on disk.
             run.rewind()
@@ -182,6 +175,18 @@ def train(
         run.save(now=True)
         display.say(f"{describe(run.history.rows[-1])}: {run.history.status}")
     return run.history
+
+
+def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None:
+    """Train epoch by epoch until a rule or a stall ends the run; the reason becomes its status."""
+    while True:
+        # Rules come first: a run that is resumed may be over already.
+        reasons = [reason for rule in rules if (reason := rule.reached(run.history.rows))]
+        if reasons or run.stalled:
+            run.history.status = reasons[0] if reasons else run.stalled
+            return
+        left = [e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None]
+        run.epoch(partial(display.show, run.history.rows[-1], min(left, default=None)))
 
 
 def _require_several_passes(data):

@@ -70,6 +70,7 @@ class Randomness:
 
         Raises CheckpointError where the data hold other generators than those of the saved run.
         """
+        # All checks before the first change: a refused resume leaves every generator as it was.
         for kind, own in (("generators", self._generators), ("stateful", self._held.stateful)):
             if differing := sorted(set(state[kind]) ^ set(own)):
                 raise CheckpointError(

@@ -36,6 +36,7 @@ class Run:
         files: RunFiles | None,
     ):
         self.model, self.data, self.lr, self.loss, self.files = model, data, lr, loss, files
+        # A re-iterable of batches has its own batch size.
         full = len(data) if isinstance(data, Arrays) else 1
         self.batch_size = full if batch_size is None else batch_size
         self.history = History()
@@ -206,6 +207,7 @@ class Run:
             "relative_rate": rate,
         }
         row = head | report.to_dict()
+        # On disk first: a checkpoint must not refer to a row that a crash could still lose.
         size = self.files.append(row) if self.files else 0
         self.history.rows.append(row)
         self.kept = self._state(epoch, size)

@@ -138,6 +138,7 @@ class RunFiles:
         """
         if not now and time.monotonic() - self._saved_at < self._every_seconds:
             return
+        # The history must be on disk before a checkpoint refers to its size.
         try:
             with open(self.history, "rb") as file:
                 os.fsync(file.fileno())

@@ -81,6 +81,7 @@ def _describe_mismatch(state: dict, wanted: list[str], path: Any) -> str:
     """A message that names what the file holds, what the model has, and what to do."""
 
     def listed(keys: Any) -> str:
+        """The first six keys, in quotes."""
         shown = [repr(str(key)) for key in list(keys)[:6]]
         return ", ".join(shown) + (" ..." if len(keys) > 6 else "") if shown else "nothing"
 
