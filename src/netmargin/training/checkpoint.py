@@ -24,7 +24,7 @@ HISTORY = "history.jsonl"
 
 def save(path: Path, state: dict) -> None:
     """Write a dict of tensors and plain values, whole or not at all. Raises CheckpointError."""
-    # Into memory first: torch's own writer would leave half a file behind a full disk.
+    # Into memory first, so that the file is written whole or not at all.
     buffer = io.BytesIO()
     torch.save(state, buffer)
     write_atomically(path, buffer.getvalue())
