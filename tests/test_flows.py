@@ -558,3 +558,21 @@ def test_bad_input(tmp_path):
     flow = nm.gradient_flow(blocked, (X, y), time=1.0, loss=Logistic())
     assert flow.rows[-1]["log10_mean_loss"] < flow.rows[0]["log10_mean_loss"]
     assert "Infinity" not in flow.save(tmp_path / "flow.jsonl").read_text()
+
+
+@pytest.mark.parametrize("draws", [3, 60])
+def test_ctrl_c_ends_the_error_estimate_too(draws, monkeypatch):
+    net = nn.Linear(2, 1, bias=False)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[1.0, 0.3]]))
+    shown = []
+
+    def draw(*args):
+        shown.append(args)
+        if len(shown) == draws:  # 42 are of the flow itself, the others of the finer one
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("netmargin.core.progress.Progress.draw", draw)
+    data = ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
+    flow = nm.gradient_flow(net, data, time=100.0, estimate_error=True, progress=False)
+    assert (flow.error, len(shown)) == (None, draws)

@@ -1,5 +1,6 @@
-"""Ascending the smoothed normalized margin itself, with falling temperature: far quicker than a
-flow that does so at log speed.
+"""Ascent of the smoothed normalized margin itself, with falling temperature.
+
+Gradient flow of the loss increases the margin like a power of log t; this is far quicker.
 """
 
 import math
@@ -28,28 +29,41 @@ from ..training.stopping import Epochs, Separated
 from .smoothed_margin import SmoothedMargin
 
 _SEPARATING_EPOCHS = 200
-_LOOKS = 4
-_PENALTY, _STIFFER = 0.3, 1.1
+"""Epochs of `train` for a net that does not separate the data yet: a bound, so that data that
+cannot be separated end in an error; `train` itself stops at the first epoch that separates.
+"""
+_ACTIVE_SET_ROUNDS = 4
+"""Times that one temperature is ascended anew because samples outside the active set came near. The
+set only grows, and what a round misses the next temperature takes in; the bound keeps the cost of
+one stage at so many times `iterations`.
+"""
+_INITIAL_PENALTY, _PENALTY_GROWTH = 0.3, 1.1
 """Penalty relative to the largest multiplier at first, and its growth per step: weak, so that each
 subproblem is well conditioned.
 """
-_RESERVE = 2.0
-"""A net that was separated here ends with at most this part of the loss below which training keeps
-it separated.
+_LOSS_RESERVE = 2.0
+"""A net that was separated here ends with at most 1 / this of the loss below which training keeps
+it separated: any factor above 1 absorbs rounding, and 2 costs a factor of the norm close to 1.
 """
 
 
 @dataclass
 class MarginAscent(History):
-    """Rows of a margin ascent, and what was reached.
+    """A margin ascent: one row per temperature or multiplier step, and the net that was reached.
 
-    The rows are one per temperature or multiplier step; the keys are temperature (None before and
-    after), gradient_samples and those of `MarginReport.to_dict()`.
-
-    report : margins of the model as it was handed back, in its own dtype.
-    certificate : how far from a KKT point that is; None, with a reason in `status`, where `certify`
-        refuses the net. status : the margin, what it took, and the norm at which the net was handed
-        back.
+    Attributes
+    ----------
+    rows : list of dict
+        Keys: epoch (index of the row), temperature (None before the first stage and for multiplier
+        steps), gradient_samples (samples that went through a backward pass so far) and those of
+        `MarginReport.to_dict()`.
+    status : str
+        The margin, what it took, and the norm at which the net was handed back.
+    report : MarginReport
+        Margins of the model as it was handed back, in the model's own dtype.
+    certificate : KKTCertificate or None
+        How far the net that was handed back is from a KKT point; None, with a reason in `status`,
+        where `certify` refuses the net.
     """
 
     report: MarginReport | None = None
@@ -68,33 +82,58 @@ def maximize_margin(
     radius: float = 0.0,
     progress: bool = True,
 ) -> MarginAscent:
-    """Ascend the normalized margin of a homogeneous net from where it is; the model is changed in
-    place, its layers balanced.
+    """Ascend the normalized margin of a homogeneous net from where it is, in place.
 
-    Maximizes -T log sum exp(-s_nj / T), s_nj the gaps Phi_{y_n} - Phi_j divided by the product of
-    layer norms (multi-homogeneous nets) or by ||theta||^L, by L-BFGS, for falling temperatures T. A
-    net that does not separate the data yet is first trained until it does (`train` with its
-    defaults). Where gradient flow increases the margin like a power of log t, this ascends it
-    directly; both end at KKT points, not always the same.
+    Maximizes -T log sum_nj exp(-s_nj / T) by L-BFGS in float64, for falling temperatures T; s_nj
+    are the score gaps Phi_{y_n} - Phi_j divided by the product of layer norms (multi-homogeneous
+    nets) or by ||theta||^L. The layers of the model are balanced on the way. A net that does not
+    separate the data yet is first trained until it does (`train` with its defaults). Where gradient
+    flow increases the margin like a power of log t, this ascends it directly; both end at KKT
+    points, not always the same.
 
     The scale of a homogeneous net is free, and the net keeps the norm that it had, so its scores
     stay as large as they were. One that had to be separated first has no scale of its own: it gets
     at least the norm at which the summed loss is so small that `train` keeps it separated. Where
     the norm that is kept is smaller than that, `status` says by how much.
 
+    Ctrl-C puts the best net so far into the model, and raises KeyboardInterrupt.
+
     Parameters
     ----------
-    temperatures : relative to the median margin at the beginning of each stage, falling.
-    iterations : of L-BFGS in each stage, about as many gradient evaluations.
-    multiplier_steps : finish by this many steps of the method of multipliers for min ||theta||^2 /
-        2 subject to s_nj >= 1, each with as many iterations again; smooth nets then come close to a
-        KKT point.
-    radius : of the final certificate (`certify`).
-    progress : show temperature and margin as they come.
+    model : torch.nn.Module
+        A homogeneous net, all of whose parameters require gradients; changed in place, it keeps its
+        device and dtype.
+    data : pair or iterable
+        Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
+    temperatures : sequence of float, default (0.1, 0.03, 0.01, 0.003)
+        Temperatures > 0, each relative to the median margin at the beginning of its stage; falling.
+    iterations : int, default 100
+        Iterations of L-BFGS in each stage, about as many gradient evaluations.
+    multiplier_steps : int, default 0
+        Steps of the method of multipliers for min ||theta||^2 / 2 subject to Phi_{y_n} - Phi_j >= 1
+        that finish the ascent, each with `iterations` iterations again; smooth nets then come close
+        to a KKT point.
+    radius : float, default 0.0
+        Radius of the final certificate, a share of ||theta|| (see `certify`).
+    progress : bool, default True
+        Show temperature and margin as they come.
 
     Returns
     -------
-    A `MarginAscent`; its report is of the model as it is handed back.
+    MarginAscent
+        The rows of the ascent, and margins (`report`) and KKT residual (`certificate`) of the model
+        as it is handed back.
+
+    Raises
+    ------
+    NotHomogeneousError
+        The net has no homogeneity order, as biases in later layers that are not 0 leave it.
+    NotSeparatedError
+        The net cannot separate the data from where it is.
+    DataError, ModelError
+        The data or the model cannot be used, as for `measure`; a parameter is frozen.
+    ArgumentError
+        A number is out of its range.
 
     Examples
     --------
@@ -102,21 +141,13 @@ def maximize_margin(
     >>> net = torch.nn.Linear(2, 1, bias=False)
     >>> data = ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
     >>> ascent = nm.maximize_margin(net, data, progress=False)
-    >>> abs(ascent.report.normalized_margin - 3 / 2**0.5) < 1e-4, ascent.certificate.relative_epsilon < 0.01
-    (True, True)
+    >>> abs(ascent.report.normalized_margin - 3 / 2**0.5) < 1e-4  # the largest margin
+    True
+    >>> ascent.certificate.relative_epsilon < 0.01
+    True
 
-    Raises
-    ------
-    NotHomogeneousError : the net has no homogeneity order, as biases in later layers that are not 0
-        leave it.
-    NotSeparatedError : the data cannot be separated by it from where it is.
-    DataError, ModelError : as `measure`.
-    ArgumentError : a number out of its range.
-
-    Ctrl-C keeps the best net so far and raises.
-
-    Beyond the papers; the smoothed margin is that of Lyu and Li 2019, Definitions A.3 and G.1, with
-    the temperature as inverse scale.
+    Source: Lyu and Li 2019, Definitions A.3 and G.1, for the smoothed margin, whose inverse scale
+    is the temperature. The ascent is beyond the papers.
     """
     temperatures = check_numbers("temperatures", temperatures, above=0)
     iterations = check_count("iterations", iterations)
@@ -139,6 +170,7 @@ def _ascend(
     radius: float,
     progress: bool,
 ) -> MarginAscent:
+    """Separate the data if necessary, ascend, and certify what is handed back."""
     homogeneity = measure(model, samples).homogeneity
     homogeneity.require_order(model)
     separating = _separate(model, samples, progress)
@@ -146,6 +178,7 @@ def _ascend(
     with Progress(progress, "maximize margin") as display:
         ascent = _Ascent(model, samples, homogeneity, display, fresh=separating > 0)
         ascent.smoothed.gradient_samples = separating
+        # `finally`: also after Ctrl-C or an error the caller gets the best net so far.
         try:
             ascent.keep(None)
             ascent.cool(temperatures, iterations)
@@ -153,10 +186,12 @@ def _ascend(
                 ascent.step_multipliers(temperatures[-1], multiplier_steps, iterations)
         finally:
             scale = ascent.hand_back()
+    # Measured in the model's own dtype, in which the caller goes on, not in that of the ascent.
     report = measure(model, samples, homogeneity=homogeneity)
     found = MarginAscent(ascent.rows, report=report)
     spent = f"{ascent.smoothed.gradient_samples:,} sample gradients"
     found.status = f"margin {ascent.margin_of(report):.6g} after {spent}; {scale}"
+    # The ascent is worth having without a certificate, which some nets cannot have.
     try:
         found.certificate = certify(model, samples, radius=radius)
     except ModelError as error:
@@ -165,7 +200,10 @@ def _ascend(
 
 
 class _Ascent:
-    """A float64 twin on its way up, and the best that it has been."""
+    """The state of an ascent: a float64 copy of the net, and the best parameters that it had.
+
+    fresh : whether the net was trained here to separate the data, and so has no scale of its own.
+    """
 
     def __init__(
         self,
@@ -186,18 +224,21 @@ class _Ascent:
         self._twin = float64_copy(model)
         self.smoothed = SmoothedMargin(self._twin, samples, homogeneity, self._layers)
         self._size = self.smoothed.size()
+        # Normalized margins do not depend on the norm, so L-BFGS may have the best conditioned one.
         self.smoothed.normalize()
         self.rows: list[dict] = []
         self._best, self._state, self._left = -math.inf, dict[str, Tensor](), 0
 
     def margin_of(self, report: MarginReport) -> float:
-        """What is ascended."""
+        """The normalization of the margin that is ascended: by layers, or by the whole norm."""
         margin = report.layer_normalized_margin if self._layers else report.normalized_margin
         assert margin is not None
         return margin
 
     def keep(self, temperature: float | None) -> None:
-        """A row, and the parameters if they are the best so far."""
+        """Append a row for the present point, and keep its parameters if they are the best so
+        far.
+        """
         report = measure(self._twin, self._samples, homogeneity=self._homogeneity)
         head = {
             "epoch": len(self.rows),
@@ -214,9 +255,10 @@ class _Ascent:
         """Ascend the smoothed margin at one temperature after the other."""
         smoothed = self.smoothed
         for stage, share in enumerate(temperatures):
+            # The median, not the smallest margin: that may still be 0 or nearly so.
             temperature = share * smoothed.margins().clamp(min=0).median().item()
             smoothed.active = smoothed.near(temperature)
-            for _ in range(_LOOKS):
+            for _ in range(_ACTIVE_SET_ROUNDS):
                 minimize(smoothed.parameters, partial(smoothed.loss, temperature), iterations)
                 near = smoothed.near(temperature)
                 if torch.isin(near, smoothed.active).all():
@@ -226,12 +268,13 @@ class _Ascent:
             self.keep(temperature)
 
     def step_multipliers(self, temperature: float, steps: int, iterations: int) -> None:
-        """The method of multipliers from the best point so far."""
+        """Take steps of the method of multipliers from the best point so far."""
         smoothed = self.smoothed
+        # The last temperature may have ended below the best: the method converges locally only.
         self._twin.load_state_dict(self._state)
         smoothed.feasible()
         multipliers = smoothed.softmax_multipliers(temperature)
-        penalty = _PENALTY * multipliers.max().item()
+        penalty = _INITIAL_PENALTY * multipliers.max().item()
         for step in range(steps):
             minimize(
                 smoothed.parameters,
@@ -240,13 +283,13 @@ class _Ascent:
             )
             with torch.no_grad():
                 multipliers = smoothed.forces(multipliers, penalty)
-            penalty *= _STIFFER
+            penalty *= _PENALTY_GROWTH
             self._left = steps - 1 - step
             self.keep(None)
 
     def hand_back(self) -> str:
-        """The best point into the model, at the norm that the model had; a sentence that says
-        so.
+        """Put the best point into the model, at the norm that the model had; return a sentence that
+        says so.
         """
         if not self._state:
             return ""
@@ -256,7 +299,7 @@ class _Ascent:
         report = measure(self._twin, self._samples, homogeneity=self._homogeneity)
         threshold = report.loss.log_threshold
         # At margin q all constraints together weigh at most n (C - 1) e^{-q}.
-        enough = math.log(_RESERVE * smoothed.constraints) - threshold
+        enough = math.log(_LOSS_RESERVE * smoothed.constraints) - threshold
         enough_size = (
             self._size * (enough / report.q_min) ** (1 / smoothed.order)
             if report.q_min > 0
@@ -277,6 +320,7 @@ class _Ascent:
 
 
 def _require_trainable(model: nn.Module) -> None:
+    """Raise ModelError if a parameter is frozen."""
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     if frozen:
         raise ModelError(
@@ -286,8 +330,9 @@ def _require_trainable(model: nn.Module) -> None:
 
 
 def _separate(model: nn.Module, samples: Arrays, progress: bool) -> int:
-    """Train by SGD until all margins are positive, if they are not; the sample gradients that it
-    took.
+    """Train by SGD until all margins are positive, if they are not.
+
+    Returns the number of sample gradients that this took. Raises NotSeparatedError.
     """
     if measure(model, samples).q_min > 0:
         return 0

@@ -11,21 +11,27 @@ from ..core.nets import scores
 from ..homogeneity import Homogeneity
 from ..margins import margins
 
-_NEGLIGIBLE = 30.0
-"""Constraints further than this many temperatures above the smallest weigh less than 1e-13 of
-it.
+_ACTIVE_TEMPERATURES = 30.0
+"""Samples whose margin is further than this many temperatures above the smallest are left out: each
+weighs less than 1e-13 of the nearest.
 """
-_SAMPLES = 2000
-"""Of larger batches the activations are computed twice instead of held."""
+_CHECKPOINTED_ABOVE = 2000
+"""Samples above which activations are computed twice instead of held, in parts of that size: memory
+is bounded, at the price of one more forward pass, a third of the time.
+"""
+_FORWARD_CHUNK = 1000
+"""Samples that go through the net at once where no gradient is needed; bounds the memory only."""
 
 
 class SmoothedMargin:
-    """-T log sum_nj exp(-s_nj / T), s the gaps of theta divided by the product of its layer norms,
-    or by ||theta||^L.
+    """-T log sum_nj exp(-s_nj / T), where s are the score gaps divided by the product of layer
+    norms, or by ||theta||^L.
 
-    Never above the normalized margin, and within T log(number of constraints) of it. For a float64
-    twin on whole data, of which only samples near the margin are looked at where the rest cannot
-    count.
+    Never above the normalized margin, and within T log(number of constraints) of it. It is a
+    function of the parameters of a float64 copy of the net, over all data; samples too far from the
+    margin to carry weight are left out (`active`).
+
+    by_layers : divide by the product of layer norms, each to the power of its degree.
     """
 
     def __init__(self, twin: nn.Module, data: Arrays, homogeneity: Homogeneity, by_layers: bool):
@@ -52,7 +58,7 @@ class SmoothedMargin:
         self.gradient_samples = 0
 
     def log_norm(self) -> Tensor:
-        """Natural log of what margins are divided by."""
+        """Natural log of the norm that margins are divided by; differentiable."""
         squares = [
             torch.stack([p.square().sum() for p in group]).sum() for group, _ in self._groups
         ]
@@ -64,15 +70,14 @@ class SmoothedMargin:
         ).sum()
 
     def size(self) -> float:
-        """||theta|| over the parameters that scale."""
+        """||theta|| over the parameters that the outputs scale with."""
         with torch.no_grad():
             return math.sqrt(
                 sum(p.square().sum().item() for group, _ in self._groups for p in group)
             )
 
     def normalize(self, size: float | None = None) -> None:
-        """Give theta the norm `size`, sqrt(L) if none is given, each layer its share sqrt(k_i / L)
-        of it.
+        """Scale theta to the norm `size` (default sqrt(L)), each layer to its share sqrt(k_i / L).
 
         Normalized margins stay the same, and layers become balanced.
         """
@@ -88,14 +93,16 @@ class SmoothedMargin:
         with torch.no_grad():
             parts = [
                 margins(scores(self._twin, x), y)[0]
-                for x, y in zip(self._x.split(1000), self._y.split(1000), strict=True)
+                for x, y in zip(
+                    self._x.split(_FORWARD_CHUNK), self._y.split(_FORWARD_CHUNK), strict=True
+                )
             ]
             return torch.cat(parts) / torch.exp(self.log_norm())
 
     def near(self, temperature: float) -> Tensor:
-        """The samples that can matter at this temperature."""
+        """Indices of the samples that carry weight at this temperature, shape (K,)."""
         margins = self.margins()
-        return torch.nonzero(margins <= margins.min() + _NEGLIGIBLE * temperature)[:, 0]
+        return torch.nonzero(margins <= margins.min() + _ACTIVE_TEMPERATURES * temperature)[:, 0]
 
     def loss(self, temperature: float) -> Tensor:
         """Minus the smoothed margin in units of the temperature, over the active samples;
@@ -107,7 +114,7 @@ class SmoothedMargin:
         return torch.logsumexp(scaled.masked_fill(own, -math.inf).flatten(), 0)
 
     def feasible(self) -> None:
-        """Scale the counted parameters until the smallest margin is 1."""
+        """Balance the layers, and scale the parameters until the smallest score gap is 1."""
         self.normalize()
         factor = self.margins().min().item() ** (-1 / self.order)
         factor *= math.exp(-self.log_norm().item() / self.order)
@@ -116,8 +123,9 @@ class SmoothedMargin:
                 p.mul_(factor)
 
     def softmax_multipliers(self, temperature: float) -> Tensor:
-        """At a feasible point, the multipliers that the smoothed margin believes in: sum L lambda s
-        = ||theta||^2. Shape (N, C).
+        """Estimate multipliers at a feasible point from the softmax weights of the smoothed margin.
+
+        They are scaled such that L sum lambda s = ||theta||^2, as at a KKT point. Shape (N, C).
         """
         with torch.no_grad():
             gaps, own = self._gaps(self._x, self._y)
@@ -127,11 +135,11 @@ class SmoothedMargin:
             return shares * self.square() / (self.order * (shares * gaps).sum())
 
     def square(self) -> Tensor:
-        """||theta||^2 over what counts."""
+        """||theta||^2 over the parameters that the outputs scale with; differentiable."""
         return torch.stack([p.square().sum() for p in self.parameters]).sum()
 
     def augmented_lagrangian(self, multipliers: Tensor, penalty: float) -> Tensor:
-        """||theta||^2 / 2 + sum of (max(0, lambda + penalty (1 - s))^2 - lambda^2) / (2 penalty);
+        """||theta||^2 / 2 + sum ((lambda + penalty (1 - s))_+^2 - lambda^2) / (2 penalty), which is
         differentiable.
         """
         forces = self.forces(multipliers, penalty)
@@ -141,22 +149,21 @@ class SmoothedMargin:
         )
 
     def forces(self, multipliers: Tensor, penalty: float) -> Tensor:
-        """max(0, lambda + penalty (1 - s)): the multipliers after a step of the method of
-        multipliers.
-        """
+        """(lambda + penalty (1 - s))_+, the multipliers after a step of the method, (N, C)."""
         gaps, own = self._gaps(self._x, self._y)
         return (multipliers + penalty * (1 - gaps)).masked_fill(own, 0.0).clamp(min=0)
 
     def _gaps(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Gaps to the scores of all classes, and which of them is the sample's own, where there is
-        no constraint.
+        """Score gaps to all classes, and a mask of each sample's own class, which gives no
+        constraint; both (N, C).
         """
-        if len(x) <= _SAMPLES:
+        # All constraints enter one gradient, so large data cannot be split into batches.
+        if len(x) <= _CHECKPOINTED_ABOVE:
             outputs = scores(self._twin, x)
         else:
             parts = [
                 checkpoint(scores, self._twin, part, use_reentrant=False)
-                for part in x.split(_SAMPLES)
+                for part in x.split(_CHECKPOINTED_ABOVE)
             ]
             outputs = torch.cat(parts)
         if outputs.shape[1] == 1:

@@ -1,5 +1,6 @@
-"""The command line: the verbs of the library, on the nets of the papers and on your own. One file
-per verb: its arguments and its action.
+"""The command line: the verbs of the library, on the nets of the papers and on your own.
+
+Every verb is one file with its arguments and its action.
 """
 
 import os
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 INTERRUPTED = 130
-"""128 + SIGINT: what a shell reports of a program that Ctrl-C ended."""
+"""Exit code of a program that Ctrl-C ended, as a shell reports it: 128 + SIGINT."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,11 +20,14 @@ def main(arguments: list[str] | None = None) -> int:
 
     Parameters
     ----------
-    arguments : those of the process by default.
+    arguments : list of str, optional
+        Words of the command line after the program's name; those of the process by default.
 
     Returns
     -------
-    The exit code: 0 done, 1 the work failed (said why), 2 wrong usage, 130 interrupted by Ctrl-C.
+    int
+        The exit code: 0 done, 1 the work failed and said why, 2 wrong usage, 130 interrupted by
+        Ctrl-C.
     """
     with _quiet_start():
         from ..errors import ArgumentError, NetmarginError
@@ -65,8 +69,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Inside, Ctrl-C ends the process at once: torch takes seconds to import, and nothing is lost
-    by then.
+    """Let Ctrl-C end the process at once while libraries are imported.
+
+    torch takes seconds, an interrupted import prints a traceback, and nothing is lost by then.
     """
     if threading.current_thread() is not threading.main_thread():  # others get no signals
         yield
@@ -84,8 +89,9 @@ def _quiet_start() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """What is still in the buffer cannot be written: without this, the interpreter would try once
-    more at its end.
+    """Send the rest of the output nowhere, because it cannot be written.
+
+    Without this, the interpreter would try once more at its end, and fail with a traceback.
     """
     with suppress(OSError, ValueError):  # stdout of a test has no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

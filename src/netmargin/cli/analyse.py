@@ -1,4 +1,4 @@
-"""`netmargin analyse`."""
+"""The verb `netmargin analyse`: how a net scales with its parameters."""
 
 import argparse
 
@@ -14,7 +14,7 @@ EPILOG = inputs.RECIPE_LIST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A net, and where its inputs come from."""
+    """Add the arguments: a net, and where its inputs come from."""
     parser.add_argument("recipe", nargs="?", help="name of a recipe")
     inputs.add_model(parser)
     parser.add_argument("--data", help="a named data set or .npz file to take inputs from")
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the answer."""
+    """Print how the net scales."""
     from ..core.nets import in_mode
     from ..homogeneity import analyse
 
@@ -36,6 +36,7 @@ def run(options: argparse.Namespace) -> None:
                 "--shape takes positive whole numbers separated by commas, such as 3,32,32; got"
                 f" {options.shape!r}"
             ) from None
+        # Four inputs: the rules are checked numerically on several, and more tell nothing new.
         x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
     else:
         x, _ = inputs.data(

@@ -1,8 +1,9 @@
-"""`netmargin bounds`."""
+"""The verb `netmargin bounds`: generalization bounds of the best predictors on the data."""
 
 import argparse
 import math
 import warnings
+from typing import Any
 
 from ..core.deadline import Deadline
 from ..errors import ArgumentError
@@ -17,7 +18,7 @@ HELP = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Data, and what is known about their distribution."""
+    """Add the arguments: data, and what is known about their distribution."""
     parser.add_argument(
         "--data", required=True, help=".npz file with arrays X (n, d) and y (two labels)"
     )
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Bounds of the test error of the best two-layer net and of the best kernel predictor on the
+    """Print bounds of the test error of the best two-layer net and the best kernel predictor on the
     data, and how far its classes are apart in few dimensions.
     """
     import numpy as np
@@ -68,19 +69,7 @@ def run(options: argparse.Namespace) -> None:
     )
     if f1.status is Status.INTERRUPTED:  # Ctrl-C is meant for all of it
         raise KeyboardInterrupt
-    late = [
-        name
-        for name, solution in (("F_1", f1), ("F_2", f2))
-        if solution.status is Status.TIME_LIMIT
-    ]
-    if late:
-        warnings.warn(
-            f"the search for the margin of {' and of '.join(late)} was stopped at its part of"
-            f" --time-limit {options.time_limit:g}; bounds are of the best found by then, and can"
-            " improve with a higher limit",
-            UserWarning,
-            stacklevel=2,
-        )
+    _warn_of_time({"F_1": f1, "F_2": f2}, options.time_limit)
     Z = np.hstack([X, np.ones((len(X), 1))]) if options.bias else np.asarray(X, dtype=np.float64)
     longest = float(np.linalg.norm(Z, axis=1).max())
     radius, labels = options.radius or longest, np.where(np.asarray(y).reshape(-1) > 0, 1, -1)
@@ -106,18 +95,7 @@ def run(options: argparse.Namespace) -> None:
         result = {
             "margins": {"f1": f1.margin, "f1_upper_bound": f1.upper_bound, "f2": f2.margin},
             "radius": radius,
-            "bounds": [
-                {
-                    "of": name,
-                    "value": b.value,
-                    "vacuous": b.vacuous,
-                    "terms": [
-                        {"term": term, "value": value} for term, value in dict(b.terms).items()
-                    ],
-                    "assumptions": list(b.assumptions),
-                }
-                for name, b in found.items()
-            ],
+            "bounds": [_describe_bound(name, bound) for name, bound in found.items()],
             "interclass_distance": {r: [d.distance, d.upper_bound] for r, d in distances.items()},
         }
         print(as_json(result))
@@ -143,3 +121,27 @@ def run(options: argparse.Namespace) -> None:
             end="",
         )
     print()
+
+
+def _warn_of_time(solutions: dict[str, Any], limit: float) -> None:
+    """Warn where a search for a margin was stopped by the time limit."""
+    late = [name for name, found in solutions.items() if found.status is Status.TIME_LIMIT]
+    if late:
+        warnings.warn(
+            f"the search for the margin of {' and of '.join(late)} was stopped at its part of"
+            f" --time-limit {limit:g}; bounds are of the best found by then, and can improve with a"
+            " higher limit",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _describe_bound(name: str, bound: Any) -> dict:
+    """The entry of a bound for JSON."""
+    return {
+        "of": name,
+        "value": bound.value,
+        "vacuous": bound.vacuous,
+        "terms": [{"term": term, "value": value} for term, value in dict(bound.terms).items()],
+        "assumptions": list(bound.assumptions),
+    }

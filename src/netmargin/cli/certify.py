@@ -1,4 +1,4 @@
-"""`netmargin certify`."""
+"""The verb `netmargin certify`: how far a saved net is from a KKT point."""
 
 import argparse
 import sys
@@ -16,7 +16,7 @@ EPILOG = inputs.RECIPE_LIST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A saved net, data, and of which problem."""
+    """Add the arguments: a saved net, data, and which problem."""
     parser.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
     inputs.add_model(parser)
     inputs.add_data(parser)
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
     X, y = inputs.data(options, limit=options.limit)
     if options.out:
         make_folder(options.out)
-    about = _about(options, X, y)
+    about = _describe_samples(options, X, y)
     if about:
         print(f"note: {about}", file=sys.stderr)
     certificate = certify(
@@ -83,14 +83,12 @@ def run(options: argparse.Namespace) -> None:
     print(as_json(result) if options.json else certificate.summary())
 
 
-def _about(options: argparse.Namespace, X, y) -> str:
-    """What is to be said of the samples, where they may not be all that the net was trained on; ''
-    where they are.
-    """
+def _describe_samples(options: argparse.Namespace, X, y) -> str:
+    """A sentence on the samples where they may not be all that the net was trained on, else ''."""
     from ..core.batches import open_data
     from ..training.run_files import fingerprint
 
-    trained_on = _trained_on(Path(options.weights))
+    trained_on = _find_training_data(Path(options.weights))
     if trained_on == fingerprint(open_data((X, y))):
         return ""
     samples = f"the certificate is about these {len(X)} samples only"
@@ -116,9 +114,9 @@ def _about(options: argparse.Namespace, X, y) -> str:
     )
 
 
-def _trained_on(weights: Path) -> str | None:
-    """The fingerprint of the data of the run that the weights lie in; None where there is no such
-    run.
+def _find_training_data(weights: Path) -> str | None:
+    """The fingerprint of the data of the run whose folder holds the weights, or None if there is no
+    such run.
     """
     for file in (weights, weights.parent / CHECKPOINT):
         try:

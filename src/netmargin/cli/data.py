@@ -1,4 +1,4 @@
-"""`netmargin data show`."""
+"""The verb `netmargin data show`: samples of the distributions and image sets."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ from .printing import as_json
 
 HELP = "The papers' distributions and the image sets: what they are, a picture, samples as arrays."
 
-_DRAWN: dict[str, Callable] = {
+_DISTRIBUTIONS: dict[str, Callable] = {
     "clusters": lambda o: datasets.clusters(o.n, o.d, k=o.k, seed=o.seed),
     "gaussian-xor": lambda o: datasets.gaussian_xor(o.n, o.d, seed=o.seed),
     "hypercube": lambda o: datasets.hypercube(o.n, o.d, seed=o.seed),
@@ -22,11 +22,11 @@ _DRAWN: dict[str, Callable] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`show`, a data set, and its parameters."""
+    """Add `show`, and its arguments: a data set and its parameters."""
     shown = parser.add_subparsers(metavar="show", required=True).add_parser(
         "show", help=HELP, description=HELP
     )
-    shown.add_argument("name", choices=(*_DRAWN, *datasets.BY_NAME))
+    shown.add_argument("name", choices=(*_DISTRIBUTIONS, *datasets.BY_NAME))
     shown.add_argument(
         "--n", type=inputs.positive(int), help="samples (default: 256; of parity all corners)"
     )
@@ -60,7 +60,11 @@ def run(options: argparse.Namespace) -> None:
         make_folder(options.out)
     if options.n is None and name != "parity":
         options.n = 256
-    X, y = _DRAWN[name](options) if name in _DRAWN else datasets.BY_NAME[name](limit=options.n)
+    X, y = (
+        _DISTRIBUTIONS[name](options)
+        if name in _DISTRIBUTIONS
+        else datasets.BY_NAME[name](limit=options.n)
+    )
     source = getattr(datasets, name.replace("-", "_"))
     classes, counts = np.unique(y.numpy(), return_counts=True)
     norms = X.reshape(len(X), -1).norm(dim=1)

@@ -1,4 +1,4 @@
-"""What a command line names: a model, data, numbers, and where to write."""
+"""Arguments that several verbs share, and what they name: a model, data, and where to write."""
 
 import argparse
 import importlib
@@ -27,7 +27,7 @@ RECIPE_LIST = "recipes:\n" + "\n".join(
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say which net."""
+    """Add the arguments that say which net."""
     parser.add_argument(
         "--factory", help="your model as package.module:function, or the name of a recipe"
     )
@@ -40,7 +40,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say which samples, and which loss of them."""
+    """Add the arguments that say which samples, and which loss of them."""
     parser.add_argument(
         "--data", help=f"{', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y"
     )
@@ -57,11 +57,13 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser, what: str = "the result") -> None:
-    """--json, which every verb has."""
+    """Add --json, which every verb has."""
     parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
 
 
-def _at_least(number: type, name: str, holds: Callable[[Any], bool]) -> Callable[[str], Any]:
+def _number_parser(number: type, name: str, holds: Callable[[Any], bool]) -> Callable[[str], Any]:
+    """A parser of numbers for which `holds` is true; argparse names it in its errors."""
+
     def parse(text: str):
         value = number(text)
         if not holds(value):
@@ -73,16 +75,16 @@ def _at_least(number: type, name: str, holds: Callable[[Any], bool]) -> Callable
 
 
 def positive(number: type) -> Callable[[str], Any]:
-    """A parser of positive numbers, for argparse."""
-    return _at_least(number, f"positive {number.__name__}", lambda value: value > 0)
+    """Make a parser of positive numbers, for argparse."""
+    return _number_parser(number, f"positive {number.__name__}", lambda value: value > 0)
 
 
-natural = _at_least(int, "whole number from 0 on", lambda value: value >= 0)
+natural = _number_parser(int, "whole number from 0 on", lambda value: value >= 0)
 """A parser of whole numbers from 0 on, for argparse."""
 
 
 def folder(text: str) -> Path:
-    """A parser of folders that results are written into, for argparse: any but the current one."""
+    """Parse the name of a folder for results, for argparse: any but the current one."""
     path = Path(text)
     if path.resolve() == Path.cwd():
         raise argparse.ArgumentTypeError(
@@ -96,7 +98,7 @@ def folder(text: str) -> Path:
 
 
 def model(options: argparse.Namespace) -> nn.Module:
-    """The net of a recipe, or what the user's factory returns. Raises ModelError, ArgumentError."""
+    """Make the net of a recipe, or call the user's factory. Raises ModelError, ArgumentError."""
     name = getattr(options, "recipe", None) or options.factory
     if name is None:
         raise ArgumentError(
@@ -113,7 +115,7 @@ def model(options: argparse.Namespace) -> nn.Module:
             f"{name!r} is no recipe. {guess} Your own model is given as --factory"
             " package.module:function."
         )
-    make_model = _factory(name, module_name, function)
+    make_model = _load_factory(name, module_name, function)
     try:
         return check_model(make_model if isinstance(make_model, nn.Module) else make_model())
     except ModelError as error:
@@ -122,11 +124,13 @@ def model(options: argparse.Namespace) -> nn.Module:
         hint = "A factory takes no arguments and returns a torch.nn.Module."
         if not (isinstance(error, TypeError) and "argument" in str(error)):
             hint = "Call it in Python to find out more."
-        raise ModelError(f"The model factory {name!r} failed: {_told(error)}. {hint}") from error
+        raise ModelError(
+            f"The model factory {name!r} failed: {_describe_error(error)}. {hint}"
+        ) from error
 
 
 def data_name(options: argparse.Namespace) -> str:
-    """The data set or file that was asked for, or that of the recipe. Raises ArgumentError."""
+    """The data set or file that the options name, or that of the recipe. Raises ArgumentError."""
     recipe = RECIPES.get(getattr(options, "recipe", None) or options.factory)
     name = options.data or (recipe.data if recipe else None)
     if name is None:
@@ -138,7 +142,7 @@ def data_name(options: argparse.Namespace) -> str:
 
 
 def arrays(path: str):
-    """X and y of an .npz file. Raises DataError."""
+    """Read X and y of an .npz file. Raises DataError, or ArgumentError for no file."""
     import numpy as np
 
     if not Path(path).exists() and Path(path).suffix != ".npz":
@@ -167,7 +171,7 @@ def arrays(path: str):
 
 
 def data(options: argparse.Namespace, *, limit: int | None):
-    """The samples that were asked for. Raises DataError, ArgumentError."""
+    """Load the samples that the options name. Raises DataError, ArgumentError."""
     name = data_name(options)
     if name in datasets.BY_NAME:
         return datasets.BY_NAME[name](getattr(options, "split", "train"), limit=limit)
@@ -177,8 +181,9 @@ def data(options: argparse.Namespace, *, limit: int | None):
 
 
 def require_writable(path: Path) -> None:
-    """Before minutes of work whose page could not be written. Raises CheckpointError,
-    ArgumentError.
+    """Check before minutes of work that a page can be written; makes its folder.
+
+    Raises CheckpointError, ArgumentError.
     """
     if path.is_dir():
         raise ArgumentError(f"{path} is a folder; give the name of a file.")
@@ -190,7 +195,7 @@ def require_writable(path: Path) -> None:
 
 
 def save_arrays(path: Path, **named: Any) -> None:
-    """An .npz file, whole or not at all. Raises CheckpointError."""
+    """Write an .npz file, whole or not at all. Raises CheckpointError."""
     import numpy as np
 
     content = io.BytesIO()
@@ -198,7 +203,8 @@ def save_arrays(path: Path, **named: Any) -> None:
     write_atomically(path, content.getvalue())
 
 
-def _factory(name: str, module_name: str, function: str) -> Any:
+def _load_factory(name: str, module_name: str, function: str) -> Any:
+    """Import what the user calls the factory. Raises ModelError, whatever goes wrong there."""
     sys.path.insert(0, os.getcwd())
     try:
         return getattr(importlib.import_module(module_name), function)
@@ -211,17 +217,16 @@ def _factory(name: str, module_name: str, function: str) -> Any:
         raise ModelError(
             f"Cannot find the model factory {name!r}: {error}. Check the name of the function."
         ) from error
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # the module is the caller's code, and may raise anything
+    except (Exception, SystemExit) as error:
+        # The module is the caller's code, and may raise anything.
         raise ModelError(
-            f"Cannot import {module_name!r}, the module of the model factory: {_told(error)}."
+            f"Cannot import {module_name!r}, the module of the model factory:"
+            f" {_describe_error(error)}."
         ) from error
 
 
-def _told(error: BaseException) -> str:
-    """An error of the caller's code, with its place there."""
+def _describe_error(error: BaseException) -> str:
+    """Describe an error of the caller's code, with its place there."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)

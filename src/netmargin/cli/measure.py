@@ -1,4 +1,4 @@
-"""`netmargin measure`."""
+"""The verb `netmargin measure`: margins of a saved net."""
 
 import argparse
 
@@ -10,7 +10,7 @@ EPILOG = inputs.RECIPE_LIST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A saved net and data."""
+    """Add the arguments: a saved net and data."""
     parser.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
     inputs.add_model(parser)
     inputs.add_data(parser)
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the report."""
+    """Print the margins."""
     from ..margins import measure
     from ..training import load_weights
 

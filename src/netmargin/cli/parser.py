@@ -1,4 +1,4 @@
-"""What `netmargin` understands: every verb with its arguments, and help with examples."""
+"""The parser of the command line: every verb with its arguments, and help with examples."""
 
 import argparse
 import platform
@@ -21,8 +21,8 @@ VERBS = {
     "reproduce": reproduce,
     "data": data,
 }
-"""Each is a module with HELP, add_arguments(parser) and run(options), which returns an exit code or
-None for 0.
+"""The verbs in the order of the help. Each is a module with HELP, add_arguments(parser) and
+run(options), which returns an exit code or None for 0.
 """
 
 _EXAMPLES = """examples:
@@ -31,7 +31,8 @@ _EXAMPLES = """examples:
   netmargin train --factory mypackage.nets:make_model --data points.npz --epochs 200
   netmargin measure runs/digits-mlp/model.pt --factory digits-mlp --data digits
   netmargin certify runs/digits-mlp/model.pt --factory digits-mlp --data digits --radius 1e-3
-  netmargin robustness runs/digits-mlp/model.pt --factory digits-mlp --data digits --box 0 1 --limit 200 --out runs/radii
+  netmargin robustness runs/digits-mlp/model.pt --factory digits-mlp --data digits --box 0 1 \
+--limit 200 --out runs/radii
   netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
   netmargin data show clusters --n 256 --d 15 --k 3 --out runs/clusters
   netmargin solve f1 --data runs/clusters/points.npz --time-limit 60
@@ -45,9 +46,10 @@ exit codes: 0 done, 1 the work failed (it says why), 2 wrong usage, 130 interrup
 
 
 class _Parser(argparse.ArgumentParser):
-    """Suggests the nearest word where another was meant."""
+    """A parser that suggests the nearest word where another was meant."""
 
     def error(self, message: str) -> NoReturn:
+        """Exit with code 2 after a message, which ends with the nearest choice if there is one."""
         found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
         hint = (
             suggest_word(found[1], [word.strip("' ") for word in found[2].split(",")])
@@ -58,7 +60,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; parsed options hold the action as `run`."""
+    """Make the parser of the whole command line; parsed options hold the action as `run`."""
     form = argparse.RawDescriptionHelpFormatter
     parser = _Parser(
         prog="netmargin",

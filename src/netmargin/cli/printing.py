@@ -11,7 +11,7 @@ import torch
 
 
 def as_json(value: Any) -> str:
-    """A result as text.
+    """Format a result as JSON, indented by two.
 
     Examples
     --------
@@ -27,6 +27,7 @@ def as_json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    """The value in types that JSON has."""
     if isinstance(value, dict):
         return {
             str(key).replace(" + ", "+").replace(" ", "_"): _plain(part)

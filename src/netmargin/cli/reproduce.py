@@ -1,4 +1,4 @@
-"""`netmargin reproduce`."""
+"""The verb `netmargin reproduce`: compute and draw figures and tables of the papers."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ HELP = "Figures and tables of the papers: compute, draw, write the numbers, and 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which figures, how large, and where to."""
+    """Add the arguments: which figures, how large, and where to."""
     parser.add_argument(
         "ids",
         nargs="*",
@@ -50,16 +50,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Figures by id, of a paper, or all. Returns 1 if `--check` finds one that does not show its
-    finding.
+    """Reproduce figures by id, of a paper, or all.
+
+    Returns the exit code: 0, 1 if a figure fails or, with `--check`, does not show its finding.
     """
     from .. import papers
 
     if options.list:
-        listed = [_described(papers, id, options.out) for id in papers.list_figures()]
+        listed = [_describe_figure(papers, id, options.out) for id in papers.list_figures()]
         print(as_json(listed) if options.json else "\n".join(_table(papers, listed)))
         return 0
-    chosen = _chosen(papers, options.ids)
+    chosen = _choose_figures(papers, options.ids)
     make_folder(options.out)
     if options.gallery:
         require_writable(options.gallery)
@@ -88,9 +89,8 @@ def run(options: argparse.Namespace) -> int:
             )
         except CheckpointError:  # nothing can be kept
             raise
-        except (
-            NetmarginError
-        ) as error:  # such as data that are not at hand: the other figures do not need them
+        except NetmarginError as error:
+            # Such as data that are not at hand: the other figures do not need them.
             broken.append(id)
             print(f"netmargin: {id}: {error}", file=sys.stderr)
             continue
@@ -117,11 +117,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _duration(minutes: float) -> str:
+    """A duration in words."""
     return f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
 
 
-def _chosen(papers: Any, ids: list[str]) -> list[str]:
-    """The figures that some ids of figures or papers mean. Raises ArgumentError."""
+def _choose_figures(papers: Any, ids: list[str]) -> list[str]:
+    """The ids of the figures that ids of figures or papers mean. Raises ArgumentError."""
     known = [
         "all",
         *papers.list_figures(),
@@ -143,6 +144,7 @@ def _chosen(papers: Any, ids: list[str]) -> list[str]:
 
 
 def _result(result: Any) -> dict:
+    """The entry of a reproduction for JSON."""
     checks = [{"sentence": check.sentence, "holds": bool(check.holds)} for check in result.checks]
     return {
         "id": result.figure.id,
@@ -155,7 +157,8 @@ def _result(result: Any) -> dict:
     }
 
 
-def _described(papers: Any, id: str, out: Path) -> dict:
+def _describe_figure(papers: Any, id: str, out: Path) -> dict:
+    """The entry of a figure in the list: title, minutes per scale, and how the last run ended."""
     known = papers.figure(id)
     done = ((scale, papers.status(id, scale, out=out)) for scale in reversed(papers.SCALES))
     last = next((f"{scale}: {state}" for scale, state in done if state != "-"), None)
@@ -168,6 +171,7 @@ def _described(papers: Any, id: str, out: Path) -> dict:
 
 
 def _table(papers: Any, listed: list[dict]) -> list[str]:
+    """The list of figures as lines of text."""
     lines = [
         f"{'id':24} {'smoke':>6} {'laptop':>7} {'paper':>9}  {'last run':28} title",
         f"{'':24} {'min':>6} {'min':>7} {'min':>9}",

@@ -1,4 +1,4 @@
-"""`netmargin robustness`."""
+"""The verb `netmargin robustness`: certified and attacked radii of saved nets."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ EPILOG = inputs.RECIPE_LIST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Saved nets, data, and what to run."""
+    """Add the arguments: saved nets, data, and what to run."""
     parser.add_argument(
         "weights",
         nargs="+",
@@ -61,7 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Certified and attacked radii of saved nets, as text, JSON, CSV and curves."""
+    """Print certified and attacked radii of saved nets; write them as JSON, CSV and curves if asked
+    to.
+    """
     from .. import drawing as figures
     from ..l2_robustness import RobustnessReport
     from ..l2_robustness import robustness as radii

@@ -1,4 +1,4 @@
-"""`netmargin solve`."""
+"""The verb `netmargin solve`: the largest margin that a class of predictors can have."""
 
 import argparse
 import math
@@ -18,7 +18,7 @@ HELP = (
 )
 _LONG = ("f1", "interpolate")
 """Problems that may take long, and can be stopped with a bracket."""
-_KEPT = (
+_PRINTED = (
     "margin",
     "upper_bound",
     "objective",
@@ -31,10 +31,11 @@ _KEPT = (
     "certified",
     "seconds",
 )
+"""Fields of solutions that are printed, in this order, where a solution has them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A problem and its data."""
+    """Add the arguments: a problem and its data."""
     parser.add_argument(
         "problem",
         choices=("f1", "f2", "ntk", "linear", "interpolate"),
@@ -72,8 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Solve, print the bracket, and write the arrays if asked to. Returns 1 without an answer, 130
-    after Ctrl-C.
+    """Solve, print the bracket, and write the arrays if asked to.
+
+    Returns the exit code: 0, 1 without an answer, 130 after Ctrl-C.
     """
     import numpy as np
 
@@ -105,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         "interpolate": solvers.min_norm_interpolation,
     }
     solution = solve[options.problem](X, y, bias=bias, **watched)
-    result = {name: getattr(solution, name) for name in _KEPT if hasattr(solution, name)} | {
+    result = {name: getattr(solution, name) for name in _PRINTED if hasattr(solution, name)} | {
         "status": str(solution.status)
     }
     if getattr(solution, "note", ""):  # which samples contradict each other, and what to do
@@ -131,6 +133,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _exit_code(solution: Any) -> int:
+    """The exit code for a solution; says on stderr why it is not 0."""
     if solution.status == Status.INTERRUPTED:
         print("netmargin: interrupted; this is the best bracket so far", file=sys.stderr)
         return INTERRUPTED

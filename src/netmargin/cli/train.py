@@ -1,4 +1,4 @@
-"""`netmargin train`."""
+"""The verb `netmargin train`: train or continue a run, and write its results."""
 
 import argparse
 from pathlib import Path
@@ -16,10 +16,13 @@ HELP = "Train past float underflow, watching the margins."
 EPILOG = inputs.RECIPE_LIST
 
 _MILESTONES = (-1, -2, -5, -10, -20, -40, -80, -120, -200, -400, -800)
+"""Values of log10 of the mean loss in the table: about evenly spaced in log time, as far as the
+papers' figures go.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A net, data, when to stop and how to step."""
+    """Add the arguments: a net, data, when to stop and how to step."""
     parser.add_argument("recipe", nargs="?", help="name of a recipe")
     inputs.add_model(parser)
     inputs.add_data(parser)
@@ -108,6 +111,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _save_results(folder: Path, model: nn.Module, history, report) -> list[Path]:
+    """Write weights, summary and pictures of a run; return the pictures' paths."""
     from ..drawing import draw_run
     from ..training import checkpoint
 
@@ -125,7 +129,7 @@ def _save_results(folder: Path, model: nn.Module, history, report) -> list[Path]
 
 
 def _milestones(rows: list[dict]) -> list[dict]:
-    """The first epoch at or below each of some log10-losses, and the last epoch."""
+    """The rows of the first epoch at or below each milestone, and of the last epoch."""
     first = [
         next((r for r in rows if r["log10_mean_loss"] <= level), None) for level in _MILESTONES
     ]
@@ -133,6 +137,7 @@ def _milestones(rows: list[dict]) -> list[dict]:
 
 
 def _print_table(rows: list[dict], title: str) -> None:
+    """Print some rows of a history as a table."""
     from rich.console import Console
     from rich.table import Table
 

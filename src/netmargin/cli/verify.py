@@ -1,4 +1,4 @@
-"""`netmargin verify`."""
+"""The verb `netmargin verify`: examine the claims of the papers."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ HELP = "Examine the claims of the papers: the ledger. Fails if one of them does.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which claims, on which instances, and what to write."""
+    """Add the arguments: which claims, on which instances, and what to write."""
     parser.add_argument(
         "ids",
         nargs="*",
@@ -38,8 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Examine claims, with a row for each as it is done, and write the pages asked for. Returns 1
-    if one fails, 130 after Ctrl-C.
+    """Examine claims, print a row for each as it is done, and write the pages asked for.
+
+    Returns the exit code: 0, 1 if a claim fails, 130 after Ctrl-C.
     """
     from ..papers.ledger import verification as ledger
     from ..papers.ledger.claim import load_claims
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         for path, name in ((options.html, "html"), (options.markdown, "markdown"))
         if path
     }
-    for path in pages:
+    for path in pages:  # now, not after minutes of work
         require_writable(path)
     rows = not options.json
     if rows:

@@ -1,5 +1,7 @@
-"""One step of Dormand and Prince's embedded Runge-Kutta pair of orders 5 and 4, with its dense
-output.
+"""One step of Dormand and Prince's embedded Runge-Kutta pair of orders 5 and 4, with dense output.
+
+Our own rather than scipy's, because events change the field within a step, time is kept by its
+logarithm, and velocities carry more than their direction.
 """
 
 from collections.abc import Callable
@@ -9,6 +11,8 @@ import torch
 from torch import Tensor
 
 ORDER = 5
+"""Order of the method, which says how a step length follows from its error."""
+# Dormand and Prince 1980, Table 2: how each stage's point follows from the stages before.
 _STAGES = (
     (1 / 5,),
     (3 / 40, 9 / 40),
@@ -17,6 +21,8 @@ _STAGES = (
     (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
     (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
 )
+# Weights of the embedded method of order 4, which estimates the error, and of the solution itself:
+# its last stage is at the end of the step, and is the first of the next one.
 LOWER_WEIGHTS = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40)
 WEIGHTS = (*_STAGES[-1], 0.0)
 # Shampine's interpolant of order 4: coefficients of sigma .. sigma^4 per stage.
@@ -33,8 +39,10 @@ _DENSE = (
 
 @dataclass(frozen=True)
 class Step:
-    """From y over a length h: the velocities of all seven stages, the last at the end, where the
-    next step begins.
+    """A step from y over a length h.
+
+    stages : velocities at all seven stages, the last at the end, where the next step begins.
+    error : estimate of the Euclidean error at the end.
     """
 
     y: Tensor
@@ -44,7 +52,7 @@ class Step:
 
     @property
     def end(self) -> Tensor:
-        """Where the step leads."""
+        """The solution at the end of the step."""
         return self.inside(1.0)
 
     def weights(self, share: float) -> list[float]:
@@ -64,7 +72,7 @@ class Step:
 
 
 def step(field: Callable, y: Tensor, first, h: float) -> Step:
-    """One step of length h; `first` is field(y). error : estimated, Euclidean."""
+    """Take one step of length h; `first` is field(y)."""
     stages = [first]
     for row in _STAGES:
         moved = sum(a * stage.direction for a, stage in zip(row, stages, strict=True) if a)

@@ -1,5 +1,5 @@
-"""What happens at kinks on the way of gradient flow: pre-activations reach 0 and cross, or stay
-there and slide, or leave again.
+"""Events at the kinks of gradient flow: pre-activations reach 0 and cross, or stay there and slide,
+or leave again.
 """
 
 import torch
@@ -7,31 +7,43 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from .dormand_prince import Step
-from .field import FlowField, Pattern, Velocity
+from .field import FlowField, Velocity
+from .kinks import Pattern
 
 _ON_KINK = 1e-12
-_GATE = 1e-9
-_AT_END = 1e-10
-_SHARE = 1e-14
+"""Share of the largest pre-activation within which one is at 0: some thousand roundings of float64,
+which is what locating and following a kink leaves.
+"""
+_GATE_TOLERANCE = 1e-9
+"""Share by which gates may leave [0, 1], and by which normals count as 0: gates come out of a least
+squares problem, and are less accurate than pre-activations.
+"""
+_GATE_AT_BOUND = 1e-10
+"""Distance to 0 or 1 at which a bounded gate is at that end; bvls puts such gates onto it exactly,
+up to rounding.
+"""
+_EVENT_TOLERANCE = 1e-14
+"""Accuracy of the share of a step at which an event lies: as far as float64 goes, because the flow
+goes on from there as if it were on the kink.
+"""
 
 
 def violations(z: Tensor, gates: Tensor, pattern: Pattern) -> Tensor:
-    """How far each condition of the pattern is from holding (positive: violated): per
-    pre-activation, then the gates' two ends.
+    """How far each condition of the pattern is violated; what is not positive holds.
 
-    Pre-activations count relative to the largest.
+    First one entry per pre-activation, relative to the largest (-inf for sliding ones, which have
+    no condition), then one per gate for its lower end, then one per gate for its upper end.
     """
     active = torch.cat([a.reshape(-1) for a in pattern.active])
     outside = torch.where(active, -z, z) / z.abs().max().clamp(min=1e-300) - _ON_KINK
     outside[pattern.sliding] = -torch.inf
-    return torch.cat([outside, -gates - _GATE, gates - 1 - _GATE])
+    return torch.cat([outside, -gates - _GATE_TOLERANCE, gates - 1 - _GATE_TOLERANCE])
 
 
 def first_event(field: FlowField, step: Step, pattern: Pattern) -> float | None:
-    """The share of the step at which a condition is first violated, on the dense output; None if
-    none is at the end.
+    """The share of the step at which a condition is first violated, or None if all hold at the end.
 
-    Conditions that fail and hold again within the step are not seen.
+    Found on the dense output. Conditions that fail and hold again within the step are not seen.
     """
     start, end = step.stages[0], step.stages[-1]
     if not end.z.numel():
@@ -46,7 +58,7 @@ def first_event(field: FlowField, step: Step, pattern: Pattern) -> float | None:
 
     def worst(share: float) -> float:
         theta = step.inside(share)
-        if of_gates:
+        if of_gates:  # gates take a gradient; pre-activations only a forward pass
             here = field(theta, pattern)
             z, gates = here.z, here.kinks.gates
         else:
@@ -55,17 +67,16 @@ def first_event(field: FlowField, step: Step, pattern: Pattern) -> float | None:
 
     if worst(0.0) >= 0:
         return 0.0
-    return brentq(worst, 0.0, 1.0, xtol=_SHARE, rtol=1e-13)
+    return brentq(worst, 0.0, 1.0, xtol=_EVENT_TOLERANCE, rtol=1e-13)
 
 
 def settle(field: FlowField, theta: Tensor, pattern: Pattern) -> tuple[Pattern, Velocity]:
-    """The pattern with which flow goes on from a point where conditions are violated, or about to
-    be, and the velocity.
+    """Decide with which pattern, and so which velocity, the flow goes on from a point on kinks.
 
     All pre-activations at 0 are first tried as sliding. Where both sides push back (convex kinks),
-    the gates in [0, 1] that make the velocity least tell which stay so, which turn active (1) and
-    which inactive (0); one that the sides push away crosses. Lower layers are decided first: the
-    gates of the others depend on them.
+    the gates in [0, 1] with the least velocity tell which units go on sliding, which turn active
+    (gate 1) and which turn inactive (gate 0). A unit that the sides push away crosses. Lower layers
+    are decided first: the gates of the others depend on them.
     """
     velocity = field(theta, pattern)
     arriving = (
@@ -74,17 +85,17 @@ def settle(field: FlowField, theta: Tensor, pattern: Pattern) -> tuple[Pattern, 
     was_active = torch.cat([a.reshape(-1) for a in pattern.active])
     slid = torch.zeros_like(was_active)
     slid[pattern.sliding] = True
-    pattern = _changed(
+    pattern = _change_pattern(
         pattern, torch.cat([pattern.sliding, torch.nonzero(arriving)[:, 0]]).unique(), was_active
     )
     while True:
         velocity = field(theta, pattern)
         units, kinks = pattern.sliding, velocity.kinks
-        # At 0 because all that feeds them is 0, as in a layer after one that dies on a sample:
-        # their sides stay as they were.
+        # Some are at 0 because all that feeds them is 0, as in a layer after one that dies on a
+        # sample. Nothing moves them, so their sides stay as they were.
         fixed = (
             torch.linalg.vector_norm(velocity.normals, dim=1) * torch.linalg.vector_norm(theta)
-            <= _GATE * velocity.z.abs().max()
+            <= _GATE_TOLERANCE * velocity.z.abs().max()
         )
         if fixed.any():
             leaving, side = fixed, was_active[units]
@@ -95,7 +106,7 @@ def settle(field: FlowField, theta: Tensor, pattern: Pattern) -> tuple[Pattern, 
             )
         else:
             leaving, side = (
-                (kinks.bounded <= _AT_END) | (kinks.bounded >= 1 - _AT_END),
+                (kinks.bounded <= _GATE_AT_BOUND) | (kinks.bounded >= 1 - _GATE_AT_BOUND),
                 kinks.bounded > 0.5,
             )
         if not leaving.any():
@@ -108,10 +119,11 @@ def settle(field: FlowField, theta: Tensor, pattern: Pattern) -> tuple[Pattern, 
         leaving = leaving & (calls == calls[leaving].min())
         active = torch.cat([a.reshape(-1) for a in pattern.active])
         active[units[leaving]] = side[leaving]
-        pattern = _changed(pattern, units[~leaving], active)
+        pattern = _change_pattern(pattern, units[~leaving], active)
 
 
-def _changed(pattern: Pattern, sliding: Tensor, active: Tensor) -> Pattern:
+def _change_pattern(pattern: Pattern, sliding: Tensor, active: Tensor) -> Pattern:
+    """A pattern with these units sliding, and of the others these active; given as flat vectors."""
     active = active.clone()
     active[sliding] = False
     parts = active.split([a.numel() for a in pattern.active])

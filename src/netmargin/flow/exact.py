@@ -1,5 +1,5 @@
-"""Gradient flow by a method of order 5 between kinks, each of which is located, crossed, slid along
-and left.
+"""Gradient flow by a method of order 5 between kinks, which are located, then crossed or slid
+along.
 """
 
 import math
@@ -14,21 +14,33 @@ from ..core.progress import Progress
 from ..errors import DivergenceError
 from .dormand_prince import LOWER_WEIGHTS, ORDER, WEIGHTS, Step, step
 from .events import first_event, settle
-from .field import Pattern, Velocity, least_squares
+from .field import Velocity
+from .kinks import Pattern, least_squares
 from .run import FlowRun
 
 _FIRST_STEP = 1e-3
-_FLOOR = 1e-10
+"""Length in s of the first step; the error estimate corrects it by factors of 5 at once."""
+_SHORTEST_STEP = 1e-10
+"""Length in s below which no step is refused: kinks that are no ReLU are passed by such steps.
+Their errors are no longer than they are; shorter ones would only lose to rounding.
+"""
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 5.0
-_PATIENCE, _STILL = 5000, 1e-2
-"""A flow that advances less than this in s over so many evaluations has stalled."""
+"""Part of the length at which the error estimate would just be met, and the bounds of its change
+per step: the values of Hairer, Norsett and Wanner's DOPRI5, but for the growth, 10 there.
+"""
+_STALL_EVALUATIONS, _STALL_ADVANCE = 5000, 1e-2
+"""A flow that advances less than this in s over so many evaluations has stalled: within it, 5000
+evaluations at the shortest step advance 1e-7.
+"""
+_LARGEST_EXPONENT = 700.0
+"""Largest exponent of a number that is compared: e^700 is below the overflow of float64."""
 
 
 class ExactFlow(FlowRun):
-    """Dormand and Prince's method with fixed gates; steps end where a pre-activation reaches 0.
+    """The exact method: Dormand and Prince's with fixed gates, whose steps end at kinks.
 
     rtol : error per step relative to ||theta||.
-    step_size : instead of that, steps of this length in s.
+    step_size : steps of this length in s instead of those that meet `rtol`.
     """
 
     def __init__(self, *given, rtol: float, step_size: float | None, **shared):
@@ -48,17 +60,18 @@ class ExactFlow(FlowRun):
                 max(taken.error / self.field.length(theta), self._log_time_error(taken)) / self.rtol
             )
             if not math.isfinite(ratio):
-                if h <= _FLOOR:
+                if h <= _SHORTEST_STEP:
                     raise DivergenceError(
                         "The velocity of gradient flow is not finite after t ="
                         f" e^{self.log_time:.4g}. Check the data's scale."
                     )
-                h = max(_SHRINK * h, _FLOOR)
+                h = max(_SHRINK * h, _SHORTEST_STEP)
                 continue
             proposed = h * min(max(_SAFETY * max(ratio, 1e-12) ** (-1 / ORDER), _SHRINK), _GROW)
-            if ratio > 1 and self.step_size is None and h > _FLOOR:
-                h = max(proposed, _FLOOR)
+            if ratio > 1 and self.step_size is None and h > _SHORTEST_STEP:
+                h = max(proposed, _SHORTEST_STEP)
                 continue
+            # Accepted. Only now are kinks looked for: a step that is refused need not know them.
             event = first_event(self.field, taken, pattern)
             share = 1.0 if event is None else event
             if self._log_time_after(taken, share) > self.log_end:
@@ -77,6 +90,7 @@ class ExactFlow(FlowRun):
                 pattern, velocity = settle(self.field, theta, pattern)
             elif len(pattern.sliding):
                 theta = self._back_to_kinks(theta, velocity, pattern)
+            # A step that an event cuts short may shorten the next one, but not lengthen it.
             if event is None or proposed < h:
                 h = proposed
             h = self.step_size or h
@@ -88,10 +102,14 @@ class ExactFlow(FlowRun):
     def _stalled(self) -> str | None:
         rows = self.trajectory.rows
         before = next(
-            (row for row in reversed(rows) if row["evaluations"] <= self.evaluations - _PATIENCE),
+            (
+                row
+                for row in reversed(rows)
+                if row["evaluations"] <= self.evaluations - _STALL_EVALUATIONS
+            ),
             None,
         )
-        if before is None or self.s - before["s"] >= _STILL:
+        if before is None or self.s - before["s"] >= _STALL_ADVANCE:
             return None
         return (
             f"stalled at t = e^{self.log_time:.4g}, most likely at a kink that is no relu (max"
@@ -100,8 +118,9 @@ class ExactFlow(FlowRun):
         )
 
     def _log_time_after(self, taken: Step, share: float) -> float:
-        """log of t at a share of the step: the quadrature of dt / ds by the method, scaled by its
-        largest value.
+        """Natural log of t at a share of the step, by the method's own quadrature of dt / ds.
+
+        Rates are scaled by the largest one, so that none overflows.
         """
         rates = np.array([stage.log_time_rate for stage in taken.stages])
         total = float(np.dot(taken.weights(share), np.exp(rates - rates.max()))) * taken.h
@@ -112,14 +131,15 @@ class ExactFlow(FlowRun):
         )
 
     def _log_time_error(self, taken: Step) -> float:
-        """Of log t at the end of the step, by the embedded method."""
+        """The error of log t at the end of the step, estimated by the embedded method."""
         rates = np.array([stage.log_time_rate for stage in taken.stages])
         scaled = np.exp(rates - rates.max()) * taken.h
-        before = math.exp(min(self.log_time - float(rates.max()), 700.0))
+        before = math.exp(min(self.log_time - float(rates.max()), _LARGEST_EXPONENT))
         error = abs(float(np.dot(np.subtract(WEIGHTS, LOWER_WEIGHTS), scaled)))
         return error / (before + abs(float(np.dot(WEIGHTS, scaled))))
 
     def _share_at_end(self, taken: Step, most: float) -> float:
+        """The share of the step, up to `most`, at which t reaches the time to stop at."""
         return brentq(
             lambda share: self._log_time_after(taken, share) - self.log_end, 1e-12, most, xtol=1e-15
         )

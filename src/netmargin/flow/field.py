@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from scipy.optimize import lsq_linear
 from torch import Tensor, nn
 
 from ..core import logspace
@@ -17,54 +16,28 @@ from ..errors import ModelError
 from ..losses import Loss
 from ..margins import margins
 from ..training.relative_loss import relative_gradient
+from .kinks import Kinks, Pattern, count_sliding_layers, find_gates, least_squares
 
-_FAR = 10.0
-_SAME = 1e-10
-_NEGLIGIBLE = 1e-12
-_NEAR_ZERO = 1e-3
-
+_LEAST_NORM_SHARE = 1e-3
+"""Where the flow passes near 0, steps are relative to this share of the first norm: small enough to
+follow the passage, large enough that arc length relative to the norm does not end there.
+"""
 
 Metric = Callable[[dict[str, Tensor]], dict[str, Tensor]]
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """Which pre-activations are active, and which slide: stay at 0 because both sides push them
-    back.
-
-    active : one boolean tensor per relu call, False for sliding ones.
-    sliding : (K,) positions in the concatenation of all calls.
-    """
-
-    active: list[Tensor]
-    sliding: Tensor
-
-
-@dataclass(frozen=True)
-class Kinks:
-    """What holds sliding pre-activations at 0, each (K,).
-
-    convex : both sides push back, so that it can stay.
-    rising : where they do not, whether it goes on to the active side.
-    gates : how far each must be open to stay at 0; outside [0, 1] where that is impossible.
-    bounded : within [0, 1], the ones that make the velocity as small as can be: 0 for those that
-        turn inactive, 1 for active.
-    """
-
-    convex: Tensor
-    rising: Tensor
-    gates: Tensor
-    bounded: Tensor
+"""Positive factors by name, of the shapes of the parameters that it is given by name."""
 
 
 @dataclass(frozen=True)
 class Velocity:
-    """At one point: d theta / ds = V rho^2 / (1 + rho |V|), V minus the gradient of the log-loss,
-    and dt / ds, as its natural log.
+    """The velocity of the flow at one point, and what was computed on the way.
 
-    z : pre-activations, all calls in one vector.
-    normals : (K, P), gradients of the sliding ones.
-    q, log_loss : margins, and log of the summed loss.
+    direction : (P,), d theta / ds = V rho^2 / (1 + rho |V|), where V is minus the gradient of the
+        log-loss and rho the norm of theta.
+    log_time_rate : natural log of dt / ds.
+    z : pre-activations, all ReLU calls in one vector.
+    normals : (K, P), gradients of the sliding pre-activations.
+    q : (N,), margins.
+    log_loss : natural log of the summed loss.
     alignment : beta, the cosine of theta and V.
     """
 
@@ -79,12 +52,12 @@ class Velocity:
 
     @cached_property
     def kinks(self) -> Kinks:
-        """Found when first asked for."""
+        """The gates of sliding units, computed when first asked for, as most steps need none."""
         return self._find_kinks()
 
 
 class FlowField:
-    """-grad of the summed loss, for a float64 twin of a net on whole data, in a time s of its own.
+    """Minus the gradient of the summed loss of a float64 copy of a net, in a time s of its own.
 
     Far from stationary points s is arc length relative to the norm, in which a homogeneous net
     moves steadily however small its loss is; near them it is t up to a factor, so that the velocity
@@ -94,8 +67,8 @@ class FlowField:
     either side's onto the kink, which is the element of least norm of the subdifferential if the
     gate that this takes lies in [0, 1] (Lyu and Li 2019, Lemma H.3).
 
-    metric : the factors by which coordinates move faster, of the parameters by name; norms at kinks
-        are those of this metric.
+    metric : gives, for the parameters by name, the factors by which coordinates move faster; norms
+        at kinks are those of this metric.
     """
 
     def __init__(self, twin: nn.Module, data: Arrays, loss: Loss, metric: Metric | None = None):
@@ -109,32 +82,32 @@ class FlowField:
         self._fixed = {
             n: p.detach() for n, p in twin.named_parameters() if n not in self._names
         } | dict(twin.named_buffers())
-        self._least = _NEAR_ZERO * torch.linalg.vector_norm(self.start).item()
+        self._least = _LEAST_NORM_SHARE * torch.linalg.vector_norm(self.start).item()
         self.evaluations = 0
         self.normal_evaluations = 0
-        self._metric_roots(self.start)  # refuses what is no metric
+        self._metric_roots(self.start)  # raises ModelError for what is no metric
 
     @property
     def start(self) -> Tensor:
-        """The twin's own parameters, in one vector."""
+        """The net's own trained parameters, in one vector of shape (P,)."""
         parameters = dict(self._twin.named_parameters())
         return torch.cat([parameters[n].detach().reshape(-1) for n in self._names]).clone()
 
     def length(self, theta: Tensor) -> float:
-        """What steps and errors are relative to: the norm, or a little of the first one where the
-        flow passes near 0.
+        """The length that steps and errors are relative to: the norm of theta, or a small share of
+        the first one where the flow passes near 0.
         """
         return max(torch.linalg.vector_norm(theta).item(), self._least)
 
     def named(self, theta: Tensor) -> dict[str, Tensor]:
-        """The vector as parameters."""
+        """The parameters in a vector, by name and in their shapes."""
         return {
             n: part.reshape(s)
             for n, part, s in zip(self._names, theta.split(self._sizes), self._shapes, strict=True)
         }
 
     def pattern(self, theta: Tensor) -> Pattern:
-        """The gates at a point, none sliding."""
+        """The pattern of active units at a point, none of them sliding."""
         with torch.no_grad(), Gates() as gates:
             torch.func.functional_call(self._twin, self.named(theta) | self._fixed, (self._x,))
         return Pattern(
@@ -142,8 +115,9 @@ class FlowField:
         )
 
     def preactivations(self, theta: Tensor, pattern: Pattern) -> Tensor:
-        """Of all relu calls with the gates of the pattern, in one vector; a forward pass, no
-        gradient.
+        """Pre-activations of all ReLU calls with the gates of the pattern, in one vector.
+
+        Costs a forward pass; no gradient is computed.
         """
         with torch.no_grad(), Gates(pattern.active) as gates:
             torch.func.functional_call(self._twin, self.named(theta) | self._fixed, (self._x,))
@@ -192,11 +166,11 @@ class FlowField:
         velocity = roots * velocity
 
         def find_kinks() -> Kinks:
-            kinks = _kinks(free, normals * roots, forces, pull)
-            # What is asked of a unit also comes through units of later layers, by as much as their
-            # gates are open.
-            for _ in range(_layers(pattern) - 1):
-                kinks = _kinks(
+            kinks = find_gates(free, normals * roots, forces, pull)
+            # The pull on a unit also comes through sliding units of later layers, by as much as
+            # their gates are open, which takes one more round per layer.
+            for _ in range(count_sliding_layers(pattern) - 1):
+                kinks = find_gates(
                     free,
                     normals * roots,
                     forces,
@@ -240,6 +214,7 @@ class FlowField:
         ).sqrt()
 
     def _forward(self, leaves: dict[str, Tensor], factors: list[Tensor]) -> tuple[Tensor, Gates]:
+        """Outputs (N, C) with ReLUs replaced by these factors, and the gates with their graph."""
         with torch.enable_grad(), Gates(factors) as gates:
             outputs = torch.func.functional_call(self._twin, leaves | self._fixed, (self._x,))
         return outputs[:, None] if outputs.ndim == 1 else outputs, gates
@@ -247,9 +222,7 @@ class FlowField:
     def _pull(
         self, leaves: dict[str, Tensor], pattern: Pattern, shares: Tensor, cotangent: Tensor
     ) -> Tensor:
-        """The gradient in the outputs of sliding units, when their gates are open by these
-        shares.
-        """
+        """The gradient in the outputs of sliding units, (K,), with gates open by these shares."""
         self.evaluations += 1
         factors = torch.cat([a.reshape(-1) for a in pattern.active]).to(shares.dtype)
         factors[pattern.sliding] = shares
@@ -265,6 +238,7 @@ class FlowField:
         return torch.cat([g.reshape(-1) for g in parts])[pattern.sliding]
 
     def _normals(self, inputs: list[Tensor], sliding: Tensor, leaves: dict[str, Tensor]) -> Tensor:
+        """Gradients of the sliding pre-activations in the parameters, (K, P)."""
         chosen = torch.cat([z.reshape(-1) for z in inputs])[sliding]
         rows = torch.autograd.grad(
             chosen,
@@ -278,49 +252,3 @@ class FlowField:
             for g, size in zip(rows, self._sizes, strict=True)
         ]
         return torch.cat(parts, 1)
-
-
-def least_squares(matrix: Tensor, values: Tensor) -> Tensor:
-    """The solution of least norm, also where the matrix is singular; on the CPU, where alone torch
-    can.
-
-    NaN where a number is not finite, which LAPACK refuses: the step is then rejected as one of
-    infinite error.
-    """
-    if not (torch.isfinite(matrix).all() and torch.isfinite(values).all()):
-        return torch.full_like(values, torch.nan)
-    return (
-        torch.linalg.lstsq(matrix.cpu(), values.cpu()[:, None], driver="gelsd")
-        .solution[:, 0]
-        .to(values.device)
-    )
-
-
-def _kinks(free: Tensor, normals: Tensor, forces: Tensor, pull: Tensor) -> Kinks:
-    """The gates by which free - sum_k gate_k pull_k normal_k is the velocity, which with the right
-    forces is orthogonal to the normals.
-    """
-    gates = torch.nan_to_num(forces / pull, nan=_FAR).clamp(-_FAR, _FAR)
-    convex = pull * torch.linalg.vector_norm(
-        normals, dim=1
-    ) > _NEGLIGIBLE * torch.linalg.vector_norm(free)
-    rising = forces > pull / 2
-    if ((gates >= 0) & (gates <= 1)).all() or not convex.all() or not torch.isfinite(free).all():
-        return Kinks(convex, rising, gates, gates.clamp(0, 1))
-    columns = normals.T * pull
-    q, r = torch.linalg.qr(columns)
-    found = lsq_linear(r.cpu().numpy(), (q.T @ free).cpu().numpy(), (0, 1), method="bvls").x
-    bounded = torch.from_numpy(found).to(gates)
-    # Where normals depend on each other there are many gates for one velocity.
-    same = torch.linalg.vector_norm(
-        columns @ bounded - normals.T @ forces
-    ) <= _SAME * torch.linalg.vector_norm(free)
-    return Kinks(convex, rising, bounded if same else gates, bounded)
-
-
-def _layers(pattern: Pattern) -> int:
-    """In how many relu calls units slide."""
-    ends = torch.tensor([a.numel() for a in pattern.active], device=pattern.sliding.device).cumsum(
-        0
-    )
-    return len(torch.unique(torch.searchsorted(ends, pattern.sliding, right=True)))

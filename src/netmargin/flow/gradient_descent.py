@@ -1,5 +1,5 @@
-"""Full-batch gradient descent with a constant rate, or with the rate under which the theory proves
-that the margin never falls.
+"""Full-batch gradient descent with a constant rate, or with that of the theory, under which the
+margin provably never falls.
 """
 
 import math
@@ -18,13 +18,33 @@ from ..margins import MarginReport, measure, norms
 from ..training.history import History
 from .field import FlowField
 
-_GRID = 20_001
+_GRID_POINTS = 20_001
+"""Points of the trapezoidal rule for the integral I, whose error falls like their square: the grid
+is some units of log Loss long, which leaves about 1e-8.
+"""
 
 
 @dataclass(frozen=True)
 class SmoothnessBounds:
-    """Upper bounds B_0, B_1, B_2 of q_n, |grad q_n| and |Hessian q_n| over the unit sphere of
-    parameters (Lyu and Li 2019, E.2).
+    """Upper bounds of margins and their derivatives over the unit sphere of parameters.
+
+    Source: Lyu and Li 2019, Appendix E.2.
+
+    Parameters
+    ----------
+    value : float
+        Bound B_0 of the margins q_n.
+    gradient : float
+        Bound B_1 of the Euclidean norms |grad q_n|.
+    hessian : float
+        Bound B_2 of the spectral norms of the Hessians of q_n.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> bounds = nm.flow.SmoothnessBounds.two_layer([[1.0, 0.0]], power=2)
+    >>> round(bounds.value, 6), round(bounds.gradient, 6), bounds.hessian
+    (0.3849, 1.154701, 4.0)
     """
 
     value: float
@@ -33,9 +53,27 @@ class SmoothnessBounds:
 
     @classmethod
     def two_layer(cls, X, power: int) -> "SmoothnessBounds":
-        """Of sum_j a_j sigma(w_j . x), sigma(z) = z^p or max(z, 0)^p, p >= 2, without biases; for
-        inputs X, shape (N, d).
+        """Compute the bounds of f(x) = sum_j a_j sigma(w_j . x), without biases.
 
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            The inputs.
+        power : int
+            p >= 2, where sigma(z) = z^p or max(z, 0)^p.
+
+        Returns
+        -------
+        SmoothnessBounds
+            Bounds that hold for every number of neurons.
+
+        Raises
+        ------
+        ValueError
+            `power` is below 2, so that second derivatives are not continuous.
+
+        Notes
+        -----
         All three are sums over neurons of terms of degree p + 1, 2 p and p - 1 in (|a_j|, |w_j|),
         so one neuron attains the largest values: |x|^p sqrt(1 / (p + 1)) (p / (p + 1))^{p/2} and
         |x|^p sqrt(p) (p / (p + 1))^{(p-1)/2}; the Hessian is at most p^2 |x|^p.
@@ -55,16 +93,39 @@ class SmoothnessBounds:
 
 
 class TheoryRate:
-    """Lyu and Li's condition (S5) and the margin gamma-hat, for the exponential loss from a time
-    with Loss < 1.
+    """The largest rate of gradient descent that condition (S5) allows, and the margin gamma-hat.
 
-    log_loss : natural log of the *summed* loss at the beginning, below 0.
-    log_norm : log of ||theta|| there.
-    order : L.
+    For the exponential loss, from a time with Loss < 1. With u = log 1/Loss: kappa = Loss u^{2 -
+    2/L} (its largest value below u = 2 - 2/L), mu = u_0 / (2 u), lambda = Loss u^{1 - 2/L} / (L
+    kappa), and gamma-hat = e^phi / rho^L, phi = log u + I, I <= 0 an integral.
 
-    With u = log 1/Loss: kappa = Loss u^{2 - 2/L} (its largest value below u = 2 - 2/L), mu = u_0 /
-    (2 u), lambda = Loss u^{1 - 2/L} / (L kappa), and gamma-hat = e^phi / rho^L, phi = log u + I, I
-    <= 0 an integral. Source: Lyu and Li 2019, Appendices E.1 and E.2.
+    Source: Lyu and Li 2019, Appendices E.1 and E.2.
+
+    Parameters
+    ----------
+    log_loss : float
+        Natural log of the *summed* loss at the beginning, below 0.
+    log_norm : float
+        Natural log of ||theta|| there.
+    order : float
+        Homogeneity order L of the net.
+    bounds : SmoothnessBounds
+        Bounds of the net's margins and their derivatives.
+
+    Raises
+    ------
+    DataError
+        The summed loss is not below 1.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> bounds = nm.flow.SmoothnessBounds.two_layer([[1.0, 0.0]], power=2)
+    >>> rate = nm.flow.TheoryRate(log_loss=-1.0, log_norm=0.5, order=3.0, bounds=bounds)
+    >>> rate.mu(-1.0), rate.mu(-2.0)
+    (0.5, 0.25)
+    >>> rate.log_rate(-20.0) > rate.log_rate(-10.0)  # larger steps where the loss is smaller
+    True
     """
 
     def __init__(self, log_loss: float, log_norm: float, order: float, bounds: SmoothnessBounds):
@@ -78,7 +139,7 @@ class TheoryRate:
         # I(u) = -int_u^inf (e^{-v} sup_{v' <= v} e^{v'} R(v') / v' - 1 / v) dv; above `tail` the
         # supremum is at v itself, and I is known.
         self._tail = max(self._start, bend, 2.0) + 1.0
-        grid = np.linspace(self._start, self._tail, _GRID)
+        grid = np.linspace(self._start, self._tail, _GRID_POINTS)
         own = np.log(self._ratio(grid)) + grid - np.log(grid)
         integrand = np.exp(np.maximum.accumulate(own) - grid) - 1 / grid
         pieces = 0.5 * (integrand[1:] + integrand[:-1]) * np.diff(grid)
@@ -93,11 +154,11 @@ class TheoryRate:
         )
 
     def mu(self, log_loss: float) -> float:
-        """mu(Loss), at most 1/2."""
+        """mu(Loss) = u_0 / (2 u), at most 1/2."""
         return self._start / (-2 * log_loss)
 
     def log_kappa(self, log_loss: float) -> float:
-        """log kappa(Loss)."""
+        """Natural log of kappa(Loss)."""
         bend = 2 - 2 / self.order
         u = -log_loss
         if bend > 0 and u < bend:
@@ -105,7 +166,7 @@ class TheoryRate:
         return -u + bend * math.log(u)
 
     def log_rate(self, log_loss: float) -> float:
-        """log H(Loss), the largest rate that (S5) allows on the summed loss."""
+        """Natural log of H(Loss), the largest rate that (S5) allows on the summed loss."""
         return math.log(self.mu(log_loss)) - self.log_C - self.log_kappa(log_loss)
 
     def phi(self, log_loss: float) -> float:
@@ -118,8 +179,9 @@ class TheoryRate:
         )
 
     def log_gamma_hat(self, log_loss: float, log_norm: float) -> float:
-        """log of gamma-hat = e^phi / rho^L, which (S5) keeps from falling; below the smoothed
-        margin.
+        """Natural log of gamma-hat = e^phi / rho^L, which (S5) keeps from falling.
+
+        It is below the smoothed margin.
         """
         return self.phi(log_loss) - self.order * log_norm
 
@@ -130,6 +192,7 @@ class TheoryRate:
         return 1 + (1 + lam) * self._start / u
 
     def _beyond(self, u: float) -> float:
+        """I(u) in closed form, for u above the tail."""
         return -self._start * (1 / u + 1 / (2 * self.order * u**2))
 
 
@@ -141,16 +204,57 @@ def gradient_descent(
     rate: float | SmoothnessBounds,
     relative: float = 1.0,
 ) -> History:
-    """theta <- theta - eta grad of the *summed* exponential loss, over all samples, in float64; the
-    model is changed in place.
+    """Descend the *summed* exponential loss over all samples by full-batch gradient steps.
 
-    rate : eta, or bounds on the net's smoothness, with which eta is `relative` times the largest
-        rate that (S5) allows: then gamma-hat, in every row as log_gamma_hat, never falls (Lyu and
-        Li 2019, Theorem E.2). The net must then be C^2 away from 0.
+    theta <- theta - eta grad Loss, in float64; the model is changed in place, at the end. With
+    bounds on the net's smoothness for `rate`, eta is `relative` times the largest rate that
+    condition (S5) allows: then gamma-hat never falls. Ctrl-C raises KeyboardInterrupt and leaves
+    the model as it was.
 
-    Rows: those of `train`, with log_rate, log_time (log of the sum of rates) and, with bounds,
-    log_gamma_hat. Raises DataError where the summed loss is not below 1 with bounds,
-    NotHomogeneousError for a net without an order, and as `measure`.
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A homogeneous net; with bounds it must be C^2 away from 0.
+    data : pair or iterable
+        Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
+    steps : int
+        Number of steps.
+    rate : float or SmoothnessBounds
+        The rate eta > 0, or bounds with which the theory chooses it.
+    relative : float, default 1.0
+        Factor of the theory's rate, > 0; above 1 the theorem promises nothing. Not used with a
+        number for `rate`.
+
+    Returns
+    -------
+    History
+        One row per step, the first before any. Keys: epoch (steps so far), log_rate (natural log of
+        eta), log_time (natural log of the sum of rates so far), with bounds log_gamma_hat (natural
+        log of gamma-hat), and those of `MarginReport.to_dict()`. Where the summed loss rises above
+        1, which the theory's rate excludes, the run ends there and `status` says so.
+
+    Raises
+    ------
+    DataError
+        The data cannot be used, as for `measure`; with bounds, the summed loss is not below 1.
+    NotHomogeneousError
+        The net has no homogeneity order.
+    ModelError
+        The model cannot be used, as for `measure`.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> net = torch.nn.Linear(2, 1, bias=False)
+    >>> _ = net.weight.data.copy_(torch.tensor([[1.0, 0.0]]))
+    >>> data = ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
+    >>> history = nm.flow.gradient_descent(net, data, steps=100, rate=0.5)
+    >>> len(history), history.status
+    (101, 'ran 100 steps')
+    >>> history.rows[-1]["normalized_margin"] > history.rows[0]["normalized_margin"]
+    True
+
+    Source: Lyu and Li 2019, Theorem E.2.
     """
     twin, samples, loss = float64_copy(model), as_arrays(data), Exponential()
     homogeneity = measure(twin, samples, loss=loss).homogeneity
@@ -170,12 +274,13 @@ def gradient_descent(
         report = MarginReport(here.q, here.log_loss, homogeneity, norm, loss, log_norms)
         if index == 0 and isinstance(rate, SmoothnessBounds):
             rule = TheoryRate(here.log_loss, math.log(norm), float(homogeneity.order), rate)
-        over = (
-            rule is not None and not here.log_loss < 0
-        )  # only far beyond the rate that (S5) allows
+        # Happens only far beyond the rate that (S5) allows.
+        over = rule is not None and not here.log_loss < 0
         log_rate = -math.inf
-        if not over:
-            log_rate = math.log(relative) + rule.log_rate(here.log_loss) if rule else math.log(rate)  # type: ignore[arg-type]
+        if not isinstance(rate, SmoothnessBounds):
+            log_rate = math.log(rate)
+        elif rule is not None and not over:
+            log_rate = math.log(relative) + rule.log_rate(here.log_loss)
         row = {"epoch": index, "log_rate": log_rate, "log_time": log_time} | report.to_dict()
         if rule and here.log_loss < 0:
             row["log_gamma_hat"] = rule.log_gamma_hat(

@@ -45,12 +45,12 @@ def gradient_flow(
     max_evaluations: int = 100_000,
     progress: bool = True,
 ) -> Trajectory:
-    """d theta / dt = -grad of the *summed* loss from the model's parameters, in float64; the model
-    is not changed.
+    """Integrate gradient flow of the *summed* loss from the model's parameters on.
 
-    Integrated in loss-normalized time, d theta / ds = V ||theta||^2 / (1 + ||theta|| |V|) with V =
-    -grad of the log-loss, in which a homogeneous net moves steadily however small its loss is; t is
-    kept as its logarithm.
+    Solves d theta / dt = -grad Loss(theta) in float64; the model is not changed. It is integrated
+    in loss-normalized time, d theta / ds = V ||theta||^2 / (1 + ||theta|| |V|) with V minus the
+    gradient of the log-loss, in which a homogeneous net moves steadily however small its loss is; t
+    is kept as its logarithm.
 
     method="exact" is Dormand and Prince's method of order 5 with fixed gates of the ReLUs. Where a
     pre-activation crosses 0 the step ends; one that both sides push back slides along its kink
@@ -68,49 +68,71 @@ def gradient_flow(
     to 1. Where samples lose all their units early in training, its course may take another branch:
     up to 0.15 on one net of five. `estimate_error` compares with halved steps on yours.
 
+    Ctrl-C ends the flow early: the trajectory so far is returned, and `status` says so.
+
     Parameters
     ----------
-    time : t at which to stop, reached exactly.
-    until : stopping rules as for `train`, such as LogLossBelow(-40). One of `time` and `until` is
-        needed.
-    loss : of the margins; cross-entropy (logistic for one output) by default.
-    method : "exact" or "proximal".
-    rtol : error per step relative to ||theta||, of the exact method.
-    step_size : exact: instead of `rtol`, steps of this length in s (events shorten them). Proximal:
-        the length, 0.02.
-    levels : log10 of the mean loss at which to keep the state.
-    metric : for d theta_i / dt = -M_i(theta) grad_i instead, with method="exact": given the
-        parameters by name, positive factors M by name and of their shapes, 1 for what is left out.
-        So mirror flows are written, M the inverse Hessian of the mirror map.
-    estimate_error : integrate once more to the same t with halved steps, for `Trajectory.error`.
-    max_evaluations : of the gradient, after which the flow stops and says so. Ctrl-C does the same.
-    progress : show log10-loss, margin, log t and the time left.
+    model : torch.nn.Module
+        The net; its parameters are the start, and those that are frozen stay.
+    data : pair or iterable
+        Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
+    time : float, optional
+        Time t > 0 at which to stop, reached exactly. One of `time` and `until` is needed.
+    until : StoppingRule or sequence of StoppingRule, default ()
+        Stopping rules as for `train`, such as `LogLossBelow(-40)`; the first one reached ends it.
+    loss : Loss, optional
+        Loss of the margins; cross-entropy by default, for one output the logistic loss.
+    method : {"exact", "proximal"}, default "exact"
+        How to integrate.
+    rtol : float, default 1e-8
+        Error per step relative to ||theta||, of the exact method.
+    step_size : float, optional
+        Length of a step in s. Exact: used instead of `rtol`, and shortened by events. Proximal:
+        0.02 by default.
+    levels : sequence of float, default ()
+        Values of log10 of the mean loss; the state where it first falls below one is kept.
+    metric : callable, optional
+        For d theta_i / dt = -M_i(theta) grad_i instead, with method="exact": given the parameters
+        by name, positive factors M by name and of their shapes, 1 for what is left out. So mirror
+        flows are written, with M the inverse Hessian of the mirror map.
+    estimate_error : bool, default False
+        Integrate once more to the same t with halved steps, for `Trajectory.error`; not after
+        Ctrl-C.
+    max_evaluations : int, default 100_000
+        Evaluations of the gradient after which the flow stops and says so.
+    progress : bool, default True
+        Show log10-loss, margin, log t and the time left.
 
     Returns
     -------
-    A `Trajectory`: one row per step, the state at the end, a sentence on how it ended.
+    Trajectory
+        One row per step, the state at the end, and a sentence on how it ended.
 
     Raises
     ------
-    ArgumentError : an argument that cannot be used.
-    DataError, ModelError : as `measure`.
-    DivergenceError : a velocity that is not finite.
+    ArgumentError
+        An argument cannot be used, or nothing says when to stop.
+    DataError, ModelError
+        The data or the model cannot be used, as for `measure`.
+    DivergenceError
+        A velocity is not finite.
 
     Examples
     --------
     >>> import torch, netmargin as nm
     >>> net = torch.nn.Linear(1, 1, bias=False)
     >>> _ = net.weight.data.fill_(1.0)
-    >>> data = ([[1.0]], [1])
-    >>> flow = nm.gradient_flow(net, data, time=10.0, loss=nm.losses.Exponential(), progress=False)  # w(t) = log(e + t)
-    >>> abs(flow.final["weight"].item() - torch.log(torch.tensor(10 + 2.718281828459045)).item()) < 1e-6
+    >>> data, loss = ([[1.0]], [1]), nm.losses.Exponential()
+    >>> flow = nm.gradient_flow(net, data, time=10.0, loss=loss, progress=False)
+    >>> exact = torch.log(torch.tensor(10 + 2.718281828459045)).item()  # w(t) = log(e + t)
+    >>> abs(flow.final["weight"].item() - exact) < 1e-6
     True
 
     Source: Lyu and Li 2019, Section 4.1 and Lemma H.3; proximal steps are the minimizing movements
     of De Giorgi (1993).
     """
     check_number("time", time, above=0, optional=True)
-    rules = _rules(until)
+    rules = _check_rules(until)
     if time is None and not rules:
         raise ArgumentError("Say when to stop: time=..., or until=nm.LogLossBelow(...)")
     check_choice("method", method, ("exact", "proximal"))
@@ -152,22 +174,29 @@ def gradient_flow(
 
     log_end = math.inf if time is None else math.log(time)
     run = prepare(False, log_end=log_end, rules=rules, levels=levels, most=max_evaluations)
-    if isinstance(run, ExactFlow):
+    if isinstance(run, ExactFlow):  # only this one pays for every kink
         warn_if_hopeless(run)
     with Progress(progress, "gradient flow") as display:
         trajectory = run.run(display)
-    if estimate_error and run.log_time > -math.inf:
+    # Ctrl-C is meant for all of it, the second run included.
+    if estimate_error and not run.interrupted and run.log_time > -math.inf:
         # To the same time: where a rule stops depends on the steps.
+        finer = prepare(True, log_end=run.log_time, rules=[], levels=[], most=4 * max_evaluations)
         with Progress(progress, "its error") as display:
-            other = prepare(
-                True, log_end=run.log_time, rules=[], levels=[], most=4 * max_evaluations
-            ).run(display)
-        a, b = (torch.cat([p.reshape(-1) for p in t.final.values()]) for t in (trajectory, other))
-        trajectory.error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))
+            other = finer.run(display)
+        if not finer.interrupted:
+            trajectory.error = _relative_distance(trajectory, other)
     return trajectory
 
 
-def _rules(until: StoppingRule | Sequence[StoppingRule]) -> list[StoppingRule]:
+def _relative_distance(trajectory: Trajectory, finer: Trajectory) -> float:
+    """The distance between two final states, relative to the norm of the finer run's."""
+    a, b = (torch.cat([p.reshape(-1) for p in t.final.values()]) for t in (trajectory, finer))
+    return float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))
+
+
+def _check_rules(until: StoppingRule | Sequence[StoppingRule]) -> list[StoppingRule]:
+    """The stopping rules as a list, which may be empty. Raises ArgumentError."""
     what = "a stopping rule such as nm.LogLossBelow(-40), or a list of them"
     if not isinstance(until, (list, tuple)):
         return [check_instance("until", until, StoppingRule, what)]

@@ -1,6 +1,4 @@
-"""Gradient flow by minimizing movements: long steps that pass any number of kinks, of first
-order.
-"""
+"""Gradient flow by minimizing movements: long steps of first order, past any number of kinks."""
 
 import math
 
@@ -18,35 +16,40 @@ from ..training.relative_loss import relative_gradient
 from .run import FlowRun
 
 STEP = 0.02
-"""In s: from a loss of 1e-30 to 1e-100 an aligned net of order 2 takes 30 such steps."""
+"""Length of a step in s: from a loss of 1e-30 to 1e-100 an aligned net of order 2 takes 30 such
+steps.
+"""
 _ITERATIONS = 100
-"""Of L-BFGS in each step. On digits, 30 left a tenth more of the distance to a run of tiny steps;
-300 changed nothing.
+"""Iterations of L-BFGS in each step. On digits, 30 left a tenth more of the distance to a run of
+tiny steps; 300 changed nothing.
 """
-_ATTEMPTS, _SHORTER = 8, 0.25
-"""A step in which the minimization finds nothing is tried anew, each time shorter by this
-factor.
+_ATTEMPTS, _SHORTENING = 8, 0.25
+"""A step in which the minimization finds nothing is tried anew, shorter by this factor, so many
+times in all: 0.25^8 = 1e-5 of its length, where the loss does not fall within rounding.
 """
-_CARRIED, _CHECKED = 40.0, math.log(1e-12)
+_LEFT_OUT_NATS, _LOG_LEFT_OUT = 40.0, math.log(1e-12)
 """Samples take part but for those that all together weigh less than e^-40 at the beginning of a
 step, below rounding; at its end, those left out are checked to weigh less than 1e-12.
 """
-_STARTS, _NOISE = 4, 0.1
-"""A step that finds nothing starts anew from random points so many times, at this share of its
-length.
+_RESTARTS, _RESTART_DISTANCE = 4, 0.1
+"""A step that finds nothing starts anew from so many random points, at this share of its length:
+near enough to stay in its reach, far enough to leave the kink. A step for which all of them fail is
+tried shorter.
 """
-_LANDINGS, _CLOSE = 5, 1e-3
+_LANDINGS, _LANDING_TOLERANCE = 5, 1e-3
 """Steps that try to end at a given time, and how near log t must come; each misses by the square of
 the one before.
 """
+_EVEN_FALL = 1e-12
+"""A fall of log Loss below this counts as none: its formula would divide rounding by rounding."""
 
 
 class ProximalFlow(FlowRun):
-    """theta_1 = argmin log Loss(theta) + |theta - theta_0|^2 / (2 tau), an implicit Euler step of d
-    theta / d tau = -grad log Loss.
+    """The proximal method: implicit Euler steps of d theta / d tau = -grad log Loss.
 
-    Implicit: no kink has to be located, and the stiffness of many support samples does not bound
-    the step. dt = d tau / Loss.
+    A step is theta_1 = argmin log Loss(theta) + |theta - theta_0|^2 / (2 tau). Because it is
+    implicit, no kink has to be located, and the stiffness of many support samples does not bound
+    it. Time goes by as dt = d tau / Loss.
 
     step_size : length of the steps in s.
     """
@@ -78,13 +81,15 @@ class ProximalFlow(FlowRun):
             tau = step * rho**2 / (1 + rho * speed)
             end, q, after = self._step(theta, tau, moved)
             duration = _log_duration(tau, log_loss, after)
+            # Past the time to stop at, the step is taken anew, shorter, with the tau that takes the
+            # time left if log Loss falls as fast as it just did.
             landed = False
             for _ in range(_LANDINGS):
                 if logspace.log_add(self.log_time, duration) <= self.log_end and not landed:
                     break
                 landed = True
                 wanted = self.log_end + math.log(-math.expm1(self.log_time - self.log_end))
-                if abs(duration - wanted) < _CLOSE:
+                if abs(duration - wanted) < _LANDING_TOLERANCE:
                     break
                 tau = _tau_for(wanted, tau, log_loss, after)
                 end, q, after = self._step(theta, tau, moved)
@@ -92,7 +97,7 @@ class ProximalFlow(FlowRun):
             change = end - theta
             if not change.any():
                 failures += 1
-                step *= _SHORTER
+                step *= _SHORTENING
                 self._stuck = failures >= _ATTEMPTS
                 continue
             step, failures, moved = self.step_size, 0, change
@@ -105,7 +110,10 @@ class ProximalFlow(FlowRun):
             self._record(theta, q, log_loss, alignment, 0)
 
     def _step(self, theta: Tensor, tau: float, moved: Tensor) -> tuple[Tensor, Tensor, float]:
-        """The end of the step, its margins and its log-loss."""
+        """Take one step from theta; return its end, the margins there and the log-loss there.
+
+        moved : the step before.
+        """
         objective = self.objective
         objective.put(theta)
         objective.look(wide=True)
@@ -122,13 +130,13 @@ class ProximalFlow(FlowRun):
         self._descend(theta, tau)
         # On a kink, the gradient of one side may point nowhere. Next to it, on any side, there is a
         # way down.
-        for _ in range(_STARTS):
+        for _ in range(_RESTARTS):
             if lowered():
                 break
             noise = torch.randn(len(theta), generator=self._random, dtype=theta.dtype).to(
                 theta.device
             )
-            length = _NOISE * self.step_size * self.field.length(theta)
+            length = _RESTART_DISTANCE * self.step_size * self.field.length(theta)
             objective.put(theta + length * noise / torch.linalg.vector_norm(noise))
             self._descend(theta, tau)
         if not lowered():
@@ -137,8 +145,8 @@ class ProximalFlow(FlowRun):
         return objective.flat(), q, log_loss
 
     def _descend(self, theta: Tensor, tau: float) -> None:
-        """Minimize log Loss + |theta - theta_0|^2 / (2 tau) from where the parameters are, over all
-        samples that matter.
+        """Minimize log Loss + |. - theta|^2 / (2 tau) from where the parameters are, over all
+        samples that carry weight.
         """
         while True:
             minimize(
@@ -147,7 +155,7 @@ class ProximalFlow(FlowRun):
                 _ITERATIONS,
             )
             self.objective.look(wide=False)
-            if self.objective.left_out <= _CHECKED:
+            if self.objective.left_out <= _LOG_LEFT_OUT:
                 return
             self.objective.enter()
 
@@ -161,8 +169,11 @@ class ProximalFlow(FlowRun):
 
 
 class _LogLoss:
-    """log of the summed loss of a float64 twin, as a function of its parameters, over the samples
-    that carry weight.
+    """Natural log of the summed loss of a float64 copy of a net, as a function of its parameters,
+    over the samples that carry weight.
+
+    left_out : natural log of the share of weight that the samples left out have together.
+    evaluations : gradients so far.
     """
 
     def __init__(self, twin: nn.Module, data: Arrays, loss: Loss):
@@ -173,18 +184,17 @@ class _LogLoss:
             self._y = Labels(scores(twin, self._x[:1]).shape[1]).encode(y).to(self._x.device)
         self._choose(torch.ones(len(self._x), dtype=torch.bool, device=self._x.device))
         self.left_out, self.evaluations = -math.inf, 0
-        """Natural log of the share of weight that the samples left out have together."""
 
     def look(self, *, wide: bool) -> tuple[Tensor, float]:
-        """Margins and log-loss over all samples, how much weight is left out.
+        """Compute margins and log-loss over all samples, and how much weight is left out.
 
-        wide : after choosing anew who carries.
+        wide : first choose anew which samples carry weight.
         """
         with torch.no_grad():
             q, soft = margins(scores(self._twin, self._x), self._y)
         log_weights = self._loss.log_slope(soft)
         total = torch.logsumexp(log_weights, 0)
-        self._near = log_weights >= total - _CARRIED - math.log(len(log_weights))
+        self._near = log_weights >= total - _LEFT_OUT_NATS - math.log(len(log_weights))
         if wide:
             self._choose(self._near)
         outside = log_weights[~self._carry]
@@ -192,16 +202,18 @@ class _LogLoss:
         return q, self._loss.log_sum(soft)
 
     def enter(self) -> None:
-        """Let samples take part that carried weight at the last look; none leaves, so that a step
-        ends.
+        """Let the samples take part that carried weight at the last look.
+
+        None leaves, so that this happens finitely often in a step.
         """
         self._choose(self._carry | self._near)
 
     def _choose(self, carry: Tensor) -> None:
+        """Let exactly these samples take part; a boolean mask."""
         self._carry, self._xs, self._ys = carry, self._x[carry], self._y[carry]
 
     def log_loss(self) -> float:
-        """Over the carrying samples, at the present parameters."""
+        """The log-loss over the samples that take part, at the present parameters."""
         with torch.no_grad():
             return self._loss.log_sum(margins(scores(self._twin, self._xs), self._ys)[1])
 
@@ -211,7 +223,7 @@ class _LogLoss:
         return self._value() + (theta - origin).square().sum() / (2 * tau)
 
     def gradient(self) -> Tensor:
-        """Of the log-loss, as one vector."""
+        """The gradient of the log-loss, as one vector of shape (P,)."""
         found = torch.autograd.grad(self._value(), self.parameters, allow_unused=True)
         parts = [
             torch.zeros_like(p) if g is None else g
@@ -220,6 +232,7 @@ class _LogLoss:
         return torch.cat([g.reshape(-1) for g in parts])
 
     def _value(self) -> Tensor:
+        """The log-loss over the samples that take part, differentiable."""
         self.evaluations += 1
         outputs = scores(self._twin, self._xs)
         value = self._loss.log_sum(margins(outputs.detach(), self._ys)[1])
@@ -232,11 +245,11 @@ class _LogLoss:
         return value + pulled - pulled.detach()
 
     def flat(self) -> Tensor:
-        """The parameters in one vector."""
+        """The parameters in one vector, shape (P,)."""
         return torch.cat([p.detach().reshape(-1) for p in self.parameters])
 
     def put(self, theta: Tensor) -> None:
-        """Set the parameters."""
+        """Set the parameters from one vector."""
         with torch.no_grad():
             for p, part in zip(
                 self.parameters, theta.split([p.numel() for p in self.parameters]), strict=True
@@ -245,17 +258,19 @@ class _LogLoss:
 
 
 def _log_duration(tau: float, before: float, after: float) -> float:
-    """log of the integral of d tau / Loss over a step along which log Loss falls evenly."""
+    """Natural log of the time of a step: the integral of d tau / Loss, with log Loss falling evenly
+    in tau.
+    """
     fall = before - after
-    mean = math.log(-math.expm1(-fall) / fall) if fall > 1e-12 else 0.0
+    mean = math.log(-math.expm1(-fall) / fall) if fall > _EVEN_FALL else 0.0
     return math.log(tau) - after + mean
 
 
 def _tau_for(log_duration: float, tau: float, before: float, after: float) -> float:
-    """The tau of the step of that duration, if log Loss falls along it as in a known step."""
+    """The tau of a step that takes a given time, if log Loss falls as fast as in a known step."""
     rate = (before - after) / tau
     relative = log_duration + before  # t in units of 1 / Loss at the beginning
-    if rate * tau <= 1e-12:
+    if rate * tau <= _EVEN_FALL:
         return math.exp(relative)
     # tau = log(1 + rate e^relative) / rate, also where the exponential overflows
     return float(logspace.log_add(0.0, math.log(rate) + relative)) / rate

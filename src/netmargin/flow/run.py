@@ -1,5 +1,6 @@
-"""A gradient flow under way: its state, the rows it writes, and when it ends; integrators say how
-it moves.
+"""A gradient flow under way: its state, the rows it writes, and when it ends.
+
+Integrators are subclasses that say how it moves.
 """
 
 import math
@@ -20,27 +21,39 @@ from ..training.history import History
 from ..training.stopping import StoppingRule
 from .field import FlowField, Metric
 
-_TREND = 20
-"""Rows over which the pace towards a time is taken, as in the stopping rules."""
+_TREND_ROWS = 20
+"""Rows from which the pace is taken to estimate the time left, as in the stopping rules: enough to
+average single steps, few enough to follow changes. Only the display uses it.
+"""
 
 
 @dataclass
 class Trajectory(History):
-    """Rows along gradient flow, one per step, the first at the start: every key of
-    `MarginReport.to_dict()`, and
+    """A gradient flow: one row per step, the first at the start, and the state at the end.
 
-    log_time : natural log of t (None at the start, where t = 0).
-    s : the time of integration, about |d theta| / ||theta||.
-    alignment : beta, the cosine of theta and the velocity.
-    sliding : how many pre-activations stay at 0 (always 0 with proximal steps, which do not follow
-        gates).
-    evaluations : gradients of the loss over all samples so far; of those that carry weight, with
-        proximal steps.
-
-    final : the state at the end.
-    states : states where the log10-loss first fell below the levels asked for.
-    error : the largest distance, relative to ||theta||, between `final` and the end of a run with
-        halved steps; None if not asked for.
+    Attributes
+    ----------
+    rows : list of dict
+        Keys: epoch (index of the row); log_time (natural log of t; None at the start, where t = 0);
+        s (the time of integration, about the path length relative to ||theta||); alignment (beta,
+        the cosine of theta and the velocity); sliding (number of pre-activations that stay at 0;
+        always 0 with proximal steps, which do not follow gates); evaluations (gradients so far);
+        and those of `MarginReport.to_dict()`.
+    status : str
+        How the flow ended.
+    final : dict of str to tensor
+        The trained parameters at the end by name, float64.
+    states : dict of float to dict
+        The trained parameters where the log10-loss first fell below a level asked for, by level.
+    error : float or None
+        Distance, relative to ||theta||, between `final` and the end of a run with halved steps;
+        None if it was not asked for, or where Ctrl-C came before it was known.
+    events : int
+        Number of kinks that were located (always 0 with proximal steps).
+    evaluations : int
+        Gradients of the loss over all samples; with proximal steps, over those that carry weight.
+    normal_evaluations : int
+        Evaluations of the gradients of sliding pre-activations.
     """
 
     final: dict[str, Tensor] = field(default_factory=dict)
@@ -54,11 +67,12 @@ class Trajectory(History):
 
 
 class FlowRun(ABC):
-    """What every integrator of gradient flow shares.
+    """The part of gradient flow that all integrators share.
 
     log_end : natural log of the time to stop at.
-    rules : stopping rules.
+    rules : stopping rules; the first one reached ends the flow.
     levels : log10 of the mean loss at which states are kept.
+    metric : see `FlowField`.
     most : evaluations after which the flow stops.
     """
 
@@ -85,6 +99,7 @@ class FlowRun(ABC):
         self.levels = sorted(levels, reverse=True)
         self.trajectory = Trajectory()
         self.log_time, self.s = -math.inf, 0.0
+        self.interrupted = False
 
     @abstractmethod
     def _integrate(self, display: Progress) -> None:
@@ -92,19 +107,21 @@ class FlowRun(ABC):
 
     @property
     def evaluations(self) -> int:
-        """Gradients so far."""
+        """The number of gradients so far."""
         return self.field.evaluations
 
     def run(self, display: Progress) -> Trajectory:
-        """To the end, or to Ctrl-C."""
+        """Integrate to the end, or to Ctrl-C; both return the trajectory so far."""
         try:
             self._integrate(display)
         except KeyboardInterrupt:
+            self.interrupted = True
             self.trajectory.status = f"interrupted at log t = {self.log_time:.6g}"
         self.trajectory.final = {n: p.clone() for n, p in self.field.named(self.theta).items()}
         return self.trajectory
 
     def _show(self, display: Progress) -> None:
+        """Draw the progress line for the last row."""
         row = self.trajectory.rows[-1]
         margin = row["normalized_margin"]
         shown = f"q_min {row['q_min']:.4g}" if margin is None else f"margin {margin:.4g}"
@@ -112,12 +129,12 @@ class FlowRun(ABC):
         display.draw(row["epoch"], self._rows_left(), f"{line}  {self.evaluations:,} gradients")
 
     def _rows_left(self) -> float | None:
-        """Steps still to come, as far as the last ones tell: to the first of the rules, the time,
-        the most evaluations.
+        """An estimate of the steps to come until a rule, the time or the most evaluations end the
+        flow; None where the last rows do not tell.
         """
         rows = self.trajectory.rows
         left = [estimate for rule in self.rules if (estimate := rule.epochs_left(rows)) is not None]
-        recent = [row for row in rows[-_TREND:] if row["log_time"] is not None]
+        recent = [row for row in rows[-_TREND_ROWS:] if row["log_time"] is not None]
         if len(recent) > 1:
             steps = len(recent) - 1
             forward = recent[-1]["log_time"] - recent[0]["log_time"]
@@ -131,6 +148,7 @@ class FlowRun(ABC):
     def _record(
         self, theta: Tensor, q: Tensor, log_loss: float, alignment: float, sliding: int
     ) -> None:
+        """Append a row for a new point, and keep its state where the loss passed a level."""
         point = self.field.named(theta)
         with torch.no_grad():
             for name, parameter in self.twin.named_parameters():
@@ -153,6 +171,7 @@ class FlowRun(ABC):
             self.trajectory.states[self.levels.pop(0)] = {n: p.clone() for n, p in point.items()}
 
     def _finished(self) -> bool:
+        """Whether the flow is over; the reason becomes the status."""
         rows = self.trajectory.rows
         reasons = [reason for rule in self.rules if (reason := rule.reached(rows))]
         if self.log_time >= self.log_end:

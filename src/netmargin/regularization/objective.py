@@ -1,6 +1,4 @@
-"""log(mean loss + lambda ||theta||^r) of a net as a function of its parameters, and its
-minimization.
-"""
+"""The objective log(mean loss + lambda ||theta||^r) of a net, and its minimization."""
 
 import copy
 import math
@@ -22,18 +20,26 @@ from ..losses import Loss
 from ..margins import margins
 from ..training.relative_loss import relative_gradient
 
-_WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
-_LARGEST_STEP = 20.0
+_SMOOTHING_WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
+"""Widths over which ReLUs are smoothed, one L-BFGS run each: from one that L-BFGS takes for smooth
+down to one that the last run, on the net itself, hardly sees. More widths cost runs in proportion.
+"""
+_LARGEST_LOG_FACTOR = 20.0
+"""Natural log of the largest factor of the scores, and the smallest of the parameters, that a
+rescaling looks at: e^20 is beyond what one fall of lambda asks for, and the next one goes on.
+"""
 _SMALLEST_SQUARE = 1e-300
-"""Of parameters that are 0, such as biases at the start: their penalty has no slope there."""
-_COLLAPSED = 1e-3
+"""Least square norm in the penalty: parameters that are 0, such as biases at the start, have a
+penalty without slope there, whose log would be -inf.
+"""
+_COLLAPSED_SHARE = 1e-3
 """A net that has shrunk to this share of its first norm is on its way to 0, which is stationary for
-every lambda.
+every lambda. Nets that fit the data do not come near it.
 """
 
 
 class RegularizedObjective(ABC):
-    """Of a float64 twin of the model, on whole data.
+    """log(mean loss + lambda ||theta||^r) of a float64 copy of a model, over all data.
 
     norm : "global", or "layers", lambda sum_i ||W_i||^r over parameters one by one.
     """
@@ -55,6 +61,7 @@ class RegularizedObjective(ABC):
         )
         moves = len(self.parameters) == len(list(self.twin.parameters()))
         self._order = float(homogeneity.order) if whole and moves and homogeneity.order else None
+        # Nets without ReLUs need no smoothing.
         with torch.no_grad(), Gates() as gates:
             self.outputs = scores(self.twin, self._x[:1]).shape[1]
         self._has_relus = bool(gates.inputs)
@@ -70,12 +77,12 @@ class RegularizedObjective(ABC):
         """Natural log of the mean loss at these scores, differentiable."""
 
     def log_mean_loss(self) -> float:
-        """At the present parameters."""
+        """Natural log of the mean loss at the present parameters."""
         with torch.no_grad():
             return self._log_mean_loss(scores(self.twin, self._x)).item()
 
     def __call__(self, log_lambda: float) -> Tensor:
-        """log L_lambda, differentiable."""
+        """log L_lambda at the present parameters, differentiable."""
         return torch.logaddexp(
             self._log_mean_loss(scores(self.twin, self._x)), log_lambda + self._log_penalty()
         )
@@ -87,11 +94,12 @@ class RegularizedObjective(ABC):
         return torch.logsumexp(0.5 * self._r * torch.log(squares.clamp_min(_SMALLEST_SQUARE)), 0)
 
     def descend(self, log_lambda: float, iterations: int) -> None:
-        """To a minimizer nearby: of nets with smoothed ReLUs first, then of the net itself; only if
-        it is better. From the first parameters where the last lambda was so strong that the net
-        vanished.
+        """Move to a local minimizer nearby, if it is better than where the parameters are.
+
+        Minimizes nets with smoothed ReLUs first, then the net itself. Begins from the first
+        parameters where the last lambda was so strong that the net vanished.
         """
-        if self.size() <= _COLLAPSED * self._first_size:
+        if self.size() <= _COLLAPSED_SHARE * self._first_size:
             with torch.no_grad():
                 for p, value in zip(self.parameters, self._first, strict=True):
                     p.copy_(value)
@@ -103,27 +111,28 @@ class RegularizedObjective(ABC):
             with SmoothedReLUs(width):
                 return self(log_lambda)
 
-        for width in _WIDTHS if self._has_relus else ():
+        for width in _SMOOTHING_WIDTHS if self._has_relus else ():
             minimize(self.parameters, partial(smoothed, width), iterations)
         minimize(self.parameters, partial(self, log_lambda), iterations)
         self._rescale(log_lambda)
+        # `not <=` rather than `>`: a NaN goes back, too.
         if not self(log_lambda).item() <= before:
             with torch.no_grad():
                 for p, value in zip(self.parameters, kept, strict=True):
                     p.copy_(value)
 
     def stationarity(self, log_lambda: float) -> float:
-        """|grad log L| ||theta||."""
+        """|grad log L_lambda| ||theta||, which does not change with the units of theta."""
         gradients = torch.autograd.grad(self(log_lambda), self.parameters, allow_unused=True)
         size = math.sqrt(sum(g.square().sum().item() for g in gradients if g is not None))
         return size * self.size()
 
     def size(self) -> float:
-        """||theta|| over what is trained."""
+        """||theta|| over the trained parameters."""
         return math.sqrt(sum(p.square().sum().item() for p in self.parameters))
 
     def _rescale(self, log_lambda: float) -> None:
-        """By the best factor, of a net that is homogeneous."""
+        """Multiply the parameters of a homogeneous net by the best factor; leave others alone."""
         if (order := self._order) is None:
             return
         with torch.no_grad():
@@ -134,7 +143,7 @@ class RegularizedObjective(ABC):
                 return torch.logaddexp(log_loss, log_lambda + penalty + self._r * log_factor).item()
 
             found = minimize_scalar(
-                value, bounds=(-_LARGEST_STEP, _LARGEST_STEP / order), method="bounded"
+                value, bounds=(-_LARGEST_LOG_FACTOR, _LARGEST_LOG_FACTOR / order), method="bounded"
             ).x
             if value(found) < value(0.0):
                 for p in self.parameters:
@@ -142,7 +151,7 @@ class RegularizedObjective(ABC):
 
 
 class MarginObjective(RegularizedObjective):
-    """A loss of the margins: classes."""
+    """The objective of classification, whose loss is one of the margins."""
 
     def __init__(self, model: nn.Module, data: Arrays, loss: Loss, r: float, norm: str):
         super().__init__(model, data, r, norm)
@@ -157,7 +166,7 @@ class MarginObjective(RegularizedObjective):
 
 
 class SquaresObjective(RegularizedObjective):
-    """Squared differences from real values: regression with one output."""
+    """The objective of regression with one output, whose loss is the mean squared difference."""
 
     def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str):
         super().__init__(model, data, r, norm)

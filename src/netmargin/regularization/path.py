@@ -1,5 +1,6 @@
-"""Minimizers of loss + lambda ||theta||^r for falling lambda: weak regularization finds the max
-margin.
+"""Minimizers of loss + lambda ||theta||^r for falling lambda.
+
+Weak regularization finds the max margin.
 """
 
 import math
@@ -31,12 +32,19 @@ from .objective import MarginObjective, RegularizedObjective, SquaresObjective
 
 @dataclass
 class RegularizationPath(History):
-    """Rows, one per lambda, of the best start there; the keys of `MarginReport.to_dict()`, and
+    """Minimizers along a falling lambda: one row per lambda, of the best start there.
 
-    regularization : lambda. log_objective : natural log of L_lambda. stationarity : |grad log
-        L_lambda| ||theta||, 0 at smooth stationary points, but not on kinks of ReLU.
-    start : which one was best.
-    states : the parameters there, by lambda.
+    Attributes
+    ----------
+    rows : list of dict
+        Keys: epoch (index of lambda); regularization (lambda); log_objective (natural log of
+        L_lambda); stationarity (|grad log L_lambda| ||theta||, 0 at smooth stationary points, but
+        not on kinks of ReLU); start (index of the best start). Beside them those of
+        `MarginReport.to_dict()`, or, of `interpolation_path`, log_mean_loss and norm.
+    status : str
+        How the path ended.
+    states : dict of float to state dict
+        The parameters of the best start by lambda, in float64.
     """
 
     states: dict[float, dict[str, Tensor]] = field(default_factory=dict)
@@ -57,36 +65,61 @@ def regularization_path(
     seed: int = 0,
     progress: bool = True,
 ) -> RegularizationPath:
-    """Minimize L_lambda = mean_n l(q_n) + lambda ||theta||^r for each lambda, from several starts,
-    each begun where the one before ended; float64, all samples at once.
+    """Minimize L_lambda = mean_n l(q_n) + lambda ||theta||^r along falling lambda.
 
-    What is minimized is log L_lambda, in the log domain, so that neither term can underflow: lambda
-    = 1e-300 is as good as 1e-3. Each lambda begins with the best multiple of the last minimizer,
-    and goes on by L-BFGS, through nets with less and less smoothed ReLUs: minima lie on kinks. They
-    are local, as nets are not convex; the best start is kept. For two-layer nets
-    `solvers.f1_logistic` has the global minimum (r = 2).
+    Takes several starts, in float64, with all samples at once. The minimization is of log L_lambda,
+    in the log domain, so that neither term can underflow: lambda = 1e-300 is as good as 1e-3. Each
+    lambda begins with the best multiple of the minimizer for the last one, and goes on by L-BFGS,
+    through nets with less and less smoothed ReLUs: minima lie on kinks. They are local, as nets are
+    not convex; the best start is kept. For two-layer nets `solvers.f1_logistic` has the global
+    minimum (r = 2).
+
+    Ctrl-C ends the path early: the rows so far are returned, and `status` says so.
 
     Parameters
     ----------
-    make_model : makes a net with fresh random weights; called once per start, under
-        torch.manual_seed(seed + start).
-    lambdas : > 0; taken from the largest down.
-    r : of the penalty, > 0.
-    norm : "global", ||theta|| over all parameters that require gradients, or "layers", lambda sum_i
-        ||W_i||^r over them one by one.
-    loss : `CrossEntropy()` by default, for one output the logistic loss.
-    starts : how many.
-    iterations : of L-BFGS, for each lambda, start and smoothing.
+    make_model : callable
+        Makes a net with fresh random weights; called once per start, without arguments, under
+        `torch.manual_seed(seed + start)`.
+    data : pair or iterable
+        Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
+    lambdas : sequence of float
+        Strengths lambda > 0 of the penalty, in any order; taken from the largest down.
+    r : float, default 2.0
+        Power of the norm in the penalty, > 0.
+    norm : {"global", "layers"}, default "global"
+        Norm in the penalty: ||theta|| over all parameters that require gradients, or "layers",
+        lambda sum_i ||W_i||^r over these parameters one by one.
+    loss : Loss, str or torch.nn.Module, optional
+        Loss of the margins; cross-entropy by default, for one output the logistic loss.
+    starts : int, default 5
+        Number of starts.
+    iterations : int, default 100
+        Iterations of L-BFGS for each lambda, start and smoothing.
+    seed : int, default 0
+        Seed of the first start.
+    progress : bool, default True
+        Show lambda, the objective and the best start as they come.
 
-    Raises DataError, ModelError : as `measure`. ValueError : parameters out of range. Ctrl-C
-        returns the rows so far.
+    Returns
+    -------
+    RegularizationPath
+        One row per lambda, from the largest down; margins are those of the best start.
+
+    Raises
+    ------
+    DataError, ModelError
+        The data or a net cannot be used, as for `measure`; a net has nothing to train.
+    ArgumentError
+        A parameter is out of its range, or `make_model` makes no net.
 
     Examples
     --------
     >>> import torch, netmargin as nm
     >>> make = lambda: torch.nn.Linear(2, 1, bias=False)
-    >>> path = nm.regularization_path(make, ([[2.0, 1.0], [-1.0, -2.0]], [1, -1]), lambdas=[1e-3, 1e-12], starts=1, progress=False)
-    >>> abs(path.rows[-1]["normalized_margin"] - 3 / 2**0.5) < 1e-3          # the max margin
+    >>> data = ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
+    >>> path = nm.regularization_path(make, data, lambdas=[1e-3, 1e-12], starts=1, progress=False)
+    >>> abs(path.rows[-1]["normalized_margin"] - 3 / 2**0.5) < 1e-3  # the max margin
     True
 
     Source: Wei et al. 2018, (2.1) with the mean loss, as its proofs have it, and Theorem 2.1.
@@ -114,22 +147,61 @@ def interpolation_path(
     seed: int = 0,
     progress: bool = True,
 ) -> RegularizationPath:
-    """Minimize mean_n (f(x_n) - y_n)^2 + lambda ||theta||^r for each lambda, as
-    `regularization_path` does, for real y and a net with one output.
+    """Minimize mean_n (f(x_n) - y_n)^2 + lambda ||theta||^r along falling lambda, for real y.
 
-    As lambda -> 0, the global minimizer of a wide two-layer net becomes the interpolation of least
-    norm, ||theta||^2 -> 2 |alpha|_1 of `solvers.min_norm_interpolation`; begin with a large lambda,
-    and take several starts. Squares of differences end at about 1e-16 of those of y, below which
-    smaller lambdas change nothing. Rows have regularization, log_objective, log_mean_loss, norm (of
-    what is trained), stationarity and start. Parameters and errors : as `regularization_path`;
-    DataError for several outputs.
+    Works as `regularization_path` does, for a net with one output. As lambda -> 0, the global
+    minimizer of a wide two-layer net becomes the interpolation of least norm, ||theta||^2 -> 2
+    |alpha|_1 of `solvers.min_norm_interpolation`; begin with a large lambda, and take several
+    starts. Differences end at about 1e-16 of y, below which smaller lambdas change nothing.
+
+    Ctrl-C ends the path early: the rows so far are returned, and `status` says so.
+
+    Parameters
+    ----------
+    make_model : callable
+        Makes a net with fresh random weights; called once per start, without arguments, under
+        `torch.manual_seed(seed + start)`.
+    data : pair (X, y)
+        Inputs X of shape (n, ...), as for `measure`, and real values y of shape (n,).
+    lambdas : sequence of float
+        Strengths lambda > 0 of the penalty, in any order; taken from the largest down.
+    r : float, default 2.0
+        Power of the norm in the penalty, > 0.
+    norm : {"global", "layers"}, default "global"
+        Norm in the penalty: ||theta|| over all parameters that require gradients, or "layers",
+        lambda sum_i ||W_i||^r over these parameters one by one.
+    starts : int, default 5
+        Number of starts.
+    iterations : int, default 100
+        Iterations of L-BFGS for each lambda, start and smoothing.
+    seed : int, default 0
+        Seed of the first start.
+    progress : bool, default True
+        Show lambda, the objective and the best start as they come.
+
+    Returns
+    -------
+    RegularizationPath
+        One row per lambda, from the largest down; `norm` is that of the
+        trained parameters, and `log_mean_loss` the natural log of the mean square.
+
+    Raises
+    ------
+    DataError
+        The data are no pair, y does not hold one finite value per sample, or the net has several
+        outputs.
+    ModelError
+        A net cannot be used, or has nothing to train.
+    ArgumentError
+        A parameter is out of its range, or `make_model` makes no net.
 
     Examples
     --------
     >>> import torch, netmargin as nm
     >>> make = lambda: torch.nn.Linear(2, 1, bias=False)
-    >>> path = nm.interpolation_path(make, ([[1.0, 1.0]], [2.0]), lambdas=[1e-2, 1e-8], starts=1, progress=False)
-    >>> abs(path.rows[-1]["norm"] - 2**0.5) < 1e-6                     # the least norm through w . (1, 1) = 2
+    >>> data = ([[1.0, 1.0]], [2.0])
+    >>> path = nm.interpolation_path(make, data, lambdas=[1e-2, 1e-8], starts=1, progress=False)
+    >>> abs(path.rows[-1]["norm"] - 2**0.5) < 1e-6  # the least norm with w . (1, 1) = 2
     True
 
     Source: Wei et al. 2018, Theorem D.3.
@@ -140,6 +212,7 @@ def interpolation_path(
         )
     try:
         X, values = data[0], torch.as_tensor(data[1], dtype=torch.float64).reshape(-1)
+        # Labels of 0 stand in for y, which need not be labels here.
         inputs = as_arrays((X, torch.zeros(len(X)))).X
     except (TypeError, ValueError, RuntimeError) as error:
         raise (
@@ -174,10 +247,16 @@ def _follow(
     seed: int,
     progress: bool,
 ) -> RegularizationPath:
+    """Check the arguments, and minimize for one lambda after the other from every start.
+
+    make : the objective of a model, given r and norm.
+    row : the keys of a row that depend on what is minimized.
+    """
     ordered = sorted(set(check_numbers("lambdas", lambdas, above=0)), reverse=True)
     r, norm = check_number("r", r, above=0), check_choice("norm", norm, ("global", "layers"))
     starts, iterations = check_count("starts", starts), check_count("iterations", iterations)
     seed, progress = check_seed(seed), check_flag("progress", progress)
+    # A net is callable, too, but every start would share its weights.
     if isinstance(make_model, nn.Module) or not callable(make_model):
         raise ArgumentError(
             "make_model must be a function without arguments that makes a net with fresh random"
@@ -187,7 +266,7 @@ def _follow(
     for start in range(starts):
         with torch.random.fork_rng():
             torch.manual_seed(seed + start)
-            runs.append(make(_made(make_model), r, norm))
+            runs.append(make(_call_make_model(make_model), r, norm))
     with (
         fitting_threads(runs[0].work),
         flush_denormals(),
@@ -196,6 +275,7 @@ def _follow(
         try:
             for index, value in enumerate(ordered):
                 log_lambda = math.log(value)
+                # All starts go on, not only the best: which is best changes with lambda.
                 for run in runs:
                     run.descend(log_lambda, iterations)
                 objectives = [run(log_lambda).item() for run in runs]
@@ -222,7 +302,8 @@ def _follow(
     return path
 
 
-def _made(make_model: Callable[[], nn.Module]) -> nn.Module:
+def _call_make_model(make_model: Callable[[], nn.Module]) -> nn.Module:
+    """The net that the caller's function makes. Raises ArgumentError where it makes none."""
     try:
         model = make_model()
     except TypeError as error:

@@ -12,11 +12,18 @@ from ..errors import ArgumentError
 
 @dataclass(frozen=True)
 class WeakRegularization:
-    """regularization : lambda = gamma^{r/a} / (n (l - 1))^exponent, also as its natural log (it can
-    be beyond float64).
+    """A strength of regularization that is weak enough, and the margin that it guarantees.
 
-    exponent : c, the smallest that the proof allows.
-    guarantee : gamma / (2 4^{a/r}).
+    Attributes
+    ----------
+    regularization : float
+        lambda = gamma^{r/a} / (n (l - 1))^c; 0 or infinite where that is beyond float64.
+    log_regularization : float
+        Natural log of lambda.
+    exponent : float
+        The exponent c, the smallest that the proof allows.
+    guarantee : float
+        The normalized margin gamma / (2 4^{a/r}) that every 2-approximate minimizer has.
     """
 
     regularization: float
@@ -28,20 +35,36 @@ class WeakRegularization:
 def weak_regularization(
     margin: float, *, n: int, classes: int = 2, order: float = 2.0, r: float = 2.0
 ) -> WeakRegularization:
-    """The lambda of Theorem 2.2: every Theta with L_lambda(Theta) <= 2 min L_lambda has a
-    normalized margin of at least gamma / (2 4^{a/r}).
+    """Compute a lambda with which every 2-approximate minimizer has a good margin.
 
-    L_lambda = mean_n (logistic or cross-entropy loss) + lambda ||Theta||^r, f homogeneous of order
-    a. So lambda need not tend to 0, nor the loss be minimized exactly.
+    L_lambda(Theta) = mean_n (logistic or cross-entropy loss) + lambda ||Theta||^r, for a net of
+    homogeneity order a. Every Theta with L_lambda(Theta) <= 2 min L_lambda has a normalized margin
+    of at least gamma / (2 4^{a/r}), so lambda need not tend to 0, nor the loss be minimized
+    exactly. The proof asks for -log(8 n D^{r/a}) + c log(n (l - 1)) >= D / 2 and D = log((l - 1)
+    (n (l - 1))^c) >= 1; c is the smallest from which on both hold.
 
     Parameters
     ----------
-    margin : gamma, the largest normalized margin q_min / ||Theta||^a.
-    n : samples.
-    classes : l; a net with one output has 2.
-    order : a.
-    r : of the penalty. The proof asks for -log(8 n D^{r/a}) + c log(n (l - 1)) >= D / 2 and D =
-        log((l - 1) (n (l - 1))^c) >= 1; c is the smallest from which on both hold.
+    margin : float
+        The largest normalized margin gamma = q_min / ||Theta||^a, > 0.
+    n : int
+        Number of samples.
+    classes : int, default 2
+        Number of classes l; a net with one output has 2.
+    order : float, default 2.0
+        Order of homogeneity a of the net, > 0.
+    r : float, default 2.0
+        Power of the norm in the penalty, > 0.
+
+    Returns
+    -------
+    WeakRegularization
+        lambda, its exponent c, and the margin that it guarantees.
+
+    Raises
+    ------
+    ArgumentError
+        n (l - 1) < 2, for which the theorem is false with every c, or a number is not positive.
 
     Examples
     --------
@@ -49,11 +72,6 @@ def weak_regularization(
     >>> weak = nm.weak_regularization(0.1, n=100)
     >>> 4 < weak.exponent < 4.25, round(weak.guarantee, 9)
     (True, 0.0125)
-
-    Raises
-    ------
-    ValueError : n (l - 1) < 2, for which the theorem is false with every c; numbers that are not
-        positive.
 
     Source: Wei et al. 2018, Theorem 2.2 and Appendix A.3.
     """
@@ -78,14 +96,14 @@ def weak_regularization(
     # The slack is convex in c and rises in the end: the last root is where the proof begins to
     # hold.
     least = max(0.0, (1 - math.log(classes - 1)) / count)
-    lowest = max(
-        least, (2 * share - math.log(classes - 1)) / count
-    )  # where its slope count / 2 - share count / depth is 0
+    # Its minimum is where its slope, count / 2 - share count / depth, is 0.
+    lowest = max(least, (2 * share - math.log(classes - 1)) / count)
     exponent, highest = least, max(lowest, 1.0)
     if slack(lowest) < 0:
         while slack(highest) < 0:
             highest *= 2
         exponent = brentq(slack, lowest, highest)
+    # By logarithms: lambda itself underflows for many samples.
     log_lambda = share * math.log(margin) - exponent * count
     log_guarantee = math.log(margin) - math.log(2) - math.log(4) / share
     return WeakRegularization(

@@ -17,21 +17,23 @@ from ..errors import CheckpointError
 from .weight_names import find_weights
 
 FORMAT = 2
-"""Of the checkpoints of runs; 1 held other random states."""
+"""Version of the checkpoints of runs; 1 held other random states."""
 CHECKPOINT = "checkpoint.pt"
 HISTORY = "history.jsonl"
 
 
 def save(path: Path, state: dict) -> None:
-    """Write a dict of tensors and plain values. Raises CheckpointError."""
+    """Write a dict of tensors and plain values, whole or not at all. Raises CheckpointError."""
+    # Into memory first, so that the file is written whole or not at all.
     buffer = io.BytesIO()
     torch.save(state, buffer)
     write_atomically(path, buffer.getvalue())
 
 
 def load(path: str | Path) -> dict:
-    """Read a dict of tensors and plain values; anything that would need code to unpickle is
-    refused. Raises CheckpointError.
+    """Read a dict of tensors and plain values, onto the CPU.
+
+    Raises CheckpointError, also for anything that would need code to unpickle.
     """
     _check_sums(path)
     try:
@@ -57,17 +59,15 @@ def load(path: str | Path) -> dict:
 
 
 def _check_sums(path: str | Path) -> None:
-    """torch reads past a flipped bit without a word; the check sums that it wrote tell. Raises
-    CheckpointError.
+    """Compare the check sums in the file: torch reads past a flipped bit without a word.
+
+    Raises CheckpointError.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
-    except (
-        OSError,
-        ValueError,
-        zipfile.BadZipFile,
-    ):  # missing, unreadable or of an older format: what follows says so
+    except (OSError, ValueError, zipfile.BadZipFile):
+        # Missing, unreadable or of an older format: reading it says so in better words.
         return
     if damaged is not None:
         raise CheckpointError(
@@ -86,14 +86,21 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : changed in place, and only if names and shapes agree.
-    path : of a file written by torch.save.
+    model : torch.nn.Module
+        The net; changed in place, and only if names and shapes agree. It keeps its device and
+        dtype.
+    path : str or path
+        A file that torch.save wrote.
 
     Raises
     ------
-    CheckpointError : the file cannot be read, is damaged, holds NaN, holds objects that could run
-        code, or is of another model.
-    ArgumentError : `path` is no path.
+    CheckpointError
+        The file cannot be read, is damaged, holds NaN, holds objects that could run code, or is of
+        another model.
+    ArgumentError
+        `path` is no path.
+    ModelError
+        `model` is no model that can be used.
 
     Examples
     --------
@@ -104,6 +111,8 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     ...     nm.load_weights(copy, f"{folder}/weights.pt")
     >>> torch.equal(net.weight, copy.weight)
     True
+
+    Beyond the papers.
     """
     check_instance(
         "path", path, (str, os.PathLike), 'the path of a file, such as "runs/mine/model.pt"'
@@ -120,8 +129,9 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
 
 
 def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
-    """Copy weights into `model` if names and shapes agree. Raises CheckpointError and leaves the
-    model as it was.
+    """Copy weights into `model` if names and shapes agree.
+
+    Otherwise raises CheckpointError, and leaves the model as it was.
     """
     own, given = tensors_of(model), {n: t for n, t in weights.items() if isinstance(t, Tensor)}
     saved = {n for n, t in model.state_dict().items() if isinstance(t, Tensor)}
@@ -132,6 +142,7 @@ def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
         for n in own
         if n in given and given[n].shape != own[n].shape
     ]
+    # Every problem is looked for before the first tensor is copied.
     if problems:
         raise CheckpointError(
             f"{path} belongs to another model:"
@@ -139,7 +150,8 @@ def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
             " the file was saved from."
         )
     parameters = {name for name, _ in model.named_parameters()}
-    for name, tensor in given.items():  # masks of attention are buffers, and infinite on purpose
+    for name, tensor in given.items():
+        # Masks of attention are buffers that are infinite on purpose: only NaN is refused there.
         if (
             tensor.is_floating_point()
             and not torch.isfinite(tensor).all()
@@ -156,8 +168,8 @@ def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
 
 
 def tensors_of(model: nn.Module) -> dict[str, Tensor]:
-    """All tensors that training may change: those of the state dict, and buffers that are not saved
-    in it.
+    """All tensors that training may change, by name: those of the state dict, and buffers that are
+    not saved in it.
     """
     saved = {
         name: tensor for name, tensor in model.state_dict().items() if isinstance(tensor, Tensor)
@@ -166,7 +178,7 @@ def tensors_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def read_checkpoint(path: Path) -> dict:
-    """The checkpoint of a run. Raises CheckpointError."""
+    """Read the checkpoint of a run, of the present format. Raises CheckpointError."""
     state = load(path)
     if (
         _is_checkpoint(state | {"netmargin_format": FORMAT})
@@ -184,6 +196,7 @@ def read_checkpoint(path: Path) -> dict:
 
 
 def _is_checkpoint(state: dict) -> bool:
+    """Whether a saved dict is a checkpoint of a run, of the present format."""
     return state.get("netmargin_format") == FORMAT and all(
         isinstance(state.get(key), dict) for key in ("model", "settings", "lr")
     )

@@ -10,11 +10,23 @@ from ..errors import CheckpointError
 
 @dataclass
 class History:
-    """Rows of a training run, and how it ended.
+    """The rows of a training run, and how it ended.
 
-    Each row holds `epoch` (0 is before training), `attempts` (tries that this epoch took),
-    `gradient_samples` (samples that went through a backward pass so far), `relative_rate` (alpha of
-    the accepted try) and every key of `MarginReport.to_dict()`.
+    Parameters
+    ----------
+    rows : list of dict
+        One row per accepted epoch. Keys: `epoch` (0 is before training), `attempts` (tries that
+        this epoch took), `gradient_samples` (samples that went through a backward pass so far),
+        `relative_rate` (alpha of the accepted try) and those of `MarginReport.to_dict()`.
+    status : str
+        A sentence on how the run ended.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> history = nm.History([{"epoch": 0, "q_min": -1.0}, {"epoch": 1, "q_min": 0.5}])
+    >>> len(history), history.column("q_min")
+    (2, [-1.0, 0.5])
     """
 
     rows: list[dict] = field(default_factory=list)
@@ -35,17 +47,17 @@ class History:
         return len(self.rows)
 
     def column(self, name: str) -> list:
-        """One quantity over all rows."""
+        """The values of one key over all rows."""
         return [row[name] for row in self.rows]
 
     def frame(self):
-        """The rows as a pandas DataFrame."""
+        """The rows as a pandas DataFrame, one column per key."""
         import pandas
 
         return pandas.DataFrame(self.rows)
 
     def save(self, path: str | Path) -> Path:
-        """Write the rows as JSON lines."""
+        """Write the rows as JSON lines, and return the path; folders are made as needed."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json_line(row) for row in self.rows))
@@ -53,7 +65,10 @@ class History:
 
     @classmethod
     def load(cls, path: str | Path) -> "History":
-        """Read a saved history; a last line that was cut off by a crash is left out."""
+        """Read a saved history; a last line that was cut off by a crash is left out.
+
+        Raises CheckpointError for a file that cannot be read or holds no JSON lines.
+        """
         path = Path(path)
         try:
             lines = path.read_text().splitlines(keepends=True)
@@ -72,5 +87,5 @@ class History:
 
 
 def json_line(row: dict) -> str:
-    """One row as a line; floats are written so that they read back bit for bit."""
+    """One row as a line of JSON, in which floats are written so that they read back bit for bit."""
     return json.dumps(row) + "\n"

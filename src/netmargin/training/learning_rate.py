@@ -14,35 +14,41 @@ from ..errors import ArgumentError
 
 
 class LearningRate(ABC):
-    """A rate relative to the loss: an epoch takes steps of rate `relative_rate(F)` on the loss
-    divided by e^F.
+    """A rule for the learning rate, relative to the loss.
+
+    An epoch takes steps of rate `relative_rate(F)` on the loss divided by e^F, where F is the
+    natural log of the mean training loss one epoch ago. Subclasses hold plain numbers as
+    attributes, which is what a checkpoint keeps.
     """
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+        held = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({held})"
 
     @abstractmethod
     def relative_rate(self, log_scale: float) -> float:
-        """The rate on the relative loss; `log_scale` is F, the natural log of the mean training
-        loss one epoch ago.
-        """
+        """The rate on the relative loss, where `log_scale` is F."""
 
     @abstractmethod
     def accept(self, before: float, after: float) -> bool:
-        """Told the log-losses around an epoch, adapt; False means: undo this epoch and try it
-        again.
+        """Decide whether an epoch counts, and adapt the rate to how it went.
+
+        before, after : natural logs of the mean training loss before and after the epoch; infinite
+            where it is not finite. False means that the epoch is undone and tried again.
         """
 
-    def begin(self, log_loss: float, polyak_step: Callable[[], float]) -> None:  # noqa: B027 (most rules need no such thing)
-        """Told, before the first epoch of a run that starts from a separated net, its log mean loss
-        and how to find the Polyak step.
+    def begin(  # noqa: B027 (most rules need no such thing)
+        self, log_loss: float, polyak_step: Callable[[], float]
+    ) -> None:
+        """Adapt to a net that separates the data already, before the first epoch of its run.
 
-        That is the relative rate at which one step would bring the linearized loss of a batch to 0:
-        the smallest over the batches, at the cost of one pass.
+        log_loss : natural log of its mean loss.
+        polyak_step : computes the relative rate at which one step would bring the linearized loss
+            of a batch to 0: the smallest over the batches, at the cost of one pass.
         """
 
     def state_dict(self) -> dict:
-        """What a resumed run needs: the attributes, which should be plain numbers."""
+        """The state that a resumed run needs: the attributes, which should be plain numbers."""
         return dict(vars(self))
 
     def load_state_dict(self, state: dict) -> None:
@@ -51,51 +57,86 @@ class LearningRate(ABC):
 
     @property
     def exhausted(self) -> bool:
-        """True if trying again is hopeless."""
+        """Whether the rate is so small that trying again is hopeless."""
         return False
 
     @property
     def shrinkage(self) -> float:
-        """What parameters are multiplied by in each step of this epoch: 1, or 1 - rate times weight
+        """The factor of the parameters in each step of this epoch: 1, or 1 - rate times weight
         decay.
         """
         return 1.0
 
 
 class ConstantLR(LearningRate):
-    """Plain SGD: every step has rate `rate` on the mean batch loss, and every epoch counts.
+    """Plain SGD: every step has the same rate on the mean batch loss, and every epoch counts.
 
     Deep in training it stands still: its steps are proportional to the loss.
+
+    Parameters
+    ----------
+    rate : float, default 0.01
+        The rate, > 0.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> nm.ConstantLR(0.1)
+    ConstantLR(rate=0.1)
     """
 
     def __init__(self, rate: float = 0.01):
         self.rate = check_number("rate", rate, above=0)
 
     def relative_rate(self, log_scale: float) -> float:
+        """The rate times e^F: a step on the loss itself."""
         return logspace.scaled_ratio(self.rate, -log_scale)
 
     def accept(self, before: float, after: float) -> bool:
+        """True: every epoch counts."""
         return True
 
 
 class LossBasedLR(LearningRate):
-    """eta(t) = alpha(t) / mean loss(t-1), with a line search on alpha over whole epochs.
+    """The rate eta(t) = alpha(t) / mean loss(t-1), with a line search on alpha over whole epochs.
 
     An epoch that does not lower the training loss is undone and repeated with alpha / r_d; one that
-    does is kept and multiplies alpha by r_u. Source: Lyu and Li 2019, Appendix K.1 (alpha(0) = 0.1,
-    r_u = 2^{1/5}, r_d = 2^{1/10}).
+    does is kept and multiplies alpha by r_u.
 
     The paper starts from random weights. A run that starts from a net whose summed loss already
     proves separation begins at the Polyak step where that is smaller than alpha (deep in training,
     where it is tiny, at the step that lowers the linearized log-loss by 3%): there scores react to
     a step far more, and a line search from above would spend its first hundred tries, and some of
     the margin, on steps that are too long.
+
+    Parameters
+    ----------
+    alpha : float, default 0.1
+        The relative rate at first, > 0.
+    r_u : float, default 2^(1/5)
+        Factor by which alpha grows after an epoch that lowers the loss, >= 1.
+    r_d : float, default 2^(1/10)
+        Factor by which alpha shrinks after one that does not, > 1.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> lr = nm.LossBasedLR(alpha=0.1, r_u=2.0, r_d=4.0)
+    >>> lr.accept(before=-1.0, after=-2.0), lr.alpha
+    (True, 0.2)
+    >>> lr.accept(before=-2.0, after=-1.0), lr.alpha
+    (False, 0.05)
+
+    Source: Lyu and Li 2019, Appendix K.1, whose constants are the defaults.
     """
 
     SMALLEST = 1e-30
+    """Alpha below which trying again is hopeless: steps so small change no float64 parameter,
+    unless gradients of the relative loss are huge. By the default r_d, it takes about 960 tries.
+    """
     FIRST_FALL = 0.03
-    """Between the shares of the log-loss, 0.004 to 0.14, at which line searches from above ended at
-    log10-losses of -20 to -1e5.
+    """Share of the log-loss by which the first step may lower it: between 0.004 and 0.14, at which
+    line searches from above ended at log10-losses of -20 to -1e5.
     """
 
     def __init__(self, alpha: float = 0.1, r_u: float = 2 ** (1 / 5), r_d: float = 2 ** (1 / 10)):
@@ -103,19 +144,23 @@ class LossBasedLR(LearningRate):
         self.r_u, self.r_d = check_number("r_u", r_u, at_least=1), check_number("r_d", r_d, above=1)
 
     def begin(self, log_loss: float, polyak_step: Callable[[], float]) -> None:
+        """Lower alpha to the Polyak step, or deep in training to a multiple of it."""
         # One Polyak step lowers the linearized log-loss by 1.
         self.alpha = min(self.alpha, polyak_step() * max(1.0, self.FIRST_FALL * abs(log_loss)))
 
     def relative_rate(self, log_scale: float) -> float:
+        """The present alpha."""
         return self.alpha
 
     def accept(self, before: float, after: float) -> bool:
+        """Whether the loss fell; alpha grows if so, and shrinks if not."""
         fell = after < before
         self.alpha = self.alpha * self.r_u if fell else self.alpha / self.r_d
         return fell
 
     @property
     def exhausted(self) -> bool:
+        """Whether alpha is so small that no step changes anything."""
         return self.alpha < self.SMALLEST
 
 
@@ -128,14 +173,20 @@ class AnnealedLR(LearningRate):
 
     Parameters
     ----------
-    rate : of each step on the mean batch loss, at first.
-    weight_decay : at first; below 1 / rate.
-    rate_drops, decay_drops : factors in (0, 1] by the number of accepted epochs after which they
-        apply. The defaults are the paper's for CIFAR-10.
+    rate : float, default 0.1
+        Rate of each step on the mean batch loss, at first.
+    weight_decay : float, default 2e-4
+        Weight decay at first, below 1 / rate.
+    rate_drops : dict of int to float, optional
+        Factors in (0, 1] of the rate, by the number of accepted epochs after which they apply; the
+        paper's for CIFAR-10 by default.
+    decay_drops : dict of int to float, optional
+        Factors in (0, 1] of the weight decay, likewise.
 
     Examples
     --------
-    >>> lr = AnnealedLR(0.1, weight_decay=1.0, rate_drops={}, decay_drops={1: 0.5})
+    >>> import netmargin as nm
+    >>> lr = nm.AnnealedLR(0.1, weight_decay=1.0, rate_drops={}, decay_drops={1: 0.5})
     >>> first = lr.shrinkage
     >>> _ = lr.accept(0.0, 0.0)
     >>> first, lr.shrinkage
@@ -157,31 +208,36 @@ class AnnealedLR(LearningRate):
             check_number("weight_decay", weight_decay, at_least=0, below=1 / self.rate),
             0,
         )
-        self.rate_drops = _checked_drops("rate_drops", rate_drops, {60: 0.2, 120: 0.2, 160: 0.2})
-        self.decay_drops = _checked_drops(
+        self.rate_drops = _check_drops("rate_drops", rate_drops, {60: 0.2, 120: 0.2, 160: 0.2})
+        self.decay_drops = _check_drops(
             "decay_drops", decay_drops, {60: 0.2, 90: 0.5, 120: 0.5, 140: 0.5, 160: 0.5}
         )
 
     def relative_rate(self, log_scale: float) -> float:
+        """The annealed rate times e^F: a step on the loss itself."""
         return logspace.scaled_ratio(self._now(self.rate, self.rate_drops), -log_scale)
 
     def accept(self, before: float, after: float) -> bool:
+        """True: every epoch counts."""
         self.epoch += 1
         return True
 
     @property
     def shrinkage(self) -> float:
+        """1 - rate times weight decay, both as annealed so far."""
         return 1 - self._now(self.rate, self.rate_drops) * self._now(
             self.weight_decay, self.decay_drops
         )
 
     def _now(self, value: float, drops: dict[int, float]) -> float:
+        """A value after the drops of the epochs so far."""
         return value * math.prod(factor for epoch, factor in drops.items() if epoch <= self.epoch)
 
 
 def as_learning_rate(lr: Any) -> LearningRate:
-    """The rule that a caller means: None is `LossBasedLR()`, a number a `ConstantLR` of it. Raises
-    ArgumentError.
+    """The rule that a caller means: None is `LossBasedLR()`, a number a `ConstantLR` of it.
+
+    Raises ArgumentError for anything else that is no rule.
 
     Examples
     --------
@@ -208,7 +264,8 @@ def as_learning_rate(lr: Any) -> LearningRate:
     )
 
 
-def _checked_drops(name: str, drops: Any, usual: dict[int, float]) -> dict[int, float]:
+def _check_drops(name: str, drops: Any, usual: dict[int, float]) -> dict[int, float]:
+    """Factors by epochs, `usual` if none are given. Raises ArgumentError."""
     if drops is None:
         return usual
     check_instance(name, drops, Mapping, "a dict of factors by epochs, such as {60: 0.2}")

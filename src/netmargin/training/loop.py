@@ -46,44 +46,65 @@ def train(
     resume: str = "auto",
     progress: bool = True,
 ) -> History:
-    """Minimize the mean training loss by SGD, in log domain: losses of 1e-800 and far below are
-    ordinary.
+    """Minimize the mean training loss by SGD, also where it underflows float64.
 
     Each epoch takes one step per batch on exp(log L_B - F), where F is the log of the last mean
-    training loss; then the loss of the whole training set and all margins are measured. Same seed,
-    same machine: same result bit for bit, interrupted or not. This holds for data that draw from
-    the global generators of torch, numpy and Python, which belong to the run and are given back
-    afterwards, from generators that the data or the model hold, and in worker processes that end
-    with each pass. Where something else changes from pass to pass, a warning says so before
-    training begins.
+    training loss; then the loss of the whole training set and all margins are measured. In the log
+    domain, losses of 1e-800 and far below are ordinary.
+
+    Same seed, same machine: same result bit for bit, interrupted or not. This holds for data that
+    draw from the global generators of torch, numpy and Python, which belong to the run and are
+    given back afterwards, from generators that the data or the model hold, and in worker processes
+    that end with each pass. Where something else changes from pass to pass, a warning says so
+    before training begins.
 
     Parameters
     ----------
-    model : changed in place; it keeps its device and dtype, and its mode afterwards. A model in
-        training mode is trained with each part in its own mode; one in evaluation mode is switched
-        to training. Frozen parameters stay, but count in the norms.
-    data : a pair (X, y), shuffled anew each epoch, or a re-iterable of (x, y) batches such as a
+    model : torch.nn.Module
+        The net, changed in place; it keeps its device and dtype, and its mode afterwards. A model
+        in training mode is trained with each part in its own mode; one in evaluation mode is
+        switched to training. Frozen parameters stay, but count in the norms.
+    data : pair or iterable
+        A pair (X, y), shuffled anew each epoch, or a re-iterable of (x, y) batches such as a
         DataLoader.
-    until : a stopping rule, or several (the first one reached ends the run).
-    lr : `LossBasedLR()` (the default), or another rule; a number is a constant rate.
-    loss : cross-entropy (logistic for one output) by default; a `Loss`, its name, or
+    until : StoppingRule or sequence of StoppingRule, default Epochs(100)
+        When to stop; of several rules, the first one reached ends the run.
+    lr : LearningRate or float, optional
+        `LossBasedLR()` by default; a number is a constant rate.
+    loss : Loss, str or torch.nn.Module, optional
+        Cross-entropy by default, for one output the logistic loss; a `Loss`, its name, or
         torch.nn.CrossEntropyLoss().
-    batch_size : samples per step when data is a pair; None for full batch.
-    seed : of the global generators, and so of shuffling and dropout.
-    checkpoint_dir : folder for history.jsonl and checkpoint.pt; None keeps nothing on disk.
-    checkpoint_seconds : least time between two checkpoints; a killed run repeats at most that.
-    resume : "auto" goes on with the run that the folder holds, "never" refuses to touch it.
-    progress : show a live line with loss, margin and time left.
+    batch_size : int or None, default 100
+        Samples per step where `data` is a pair; None for full batch.
+    seed : int, default 0
+        Seed of the global generators, and so of shuffling and dropout.
+    checkpoint_dir : str or path, optional
+        Folder for history.jsonl and checkpoint.pt; without one nothing is kept on disk.
+    checkpoint_seconds : float, default 5.0
+        Least time between two checkpoints, in seconds; a killed run repeats at most that.
+    resume : {"auto", "never"}, default "auto"
+        Whether to go on with the run that the folder holds, or to refuse to touch it.
+    progress : bool, default True
+        Show a live line with loss, margin and time left.
+
+    Returns
+    -------
+    History
+        One row per accepted epoch, the first before training, and a sentence on how it ended.
 
     Raises
     ------
-    DataError, ModelError : as `measure`; also when the labels hold one class only.
-    ArgumentError : any other argument that cannot be used.
-    DivergenceError : a loss or parameters that are not finite, with a rule that cannot undo; the
-        model is put back.
-    CheckpointError : files that cannot be read or written, or belong to another run or model.
-        Interrupted (a KeyboardInterrupt) : on Ctrl-C, after the last accepted epoch was restored
-        and saved.
+    DataError, ModelError
+        The data or the model cannot be used, as for `measure`; the labels hold one class only.
+    ArgumentError
+        Any other argument cannot be used.
+    DivergenceError
+        The loss or parameters are not finite, with a rule that cannot undo; the model is put back.
+    CheckpointError
+        Files cannot be read or written, or belong to another run or model.
+    Interrupted
+        Ctrl-C, after the last accepted epoch was restored, and saved if there is a folder; a
+        KeyboardInterrupt that carries the `history` so far.
 
     Examples
     --------
@@ -94,16 +115,14 @@ def train(
     >>> history = nm.train(net, data, until=nm.LogLossBelow(log10=-1000), progress=False)
     >>> history.status
     'log10-loss fell below -1000'
-    >>> round(history.rows[-1]["normalized_margin"], 2), round(3 / 2**0.5, 2)     # on its way to the largest margin
-    (2.11, 2.12)
+    >>> round(history.rows[-1]["normalized_margin"], 2)  # on its way to 3 / sqrt(2) = 2.12
+    2.11
 
     Source: Lyu and Li 2019, Appendix K.
     """
-    rules, rate, chosen = (
-        as_stopping_rules(until),
-        copy.deepcopy(as_learning_rate(lr)),
-        as_loss(loss),
-    )
+    rules = as_stopping_rules(until)
+    # A copy of the rule, which adapts: the caller's serves the next run, too.
+    rate, chosen = copy.deepcopy(as_learning_rate(lr)), as_loss(loss)
     batch_size, seed = check_count("batch_size", batch_size, optional=True), check_seed(seed)
     check_instance(
         "checkpoint_dir",
@@ -118,7 +137,7 @@ def train(
     check_choice("resume", resume, ("auto", "never"))
     progress = check_flag("progress", progress)
     model = check_model(model)
-    data = _several_passes(open_data(data))
+    data = _require_several_passes(open_data(data))
     settings = describe_settings(
         model, data, loss=chosen.name, lr=repr(rate), batch_size=batch_size, seed=seed
     )
@@ -127,9 +146,10 @@ def train(
         if checkpoint_dir is not None
         else None
     )
-    alone = files.alone() if files else nullcontext()
+    lock = files.locked() if files else nullcontext()
+    # The lock comes first, so that a second process changes nothing before it is refused.
     with (
-        alone,
+        lock,
         ExitStack() as threads,
         own_randomness(seed),
         flush_denormals(),
@@ -139,16 +159,9 @@ def train(
         threads.enter_context(fitting_threads(run.work()))
         run.begin(files.read(resume) if files else None)
         try:
-            while True:
-                reasons = [reason for rule in rules if (reason := rule.reached(run.history.rows))]
-                if reasons or run.stalled:
-                    run.history.status = reasons[0] if reasons else run.stalled
-                    break
-                left = [
-                    e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None
-                ]
-                run.epoch(partial(display.show, run.history.rows[-1], min(left, default=None)))
+            _train_until(run, rules, display)
         except KeyboardInterrupt:
+            # Ctrl-C may have come anywhere in an epoch: back to its beginning, also on disk.
             run.rewind()
             run.save(now=True)
             where = (
@@ -164,7 +177,20 @@ def train(
     return run.history
 
 
-def _several_passes(data):
+def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None:
+    """Train epoch by epoch until a rule or a stall ends the run; the reason becomes its status."""
+    while True:
+        # Rules come first: a run that is resumed may be over already.
+        reasons = [reason for rule in rules if (reason := rule.reached(run.history.rows))]
+        if reasons or run.stalled:
+            run.history.status = reasons[0] if reasons else run.stalled
+            return
+        left = [e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None]
+        run.epoch(partial(display.show, run.history.rows[-1], min(left, default=None)))
+
+
+def _require_several_passes(data):
+    """The data, if they can be read more than once; raises DataError for a generator."""
     if not isinstance(data, Arrays) and iter(data) is data:
         raise DataError(
             "Training reads the data once per epoch, and a generator can be read only once. Pass"

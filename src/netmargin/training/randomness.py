@@ -1,5 +1,5 @@
-"""Everything random that a training run draws from: saved with it, restored on resume, and given
-back to the caller afterwards.
+"""The random generators of a training run: saved with it, restored on resume, and given back to the
+caller afterwards.
 """
 
 import random
@@ -19,8 +19,8 @@ from .held_state import GENERATORS, HeldState, look_through
 
 @contextmanager
 def own_randomness(seed: int) -> Iterator[None]:
-    """The global generators of torch, numpy and Python start from `seed`, and are as before
-    afterwards.
+    """Start the global generators of torch, numpy and Python from `seed`; afterwards they are as
+    before.
     """
     of_numpy, of_python = np.random.get_state(), random.getstate()
     with torch.random.fork_rng():
@@ -35,8 +35,8 @@ def own_randomness(seed: int) -> Iterator[None]:
 
 
 class Randomness:
-    """The global generators, and those that the data and the modules of the model hold, named by
-    where they are found.
+    """All generators that a run draws from: the global ones, and those that the data and the
+    modules of the model hold, named by where they are found.
     """
 
     def __init__(self, data: Any, model: nn.Module):
@@ -52,7 +52,7 @@ class Randomness:
             }
 
     def state(self) -> dict:
-        """Of all of them, as plain numbers and tensors."""
+        """The state of all generators, as plain numbers and tensors."""
         cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
         return {
             "torch": torch.get_rng_state(),
@@ -66,9 +66,11 @@ class Randomness:
         }
 
     def restore(self, state: dict) -> None:
-        """Go on from a saved state. Raises CheckpointError where the data hold other generators
-        than those of the saved run.
+        """Go on from a saved state.
+
+        Raises CheckpointError where the data hold other generators than those of the saved run.
         """
+        # All checks before the first change: a refused resume leaves every generator as it was.
         for kind, own in (("generators", self._generators), ("stateful", self._held.stateful)):
             if differing := sorted(set(state[kind]) ^ set(own)):
                 raise CheckpointError(
@@ -86,8 +88,9 @@ class Randomness:
             thing.load_state_dict(state["stateful"][name])
 
     def not_restored(self) -> list[str]:
-        """What a resumed run cannot be promised to repeat, as far as one pass over the data since
-        the beginning shows; clauses.
+        """List why a resumed run cannot be promised to be the same, in clauses.
+
+        As far as one pass over the data since the beginning shows.
         """
         told = [
             f"{name} is an iterator, which goes on from wherever it is"
@@ -110,10 +113,12 @@ class Randomness:
         return told
 
     def _look(self) -> HeldState:
+        """Search the data; arrays, which training shuffles itself, hold nothing."""
         return HeldState() if isinstance(self._data, Arrays) else look_through(self._data, "data")
 
 
 def _state_of(generator: Any) -> Any:
+    """The state of one generator, without arrays."""
     if isinstance(generator, torch.Generator):
         return generator.get_state()
     if isinstance(generator, np.random.Generator):
@@ -124,6 +129,7 @@ def _state_of(generator: Any) -> Any:
 
 
 def _set_state(generator: Any, state: Any) -> None:
+    """Put one generator into a state that `_state_of` gave."""
     if isinstance(generator, torch.Generator):
         generator.set_state(state)
     elif isinstance(generator, np.random.Generator):
@@ -135,7 +141,7 @@ def _set_state(generator: Any, state: Any) -> None:
 
 
 def _without_arrays(state: Any) -> Any:
-    """numpy's state dicts in plain numbers, as arrays are not read back from a checkpoint."""
+    """Replace the arrays of numpy's state dicts by lists, as a checkpoint holds no arrays."""
     if isinstance(state, dict):
         return {key: _without_arrays(value) for key, value in state.items()}
     return (
@@ -146,6 +152,7 @@ def _without_arrays(state: Any) -> Any:
 
 
 def _with_arrays(state: Any) -> Any:
+    """Undo `_without_arrays`."""
     if not isinstance(state, dict):
         return state
     if set(state) == {"dtype", "values"}:

@@ -1,5 +1,5 @@
-"""The gradient of a loss far below float underflow: the loss relative to a known scale, exp(log L_B
-- F).
+"""Gradients of a loss far below float underflow, taken of the loss relative to a known scale,
+exp(log L_B - F).
 """
 
 import math
@@ -23,10 +23,12 @@ def descend(
     rate: float,
     shrinkage: float = 1.0,
 ) -> None:
-    """One step of gradient descent on the relative loss of a batch, from parameters times
-    `shrinkage`.
+    """Take one step of gradient descent on the relative loss of a batch.
 
-    y : signs (one output) or class indices.
+    y : signs (one output) or class indices, shape (N,).
+    log_scale : F, natural log.
+    rate : of the step on the relative loss.
+    shrinkage : factor of the trained parameters before the step, 1 without weight decay.
     """
     outputs = scores(model, x)
     model.zero_grad()
@@ -42,9 +44,9 @@ def descend(
 def relative_loss_and_slope(
     model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float
 ) -> tuple[float, float]:
-    """R_B of a batch and |grad R_B|^2 in the parameters, as `descend` would step along it.
+    """Compute R_B of a batch and |grad R_B|^2 in the parameters, as `descend` would step along it.
 
-    y : signs or class indices.
+    y : signs (one output) or class indices, shape (N,).
     """
     outputs, y = scores(model, x), y.to(x.device)
     model.zero_grad()
@@ -59,16 +61,19 @@ def relative_loss_and_slope(
 
 
 def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) -> Tensor:
-    """Gradient in the scores of R_B = e^{-F} (1/|B|) sum_n l(q~_n), in closed form.
+    """Compute the gradient of R_B = e^{-F} (1/|B|) sum_n l(q~_n) in the scores, in closed form.
 
     A step on R_B with rate alpha is a step on the mean batch loss with rate alpha e^{-F}; with F
     the log of the mean training loss, every number involved is moderate however small the loss is.
 
     outputs : scores (N, C) of a batch.
     y : signs (C = 1) or class indices, shape (N,).
-    log_scale : F, natural log. Returns a tensor like `outputs`; computed in float64, where the log
-        of each sample's slope has F subtracted before the exponential. Source: Lyu and Li 2019,
-        Appendix K.2 (without its batch-wide switch at margin 30).
+    log_scale : F, natural log.
+
+    Returns a tensor like `outputs`. It is computed in float64, where the log of each sample's slope
+    has F subtracted before the exponential.
+
+    Source: Lyu and Li 2019, Appendix K.2, without its batch-wide switch at margin 30.
     """
     with torch.no_grad():
         if outputs.shape[1] == 1:
@@ -76,9 +81,8 @@ def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) 
         else:
             gaps = score_gaps(outputs, y)
             soft = -torch.logsumexp(-gaps, 1)
-        slopes = torch.exp(loss.log_slope(soft) - log_scale) / len(
-            outputs
-        )  # -e^{-F} l'(q~_n) / |B|
+        # -e^{-F} l'(q~_n) / |B|
+        slopes = torch.exp(loss.log_slope(soft) - log_scale) / len(outputs)
         if outputs.shape[1] == 1:
             gradient = (-y * slopes)[:, None]
         else:
@@ -88,10 +92,10 @@ def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) 
 
 
 def initial_log_scale(loss: Loss, log_mean_loss: float, classes: int) -> float:
-    """F before the first epoch: log of log C, the loss of a net that knows nothing, or of the net's
-    own loss if that is smaller.
+    """The scale F before the first epoch.
 
-    A loss whose slope grows with the loss itself starts from its own value always: relative to log
-    C its steps would overflow.
+    That is the log of log C, the loss of a net that knows nothing, or the log of the net's own mean
+    loss if that is smaller. A loss whose slope grows with the loss itself starts from its own value
+    always: relative to log C its steps would overflow.
     """
     return min(log_mean_loss, math.log(math.log(classes))) if loss.bounded_slope else log_mean_loss

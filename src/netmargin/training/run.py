@@ -36,6 +36,7 @@ class Run:
         files: RunFiles | None,
     ):
         self.model, self.data, self.lr, self.loss, self.files = model, data, lr, loss, files
+        # A re-iterable of batches has its own batch size.
         full = len(data) if isinstance(data, Arrays) else 1
         self.batch_size = full if batch_size is None else batch_size
         self.history = History()
@@ -43,14 +44,15 @@ class Run:
         self.stalled = ""
 
     def work(self) -> float:
-        """Multiplications of a forward pass on one batch. Raises what the model and its data
-        raise.
+        """Multiplications of a forward pass on one batch, which is kept for `begin`.
+
+        Raises what the model and its data raise.
         """
         self.first, _ = next(batches(self.data, self.batch_size, self.model))
         return work_of(self.model, self.first)
 
     def begin(self, saved: dict | None) -> None:
-        """Start anew, or from a saved state; after `work`."""
+        """Start anew, or from a saved state; call `work` first."""
         with in_mode(self.model, training=False):
             with torch.no_grad():
                 self.outputs = scores(self.model, self.first[:1]).shape[1]
@@ -63,14 +65,15 @@ class Run:
         _check_classes(self.data, self.outputs)
         if saved is None:
             report = self._measure()
+            # `_measure` has read the data once: what has changed since changes from pass to pass.
             if self.files:
-                _tell_what_is_not_restored(self.randomness.not_restored())
+                _warn_of_unrestored(self.randomness.not_restored())
             self.log_scale = initial_log_scale(
                 self.loss, self._log_mean(report), max(self.outputs, 2)
             )
             self.log_loss = self._log_mean(report)
             self.gradient_samples = 0
-            if report.log_loss < self.loss.log_threshold:
+            if report.log_loss < self.loss.log_threshold:  # the loss proves separation
                 self.lr.begin(self.log_loss, self._polyak_step)
             self.history = self.files.start() if self.files else History()
             self._keep(report, epoch=0, attempts=0, rate=None)
@@ -86,7 +89,10 @@ class Run:
         self.kept = self._state(saved["epoch"], saved["history_bytes"])
 
     def epoch(self, show) -> None:
-        """Try until the rule accepts."""
+        """Train for one epoch, as often as it takes until the rule accepts it.
+
+        show : called with the number of the attempt before each. Raises DivergenceError.
+        """
         attempts = 0
         while True:
             attempts += 1
@@ -123,8 +129,8 @@ class Run:
                 tensor.copy_(self.kept["model"][name])
 
     def rewind(self) -> None:
-        """Put everything, the history on disk included, back to the last accepted epoch, whatever
-        was interrupted.
+        """Put everything back to the last accepted epoch, the history on disk included, wherever
+        the run was interrupted.
         """
         self.undo()
         del self.history.rows[self.kept["epoch"] + 1 :]
@@ -132,11 +138,12 @@ class Run:
             self.files.cut_back(self.kept)
 
     def save(self, *, now: bool = False) -> None:
-        """Write the state after the last accepted epoch, if it is time."""
+        """Write the state after the last accepted epoch, if it is time or `now`."""
         if self.files:
             self.files.save(self.kept, now=now)
 
     def _pass(self, rate: float) -> None:
+        """Take one step per batch, over all batches once."""
         labels = Labels(self.outputs)
         # A net in training mode keeps parts that its owner set to evaluation, such as a frozen
         # BatchNorm.
@@ -155,8 +162,9 @@ class Run:
         self.model.zero_grad()
 
     def _polyak_step(self) -> float:
-        """min over batches B of R_B / |grad R_B|^2, with R_B the batch loss relative to the mean
-        training loss; infinite where all is flat.
+        """The smallest R_B / |grad R_B|^2 over batches B; infinite where all is flat.
+
+        R_B is the batch loss relative to the mean training loss.
         """
         labels, smallest = Labels(self.outputs), math.inf
         with in_mode(self.model, training=False):  # BatchNorm's statistics stay as they are
@@ -171,9 +179,11 @@ class Run:
         return smallest
 
     def _measure(self) -> MarginReport:
+        """Margins and loss of the whole training set."""
         return measure(self.model, self.data, loss=self.loss, homogeneity=self.homogeneity)
 
     def _measure_or_none(self) -> MarginReport | None:
+        """Margins and loss, or None where parameters or outputs are not finite."""
         if not all(bool(torch.isfinite(t).all()) for t in tensors_of(self.model).values()):
             return None
         try:
@@ -182,10 +192,11 @@ class Run:
             return None
 
     def _log_mean(self, report: MarginReport) -> float:
+        """Natural log of the mean loss."""
         return logspace.log_mean(report.log_loss, report.n)
 
     def _keep(self, report: MarginReport, *, epoch: int, attempts: int, rate: float | None) -> None:
-        """The epoch counts: write its row, and remember everything that a resumed run needs.
+        """Accept an epoch: write its row, and remember everything that a resumed run needs.
 
         An interruption in between finds `kept` as it was, and `rewind` cuts the rest.
         """
@@ -196,11 +207,13 @@ class Run:
             "relative_rate": rate,
         }
         row = head | report.to_dict()
+        # On disk first: a checkpoint must not refer to a row that a crash could still lose.
         size = self.files.append(row) if self.files else 0
         self.history.rows.append(row)
         self.kept = self._state(epoch, size)
 
     def _state(self, epoch: int, history_bytes: int) -> dict:
+        """A copy of everything that a resumed run needs."""
         return {
             "epoch": epoch,
             "history_bytes": history_bytes,
@@ -215,7 +228,8 @@ class Run:
         }
 
 
-def _tell_what_is_not_restored(reasons: list[str]) -> None:
+def _warn_of_unrestored(reasons: list[str]) -> None:
+    """Warn that a resumed run will differ, and say why; silent without reasons."""
     if reasons:
         more = f" (and {len(reasons) - 2} more)" if len(reasons) > 2 else ""
         warnings.warn(
@@ -228,6 +242,7 @@ def _tell_what_is_not_restored(reasons: list[str]) -> None:
 
 
 def _check_classes(data, outputs: int) -> None:
+    """Raise DataError where all labels are the same; batches are not read for that."""
     if not isinstance(data, Arrays):
         return
     found = torch.unique(Labels(outputs).encode(data.y))

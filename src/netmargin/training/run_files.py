@@ -1,6 +1,4 @@
-"""The folder of a run: its history and its checkpoint, and the check that both belong to the run at
-hand.
-"""
+"""The folder of a run: its history and its checkpoint, and a check that both belong to this run."""
 
 import hashlib
 import os
@@ -21,7 +19,8 @@ from .history import History, json_line
 
 
 class RunFiles:
-    """Appends every row to history.jsonl, and every few seconds replaces checkpoint.pt.
+    """The files of a run: every row is appended to history.jsonl; every few seconds checkpoint.pt
+    is replaced.
 
     The history is on disk before a checkpoint refers to it; what it holds beyond the checkpoint is
     cut off on resume, because the resumed run writes the same rows again, bit for bit.
@@ -43,8 +42,8 @@ class RunFiles:
         return self.folder / checkpoint.HISTORY
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """No other process writes here meanwhile. Raises CheckpointError where one does already."""
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing here. Raises CheckpointError where one already does."""
         make_folder(self.folder)
         lock = FileLock(self.folder / ".lock", timeout=0)
         try:
@@ -60,8 +59,10 @@ class RunFiles:
             lock.release()
 
     def read(self, resume: str) -> dict | None:
-        """The saved state if there is one, after checking that it is of this run. Raises
-        CheckpointError.
+        """Read the saved state, or None if there is none.
+
+        resume : "never" refuses a folder that holds a run. Raises CheckpointError, also where the
+        state is of another run.
         """
         if not self.checkpoint.exists():
             return None
@@ -85,8 +86,10 @@ class RunFiles:
         return state
 
     def start(self) -> History:
-        """An empty history on disk. A longer one without a checkpoint is somebody's work:
-        CheckpointError.
+        """Begin an empty history on disk.
+
+        Raises CheckpointError where one with rows lies there without a checkpoint: it is somebody's
+        work.
         """
         if self.history.exists() and len(History.load(self.history)) > 1:
             raise CheckpointError(
@@ -97,7 +100,10 @@ class RunFiles:
         return History()
 
     def cut_back(self, state: dict) -> History:
-        """The history up to a saved state; what was written after it is cut off."""
+        """Cut off what was written after a saved state, and return the history up to there.
+
+        Raises CheckpointError.
+        """
         try:
             size = self.history.stat().st_size
             if size < state["history_bytes"]:
@@ -113,7 +119,7 @@ class RunFiles:
         return History.load(self.history)
 
     def append(self, row: dict) -> int:
-        """Add one row to the history and return its new size in bytes. Raises CheckpointError."""
+        """Add one row to the history, and return its new size in bytes. Raises CheckpointError."""
         try:
             with open(self.history, "ab") as file:
                 file.write(json_line(row).encode())
@@ -132,6 +138,7 @@ class RunFiles:
         """
         if not now and time.monotonic() - self._saved_at < self._every_seconds:
             return
+        # The history must be on disk before a checkpoint refers to its size.
         try:
             with open(self.history, "rb") as file:
                 os.fsync(file.fileno())
@@ -148,8 +155,9 @@ class RunFiles:
 
 
 def describe_settings(model: nn.Module, data, **settings) -> dict:
-    """What must agree for a run to be the same run: the model's parameters by name and shape, the
-    data, the settings.
+    """The settings that must agree for a run to be the same run.
+
+    They are the model's parameters by name and shape, a digest of the data, and what is given.
     """
     shapes = {
         name: list(p.shape) for name, p in model.state_dict().items() if isinstance(p, torch.Tensor)

@@ -1,4 +1,4 @@
-"""When to stop: rules that read the history."""
+"""Rules that read the history and say when training is over."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,11 +10,17 @@ import numpy as np
 from ..core.arguments import check_count, check_instance, check_number
 from ..errors import ArgumentError, NotHomogeneousError
 
-_TREND = 20
+_TREND_ROWS = 20
+"""Rows from which the pace is taken to estimate the epochs left: enough to average single epochs,
+few enough to follow changes. Only the display uses it.
+"""
 
 
 class StoppingRule(ABC):
-    """Reads the rows of a history (one per accepted epoch, the first before training)."""
+    """A rule that reads the rows of a history, and says when training is over.
+
+    There is one row per accepted epoch, the first one before training.
+    """
 
     @abstractmethod
     def reached(self, rows: list[dict]) -> str | None:
@@ -27,7 +33,19 @@ class StoppingRule(ABC):
 
 @dataclass(frozen=True)
 class Epochs(StoppingRule):
-    """Stop after `count` accepted epochs in all, those before a resume included."""
+    """Stop after some accepted epochs in all, those before a resume included.
+
+    Parameters
+    ----------
+    count : int
+        Number of epochs, >= 0.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> nm.Epochs(2).reached([{"epoch": 0}]), nm.Epochs(2).reached([{"epoch": 2}])
+    (None, 'ran 2 epochs')
+    """
 
     count: int
 
@@ -35,26 +53,49 @@ class Epochs(StoppingRule):
         check_count("count", self.count, at_least=0)
 
     def reached(self, rows):
+        """A sentence once the last row is of epoch `count` or later, else None."""
         return f"ran {self.count} epochs" if rows[-1]["epoch"] >= self.count else None
 
     def epochs_left(self, rows):
+        """The epochs that are missing to `count`."""
         return self.count - rows[-1]["epoch"]
 
 
 @dataclass(frozen=True)
 class Separated(StoppingRule):
-    """Stop once every training sample is classified correctly."""
+    """Stop once every training sample is classified correctly.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> nm.Separated().reached([{"q_min": 0.5}])
+    'all samples are correct'
+    """
 
     def reached(self, rows):
+        """A sentence once the smallest margin is positive, else None."""
         return "all samples are correct" if rows[-1]["q_min"] > 0 else None
 
     def epochs_left(self, rows):
+        """None, as the rows do not tell."""
         return None
 
 
 @dataclass(frozen=True)
 class LogLossBelow(StoppingRule):
-    """Stop once the base-10 log of the mean training loss is below `log10`; -800 is fine."""
+    """Stop once the base-10 logarithm of the mean training loss is below a level.
+
+    Parameters
+    ----------
+    log10 : float
+        The level; -800 is as good as -3.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> nm.LogLossBelow(-800).reached([{"log10_mean_loss": -801.5}])
+    'log10-loss fell below -800'
+    """
 
     log10: float
 
@@ -62,6 +103,7 @@ class LogLossBelow(StoppingRule):
         check_number("log10", self.log10)
 
     def reached(self, rows):
+        """A sentence once the loss is below the level, else None."""
         return (
             f"log10-loss fell below {self.log10:g}"
             if rows[-1]["log10_mean_loss"] < self.log10
@@ -69,7 +111,8 @@ class LogLossBelow(StoppingRule):
         )
 
     def epochs_left(self, rows):
-        recent = rows[-_TREND:]
+        """The epochs to the level if the log-loss goes on as over the last rows, or None."""
+        recent = rows[-_TREND_ROWS:]
         fallen = recent[0]["log10_mean_loss"] - recent[-1]["log10_mean_loss"]
         if len(recent) < 2 or fallen <= 0:
             return None
@@ -78,8 +121,21 @@ class LogLossBelow(StoppingRule):
 
 @dataclass(frozen=True)
 class MarginGrowthBelow(StoppingRule):
-    """Stop once the data are separated and the normalized margin grew by less than `ratio`
-    (relative) over `epochs` epochs.
+    """Stop once the data are separated and the normalized margin has nearly stopped growing.
+
+    Parameters
+    ----------
+    ratio : float, default 0.01
+        The growth, relative to the margin at the beginning of the window, below which it is over.
+    epochs : int, default 100
+        The window over which the growth is taken, in epochs.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> rows = [{"normalized_margin": 1.0}, {"normalized_margin": 1.001}]
+    >>> nm.MarginGrowthBelow(0.01, epochs=1).reached(rows)
+    'the normalized margin grew by 0.10% in 1 epochs'
     """
 
     ratio: float = 0.01
@@ -90,6 +146,10 @@ class MarginGrowthBelow(StoppingRule):
         check_count("epochs", self.epochs)
 
     def reached(self, rows):
+        """A sentence once the margin grows by less, else None.
+
+        Raises NotHomogeneousError for a net without a normalized margin.
+        """
         if rows[-1]["normalized_margin"] is None:
             raise NotHomogeneousError(
                 "MarginGrowthBelow needs a normalized margin, which this net lacks;"
@@ -105,19 +165,21 @@ class MarginGrowthBelow(StoppingRule):
         )
 
     def epochs_left(self, rows):
+        """None, as the rows do not tell."""
         return None
 
 
 def as_stopping_rules(until: Any) -> list[StoppingRule]:
-    """The rules that a caller means by one rule or a list of several. Raises ArgumentError, which
-    names the rule for a number.
+    """The rules that a caller means by one rule or a list of several.
+
+    Raises ArgumentError for anything else; for a number, it names the rule that is meant.
 
     Examples
     --------
     >>> from netmargin.training.stopping import as_stopping_rules
-    >>> as_stopping_rules(5)
+    >>> as_stopping_rules(5)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    netmargin.errors.ArgumentError: until must be a stopping rule, such as nm.Epochs(100) or nm.LogLossBelow(-10); got 5. A number alone could be of epochs or of the log10-loss: write until=nm.Epochs(5)
+    netmargin.errors.ArgumentError: until must be a stopping rule... write until=nm.Epochs(5)
     """
     wanted = "a stopping rule, such as nm.Epochs(100) or nm.LogLossBelow(-10)"
     if isinstance(until, (int, float, np.number)) and not isinstance(until, bool):

@@ -1,4 +1,4 @@
-"""Where the weights of a net are in a file that somebody else's training wrote, and under which
+"""A search for the weights of a net in a file that somebody else's training wrote, under whatever
 names.
 """
 
@@ -9,32 +9,32 @@ from torch import Tensor, nn
 from ..errors import CheckpointError
 
 _COMPILED = "_orig_mod."
+"""Put into names by torch.compile, at every module that was compiled."""
 _USUAL = ("state_dict", "model_state_dict", "model", "weights", "net", "module")
-"""Under which keys training scripts and Lightning keep the weights, beside those of the optimizer
-and the epoch.
+"""Keys under which training scripts and Lightning keep the weights, beside those of the optimizer
+and the epoch; tried first, because a file may hold several nets.
 """
 
 
 def find_weights(state: dict, model: nn.Module, path: Any) -> tuple[dict[str, Tensor], str]:
-    """The tensors of `state` that are the model's, under the model's names, and a sentence on what
-    was unwrapped (or "").
+    """Find the tensors of a model in a saved dict.
 
     state : as read from a file: a state dict, or a dict that holds one under some key; its names
         may have a common prefix, such as "module." of DataParallel, "model." of Lightning, or
         "_orig_mod." of torch.compile.
-    model : whose names count.
+    model : the model whose names are looked for.
     path : of the file, for errors.
 
-    Raises
-    ------
-    CheckpointError : no part of the file has the model's names; the keys that were found are named.
+    Returns the tensors under the model's names, and a sentence on what was unwrapped (or "").
+    Raises CheckpointError where no part of the file has the model's names; it names the keys that
+    are there.
     """
     wanted = [name for name, value in model.state_dict().items() if isinstance(value, Tensor)]
-    candidates = [((), state)] + [((key,), state[key]) for key in _ordered(state)]
+    candidates = [((), state)] + [((key,), state[key]) for key in _order_keys(state)]
     for keys, held in candidates:
         tensors = {str(name): value for name, value in held.items() if isinstance(value, Tensor)}
         plain = {name.replace(_COMPILED, ""): name for name in tensors}
-        for prefix in _prefixes(plain, wanted):
+        for prefix in _find_prefixes(plain, wanted):
             # With a prefix, what lies outside of it belongs to something else, such as a metric of
             # Lightning's module.
             own = {
@@ -50,20 +50,20 @@ def find_weights(state: dict, model: nn.Module, path: Any) -> tuple[dict[str, Te
             if left := sorted(name for name in plain if not name.startswith(prefix)):
                 said.append(f"{len(left)} other tensors, such as {left[0]}, were left aside")
             return own, f"{path}: {', '.join(said)}." if said else ""
-    raise CheckpointError(_complaint(state, wanted, path))
+    raise CheckpointError(_describe_mismatch(state, wanted, path))
 
 
-def _ordered(state: dict) -> list[str]:
+def _order_keys(state: dict) -> list[str]:
+    """The keys of `state` that hold dicts, the usual ones first."""
     inner = [key for key, value in state.items() if isinstance(value, dict)]
     return [key for key in _USUAL if key in inner] + [key for key in inner if key not in _USUAL]
 
 
-def _prefixes(names: dict[str, str], wanted: list[str]) -> list[str]:
-    """The prefix, the empty one first, under which most of the wanted names are there; none where
-    fewer than half are.
+def _find_prefixes(names: dict[str, str], wanted: list[str]) -> list[str]:
+    """The prefix under which most of the wanted names are there, the shortest if several tie; none
+    where fewer than half are.
 
-    Names that are missing are the caller's affair: they show that the file is of another net, and
-    are named then.
+    Names that are missing are left to `put_weights`, which names them.
     """
     ends = sorted(
         {name.removesuffix(own) for own in wanted for name in names if name.endswith(own)}, key=len
@@ -77,12 +77,17 @@ def _prefixes(names: dict[str, str], wanted: list[str]) -> list[str]:
     return [best] if shares and 2 * shares[best] >= len(wanted) else []
 
 
-def _complaint(state: dict, wanted: list[str], path: Any) -> str:
+def _describe_mismatch(state: dict, wanted: list[str], path: Any) -> str:
+    """A message that names what the file holds, what the model has, and what to do."""
+
     def listed(keys: Any) -> str:
+        """The first six keys, in quotes."""
         shown = [repr(str(key)) for key in list(keys)[:6]]
         return ", ".join(shown) + (" ..." if len(keys) > 6 else "") if shown else "nothing"
 
-    inner = "".join(f"; under {key!r} it holds {listed(state[key])}" for key in _ordered(state)[:3])
+    inner = "".join(
+        f"; under {key!r} it holds {listed(state[key])}" for key in _order_keys(state)[:3]
+    )
     return (
         f"{path} belongs to another model, or holds no weights: it holds {listed(state)}{inner}."
         f" The model has {listed(wanted)}. Build the model that the file was saved from, and save"
