@@ -69,7 +69,7 @@ def slackness(
     p = as_array(dual, "dual")
     if p.shape != data.y.shape or not (p >= 0).all() or not 0 < p.sum() < np.inf:
         raise DataError(f"dual must be {len(data)} numbers >= 0, not all 0; got shape {p.shape}")
-    p /= p.sum()
+    p = p / p.sum()
     # In units of the longest input; a unit (a, b) has b relu(a . z) = relu(u . z) / 2 at best, of
     # unit u.
     Z, power = data.Z / data.size / (data.longest / data.size), measure.power
