@@ -381,6 +381,15 @@ def test_tensors_lists_and_arrays_have_the_same_solution(name):
 
 
 @every_row
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+def test_the_data_stay_as_they_are(name):
+    inputs, labels = X.copy(), Y.astype(float)
+    for array in (inputs, labels):
+        array.flags.writeable = False
+    assert agree(name, ROWS[name].solve(inputs, labels, tol=TOL))
+
+
+@every_row
 def test_one_more_sample_never_makes_it_easier(name):
     row, before = ROWS[name], solved(name)
     after = row.solve(np.vstack([X, MORE]), np.append(Y, ITS_LABEL), tol=TOL)
