@@ -70,7 +70,9 @@ class Row:
         where X was multiplied by `size`, and every sample is there `copies` times.
     degree : value(size X) = size^degree value(X).
     attained, proved : names of the two ends of the bracket.
-    proof : of (solution, X, y), the bound that the dual weights prove, recomputed here.
+    attains : of (solution, X, y, size), what the function found attains, recomputed here.
+    proof : of (solution, X, y), the bound that the dual weights prove, recomputed here; None where
+        they prove it for a part of the search only.
     contradicted : the value for two equal samples with opposite labels.
     status : how the search ends there.
     interrupted : a function within the solver in which Ctrl-C arrives.
@@ -83,7 +85,8 @@ class Row:
     degree: int
     contradicted: float
     interrupted: str
-    proof: Callable | None = None
+    attains: Callable
+    proof: Callable | None
     attained: str = "margin"
     proved: str = "upper_bound"
     status: Status = Status.NOT_SEPARABLE
@@ -131,6 +134,69 @@ class SummedRow(Row):
         return solution.lower_bound * len(solution.dual) / len(Y)
 
 
+def least_margin(solution, X, y) -> float:
+    """The least y_n f(x_n)."""
+    return float((y * solution.decision_function(X)).min())
+
+
+def of_unit_mass(solution, X, y, size) -> float:
+    """The margin of a net with ||theta||^2 = 1."""
+    assert solution.mass == pytest.approx(1)
+    return least_margin(solution, X, y)
+
+
+def of_unit_weights(order: float) -> Callable:
+    """The margin of a linear function whose weights have norm 1."""
+
+    def attains(solution, X, y, size) -> float:
+        assert np.linalg.norm(solution.weights, order) == pytest.approx(1)
+        return least_margin(solution, X, y)
+
+    return attains
+
+
+def of_unit_norm(kernel: Callable) -> Callable:
+    """The margin of a function with norm 1 in the space of a kernel."""
+
+    def attains(solution, X, y, size) -> float:
+        assert kernel_norm(solution.coefficients, kernel(X)) == pytest.approx(1, rel=1e-5)
+        return float((y * (kernel(X) @ solution.coefficients)).min())
+
+    return attains
+
+
+def hinge(outputs) -> float:
+    """The sum of hinge losses."""
+    return float(np.maximum(1 - outputs, 0.0).sum())
+
+
+def soft_net(solution, X, y, size) -> float:
+    """||theta||^2 / 2 + C sum of hinge losses, C = 1 / size."""
+    return 0.5 * solution.mass + hinge(y * solution.decision_function(X)) / size
+
+
+def soft_in_kernel(solution, X, y, size) -> float:
+    """||f||^2 / 2 + C sum of hinge losses, C = 1 / size^2."""
+    K, c = arc_cosine(X), solution.coefficients
+    return 0.5 * kernel_norm(c, K) ** 2 + hinge(y * (K @ c)) / size**2
+
+
+def regularized_loss(solution, X, y, size) -> float:
+    """The mean logistic loss + lambda ||theta||^2."""
+    losses = np.log1p(np.exp(-y * solution.decision_function(X)))
+    return float(losses.mean()) + 0.05 * size * solution.mass
+
+
+def through_the_points(norm: Callable) -> Callable:
+    """The norm of a function, which takes the values y."""
+
+    def attains(solution, X, y, size) -> float:
+        assert solution.decision_function(X) == pytest.approx(y, rel=1e-6)
+        return norm(solution, X)
+
+    return attains
+
+
 def entropy_of(solution, X, y) -> float:
     """The dual objective mean H(p) at the weights p, which no unit neuron may answer by more than
     2 lambda.
@@ -153,128 +219,134 @@ def box_dual(solution, X, y) -> float:
 
 SHOWN = "netmargin.solvers.progress.Progress.show"  # called once per round
 PROGRAM = "netmargin.solvers.kernel.minimize"
+REGULARIZED = {"attained": "objective", "proved": "lower_bound", "status": Status.OPTIMAL}
+INTERPOLATION = {"attained": "norm", "proved": "lower_bound", "status": Status.NOT_ATTAINABLE}
 ROWS = {
     "f1_max_margin": Row(
         hard(solvers.f1_max_margin, bias=False),
-        1,
-        0.0,
-        SHOWN,
-        lambda s, X, y: 0.5 * relu_response(y * s.dual, X),
+        degree=1,
+        contradicted=0.0,
+        interrupted=SHOWN,
+        attains=of_unit_mass,
+        proof=lambda s, X, y: 0.5 * relu_response(y * s.dual, X),
     ),
     "f1_max_margin, squared": Row(
         hard(solvers.f1_max_margin, bias=False, power=2),
-        2,
-        0.0,
-        SHOWN,
-        lambda s, X, y: relu_response(y * s.dual, X, 2),
+        degree=2,
+        contradicted=0.0,
+        interrupted=SHOWN,
+        attains=of_unit_mass,
+        proof=lambda s, X, y: relu_response(y * s.dual, X, 2),
     ),
     "f1_soft_margin": Row(
         lambda X, y, size=1.0, copies=1, **options: solvers.f1_soft_margin(
             X, y, C=1 / (size * copies), bias=False, **options
         ),
-        -1,
-        2.0,
-        SHOWN,
-        sum_of_duals,
-        "objective",
-        "lower_bound",
-        Status.OPTIMAL,
+        degree=-1,
+        contradicted=2.0,
+        interrupted=SHOWN,
+        attains=soft_net,
+        proof=sum_of_duals,
+        **REGULARIZED,
     ),
     "f1_logistic": SummedRow(
         logistic,
-        0,
-        2 / len(Y) * np.log(2),
-        SHOWN,
-        entropy_of,
-        "objective",
-        "lower_bound",
-        Status.OPTIMAL,
+        degree=0,
+        contradicted=2 / len(Y) * np.log(2),
+        interrupted=SHOWN,
+        attains=regularized_loss,
+        proof=entropy_of,
+        **REGULARIZED,
     ),
     "f2_max_margin": Row(
         hard(solvers.f2_max_margin, bias=False),
-        1,
-        0.0,
-        PROGRAM,
-        lambda s, X, y: kernel_norm(y * s.dual, arc_cosine(X)),
+        degree=1,
+        contradicted=0.0,
+        interrupted=PROGRAM,
+        attains=of_unit_norm(arc_cosine),
+        proof=lambda s, X, y: kernel_norm(y * s.dual, arc_cosine(X)),
         returns=False,
     ),
     "ntk_max_margin": Row(
         hard(solvers.ntk_max_margin),
-        1,
-        0.0,
-        PROGRAM,
-        lambda s, X, y: kernel_norm(y * s.dual, nm.kernels.ntk(X)),
+        degree=1,
+        contradicted=0.0,
+        interrupted=PROGRAM,
+        attains=of_unit_norm(nm.kernels.ntk),
+        proof=lambda s, X, y: kernel_norm(y * s.dual, nm.kernels.ntk(X)),
         returns=False,
     ),
     "kernel_max_margin": Row(
         lambda X, y, size=1.0, copies=1, **options: solvers.kernel_max_margin(
             with_kernel(linear, X), y, **options
         ),
-        1,
-        0.0,
-        PROGRAM,
-        lambda s, X, y: kernel_norm(y * s.dual, linear(X)),
+        degree=1,
+        contradicted=0.0,
+        interrupted=PROGRAM,
+        attains=of_unit_norm(linear),
+        proof=lambda s, X, y: kernel_norm(y * s.dual, linear(X)),
         returns=False,
     ),
     "kernel_soft_margin": Row(
         lambda X, y, size=1.0, copies=1, **options: solvers.kernel_soft_margin(
             with_kernel(arc_cosine, X), y, C=1 / (size**2 * copies), **options
         ),
-        -2,
-        2.0,
-        "netmargin.solvers.soft_kernel.minimize",
-        box_dual,
-        "objective",
-        "lower_bound",
-        Status.OPTIMAL,
+        degree=-2,
+        contradicted=2.0,
+        interrupted="netmargin.solvers.soft_kernel.minimize",
+        attains=soft_in_kernel,
+        proof=box_dual,
         returns=False,
+        **REGULARIZED,
     ),
     "linear_max_margin, l1": Row(
         hard(solvers.linear_max_margin, norm="l1"),
-        1,
-        0.0,
-        "netmargin.solvers.linear.linprog",
-        lambda s, X, y: float(np.abs(y * s.dual @ X).max()),
+        degree=1,
+        contradicted=0.0,
+        interrupted="netmargin.solvers.linear.linprog",
+        attains=of_unit_weights(1),
+        proof=lambda s, X, y: float(np.abs(y * s.dual @ X).max()),
         returns=False,
         rotates=False,
         timed=False,
     ),
     "linear_max_margin, l2": Row(
         hard(solvers.linear_max_margin, norm="l2"),
-        1,
-        0.0,
-        PROGRAM,
-        lambda s, X, y: float(np.linalg.norm(y * s.dual @ X)),
+        degree=1,
+        contradicted=0.0,
+        interrupted=PROGRAM,
+        attains=of_unit_weights(2),
+        proof=lambda s, X, y: float(np.linalg.norm(y * s.dual @ X)),
         returns=False,
         timed=False,
     ),
-    "narrow_max_margin": Row(  # its dual weights are a proof for one choice of patterns only
+    "narrow_max_margin": Row(
         hard(solvers.narrow_max_margin, width=2),
-        1,
-        0.0,
-        "netmargin.solvers.narrow._solve",
+        degree=1,
+        contradicted=0.0,
+        interrupted="netmargin.solvers.narrow._solve",
+        attains=of_unit_mass,
+        proof=None,  # its dual weights are those of one choice of patterns
     ),
     "min_norm_interpolation, l1": Row(
         hard(solvers.min_norm_interpolation, norm="l1", bias=False),
-        -1,
-        np.inf,
-        SHOWN,
-        lambda s, X, y: float(s.dual @ y) / relu_response(s.dual, X),
-        "norm",
-        "lower_bound",
-        Status.NOT_ATTAINABLE,
+        degree=-1,
+        contradicted=np.inf,
+        interrupted=SHOWN,
+        attains=through_the_points(lambda s, X: 0.5 * s.mass),
+        proof=lambda s, X, y: float(s.dual @ y) / relu_response(s.dual, X),
+        **INTERPOLATION,
     ),
     "min_norm_interpolation, l2": Row(
         hard(solvers.min_norm_interpolation, norm="l2", bias=False),
-        -1,
-        np.inf,
-        "netmargin.solvers.interpolation.arc_cosine",
-        lambda s, X, y: float(s.dual @ y) / kernel_norm(s.dual, arc_cosine(X)),
-        "norm",
-        "lower_bound",
-        Status.NOT_ATTAINABLE,
+        degree=-1,
+        contradicted=np.inf,
+        interrupted="netmargin.solvers.interpolation.arc_cosine",
+        attains=through_the_points(lambda s, X: kernel_norm(s.coefficients, arc_cosine(X))),
+        proof=lambda s, X, y: float(s.dual @ y) / kernel_norm(s.dual, arc_cosine(X)),
         returns=False,
         timed=False,  # its limit concerns l1
+        **INTERPOLATION,
     ),
 }
 every_row = pytest.mark.parametrize("name", ROWS)
@@ -310,7 +382,7 @@ def test_every_solution_has_a_bracket_that_its_dual_weights_prove(name):
     assert row.can_be_true(solution, solution)
     assert 0 <= solution.gap <= TOL
     assert solution.dual.shape == Y.shape
-    assert solution.seconds >= 0
+    assert row.attains(solution, X, Y, 1.0) == pytest.approx(row.value(solution), rel=1e-6)
     if row.proof is not None:
         assert row.proof(solution, X, Y) == pytest.approx(row.bound(solution), rel=1e-4)
 
@@ -318,8 +390,10 @@ def test_every_solution_has_a_bracket_that_its_dual_weights_prove(name):
 @every_row
 @pytest.mark.parametrize("size", [1e-4, 0.7, 3e5])
 def test_scaled_inputs_scale_the_value(name, size):
-    found = ROWS[name].solve(size * X, Y, size=size, tol=TOL)
-    assert agree(name, found, size ** ROWS[name].degree)
+    row = ROWS[name]
+    found = row.solve(size * X, Y, size=size, tol=TOL)
+    assert agree(name, found, size**row.degree)
+    assert row.attains(found, size * X, Y, size) == pytest.approx(row.value(found), rel=1e-6)
 
 
 @every_row
