@@ -114,7 +114,7 @@ def measured_exponent(net: nn.Module, names, within: float = ROUNDING) -> float 
     return exponent if miss(net, names, exponent) <= within else None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(net=nets())
 def test_derived_exponents_are_the_measured_ones(net):
     answer = nm.analyse(net, INPUTS)
@@ -138,7 +138,7 @@ def test_derived_exponents_are_the_measured_ones(net):
         assert measured_exponent(net, answer.members[group], 0.03) == exponent
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(net=nets(), data=st.data())
 def test_no_other_parameters_have_a_larger_order(net, data):
     """Whatever two forward passes show of some parameters, the rules do not fall behind."""
@@ -150,7 +150,7 @@ def test_no_other_parameters_have_a_larger_order(net, data):
     assert exponent is None or exponent <= (answer.order or 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(net=nets())
 def test_what_is_quasi_homogeneous_is_so(net):
     """Every parameter p by c^{w_p}: the outputs by c."""
