@@ -2,16 +2,25 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow bench lint lock clean
+# One thread of torch and BLAS in each of the processes that pytest starts: more would wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses=2 --dist=loadgroup
+
+.PHONY: demo test test-slow check-all bench lint lock clean
 
 demo: .venv/ready
 	$(BIN)/netmargin train digits-mlp --until-log10-loss -40 --out runs/demo
 
 test: .venv/ready lint
-	$(BIN)/pytest -q
+	$(PYTEST)
 
+# What takes more than some seconds: all figures, the quick ledger, kills, long flows; about 15 minutes.
 test-slow: .venv/ready
-	$(BIN)/pytest -q -m slow
+	$(PYTEST) -m slow
+
+# Everything, hours: all mutations, the whole ledger.
+check-all: test test-slow
+	$(BIN)/python -m tests.mutations
+	$(BIN)/netmargin verify
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
@@ -20,6 +29,7 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -19,6 +19,7 @@ import netmargin as nm
 from netmargin.cli import main
 from netmargin.core.batches import open_data
 from netmargin.result import Status
+from netmargin.training.checkpoint import FORMAT
 from netmargin.training.run_files import fingerprint
 
 FACTORY = """
@@ -355,7 +356,7 @@ WRONG_USAGE = {  # exit code 2
     ),
     "an unknown claim": (
         ["verify", "lyu-li/eular"],
-        'Did you mean "lyu-li/euler". The claims are lyu-li/euler',
+        'Did you mean "lyu-li/euler". The claims are chizat-bach/',
     ),
     "an unknown paper": (["verify", "lyu-lee"], 'Did you mean "lyu-li"'),
     "an unknown figure": (
@@ -495,7 +496,6 @@ if module:
         owner = getattr(owner, part)
     setattr(owner, last, waits)
 from netmargin.cli import main
-from netmargin.result import Status
 sys.exit(main())
 """
 OWN = ("--factory", "mynets:make_model", "--data", "points.npz")
@@ -503,7 +503,7 @@ BUSY = {  # the command, and what it is busy with when Ctrl-C comes
     "start-up": (["--version"], "", ""),
     "a factory": (["analyse", "--factory", "waiting:waits", "--shape", "2"], "", ""),
     "certify": (["certify", "net.pt", *OWN], "kkt.certification", "Problem.of"),
-    "solve f2": (["solve", "f2", "--data", "points.npz"], "solvers.kernel", "_least_norm"),
+    "solve f2": (["solve", "f2", "--data", "points.npz"], "solvers.kernel", "_hard_margin"),
 }
 
 
@@ -564,9 +564,9 @@ INTERRUPTED = {  # the same in this process, where it takes no start
         "certified_radii",
     ),
     "bounds": (["bounds", "--data", "points.npz"], "solvers", "f2_max_margin"),
-    "verify": (["verify", "lyu-li/euler"], "theory.claim", "Claim.examine"),
+    "verify": (["verify", "lyu-li/euler"], "papers.ledger.claim", "Claim.examine"),
     "measure": (["measure", "net.pt", *OWN], "margins", "measure"),
-    "data": (["data", "show", "clusters", "--out", "shown"], "figures", "draw_data"),
+    "data": (["data", "show", "clusters", "--out", "shown"], "drawing", "draw_data"),
 }
 
 
@@ -617,7 +617,12 @@ def test_certify_says_what_samples_it_is_about(own, capsys, options, note):
     np.savez(own / "few.npz", X=X[:30].numpy(), y=y[:30].numpy())
     torch.save(net.state_dict(), own / "net.pt")
     settings = {"data": fingerprint(open_data((X, y)))}
-    checkpoint = {"netmargin_format": 1, "model": net.state_dict(), "settings": settings, "lr": {}}
+    checkpoint = {
+        "netmargin_format": FORMAT,
+        "model": net.state_dict(),
+        "settings": settings,
+        "lr": {},
+    }
     torch.save(checkpoint, own / "checkpoint.pt")
     assert (
         main(

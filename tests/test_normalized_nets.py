@@ -225,5 +225,5 @@ def test_bad_input():
         NormalizedNet(NormalizedReLU(4, 5), 3).features(data[0])
     with pytest.raises(nm.DataError, match="do not separate"):
         early_margin(NormalizedNet(NormalizedReLU(4, 1), 1), data, time=10.0)
-    with pytest.raises(nm.DataError, match="time"):
+    with pytest.raises(nm.ArgumentError, match="time"):
         early_margin(make("normalized ReLU")[0], data, time=0.01)

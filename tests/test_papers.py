@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from netmargin.papers.gallery.page.sweep import folder_of, sweep
 
 import netmargin as nm
 from netmargin.cli import main
 from netmargin.papers import SCALES, Check, list_figures, reproduce, status, write_gallery
-from netmargin.papers.gallery.page import figure
+from netmargin.papers.gallery.figure import figure
+from netmargin.papers.gallery.sweep import folder_of, sweep
 from netmargin.papers.lyu_li import _training as training
 
 
@@ -289,7 +289,7 @@ def test_ctrl_c_keeps_no_halves(tmp_path):
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     shown = process.communicate()[1]
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "The same command goes on" in shown
     kept = {file.name: json.loads(file.read_text()) for file in runs.glob("*.json")}
     next(iter(runs.glob("*.json"))).write_text('{"both')

@@ -271,5 +271,5 @@ def test_bad_input():
     with pytest.raises(nm.DataError, match="weights"):
         perturbed_flow(problem, [[1.0, 0.0, 1.0]], weights=[0.5], **good)
     for make in (f1_logistic, regularized_logistic):
-        with pytest.raises(nm.DataError, match="regularization"):
+        with pytest.raises(nm.ArgumentError, match="regularization"):
             make([[1.0]], [1], regularization=0.0)

@@ -473,8 +473,8 @@ MUTATIONS = [
     ),
     Mutation(
         _BOUND,
-        "gamma = float(q.min()) if margin",
-        "gamma = float(q.mean()) if margin",
+        "float(q.min())\n        if margin",
+        "float(q.mean())\n        if margin",
         "the mean margin for the least",
         _HERE + "test_terms_of_bounds_by_hand",
     ),
@@ -580,8 +580,8 @@ MUTATIONS = [
     ),
     Mutation(
         _INTERCLASS,
-        "((r + 3) / (2 - epsilon)),",
-        "((r + 3) / 2),",
+        "** ((r + 3) / (2 - epsilon))\n",
+        "** ((r + 3) / 2)\n",
         "Theorem 8 without epsilon",
         _HERE + "test_terms_of_bounds_by_hand",
     ),

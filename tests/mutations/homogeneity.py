@@ -45,7 +45,7 @@ _ROWS = [
     ("homogeneity/judge.py", "_ROUGH = (8, 32)", "_ROUGH = (2, 2)", _DEVIATION),
     ("homogeneity/judge.py", "for self._blank in (False, True):", "for self._blank in (False,):", _CASES),
     ("homogeneity/judge.py", 'exponents.tolist(), strict=True)\n            }', "[exponents[0].item()] * len(answer.groups), strict=True)}", _GROUPS),
-    ("homogeneity/judge.py", "inside, outside = (middle, outside) if holds", "inside, outside = (inside, middle) if holds", _RANGE),
+    ("homogeneity/judge.py", '(middle, outside) if holds', '(inside, middle) if holds', _RANGE),
     ("homogeneity/judge.py", "_STEPS = 4", "_STEPS = 0.3", _RANGE),
     ("homogeneity/judge.py", "if kind is Kind.UNKNOWN or blind:", "if kind is Kind.UNKNOWN:", _OBSERVED),
     # -- what is derived

@@ -182,8 +182,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="return max(torch.linalg.matrix_norm(part, 2)",
-        new="return min(torch.linalg.matrix_norm(part, 2)",
+        old="max(torch.linalg.matrix_norm(part, 2)",
+        new="min(torch.linalg.matrix_norm(part, 2)",
         why="the frequency or group of smallest norm",
         killed_by=(
             "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[convolution,"
@@ -212,8 +212,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="return largest * math.sqrt",
-        new="return math.sqrt",
+        old="largest\n            * math.sqrt",
+        new="1.0\n            * math.sqrt",
         why="norm of the rescaled matrix",
         killed_by=(
             "tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point[LeakyReLU,"

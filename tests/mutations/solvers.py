@@ -35,8 +35,8 @@ MUTATIONS = [
     ),
     Mutation(
         _PROOF,
-        "self._rays.merge(c), self._power\n        ) + self._rays.neglected(c)",
-        "self._rays.merge(c), self._power)",
+        "bound + self._rays.neglected(c) + self._rays.round_off(c)",
+        "bound + self._rays.round_off(c)",
         "the relaxation without what nearly parallel points differ by",
         _HERE + "test_nearly_parallel_points_are_not_one",
     ),

@@ -83,6 +83,8 @@ class ScalingCheck:
     range: tuple[float, float] | None = None
     cause: str = "its epsilons"
 
+    __repr__ = short_repr
+
     @property
     def passed(self) -> bool:
         """True if the exponents are right, and the net as it is keeps to them within 1%."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from ..core.records import short_repr
 from .answer import Blocker, Evidence, Exponent, Homogeneity, Kind, tidy
 from .degree import Constraint, Degree, Epsilon
 
@@ -27,6 +28,8 @@ class Derivation:
     constraints: tuple[Constraint, ...]
     observed: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def epsilons(self) -> tuple[Epsilon, ...]:

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from ..core.matrices import SolverData
+from ..core.records import short_repr
 
 _DIGITS = 12
 """Directions that agree to so many digits count as one: divided by their lengths, multiples of one
@@ -38,6 +39,8 @@ class Contradictions:
     lengths: np.ndarray
     relation: str
     exact: bool
+
+    __repr__ = short_repr
 
     @classmethod
     def among(cls, data: SolverData, *, bias: bool) -> Self:

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from ..core.records import short_repr
+
 GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
 _MOST_OBJECTS, _MOST_ITEMS, _DEEPEST = 10_000, 1000, 10
 """How far the search goes. Longer sequences hold samples."""
@@ -39,6 +41,8 @@ class HeldState:
     stateful: dict[str, Any] = field(default_factory=dict)
     iterators: list[str] = field(default_factory=list)
     fingerprints: dict[str, Any] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
 
 def look_through(root: Any, name: str) -> HeldState:

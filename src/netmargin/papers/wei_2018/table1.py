@@ -35,9 +35,11 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         net = wide_resnet(depth=settings["depth"], widen=settings["widen"])
     net = net.to("cuda" if torch.cuda.is_available() else "cpu")
     data, tested = _images(settings, "train"), _images(settings, "test")
-    stretched = lambda drops: {
-        round(at * settings["epochs"] / _EPOCHS): factor for at, factor in drops.items()
-    }
+
+    def stretched(drops: dict[int, float]) -> dict[int, float]:
+        """The paper's drops, moved to the same share of this many epochs."""
+        return {round(at * settings["epochs"] / _EPOCHS): share for at, share in drops.items()}
+
     history = train(
         net,
         data,

@@ -86,6 +86,5 @@ class Prover:
 
     def relaxed(self, c: np.ndarray) -> float:
         """A bound at once."""
-        return relaxed_bound(
-            self._rays.directions, self._rays.merge(c), self._power
-        ) + self._rays.neglected(c)
+        bound = relaxed_bound(self._rays.directions, self._rays.merge(c), self._power)
+        return bound + self._rays.neglected(c) + self._rays.round_off(c)
