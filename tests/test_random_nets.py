@@ -19,7 +19,7 @@ WIDTH = 4
 INPUTS = torch.randn(5, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 FACTORS = (0.5, 2.0)
 ROUNDING = 1e-8
-"""Relative to the largest output: sums of many terms lose some digits; a wrong exponent loses all."""
+"""Relative to the largest output: long sums lose some digits, a wrong exponent shows at once."""
 
 
 class Residual(nn.Module):
