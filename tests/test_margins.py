@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 
 import pytest
 import torch
@@ -181,6 +182,33 @@ def test_a_float32_net_is_measured_in_float64_after_its_scores():
     report = nm.measure(model, ([[1.0]], [0]))
     assert report.q.dtype is torch.float64
     assert report.q_min == 1e8 - 1.0  # not a float32
+
+
+def reports_of_a_large_net() -> dict[str, object]:
+    """What is said of a net of a million parameters on five samples."""
+    torch.manual_seed(0)
+    model, X = mlp([500, 2000, 2]).double(), torch.randn(5, 500).double()
+    assert sum(p.numel() for p in model.parameters()) > 1e6
+    with torch.no_grad():
+        data = X, model(X).argmax(1)
+    homogeneity = nm.analyse(model, X)
+    homogeneity.check(model, X, range=True)
+    return {
+        "measure": nm.measure(model, data),
+        "analyse": homogeneity,
+        "certify": nm.certify(model, data),
+        "tangent_svm": nm.tangent_svm(model, data),
+        "robustness": nm.robustness(model, data, attacks=(), progress=False),
+    }
+
+
+def test_a_pickled_report_holds_no_net_and_says_the_same():
+    for name, report in reports_of_a_large_net().items():
+        pickled = pickle.dumps(report)
+        assert len(pickled) < 20_000, f"{name}: {len(pickled):,} bytes"
+        back = pickle.loads(pickled)
+        assert repr(back) == repr(report), name
+        assert back.summary() == report.summary() if hasattr(report, "summary") else True
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

@@ -414,3 +414,10 @@ def test_bad_input():
         nm.twolayer.tangent_margin(np.ones((2, 4)), np.ones((2, 4)), *data)
     with pytest.raises(ValueError, match="loss must be"):
         train_both_layers(*data, width=3, steps=3, loss=Exponential(3), progress=False)
+
+
+def test_slackness_leaves_the_weights_of_the_caller_as_they_are():
+    X, y = np.eye(2), np.array([1, -1])
+    best, dual = nm.solvers.f1_max_margin(X, y), np.array([2.0, 3.0])
+    nm.twolayer.slackness(best, X, y, dual)
+    assert dual.tolist() == [2.0, 3.0]

@@ -66,7 +66,7 @@ def arc_cosine(X, X2=None, *, bias: bool = True) -> np.ndarray:
     return size * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi * A.shape[1])
 
 
-def ntk(X, X2=None, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = False) -> np.ndarray:
+def ntk(X, X2=None, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = True) -> np.ndarray:
     """The tangent kernel of an infinitely wide two-layer ReLU net, sum_j w_j relu(u_j . x).
 
     Per unit it is r_u^2 E[relu(u . x) relu(u . x')] + r_w^2 x . x' P(both active). Directions of u

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bias",
         action=argparse.BooleanOptionalAction,
-        help="a bias that counts in the norm (default: all but ntk and linear)",
+        help="a bias that counts in the norm (default: all but linear)",
     )
     parser.add_argument(
         "--soft",
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out:
         inputs.require_writable(options.out)
     X, y = inputs.arrays(options.data)
-    bias = options.problem in ("f1", "f2", "interpolate") if options.bias is None else options.bias
+    bias = options.problem != "linear" if options.bias is None else options.bias
     watched = {"time_limit": options.time_limit, "progress": not options.json} if long else {}
     solve: dict[str, Any] = {
         "f1": (

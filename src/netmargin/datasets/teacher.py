@@ -114,11 +114,12 @@ def teacher_net(d: int = 20, *, units: int = 10, seed: int = 0) -> torch.nn.Sequ
     """
     d, units = check_sizes(d=(d, 1), units=(units, 1))
     random = np.random.default_rng([check_seed(seed), 0])
-    net = torch.nn.Sequential(
-        torch.nn.Linear(d, units, bias=False, dtype=torch.float64),
-        torch.nn.ReLU(),
-        torch.nn.Linear(units, 1, bias=False, dtype=torch.float64),
-    )
+    with torch.random.fork_rng(devices=[]):  # layers draw weights, which are not wanted
+        net = torch.nn.Sequential(
+            torch.nn.Linear(d, units, bias=False, dtype=torch.float64),
+            torch.nn.ReLU(),
+            torch.nn.Linear(units, 1, bias=False, dtype=torch.float64),
+        )
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.copy_(torch.from_numpy(random.normal(size=tuple(parameter.shape))))

@@ -153,7 +153,7 @@ def ntk_max_margin(
     *,
     r_w: float = 1.0,
     r_u: float = 1.0,
-    bias: bool = False,
+    bias: bool = True,
     tol: float = 1e-6,
     time_limit: float | None = None,
 ) -> KernelSolution:

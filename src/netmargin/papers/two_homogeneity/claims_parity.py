@@ -66,7 +66,7 @@ def _parity_rates(exponent: float) -> Finding:
     # Both average over a sphere: in the plane of two inputs E relu relu is d / 2 times as large as
     # in d dimensions, P(both active) the same.
     kernels = {
-        "NTK": lambda a, b, d: ntk(a, b, r_u=math.sqrt(2 / d)),
+        "NTK": lambda a, b, d: ntk(a, b, r_u=math.sqrt(2 / d), bias=False),
         "F_2": lambda a, b, d: arc_cosine(a, b, bias=False) * 2 / d,
     }
     for k in (2, 4):

@@ -38,8 +38,8 @@ def separation(
         net_error = (t * net(T)[:, 0] <= 0).double().mean().item()
     kernel_errors = []
     for r_w, r_u in SCALES:
-        predictor = kernel_max_margin(ntk(X, r_w=r_w, r_u=r_u), y)
-        values = predictor.decision_function(ntk(T, X, r_w=r_w, r_u=r_u))
+        predictor = kernel_max_margin(ntk(X, r_w=r_w, r_u=r_u, bias=False), y)
+        values = predictor.decision_function(ntk(T, X, r_w=r_w, r_u=r_u, bias=False))
         kernel_errors.append(float((t.numpy() * values <= 0).mean()))
     return net_error, kernel_errors
 

@@ -1,0 +1,207 @@
+"""The same seed, the same result, bit for bit, whatever the global generators were; and they are
+left as they were.
+
+A new public function with a seed is a row of `CALLS`.
+"""
+
+import dataclasses
+import inspect
+import random
+from enum import Enum
+
+import numpy as np
+import pytest
+import torch
+
+import netmargin as nm
+from netmargin import bounds, datasets, kernels, solvers, theory, twolayer
+from netmargin.estimators import VariationNormClassifier
+from netmargin.models import mlp
+
+X = np.random.default_rng(0).normal(size=(12, 2))
+Y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+WIDE = np.random.default_rng(0).normal(size=(12, 5))
+
+
+def fresh_net(widths=(2, 8, 1)) -> torch.nn.Sequential:
+    """The same net each time, in float64."""
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return mlp(widths).double()
+
+
+WIDE_BEST = solvers.f1_max_margin(WIDE, Y, pricing="local")
+SEPARATED = solvers.f1_max_margin(X, Y).to_network()
+
+
+def functional():
+    """A convex problem over measures of neurons."""
+    return twolayer.regularized_logistic(X, Y, regularization=0.1)
+
+
+def trained(seed: int):
+    """The net after two epochs, with its history."""
+    net = fresh_net()
+    history = nm.train(
+        net, (X, Y), until=nm.Epochs(2), lr=0.1, batch_size=3, seed=seed, progress=False
+    )
+    return net, history
+
+
+def make_net() -> torch.nn.Module:
+    """A net with weights that are drawn from torch's generator."""
+    return torch.nn.Linear(2, 1, bias=False).double()
+
+
+LINE = (X[:4], np.sign(X[:4, 0]))
+PATH = {"lambdas": [1e-1, 1e-3], "starts": 2, "iterations": 10, "progress": False}
+FLOW = {"sigma": 1e-2, "rate": 0.1, "steps": 30, "progress": False}
+GROUPS = nm.analyse(fresh_net(), torch.from_numpy(X))
+
+CALLS = {
+    # name: (call with a seed, whether another seed gives another result)
+    "train": (trained, True),
+    "certify": (lambda seed: nm.certify(SEPARATED, (X, Y), seed=seed), False),
+    "regularization_path": (
+        lambda seed: nm.regularization_path(make_net, LINE, seed=seed, **PATH),
+        True,
+    ),
+    "interpolation_path": (
+        lambda seed: nm.interpolation_path(make_net, (LINE[0], LINE[0][:, 1]), seed=seed, **PATH),
+        True,
+    ),
+    "Homogeneity.check": (
+        lambda seed: GROUPS.check(fresh_net(), torch.from_numpy(X), seed=seed),
+        True,
+    ),
+    "solvers.f1_max_margin": (lambda seed: solvers.f1_max_margin(WIDE, Y, seed=seed), False),
+    "solvers.f1_soft_margin": (lambda seed: solvers.f1_soft_margin(X, Y, seed=seed), False),
+    "solvers.f1_logistic": (
+        lambda seed: solvers.f1_logistic(X, Y, regularization=0.05, seed=seed),
+        False,
+    ),
+    "solvers.min_norm_interpolation": (
+        lambda seed: solvers.min_norm_interpolation(X, X[:, 1], seed=seed),
+        False,
+    ),
+    "estimators.VariationNormClassifier": (
+        lambda seed: VariationNormClassifier(seed=seed).fit(X, Y).decision_function(X),
+        False,
+    ),
+    "kernels.random_features": (lambda seed: kernels.random_features(X, 20, seed=seed), True),
+    "bounds.variation_ball": (lambda seed: bounds.variation_ball(X, draws=3, seed=seed), True),
+    "bounds.kernel_ball": (lambda seed: bounds.kernel_ball(X, draws=3, seed=seed), True),
+    "bounds.interclass_distance": (
+        lambda seed: bounds.interclass_distance(WIDE, Y, 2, starts=2, iterations=5, seed=seed),
+        False,
+    ),
+    "datasets.clusters": (lambda seed: datasets.clusters(20, 3, seed=seed), True),
+    "datasets.gaussian_xor": (lambda seed: datasets.gaussian_xor(20, 3, seed=seed), True),
+    "datasets.hypercube": (lambda seed: datasets.hypercube(20, 3, seed=seed), True),
+    "datasets.teacher": (lambda seed: datasets.teacher(20, 3, units=5, seed=seed), True),
+    "datasets.teacher_net": (lambda seed: datasets.teacher_net(3, seed=seed), True),
+    "datasets.parity": (lambda seed: datasets.parity(6, 2, 20, seed=seed), True),
+    "theory.verify": (
+        lambda seed: theory.verify("lyu-li/euler", trials=[0, 1], seed=seed)["lyu-li/euler"].worst,
+        True,
+    ),
+    "theory.Claim.examine": (
+        lambda seed: theory.CLAIMS["lyu-li/euler"].examine(quick=True, seed=seed).worst,
+        True,
+    ),
+    "twolayer.perturbed_flow": (
+        lambda seed: twolayer.perturbed_flow(
+            functional(), np.ones((3, 4)) * [[1], [2], [-1]], seed=seed, **FLOW
+        ),
+        True,
+    ),
+    "twolayer.train_both_layers": (
+        lambda seed: twolayer.train_both_layers(
+            X, Y, width=10, steps=20, seeds=(seed, seed + 1), progress=False
+        ),
+        True,
+    ),
+    "twolayer.slackness": (
+        lambda seed: twolayer.slackness(WIDE_BEST, WIDE, Y, WIDE_BEST.dual, seed=seed),
+        False,
+    ),
+    "twolayer.NormalizedReLU": (lambda seed: twolayer.NormalizedReLU(2, 5, seed=seed), True),
+    "twolayer.NormalizedNet": (
+        lambda seed: twolayer.NormalizedNet(twolayer.NormalizedReLU(2, 5), 5, seed=seed),
+        True,
+    ),
+}
+
+
+def public_callables() -> dict[str, object]:
+    """Every public function, class and method, by the name that users write; not the constructors
+    of records, whose seed is a note.
+    """
+    found: dict[str, object] = {}
+    rooms = {"": nm} | {f"{name}.": getattr(nm, name) for name in nm.__all__}
+    for prefix, room in rooms.items():
+        if not inspect.ismodule(room):
+            continue
+        own = [n for n, v in vars(room).items() if getattr(v, "__module__", "") == room.__name__]
+        for name in getattr(room, "__all__", own):
+            value = getattr(room, name)
+            if isinstance(value, type):
+                methods = {k: m for k, m in vars(value).items() if not k.startswith("_")}
+                found |= {f"{prefix}{name}.{k}": m for k, m in methods.items() if callable(m)}
+            if callable(value) and not dataclasses.is_dataclass(value):
+                found[f"{prefix}{name}"] = value
+    return found
+
+
+def takes_a_seed(function) -> bool:
+    try:
+        return bool({"seed", "seeds"} & set(inspect.signature(function).parameters))
+    except ValueError:  # of C
+        return False
+
+
+def content(value):
+    """Everything in a result that is not a clock, as nested tuples of bytes, numbers and text."""
+    if isinstance(value, torch.nn.Module):
+        return content(value.state_dict())
+    if isinstance(value, torch.Tensor):
+        value = value.detach().numpy()
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, dict):
+        return tuple((k, content(v)) for k, v in value.items() if "seconds" not in str(k))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(content, value))
+    if dataclasses.is_dataclass(value):
+        return content({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+    assert value is None or isinstance(value, (str, bool, int, float, np.generic, Enum)), value
+    return repr(value)
+
+
+def stir(number: int) -> None:
+    """Bring the global generators into another state."""
+    torch.manual_seed(number)
+    np.random.seed(number)
+    random.seed(number)
+
+
+def states():
+    return content([torch.get_rng_state(), np.random.get_state()[1]]), random.getstate()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_same_seed_gives_the_same_bits(name):
+    call, seed_shows = CALLS[name]
+    stir(11)
+    before = states()
+    first = content(call(5))
+    assert states() == before
+    stir(22)
+    assert content(call(5)) == first
+    if seed_shows:
+        assert content(call(6)) != first
+
+
+def test_every_seed_has_a_row():
+    seeded = {name for name, value in public_callables().items() if takes_a_seed(value)}
+    assert seeded == set(CALLS)
