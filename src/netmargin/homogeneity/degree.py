@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from ..core.records import short_repr
+
 
 @dataclass(frozen=True)
 class Degree:
@@ -161,6 +163,8 @@ class Epsilon:
     where: str
     value: float
     place: str
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         return f"{self.value:g} in {self.place}"

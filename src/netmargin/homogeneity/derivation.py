@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from ..core.records import short_repr
 from .answer import Exponent, Homogeneity, tidy
 from .degree import Constraint, Degree, Epsilon
 from .vocabulary import Blocker, Evidence, Kind
@@ -39,6 +40,8 @@ class Derivation:
     constraints: tuple[Constraint, ...]
     observed: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def epsilons(self) -> tuple[Epsilon, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..core.records import short_repr
 from .scaling import TOLERANCE
 
 LARGEST_MISS = 0.01
@@ -41,6 +42,8 @@ class ScalingCheck:
     samples: int
     range: tuple[float, float] | None = None
     cause: str = "its epsilons"
+
+    __repr__ = short_repr
 
     @property
     def passed(self) -> bool:
