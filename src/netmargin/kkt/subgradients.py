@@ -82,8 +82,8 @@ def within_radius(
         min(_MOST_CONSTRAINTS, int(torch.isfinite(merit).sum()))
     )
     columns = _Columns(problem, Gradients.concatenate(list(constraints.gradients(near))))
-    # Every round adds gradients at points on both sides of theta~, and solves for multipliers again;
-    # candidates need 1e-6 only, as epsilon is recomputed from them.
+    # Every round adds gradients at points on both sides of theta~ and solves for multipliers again,
+    # to 1e-6 only, as epsilon is recomputed from them.
     random = torch.Generator().manual_seed(seed)
     best, patience = columns.epsilon, 0
     try:

@@ -107,7 +107,6 @@ def tangent_svm(
         chosen = problem.constraints.smallest(
             torch.argsort(problem.report.q, stable=True)[:count], count
         )
-        # K gradients of millions of parameters never stand side by side, only their products.
         gram = problem.constraints.gradients(chosen).inner().cpu().numpy()
         values = problem.constraints.values_of(chosen).cpu().numpy()
     solution = kernel_max_margin((gram + gram.T) / 2, np.ones(count), tol=_RELATIVE_GAP)
