@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from ..core.matrices import SolverData
+from ..core.records import short_repr
 
 _DIRECTION_DIGITS = 12
 """Directions that agree to so many digits count as one: divided by their lengths, multiples of one
@@ -47,6 +48,8 @@ class Contradictions:
     lengths: np.ndarray
     relation: str
     exact: bool
+
+    __repr__ = short_repr
 
     @classmethod
     def among(cls, data: SolverData, *, bias: bool) -> Self:

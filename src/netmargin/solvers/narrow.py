@@ -14,6 +14,7 @@ from ..core.arguments import check_count, check_flag, check_number
 from ..core.cone_program import minimize
 from ..core.deadline import Deadline
 from ..core.matrices import SolverData, binary_data
+from ..core.records import short_repr
 from ..errors import DataError
 from ..result import Solution, Status
 from .solution import ReLUMeasure
@@ -57,6 +58,8 @@ class NarrowSolution(ReLUMeasure, Solution):
     """
 
     programs: int
+
+    __repr__ = short_repr
 
 
 def narrow_max_margin(

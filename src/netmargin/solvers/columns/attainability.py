@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.records import short_repr
 from ..pricing.rays import distinct_lines
 
 _ROUNDING = 8 * np.finfo(float).eps
@@ -40,6 +41,8 @@ class Targets:
     directions: np.ndarray
     values: np.ndarray
     contradiction: np.ndarray | None
+
+    __repr__ = short_repr
 
 
 def find_targets(Z: np.ndarray, y: np.ndarray) -> Targets:
