@@ -16,8 +16,8 @@ HELP = "Train past float underflow, watching the margins."
 EPILOG = inputs.RECIPE_LIST
 
 _MILESTONES = (-1, -2, -5, -10, -20, -40, -80, -120, -200, -400, -800)
-"""Values of log10 of the mean loss in the table: about evenly spaced in log time, as far as the
-papers' figures go.
+"""Values of log10 of the mean loss in the table: each about twice the one before, as the log of the
+time of training is, down to the papers' -800.
 """
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 ORDER = 5
 """Order of the method, which says how a step length follows from its error."""
-# Dormand and Prince 1980, Table 2: how each stage's point follows from the stages before.
+# RK5(4)7M of Dormand and Prince 1980: how each stage's point follows from the stages before.
 _STAGES = (
     (1 / 5,),
     (3 / 40, 9 / 40),

@@ -19,8 +19,8 @@ from ..training.history import History
 from .field import FlowField
 
 _GRID_POINTS = 20_001
-"""Points of the trapezoidal rule for the integral I, whose error falls like their square: the grid
-is some units of log Loss long, which leaves about 1e-8.
+"""Points of the trapezoidal rule for the integral I. Measured against ten times as many: they leave
+1e-9 where the summed loss begins at e^-1, 1e-7 at e^-0.1, 2e-5 at e^-0.01.
 """
 
 

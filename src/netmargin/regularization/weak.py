@@ -103,7 +103,7 @@ def weak_regularization(
         while slack(highest) < 0:
             highest *= 2
         exponent = brentq(slack, lowest, highest)
-    # By logarithms: lambda itself underflows for many samples.
+    # By logarithms, which stay finite for every margin, order and r.
     log_lambda = share * math.log(margin) - exponent * count
     log_guarantee = math.log(margin) - math.log(2) - math.log(4) / share
     return WeakRegularization(
