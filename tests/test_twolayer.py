@@ -206,7 +206,7 @@ def test_runs_side_by_side_are_the_runs_alone(power, loss):
     assert together.margins[-1, 0] >= 0.03
 
 
-def test_runs_of_different_size_in_different_buckets():
+def test_runs_of_different_size_in_different_groups():
     X, y = np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
     together = train_both_layers(
         X, y, width=[4, 400, 5], steps=100, dtype=torch.float64, progress=False

@@ -122,6 +122,7 @@ class ViewSearch:
         return ((self._differences @ Q) ** 2).sum(1)
 
     def _check_time(self) -> None:
+        """Raise TimeoutError from the deadline on."""
         if self._deadline.passed:
             raise TimeoutError
 

@@ -255,4 +255,5 @@ class _MirrorNet(nn.Module):
         return moved - self._shift
 
     def forward(self, x: Tensor) -> Tensor:
+        """The outputs for inputs (N, ...), shape (N, 1)."""
         return self.inner(x) @ (torch.exp(self.log_u(self.moved_log_u)) * self.beta)[:, None]
