@@ -60,8 +60,9 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
     entries = _entries(page)
     for id in list_figures():
         known = figure(id)
-        for scale in reversed(SCALES):
+        for scale in reversed(SCALES):  # the largest that is complete
             folder = Path(out) / id / scale
+            # Numbers of other settings belong to an older definition of the figure.
             numbers, drawn = read_numbers(folder), folder / "figure.png"
             if (
                 numbers is not None

@@ -126,6 +126,7 @@ def reproduce(
         check_flag("progress", progress),
     )
     folder = Path(out) / id / scale
+    # The needed runs are computed first: those of this figure read what they left in their folders.
     if chosen.needs:
         needed = figure(chosen.needs)
         sweep(needed, needed.scales[scale], _runs(needed, scale, out), jobs=jobs, progress=progress)

@@ -44,6 +44,8 @@ def sweep(
     with Progress(progress, chosen.id) as display:
         display.draw(done, len(waiting), f"{done} of {len(runs)} runs")
         try:
+            # The rows are read back from their files, so that the order of the results is free and
+            # the display moves with each one that is done.
             for _ in Parallel(
                 n_jobs=min(jobs, max(len(waiting), 1)), return_as="generator_unordered"
             )(tasks):
@@ -148,7 +150,9 @@ def _compute_run(id: str, run: Row, settings: Settings, file: Path) -> None:
         started = time.monotonic()
         with record_interrupts() as interrupts:
             result = figure(id).compute(run, settings, file.with_suffix(""))
-        if interrupts:  # some part of it was broken off
+        # Some solvers answer Ctrl-C with the best so far: such a result must not be kept as that of
+        # the run.
+        if interrupts:
             raise KeyboardInterrupt
         record = {"seconds": time.monotonic() - started, "hardware": hardware()} | result
         try:

@@ -204,9 +204,11 @@ class Claim:
         """
         started = time.monotonic()
         instances, worst, last, first = 0, 0.0, Finding.of([], "no trial"), None
+        # Some checks seed torch's global generator, which belongs to the caller.
         with torch.random.fork_rng(devices=[]):
             for number in range(self.quick if quick else self.full) if trials is None else trials:
                 last = self.check(Trial(number, seed), **constants)
+                # Asked after the check, because a solver may have taken Ctrl-C as a wish to return.
                 if interrupted():
                     raise KeyboardInterrupt
                 instances += len(last.violations)
@@ -220,6 +222,7 @@ class Claim:
                             f" {last.violations[index]:.3g}"
                         ),
                     )
+            # The printed forms are about the claim's own constants.
             refuted = []
             for refutation in [] if constants else self.refutations:
                 found = refutation.found()

@@ -40,6 +40,7 @@ class Instances:
         signed = random.choice([-1.0, 1.0], (BLOCKS, n, 1)) * np.maximum(
             X @ U.transpose(0, 2, 1), 0
         )
+        # Nearly dependent rows would make the linear programs ill conditioned.
         return cls(signed[np.linalg.svd(signed, compute_uv=False)[:, -1] > 0.05])
 
     def least_norms(self) -> tuple[np.ndarray, np.ndarray]:

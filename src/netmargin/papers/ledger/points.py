@@ -122,6 +122,7 @@ class Points:
             target = 0.3 * (deepest / 0.3) ** torch.rand(
                 BATCH, generator=random, dtype=torch.float64
             )
+            # Points at which two scores nearly tie cannot be scaled to a margin of usual size.
             usable = q > 1e-9
             factor = (target / q.clamp(min=1e-9)) ** (1 / points.order)
         points.labels = points.labels[usable]

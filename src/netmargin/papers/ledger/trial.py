@@ -40,6 +40,7 @@ class Trial:
     @property
     def torch_random(self) -> torch.Generator:
         """A new torch generator, in the same state at every access."""
+        # torch takes one seed: 63 bits of a sequence that mixes seed and number.
         state = np.random.SeedSequence([self.seed, self.number]).generate_state(1, np.uint64)
         return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
 

@@ -185,6 +185,8 @@ def verify(
             except KeyboardInterrupt:
                 break
             except Exception as error:
+                # One broken check must not hide what the others found. Who asks for single trials
+                # wants to see the error itself.
                 if numbers is not None:
                     raise
                 entry = claim.broken_off(error, time.monotonic() - started)
