@@ -49,6 +49,11 @@ def arc_cosine(X: np.ndarray) -> np.ndarray:
     return nm.kernels.arc_cosine(X, bias=False)
 
 
+def tangent(X: np.ndarray) -> np.ndarray:
+    """The tangent kernel of a net without biases."""
+    return nm.kernels.ntk(X, bias=False)
+
+
 def linear(X: np.ndarray) -> np.ndarray:
     """The kernel that the hard row is solved with."""
     return X @ X.T
@@ -268,12 +273,12 @@ ROWS = {
         returns=False,
     ),
     "ntk_max_margin": Row(
-        hard(solvers.ntk_max_margin),
+        hard(solvers.ntk_max_margin, bias=False),
         degree=1,
         contradicted=0.0,
         interrupted=PROGRAM,
-        attains=of_unit_norm(nm.kernels.ntk),
-        proof=lambda s, X, y: kernel_norm(y * s.dual, nm.kernels.ntk(X)),
+        attains=of_unit_norm(tangent),
+        proof=lambda s, X, y: kernel_norm(y * s.dual, tangent(X)),
         returns=False,
     ),
     "kernel_max_margin": Row(

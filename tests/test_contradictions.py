@@ -55,7 +55,7 @@ def test_pairs_of_equal_rows_with_different_labels(rows, labels, pairs):
         (lambda: solvers.f2_max_margin(RAYS, ON_RAYS, bias=False), "Samples 7 and 80 are positive multiples"),
         (lambda: solvers.f2_max_margin(ZERO, WITH_ZERO, bias=False), "Sample 80 is 0"),
         (lambda: solvers.ntk_max_margin(X, Y), "Samples 7 and 80 are equal .* kernel_soft_margin\\(kernels.ntk"),
-        (lambda: solvers.ntk_max_margin(RAYS, ON_RAYS), "Samples 7 and 80 are positive multiples"),
+        (lambda: solvers.ntk_max_margin(RAYS, ON_RAYS, bias=False), "Samples 7 and 80 are positive multiples"),
         (lambda: solvers.kernel_max_margin(kernel_of(X, True), Y), "Samples 7 and 80 are equal in the space .*\\(K, y, C="),
         (lambda: solvers.kernel_max_margin(kernel_of(ZERO, False), WITH_ZERO), "Sample 80 is 0"),
         (lambda: solvers.kernel_max_margin(kernel_of(RAYS, False), ON_RAYS), "Samples 7 and 80 are multiples of each other in the space"),

@@ -173,7 +173,7 @@ def cube_margin(kernel, k: int, d: int) -> float:
     ("solve", "kernel", "exponent"),
     [
         (f2_max_margin, lambda a, b: kernels.arc_cosine(a, b, bias=False), lambda k: -(k + 1) / 2),
-        (ntk_max_margin, kernels.ntk, lambda k: -k / 2),
+        (ntk_max_margin, lambda a, b: kernels.ntk(a, b, bias=False), lambda k: -k / 2),
     ],
 )
 def test_kernel_margins_of_parity_fall_as_predicted(solve, kernel, exponent):
@@ -507,7 +507,7 @@ def test_wide_nets_have_the_tangent_kernel():
         net[2].weight.copy_(torch.sign(torch.randn(1, width)))
     X = np.random.default_rng(0).normal(size=(5, 3))
     assert kernels.empirical_ntk(net, X) / width == pytest.approx(
-        kernels.ntk(X), rel=0.05, abs=0.05
+        kernels.ntk(X, bias=False), rel=0.05, abs=0.05
     )
 
 
@@ -682,7 +682,7 @@ def test_arc_cosine_kernel_equals_quadrature_and_monte_carlo():
     active = (U[:, :5] @ X.T > 0).astype(float)
     features = np.maximum(U[:, :5] / np.linalg.norm(U[:, :5], axis=1, keepdims=True) @ X.T, 0)
     estimate = 4 * features.T @ features / len(U) + 9 * (X @ X.T) * (active.T @ active) / len(U)
-    exact = kernels.ntk(X, r_w=3, r_u=2)
+    exact = kernels.ntk(X, r_w=3, r_u=2, bias=False)
     assert np.abs(estimate - exact).max() < 0.01 * exact.max()
 
 

@@ -83,7 +83,7 @@ def ntk(X, X2=None, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = True) ->
         Scale of the output weights at initialization.
     r_u : float, default 1.0
         Scale of the input weights at initialization.
-    bias : bool, default False
+    bias : bool, default True
         Whether every input gets a last coordinate 1.
 
     Returns
@@ -101,7 +101,7 @@ def ntk(X, X2=None, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = True) ->
     Examples
     --------
     >>> from netmargin.kernels import ntk
-    >>> ntk([[1.0, 0.0], [0.0, 1.0]]).round(6)                    # 1/4 + 1/2 on the diagonal
+    >>> ntk([[1.0, 0.0], [0.0, 1.0]], bias=False).round(6)        # 1/4 + 1/2 on the diagonal
     array([[0.75    , 0.079577],
            [0.079577, 0.75    ]])
 

@@ -171,7 +171,7 @@ def ntk_max_margin(
         Initial scale of the second layer, finite.
     r_u : float, default 1.0
         Initial scale of the first layer, finite.
-    bias : bool, default False
+    bias : bool, default True
         Whether the neurons have a bias.
     tol : float, default 1e-6
         Relative gap between margin and upper bound up to which the status is OPTIMAL.
@@ -193,7 +193,7 @@ def ntk_max_margin(
     Examples
     --------
     >>> from netmargin.solvers import ntk_max_margin
-    >>> one = ntk_max_margin([[1.0], [-1.0]], [1, -1])  # k(1, 1) = 1, k(1, -1) = 0
+    >>> one = ntk_max_margin([[1.0], [-1.0]], [1, -1], bias=False)  # k(1, 1) = 1, k(1, -1) = 0
     >>> round(one.margin, 9), one.certified
     (0.707106781, True)
 
@@ -204,7 +204,7 @@ def ntk_max_margin(
         f"kernel_soft_margin(kernels.ntk(X, r_w={r_w:g}, r_u={r_u:g}, bias={bias}), y, C={{C:g}})"
     )
     return _solve_homogeneous(
-        lambda Z: ntk(Z, r_w=r_w, r_u=r_u), X, y, bias, formula, tol, time_limit
+        lambda Z: ntk(Z, r_w=r_w, r_u=r_u, bias=False), X, y, bias, formula, tol, time_limit
     )
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.arguments import check_number
 from ..core.matrices import binary_data
 from ..core.records import short_repr
-from ..errors import DataError
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,9 @@ def regularized_logistic(X, y, *, regularization: float, bias: bool = True) -> F
     Raises
     ------
     DataError
-        If the data have a wrong shape or labels, are not finite, or `regularization` is not a
-        positive finite number.
+        If the data have a wrong shape or labels, or are not finite.
+    ArgumentError
+        If `regularization` is not a positive finite number.
 
     Examples
     --------
@@ -125,8 +126,7 @@ def regularized_logistic(X, y, *, regularization: float, bias: bool = True) -> F
     Source: Wei et al. 2018, Example 4.2 (the mean, as in its proofs).
     """
     data = binary_data(X, y, bias=bias)
-    if not 0 < regularization < np.inf:
-        raise DataError(f"regularization must be positive and finite; got {regularization}")
+    regularization = check_number("regularization", regularization, above=0)
     Z, labels = torch.tensor(data.Z), torch.tensor(data.y)
     # On the sphere |b relu(a . x~)| is largest, |x~| / 2, at |a| = |b|.
     lengths, n = np.linalg.norm(data.Z, axis=1), len(data)
