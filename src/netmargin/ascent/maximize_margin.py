@@ -3,47 +3,28 @@
 Gradient flow of the loss increases the margin like a power of log t; this is far quicker.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..core.accepted_models import check_model
 from ..core.arguments import check_count, check_flag, check_number, check_numbers
 from ..core.batches import Arrays, Data, as_arrays, batches
 from ..core.denormals import flush_denormals
-from ..core.lbfgs import minimize
-from ..core.nets import float64_copy
 from ..core.progress import Progress
 from ..core.threads import fitting_threads, work_of
 from ..errors import ModelError, NotSeparatedError
-from ..homogeneity import Homogeneity, Kind
 from ..kkt import KKTCertificate, certify
 from ..margins import MarginReport, measure
 from ..training.history import History
 from ..training.loop import train
 from ..training.stopping import Epochs, Separated
-from .smoothed_margin import SmoothedMargin
+from .stages import Ascent
 
 _SEPARATING_EPOCHS = 200
 """Epochs of `train` for a net that does not separate the data yet: a bound, so that data that
 cannot be separated end in an error; `train` itself stops at the first epoch that separates.
-"""
-_ACTIVE_SET_ROUNDS = 4
-"""Times that one temperature is ascended anew because samples outside the active set came near. The
-set only grows, and what a round misses the next temperature takes in; the bound keeps the cost of
-one stage at so many times `iterations`.
-"""
-_INITIAL_PENALTY, _PENALTY_GROWTH = 0.3, 1.1
-"""Penalty relative to the largest multiplier at first, and its growth per step: weak, so that each
-subproblem is well conditioned.
-"""
-_LOSS_RESERVE = 2.0
-"""A net that was separated here ends with at most 1 / this of the loss below which training keeps
-it separated: any factor above 1 absorbs rounding, and 2 costs a factor of the norm close to 1.
 """
 
 
@@ -176,7 +157,7 @@ def _ascend(
     separating = _separate(model, samples, progress)
     homogeneity.require_order(model)  # training moves biases that were 0
     with Progress(progress, "maximize margin") as display:
-        ascent = _Ascent(model, samples, homogeneity, display, fresh=separating > 0)
+        ascent = Ascent(model, samples, homogeneity, display, fresh=separating > 0)
         ascent.smoothed.gradient_samples = separating
         # `finally`: also after Ctrl-C or an error the caller gets the best net so far.
         try:
@@ -197,126 +178,6 @@ def _ascend(
     except ModelError as error:
         found.status += f"; no certificate: {error}"
     return found
-
-
-class _Ascent:
-    """The state of an ascent: a float64 copy of the net, and the best parameters that it had.
-
-    fresh : whether the net was trained here to separate the data, and so has no scale of its own.
-    """
-
-    def __init__(
-        self,
-        model: nn.Module,
-        samples: Arrays,
-        homogeneity: Homogeneity,
-        display: Progress,
-        *,
-        fresh: bool,
-    ):
-        self._model, self._samples, self._homogeneity, self._display = (
-            model,
-            samples,
-            homogeneity,
-            display,
-        )
-        self._layers, self._fresh = homogeneity.kind is Kind.MULTI_HOMOGENEOUS, fresh
-        self._twin = float64_copy(model)
-        self.smoothed = SmoothedMargin(self._twin, samples, homogeneity, self._layers)
-        self._size = self.smoothed.size()
-        # Normalized margins do not depend on the norm, so L-BFGS may have the best conditioned one.
-        self.smoothed.normalize()
-        self.rows: list[dict] = []
-        self._best, self._state, self._left = -math.inf, dict[str, Tensor](), 0
-
-    def margin_of(self, report: MarginReport) -> float:
-        """The normalization of the margin that is ascended: by layers, or by the whole norm."""
-        margin = report.layer_normalized_margin if self._layers else report.normalized_margin
-        assert margin is not None
-        return margin
-
-    def keep(self, temperature: float | None) -> None:
-        """Append a row for the present point, and keep its parameters if they are the best so
-        far.
-        """
-        report = measure(self._twin, self._samples, homogeneity=self._homogeneity)
-        head = {
-            "epoch": len(self.rows),
-            "temperature": temperature,
-            "gradient_samples": self.smoothed.gradient_samples,
-        }
-        self.rows.append(head | report.to_dict())
-        self._display.show(self.rows[-1], self._left)
-        if self.margin_of(report) > self._best:
-            self._best = self.margin_of(report)
-            self._state = {n: p.detach().clone() for n, p in self._twin.state_dict().items()}
-
-    def cool(self, temperatures: Sequence[float], iterations: int) -> None:
-        """Ascend the smoothed margin at one temperature after the other."""
-        smoothed = self.smoothed
-        for stage, share in enumerate(temperatures):
-            # The median, not the smallest margin: that may still be 0 or nearly so.
-            temperature = share * smoothed.margins().clamp(min=0).median().item()
-            smoothed.active = smoothed.near(temperature)
-            for _ in range(_ACTIVE_SET_ROUNDS):
-                minimize(smoothed.parameters, partial(smoothed.loss, temperature), iterations)
-                near = smoothed.near(temperature)
-                if torch.isin(near, smoothed.active).all():
-                    break
-                smoothed.active = torch.unique(torch.cat([smoothed.active, near]))
-            self._left = len(temperatures) - 1 - stage
-            self.keep(temperature)
-
-    def step_multipliers(self, temperature: float, steps: int, iterations: int) -> None:
-        """Take steps of the method of multipliers from the best point so far."""
-        smoothed = self.smoothed
-        # The last temperature may have ended below the best: the method converges locally only.
-        self._twin.load_state_dict(self._state)
-        smoothed.feasible()
-        multipliers = smoothed.softmax_multipliers(temperature)
-        penalty = _INITIAL_PENALTY * multipliers.max().item()
-        for step in range(steps):
-            minimize(
-                smoothed.parameters,
-                partial(smoothed.augmented_lagrangian, multipliers, penalty),
-                iterations,
-            )
-            with torch.no_grad():
-                multipliers = smoothed.forces(multipliers, penalty)
-            penalty *= _PENALTY_GROWTH
-            self._left = steps - 1 - step
-            self.keep(None)
-
-    def hand_back(self) -> str:
-        """Put the best point into the model, at the norm that the model had; return a sentence that
-        says so.
-        """
-        if not self._state:
-            return ""
-        self._twin.load_state_dict(self._state)
-        smoothed = self.smoothed
-        smoothed.normalize(self._size)
-        report = measure(self._twin, self._samples, homogeneity=self._homogeneity)
-        threshold = report.loss.log_threshold
-        # At margin q all constraints together weigh at most n (C - 1) e^{-q}.
-        enough = math.log(_LOSS_RESERVE * smoothed.constraints) - threshold
-        enough_size = (
-            self._size * (enough / report.q_min) ** (1 / smoothed.order)
-            if report.q_min > 0
-            else 0.0
-        )
-        size = max(self._size, enough_size) if self._fresh else self._size
-        said = f"the norm is {size:.4g}" + ("" if self._fresh else ", as it was")
-        if not self._fresh and report.log_loss > threshold and report.q_min > 0:
-            said += (
-                f", and the summed loss {math.exp(report.log_loss):.3g}: training from here may"
-                f" lower the margin again. Below a summed loss of {math.exp(threshold):.2g} it"
-                f" keeps all samples correct: multiply the parameters by {enough_size / size:.3g}"
-                " first, which changes no normalized margin"
-            )
-        smoothed.normalize(size)
-        self._model.load_state_dict(self._twin.state_dict())
-        return said
 
 
 def _require_trainable(model: nn.Module) -> None:
