@@ -30,6 +30,7 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.docstrings
 
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv

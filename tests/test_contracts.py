@@ -223,7 +223,7 @@ def box_dual(solution, X, y) -> float:
 
 
 SHOWN = "netmargin.solvers.progress.Progress.show"  # called once per round
-PROGRAM = "netmargin.solvers.kernel.minimize"
+PROGRAM = "netmargin.solvers.kernel.minimize_norm"
 REGULARIZED = {"attained": "objective", "proved": "lower_bound", "status": Status.OPTIMAL}
 INTERPOLATION = {"attained": "norm", "proved": "lower_bound", "status": Status.NOT_ATTAINABLE}
 ROWS = {
@@ -329,7 +329,7 @@ ROWS = {
         hard(solvers.narrow_max_margin, width=2),
         degree=1,
         contradicted=0.0,
-        interrupted="netmargin.solvers.narrow._solve",
+        interrupted="netmargin.solvers.narrow._solve_choice",
         attains=of_unit_mass,
         proof=None,  # its dual weights are those of one choice of patterns
     ),

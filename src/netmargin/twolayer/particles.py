@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..core.matrices import as_array
+from ..core.records import short_repr
 from ..errors import DataError
 from .functionals import Functional
 
@@ -58,6 +59,8 @@ class Particles:
     resting: float = 0.0
     dropped: float = 0.0
     dropping_error: float = 0.0
+
+    __repr__ = short_repr
 
     def row(self, time: float, functional: Functional) -> Row:
         """Time, objective and second moment, one record of the flow."""
