@@ -1,7 +1,14 @@
+import signal
+
 import pytest
 import torch
 
 import netmargin as nm
+
+# A shell that starts pytest in the background makes it ignore Ctrl-C, and with it all processes that tests start
+# in order to interrupt them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
