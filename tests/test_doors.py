@@ -199,6 +199,8 @@ def test_noise_is_noted_where_it_is_measured():
         match="two evaluations of the same inputs in evaluation mode differ by .* one draw",
     ):
         nm.measure(Own(noisy), (X, Y))
+    with pytest.warns(UserWarning, match="margins of this history are those of single draws"):
+        nm.train(Own(noisy), (X, Y), until=nm.Epochs(1), progress=False)
     silent = nn.Sequential(nn.Dropout(0.5), mlp([3, 6, 1]))  # noise in training only
     before = torch.get_rng_state()
     with warnings.catch_warnings():

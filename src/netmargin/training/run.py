@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ..core import logspace
+from ..core.accepted_models import noise_of
 from ..core.batches import Arrays, Labels, batches
 from ..core.nets import in_mode, scores
 from ..core.threads import work_of
@@ -56,6 +57,13 @@ class Run:
         with in_mode(self.model, training=False):
             with torch.no_grad():
                 self.outputs = scores(self.model, self.first[:1]).shape[1]
+            # Training may go on under noise; the reader of its history must know what is in it.
+            if noise := noise_of(self.model, self.first):
+                warnings.warn(
+                    f"{noise} The margins of this history are those of single draws.",
+                    UserWarning,
+                    stacklevel=2,
+                )
             self.homogeneity = normalizing_homogeneity(analyse(self.model, self.first))
         if not any(p.requires_grad for p in self.model.parameters()):
             raise ModelError(
