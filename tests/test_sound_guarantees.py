@@ -510,8 +510,9 @@ def test_outputs_of_balanced_nets_pass_for_possible_margins():
     margin impossible.
     """
     for depth in (1, 2, 4):
-        bounds.deep_bound([3.0 * depth ** (-depth / 2)] * 50, depth=depth, radius=3.0)
-    bounds.two_layer_bound([1.5] * 50, 3 * units(50), radius=3.0)
+        found = bounds.deep_bound([3.0 * depth ** (-depth / 2)] * 50, depth=depth, radius=3.0)
+        assert found.value > 0
+    assert bounds.two_layer_bound([1.5] * 50, 3 * units(50), radius=3.0).value > 0
 
 
 @pytest.mark.parametrize("seed", [0, 2, 4, 8])
