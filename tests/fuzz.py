@@ -440,7 +440,7 @@ def foreign(door: Door, changed: dict[str, str]) -> str | None:
         return f"{'names no argument' if own else 'foreign'}: {type(error).__name__}: {said[:200]}"
     except TypeError as error:
         # scikit-learn's own checks of an estimator ask for a TypeError where X holds no numbers.
-        if door.name.endswith("Classifier") and set(changed) <= {"X", "y"}:
+        if door.name.endswith("Classifier") and {"X", "y"} & set(changed):
             return None
         return f"foreign: TypeError: {str(error)[:200]}"
     except Exception as error:
