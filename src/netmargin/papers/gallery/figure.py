@@ -143,4 +143,7 @@ def figure(id: str) -> Figure:
             f"id: there is no figure {id!r}. {guess + ' ' if guess else ''}Choose one of"
             f" {', '.join(known)}."
         )
-    return import_figure(id).FIGURE
+    found = import_figure(id).FIGURE
+    if found.id != id:  # a module copied from another figure
+        raise ValueError(f"The module of {id} defines FIGURE with the id {found.id}; mend its id.")
+    return found
