@@ -17,6 +17,7 @@ import netmargin as nm
 from netmargin.core.lbfgs import minimize
 from netmargin.core.progress import Progress
 from netmargin.flow.gradient_descent import SmoothnessBounds, TheoryRate, gradient_descent
+from netmargin.flow.kinks import find_gates
 from netmargin.flow.proximal import ProximalFlow
 from netmargin.losses import CrossEntropy, Exponential, Logistic
 from netmargin.models import mlp, mnist_cnn
@@ -105,6 +106,21 @@ def test_flow_passes_where_kinks_meet(widths, n, seed):
     y = torch.where(X[:, 0] > 0, 1, -1) if widths[-1] == 1 else torch.randint(0, 3, (n,))
     flow = nm.gradient_flow(net, (X, y), time=2.0, max_evaluations=20_000)
     assert flow.status == "t reached 2"
+
+
+@pytest.mark.parametrize(("force", "rises"), [(0.5, True), (-1.5, False)])
+def test_a_unit_that_no_side_holds_goes_where_both_sides_push_it(force, rises):
+    """Its pre-activation moves at force - gate * pull, here upwards or downwards at both gates."""
+    pull = -1.0
+    assert (force > 0) == (force - pull > 0) == rises
+    kinks = find_gates(
+        free=torch.tensor([force, 0.3]).double(),
+        normals=torch.tensor([[1.0, 0.0]]).double(),
+        forces=torch.tensor([force]).double(),
+        pull=torch.tensor([pull]).double(),
+    )
+    assert not kinks.convex.item()
+    assert kinks.rising.item() is rises
 
 
 class Hidden(nn.Module):

@@ -16,6 +16,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import netmargin as nm
+from netmargin.ascent.smoothed_margin import SmoothedMargin
+from netmargin.core.batches import Arrays
 from netmargin.losses import BY_NAME, CrossEntropy, Exponential, Logistic
 from netmargin.margins import margins
 from netmargin.training.relative_loss import relative_gradient
@@ -488,6 +490,21 @@ def test_a_margin_ascent_keeps_the_norm_and_training_goes_on_from_it(digits, nam
     assert margins[-1] > before.normalized_margin
     # From alpha = 0.1 down the first epoch took up to 109 tries, each of them a pass over the data.
     assert history.rows[1]["attempts"] < 35
+
+
+@pytest.mark.parametrize(
+    ("scale", "force"),
+    [(0.25, 0.3 + 2.0 * (1 - 0.25)), (3.0, 0.0), (1.0, 0.3)],
+    ids=["violated", "slack", "tight"],
+)
+def test_multipliers_grow_where_a_margin_is_below_one(scale, force):
+    """(lambda + penalty (1 - s))_+ at lambda = 0.3 and penalty 2, on a linear net of margin s."""
+    net = nn.Linear(2, 1, bias=False).double()
+    net.weight.data = torch.tensor([[scale, 0.0]]).double()
+    x, y = torch.tensor([[1.0, 0.0]]).double(), torch.tensor([1])
+    smoothed = SmoothedMargin(net, Arrays(x, y), nm.analyse(net, x), False)
+    multipliers = torch.full((1, 1), 0.3).double()
+    assert smoothed.forces(multipliers, 2.0).item() == pytest.approx(force)
 
 
 def test_a_fresh_net_gets_a_norm_from_which_training_keeps_it_separated(digits):
