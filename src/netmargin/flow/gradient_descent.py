@@ -9,8 +9,8 @@ import numpy as np
 from torch import nn
 
 from ..core import logspace
-from ..core.batches import Data, as_arrays
-from ..core.nets import float64_copy
+from ..core.batches import Data
+from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, NotHomogeneousError
 from ..homogeneity import Kind
 from ..losses import Exponential
@@ -256,15 +256,16 @@ def gradient_descent(
 
     Source: Lyu and Li 2019, Theorem E.2.
     """
-    twin, samples, loss = float64_copy(model), as_arrays(data), Exponential()
-    homogeneity = measure(twin, samples, loss=loss).homogeneity
+    scored, loss = ScoredSamples(model, data), Exponential()
+    twin = scored.twin
+    homogeneity = measure(twin, scored.samples, loss=loss).homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
         raise NotHomogeneousError(
             "The theory is about homogeneous nets."
             f" {homogeneity.bias_sentence or f'This one is {homogeneity.kind}.'}"
         )
     assert homogeneity.order is not None
-    field, history, rule = FlowField(twin, samples, loss), History(), None
+    field, history, rule = FlowField(scored, loss), History(), None
     theta, log_time = field.start, -math.inf
     for index in range(steps + 1):
         here = field(theta, field.pattern(theta))
