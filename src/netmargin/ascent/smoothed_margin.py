@@ -4,7 +4,7 @@ import math
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
 from ..core.nets import scores
 from ..core.scored_samples import ScoredSamples
@@ -157,10 +157,13 @@ class SmoothedMargin:
         if len(x) <= _CHECKPOINTED_ABOVE:
             outputs = scores(self._twin, x)
         else:
-            parts = [
-                checkpoint(scores, self._twin, part, use_reentrant=False)
-                for part in x.split(_CHECKPOINTED_ABOVE)
-            ]
+            # Torch ends a recomputation early by an exception, which `scores` would take for one of
+            # the net's own.
+            with set_checkpoint_early_stop(False):
+                parts = [
+                    checkpoint(scores, self._twin, part, use_reentrant=False)
+                    for part in x.split(_CHECKPOINTED_ABOVE)
+                ]
             outputs = torch.cat(parts)
         # A sign is no index: with one output the mask is empty.
         own = y[:, None] == torch.arange(outputs.shape[1], device=y.device)

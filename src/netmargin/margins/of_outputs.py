@@ -30,6 +30,11 @@ def margins(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return gaps.amin(1), soft_margins(gaps)
 
 
+def soft_margins(gaps: Tensor) -> Tensor:
+    """The soft margins -log sum_j e^{-gap_j}, shape (N,), of score gaps (N, C)."""
+    return gaps[:, 0] if gaps.shape[1] == 1 else -torch.logsumexp(-gaps, 1)
+
+
 def score_gaps(outputs: Tensor, y: Tensor) -> Tensor:
     """The gaps s_nj = Phi_{y_n} - Phi_j, and +infinity at j = y_n; y_n Phi for one output.
 
@@ -41,8 +46,3 @@ def score_gaps(outputs: Tensor, y: Tensor) -> Tensor:
     gaps = outputs.gather(1, y[:, None]) - outputs
     # Infinity at the sample's own class leaves both the minimum and e^{-gap} to the other classes.
     return gaps.scatter(1, y[:, None], math.inf)
-
-
-def soft_margins(gaps: Tensor) -> Tensor:
-    """The soft margins -log sum_j e^{-gap_j}, shape (N,), of score gaps (N, C)."""
-    return gaps[:, 0] if gaps.shape[1] == 1 else -torch.logsumexp(-gaps, 1)
