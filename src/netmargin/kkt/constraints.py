@@ -84,7 +84,7 @@ class Constraints:
     """
 
     def __init__(self, scored: ScoredSamples, names: tuple[str, ...]):
-        self._scored, self.twin, self.names = scored, scored.twin, names
+        self.scored, self.twin, self.names = scored, scored.twin, names
         self._parameters = dict(self.twin.named_parameters())
         self.outputs, self._y = scored.outputs, scored.y
         with torch.no_grad():
@@ -93,7 +93,7 @@ class Constraints:
     @property
     def count(self) -> int:
         """The number of constraints: n (C - 1) for C classes."""
-        return len(self._scored) * max(self.outputs - 1, 1)
+        return len(self.scored) * max(self.outputs - 1, 1)
 
     @property
     def point(self) -> Vector:
@@ -113,7 +113,7 @@ class Constraints:
         """
         with torch.no_grad():
             start = 0
-            for x, y in self._scored.batches(BATCH):
+            for x, y in self.scored.batches(BATCH):
                 yield slice(start, start + len(x)), score_gaps(scores(self.twin, x), y)
                 start += len(x)
 
@@ -137,7 +137,7 @@ class Constraints:
             | dict(self.twin.named_buffers())
         )
         start = 0
-        for x, y in self._scored.batches(BATCH * 8 // dtype.itemsize):
+        for x, y in self.scored.batches(BATCH * 8 // dtype.itemsize):
             x = x.to(dtype) if x.is_floating_point() else x
 
             def outputs(free: Vector, x: Tensor = x) -> Tensor:
@@ -202,7 +202,7 @@ class Constraints:
 
     def _inputs(self, chosen: ConstraintSubset) -> Tensor:
         """The inputs of the samples of some constraints, floating ones in float64."""
-        X = self._scored.samples.X
+        X = self.scored.samples.X
         x = X[chosen.samples.to(X.device)].to(self._y.device)
         return x.double() if x.is_floating_point() else x
 
@@ -238,7 +238,7 @@ class Constraints:
         """
 
         def parts():
-            for x, y in self._scored.batches(BATCH):
+            for x, y in self.scored.batches(BATCH):
                 outputs = scores(self.twin, x)
                 weights = weigh(score_gaps(outputs.detach(), y))
                 if self.outputs == 1:
