@@ -69,8 +69,9 @@ class ScoredSamples:
     @cached_property
     def outputs(self) -> int:
         """C, the number of outputs of the net."""
+        # Of two samples, since a net with batch statistics has none of a single one.
         with torch.no_grad():
-            return scores(self.twin, self.first_inputs(1)).shape[1]
+            return scores(self.twin, self.first_inputs(2)).shape[1]
 
     @property
     def work(self) -> float:
