@@ -369,6 +369,11 @@ def flows() -> list[Door]:
                 "progress": False,
             },
         ),
+        Door(
+            "flow.gradient_descent",
+            lambda model, **given: nm.flow.gradient_descent(_fresh(model), **given),
+            {"model": NET, "data": DATA, "steps": 2, "rate": 0.1, "relative": 1.0},
+        ),
     ]
 
 

@@ -349,6 +349,14 @@ def test_a_loss_that_is_undefined_at_a_margin_says_so():
     assert "only margins above that" in str(loss.check_b3())
 
 
+def test_a_model_that_cannot_be_copied_says_so():
+    net = mlp([3, 6, 2])
+    net.rows = (row for row in X)
+    for door in (nm.certify, lambda *given: nm.gradient_flow(*given, time=1.0)):
+        with pytest.raises(nm.ModelError, match="cannot be copied: TypeError.*generators"):
+            door(net, (X, Y))
+
+
 def test_data_are_not_changed_by_a_forward_pass_in_place():
     class InPlace(torch.nn.Linear):
         def forward(self, x):

@@ -14,7 +14,7 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.core.accepted_models import check_model
-from netmargin.core.batches import open_data
+from netmargin.core.scored_samples import ScoredSamples
 from netmargin.kkt.constraints import Constraints
 from netmargin.models import mlp
 
@@ -307,7 +307,7 @@ def test_weight_norm_is_certified(how):
             how(nn.Linear(3, 6, bias=False)), nn.Softplus(), nn.Linear(6, 1, bias=False)
         ).double()
     names = tuple(name for name, _ in net.named_parameters())
-    constraints = Constraints(net, open_data((X.double(), Y)), names)
+    constraints = Constraints(ScoredSamples(net, (X.double(), Y)), names)
     point = constraints.point
     direction = {name: torch.randn_like(p) for name, p in point.items()}
     ((_, values, slopes),) = constraints.slopes(direction)

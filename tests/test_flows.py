@@ -551,6 +551,23 @@ def test_margin_ascent_of_a_convolutional_net_in_any_memory_layout():
     )
 
 
+def test_margin_ascent_with_activations_computed_twice_is_the_same(monkeypatch):
+    """Many samples go through the net in parts, whose activations are not held for the gradient."""
+    torch.manual_seed(0)
+    X, y = torch.randn(12, 4), torch.arange(12) % 3
+    net = mlp([4, 32, 3])
+
+    def ascend() -> float:
+        ascent = nm.maximize_margin(
+            copy.deepcopy(net), (X, y), temperatures=(0.1,), iterations=10, progress=False
+        )
+        return ascent.report.layer_normalized_margin
+
+    held = ascend()
+    monkeypatch.setattr("netmargin.ascent.smoothed_margin._CHECKPOINTED_ABOVE", 3)
+    assert ascend() == pytest.approx(held, rel=1e-6)
+
+
 def test_bad_input(tmp_path):
     X, y = random_data(8, 3)
     net = mlp([3, 4, 1]).double()

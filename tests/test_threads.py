@@ -39,8 +39,24 @@ def follow(net, data):
     nm.regularization_path(lambda: net, data, lambdas=[0.1], starts=1, iterations=1, progress=False)
 
 
+def flow(net, data):
+    nm.gradient_flow(net, data, time=0.1, max_evaluations=20, progress=False)
+
+
+def certify(net, data):
+    nm.certify(net, (data[0], net(data[0]).argmax(1)))
+
+
 @pytest.mark.parametrize(
-    ("loop", "width", "threads"), [(train, 4, 1), (ascend, 4, 1), (follow, 4, 1), (train, 8000, 2)]
+    ("loop", "width", "threads"),
+    [
+        (train, 4, 1),
+        (ascend, 4, 1),
+        (follow, 4, 1),
+        (flow, 4, 1),
+        (certify, 4, 1),
+        (train, 8000, 2),
+    ],
 )
 def test_threads_fit_the_size_of_a_step(two_threads, digits, loop, width, threads):
     torch.manual_seed(0)

@@ -322,8 +322,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="kkt/constraints.py",
-        old="return len(self._data) * max(self.outputs - 1, 1)",
-        new="return len(self._data)",
+        old="return len(self.scored) * max(self.outputs - 1, 1)",
+        new="return len(self.scored)",
         why="the number of constraints without classes",
     ),
     Mutation(
@@ -337,8 +337,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="kkt/constraints.py",
-        old="self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0)",
-        new="self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0).clamp(max=0.0)",
+        old="score_gaps(slope, y).nan_to_num(posinf=0.0)",
+        new="score_gaps(slope, y).nan_to_num(posinf=0.0).clamp(max=0.0)",
         why="positive slopes forgotten",
         killed_by=(
             "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"
@@ -346,8 +346,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="kkt/constraints.py",
-        old="self.gaps(value, self._y[part]),\n                self.gaps(slope",
-        new="self.gaps(value, self._y[part]).abs() + 1, self.gaps(slope",
+        old="score_gaps(value, y),\n                score_gaps(slope",
+        new="score_gaps(value, y).abs() + 1, score_gaps(slope",
         why="other values in the dual constraints",
         killed_by=(
             "tests/test_sound_certificates.py::test_the_lower_bound_is_attained_in_a_plane[1-0]"

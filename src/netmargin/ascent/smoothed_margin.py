@@ -3,13 +3,13 @@
 import math
 
 import torch
-from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
-from ..core.batches import Arrays, Labels, batches
 from ..core.nets import scores
+from ..core.scored_samples import ScoredSamples
 from ..homogeneity import Homogeneity
-from ..margins import margins
+from ..margins import margins, score_gaps
 
 _ACTIVE_TEMPERATURES = 30.0
 """Samples whose margin is further than this many temperatures above the smallest are left out: each
@@ -34,14 +34,10 @@ class SmoothedMargin:
     by_layers : divide by the product of layer norms, each to the power of its degree.
     """
 
-    def __init__(self, twin: nn.Module, data: Arrays, homogeneity: Homogeneity, by_layers: bool):
-        self._twin = twin
-        self._x, y = next(batches(data, len(data), twin))
-        with torch.no_grad():
-            outputs = scores(twin, self._x[:1]).shape[1]
-            self._y = Labels(outputs).encode(y).to(self._x.device)
-        self.constraints = len(self._x) * max(outputs - 1, 1)
-        parameters = dict(twin.named_parameters())
+    def __init__(self, scored: ScoredSamples, homogeneity: Homogeneity, by_layers: bool):
+        self._twin, self._x, self._y = scored.twin, scored.x, scored.y
+        self.constraints = len(scored) * max(scored.outputs - 1, 1)
+        parameters = dict(self._twin.named_parameters())
         groups, members = homogeneity.groups, homogeneity.members
         if by_layers:
             self._groups = [
@@ -155,18 +151,21 @@ class SmoothedMargin:
 
     def _gaps(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Score gaps to all classes, and a mask of each sample's own class, which gives no
-        constraint; both (N, C).
+        constraint; both (N, C). The gap to the own class is 0 here.
         """
         # All constraints enter one gradient, so large data cannot be split into batches.
         if len(x) <= _CHECKPOINTED_ABOVE:
             outputs = scores(self._twin, x)
         else:
-            parts = [
-                checkpoint(scores, self._twin, part, use_reentrant=False)
-                for part in x.split(_CHECKPOINTED_ABOVE)
-            ]
+            # Torch ends a recomputation early by an exception, which `scores` would take for one of
+            # the net's own.
+            with set_checkpoint_early_stop(False):
+                parts = [
+                    checkpoint(scores, self._twin, part, use_reentrant=False)
+                    for part in x.split(_CHECKPOINTED_ABOVE)
+                ]
             outputs = torch.cat(parts)
-        if outputs.shape[1] == 1:
-            return y[:, None] * outputs, torch.zeros_like(outputs, dtype=torch.bool)
-        own = torch.zeros_like(outputs, dtype=torch.bool).scatter_(1, y[:, None], True)
-        return outputs.gather(1, y[:, None]) - outputs, own
+        # A sign is no index: with one output the mask is empty.
+        own = y[:, None] == torch.arange(outputs.shape[1], device=y.device)
+        # Infinity there, times a weight of 0, would be NaN in gradients.
+        return score_gaps(outputs, y).masked_fill(own, 0.0), own

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from ..core.batches import Arrays
 from ..core.lbfgs import minimize
-from ..core.nets import float64_copy
 from ..core.progress import Progress
+from ..core.scored_samples import ScoredSamples
 from ..homogeneity import Homogeneity, Kind
 from ..margins import MarginReport, measure
 from .smoothed_margin import SmoothedMargin
@@ -52,8 +52,9 @@ class Ascent:
             display,
         )
         self._layers, self._fresh = homogeneity.kind is Kind.MULTI_HOMOGENEOUS, fresh
-        self._twin = float64_copy(model)
-        self.smoothed = SmoothedMargin(self._twin, samples, homogeneity, self._layers)
+        scored = ScoredSamples(model, samples)
+        self._twin = scored.twin
+        self.smoothed = SmoothedMargin(scored, homogeneity, self._layers)
         self._size = self.smoothed.size()
         # Normalized margins do not depend on the norm, so L-BFGS may have the best conditioned one.
         self.smoothed.normalize()

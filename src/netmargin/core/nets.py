@@ -62,7 +62,22 @@ def float64_copy(model: nn.Module) -> nn.Module:
     model = check_model(model)
     device_and_dtype(model)  # raises for lazy and meta parameters, which cannot be copied
     require_finite(model)
-    twin = copy.deepcopy(model).double().eval()
+    # Tensors that a module computed from its parameters, as `nn.utils.weight_norm` keeps them, are
+    # copied by value: with their graph they cannot be, and the next forward pass makes them anew.
+    computed = {
+        id(value): value.detach().clone()
+        for module in model.modules()
+        for value in vars(module).values()
+        if isinstance(value, Tensor) and not value.is_leaf
+    }
+    try:
+        twin = copy.deepcopy(model, computed).double().eval()
+    except Exception as error:  # modules are the caller's code, and may raise anything
+        raise ModelError(
+            f"The model cannot be copied: {type(error).__name__}: {error}. A copy in float64 is"
+            " what is computed with: keep what copy.deepcopy refuses (files, locks, generators)"
+            " outside of the model."
+        ) from error
     # Channels last, quicker for float32 convolutions, is the slower layout in float64.
     return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
 

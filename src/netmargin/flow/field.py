@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..core import logspace
-from ..core.batches import Arrays, Labels, batches
 from ..core.gates import Gates
-from ..core.nets import scores
+from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
 from ..losses import Loss
 from ..margins import margins
@@ -71,14 +70,13 @@ class FlowField:
         at kinks are those of this metric.
     """
 
-    def __init__(self, twin: nn.Module, data: Arrays, loss: Loss, metric: Metric | None = None):
-        self._twin, self._loss, self._metric = twin, loss, metric
+    def __init__(self, scored: ScoredSamples, loss: Loss, metric: Metric | None = None):
+        twin = scored.twin
+        self._twin, self._x, self._y = twin, scored.x, scored.y
+        self._loss, self._metric = loss, metric
         self._names = [n for n, p in twin.named_parameters() if p.requires_grad]
         self._shapes = [dict(twin.named_parameters())[n].shape for n in self._names]
         self._sizes = [s.numel() for s in self._shapes]
-        self._x, y = next(batches(data, len(data), twin))
-        with torch.no_grad():
-            self._y = Labels(scores(twin, self._x[:1]).shape[1]).encode(y).to(self._x.device)
         self._fixed = {
             n: p.detach() for n, p in twin.named_parameters() if n not in self._names
         } | dict(twin.named_buffers())

@@ -28,7 +28,7 @@ def warn_if_hopeless(run: ExactFlow) -> None:
     crossings, kinks = _count_crossings(run, remaining)
     gradients = _GRADIENTS_PER_KINK * crossings
     if gradients > run.most:
-        samples = len(run.samples)
+        samples = len(run.scored)
         warnings.warn(
             f"gradient_flow is not likely to get there: {samples:,} samples times"
             f" {kinks // samples:,} relus are {kinks:,} kinks, of which about {crossings:,} lie on"
@@ -48,7 +48,7 @@ def _remaining_distance(run: ExactFlow) -> float | None:
     """
     order = run.homogeneity.order
     ends = [
-        rule.log10 * logspace.LN10 + math.log(len(run.samples))
+        rule.log10 * logspace.LN10 + math.log(len(run.scored))
         for rule in run.rules
         if isinstance(rule, LogLossBelow)
     ]

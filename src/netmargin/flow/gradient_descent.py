@@ -9,9 +9,10 @@ import numpy as np
 from torch import nn
 
 from ..core import logspace
-from ..core.batches import Data, as_arrays
-from ..core.nets import float64_copy
-from ..errors import DataError, NotHomogeneousError
+from ..core.arguments import check_count, check_number
+from ..core.batches import Data
+from ..core.scored_samples import ScoredSamples
+from ..errors import DataError, DivergenceError, NotHomogeneousError
 from ..homogeneity import Kind
 from ..losses import Exponential
 from ..margins import MarginReport, measure, norms
@@ -22,6 +23,8 @@ _GRID_POINTS = 20_001
 """Points of the trapezoidal rule for the integral I. Measured against ten times as many: they leave
 1e-9 where the summed loss begins at e^-1, 1e-7 at e^-0.1, 2e-5 at e^-0.01.
 """
+_LARGEST_LOG_STEP = 700.0
+"""Natural log of the largest step along the field that is taken: e^709 overflows float64."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,7 @@ def gradient_descent(
     data : pair or iterable
         Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
     steps : int
-        Number of steps.
+        Number of steps, at least 0.
     rate : float or SmoothnessBounds
         The rate eta > 0, or bounds with which the theory chooses it.
     relative : float, default 1.0
@@ -241,6 +244,10 @@ def gradient_descent(
         The net has no homogeneity order.
     ModelError
         The model cannot be used, as for `measure`.
+    ArgumentError
+        Another argument cannot be used.
+    DivergenceError
+        The steps grow beyond float64.
 
     Examples
     --------
@@ -256,15 +263,22 @@ def gradient_descent(
 
     Source: Lyu and Li 2019, Theorem E.2.
     """
-    twin, samples, loss = float64_copy(model), as_arrays(data), Exponential()
-    homogeneity = measure(twin, samples, loss=loss).homogeneity
+    steps, relative = (
+        check_count("steps", steps, at_least=0),
+        check_number("relative", relative, above=0),
+    )
+    if not isinstance(rate, SmoothnessBounds):
+        rate = check_number("rate", rate, above=0)
+    scored, loss = ScoredSamples(model, data), Exponential()
+    twin = scored.twin
+    homogeneity = measure(twin, scored.samples, loss=loss).homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
         raise NotHomogeneousError(
             "The theory is about homogeneous nets."
             f" {homogeneity.bias_sentence or f'This one is {homogeneity.kind}.'}"
         )
     assert homogeneity.order is not None
-    field, history, rule = FlowField(twin, samples, loss), History(), None
+    field, history, rule = FlowField(scored, loss), History(), None
     theta, log_time = field.start, -math.inf
     for index in range(steps + 1):
         here = field(theta, field.pattern(theta))
@@ -291,8 +305,14 @@ def gradient_descent(
         if over:
             break
         log_time = logspace.log_add(log_time, log_rate)
+        log_step = log_rate - here.log_time_rate
+        if log_step > _LARGEST_LOG_STEP:
+            raise DivergenceError(
+                f"The summed loss is e^{here.log_loss:.4g} after {index} steps, and the next one"
+                " would leave float64. Take a smaller rate."
+            )
         # The field is -grad / Loss, times its pace.
-        theta = theta + here.direction * math.exp(log_rate - here.log_time_rate)
+        theta = theta + here.direction * math.exp(log_step)
     model.load_state_dict(point, strict=False)
     history.status = (
         f"stopped after {index} steps, where the summed loss was above 1"

@@ -16,6 +16,7 @@ from ..core.arguments import (
 )
 from ..core.batches import Data
 from ..core.progress import Progress
+from ..core.threads import fitting_threads
 from ..errors import ArgumentError
 from ..losses import Loss, as_loss
 from ..training.stopping import StoppingRule
@@ -176,13 +177,13 @@ def gradient_flow(
     run = prepare(False, log_end=log_end, rules=rules, levels=levels, most=max_evaluations)
     if isinstance(run, ExactFlow):  # only this one pays for every kink
         warn_if_hopeless(run)
-    with Progress(progress, "gradient flow") as display:
+    with fitting_threads(run.scored.work), Progress(progress, "gradient flow") as display:
         trajectory = run.run(display)
     # Ctrl-C is meant for all of it, the second run included.
     if estimate_error and not run.interrupted and run.log_time > -math.inf:
         # To the same time: where a rule stops depends on the steps.
         finer = prepare(True, log_end=run.log_time, rules=[], levels=[], most=4 * max_evaluations)
-        with Progress(progress, "its error") as display:
+        with fitting_threads(run.scored.work), Progress(progress, "its error") as display:
             other = finer.run(display)
         if not finer.interrupted:
             trajectory.error = _relative_distance(trajectory, other)

@@ -3,13 +3,13 @@
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..core import logspace
-from ..core.batches import Arrays, Labels, batches
 from ..core.lbfgs import minimize
 from ..core.nets import scores
 from ..core.progress import Progress
+from ..core.scored_samples import ScoredSamples
 from ..losses import Loss
 from ..margins import margins
 from ..training.relative_loss import relative_gradient
@@ -58,7 +58,7 @@ class ProximalFlow(FlowRun):
         super().__init__(*given, **shared)
         self.step_size = step_size or STEP
         self._random = torch.Generator().manual_seed(0)
-        self.objective = _LogLoss(self.twin, self.samples, self.loss)
+        self.objective = _LogLoss(self.scored, self.loss)
 
     @property
     def evaluations(self) -> int:
@@ -176,12 +176,9 @@ class _LogLoss:
     evaluations : gradients so far.
     """
 
-    def __init__(self, twin: nn.Module, data: Arrays, loss: Loss):
-        self._twin, self._loss = twin, loss
-        self.parameters = [p for p in twin.parameters() if p.requires_grad]
-        self._x, y = next(batches(data, len(data), twin))
-        with torch.no_grad():
-            self._y = Labels(scores(twin, self._x[:1]).shape[1]).encode(y).to(self._x.device)
+    def __init__(self, scored: ScoredSamples, loss: Loss):
+        self._twin, self._x, self._y, self._loss = scored.twin, scored.x, scored.y, loss
+        self.parameters = [p for p in self._twin.parameters() if p.requires_grad]
         self._choose(torch.ones(len(self._x), dtype=torch.bool, device=self._x.device))
         self.left_out, self.evaluations = -math.inf, 0
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.batches import Data, as_arrays
-from ..core.nets import float64_copy
+from ..core.batches import Data
 from ..core.progress import Progress
+from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
 from ..losses import Loss
 from ..margins import MarginReport, measure, norms
@@ -88,13 +88,14 @@ class FlowRun(ABC):
         metric: Metric | None,
         most: int,
     ):
-        self.twin, self.samples, self.loss = float64_copy(model), as_arrays(data), loss
-        self.homogeneity = measure(self.twin, self.samples, loss=loss).homogeneity
+        self.scored, self.loss = ScoredSamples(model, data), loss
+        self.twin = self.scored.twin
+        self.homogeneity = measure(self.twin, self.scored.samples, loss=loss).homogeneity
         if not any(p.requires_grad for p in self.twin.parameters()):
             raise ModelError(
                 "No parameter of the model requires a gradient, so there is no flow. Unfreeze some."
             )
-        self.field = FlowField(self.twin, self.samples, loss, metric)
+        self.field = FlowField(self.scored, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
         self.levels = sorted(levels, reverse=True)
         self.trajectory = Trajectory()

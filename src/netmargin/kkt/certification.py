@@ -9,6 +9,7 @@ from torch import nn
 from ..core.arguments import check_choice, check_count, check_number, check_seed
 from ..core.batches import Data
 from ..core.denormals import flush_denormals
+from ..core.threads import fitting_threads
 from ..losses import Loss, as_loss
 from .certificate import KKTCertificate
 from .constraint_search import ConstraintSearch
@@ -110,6 +111,7 @@ def certify(
     started = time.monotonic()
     with flush_denormals():
         problem = Problem.of(model, data, norm=norm, loss=loss)
+    with fitting_threads(problem.constraints.scored.work), flush_denormals():
         search = ConstraintSearch(problem, tol, max_constraints)
         status = search.run()
         found = search.recompute()

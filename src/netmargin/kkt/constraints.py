@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..core.batches import Arrays, Labels, batches
 from ..core.gates import Gates
 from ..core.gradients import SampleGradients, StoredGradients
 from ..core.nets import scores
+from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
 from ..margins import score_gaps
 
@@ -77,29 +77,23 @@ class Constraints:
 
     Parameters
     ----------
-    twin : torch.nn.Module
-        A float64 copy of the net, whose parameters are moved about.
-    data : Arrays
-        The n samples.
+    scored : ScoredSamples
+        The n samples and the float64 copy of the net, whose parameters are moved about.
     names : tuple of str
         The parameters of which the constraints are functions.
     """
 
-    def __init__(self, twin: nn.Module, data: Arrays, names: tuple[str, ...]):
-        self.twin, self._data, self.names = twin, data, names
-        self._parameters = dict(twin.named_parameters())
-        self._device = next(twin.parameters()).device
+    def __init__(self, scored: ScoredSamples, names: tuple[str, ...]):
+        self.scored, self.twin, self.names = scored, scored.twin, names
+        self._parameters = dict(self.twin.named_parameters())
+        self.outputs, self._y = scored.outputs, scored.y
         with torch.no_grad():
-            x, _ = next(batches(data, 1, twin))
-            self.outputs = scores(twin, x).shape[1]
-            self._gradients = SampleGradients(twin, names, x)
-        labels = Labels(self.outputs)
-        self._y = labels.encode(data.y).to(self._device)
+            self._gradients = SampleGradients(self.twin, names, scored.first_inputs(1))
 
     @property
     def count(self) -> int:
         """The number of constraints: n (C - 1) for C classes."""
-        return len(self._data) * max(self.outputs - 1, 1)
+        return len(self.scored) * max(self.outputs - 1, 1)
 
     @property
     def point(self) -> Vector:
@@ -112,17 +106,15 @@ class Constraints:
             for name, value in point.items():
                 self._parameters[name].copy_(value)
 
-    def gaps(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """Compute s from outputs: shape (N, C) with +infinity at j = y_n, or (N, 1)."""
-        return (y * outputs[:, 0])[:, None] if self.outputs == 1 else score_gaps(outputs, y)
-
     def values(self) -> Iterator[tuple[slice, Tensor]]:
-        """Yield s in batches, each with the slice of samples that it belongs to."""
+        """Yield s in batches, each with the slice of samples that it belongs to.
+
+        They are of shape (N, C) with +infinity at j = y_n, or (N, 1).
+        """
         with torch.no_grad():
             start = 0
-            for x, _ in batches(self._data, BATCH, self.twin):
-                part = slice(start, start + len(x))
-                yield part, self.gaps(scores(self.twin, x), self._y[part])
+            for x, y in self.scored.batches(BATCH):
+                yield slice(start, start + len(x)), score_gaps(scores(self.twin, x), y)
                 start += len(x)
 
     def slopes(
@@ -145,8 +137,7 @@ class Constraints:
             | dict(self.twin.named_buffers())
         )
         start = 0
-        for x, _ in batches(self._data, BATCH * 8 // dtype.itemsize, self.twin):
-            part = slice(start, start + len(x))
+        for x, y in self.scored.batches(BATCH * 8 // dtype.itemsize):
             x = x.to(dtype) if x.is_floating_point() else x
 
             def outputs(free: Vector, x: Tensor = x) -> Tensor:
@@ -157,9 +148,9 @@ class Constraints:
             # The slope of a difference is the difference of slopes; at j = y_n there is no
             # constraint.
             yield (
-                part,
-                self.gaps(value, self._y[part]),
-                self.gaps(slope, self._y[part]).nan_to_num(posinf=0.0),
+                slice(start, start + len(x)),
+                score_gaps(value, y),
+                score_gaps(slope, y).nan_to_num(posinf=0.0),
             )
             start += len(x)
 
@@ -178,13 +169,13 @@ class Constraints:
 
     def smallest(self, samples: Tensor, count: int) -> ConstraintSubset:
         """Find the `count` constraints of smallest s among those of some samples."""
-        samples = samples.to(self._device)
+        samples = samples.to(self._y.device)
         everything = ConstraintSubset(
-            samples, torch.zeros_like(samples), torch.zeros(len(samples), device=self._device)
+            samples, torch.zeros_like(samples), torch.zeros(len(samples), device=samples.device)
         )
         with torch.no_grad():
             gaps = torch.cat(
-                [self.gaps(scores(self.twin, x), y) for x, y in self._split_batches(everything)]
+                [score_gaps(scores(self.twin, x), y) for x, y in self._split_batches(everything)]
             )
         found = self.best(iter([(slice(0, len(samples)), -gaps)]), count)
         return ConstraintSubset(samples[found.samples], found.classes, found.merit)
@@ -205,13 +196,14 @@ class Constraints:
         """Compute the weights (K, C) with which each constraint sums the outputs of its sample."""
         if self.outputs == 1:
             return self._y[chosen.samples][:, None]
-        weights = torch.zeros(len(chosen), self.outputs, dtype=torch.float64, device=self._device)
+        weights = torch.zeros(len(chosen), self.outputs, dtype=torch.float64, device=self._y.device)
         weights.scatter_(1, self._y[chosen.samples][:, None], 1.0)
         return weights.scatter_(1, chosen.classes[:, None], -1.0)
 
     def _inputs(self, chosen: ConstraintSubset) -> Tensor:
         """The inputs of the samples of some constraints, floating ones in float64."""
-        x = self._data.X[chosen.samples.to(self._data.X.device)].to(self._device)
+        X = self.scored.samples.X
+        x = X[chosen.samples.to(X.device)].to(self._y.device)
         return x.double() if x.is_floating_point() else x
 
     def values_of(self, chosen: ConstraintSubset) -> Tensor:
@@ -246,15 +238,13 @@ class Constraints:
         """
 
         def parts():
-            start = 0
-            for x, _ in batches(self._data, BATCH, self.twin):
-                outputs, y = scores(self.twin, x), self._y[start : start + len(x)]
-                weights = weigh(self.gaps(outputs.detach(), y))
+            for x, y in self.scored.batches(BATCH):
+                outputs = scores(self.twin, x)
+                weights = weigh(score_gaps(outputs.detach(), y))
                 if self.outputs == 1:
                     yield outputs, weights * y[:, None]
                 else:
                     yield outputs, (-weights).scatter(1, y[:, None], weights.sum(1, keepdim=True))
-                start += len(x)
 
         return self._pull_back(parts())
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..core import logspace
 from ..losses import Exponential, Logistic
+from ..margins import soft_margins
 from .problem import Problem, inner_product, norm_of
 
 
@@ -43,7 +44,7 @@ def measure_loss_multipliers(problem: Problem) -> LossMultipliers:
     def weigh(gaps: Tensor) -> Tensor:
         nonlocal heaviest
         s = q_min * gaps
-        q = s[:, 0] if s.shape[1] == 1 else -torch.logsumexp(-s, 1)
+        q = soft_margins(s)
         weights = torch.exp(loss.log_slope(q) - log_loss)[:, None]
         if s.shape[1] > 1:
             weights = weights * torch.exp(q[:, None] - s)

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from ..core.accepted_models import require_repeatable
-from ..core.batches import Data, as_arrays, batches
-from ..core.nets import float64_copy
+from ..core.batches import Data, as_arrays
+from ..core.scored_samples import ScoredSamples
 from ..errors import NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
@@ -60,11 +60,11 @@ class Problem:
     @classmethod
     def of(cls, model: nn.Module, data: Data, *, norm: str, loss: Loss) -> "Problem":
         """Make the problem of a net on data, or raise the errors that `certify` names."""
-        samples = as_arrays(data)
-        twin = float64_copy(model)
-        first, _ = next(batches(samples, BATCH, twin))
-        require_repeatable(twin, first)
-        report = measure(twin, samples, loss=loss, batch_size=BATCH)
+        # The data are read first: their errors come before those of the model.
+        scored = ScoredSamples(model, as_arrays(data))
+        twin = scored.twin
+        require_repeatable(twin, scored.first_inputs(BATCH))
+        report = measure(twin, scored.samples, loss=loss, batch_size=BATCH)
         homogeneity = report.homogeneity
         try:
             _require_homogeneity(twin, homogeneity, norm)
@@ -78,8 +78,7 @@ class Problem:
                 "Train until all are correct (nm.train), or leave these samples out."
             )
         constraints = Constraints(
-            twin,
-            samples,
+            scored,
             tuple(n for n, _ in twin.named_parameters() if n not in homogeneity.ignored),
         )
         members, groups = homogeneity.members, homogeneity.groups

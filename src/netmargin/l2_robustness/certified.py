@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ..margins import score_gaps
 from .lipschitz import layers_of, norm
 from .rounding import rounding_errors
 
@@ -25,11 +26,7 @@ def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
     y : class indices, or signs for a net with one output f.
     """
-    z = net(x)
-    z = z.reshape(len(x), -1)
-    if z.shape[1] == 1:
-        return y[:, None] * z
-    return (z.gather(1, y[:, None]) - z).scatter(1, y[:, None], torch.inf)
+    return score_gaps(net(x).reshape(len(x), -1), y)
 
 
 def certified_radii(

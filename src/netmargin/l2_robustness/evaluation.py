@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from ..core.accepted_models import require_repeatable
 from ..core.arguments import check_count, check_flag, check_path, check_words
-from ..core.batches import Arrays, Data, Labels, as_arrays, batches
-from ..core.nets import float64_copy, scores
+from ..core.batches import Arrays, Data, as_arrays
 from ..core.progress import Progress
+from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, Interrupted, ModelError
 from ..margins import measure
 from .attacks import ATTACKS, SEARCH, nearest_misclassified
@@ -113,9 +113,10 @@ def robustness(
         check_count("batch_size", batch_size),
         check_path("folder", folder, optional=True),
     )
-    samples = _prepare_inputs(as_arrays(data))
-    net = _freeze_copy(model)
-    first, _ = next(batches(samples, batch_size, net))
+    scored = ScoredSamples(model, _prepare_inputs(as_arrays(data)))
+    net, samples = scored.twin, scored.samples
+    _freeze(net)
+    first = scored.first_inputs(batch_size)
     require_repeatable(net, first)
     measured = measure(net, samples)
     box = check_box(box, samples)
@@ -139,7 +140,7 @@ def robustness(
         scale=scale,
     )
     files = BatchFiles(folder, net, samples, box, attacks, carlini_wagner_steps, batch_size)
-    found = _run_batches(net, samples, batch_size, compute_radii, files, progress)
+    found = _run_batches(scored, batch_size, compute_radii, files, progress)
     lower, upper, by = (
         torch.cat([part[name] for part in found]).numpy() for name in ("lower", "upper", "found_by")
     )
@@ -156,38 +157,32 @@ def robustness(
     )
 
 
-def _freeze_copy(model: nn.Module) -> nn.Module:
-    """Copy a model to float64, without gradients of parameters and without in-place layers."""
-    net = float64_copy(model)
+def _freeze(net: nn.Module) -> None:
+    """Take gradients of parameters and in-place layers from a net."""
     # The inputs of ReLUs are looked at after these ran, so that none may work in place.
     for module in net.modules():
         if hasattr(module, "inplace"):
             setattr(module, "inplace", False)  # noqa: B010
     for parameter in net.parameters():
         parameter.requires_grad_(False)
-    return net
 
 
 def _run_batches(
-    net: nn.Module,
-    samples: Arrays,
+    scored: ScoredSamples,
     batch_size: int,
     compute_radii: Callable[[Tensor, Tensor], dict[str, Tensor]],
     files: BatchFiles,
     progress: bool,
 ) -> list[dict[str, Tensor]]:
     """Compute the radii of all batches that are not kept in files; Ctrl-C raises Interrupted."""
-    labels = Labels(1)
     found: list[dict[str, Tensor]] = []
-    total = math.ceil(len(samples) / batch_size)
+    total = math.ceil(len(scored) / batch_size)
     with Progress(progress, "robustness") as display:
         try:
-            for index, (x, y) in enumerate(batches(samples, batch_size, net)):
+            for index, (x, y) in enumerate(scored.batches(batch_size)):
                 display.draw(index, total - index, f"batch {index + 1} of {total}")
                 if (kept := files.read(index)) is None:
-                    with torch.no_grad():
-                        labels.outputs = scores(net, x).shape[1]
-                    kept = compute_radii(x, labels.encode(y).to(x.device))
+                    kept = compute_radii(x, y)
                     files.write(index, kept)
                 found.append(kept)
         except KeyboardInterrupt:

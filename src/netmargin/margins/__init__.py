@@ -2,7 +2,7 @@
 
 from .measurement import measure
 from .normalization import normalizing_homogeneity, norms
-from .of_outputs import margins, score_gaps
+from .of_outputs import margins, score_gaps, soft_margins
 from .report import NEAR_SUPPORT, MarginReport
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "normalizing_homogeneity",
     "norms",
     "score_gaps",
+    "soft_margins",
 ]

@@ -26,16 +26,23 @@ def margins(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
     Source: Lyu and Li 2019, Appendix F.
     """
-    if outputs.shape[1] == 1:
-        q = y * logspace.as_float64(outputs[:, 0])
-        return q, q
     gaps = score_gaps(outputs, y)
-    return gaps.amin(1), -torch.logsumexp(-gaps, 1)
+    return gaps.amin(1), soft_margins(gaps)
+
+
+def soft_margins(gaps: Tensor) -> Tensor:
+    """The soft margins -log sum_j e^{-gap_j}, shape (N,), of score gaps (N, C)."""
+    return gaps[:, 0] if gaps.shape[1] == 1 else -torch.logsumexp(-gaps, 1)
 
 
 def score_gaps(outputs: Tensor, y: Tensor) -> Tensor:
-    """The gaps s_nj = Phi_{y_n} - Phi_j in float64, and +infinity at j = y_n; shape (N, C)."""
+    """The gaps s_nj = Phi_{y_n} - Phi_j, and +infinity at j = y_n; y_n Phi for one output.
+
+    Shape (N, C), float64, from outputs and labels as `margins` takes them.
+    """
     outputs = logspace.as_float64(outputs)
+    if outputs.shape[1] == 1:
+        return y[:, None] * outputs
     gaps = outputs.gather(1, y[:, None]) - outputs
     # Infinity at the sample's own class leaves both the minimum and e^{-gap} to the other classes.
     return gaps.scatter(1, y[:, None], math.inf)

@@ -1,6 +1,5 @@
 """The objective log(mean loss + lambda ||theta||^r) of a net, and its minimization."""
 
-import copy
 import math
 from abc import ABC, abstractmethod
 from functools import partial
@@ -9,11 +8,11 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
-from ..core.batches import Arrays, Labels, batches
+from ..core.batches import Arrays
 from ..core.gates import Gates, SmoothedReLUs
 from ..core.lbfgs import minimize
-from ..core.nets import float64_copy, scores
-from ..core.threads import work_of
+from ..core.nets import scores
+from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, ModelError
 from ..homogeneity import Kind, analyse
 from ..losses import Loss
@@ -45,7 +44,8 @@ class RegularizedObjective(ABC):
     """
 
     def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str):
-        self.twin, self._r = float64_copy(copy.deepcopy(model)), r
+        self.scored, self._r = ScoredSamples(model, data), r
+        self.twin = self.scored.twin
         self.parameters = [p for p in self.twin.parameters() if p.requires_grad]
         if not self.parameters:
             raise ModelError(
@@ -53,7 +53,7 @@ class RegularizedObjective(ABC):
                 " Unfreeze some."
             )
         self._groups = [self.parameters] if norm == "global" else [[p] for p in self.parameters]
-        self._x, self._given = next(batches(data, len(data), self.twin))
+        self._x = self.scored.x
         homogeneity = analyse(self.twin, self._x)
         whole = (
             homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)
@@ -63,14 +63,9 @@ class RegularizedObjective(ABC):
         self._order = float(homogeneity.order) if whole and moves and homogeneity.order else None
         # Nets without ReLUs need no smoothing.
         with torch.no_grad(), Gates() as gates:
-            self.outputs = scores(self.twin, self._x[:1]).shape[1]
+            scores(self.twin, self._x[:1])
         self._has_relus = bool(gates.inputs)
         self._first, self._first_size = [p.detach().clone() for p in self.parameters], self.size()
-
-    @property
-    def work(self) -> float:
-        """Multiplications of a forward pass on all samples."""
-        return work_of(self.twin, self._x)
 
     @abstractmethod
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
@@ -156,7 +151,7 @@ class MarginObjective(RegularizedObjective):
     def __init__(self, model: nn.Module, data: Arrays, loss: Loss, r: float, norm: str):
         super().__init__(model, data, r, norm)
         self.loss = loss
-        self._y = Labels(self.outputs).encode(self._given).to(self._x.device)
+        self._y = self.scored.y
 
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
         value = self.loss.log_sum(margins(outputs.detach(), self._y)[1]) - math.log(len(outputs))
@@ -170,9 +165,9 @@ class SquaresObjective(RegularizedObjective):
 
     def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str):
         super().__init__(model, data, r, norm)
-        self._y = self._given.reshape(-1).to(self._x)
-        if self.outputs != 1:
-            raise DataError(f"Regression needs a net with one output; this one has {self.outputs}.")
+        self._y = data.y.to(self._x.device)
+        if (outputs := self.scored.outputs) != 1:
+            raise DataError(f"Regression needs a net with one output; this one has {outputs}.")
 
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
         return torch.log((outputs[:, 0] - self._y).square().mean())

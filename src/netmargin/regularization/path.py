@@ -268,7 +268,7 @@ def _follow(
             torch.manual_seed(seed + start)
             runs.append(make(_call_make_model(make_model), r, norm))
     with (
-        fitting_threads(runs[0].work),
+        fitting_threads(runs[0].scored.work),
         flush_denormals(),
         Progress(progress, "regularization path") as display,
     ):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ..core.logspace import scaled_ratio
 from ..core.nets import scores
 from ..losses import Loss
-from ..margins import margins, score_gaps
+from ..margins import margins, score_gaps, soft_margins
 
 
 def descend(
@@ -76,11 +76,8 @@ def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) 
     Source: Lyu and Li 2019, Appendix K.2, without its batch-wide switch at margin 30.
     """
     with torch.no_grad():
-        if outputs.shape[1] == 1:
-            soft, _ = margins(outputs, y)
-        else:
-            gaps = score_gaps(outputs, y)
-            soft = -torch.logsumexp(-gaps, 1)
+        gaps = score_gaps(outputs, y)
+        soft = soft_margins(gaps)
         # -e^{-F} l'(q~_n) / |B|
         slopes = torch.exp(loss.log_slope(soft) - log_scale) / len(outputs)
         if outputs.shape[1] == 1:

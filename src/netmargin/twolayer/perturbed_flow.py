@@ -14,6 +14,7 @@ import torch
 
 from ..core.progress import Progress
 from ..core.records import short_repr
+from ..core.threads import fitting_threads
 from ..errors import DataError, DivergenceError
 from .functionals import Functional
 from .particles import Particles, Renewal, Row, read_particles
@@ -168,7 +169,8 @@ def perturbed_flow(
     random = torch.Generator().manual_seed(operator.index(seed))
     now, rows = start, [_record_start(start, functional)]
     times = np.linspace(0, steps * rate, min(records, steps) + 1)
-    with Progress(progress, "perturbed flow") as display:
+    work = max(budget, len(start.weights)) * functional.features(start.positions[:1]).numel()
+    with fitting_threads(work), Progress(progress, "perturbed flow") as display:
         try:
             for begin, end in pairwise(times):
                 display.draw(
