@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 import netmargin as nm
 from netmargin.ascent.smoothed_margin import SmoothedMargin
-from netmargin.core.batches import Arrays
+from netmargin.core.scored_samples import ScoredSamples
 from netmargin.losses import BY_NAME, CrossEntropy, Exponential, Logistic
 from netmargin.margins import margins
 from netmargin.training.relative_loss import relative_gradient
@@ -502,7 +502,7 @@ def test_multipliers_grow_where_a_margin_is_below_one(scale, force):
     net = nn.Linear(2, 1, bias=False).double()
     net.weight.data = torch.tensor([[scale, 0.0]]).double()
     x, y = torch.tensor([[1.0, 0.0]]).double(), torch.tensor([1])
-    smoothed = SmoothedMargin(net, Arrays(x, y), nm.analyse(net, x), False)
+    smoothed = SmoothedMargin(ScoredSamples(net, (x, y)), nm.analyse(net, x), False)
     multipliers = torch.full((1, 1), 0.3).double()
     assert smoothed.forces(multipliers, 2.0).item() == pytest.approx(force)
 
