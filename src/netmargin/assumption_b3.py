@@ -132,6 +132,7 @@ def check_b3(
     )
     slope, violations = f_prime(q), []
 
+    # The formulas first: where one is wrong, what follows from them says nothing of the loss.
     step = _PROBE_STEP * q
     difference = (f(q + step) - f(q - step)) / (2 * step)
     agrees = torch.isclose(difference, slope, _DERIVATIVE_TOLERANCE, _LEAST_DERIVATIVE)
@@ -143,6 +144,15 @@ def check_b3(
     if not (slope > 0).all():
         violations.append(f"(B3.2) f' is not positive at q = {_show_first(q, ~(slope > 0))}")
 
+    violations += _find_flaws_of_growth(q, slope, largest_q)
+    b_g, K, unbounded = _bound_slope_ratios(f, f_prime, g, b_f, q)
+    violations += unbounded
+    return B3Report(b_f, b_g, K, largest_q, tuple(violations), _find_caveats(f_prime, b_f))
+
+
+def _find_flaws_of_growth(q: Tensor, slope: Tensor, largest_q: float) -> list[str]:
+    """Sentences where f'(q) q falls on the grid, or hardly grows at its end: (B3.3)."""
+    violations = []
     product = slope * q
     falls = product[1:] < product[:-1] * (1 - _MONOTONE_SLACK)
     if falls.any():
@@ -155,12 +165,24 @@ def check_b3(
             "(B3.3) f'(q) q does not tend to infinity: it grows less than 5% over the last decade"
             " of q"
         )
+    return violations
 
+
+def _bound_slope_ratios(
+    f: Callable[[Tensor], Tensor],
+    f_prime: Callable[[Tensor], Tensor],
+    g: Callable[[Tensor], Tensor],
+    b_f: float,
+    q: Tensor,
+) -> tuple[float, float, list[str]]:
+    """The constants b_g and K of (B3.4) on the grid q, and a sentence where no K is in sight."""
+    violations = []
     # (B3.4) asks for b_g >= max(2 f(b_f), f(2 b_f)), and for K at every theta in [1/2, 1).
     start = torch.tensor([b_f, 2 * b_f], dtype=torch.float64)
     f_start = f(start)
     b_g = max(2 * f_start[0].item(), f_start[1].item(), 0.0)
     theta = torch.linspace(0.5, 0.999, 40, dtype=torch.float64)[:, None]
+    # One margin in ten is enough for a ratio that changes slowly, and costs a tenth.
     y = q[f(q) > b_g][::10]
     x = f(y)
     ratios = [_slope_ratio(f_prime, y, theta), _slope_ratio(lambda v: 1 / f_prime(g(v)), x, theta)]
@@ -178,7 +200,7 @@ def check_b3(
             violations.append(
                 f"(B3.4) no bounded K with {text}: it reached {full.item():.3g} and grows with q"
             )
-    return B3Report(b_f, b_g, K, largest_q, tuple(violations), _find_caveats(f_prime, b_f))
+    return b_g, K, violations
 
 
 def _find_caveats(f_prime: Callable[[Tensor], Tensor], b_f: float) -> tuple[str, ...]:
@@ -220,7 +242,7 @@ def find_flaw(
     }
     for name, function in functions.items():
         value = _evaluate(name, function, q[beyond] if name == "g" else q)
-        if isinstance(value, str):
+        if isinstance(value, str):  # a function that cannot be evaluated makes the rest pointless
             return value
         values[name] = value
     if torch.isnan(values["f"][beyond]).any():

@@ -16,7 +16,8 @@ from ..core.nets import float64_copy
 from ..core.progress import Progress
 from ..errors import ModelError
 from ..losses import Loss
-from ..margins import MarginReport, measure, norms
+from ..margins import MarginReport, measure
+from ..margins.normalization import norms
 from ..training.history import History
 from ..training.stopping import StoppingRule
 from .field import FlowField, Metric

@@ -92,6 +92,11 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     path : str or path
         A file that torch.save wrote.
 
+    Returns
+    -------
+    None
+        The weights are in `model`.
+
     Raises
     ------
     CheckpointError
