@@ -134,12 +134,7 @@ class FlowField:
         )
         sliding = len(pattern.sliding) > 0
         wanted = [*leaves.values(), *(gates.outputs if sliding else [])]
-        reached = torch.autograd.grad(
-            outputs, wanted, cotangent, retain_graph=sliding, allow_unused=True
-        )
-        found = [
-            torch.zeros_like(at) if g is None else g for g, at in zip(reached, wanted, strict=True)
-        ]
+        found = _differentiate(outputs, wanted, cotangent, retain_graph=sliding)
         roots = self._metric_roots(theta)
         velocity = -roots * torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
         z = (
@@ -149,12 +144,8 @@ class FlowField:
         )
         # In coordinates in which the metric is Euclidean: theta moves by roots times what is free
         # there.
-        free, normals, pull, forces = (
-            velocity,
-            velocity.new_zeros(0, len(velocity)),
-            velocity.new_zeros(0),
-            velocity.new_zeros(0),
-        )
+        free, nothing = velocity, velocity.new_zeros(0)
+        normals, pull, forces = velocity.new_zeros(0, len(velocity)), nothing, nothing
         if sliding:
             self.normal_evaluations += 1
             normals = self._normals(gates.inputs, pattern.sliding, leaves)
@@ -178,10 +169,7 @@ class FlowField:
                 )
             return kinks
 
-        size, rho = torch.linalg.vector_norm(velocity).item(), self.length(theta)
-        norm = torch.linalg.vector_norm(theta).item()
-        alignment = (theta @ velocity).item() / (norm * size) if norm * size > 0 else 0.0
-        pace = rho**2 / (1 + rho * size)
+        pace, alignment = self._find_pace(theta, velocity)
         return Velocity(
             velocity * pace,
             math.log(pace) - log_loss,
@@ -192,6 +180,13 @@ class FlowField:
             alignment,
             find_kinks,
         )
+
+    def _find_pace(self, theta: Tensor, velocity: Tensor) -> tuple[float, float]:
+        """The factor from the velocity of the log-loss to that in s, and its cosine with theta."""
+        size, rho = torch.linalg.vector_norm(velocity).item(), self.length(theta)
+        norm = torch.linalg.vector_norm(theta).item()
+        alignment = (theta @ velocity).item() / (norm * size) if norm * size > 0 else 0.0
+        return rho**2 / (1 + rho * size), alignment
 
     def _metric_roots(self, theta: Tensor) -> Tensor:
         """Square roots of the metric's factors, (P,); 1 without a metric."""
@@ -230,12 +225,8 @@ class FlowField:
         outputs, gates = self._forward(
             leaves, [p.reshape(a.shape) for p, a in zip(parts, pattern.active, strict=True)]
         )
-        found = torch.autograd.grad(outputs, gates.outputs, cotangent, allow_unused=True)
-        parts = [
-            torch.zeros_like(at) if g is None else g
-            for g, at in zip(found, gates.outputs, strict=True)
-        ]
-        return torch.cat([g.reshape(-1) for g in parts])[pattern.sliding]
+        found = _differentiate(outputs, gates.outputs, cotangent)
+        return torch.cat([g.reshape(-1) for g in found])[pattern.sliding]
 
     def _normals(self, inputs: list[Tensor], sliding: Tensor, leaves: dict[str, Tensor]) -> Tensor:
         """Gradients of the sliding pre-activations in the parameters, (K, P)."""
@@ -252,3 +243,13 @@ class FlowField:
             for g, size in zip(rows, self._sizes, strict=True)
         ]
         return torch.cat(parts, 1)
+
+
+def _differentiate(
+    outputs: Tensor, wanted: list[Tensor], cotangent: Tensor, *, retain_graph: bool = False
+) -> list[Tensor]:
+    """The gradients of <cotangent, outputs> in these tensors, 0 where the outputs use none."""
+    found = torch.autograd.grad(
+        outputs, wanted, cotangent, retain_graph=retain_graph, allow_unused=True
+    )
+    return [torch.zeros_like(at) if g is None else g for g, at in zip(found, wanted, strict=True)]

@@ -98,12 +98,7 @@ def perturbed(
         (change - noise + moved) / size,
         (change - noise + speed * mean**2 / W2) / size,
     ]
-    lengths = np.sqrt((X**2).sum(1) + 1)
-    tests = [
-        (lambda p, i=i: problem.features(p)[:, i], length / 2, length)
-        for i, length in enumerate(lengths)
-    ]
-    for h, B, M in [*tests, (lambda p: p.square().sum(1), 1.0, 2.0)]:
+    for h, B, M in _list_test_functions(problem, X):
         here = positions.clone().requires_grad_(True)
         (slope_h,) = torch.autograd.grad(h(here).sum(), here)
         turned = rate * (h(U).mean() - weights @ h(positions)) + weights @ (slope_h * v).sum(1)
@@ -123,6 +118,18 @@ def perturbed(
         bound = (run.values[0] + small * run.times * B_L) / (bounds.b_V - small * run.times * B_L)
         violations += list(run.moments / bound - 1)
     return Finding.of_one(violations, f"{len(y)} points, {k} particles, sigma = {rate:.2g}")
+
+
+def _list_test_functions(problem, X: np.ndarray) -> list:
+    """Functions h of a neuron with bounds B and M of their growth and their gradient: each feature,
+    and the squared size.
+    """
+    lengths = np.sqrt((X**2).sum(1) + 1)
+    features = [
+        (lambda p, i=i: problem.features(p)[:, i], length / 2, length)
+        for i, length in enumerate(lengths)
+    ]
+    return [*features, (lambda p: p.square().sum(1), 1.0, 2.0)]
 
 
 def _reaches_the_optimum(trial: Trial, sigma: float) -> Finding:
