@@ -185,7 +185,10 @@ def _bound_slope_ratios(
     # One margin in ten is enough for a ratio that changes slowly, and costs a tenth.
     y = q[f(q) > b_g][::10]
     x = f(y)
-    ratios = [_slope_ratio(f_prime, y, theta), _slope_ratio(lambda v: 1 / f_prime(g(v)), x, theta)]
+    ratios = [
+        _maximize_slope_ratio(f_prime, y, theta),
+        _maximize_slope_ratio(lambda v: 1 / f_prime(g(v)), x, theta),
+    ]
     K = 1.0 if len(y) else float("nan")
     for text, ratio in (
         zip(("f'(y) <= K f'(theta y)", "g'(x) <= K g'(theta x)"), ratios, strict=True)
@@ -302,7 +305,9 @@ def _evaluate(name: str, function: Callable[[Tensor], Tensor], points: Tensor) -
     )
 
 
-def _slope_ratio(derivative: Callable[[Tensor], Tensor], points: Tensor, theta: Tensor) -> Tensor:
+def _maximize_slope_ratio(
+    derivative: Callable[[Tensor], Tensor], points: Tensor, theta: Tensor
+) -> Tensor:
     """The maximum over theta of derivative(point) / derivative(theta point), for each point."""
     return (derivative(points)[None] / derivative(theta * points[None])).amax(0)
 

@@ -61,7 +61,9 @@ def add_json(parser: argparse.ArgumentParser, what: str = "the result") -> None:
     parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
 
 
-def _number_parser(number: type, name: str, holds: Callable[[Any], bool]) -> Callable[[str], Any]:
+def _make_number_parser(
+    number: type, name: str, holds: Callable[[Any], bool]
+) -> Callable[[str], Any]:
     """A parser of numbers for which `holds` is true; argparse names it in its errors."""
 
     def parse(text: str):
@@ -76,10 +78,10 @@ def _number_parser(number: type, name: str, holds: Callable[[Any], bool]) -> Cal
 
 def positive(number: type) -> Callable[[str], Any]:
     """Make a parser of positive numbers, for argparse."""
-    return _number_parser(number, f"positive {number.__name__}", lambda value: value > 0)
+    return _make_number_parser(number, f"positive {number.__name__}", lambda value: value > 0)
 
 
-natural = _number_parser(int, "whole number from 0 on", lambda value: value >= 0)
+natural = _make_number_parser(int, "whole number from 0 on", lambda value: value >= 0)
 """A parser of whole numbers from 0 on, for argparse."""
 
 

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the margins."""
+    """Print the margins of a net with saved weights on data."""
     from ..margins import measure
     from ..training import load_weights
 

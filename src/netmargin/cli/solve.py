@@ -129,10 +129,10 @@ def run(options: argparse.Namespace) -> int:
                 if isinstance(value, float)
                 else f"{name.replace('_', ' '):20} {value}"
             )
-    return _exit_code(solution)
+    return _choose_exit_code(solution)
 
 
-def _exit_code(solution: Any) -> int:
+def _choose_exit_code(solution: Any) -> int:
     """The exit code for a solution; says on stderr why it is not 0."""
     if solution.status == Status.INTERRUPTED:
         print("netmargin: interrupted; this is the best bracket so far", file=sys.stderr)

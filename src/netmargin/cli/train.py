@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
     )
     report = measure(model, data, loss=loss)
     figures = _save_results(folder, model, history, report)
-    milestones = _milestones(history.rows)
+    milestones = _select_milestones(history.rows)
     if options.json:
         result = {
             "status": history.status,
@@ -122,13 +122,13 @@ def _save_results(folder: Path, model: nn.Module, history, report) -> list[Path]
         "attempts": sum(history.column("attempts")),
         "final": report.to_dict(),
         "homogeneity": report.homogeneity.to_dict(),
-        "milestones": _milestones(history.rows),
+        "milestones": _select_milestones(history.rows),
     }
     write_atomically(folder / "summary.json", as_json(summary).encode())
     return draw_run(history, report, folder)
 
 
-def _milestones(rows: list[dict]) -> list[dict]:
+def _select_milestones(rows: list[dict]) -> list[dict]:
     """The rows of the first epoch at or below each milestone, and of the last epoch."""
     first = [
         next((r for r in rows if r["log10_mean_loss"] <= level), None) for level in _MILESTONES

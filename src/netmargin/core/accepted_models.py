@@ -128,7 +128,7 @@ def noise_of(model: nn.Module, x: Tensor) -> str:
     x = x[:_NOISE_SAMPLES]
     # Clones, as a forward pass may work on its input in place.
     with explain_forward_errors(x), torch.no_grad(), torch.random.fork_rng():
-        first, second = (_scores_of(model, x.clone()) for _ in range(2))
+        first, second = (_evaluate_scores(model, x.clone()) for _ in range(2))
     if first is None or second is None or first.shape != second.shape:
         return ""  # `tensor_of_scores` and `scores` say what is wrong with such outputs
     size, difference = first.abs().max().item(), (first - second).abs().max().item()
@@ -176,7 +176,7 @@ def tensor_of_scores(outputs: Any) -> Tensor:
     )
 
 
-def _scores_of(model: nn.Module, x: Tensor) -> Tensor | None:
+def _evaluate_scores(model: nn.Module, x: Tensor) -> Tensor | None:
     """The outputs on a batch if they are numbers that can be compared, else None."""
     outputs = model(x)
     return (
@@ -206,7 +206,7 @@ def _describe_other_thing(given: Any) -> str:
         return f"got a state dict ({kind}). Build the model first, then model.load_state_dict(...)."
     # Estimators are known by their methods, without an import of scikit-learn.
     if hasattr(given, "get_params") and hasattr(given, "fit"):
-        return f"got the scikit-learn estimator {kind}. {_instead_of_sklearn(given)}"
+        return f"got the scikit-learn estimator {kind}. {_advise_instead_of_sklearn(given)}"
     if (
         isinstance(given, torch.utils.data.DataLoader)
         or hasattr(given, "shape")
@@ -225,7 +225,7 @@ def _describe_other_thing(given: Any) -> str:
     return f"got {kind}. Nets of other libraries have to be written in torch first."
 
 
-def _instead_of_sklearn(estimator: Any) -> str:
+def _advise_instead_of_sklearn(estimator: Any) -> str:
     """Advice for an estimator: code that copies a linear one into torch, and our estimators."""
     solutions = (
         "For the largest margin of linear, kernel and two-layer classifiers use"

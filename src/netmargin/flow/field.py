@@ -85,7 +85,7 @@ class FlowField:
         self._least = _LEAST_NORM_SHARE * torch.linalg.vector_norm(self.start).item()
         self.evaluations = 0
         self.normal_evaluations = 0
-        self._metric_roots(self.start)  # raises ModelError for what is no metric
+        self._evaluate_metric_roots(self.start)  # raises ModelError for what is no metric
 
     @property
     def start(self) -> Tensor:
@@ -135,7 +135,7 @@ class FlowField:
         sliding = len(pattern.sliding) > 0
         wanted = [*leaves.values(), *(gates.outputs if sliding else [])]
         found = _differentiate(outputs, wanted, cotangent, retain_graph=sliding)
-        roots = self._metric_roots(theta)
+        roots = self._evaluate_metric_roots(theta)
         velocity = -roots * torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
         z = (
             torch.cat([z.detach().reshape(-1) for z in gates.inputs])
@@ -148,7 +148,7 @@ class FlowField:
         normals, pull, forces = velocity.new_zeros(0, len(velocity)), nothing, nothing
         if sliding:
             self.normal_evaluations += 1
-            normals = self._normals(gates.inputs, pattern.sliding, leaves)
+            normals = self._compute_normals(gates.inputs, pattern.sliding, leaves)
             pull = torch.cat([g.reshape(-1) for g in found[len(leaves) :]])[pattern.sliding]
             forces = least_squares(
                 (normals * roots) @ (normals * roots).T, (normals * roots) @ free
@@ -165,7 +165,7 @@ class FlowField:
                     free,
                     normals * roots,
                     forces,
-                    self._pull(leaves, pattern, kinks.gates.clamp(0, 1), cotangent),
+                    self._compute_pull(leaves, pattern, kinks.gates.clamp(0, 1), cotangent),
                 )
             return kinks
 
@@ -188,7 +188,7 @@ class FlowField:
         alignment = (theta @ velocity).item() / (norm * size) if norm * size > 0 else 0.0
         return rho**2 / (1 + rho * size), alignment
 
-    def _metric_roots(self, theta: Tensor) -> Tensor:
+    def _evaluate_metric_roots(self, theta: Tensor) -> Tensor:
         """Square roots of the metric's factors, (P,); 1 without a metric."""
         if self._metric is None:
             return theta.new_ones(())
@@ -214,7 +214,7 @@ class FlowField:
             outputs = torch.func.functional_call(self._twin, leaves | self._fixed, (self._x,))
         return outputs[:, None] if outputs.ndim == 1 else outputs, gates
 
-    def _pull(
+    def _compute_pull(
         self, leaves: dict[str, Tensor], pattern: Pattern, shares: Tensor, cotangent: Tensor
     ) -> Tensor:
         """The gradient in the outputs of sliding units, (K,), with gates open by these shares."""
@@ -228,7 +228,9 @@ class FlowField:
         found = _differentiate(outputs, gates.outputs, cotangent)
         return torch.cat([g.reshape(-1) for g in found])[pattern.sliding]
 
-    def _normals(self, inputs: list[Tensor], sliding: Tensor, leaves: dict[str, Tensor]) -> Tensor:
+    def _compute_normals(
+        self, inputs: list[Tensor], sliding: Tensor, leaves: dict[str, Tensor]
+    ) -> Tensor:
         """Gradients of the sliding pre-activations in the parameters, (K, P)."""
         chosen = torch.cat([z.reshape(-1) for z in inputs])[sliding]
         rows = torch.autograd.grad(

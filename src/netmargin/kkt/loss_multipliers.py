@@ -59,11 +59,11 @@ def measure_loss_multipliers(problem: Problem) -> LossMultipliers:
         return LossMultipliers(math.nan, math.nan, None)
     alignment = inner_product(problem.target, gradient) / (problem.norm * length)
     return LossMultipliers(
-        min(alignment, 1.0), heaviest * problem.norm / length, _lemma_delta(problem)
+        min(alignment, 1.0), heaviest * problem.norm / length, _bound_delta(problem)
     )
 
 
-def _lemma_delta(problem: Problem) -> float | None:
+def _bound_delta(problem: Problem) -> float | None:
     """Compute the bound that `measure_loss_multipliers` derives, where its hypotheses hold."""
     report, loss = problem.report, problem.loss
     smoothed = loss.inverse_link(report.log_loss)

@@ -15,7 +15,7 @@ from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
 
 
-def _features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+def _draw_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     """Draw features of up to 40 fixed neurons on up to 11 samples; in every fourth trial one neuron
     and one sample.
     """
@@ -30,7 +30,7 @@ def _features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     ), np.where(random.random(n) < 0.5, -1, 1)
 
 
-def _few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+def _draw_few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     """Draw features of 2 to 4 neurons on 1 to 3 samples with a large margin, for which the
     propositions promise something after some hundred steps.
     """
@@ -56,7 +56,9 @@ def _few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     full=60,
 )
 def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
-    return _rate(trial, train_magnitudes(*_few_features(trial), steps=20_000), share)
+    return _compare_with_rate(
+        trial, train_magnitudes(*_draw_few_features(trial), steps=20_000), share
+    )
 
 
 @claim(
@@ -74,7 +76,9 @@ def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
     full=60,
 )
 def output_rate(trial: Trial, *, share: float = 1.0) -> Finding:
-    return _rate(trial, train_output_layer(*_few_features(trial), steps=20_000), share)
+    return _compare_with_rate(
+        trial, train_output_layer(*_draw_few_features(trial), steps=20_000), share
+    )
 
 
 @output_rate.printed("beta(t) >= m gamma_2^(m) sum_{s < t} eta(s) (proof in Appendix F)")
@@ -89,7 +93,7 @@ def _() -> Finding:
     )
 
 
-def _rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
+def _compare_with_rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
     """Compare the best margin of a run so far with the promised one, at every step that promises a
     positive margin.
     """
@@ -121,12 +125,12 @@ def _rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
 )
 def projected(trial: Trial, *, reaction: float = 4.0) -> Finding:
     return Finding.of(
-        _projected_errors(trial, reaction, whole=True).reshape(20, 2).max(1),
+        _measure_projected_errors(trial, reaction, whole=True).reshape(20, 2).max(1),
         "12 neurons, 6 points in the plane, 20 functions psi",
     )
 
 
-def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarray:
+def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarray:
     """Compute the relative errors of (11) and (12).
 
     whole : J' of nu_t, as it should be; else that of nu_bar_t, as printed.
@@ -180,7 +184,8 @@ def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarr
 @projected.printed("(12) with J' of nu_bar_t")
 def _() -> Finding:
     return Finding.of(
-        _projected_errors(Trial(0), 4.0, whole=False).max(), "12 random neurons of size 4, mass 16"
+        _measure_projected_errors(Trial(0), 4.0, whole=False).max(),
+        "12 random neurons of size 4, mass 16",
     )
 
 
@@ -290,7 +295,7 @@ def _() -> Finding:
     full=60,
 )
 def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0) -> Finding:
-    features, y = _features(trial)
+    features, y = _draw_features(trial)
     if trial.number == 0:
         features = features + 0.3 * y[:, None]  # separable
         run = train_magnitudes(features, y, steps=20_000)

@@ -16,7 +16,7 @@ from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
 
 
-def _blobs(trial: Trial, n: int):
+def _draw_blobs(trial: Trial, n: int):
     """Draw two classes in four blobs, of which opposite ones have the same label."""
     random = trial.random
     corner = np.append(np.arange(4), random.integers(4, size=n - 4))
@@ -40,7 +40,7 @@ def _blobs(trial: Trial, n: int):
 )
 def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     power = 2 - trial.number % 2
-    X, y = _blobs(trial, 24)
+    X, y = _draw_blobs(trial, 24)
     optimum = factor * f1_max_margin(X, y, power=power).upper_bound
     rate = (lambda t: 0.25 / np.sqrt(t + 1)) if power == 2 else None
     runs = train_both_layers(
@@ -75,7 +75,7 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
 )
 def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
     if trial.number == 0:
-        X, y = _blobs(trial, 24)
+        X, y = _draw_blobs(trial, 24)
         runs = train_both_layers(X, y, width=256, steps=4000, snapshots=[0], progress=False)
         found = [slackness(s.measures[0], X, y, s.duals[0]) for s in runs.snapshots]
         first, last = (factor * f.residual for f in found)

@@ -37,7 +37,7 @@ from ._instances import (
 )
 def euler(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     if trial.number % 4 == 3:
-        return _euler_at_kinks(trial, order_factor)
+        return _examine_euler_at_kinks(trial, order_factor)
     points = Points.drawn(trial, samples=1)
     value = points.scores()[:, 0, 0]
     h = points.gradient(value)
@@ -48,7 +48,7 @@ def euler(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     )
 
 
-def _euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
+def _examine_euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
     """Examine a_j relu(w_j . x) with w_1 . x = 0, at the kink of the first neuron.
 
     The Clarke gradient has a_1 s x in the place of w_1, for any 0 <= s <= 1.

@@ -39,7 +39,7 @@ from ._instances import (
     full=5,
 )
 def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
-    net, data, states = _late_states(trial, rates)
+    net, data, states = _reach_late_states(trial, rates)
     found = []
     for state in states:
         net.load_state_dict(state)
@@ -60,7 +60,7 @@ def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
     )
 
 
-def _late_states(
+def _reach_late_states(
     trial: Trial, rates: float = 1.0
 ) -> tuple[nn.Module, tuple[Tensor, Tensor], list[dict[str, Tensor]]]:
     """Follow a flow from near a KKT point, and keep its states at log10-loss -3 and -299.
@@ -166,7 +166,7 @@ def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) ->
         progress=False,
     )
     log_rho, gamma, depth, epsilons, deltas = np.array(
-        [_kkt_point(net, x, y, state, L) for state in flow.states.values()]
+        [_measure_kkt_point(net, x, y, state, L) for state in flow.states.values()]
     ).T
     C_1, C_2 = math.sqrt(2) / gamma[0] ** (1 / L), (len(x) - 1) / (math.e * L * gamma[0] ** (2 / L))
     C_0 = math.log(gamma[-1] / gamma[0]) / L
@@ -190,7 +190,7 @@ def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) ->
     )
 
 
-def _kkt_point(
+def _measure_kkt_point(
     net: nn.Module, x: Tensor, y: Tensor, state: dict[str, Tensor], L: float
 ) -> tuple[float, float, float, float, float]:
     """Compute log rho, gamma~, log 1/Loss, and the epsilon and delta of theta / q_min^{1/L} with
@@ -277,7 +277,7 @@ def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
     full=5,
 )
 def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
-    net, data, states = _late_states(trial)
+    net, data, states = _reach_late_states(trial)
     angles = []
     for state in states:
         net.load_state_dict(state)

@@ -167,7 +167,7 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
         u[near] += weight / max(near.sum(), 1)
     margins = (y[:, None] * beta * np.maximum(X @ v.T, 0)) @ u
     kl = xlogy(u, u * m).sum()
-    smallest = _least_divergence(y[:, None] * beta * np.maximum(X @ v.T, 0), gamma / 4)
+    smallest = _minimize_divergence(y[:, None] * beta * np.maximum(X @ v.T, 0), gamma / 4)
     tau = tau_factor * tau
     violations = [
         abs(u.sum() - 1) - 1e-9,
@@ -184,7 +184,7 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
     )
 
 
-def _least_divergence(Z: np.ndarray, margin: float) -> float:
+def _minimize_divergence(Z: np.ndarray, margin: float) -> float:
     """Minimize KL(u, uniform) over probabilities u with Z u >= margin, by the dual problem."""
 
     def dual(lam: np.ndarray) -> tuple[float, np.ndarray]:

@@ -89,7 +89,9 @@ def _() -> Finding:
     return Finding.of(found.violations.max(), f"{found.setting}: the two sides have opposite signs")
 
 
-def _drifting(trial: Trial, m: int) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
+def _draw_drifting_features(
+    trial: Trial, m: int
+) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
     """Draw features of up to 4 samples that rotate in time, and a start."""
     random, n = trial.random, 1 + trial.number % 4
     A, B, speed = random.normal(size=(n, m)), random.normal(size=(n, m)), random.uniform(0, 2)
@@ -115,7 +117,7 @@ def _drifting(trial: Trial, m: int) -> tuple[Callable[[float], np.ndarray], np.n
 )
 def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 8) -> Finding:
     random, m, linear = trial.random, 2 + trial.number % 5, trial.number % 3 == 0
-    z, u0 = _drifting(trial, m)
+    z, u0 = _draw_drifting_features(trial, m)
     reference, times = random.exponential(size=m), np.linspace(0, 5, 41)[1:]
     if linear:  # half of a later u, where the last inequality is nearly attained
         reference = run_mirror_flow(z, u0, times, reference, linear)["u"][20] / 2.001

@@ -131,7 +131,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
         means = [
             np.mean(
                 [
-                    _mean_feature(*datasets.gaussian_xor(n, 1000, seed=s))
+                    _estimate_mean_feature(*datasets.gaussian_xor(n, 1000, seed=s))
                     for s in random.integers(2**31, size=12)
                 ]
             )
@@ -143,7 +143,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
             np.log(ds),
             np.log(
                 [
-                    _mean_feature(*datasets.gaussian_xor(3000, d, seed=d), population=True)
+                    _estimate_mean_feature(*datasets.gaussian_xor(3000, d, seed=d), population=True)
                     for d in ds
                 ]
             ),
@@ -171,7 +171,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
     )
 
 
-def _mean_feature(X, y, *, population: bool = False) -> float:
+def _estimate_mean_feature(X, y, *, population: bool = False) -> float:
     """Compute sqrt(y' K y) / n, without the diagonal for an unbiased estimate of the population's
     square.
     """

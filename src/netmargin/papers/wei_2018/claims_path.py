@@ -69,7 +69,7 @@ def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0
     y = np.where(X @ random.normal(size=2) > 0, 1, -1)
     gamma = linear_max_margin(X, y).margin
     weak = weak_regularization(gamma, n=n, order=1.0)
-    worst = _worst_margin(X * y[:, None], stronger * weak.regularization, gamma)
+    worst = _find_worst_margin(X * y[:, None], stronger * weak.regularization, gamma)
     return Finding.of(
         1 - worst / (guarantee * weak.guarantee),
         f"{n} points in the plane",
@@ -77,7 +77,9 @@ def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0
     )
 
 
-def _worst_margin(Z: np.ndarray, regularization: float, gamma: float, angles: int = 2000) -> float:
+def _find_worst_margin(
+    Z: np.ndarray, regularization: float, gamma: float, angles: int = 2000
+) -> float:
     """Find the smallest margin of the linear classifiers u with L(u) <= 2 min L, on a grid."""
     angle, size = np.linspace(0, 2 * np.pi, angles + 1), np.geomspace(1e-3, 1e3, 2001) / gamma
     margins = np.column_stack([np.cos(angle), np.sin(angle)]) @ Z.T
@@ -94,7 +96,7 @@ def _worst_margin(Z: np.ndarray, regularization: float, gamma: float, angles: in
 )
 def _() -> Finding:
     # n (l - 1) = 1: lambda = gamma*^2 for every c. One weight, gamma* = 1.
-    worst = _worst_margin(np.array([[1.0, 0.0]]), 1.0, 1.0, angles=2)
+    worst = _find_worst_margin(np.array([[1.0, 0.0]]), 1.0, 1.0, angles=2)
     return Finding.of(
         1 / 4 - worst,
         "logistic loss, x = 1, r = 2, lambda = 1: Theta = -1/2 has less than twice the least loss,"
