@@ -31,7 +31,7 @@ def sweep(
     sweep loses only the runs that were under way.
     """
     runs = chosen.runs(settings)
-    files = [_name_file(chosen, settings, run, folder) for run in runs]
+    files = [_file(chosen, settings, run, folder) for run in runs]
     waiting = [index for index, file in enumerate(files) if _read(file) is None]
     done = len(runs) - len(waiting)
     make_folder(folder)
@@ -68,14 +68,12 @@ def sweep(
 def finished(chosen: Figure, settings: Settings, folder: Path) -> tuple[int, int]:
     """Count the runs that are done, and all runs."""
     runs = chosen.runs(settings)
-    return sum(_read(_name_file(chosen, settings, run, folder)) is not None for run in runs), len(
-        runs
-    )
+    return sum(_read(_file(chosen, settings, run, folder)) is not None for run in runs), len(runs)
 
 
 def folder_of(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
     """The folder that a run was given to keep its files in."""
-    return _name_file(chosen, settings, run, folder).with_suffix("")
+    return _file(chosen, settings, run, folder).with_suffix("")
 
 
 def _select_settings(chosen: Figure, run: Row, settings: Settings) -> Settings:
@@ -83,12 +81,12 @@ def _select_settings(chosen: Figure, run: Row, settings: Settings) -> Settings:
     return {name: value for name, value in settings.items() if chosen.concerns(run, name)}
 
 
-def _name_file(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
+def _file(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
     """The file of a run, named by a hash of everything that determines its results."""
     # Results of other settings, or of another computation, are not those of this figure: the
     # source of `compute` is part of the name, so that changed code computes its runs again.
     text = json.dumps(
-        [_select_settings(chosen, run, settings), run, _quote_definition(chosen.compute, [])],
+        [_select_settings(chosen, run, settings), run, _definition(chosen.compute, [])],
         sort_keys=True,
     )
     return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
@@ -102,7 +100,7 @@ def _read(file: Path) -> Row | None:
         return None
 
 
-def _quote_definition(value: Any, seen: list) -> str:
+def _definition(value: Any, seen: list) -> str:
     """The source of a function or class of the papers' folders and of all that it refers to there,
     constants included.
 
@@ -110,9 +108,9 @@ def _quote_definition(value: Any, seen: list) -> str:
     covered it would throw away hours of computing with every release.
     """
     if isinstance(value, dict):
-        return "".join(f"{key!r}: {_quote_definition(item, seen)}" for key, item in value.items())
+        return "".join(f"{key!r}: {_definition(item, seen)}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return "".join(_quote_definition(item, seen) for item in value)
+        return "".join(_definition(item, seen) for item in value)
     if isinstance(value, str | int | float | None):
         return repr(value)
     own = (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__.startswith(
@@ -129,19 +127,17 @@ def _quote_definition(value: Any, seen: list) -> str:
     named = [
         (name, f.__globals__[name])
         for f in functions
-        for name in _list_names(f.__code__)
+        for name in _names(f.__code__)
         if name in f.__globals__
     ]
     return inspect.getsource(value) + "".join(
-        f"{name}: {_quote_definition(item, seen)}" for name, item in named
+        f"{name}: {_definition(item, seen)}" for name, item in named
     )
 
 
-def _list_names(code: CodeType) -> list[str]:
+def _names(code: CodeType) -> list[str]:
     """List the names that a function uses, comprehensions and inner functions included."""
-    inner = [
-        name for part in code.co_consts if isinstance(part, CodeType) for name in _list_names(part)
-    ]
+    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names(part)]
     return [*code.co_names, *inner]
 
 
