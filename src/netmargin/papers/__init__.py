@@ -1,4 +1,4 @@
-"""What five papers say: their figures and tables, each by one command, and their claims, each as an
+"""The content of five papers: their figures and tables, each by one command, and their claims, each as an
 executable check.
 """
 

@@ -33,7 +33,7 @@ _LIBRARIES = ("torch", "numpy", "builtins", "collections", "functools", "abc", "
 
 @dataclass
 class HeldState:
-    """What an object holds that may change, by where it was found: "data.sampler.generator".
+    """The state in an object that may change, by where it was found: "data.sampler.generator".
 
     generators : random generators, whose state can be saved.
     stateful : objects with state_dict() and load_state_dict().
