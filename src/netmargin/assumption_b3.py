@@ -10,7 +10,9 @@ from .core.arguments import check_number
 from .core.records import short_repr
 
 _GRID_POINTS = 2000
-"""Margins of the logarithmic grid from 1e-3 up: about 285 per decade of the default range."""
+"""Margins of the logarithmic grid from 1e-3 up: about 285 per decade of the default range, so that
+neighbours differ by 0.8%. f is cheap, and a failure between them would be narrower than that.
+"""
 _MONOTONE_SLACK = 1e-9
 """Relative fall of f'(q) q between neighbours that counts as rounding: f' may have lost some digits
 of float64 to cancellation.
@@ -20,7 +22,9 @@ _PROBE_STEP = 1e-5
 their truncation and their rounding.
 """
 _DERIVATIVE_TOLERANCE, _LEAST_DERIVATIVE = 1e-4, 1e-8
-"""Relative and absolute difference from a central difference that counts as its error."""
+"""Relative and absolute difference from a central difference that counts as its error: about 1e-10
+where f is smooth, and more where it bends within a step; a wrong formula is off by far more.
+"""
 _INVERSE_TOLERANCE = 1e-6
 """Relative difference of g(f(q)) from q that counts as rounding: inverses lose digits where f is
 flat.
@@ -31,7 +35,8 @@ numerical check cannot see a limit, and slower growth than this is not told from
 """
 _BOUNDED_GROWTH = 1.5
 """Factor by which the largest slope ratio of the last third may exceed that before and still count
-as bounded.
+as bounded. Measured: 1.0 for every loss of the library; 4.2 for f = e^{sqrt q} and 8.0 for f =
+e^{log(1 + q)^2}, which have no bound, up to q = 100.
 """
 _PROBES = (0.37, 0.73, 1.9, 4.3, 11.3, 67.0)
 """Margins beyond b_f at which a loss is probed, and by their negatives below 0: of all sizes that

@@ -37,9 +37,13 @@ searched, ...
 _LEAST_RANDOM_POINTS = 16
 """... but so many points are tried in any case, as they cost little beside an attack."""
 _PATIENCE = 4
-"""Rounds of random points without progress, after which the search ends."""
+"""Rounds of random points without progress, after which the search ends, since one round can miss
+by chance. On small nets in 4 dimensions and on digits, 1 to 16 found the same radii.
+"""
 _LEAST_PROGRESS = 1e-3
-"""A round that brings no sample nearer by this share counts as one without progress."""
+"""A round that brings no sample nearer by this share counts as one without progress: radii of attacks
+are compared to about a per cent, and smaller gains would keep the search going.
+"""
 
 
 class ScaledScores(nn.Module):

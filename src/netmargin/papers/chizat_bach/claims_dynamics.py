@@ -20,6 +20,7 @@ def _draw_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     and one sample.
     """
     random = trial.random
+    # One neuron and one sample leave nothing to average: there the bounds on a step are attained.
     n, m = (
         (1, 1)
         if trial.number % 4 == 3
@@ -37,6 +38,7 @@ def _draw_few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     random, n, m = trial.random, 1 + trial.number % 3, 2 + trial.number % 3
     y = np.where(random.random(n) < 0.5, -1, 1)
     z = random.uniform(-1, 1, (n, m))
+    # One neuron that is right on every sample makes the margin large.
     z[:, 0] = random.uniform(0.5, 1, n)
     return y[:, None] * z, y
 
@@ -98,6 +100,7 @@ def _compare_with_rate(trial: Trial, run: FixedFeatureRun, share: float) -> Find
     positive margin.
     """
     promised = run.proved - share * (run.optimum - run.guarantee)
+    # A promise of less than 0 holds of itself, and would count as an instance.
     says = promised > 0
     setting = (
         f"promises from step {np.argmax(says) + 1:,} of 20,000 on"
@@ -136,6 +139,7 @@ def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> 
     whole : J' of nu_t, as it should be; else that of nu_bar_t, as printed.
     """
     random, m = trial.random, 12
+    # Neurons of size 4 give the measure a mass far from 1, so that J' of nu and of nu_bar differ.
     X, y = (
         torch.tensor(np.hstack([random.normal(size=(6, 2)), np.ones((6, 1))])),
         torch.tensor(random.choice([-1.0, 1.0], 6)),
@@ -152,7 +156,7 @@ def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> 
         return -torch.logsumexp(-q, 0) if exponential else -torch.log(softplus(-q).sum())
 
     (velocity,) = torch.autograd.grad(smooth(margins(w)), w)
-    velocity = m * velocity
+    velocity = m * velocity  # in the time of the measure each neuron has weight 1 / m
     square = w.square().sum(1)
     theta = (w / square.sqrt()[:, None]).detach().requires_grad_(True)
     q = margins(w).detach() / (1.0 if whole else square.mean().item())
@@ -164,6 +168,7 @@ def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> 
     nu, at = (square / m).detach(), theta.detach()
     bar = nu / nu.sum()
     errors = []
+    # Both sides are linear in psi: random quadratic functions test all directions and reactions.
     for _ in range(20):
         A, c = torch.tensor(random.normal(size=(4, 4))), torch.tensor(random.normal(size=4))
         psi = lambda t, A=A, c=c: ((t @ A) * t).sum(1) + t @ c  # noqa: E731
@@ -206,6 +211,7 @@ def _() -> Finding:
 def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
     random = trial.random
     if trial.number == 0:
+        # Half the step over the same time: drift of first order halves, of second order quarters.
         X, y, drifts = random.normal(size=(10, 2)), np.tile([1, -1], 5), []
         for rate in (0.02 * factor, 0.01):
             steps, constant = round(2 / rate), lambda t, r=rate: np.full(len(t), r)
@@ -257,6 +263,7 @@ def soft_min(trial: Trial, *, log_n: float = 1.0, sign: float = 1.0) -> Finding:
     size = np.abs(low) + math.log(n + 1) / beta
     violations = np.maximum(sign * (low - soft), soft - low - log_n * math.log(n) / beta) / size
     v = np.abs(u)
+    # Below -700 softplus(z) is e^z, whose log is z to rounding; soon after it underflows.
     losses = torch.log(softplus(torch.tensor(-beta[:, None] * v).clamp(min=-700))).numpy()
     losses = np.where(beta[:, None] * v > 700, -beta[:, None] * v, losses)
     soft = (math.log(n) - logsumexp(losses, axis=1)) / beta
@@ -306,6 +313,7 @@ def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0) -> Finding:
             f"{features.shape} features, gamma_1 {run.optimum:.3f}",
             f"log beta grew by {found:.3f} gamma_1 sum eta",
         )
+    # The bound on a single step asks nothing of the rate; with a large one it exceeds rounding.
     rate = 0.2 / np.abs(features).max()
     run = train_magnitudes(features, y, steps=400, rate=lambda t: np.full(len(t), rate))
     least = 2 * np.log1p(np.maximum(factor * rate * run.margins[:-1], -0.999))

@@ -57,8 +57,8 @@ _SMOKE = {
     "vgg_stops_at_last_level": True,
     "vgg_seeds": 1,
 }
-# Minutes for each net: an epoch has 10 steps instead of 600, so that the rate of the CNN is ten times
-# the paper's, and the losses at which training ends are above the paper's.
+# Minutes for each net: an epoch has 10 steps instead of 600, so that the rate of the CNN is ten
+# times the paper's, and the losses at which training ends are above the paper's.
 _LAPTOP = {
     "cnn_data": "mnist",
     "cnn_channels": [8, 16],
