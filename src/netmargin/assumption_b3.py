@@ -10,9 +10,7 @@ from .core.arguments import check_number
 from .core.records import short_repr
 
 _GRID_POINTS = 2000
-"""Margins of the logarithmic grid from 1e-3 up: about 285 per decade of the default range, so that
-neighbours differ by 0.8%. f is cheap, and a failure between them would be narrower than that.
-"""
+"""Margins of the logarithmic grid from 1e-3 up; neighbours differ by 0.8% on the default range."""
 _MONOTONE_SLACK = 1e-9
 """Relative fall of f'(q) q between neighbours that counts as rounding: f' may have lost some digits
 of float64 to cancellation.

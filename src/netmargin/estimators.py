@@ -34,6 +34,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         and a C to take. Returns the classifier itself. Raises DataError for data and ArgumentError
         for parameters that the solvers refuse, and `Interrupted`, a KeyboardInterrupt, at Ctrl-C.
         """
+        # Parameters are checked here, not in __init__: scikit-learn sets them as they are.
         deadline = Deadline(self.time_limit)
         check_number("C", self.C, above=0, optional=True)
         check_number("tol", self.tol, above=0, below=1)
@@ -50,8 +51,10 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         positive = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
         self.solutions_ = []
         for done, k in enumerate(positive):
+            # What a class does not need of its part is there for the next ones.
             limit = deadline.share(len(positive) - done)
             solution = self._solve(X, np.where(index == k, 1.0, -1.0), limit)
+            # A classifier without all of its problems would answer for the wrong classes.
             if solution.status is Status.INTERRUPTED:
                 raise Interrupted(
                     "fit was interrupted. The solvers, such as f1_max_margin, return the best so"
@@ -91,13 +94,10 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                 f" soft margin, for instance C={self._recommend_cost(X):g}: a larger one leaves"
                 " fewer training errors, a smaller one a larger margin."
             )
+        scaled = "Raise tol, or scale the features to one size"
         for status, what, remedy in (
             (Status.TIME_LIMIT, "The time limit", "Raise time_limit"),
-            (
-                Status.STALLED,
-                "The precision of float64",
-                "Raise tol, or scale the features to one size",
-            ),
+            (Status.STALLED, "The precision of float64", scaled),
         ):
             if ended[status]:
                 named = (

@@ -37,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     shown = warnings.showwarning
     try:
         options = parser.parse_args(arguments)
+        # A warning is advice to whoever types: one line, without the place in our code.
         warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
         code = options.run(options) or 0
         sys.stdout.flush()  # here, where a full disk can still be reported

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
 
     if options.delta >= 1:
         raise ArgumentError(f"--delta must be below 1; got {options.delta}")
-    X, y = inputs.arrays(options.data)
+    X, y = inputs.read_arrays(options.data)
     deadline, views = Deadline(options.time_limit), range(1, min(3, X.shape[1]) + 1)
     # Parts of the time: the kernel, the net, all distances together. What one does not need is
     # there for the next.
@@ -70,6 +70,7 @@ def run(options: argparse.Namespace) -> None:
     if f1.status is Status.INTERRUPTED:  # Ctrl-C is meant for all of it
         raise KeyboardInterrupt
     _warn_of_time({"F_1": f1, "F_2": f2}, options.time_limit)
+    # The bias is a coordinate of the inputs, and counts in their norm as in that of weights.
     Z = np.hstack([X, np.ones((len(X), 1))]) if options.bias else np.asarray(X, dtype=np.float64)
     longest = float(np.linalg.norm(Z, axis=1).max())
     radius, labels = options.radius or longest, np.where(np.asarray(y).reshape(-1) > 0, 1, -1)

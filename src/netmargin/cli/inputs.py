@@ -72,7 +72,7 @@ def _make_number_parser(
             raise ValueError(text)
         return value
 
-    parse.__name__ = name
+    parse.__name__ = name  # argparse says "invalid NAME value"
     return parse
 
 
@@ -99,13 +99,14 @@ def folder(text: str) -> Path:
     return path
 
 
-def model(options: argparse.Namespace) -> nn.Module:
+def load_model(options: argparse.Namespace) -> nn.Module:
     """Make the net of a recipe, or call the user's factory. Raises ModelError, ArgumentError."""
     name = getattr(options, "recipe", None) or options.factory
     if name is None:
         raise ArgumentError(
             "Say which model: the name of a recipe, or --factory package.module:function."
         )
+    # A recipe's name has no colon, so that it cannot be taken for a factory.
     if name in RECIPES:
         return RECIPES[name].make_model(bias=options.bias)
     module_name, colon, function = name.partition(":")
@@ -123,6 +124,7 @@ def model(options: argparse.Namespace) -> nn.Module:
     except ModelError as error:
         raise ModelError(f"{name} returned no model: {error}") from error
     except Exception as error:  # a factory is the caller's code, and may raise anything
+        # A TypeError about arguments nearly always is our own call of a function that wants some.
         hint = "A factory takes no arguments and returns a torch.nn.Module."
         if not (isinstance(error, TypeError) and "argument" in str(error)):
             hint = "Call it in Python to find out more."
@@ -131,7 +133,7 @@ def model(options: argparse.Namespace) -> nn.Module:
         ) from error
 
 
-def data_name(options: argparse.Namespace) -> str:
+def choose_data(options: argparse.Namespace) -> str:
     """The data set or file that the options name, or that of the recipe. Raises ArgumentError."""
     recipe = RECIPES.get(getattr(options, "recipe", None) or options.factory)
     name = options.data or (recipe.data if recipe else None)
@@ -143,7 +145,7 @@ def data_name(options: argparse.Namespace) -> str:
     return name
 
 
-def arrays(path: str):
+def read_arrays(path: str):
     """Read X and y of an .npz file. Raises DataError, or ArgumentError for no file."""
     import numpy as np
 
@@ -155,6 +157,7 @@ def arrays(path: str):
             " file with arrays X and y."
         )
     try:
+        # Pickles could run code: a file of samples need not hold any.
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["X"], arrays["y"]
     except (
@@ -172,12 +175,13 @@ def arrays(path: str):
         ) from error
 
 
-def data(options: argparse.Namespace, *, limit: int | None):
+def load_data(options: argparse.Namespace, *, limit: int | None):
     """Load the samples that the options name. Raises DataError, ArgumentError."""
-    name = data_name(options)
+    name = choose_data(options)
     if name in datasets.BY_NAME:
         return datasets.BY_NAME[name](getattr(options, "split", "train"), limit=limit)
-    X, y = arrays(name)
+    X, y = read_arrays(name)
+    # Floats as torch's default, the nets' own type; integers may be tokens, and stay.
     X = X.astype("float32") if X.dtype.kind == "f" else X
     return (X, y) if limit is None else datasets.selection.select(X, y, limit, scale=1)
 
@@ -207,10 +211,12 @@ def save_arrays(path: Path, **named: Any) -> None:
 
 def _load_factory(name: str, module_name: str, function: str) -> Any:
     """Import what the user calls the factory. Raises ModelError, whatever goes wrong there."""
+    # As for `python -m`: the caller's own package lies where the command is given.
     sys.path.insert(0, os.getcwd())
     try:
         return getattr(importlib.import_module(module_name), function)
     except ModuleNotFoundError as error:
+        # Either the package itself is not found, or something that it imports.
         where = "Run from the folder that holds its package."
         if error.name and not module_name.startswith(error.name):
             where = "Install what it imports."

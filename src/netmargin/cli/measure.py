@@ -22,9 +22,9 @@ def run(options: argparse.Namespace) -> None:
     from ..margins import measure
     from ..training import load_weights
 
-    model = inputs.model(options)
+    model = inputs.load_model(options)
     load_weights(model, options.weights)
-    report = measure(model, inputs.data(options, limit=options.limit), loss=options.loss)
+    report = measure(model, inputs.load_data(options, limit=options.limit), loss=options.loss)
     result = report.to_dict() | {
         "homogeneity": report.homogeneity.to_dict(),
         "support": report.support,

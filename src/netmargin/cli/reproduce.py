@@ -116,7 +116,7 @@ def _reproduce_figures(
                     progress=not options.quiet,
                 )
             )
-        except CheckpointError:  # nothing can be kept
+        except CheckpointError:  # nothing can be kept, so that the other figures would fail as well
             raise
         except NetmarginError as error:
             # Such as data that are not at hand: the other figures do not need them.

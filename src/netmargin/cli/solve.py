@@ -90,9 +90,10 @@ def run(options: argparse.Namespace) -> int:
         raise ArgumentError(
             "--soft is for f1. For kernels use netmargin.estimators, or solvers.kernel_soft_margin."
         )
+    # Before the work, which may take minutes.
     if options.out:
         inputs.require_writable(options.out)
-    X, y = inputs.arrays(options.data)
+    X, y = inputs.read_arrays(options.data)
     bias = options.problem != "linear" if options.bias is None else options.bias
     watched = {"time_limit": options.time_limit, "progress": not options.json} if long else {}
     solve: dict[str, Any] = {
@@ -137,6 +138,7 @@ def _choose_exit_code(solution: Any) -> int:
     if solution.status == Status.INTERRUPTED:
         print("netmargin: interrupted; this is the best bracket so far", file=sys.stderr)
         return INTERRUPTED
+    # What each problem is about: solutions of interpolation have no margin, and so on.
     value = next(
         getattr(solution, name)
         for name in ("norm", "objective", "margin")

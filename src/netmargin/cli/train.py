@@ -67,14 +67,17 @@ def run(options: argparse.Namespace) -> None:
     from ..margins import measure
     from ..training import ConstantLR, Epochs, LogLossBelow, LossBasedLR, StoppingRule, train
 
+    # Seeds the weights; `train` has a seed of its own for the batches.
     torch.manual_seed(options.seed)
-    model, recipe = inputs.model(options), RECIPES.get(options.recipe or options.factory)
-    data = inputs.data(options, limit=options.limit)
+    model, recipe = inputs.load_model(options), RECIPES.get(options.recipe or options.factory)
+    data = inputs.load_data(options, limit=options.limit)
     until: list[StoppingRule] = (
         [] if options.until_log10_loss is None else [LogLossBelow(options.until_log10_loss)]
     )
+    # Of two rules the first one that is reached ends the run.
     if options.epochs is not None or not until:
         until.append(Epochs(100 if options.epochs is None else options.epochs))
+    # Nets with other biases are other runs, and must not meet in one folder.
     name = (options.recipe or options.factory).replace(":", ".") + (
         "" if options.bias == "first" else f"-bias-{options.bias}"
     )

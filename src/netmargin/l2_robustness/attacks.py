@@ -41,7 +41,7 @@ _PATIENCE = 4
 by chance. On small nets in 4 dimensions and on digits, 1 to 16 found the same radii.
 """
 _LEAST_PROGRESS = 1e-3
-"""A round that brings no sample nearer by this share counts as one without progress: radii of attacks
+"""A round that brings no sample nearer by this share counts as one without progress: attacked radii
 are compared to about a per cent, and smaller gains would keep the search going.
 """
 

@@ -23,8 +23,8 @@ _LARGEST_GROWTH = 1.1
 too large raise it without bound.
 """
 _SAME_VALUE = 0.05
-"""Two step sizes that reach values of L this close to each other are both small enough: the growth is
-that of new mass. The error of a step halves with its size, so that less need not be asked for.
+"""Two step sizes that reach values of L this close to each other are both small enough: the growth
+is that of new mass, and not an error of the steps, which would halve with their size.
 """
 _LARGEST_HALVINGS = 12
 """If a rate 4,000 times smaller than the given one still raises L, the functional is wrong."""

@@ -19,16 +19,13 @@ def _draw_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     """Draw features of up to 40 fixed neurons on up to 11 samples; in every fourth trial one neuron
     and one sample.
     """
-    random = trial.random
+    random, n, m = trial.random, 1, 1
     # One neuron and one sample leave nothing to average: there the bounds on a step are attained.
-    n, m = (
-        (1, 1)
-        if trial.number % 4 == 3
-        else (int(random.integers(2, 12)), int(random.integers(2, 40)))
-    )
-    return (
-        np.abs(random.normal(size=(n, m))) + 0.1 if n == 1 else random.normal(size=(n, m))
-    ), np.where(random.random(n) < 0.5, -1, 1)
+    if trial.number % 4 != 3:
+        n, m = int(random.integers(2, 12)), int(random.integers(2, 40))
+    features = random.normal(size=(n, m))
+    y = np.where(random.random(n) < 0.5, -1, 1)
+    return np.abs(features) + 0.1 if n == 1 else features, y
 
 
 def _draw_few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
@@ -58,9 +55,8 @@ def _draw_few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     full=60,
 )
 def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
-    return _compare_with_rate(
-        trial, train_magnitudes(*_draw_few_features(trial), steps=20_000), share
-    )
+    run = train_magnitudes(*_draw_few_features(trial), steps=20_000)
+    return _compare_with_rate(trial, run, share)
 
 
 @claim(
@@ -78,9 +74,8 @@ def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
     full=60,
 )
 def output_rate(trial: Trial, *, share: float = 1.0) -> Finding:
-    return _compare_with_rate(
-        trial, train_output_layer(*_draw_few_features(trial), steps=20_000), share
-    )
+    run = train_output_layer(*_draw_few_features(trial), steps=20_000)
+    return _compare_with_rate(trial, run, share)
 
 
 @output_rate.printed("beta(t) >= m gamma_2^(m) sum_{s < t} eta(s) (proof in Appendix F)")
@@ -140,10 +135,8 @@ def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> 
     """
     random, m = trial.random, 12
     # Neurons of size 4 give the measure a mass far from 1, so that J' of nu and of nu_bar differ.
-    X, y = (
-        torch.tensor(np.hstack([random.normal(size=(6, 2)), np.ones((6, 1))])),
-        torch.tensor(random.choice([-1.0, 1.0], 6)),
-    )
+    X = torch.tensor(np.hstack([random.normal(size=(6, 2)), np.ones((6, 1))]))
+    y = torch.tensor(random.choice([-1.0, 1.0], 6))
     w = torch.tensor(2 * random.normal(size=(m, 4))).requires_grad_(True)
     exponential = trial.number % 2 == 0
 
@@ -226,14 +219,10 @@ def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
             "20 neurons, 10 points",
             f"drifts {drifts[0]:.2g}, {drifts[1]:.2g}: ratio {ratio:.2f}",
         )
-    inputs, labels = (
-        torch.tensor(random.normal(size=(64, 5, 3))),
-        torch.tensor(random.choice([-1.0, 1.0], (64, 5))),
-    )
-    a, b = (
-        torch.tensor(random.normal(size=shape)).requires_grad_(True)
-        for shape in ((64, 7, 3), (64, 7))
-    )
+    inputs = torch.tensor(random.normal(size=(64, 5, 3)))
+    labels = torch.tensor(random.choice([-1.0, 1.0], (64, 5)))
+    a = torch.tensor(random.normal(size=(64, 7, 3))).requires_grad_(True)
+    b = torch.tensor(random.normal(size=(64, 7))).requires_grad_(True)
     q = labels * torch.einsum("bnj,bj->bn", torch.einsum("bnd,bjd->bnj", inputs, a).relu(), b)
     S = -torch.logsumexp(-q, 1) if trial.number % 2 else -torch.log(softplus(-q).sum(1))
     da, db = torch.autograd.grad(S.sum(), [a, b])
@@ -269,10 +258,8 @@ def soft_min(trial: Trial, *, log_n: float = 1.0, sign: float = 1.0) -> Finding:
     soft = (math.log(n) - logsumexp(losses, axis=1)) / beta
     low = v.min(1)
     size = low + (math.log(n) + 1) / beta
-    logistic = (
-        np.maximum(sign * (low - soft), soft - low - log_n * math.log(n / math.log(2)) / beta)
-        / size
-    )
+    above = soft - low - log_n * math.log(n / math.log(2)) / beta
+    logistic = np.maximum(sign * (low - soft), above) / size
     return Finding.of(np.concatenate([violations, logistic]), f"{n} numbers, 256 times")
 
 

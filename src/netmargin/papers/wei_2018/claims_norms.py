@@ -31,8 +31,8 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
     random, n = trial.random, 2 + trial.number % 6
     X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
     sol = f1_max_margin(X, y, bias=False)
-    # A grid of directions needs none of our pricing; those of the net are added, as a grid misses the
-    # best directions by up to its width.
+    # A grid of directions needs none of our pricing; those of the net are added, as a grid misses
+    # the best directions by up to its width.
     angle = np.linspace(0, 2 * np.pi, 3600, endpoint=False)
     U = np.vstack(
         [np.column_stack([np.cos(angle), np.sin(angle)]), sol.atoms[:, :2] * math.sqrt(2)]
@@ -163,7 +163,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
     n, d = 1 + trial.number % 8, 2 + trial.number % 3
     X, y = random.normal(size=(n, d)), random.choice([-1.0, 1.0], n)
     K = arc_cosine(X)
-    # Coefficients lean toward y, and half of the predictors have no noise: most margins are positive.
+    # Coefficients lean toward y, half of the predictors without noise: most margins are positive.
     c = random.normal(size=(64, n)) * y * (random.random((64, 1)) < 0.5) + y * random.random(
         (64, n)
     )
