@@ -97,7 +97,9 @@ class FlowRun(ABC):
             )
         self.field = FlowField(self.twin, self.samples, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
-        self.levels = sorted(levels, reverse=True)
+        self.levels = sorted(
+            levels, reverse=True
+        )  # in the order in which the loss falls below them
         self.trajectory = Trajectory()
         self.log_time, self.s = -math.inf, 0.0
         self.interrupted = False
@@ -184,6 +186,7 @@ class FlowRun(ABC):
                 f"stopped after {self.evaluations} gradient evaluations; raise max_evaluations to"
                 " go on"
             )
+        # Of several reasons the caller's own rule comes first: it is what was asked for.
         self.trajectory.status = reasons[0] if reasons else "running"
         return bool(reasons)
 

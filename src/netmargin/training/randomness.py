@@ -53,6 +53,7 @@ class Randomness:
 
     def state(self) -> dict:
         """The state of all generators, as plain numbers and tensors."""
+        # Only where a GPU is in use: asking would begin to use it, which takes seconds and memory.
         cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
         return {
             "torch": torch.get_rng_state(),

@@ -109,6 +109,7 @@ class Run:
             rate = self.lr.relative_rate(self.log_scale)
             self._step_through_batches(rate)
             report = self._measure_or_none()
+            # An infinite loss lets a rule that searches refuse the epoch like any that went too far.
             after = self._read_log_mean(report) if report is not None else math.inf
             if self.lr.accept(self.log_loss, after):
                 if report is None:
@@ -127,6 +128,7 @@ class Run:
                     f" {rate:.1g}"
                 )
                 return
+        # The next epoch's steps are relative to the loss that this one reached.
         self.log_scale = self.log_loss = after
         self._keep(report, epoch=self.history.rows[-1]["epoch"] + 1, attempts=attempts, rate=rate)
         self.save()
