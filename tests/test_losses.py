@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netmargin.losses import BY_NAME, Exponential, Logistic, Loss
-from netmargin.margins.of_outputs import margins
+from netmargin.margins import margins
 
 mpmath.mp.dps = 80
 TOLERANCE = 1e-12

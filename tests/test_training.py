@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 import netmargin as nm
 from netmargin.losses import BY_NAME, CrossEntropy, Exponential, Logistic
-from netmargin.margins.of_outputs import margins
+from netmargin.margins import margins
 from netmargin.training.relative_loss import relative_gradient
 
 

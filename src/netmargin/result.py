@@ -12,7 +12,7 @@ from .core.records import short_repr
 
 
 class Status(StrEnum):
-    """The way a solver ended; each member is a sentence that says so."""
+    """How a solver ended; each member is a sentence that says so."""
 
     OPTIMAL = "optimal: the proved bracket is within the tolerance"
     LOCALLY_OPTIMAL = (

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from ..core.batches import Arrays, Labels, batches
 from ..core.nets import scores
 from ..homogeneity import Homogeneity
-from ..margins.of_outputs import margins
+from ..margins import margins
 
 _ACTIVE_TEMPERATURES = 30.0
 """Samples whose margin is further than this many temperatures above the smallest are left out: each

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
     """
     import numpy as np
 
-    from .. import bounds, solvers
+    from .. import bounds, kernels, solvers
 
     if options.delta >= 1:
         raise ArgumentError(f"--delta must be below 1; got {options.delta}")
@@ -74,8 +74,19 @@ def run(options: argparse.Namespace) -> None:
     Z = np.hstack([X, np.ones((len(X), 1))]) if options.bias else np.asarray(X, dtype=np.float64)
     longest = float(np.linalg.norm(Z, axis=1).max())
     radius, labels = options.radius or longest, np.where(np.asarray(y).reshape(-1) > 0, 1, -1)
-    found = _bound_errors(options, X, Z, labels, radius, f1=f1, f2=f2)
-    both = len(set(labels.tolist())) == 2  # one class is at no distance from another
+    found = {}
+    if f1.margin > 0:
+        q = labels * f1.decision_function(X)
+        found["the best two-layer net (Wei et al. 2018, Theorem 3.1)"] = bounds.two_layer_bound(
+            q, Z, radius=radius, delta=options.delta
+        )
+    if f2.margin > 0:
+        largest, K = radius / math.sqrt(2 * Z.shape[1]), kernels.arc_cosine(X, bias=options.bias)
+        q = labels * f2.decision_function(K)
+        found["the best kernel predictor, F_2 (Lemma 3.4)"] = bounds.kernel_bound(
+            q, K, largest=largest, delta=options.delta
+        )
+    both = len(set(labels.tolist())) == 2
     distances = {
         r: bounds.interclass_distance(X, y, r, time_limit=deadline.share(len(views) - r + 1))
         for r in views
@@ -90,51 +101,7 @@ def run(options: argparse.Namespace) -> None:
         }
         print(as_json(result))
         return
-    print(f"margins: F_1 {f1.margin:.6g} (at most {f1.upper_bound:.6g}), F_2 {f2.margin:.6g}")
-    if not options.radius:
-        print(
-            f"radius {radius:.4g}: that of the samples; give --radius if the distribution reaches"
-            " further"
-        )
-    if not found:
-        print(
-            "No net and no kernel predictor separates these samples, so there is no margin to bound"
-            " an error by."
-        )
-        print(f1.note)
-    for name, b in found.items():
-        print(f"\ntest error of {name}: {b.summary()}")
-    for r, d in distances.items():
-        print(
-            f"\nclasses are {d.distance:.4g} apart in the best {r}-dimensional view found (at most"
-            f" {d.upper_bound:.4g})",
-            end="",
-        )
-    print()
-
-
-def _bound_errors(
-    options: argparse.Namespace, X: Any, Z: Any, labels: Any, radius: float, *, f1: Any, f2: Any
-) -> dict[str, Any]:
-    """The bounds of the test error of those predictors that separate the samples, by their names.
-
-    Z are the inputs X with the bias as a coordinate, if there is one.
-    """
-    from .. import bounds, kernels
-
-    found = {}
-    if f1.margin > 0:
-        q = labels * f1.decision_function(X)
-        found["the best two-layer net (Wei et al. 2018, Theorem 3.1)"] = bounds.two_layer_bound(
-            q, Z, radius=radius, delta=options.delta
-        )
-    if f2.margin > 0:
-        largest, K = radius / math.sqrt(2 * Z.shape[1]), kernels.arc_cosine(X, bias=options.bias)
-        q = labels * f2.decision_function(K)
-        found["the best kernel predictor, F_2 (Lemma 3.4)"] = bounds.kernel_bound(
-            q, K, largest=largest, delta=options.delta
-        )
-    return found
+    _print_results(f1, f2, options.radius, radius, found, distances)
 
 
 def _warn_of_time(solutions: dict[str, Any], limit: float) -> None:
@@ -159,3 +126,30 @@ def _describe_bound(name: str, bound: Any) -> dict:
         "terms": [{"term": term, "value": value} for term, value in dict(bound.terms).items()],
         "assumptions": list(bound.assumptions),
     }
+
+
+def _print_results(
+    f1: Any, f2: Any, given: float | None, radius: float, found: dict, distances: dict
+) -> None:
+    """Print margins, the radius where none was given, bounds and distances, for a reader."""
+    print(f"margins: F_1 {f1.margin:.6g} (at most {f1.upper_bound:.6g}), F_2 {f2.margin:.6g}")
+    if not given:
+        print(
+            f"radius {radius:.4g}: that of the samples; give --radius if the distribution reaches"
+            " further"
+        )
+    if not found:
+        print(
+            "No net and no kernel predictor separates these samples, so there is no margin to bound"
+            " an error by."
+        )
+        print(f1.note)
+    for name, b in found.items():
+        print(f"\ntest error of {name}: {b.summary()}")
+    for r, d in distances.items():
+        print(
+            f"\nclasses are {d.distance:.4g} apart in the best {r}-dimensional view found (at most"
+            f" {d.upper_bound:.4g})",
+            end="",
+        )
+    print()

@@ -14,7 +14,7 @@ from ..core.gates import Gates
 from ..core.nets import scores
 from ..errors import ModelError
 from ..losses import Loss
-from ..margins.of_outputs import margins
+from ..margins import margins
 from ..training.relative_loss import relative_gradient
 from .kinks import Kinks, Pattern, count_sliding_layers, find_gates, least_squares
 

@@ -14,8 +14,7 @@ from ..core.nets import float64_copy
 from ..errors import DataError, NotHomogeneousError
 from ..homogeneity import Kind
 from ..losses import Exponential
-from ..margins import MarginReport, measure
-from ..margins.normalization import norms
+from ..margins import MarginReport, measure, norms
 from ..training.history import History
 from .field import FlowField
 

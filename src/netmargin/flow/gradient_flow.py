@@ -173,11 +173,11 @@ def gradient_flow(
         with Progress(progress, "its error") as display:
             other = finer.run(display)
         if not finer.interrupted:
-            trajectory.error = _measure_relative_distance(trajectory, other)
+            trajectory.error = _relative_distance(trajectory, other)
     return trajectory
 
 
-def _measure_relative_distance(trajectory: Trajectory, finer: Trajectory) -> float:
+def _relative_distance(trajectory: Trajectory, finer: Trajectory) -> float:
     """The distance between two final states, relative to the norm of the finer run's."""
     a, b = (torch.cat([p.reshape(-1) for p in t.final.values()]) for t in (trajectory, finer))
     return float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))

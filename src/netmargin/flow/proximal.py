@@ -11,7 +11,7 @@ from ..core.lbfgs import minimize
 from ..core.nets import scores
 from ..core.progress import Progress
 from ..losses import Loss
-from ..margins.of_outputs import margins
+from ..margins import margins
 from ..training.relative_loss import relative_gradient
 from .run import FlowRun
 

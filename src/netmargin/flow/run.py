@@ -16,8 +16,7 @@ from ..core.nets import float64_copy
 from ..core.progress import Progress
 from ..errors import ModelError
 from ..losses import Loss
-from ..margins import MarginReport, measure
-from ..margins.normalization import norms
+from ..margins import MarginReport, measure, norms
 from ..training.history import History
 from ..training.stopping import StoppingRule
 from .field import FlowField, Metric
@@ -97,9 +96,7 @@ class FlowRun(ABC):
             )
         self.field = FlowField(self.twin, self.samples, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
-        self.levels = sorted(
-            levels, reverse=True
-        )  # in the order in which the loss falls below them
+        self.levels = sorted(levels, reverse=True)
         self.trajectory = Trajectory()
         self.log_time, self.s = -math.inf, 0.0
         self.interrupted = False
@@ -186,7 +183,6 @@ class FlowRun(ABC):
                 f"stopped after {self.evaluations} gradient evaluations; raise max_evaluations to"
                 " go on"
             )
-        # Of several reasons the caller's own rule comes first: it is what was asked for.
         self.trajectory.status = reasons[0] if reasons else "running"
         return bool(reasons)
 

@@ -14,7 +14,7 @@ from ..core.gates import Gates
 from ..core.gradients import SampleGradients, StoredGradients
 from ..core.nets import scores
 from ..errors import ModelError
-from ..margins.of_outputs import score_gaps
+from ..margins import score_gaps
 
 BATCH = 64
 """Float64 samples per pass, twice as many in float32: few enough for the activations of an image

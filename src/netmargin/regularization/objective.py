@@ -17,7 +17,7 @@ from ..core.threads import work_of
 from ..errors import DataError, ModelError
 from ..homogeneity import Kind, analyse
 from ..losses import Loss
-from ..margins.of_outputs import margins
+from ..margins import margins
 from ..training.relative_loss import relative_gradient
 
 _SMOOTHING_WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)

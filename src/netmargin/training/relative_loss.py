@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ..core.logspace import scaled_ratio
 from ..core.nets import scores
 from ..losses import Loss
-from ..margins.of_outputs import margins, score_gaps
+from ..margins import margins, score_gaps
 
 
 def descend(

@@ -15,8 +15,7 @@ from ..core.threads import work_of
 from ..errors import DataError, DivergenceError, ModelError, NonFiniteOutputError
 from ..homogeneity import analyse
 from ..losses import Loss
-from ..margins import MarginReport, measure
-from ..margins.normalization import normalizing_homogeneity
+from ..margins import MarginReport, measure, normalizing_homogeneity
 from .checkpoint import put_weights, tensors_of
 from .history import History
 from .learning_rate import LearningRate

@@ -151,12 +151,12 @@ def early_margin(
             f"The features at the start do not separate the data (gamma = {gamma:.3g}). Take a"
             " wider net, or other signs of a b."
         )
-    kept, constants = gamma, _bound_inner_products(twin, x)
+    kept, constants = gamma, _inner_products(twin, x)
     names = {f"inner.{name}" for name, _ in twin.inner.named_parameters()}
     for state in states:
         _load_inner(twin, names, state)
         kept = min(kept, float((signed_features() @ p).min()))
-        constants = np.maximum(constants, _bound_inner_products(twin, x))
+        constants = np.maximum(constants, _inner_products(twin, x))
     C_1, C_2 = (float(c) for c in constants)
 
     size = math.log(time * n) / (gamma / 2)
@@ -197,7 +197,7 @@ def _load_inner(twin: NormalizedNet, names: set[str], state: dict[str, Tensor]) 
     )
 
 
-def _bound_inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
+def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
     """C_1 and C_2 at the present V, the largest inner products of gradients of features."""
     V = {name: v.detach() for name, v in twin.inner.named_parameters()}
     if not V:
