@@ -108,7 +108,7 @@ class Run:
             rate = self.lr.relative_rate(self.log_scale)
             self._step_through_batches(rate)
             report = self._measure_or_none()
-            # An infinite loss lets a rule that searches refuse the epoch like any that went too far.
+            # An infinite loss lets a rule refuse the epoch like any other that went too far.
             after = self._read_log_mean(report) if report is not None else math.inf
             if self.lr.accept(self.log_loss, after):
                 if report is None:

@@ -73,7 +73,7 @@ class RunFiles:
                 " on with it."
             )
         state = checkpoint.read_checkpoint(self.checkpoint)
-        # Stopping rules are not among the settings: a run may go on further than was asked at first.
+        # Stopping rules are not among the settings: a run may go on further than first asked.
         other = {
             k: (v, self._settings.get(k))
             for k, v in state["settings"].items()

@@ -75,6 +75,7 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
                 entries[id] = _write_entry(known, scale, numbers, picture.relative_to(page.parent))
                 written.append(id)
                 break
+    # In the order of the list of figures, wherever an entry stood before.
     write_atomically(
         page, (_HEAD + "\n".join(entries[id] for id in list_figures() if id in entries)).encode()
     )
@@ -85,6 +86,7 @@ def _split_entries(page: Path) -> dict[str, str]:
     """Split a page that was written before into its entries, by id."""
     if not page.exists():
         return {}
+    # The pattern captures the id: parts are the head, then an id and its entry in turn.
     parts = re.split(r"^(?=## (\S+): )", page.read_text(), flags=re.MULTILINE)
     return {id: text.rstrip("\n") + "\n" for id, text in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -109,7 +111,7 @@ def _write_entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Pa
         f"- {'' if check['holds'] else '**not reproduced:** '}{check['sentence']}"
         for check in numbers["checks"]
     ]
-    minutes = max(numbers["minutes"], 0.1)
+    minutes = max(numbers["minutes"], 0.1)  # "0.0 minutes" would read as not computed
     lines += [
         "",
         (

@@ -200,6 +200,7 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
     if done < of:
         return f"{done} of {of} runs" if done else "-"
     numbers = read_numbers(folder)
+    # Runs are kept by their own settings; what was drawn may be of an older definition.
     if numbers is None or numbers["settings"] != chosen.scales[scale]:
         return "computed"
     return "holds" if all(check["holds"] for check in numbers["checks"]) else "DOES NOT HOLD"

@@ -213,6 +213,7 @@ class Claim:
                     raise KeyboardInterrupt
                 instances += len(last.violations)
                 worst = max(worst, last.violations.max(initial=0.0))
+                # The first one, with the command that repeats it: one counterexample is enough.
                 if first is None and (last.violations > self.tolerance).any():
                     index = int(np.argmax(last.violations > self.tolerance))
                     first = (

@@ -49,6 +49,7 @@ class Instances:
         Returns the values (B,) and alpha (B, k).
         """
         B, n, k = self.signed.shape
+        # One program for all instances, block by block: a solver's start costs more than its work.
         A = _stack_blocks(-np.concatenate([self.signed, -self.signed], 2))
         found = linprog(np.ones(2 * k * B), A_ub=A, b_ub=-np.ones(B * n), method="highs-ds")
         parts = found.x.reshape(B, 2, k)
@@ -75,7 +76,7 @@ class Instances:
         rows = np.concatenate(
             [np.concatenate([-features, np.ones((B, n, 1))], 2), np.ones((B, 1, p + 1))], 1
         )
-        rows[:, -1, -1] = 0.0
+        rows[:, -1, -1] = 0.0  # t is not among the weights whose sum is at most 1
         cost = np.tile(np.append(np.zeros(p), -1.0), B)
         found = linprog(
             cost,

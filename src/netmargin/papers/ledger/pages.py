@@ -46,7 +46,7 @@ def failure(entry: Entry) -> list[str]:
     lines += [
         f"{entry.claim.id}: as printed, “{text}”, it was not refuted"
         for text, v, _ in entry.refuted
-        if not v > entry.claim.tolerance
+        if not v > entry.claim.tolerance  # also where v is NaN
     ]
     return lines
 
@@ -179,6 +179,7 @@ def _format_result(entry: Entry) -> str:
 
 def _escape_cell(text: str) -> str:
     """Escape a text so that it fits into one cell of a Markdown table."""
+    # Markdown takes < for HTML, and | for the end of a cell.
     return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
 
 

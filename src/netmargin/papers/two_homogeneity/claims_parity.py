@@ -48,6 +48,7 @@ PARITIES = (
 def parity_margin(trial: Trial, *, factor: float = 1.0, exponent: float = 0.0) -> Finding:
     if trial.number == 0:
         return _fit_parity_rates(exponent)
+    # "complete" pricing proves the bound, so that both ends of the bracket are compared.
     d, k, bias = PARITIES[(trial.number - 1) % len(PARITIES)]
     X, y = datasets.parity(d, k)
     found = f1_max_margin(X, y, bias=bias, pricing="complete")
@@ -78,6 +79,7 @@ def _fit_parity_rates(exponent: float) -> Finding:
             fit = slope(np.log(ds), np.log(values[name]))
             violations.append(abs(fit.value - claimed - exponent) + fit.error - 0.15)
             shown.append(f"{name} d^{fit.value:.3f} (k = {k})")
+    # The formula by symmetry against the solver, where all corners can be listed.
     X, y = datasets.parity(4, 2)
     direct = f2_max_margin(X, y, bias=False).margin
     violations.append(abs(direct / _compute_parity_correlation(4, 2, kernels["F_2"]) - 1) - 1e-5)
