@@ -67,6 +67,7 @@ def _bound_delta(problem: Problem) -> float | None:
     """Compute the bound that `measure_loss_multipliers` derives, where its hypotheses hold."""
     report, loss = problem.report, problem.loss
     smoothed = loss.inverse_link(report.log_loss)
+    # For other losses the lemma has a constant that is not computed.
     known = isinstance(loss, (Exponential, Logistic)) and loss.power == 1
     if not known or not smoothed > 0:
         return None
