@@ -130,8 +130,8 @@ def _minimize_free(G, c, upper, p, free):
         fixed = ~free
         target = _solve(G[np.ix_(free, free)], c[free] - G[np.ix_(free, fixed)] @ p[fixed])
         now, limit = p[free], upper[free]
-        # Where the minimizer over the free ones is out of bounds, go as far towards it as all bounds
-        # allow: the first ones that are reached are no longer free, and the objective has fallen.
+        # Where the minimizer over the free ones is out of bounds, go towards it as far as all
+        # bounds allow: those reached first are no longer free, and the objective has fallen.
         low, high = target < 0, target > limit
         if not (low.any() or high.any()):
             p = p.copy()
