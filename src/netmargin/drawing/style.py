@@ -27,7 +27,7 @@ def open_canvas(columns: int = 1, rows: int = 1, *, width: float = 4.2, height: 
     """
     from matplotlib.figure import Figure
 
-    # Not pyplot, which opens a display and keeps every figure alive until it is closed.
+    # Not pyplot, which looks for a display and keeps every figure alive until it is closed.
     drawn = Figure(figsize=(width * columns, height * rows), layout="constrained")
     axes = drawn.subplots(rows, columns, squeeze=False)
     for axis in axes.ravel():
