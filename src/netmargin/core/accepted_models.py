@@ -128,7 +128,7 @@ def noise_of(model: nn.Module, x: Tensor) -> str:
     x = x[:_NOISE_SAMPLES]
     # Clones, as a forward pass may work on its input in place.
     with explain_forward_errors(x), torch.no_grad(), torch.random.fork_rng():
-        first, second = (_evaluate_scores(model, x.clone()) for _ in range(2))
+        first, second = (_scores_of(model, x.clone()) for _ in range(2))
     if first is None or second is None or first.shape != second.shape:
         return ""  # `tensor_of_scores` and `scores` say what is wrong with such outputs
     size, difference = first.abs().max().item(), (first - second).abs().max().item()
@@ -176,7 +176,7 @@ def tensor_of_scores(outputs: Any) -> Tensor:
     )
 
 
-def _evaluate_scores(model: nn.Module, x: Tensor) -> Tensor | None:
+def _scores_of(model: nn.Module, x: Tensor) -> Tensor | None:
     """The outputs on a batch if they are numbers that can be compared, else None."""
     outputs = model(x)
     return (

@@ -49,7 +49,7 @@ def open_data(data: Data) -> Arrays | Iterable:
         return data
     # A list of two batches is a list of batches, not a pair of arrays.
     if isinstance(data, (tuple, list)) and len(data) == 2 and not _is_batch(data[0]):
-        X, y = _as_tensor(data[0], "X"), _as_tensor(data[1], "y")
+        X, y = _tensor(data[0], "X"), _tensor(data[1], "y")
         _check_batch(X, y, "the data")
         return Arrays(X, y.reshape(-1))
     if reason := why_no_data(data):
@@ -103,7 +103,7 @@ def pairs_of(data: Iterable) -> Iterator[tuple[Tensor, Tensor]]:
     for index, batch in enumerate(data):
         if not isinstance(batch, (tuple, list)) or len(batch) != 2:
             raise DataError(f"Batch {index} is not a pair (x, y) but {how_to_pair(batch)}")
-        x, y = _as_tensor(batch[0], "x"), _as_tensor(batch[1], "y")
+        x, y = _tensor(batch[0], "x"), _tensor(batch[1], "y")
         _check_batch(x, y, f"batch {index}")
         empty = False
         yield x, y.reshape(-1)
@@ -173,12 +173,12 @@ def _is_batch(item) -> bool:
 
 def as_inputs(values, name: str = "X") -> Tensor:
     """Inputs without labels as a tensor of at least one sample, all finite. Raises DataError."""
-    X = _as_tensor(values, name)
+    X = _tensor(values, name)
     _check_inputs(X, name, "")
     return X
 
 
-def _as_tensor(values, name: str) -> Tensor:
+def _tensor(values, name: str) -> Tensor:
     """Arrays, nested lists and tensors as an ordinary real tensor, detached. Raises DataError."""
     if isinstance(values, Tensor):
         tensor = values.detach()

@@ -9,7 +9,8 @@ import math
 import torch
 from torch import Tensor
 
-LN10 = math.log(10.0)  # rows and plots show logs to base 10, as the papers do
+LN10 = math.log(10.0)
+"""Rows and plots show logs to base 10, as the papers do."""
 
 _TINY_EXPONENT = -37.0
 """Below this, log1p(e^z) equals e^z (1 - e^z / 2) to float64 precision, and far below it e^z

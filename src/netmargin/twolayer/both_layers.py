@@ -141,7 +141,7 @@ def train_both_layers(
     settings = zip(
         one_per_run(sets, count),
         widths,
-        one_per_run(_set_default_rate if rate is None else rate, count),
+        one_per_run(_default_rate if rate is None else rate, count),
         one_per_run(seeds, count),
         one_per_run(target, count),
         strict=True,
@@ -184,7 +184,7 @@ def _check_ranges(
         )
 
 
-def _set_default_rate(times: np.ndarray) -> np.ndarray:
+def _default_rate(times: np.ndarray) -> np.ndarray:
     """Step sizes 0.5 / sqrt(t + 1)."""
     return 0.5 / np.sqrt(times + 1)
 
