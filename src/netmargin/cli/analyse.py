@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> None:
     from ..core.nets import in_mode
     from ..homogeneity import analyse
 
-    model = inputs.load_model(options)
+    model = inputs.model(options)
     if options.shape:
         try:
             shape = [inputs.positive(int)(part) for part in options.shape.split(",")]
@@ -39,8 +39,8 @@ def run(options: argparse.Namespace) -> None:
         # Four inputs: the rules are checked numerically on several, and more tell nothing new.
         x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
     else:
-        x, _ = inputs.load_data(
-            options, limit=10 if inputs.choose_data(options) in datasets.BY_NAME else None
+        x, _ = inputs.data(
+            options, limit=10 if inputs.data_name(options) in datasets.BY_NAME else None
         )
     with in_mode(model, training=False):
         answer = analyse(model, x)

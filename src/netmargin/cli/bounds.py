@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
 
     if options.delta >= 1:
         raise ArgumentError(f"--delta must be below 1; got {options.delta}")
-    X, y = inputs.read_arrays(options.data)
+    X, y = inputs.arrays(options.data)
     deadline, views = Deadline(options.time_limit), range(1, min(3, X.shape[1]) + 1)
     # Parts of the time: the kernel, the net, all distances together. What one does not need is
     # there for the next.

@@ -54,9 +54,9 @@ def run(options: argparse.Namespace) -> None:
     from ..kkt import certify
     from ..training import load_weights
 
-    model = inputs.load_model(options)
+    model = inputs.model(options)
     load_weights(model, options.weights)
-    X, y = inputs.load_data(options, limit=options.limit)
+    X, y = inputs.data(options, limit=options.limit)
     if options.out:
         make_folder(options.out)
     about = _describe_samples(options, X, y)
@@ -94,14 +94,14 @@ def _describe_samples(options: argparse.Namespace, X, y) -> str:
         return ""
     samples = f"the certificate is about these {len(X)} samples only"
     if options.limit is not None:
-        everything = inputs.load_data(options, limit=None)
+        everything = inputs.data(options, limit=None)
         samples = f"the certificate is about {len(X)} of {len(everything[0])} samples"
         if trained_on == fingerprint(open_data(everything)):
             return (
                 f"{samples}, and the net was trained on all of them: others may have smaller"
                 " margins. Leave --limit out."
             )
-    if options.split == "test" and inputs.choose_data(options) in datasets.BY_NAME:
+    if options.split == "test" and inputs.data_name(options) in datasets.BY_NAME:
         return (
             f"{samples}, which are test samples: of the max-margin problem of training it says"
             " nothing."

@@ -99,7 +99,7 @@ def folder(text: str) -> Path:
     return path
 
 
-def load_model(options: argparse.Namespace) -> nn.Module:
+def model(options: argparse.Namespace) -> nn.Module:
     """Make the net of a recipe, or call the user's factory. Raises ModelError, ArgumentError."""
     name = getattr(options, "recipe", None) or options.factory
     if name is None:
@@ -133,7 +133,7 @@ def load_model(options: argparse.Namespace) -> nn.Module:
         ) from error
 
 
-def choose_data(options: argparse.Namespace) -> str:
+def data_name(options: argparse.Namespace) -> str:
     """The data set or file that the options name, or that of the recipe. Raises ArgumentError."""
     recipe = RECIPES.get(getattr(options, "recipe", None) or options.factory)
     name = options.data or (recipe.data if recipe else None)
@@ -145,7 +145,7 @@ def choose_data(options: argparse.Namespace) -> str:
     return name
 
 
-def read_arrays(path: str):
+def arrays(path: str):
     """Read X and y of an .npz file. Raises DataError, or ArgumentError for no file."""
     import numpy as np
 
@@ -175,12 +175,12 @@ def read_arrays(path: str):
         ) from error
 
 
-def load_data(options: argparse.Namespace, *, limit: int | None):
+def data(options: argparse.Namespace, *, limit: int | None):
     """Load the samples that the options name. Raises DataError, ArgumentError."""
-    name = choose_data(options)
+    name = data_name(options)
     if name in datasets.BY_NAME:
         return datasets.BY_NAME[name](getattr(options, "split", "train"), limit=limit)
-    X, y = read_arrays(name)
+    X, y = arrays(name)
     # Floats as torch's default, the nets' own type; integers may be tokens, and stay.
     X = X.astype("float32") if X.dtype.kind == "f" else X
     return (X, y) if limit is None else datasets.selection.select(X, y, limit, scale=1)

@@ -18,13 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the margins of a net with saved weights on data."""
+    """Print the margins."""
     from ..margins import measure
     from ..training import load_weights
 
-    model = inputs.load_model(options)
+    model = inputs.model(options)
     load_weights(model, options.weights)
-    report = measure(model, inputs.load_data(options, limit=options.limit), loss=options.loss)
+    report = measure(model, inputs.data(options, limit=options.limit), loss=options.loss)
     result = report.to_dict() | {
         "homogeneity": report.homogeneity.to_dict(),
         "support": report.support,

@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
         raise ArgumentError(f"The same file is named twice: {', '.join(options.weights)}.")
     if options.out:
         make_folder(options.out)
-    model, data = inputs.load_model(options), inputs.load_data(options, limit=options.limit)
+    model, data = inputs.model(options), inputs.data(options, limit=options.limit)
     reports: dict[str, RobustnessReport] = {}
     results: list[dict] = []
     # One net for all files: they must be of one architecture, whose radii can be compared.

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     # Before the work, which may take minutes.
     if options.out:
         inputs.require_writable(options.out)
-    X, y = inputs.read_arrays(options.data)
+    X, y = inputs.arrays(options.data)
     bias = options.problem != "linear" if options.bias is None else options.bias
     watched = {"time_limit": options.time_limit, "progress": not options.json} if long else {}
     solve: dict[str, Any] = {

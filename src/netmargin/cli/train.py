@@ -69,8 +69,8 @@ def run(options: argparse.Namespace) -> None:
 
     # Seeds the weights; `train` has a seed of its own for the batches.
     torch.manual_seed(options.seed)
-    model, recipe = inputs.load_model(options), RECIPES.get(options.recipe or options.factory)
-    data = inputs.load_data(options, limit=options.limit)
+    model, recipe = inputs.model(options), RECIPES.get(options.recipe or options.factory)
+    data = inputs.data(options, limit=options.limit)
     until: list[StoppingRule] = (
         [] if options.until_log10_loss is None else [LogLossBelow(options.until_log10_loss)]
     )
