@@ -12,7 +12,6 @@ import torch
 import netmargin as nm
 
 INTERNAL = {  # never returned by a public function
-    "netmargin.homogeneity.analysis.Question",
     "netmargin.homogeneity.degree.Constraint",
     "netmargin.homogeneity.degree.Degree",
     "netmargin.homogeneity.degree.Unknown",
@@ -31,7 +30,7 @@ INTERNAL = {  # never returned by a public function
 }
 
 
-def records() -> dict[str, type]:
+def all_records() -> dict[str, type]:
     """Every dataclass of the package without an underscore, by its full name."""
     found = {}
     for module in pkgutil.walk_packages(nm.__path__, "netmargin."):
@@ -45,7 +44,16 @@ def records() -> dict[str, type]:
             )
             if own and not name.startswith("_"):
                 found[f"{module.name}.{name}"] = kind
-    return {name: kind for name, kind in found.items() if name not in INTERNAL}
+    return found
+
+
+def records() -> dict[str, type]:
+    """Those that a public function returns, alone or in another one."""
+    return {name: kind for name, kind in all_records().items() if name not in INTERNAL}
+
+
+def test_the_list_of_internal_records_is_of_records_that_exist():
+    assert INTERNAL - all_records().keys() == set()
 
 
 LARGE = [  # by what an annotation contains, the first that fits

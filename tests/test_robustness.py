@@ -13,7 +13,7 @@ import netmargin as nm
 from netmargin import models
 from netmargin.cli import main
 from netmargin.l2_robustness import evaluation
-from netmargin.l2_robustness.lipschitz import _fourier_bound, operator_norm, score_lipschitz
+from netmargin.l2_robustness.lipschitz import _bound_by_fourier, operator_norm, score_lipschitz
 
 QUICK = ("deepfool", "ddn")
 
@@ -142,7 +142,7 @@ def test_norms_of_convolutions():
                 (layer(units) - layer(torch.zeros(shape).double())).flatten(1), 2
             ).item()
         assert abs(operator_norm([layer], torch.zeros(shape).double()) / exact - 1) < 1e-8
-        assert exact <= _fourier_bound(layer) < 1.6 * exact
+        assert exact <= _bound_by_fourier(layer) < 1.6 * exact
 
 
 def test_lipschitz_constants_of_a_pool_that_overlaps():

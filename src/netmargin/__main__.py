@@ -1,4 +1,4 @@
-"""python -m netmargin"""
+"""Run the command line by `python -m netmargin`."""
 
 import sys
 

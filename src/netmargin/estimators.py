@@ -34,6 +34,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         and a C to take. Returns the classifier itself. Raises DataError for data and ArgumentError
         for parameters that the solvers refuse, and `Interrupted`, a KeyboardInterrupt, at Ctrl-C.
         """
+        # Parameters are checked here, not in __init__: scikit-learn sets them as they are.
         deadline = Deadline(self.time_limit)
         check_number("C", self.C, above=0, optional=True)
         check_number("tol", self.tol, above=0, below=1)
@@ -50,8 +51,10 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         positive = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
         self.solutions_ = []
         for done, k in enumerate(positive):
+            # What a class does not need of its part is there for the next ones.
             limit = deadline.share(len(positive) - done)
             solution = self._solve(X, np.where(index == k, 1.0, -1.0), limit)
+            # A classifier without all of its problems would answer for the wrong classes.
             if solution.status is Status.INTERRUPTED:
                 raise Interrupted(
                     "fit was interrupted. The solvers, such as f1_max_margin, return the best so"
@@ -88,16 +91,13 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
             )
             _warn_of_convergence(
                 f"{constant} are constant, because no hard margin exists. {reason} Or pass C, for a"
-                f" soft margin, for instance C={self._recommended_cost(X):g}: a larger one leaves"
+                f" soft margin, for instance C={self._recommend_cost(X):g}: a larger one leaves"
                 " fewer training errors, a smaller one a larger margin."
             )
+        scaled = "Raise tol, or scale the features to one size"
         for status, what, remedy in (
             (Status.TIME_LIMIT, "The time limit", "Raise time_limit"),
-            (
-                Status.STALLED,
-                "The precision of float64",
-                "Raise tol, or scale the features to one size",
-            ),
+            (Status.STALLED, "The precision of float64", scaled),
         ):
             if ended[status]:
                 named = (
@@ -115,7 +115,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         """Scores of X (N, d): (N,) for two classes, positive for classes_[1], (N, C) for more."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = np.stack([self._scores(s, X) for s in self.solutions_], axis=1)
+        scores = np.stack([self._compute_scores(s, X) for s in self.solutions_], axis=1)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X) -> np.ndarray:
@@ -132,11 +132,11 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         """Solve one problem with labels y in {-1, +1}; subclasses must define it."""
         raise NotImplementedError
 
-    def _recommended_cost(self, X: np.ndarray) -> float:
+    def _recommend_cost(self, X: np.ndarray) -> float:
         """A C for features of this size; subclasses must define it."""
         raise NotImplementedError
 
-    def _scores(self, solution, X: np.ndarray) -> np.ndarray:
+    def _compute_scores(self, solution, X: np.ndarray) -> np.ndarray:
         """Scores (N,) of one solution; subclasses must define it."""
         raise NotImplementedError
 
@@ -207,10 +207,10 @@ class VariationNormClassifier(_MaxMarginClassifier):
             else f1_soft_margin(X, y, C=self.C, **options)
         )
 
-    def _recommended_cost(self, X):
+    def _recommend_cost(self, X):
         return recommended_cost(float(np.sqrt((X**2).sum(1) + self.bias).mean()))
 
-    def _scores(self, solution, X):
+    def _compute_scores(self, solution, X):
         return solution.decision_function(X)
 
 
@@ -221,20 +221,20 @@ class _KernelClassifier(_MaxMarginClassifier):
 
     def _prepare(self, X):
         self._X = X
-        self._K = self._kernel(X, X)
+        self._K = self._compute_kernel(X, X)
 
     def _solve(self, X, y, time_limit):
         if self.C is None:
             return kernel_max_margin(self._K, y, tol=self.tol, time_limit=time_limit)
         return kernel_soft_margin(self._K, y, C=self.C, tol=self.tol, time_limit=time_limit)
 
-    def _recommended_cost(self, X):
+    def _recommend_cost(self, X):
         return recommended_cost(float(np.diag(self._K).mean()))
 
-    def _scores(self, solution, X):
-        return solution.decision_function(self._kernel(X, self._X))
+    def _compute_scores(self, solution, X):
+        return solution.decision_function(self._compute_kernel(X, self._X))
 
-    def _kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    def _compute_kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """The kernel (N, n) of inputs A (N, d) and B (n, d); subclasses must define it."""
         raise NotImplementedError
 
@@ -272,7 +272,7 @@ class ReLUKernelClassifier(_KernelClassifier):
         self.tol = tol
         self.time_limit = time_limit
 
-    def _kernel(self, A, B):
+    def _compute_kernel(self, A, B):
         return kernels.arc_cosine(A, B, bias=self.bias)
 
 
@@ -315,6 +315,6 @@ class NTKClassifier(_KernelClassifier):
         self.tol = tol
         self.time_limit = time_limit
 
-    def _kernel(self, A, B):
+    def _compute_kernel(self, A, B):
         r_w, r_u = check_number("r_w", self.r_w), check_number("r_u", self.r_u)
         return kernels.ntk(A, B, r_w=r_w, r_u=r_u, bias=self.bias)

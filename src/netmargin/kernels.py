@@ -62,7 +62,7 @@ def arc_cosine(X, X2=None, *, bias: bool = True) -> np.ndarray:
     Source: Chizat and Bach 2020, (5); Wei et al. 2018, (3.8).
     """
     A, B = _read_pair(X, X2, bias)
-    size, angle = _norms_and_angles(A, B)
+    size, angle = _compute_norms_and_angles(A, B)
     return size * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi * A.shape[1])
 
 
@@ -109,7 +109,7 @@ def ntk(X, X2=None, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = True) ->
     """
     r_w, r_u = check_number("r_w", r_w), check_number("r_u", r_u)
     A, B = _read_pair(X, X2, bias)
-    size, angle = _norms_and_angles(A, B)
+    size, angle = _compute_norms_and_angles(A, B)
     both_active = (np.pi - angle) / (2 * np.pi)
     return r_u**2 * arc_cosine(A, B, bias=False) + r_w**2 * size * np.cos(angle) * both_active
 
@@ -260,7 +260,7 @@ def _read_inputs(X, bias: bool, name: str = "X") -> np.ndarray:
     return np.hstack([array, np.ones((len(array), 1))]) if bias else array
 
 
-def _norms_and_angles(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_norms_and_angles(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The products of norms and the angles of all pairs of rows, shape (n, m) each.
 
     The angle to a zero vector is computed as that between orthogonal ones; its kernels vanish

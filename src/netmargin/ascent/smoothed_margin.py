@@ -112,6 +112,7 @@ class SmoothedMargin:
     def feasible(self) -> None:
         """Balance the layers, and scale the parameters until the smallest score gap is 1."""
         self.normalize()
+        # Scores are homogeneous of this order, so that a root of the margin scales it to 1 at once.
         factor = self.margins().min().item() ** (-1 / self.order)
         factor *= math.exp(-self.log_norm().item() / self.order)
         with torch.no_grad():

@@ -147,6 +147,7 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
     draws, seed = check_count("draws", draws, at_least=2), check_seed(seed)
     Z, signs = _draw_signs(X, bias, draws, seed)
     K = arc_cosine(Z, bias=False)
+    # s'Ks >= 0; rounding can leave a small negative number where it is 0.
     values = np.sqrt(np.maximum(np.einsum("si,ij,sj->s", signs, K, signs), 0.0))
     return _estimate(values / len(Z), math.sqrt(float(np.trace(K))) / len(Z), True)
 

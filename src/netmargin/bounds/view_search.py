@@ -56,7 +56,7 @@ class ViewSearch:
         # nearest pair.
         self.upper = self._scale = float(squares.min())
         self.best = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, r)))[0]
-        self.value = float(self._squares(self.best).min())
+        self.value = float(self._square_lengths(self.best).min())
 
     def run(self, starts: int, iterations: int) -> None:
         """Search from the relaxation and from random views. Raises TimeoutError at the deadline."""
@@ -112,12 +112,12 @@ class ViewSearch:
 
     def _offer(self, Q: np.ndarray) -> np.ndarray:
         """Keep this view if it is the best so far; returns the squared lengths of all pairs."""
-        here = self._squares(Q)
+        here = self._square_lengths(Q)
         if here.min() > self.value:
             self.best, self.value = Q, float(here.min())
         return here
 
-    def _squares(self, Q: np.ndarray) -> np.ndarray:
+    def _square_lengths(self, Q: np.ndarray) -> np.ndarray:
         """Squared lengths of all differences in the view spanned by Q."""
         return ((self._differences @ Q) ** 2).sum(1)
 

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         The exit code: 0 done, 1 the work failed and said why, 2 wrong usage, 130 interrupted by
         Ctrl-C.
     """
-    with _quiet_start():
+    with _end_quietly_on_interrupt():
         from ..errors import ArgumentError, NetmarginError
         from .parser import make_parser
 
@@ -37,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     shown = warnings.showwarning
     try:
         options = parser.parse_args(arguments)
+        # A warning is advice to whoever types: one line, without the place in our code.
         warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
         code = options.run(options) or 0
         sys.stdout.flush()  # here, where a full disk can still be reported
@@ -68,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 @contextmanager
-def _quiet_start() -> Iterator[None]:
+def _end_quietly_on_interrupt() -> Iterator[None]:
     """Let Ctrl-C end the process at once while libraries are imported.
 
     torch takes seconds, an interrupted import prints a traceback, and nothing is lost by then.

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print how the net scales."""
+    """Print how the outputs of the net scale with its parameters."""
     from ..core.nets import in_mode
     from ..homogeneity import analyse
 

@@ -70,6 +70,7 @@ def run(options: argparse.Namespace) -> None:
     if f1.status is Status.INTERRUPTED:  # Ctrl-C is meant for all of it
         raise KeyboardInterrupt
     _warn_of_time({"F_1": f1, "F_2": f2}, options.time_limit)
+    # The bias is a coordinate of the inputs, and counts in their norm as in that of weights.
     Z = np.hstack([X, np.ones((len(X), 1))]) if options.bias else np.asarray(X, dtype=np.float64)
     longest = float(np.linalg.norm(Z, axis=1).max())
     radius, labels = options.radius or longest, np.where(np.asarray(y).reshape(-1) > 0, 1, -1)
@@ -100,27 +101,7 @@ def run(options: argparse.Namespace) -> None:
         }
         print(as_json(result))
         return
-    print(f"margins: F_1 {f1.margin:.6g} (at most {f1.upper_bound:.6g}), F_2 {f2.margin:.6g}")
-    if not options.radius:
-        print(
-            f"radius {radius:.4g}: that of the samples; give --radius if the distribution reaches"
-            " further"
-        )
-    if not found:
-        print(
-            "No net and no kernel predictor separates these samples, so there is no margin to bound"
-            " an error by."
-        )
-        print(f1.note)
-    for name, b in found.items():
-        print(f"\ntest error of {name}: {b.summary()}")
-    for r, d in distances.items():
-        print(
-            f"\nclasses are {d.distance:.4g} apart in the best {r}-dimensional view found (at most"
-            f" {d.upper_bound:.4g})",
-            end="",
-        )
-    print()
+    _print_results(f1, f2, options.radius, radius, found, distances)
 
 
 def _warn_of_time(solutions: dict[str, Any], limit: float) -> None:
@@ -145,3 +126,30 @@ def _describe_bound(name: str, bound: Any) -> dict:
         "terms": [{"term": term, "value": value} for term, value in dict(bound.terms).items()],
         "assumptions": list(bound.assumptions),
     }
+
+
+def _print_results(
+    f1: Any, f2: Any, given: float | None, radius: float, found: dict, distances: dict
+) -> None:
+    """Print margins, the radius where none was given, bounds and distances, for a reader."""
+    print(f"margins: F_1 {f1.margin:.6g} (at most {f1.upper_bound:.6g}), F_2 {f2.margin:.6g}")
+    if not given:
+        print(
+            f"radius {radius:.4g}: that of the samples; give --radius if the distribution reaches"
+            " further"
+        )
+    if not found:
+        print(
+            "No net and no kernel predictor separates these samples, so there is no margin to bound"
+            " an error by."
+        )
+        print(f1.note)
+    for name, b in found.items():
+        print(f"\ntest error of {name}: {b.summary()}")
+    for r, d in distances.items():
+        print(
+            f"\nclasses are {d.distance:.4g} apart in the best {r}-dimensional view found (at most"
+            f" {d.upper_bound:.4g})",
+            end="",
+        )
+    print()

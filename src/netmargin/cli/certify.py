@@ -88,6 +88,7 @@ def _describe_samples(options: argparse.Namespace, X, y) -> str:
     from ..core.batches import open_data
     from ..training.run_files import fingerprint
 
+    # A KKT point of some samples need not be one of all: others may have a smaller margin.
     trained_on = _find_training_data(Path(options.weights))
     if trained_on == fingerprint(open_data((X, y))):
         return ""
@@ -118,6 +119,7 @@ def _find_training_data(weights: Path) -> str | None:
     """The fingerprint of the data of the run whose folder holds the weights, or None if there is no
     such run.
     """
+    # The weights themselves may be a checkpoint; `netmargin train` writes both into one folder.
     for file in (weights, weights.parent / CHECKPOINT):
         try:
             return read_checkpoint(file)["settings"].get("data")

@@ -58,6 +58,7 @@ def run(options: argparse.Namespace) -> None:
     name = options.name
     if options.out:
         make_folder(options.out)
+    # Without a number, parity lists all corners of the cube.
     if options.n is None and name != "parity":
         options.n = 256
     X, y = (
@@ -70,6 +71,7 @@ def run(options: argparse.Namespace) -> None:
     norms = X.reshape(len(X), -1).norm(dim=1)
     shown = {
         "name": name,
+        # The function's own first sentence, so that there is one description only.
         "description": (source.__doc__ or "").strip().splitlines()[0],
         "samples": len(X),
         "shape": list(X.shape[1:]),

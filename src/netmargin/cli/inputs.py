@@ -61,7 +61,9 @@ def add_json(parser: argparse.ArgumentParser, what: str = "the result") -> None:
     parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
 
 
-def _number_parser(number: type, name: str, holds: Callable[[Any], bool]) -> Callable[[str], Any]:
+def _make_number_parser(
+    number: type, name: str, holds: Callable[[Any], bool]
+) -> Callable[[str], Any]:
     """A parser of numbers for which `holds` is true; argparse names it in its errors."""
 
     def parse(text: str):
@@ -70,16 +72,16 @@ def _number_parser(number: type, name: str, holds: Callable[[Any], bool]) -> Cal
             raise ValueError(text)
         return value
 
-    parse.__name__ = name
+    parse.__name__ = name  # argparse says "invalid NAME value"
     return parse
 
 
 def positive(number: type) -> Callable[[str], Any]:
     """Make a parser of positive numbers, for argparse."""
-    return _number_parser(number, f"positive {number.__name__}", lambda value: value > 0)
+    return _make_number_parser(number, f"positive {number.__name__}", lambda value: value > 0)
 
 
-natural = _number_parser(int, "whole number from 0 on", lambda value: value >= 0)
+natural = _make_number_parser(int, "whole number from 0 on", lambda value: value >= 0)
 """A parser of whole numbers from 0 on, for argparse."""
 
 
@@ -104,6 +106,7 @@ def model(options: argparse.Namespace) -> nn.Module:
         raise ArgumentError(
             "Say which model: the name of a recipe, or --factory package.module:function."
         )
+    # A recipe's name has no colon, so that it cannot be taken for a factory.
     if name in RECIPES:
         return RECIPES[name].make_model(bias=options.bias)
     module_name, colon, function = name.partition(":")
@@ -121,6 +124,7 @@ def model(options: argparse.Namespace) -> nn.Module:
     except ModelError as error:
         raise ModelError(f"{name} returned no model: {error}") from error
     except Exception as error:  # a factory is the caller's code, and may raise anything
+        # A TypeError about arguments nearly always is our own call of a function that wants some.
         hint = "A factory takes no arguments and returns a torch.nn.Module."
         if not (isinstance(error, TypeError) and "argument" in str(error)):
             hint = "Call it in Python to find out more."
@@ -153,6 +157,7 @@ def arrays(path: str):
             " file with arrays X and y."
         )
     try:
+        # Pickles could run code: a file of samples need not hold any.
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["X"], arrays["y"]
     except (
@@ -176,6 +181,7 @@ def data(options: argparse.Namespace, *, limit: int | None):
     if name in datasets.BY_NAME:
         return datasets.BY_NAME[name](getattr(options, "split", "train"), limit=limit)
     X, y = arrays(name)
+    # Floats as torch's default, the nets' own type; integers may be tokens, and stay.
     X = X.astype("float32") if X.dtype.kind == "f" else X
     return (X, y) if limit is None else datasets.selection.select(X, y, limit, scale=1)
 
@@ -205,10 +211,12 @@ def save_arrays(path: Path, **named: Any) -> None:
 
 def _load_factory(name: str, module_name: str, function: str) -> Any:
     """Import what the user calls the factory. Raises ModelError, whatever goes wrong there."""
+    # As for `python -m`: the caller's own package lies where the command is given.
     sys.path.insert(0, os.getcwd())
     try:
         return getattr(importlib.import_module(module_name), function)
     except ModuleNotFoundError as error:
+        # Either the package itself is not found, or something that it imports.
         where = "Run from the folder that holds its package."
         if error.name and not module_name.startswith(error.name):
             where = "Install what it imports."

@@ -23,20 +23,20 @@ def as_json(value: Any) -> str:
       "gap": null
     }
     """
-    return json.dumps(_plain(value), indent=2, allow_nan=False)
+    return json.dumps(_as_json_types(value), indent=2, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def _as_json_types(value: Any) -> Any:
     """The value in types that JSON has."""
     if isinstance(value, dict):
         return {
-            str(key).replace(" + ", "+").replace(" ", "_"): _plain(part)
+            str(key).replace(" + ", "+").replace(" ", "_"): _as_json_types(part)
             for key, part in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [_as_json_types(part) for part in value]
     if isinstance(value, (np.ndarray, np.generic, torch.Tensor)):
-        return _plain(value.tolist())
+        return _as_json_types(value.tolist())
     if isinstance(value, (Path, Fraction)):
         return str(value) if isinstance(value, Path) else float(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.list:
         listed = [_describe_figure(papers, id, options.out) for id in papers.list_figures()]
-        print(as_json(listed) if options.json else "\n".join(_table(papers, listed)))
+        print(as_json(listed) if options.json else "\n".join(_list_as_lines(papers, listed)))
         return 0
     chosen = _choose_figures(papers, options.ids)
     make_folder(options.out)
@@ -69,37 +69,12 @@ def run(options: argparse.Namespace) -> int:
                 "The gallery is a Markdown page with a folder of that name beside it: give"
                 f" --gallery NAME.md, not {options.gallery}."
             )
-    found, broken = [], []
-    for id in chosen:
-        if options.scale == "paper":
-            print(
-                f"{id}: about {_duration(papers.figure(id).minutes['paper'])} on 2 cores; what is"
-                " finished survives an interruption",
-                file=sys.stderr,
-            )
-        try:
-            found.append(
-                papers.reproduce(
-                    id,
-                    options.scale,
-                    out=options.out,
-                    jobs=options.jobs,
-                    progress=not options.quiet,
-                )
-            )
-        except CheckpointError:  # nothing can be kept
-            raise
-        except NetmarginError as error:
-            # Such as data that are not at hand: the other figures do not need them.
-            broken.append(id)
-            print(f"netmargin: {id}: {error}", file=sys.stderr)
-            continue
-        if not options.json:
-            print(found[-1].summary(), flush=True)
+    found, broken = _reproduce_figures(papers, chosen, options)
     if options.json:
         print(
             as_json(
-                [_result(result) for result in found] + [{"id": id, "holds": None} for id in broken]
+                [_describe_result(result) for result in found]
+                + [{"id": id, "holds": None} for id in broken]
             )
         )
     if options.gallery:
@@ -116,8 +91,45 @@ def run(options: argparse.Namespace) -> int:
     return 1 if broken or (options.check and missing) else 0
 
 
-def _duration(minutes: float) -> str:
-    """A duration in words."""
+def _reproduce_figures(
+    papers: Any, chosen: list[str], options: argparse.Namespace
+) -> tuple[list[Any], list[str]]:
+    """Reproduce these figures one after the other.
+
+    Returns what was found, and the ids of those that could not be computed.
+    """
+    found, broken = [], []
+    for id in chosen:
+        if options.scale == "paper":
+            duration = _describe_duration(papers.figure(id).minutes["paper"])
+            print(
+                f"{id}: about {duration} on 2 cores; what is finished survives an interruption",
+                file=sys.stderr,
+            )
+        try:
+            found.append(
+                papers.reproduce(
+                    id,
+                    options.scale,
+                    out=options.out,
+                    jobs=options.jobs,
+                    progress=not options.quiet,
+                )
+            )
+        except CheckpointError:  # nothing can be kept, so that the other figures would fail as well
+            raise
+        except NetmarginError as error:
+            # Such as data that are not at hand: the other figures do not need them.
+            broken.append(id)
+            print(f"netmargin: {id}: {error}", file=sys.stderr)
+            continue
+        if not options.json:
+            print(found[-1].summary(), flush=True)
+    return found, broken
+
+
+def _describe_duration(minutes: float) -> str:
+    """Minutes, or hours where they are many, in words."""
     return f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
 
 
@@ -143,7 +155,7 @@ def _choose_figures(papers: Any, ids: list[str]) -> list[str]:
     return [id for id in papers.list_figures() if {"all", id, id.split("/")[0]} & set(ids)]
 
 
-def _result(result: Any) -> dict:
+def _describe_result(result: Any) -> dict:
     """The entry of a reproduction for JSON."""
     checks = [{"sentence": check.sentence, "holds": bool(check.holds)} for check in result.checks]
     return {
@@ -170,7 +182,7 @@ def _describe_figure(papers: Any, id: str, out: Path) -> dict:
     }
 
 
-def _table(papers: Any, listed: list[dict]) -> list[str]:
+def _list_as_lines(papers: Any, listed: list[dict]) -> list[str]:
     """The list of figures as lines of text."""
     lines = [
         f"{'id':24} {'smoke':>6} {'laptop':>7} {'paper':>9}  {'last run':28} title",

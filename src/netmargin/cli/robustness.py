@@ -77,6 +77,7 @@ def run(options: argparse.Namespace) -> None:
     model, data = inputs.model(options), inputs.data(options, limit=options.limit)
     reports: dict[str, RobustnessReport] = {}
     results: list[dict] = []
+    # One net for all files: they must be of one architecture, whose radii can be compared.
     for index, weights in enumerate(options.weights):
         load_weights(model, weights)
         reports[weights] = radii(

@@ -90,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
         raise ArgumentError(
             "--soft is for f1. For kernels use netmargin.estimators, or solvers.kernel_soft_margin."
         )
+    # Before the work, which may take minutes.
     if options.out:
         inputs.require_writable(options.out)
     X, y = inputs.arrays(options.data)
@@ -129,14 +130,15 @@ def run(options: argparse.Namespace) -> int:
                 if isinstance(value, float)
                 else f"{name.replace('_', ' '):20} {value}"
             )
-    return _exit_code(solution)
+    return _choose_exit_code(solution)
 
 
-def _exit_code(solution: Any) -> int:
+def _choose_exit_code(solution: Any) -> int:
     """The exit code for a solution; says on stderr why it is not 0."""
     if solution.status == Status.INTERRUPTED:
         print("netmargin: interrupted; this is the best bracket so far", file=sys.stderr)
         return INTERRUPTED
+    # What each problem is about: solutions of interpolation have no margin, and so on.
     value = next(
         getattr(solution, name)
         for name in ("norm", "objective", "margin")

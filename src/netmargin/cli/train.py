@@ -67,14 +67,17 @@ def run(options: argparse.Namespace) -> None:
     from ..margins import measure
     from ..training import ConstantLR, Epochs, LogLossBelow, LossBasedLR, StoppingRule, train
 
+    # Seeds the weights; `train` has a seed of its own for the batches.
     torch.manual_seed(options.seed)
     model, recipe = inputs.model(options), RECIPES.get(options.recipe or options.factory)
     data = inputs.data(options, limit=options.limit)
     until: list[StoppingRule] = (
         [] if options.until_log10_loss is None else [LogLossBelow(options.until_log10_loss)]
     )
+    # Of two rules the first one that is reached ends the run.
     if options.epochs is not None or not until:
         until.append(Epochs(100 if options.epochs is None else options.epochs))
+    # Nets with other biases are other runs, and must not meet in one folder.
     name = (options.recipe or options.factory).replace(":", ".") + (
         "" if options.bias == "first" else f"-bias-{options.bias}"
     )
@@ -93,7 +96,7 @@ def run(options: argparse.Namespace) -> None:
     )
     report = measure(model, data, loss=loss)
     figures = _save_results(folder, model, history, report)
-    milestones = _milestones(history.rows)
+    milestones = _select_milestones(history.rows)
     if options.json:
         result = {
             "status": history.status,
@@ -122,13 +125,13 @@ def _save_results(folder: Path, model: nn.Module, history, report) -> list[Path]
         "attempts": sum(history.column("attempts")),
         "final": report.to_dict(),
         "homogeneity": report.homogeneity.to_dict(),
-        "milestones": _milestones(history.rows),
+        "milestones": _select_milestones(history.rows),
     }
     write_atomically(folder / "summary.json", as_json(summary).encode())
     return draw_run(history, report, folder)
 
 
-def _milestones(rows: list[dict]) -> list[dict]:
+def _select_milestones(rows: list[dict]) -> list[dict]:
     """The rows of the first epoch at or below each milestone, and of the last epoch."""
     first = [
         next((r for r in rows if r["log10_mean_loss"] <= level), None) for level in _MILESTONES

@@ -206,7 +206,7 @@ def _describe_other_thing(given: Any) -> str:
         return f"got a state dict ({kind}). Build the model first, then model.load_state_dict(...)."
     # Estimators are known by their methods, without an import of scikit-learn.
     if hasattr(given, "get_params") and hasattr(given, "fit"):
-        return f"got the scikit-learn estimator {kind}. {_instead_of_sklearn(given)}"
+        return f"got the scikit-learn estimator {kind}. {_advise_instead_of_sklearn(given)}"
     if (
         isinstance(given, torch.utils.data.DataLoader)
         or hasattr(given, "shape")
@@ -225,7 +225,7 @@ def _describe_other_thing(given: Any) -> str:
     return f"got {kind}. Nets of other libraries have to be written in torch first."
 
 
-def _instead_of_sklearn(estimator: Any) -> str:
+def _advise_instead_of_sklearn(estimator: Any) -> str:
     """Advice for an estimator: code that copies a linear one into torch, and our estimators."""
     solutions = (
         "For the largest margin of linear, kernel and two-layer classifiers use"

@@ -144,7 +144,7 @@ def explain(error: Exception, x) -> NetmarginError:
             return blamed(f"{said} {advice}")
     # Torch raises these for inputs of a wrong shape or dtype, by far the most frequent cause.
     if isinstance(error, (RuntimeError, IndexError, TypeError, ValueError)):
-        return DataError(f"{said} {_how_to_shape(dtype)}")
+        return DataError(f"{said} {_advise_on_shape(dtype)}")
     return ModelError(f"{said} Its own forward raised that: try model(x) on one batch.")
 
 
@@ -156,7 +156,7 @@ def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__} {text}".strip()
 
 
-def _how_to_shape(dtype: torch.dtype | None) -> str:
+def _advise_on_shape(dtype: torch.dtype | None) -> str:
     """Advice on the shape of inputs, and on their type where they are integers."""
     if dtype is None or dtype.is_floating_point:
         return "Give inputs of the shape that its first layer expects."

@@ -41,12 +41,12 @@ class Gates(TorchFunctionMode):
             func is F.relu and (args[1:2] == (True,) or (kwargs or {}).get("inplace", False))
         )
         z = changed.clone() if in_place else changed
-        output = self._output(z)
+        output = self._replace_output(z)
         self.inputs.append(z)
         self.outputs.append(output)
         return changed.copy_(output) if in_place else output
 
-    def _output(self, z: Tensor) -> Tensor:
+    def _replace_output(self, z: Tensor) -> Tensor:
         """Return the tensor that takes the place of relu(z) in the present call."""
         return torch.relu(z) if self.gates is None else z * self.gates[len(self.inputs)]
 
@@ -68,7 +68,7 @@ class SmoothedReLUs(Gates):
         super().__init__()
         self._width = width
 
-    def _output(self, z: Tensor) -> Tensor:
+    def _replace_output(self, z: Tensor) -> Tensor:
         # Relative to the size of z, so that rescaling a layer rescales the smoothed net with it.
         w = self._width * z.detach().square().mean().sqrt()
         return 0.5 * (z + torch.sqrt(z.square() + w.square()))

@@ -70,13 +70,13 @@ def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor
     """
     wanted = _BATCHES[check_split(split)]
     limit = check_count("limit", limit, optional=True)
-    records = _from_files(wanted, limit)
+    records = _read_files(wanted, limit)
     if records is None:
-        records = _from_openml(wanted)
+        records = _load_from_openml(wanted)
     return select(records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0], limit, scale=255)
 
 
-def _from_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
+def _read_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
     """Records of the first folder that holds any version of the files; None where none does."""
     for folder in folders("cifar10"):
         # Folders before the archive, which has to be unpacked at each call.
@@ -190,7 +190,7 @@ def _as_records(content: bytes, what: str) -> np.ndarray:
     return np.frombuffer(content, np.uint8).reshape(-1, _RECORD)
 
 
-def _from_openml(wanted: list[str]) -> np.ndarray:
+def _load_from_openml(wanted: list[str]) -> np.ndarray:
     advice = (
         f"put {_ARCHIVE} (or the unpacked {_BINARY}) into a folder and set {FOLDER_VARIABLE} to it"
     )

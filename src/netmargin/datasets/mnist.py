@@ -65,11 +65,11 @@ def mnist(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, 
     """
     prefix = _PREFIX[check_split(split)]
     images, labels = f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte"
-    pixels, y = _from_files(images, labels) or _from_openml(images, labels)
+    pixels, y = _read_files(images, labels) or _load_from_openml(images, labels)
     return select(pixels.reshape(-1, 1, 28, 28), y, limit, scale=255)
 
 
-def _from_files(*names: str) -> tuple[np.ndarray, ...] | None:
+def _read_files(*names: str) -> tuple[np.ndarray, ...] | None:
     """Contents of these files, all from one folder; None where no folder holds them all."""
     for folder in folders("mnist"):
         found = [
@@ -101,7 +101,7 @@ def _read_idx(path: Path, checksum: str) -> np.ndarray:
     return values
 
 
-def _from_openml(images: str, labels: str) -> tuple[np.ndarray, np.ndarray]:
+def _load_from_openml(images: str, labels: str) -> tuple[np.ndarray, np.ndarray]:
     advice = f"put {images}.gz and {labels}.gz into a folder and set {FOLDER_VARIABLE} to it"
     pixels, y = from_openml("mnist_784", 1, advice)
     # OpenML keeps all images in one table, the training images first.

@@ -107,5 +107,6 @@ def as_images(X) -> Tensor | None:
     X = torch.as_tensor(X).detach().cpu().float()
     if X.ndim == 4 and X.shape[1] in (1, 3):
         return X[:, 0] if X.shape[1] == 1 else X.movedim(1, -1)
+    # Vectors of length 4 and 9 are more often points than images.
     side = math.isqrt(X.shape[1]) if X.ndim == 2 else 0
     return X.reshape(-1, side, side) if side > 3 and side**2 == X.shape[1] else None

@@ -71,6 +71,7 @@ def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) 
     figure, (axis,) = open_row()
     largest = max(report.largest for report in reports.values())
     for index, (name, report) in enumerate(reports.items()):
+        # A little beyond the largest radius of all, where every curve is seen to end.
         curve, colour = report.curve(np.linspace(0, 1.02 * largest, 301)), f"C{index}"
         label = f"{name}, " if name else ""
         if report.attacks:

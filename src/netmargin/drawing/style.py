@@ -27,6 +27,7 @@ def open_canvas(columns: int = 1, rows: int = 1, *, width: float = 4.2, height: 
     """
     from matplotlib.figure import Figure
 
+    # Not pyplot, which looks for a display and keeps every figure alive until it is closed.
     drawn = Figure(figsize=(width * columns, height * rows), layout="constrained")
     axes = drawn.subplots(rows, columns, squeeze=False)
     for axis in axes.ravel():
@@ -77,6 +78,7 @@ def save_drawings(drawings: Mapping[str, Any], folder: Path) -> list[Path]:
     """
     for name, drawn in drawings.items():
         for ending in ("png", "pdf"):
+            # Into memory first, so that an interrupted drawing leaves the picture before it whole.
             picture = io.BytesIO()
             drawn.savefig(picture, format=ending, dpi=_DOTS_PER_INCH)
             write_atomically(folder / f"{name}.{ending}", picture.getvalue())

@@ -101,6 +101,7 @@ def _draw_margins(runs: "TwoLayerRuns", optimum: float | None):
             linestyle="--",
             label=rf"best possible, $\gamma_1$ = {optimum:.4g}",
         )
+    # Margins of the first steps are far below 0, and would press all others into one line.
     axis.set_ylim(bottom=min(0.0, float(np.median(runs.margins[later]))))
     axis.set(xlabel="step", ylabel=r"margin / mean$_j\,|w_j|^2$")
     axis.legend(frameon=False, loc="center left")
@@ -121,6 +122,7 @@ def _draw_classifiers(runs: "TwoLayerRuns", X: np.ndarray, y: np.ndarray, run: i
         # A net that is 0 up to rounding, such as a paired one at its start, has no zero line.
         values[np.abs(values) < 1e-12 * np.abs(points).max()] = 0.0
         largest = np.abs(values).max() or 1.0
+        # The same range to both sides, so that white is 0.
         axis.contourf(
             first,
             second,

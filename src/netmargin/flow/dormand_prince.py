@@ -24,7 +24,7 @@ _STAGES = (
 # Weights of the embedded method of order 4, which estimates the error, and of the solution itself:
 # its last stage is at the end of the step, and is the first of the next one.
 LOWER_WEIGHTS = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40)
-WEIGHTS = (*_STAGES[-1], 0.0)
+WEIGHTS = (*_STAGES[-1], 0.0)  # 0: the last stage is evaluated at the end of the step itself
 # Shampine's interpolant of order 4: coefficients of sigma .. sigma^4 per stage.
 _DENSE = (
     (1, -8048581381 / 2820520608, 8663915743 / 2820520608, -12715105075 / 11282082432),

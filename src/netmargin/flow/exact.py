@@ -59,6 +59,7 @@ class ExactFlow(FlowRun):
             ratio = (
                 max(taken.error / self.field.length(theta), self._log_time_error(taken)) / self.rtol
             )
+            # Overflow within a long step says nothing of the flow: a shorter one may stay finite.
             if not math.isfinite(ratio):
                 if h <= _SHORTEST_STEP:
                     raise DivergenceError(

@@ -83,7 +83,7 @@ class FlowField:
         self._least = _LEAST_NORM_SHARE * torch.linalg.vector_norm(self.start).item()
         self.evaluations = 0
         self.normal_evaluations = 0
-        self._metric_roots(self.start)  # raises ModelError for what is no metric
+        self._evaluate_metric_roots(self.start)  # raises ModelError for what is no metric
 
     @property
     def start(self) -> Tensor:
@@ -132,13 +132,8 @@ class FlowField:
         )
         sliding = len(pattern.sliding) > 0
         wanted = [*leaves.values(), *(gates.outputs if sliding else [])]
-        reached = torch.autograd.grad(
-            outputs, wanted, cotangent, retain_graph=sliding, allow_unused=True
-        )
-        found = [
-            torch.zeros_like(at) if g is None else g for g, at in zip(reached, wanted, strict=True)
-        ]
-        roots = self._metric_roots(theta)
+        found = _differentiate(outputs, wanted, cotangent, retain_graph=sliding)
+        roots = self._evaluate_metric_roots(theta)
         velocity = -roots * torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
         z = (
             torch.cat([z.detach().reshape(-1) for z in gates.inputs])
@@ -147,15 +142,11 @@ class FlowField:
         )
         # In coordinates in which the metric is Euclidean: theta moves by roots times what is free
         # there.
-        free, normals, pull, forces = (
-            velocity,
-            velocity.new_zeros(0, len(velocity)),
-            velocity.new_zeros(0),
-            velocity.new_zeros(0),
-        )
+        free, nothing = velocity, velocity.new_zeros(0)
+        normals, pull, forces = velocity.new_zeros(0, len(velocity)), nothing, nothing
         if sliding:
             self.normal_evaluations += 1
-            normals = self._normals(gates.inputs, pattern.sliding, leaves)
+            normals = self._compute_normals(gates.inputs, pattern.sliding, leaves)
             pull = torch.cat([g.reshape(-1) for g in found[len(leaves) :]])[pattern.sliding]
             forces = least_squares(
                 (normals * roots) @ (normals * roots).T, (normals * roots) @ free
@@ -172,14 +163,11 @@ class FlowField:
                     free,
                     normals * roots,
                     forces,
-                    self._pull(leaves, pattern, kinks.gates.clamp(0, 1), cotangent),
+                    self._compute_pull(leaves, pattern, kinks.gates.clamp(0, 1), cotangent),
                 )
             return kinks
 
-        size, rho = torch.linalg.vector_norm(velocity).item(), self.length(theta)
-        norm = torch.linalg.vector_norm(theta).item()
-        alignment = (theta @ velocity).item() / (norm * size) if norm * size > 0 else 0.0
-        pace = rho**2 / (1 + rho * size)
+        pace, alignment = self._find_pace(theta, velocity)
         return Velocity(
             velocity * pace,
             math.log(pace) - log_loss,
@@ -191,7 +179,14 @@ class FlowField:
             find_kinks,
         )
 
-    def _metric_roots(self, theta: Tensor) -> Tensor:
+    def _find_pace(self, theta: Tensor, velocity: Tensor) -> tuple[float, float]:
+        """The factor from the velocity of the log-loss to that in s, and its cosine with theta."""
+        size, rho = torch.linalg.vector_norm(velocity).item(), self.length(theta)
+        norm = torch.linalg.vector_norm(theta).item()
+        alignment = (theta @ velocity).item() / (norm * size) if norm * size > 0 else 0.0
+        return rho**2 / (1 + rho * size), alignment
+
+    def _evaluate_metric_roots(self, theta: Tensor) -> Tensor:
         """Square roots of the metric's factors, (P,); 1 without a metric."""
         if self._metric is None:
             return theta.new_ones(())
@@ -217,7 +212,7 @@ class FlowField:
             outputs = torch.func.functional_call(self._twin, leaves | self._fixed, (self._x,))
         return outputs[:, None] if outputs.ndim == 1 else outputs, gates
 
-    def _pull(
+    def _compute_pull(
         self, leaves: dict[str, Tensor], pattern: Pattern, shares: Tensor, cotangent: Tensor
     ) -> Tensor:
         """The gradient in the outputs of sliding units, (K,), with gates open by these shares."""
@@ -228,14 +223,12 @@ class FlowField:
         outputs, gates = self._forward(
             leaves, [p.reshape(a.shape) for p, a in zip(parts, pattern.active, strict=True)]
         )
-        found = torch.autograd.grad(outputs, gates.outputs, cotangent, allow_unused=True)
-        parts = [
-            torch.zeros_like(at) if g is None else g
-            for g, at in zip(found, gates.outputs, strict=True)
-        ]
-        return torch.cat([g.reshape(-1) for g in parts])[pattern.sliding]
+        found = _differentiate(outputs, gates.outputs, cotangent)
+        return torch.cat([g.reshape(-1) for g in found])[pattern.sliding]
 
-    def _normals(self, inputs: list[Tensor], sliding: Tensor, leaves: dict[str, Tensor]) -> Tensor:
+    def _compute_normals(
+        self, inputs: list[Tensor], sliding: Tensor, leaves: dict[str, Tensor]
+    ) -> Tensor:
         """Gradients of the sliding pre-activations in the parameters, (K, P)."""
         chosen = torch.cat([z.reshape(-1) for z in inputs])[sliding]
         rows = torch.autograd.grad(
@@ -250,3 +243,13 @@ class FlowField:
             for g, size in zip(rows, self._sizes, strict=True)
         ]
         return torch.cat(parts, 1)
+
+
+def _differentiate(
+    outputs: Tensor, wanted: list[Tensor], cotangent: Tensor, *, retain_graph: bool = False
+) -> list[Tensor]:
+    """The gradients of <cotangent, outputs> in these tensors, 0 where the outputs use none."""
+    found = torch.autograd.grad(
+        outputs, wanted, cotangent, retain_graph=retain_graph, allow_unused=True
+    )
+    return [torch.zeros_like(at) if g is None else g for g, at in zip(found, wanted, strict=True)]

@@ -22,7 +22,7 @@ def warn_if_hopeless(run: ExactFlow) -> None:
 
     The warning says what to do instead.
     """
-    remaining = _remaining_distance(run)
+    remaining = _estimate_remaining_distance(run)
     if remaining is None:
         return
     crossings, kinks = _count_crossings(run, remaining)
@@ -40,7 +40,7 @@ def warn_if_hopeless(run: ExactFlow) -> None:
         )
 
 
-def _remaining_distance(run: ExactFlow) -> float | None:
+def _estimate_remaining_distance(run: ExactFlow) -> float | None:
     """The least distance in s to the end, for a net of order L whose loss falls like
     e^{-||theta||^L}.
 

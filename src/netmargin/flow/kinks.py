@@ -33,7 +33,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Kinks:
-    """How sliding pre-activations can be held at 0; every field has shape (K,).
+    """The gates that hold sliding pre-activations at 0; every field has shape (K,).
 
     convex : boolean, whether both sides push back, so that the unit can stay.
     rising : boolean, where they do not, whether the unit goes on to the active side.

@@ -80,7 +80,7 @@ class ProximalFlow(FlowRun):
             rho = self.field.length(theta)
             tau = step * rho**2 / (1 + rho * speed)
             end, q, after = self._step(theta, tau, moved)
-            duration = _log_duration(tau, log_loss, after)
+            duration = _compute_log_duration(tau, log_loss, after)
             # Past the time to stop at, the step is taken anew, shorter, with the tau that takes the
             # time left if log Loss falls as fast as it just did.
             landed = False
@@ -91,9 +91,9 @@ class ProximalFlow(FlowRun):
                 wanted = self.log_end + math.log(-math.expm1(self.log_time - self.log_end))
                 if abs(duration - wanted) < _LANDING_TOLERANCE:
                     break
-                tau = _tau_for(wanted, tau, log_loss, after)
+                tau = _find_tau(wanted, tau, log_loss, after)
                 end, q, after = self._step(theta, tau, moved)
-                duration = _log_duration(tau, log_loss, after)
+                duration = _compute_log_duration(tau, log_loss, after)
             change = end - theta
             if not change.any():
                 failures += 1
@@ -254,7 +254,7 @@ class _LogLoss:
                 p.copy_(part.reshape(p.shape))
 
 
-def _log_duration(tau: float, before: float, after: float) -> float:
+def _compute_log_duration(tau: float, before: float, after: float) -> float:
     """Natural log of the time of a step: the integral of d tau / Loss, with log Loss falling evenly
     in tau.
     """
@@ -263,7 +263,7 @@ def _log_duration(tau: float, before: float, after: float) -> float:
     return math.log(tau) - after + mean
 
 
-def _tau_for(log_duration: float, tau: float, before: float, after: float) -> float:
+def _find_tau(log_duration: float, tau: float, before: float, after: float) -> float:
     """The tau of a step that takes a given time, if log Loss falls as fast as in a known step."""
     rate = (before - after) / tau
     relative = log_duration + before  # t in units of 1 / Loss at the beginning

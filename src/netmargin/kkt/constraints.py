@@ -26,7 +26,7 @@ Vector = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class ConstraintSubset:
-    """Some constraints, K of them.
+    """A choice of K constraints.
 
     Attributes
     ----------

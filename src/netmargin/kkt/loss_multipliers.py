@@ -60,14 +60,15 @@ def measure_loss_multipliers(problem: Problem) -> LossMultipliers:
         return LossMultipliers(math.nan, math.nan, None)
     alignment = inner_product(problem.target, gradient) / (problem.norm * length)
     return LossMultipliers(
-        min(alignment, 1.0), heaviest * problem.norm / length, _lemma_delta(problem)
+        min(alignment, 1.0), heaviest * problem.norm / length, _bound_delta(problem)
     )
 
 
-def _lemma_delta(problem: Problem) -> float | None:
+def _bound_delta(problem: Problem) -> float | None:
     """Compute the bound that `measure_loss_multipliers` derives, where its hypotheses hold."""
     report, loss = problem.report, problem.loss
     smoothed = loss.inverse_link(report.log_loss)
+    # For other losses the lemma has a constant that is not computed.
     known = isinstance(loss, (Exponential, Logistic)) and loss.power == 1
     if not known or not smoothed > 0:
         return None

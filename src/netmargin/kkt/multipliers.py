@@ -105,6 +105,7 @@ def _improve(G: np.ndarray, c: np.ndarray, upper: np.ndarray, p: np.ndarray) -> 
         if not len(waiting):
             break
         entering = waiting[np.argsort(-gain[waiting], kind="stable")[:block]]
+        # A step that does not raise the objective is rounding, or went to a bound at once.
         before = c @ p - 0.5 * p @ (G @ p)
         tried, tried_free = _minimize_free(
             G, c, upper, p, free | np.isin(np.arange(len(c)), entering)
@@ -129,6 +130,8 @@ def _minimize_free(G, c, upper, p, free):
         fixed = ~free
         target = _solve(G[np.ix_(free, free)], c[free] - G[np.ix_(free, fixed)] @ p[fixed])
         now, limit = p[free], upper[free]
+        # Where the minimizer over the free ones is out of bounds, go towards it as far as all
+        # bounds allow: those reached first are no longer free, and the objective has fallen.
         low, high = target < 0, target > limit
         if not (low.any() or high.any()):
             p = p.copy()

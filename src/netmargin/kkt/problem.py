@@ -70,11 +70,11 @@ class Problem:
             _require_homogeneity(twin, homogeneity, norm)
         except NotHomogeneousError as error:
             # No training cures that, so it is said first, and a negative margin with it.
-            besides = f"\nBesides, {_not_separated(report)}." if report.q_min <= 0 else ""
+            besides = f"\nBesides, {_explain_not_separated(report)}." if report.q_min <= 0 else ""
             raise NotHomogeneousError(f"{error}{besides}") from None
         if report.q_min <= 0:
             raise NotSeparatedError(
-                f"{_not_separated(report)}, so no multiple of the net is feasible. "
+                f"{_explain_not_separated(report)}, so no multiple of the net is feasible. "
                 "Train until all are correct (nm.train), or leave these samples out."
             )
         constraints = Constraints(
@@ -124,7 +124,7 @@ def inner_product(a: Vector, b: Vector) -> float:
     return math.fsum((a[n] * b[n]).sum().item() for n in a)
 
 
-def _not_separated(report: MarginReport) -> str:
+def _explain_not_separated(report: MarginReport) -> str:
     """Say how many samples have no positive margin, and name the first."""
     wrong = torch.nonzero(report.q <= 0)[:, 0]
     return (

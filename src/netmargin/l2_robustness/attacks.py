@@ -37,9 +37,13 @@ searched, ...
 _LEAST_RANDOM_POINTS = 16
 """... but so many points are tried in any case, as they cost little beside an attack."""
 _PATIENCE = 4
-"""Rounds of random points without progress, after which the search ends."""
+"""Rounds of random points without progress, after which the search ends, since one round can miss
+by chance. On small nets in 4 dimensions and on digits, 1 to 16 found the same radii.
+"""
 _LEAST_PROGRESS = 1e-3
-"""A round that brings no sample nearer by this share counts as one without progress."""
+"""A round that brings no sample nearer by this share counts as one without progress: attacked radii
+are compared to about a per cent, and smaller gains would keep the search going.
+"""
 
 
 class ScaledScores(nn.Module):
@@ -101,7 +105,7 @@ def nearest_misclassified(
     net = ScaledScores(net, scale / _SCALED_MEDIAN_MARGIN).eval()
     classes = (y > 0).long() if y.is_floating_point() else y
     with torch.no_grad():
-        first_order = _median_linear_distance(net, x, classes)
+        first_order = _measure_median_linear_distance(net, x, classes)
     made = {  # only those that are asked for are made
         "deepfool": lambda: foolbox.attacks.L2DeepFoolAttack(),
         "ddn": lambda: foolbox.attacks.DDNAttack(init_epsilon=first_order),
@@ -156,7 +160,7 @@ def _search_ball(
             points = points.clamp(*box) if box else points
             distance = (points - x).flatten(1).norm(dim=1)
             with torch.no_grad():
-                hit = (_margin(net, points, y) <= 0) & (distance < nearest)
+                hit = (_compute_margin(net, points, y) <= 0) & (distance < nearest)
             nearest = torch.where(hit, distance, nearest)
             start = torch.where(hit.reshape(-1, *[1] * (x.ndim - 1)), points, start)
         hit = nearest < best
@@ -179,23 +183,23 @@ def _import_foolbox():
     return foolbox
 
 
-def _median_linear_distance(net: nn.Module, x: Tensor, y: Tensor) -> float:
+def _measure_median_linear_distance(net: nn.Module, x: Tensor, y: Tensor) -> float:
     """Compute the median distance to the boundary, as if the net were linear."""
-    margin, slope = _margin_and_slope(net, x, y)
+    margin, slope = _compute_margin_and_slope(net, x, y)
     distances = margin / slope.flatten(1).norm(dim=1).clamp(min=1e-300)
     return float(distances.median().clamp(1e-6, 1e6))
 
 
-def _margin(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+def _compute_margin(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """Compute the smallest score gap of each sample, (N,)."""
     return score_margins(net, x, y).amin(1)
 
 
-def _margin_and_slope(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def _compute_margin_and_slope(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the smallest score gaps, (N,), and their gradients in the inputs, (N, ...)."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
-        margin = _margin(net, x, y)
+        margin = _compute_margin(net, x, y)
         (slope,) = torch.autograd.grad(margin.sum(), x)
     return margin.detach(), slope
 
@@ -210,7 +214,7 @@ def _validate_points(
     """
     points = points.nan_to_num().clamp(*box) if box else points.nan_to_num()
     with torch.no_grad():
-        wrong = _margin(net, points, y) <= 0
+        wrong = _compute_margin(net, points, y) <= 0
         distance = x.new_full((len(x),), torch.inf)
         if wrong.any():
             distance[wrong] = _polish(net, x[wrong], y[wrong], points[wrong], box)
@@ -224,27 +228,27 @@ def _polish(
 
     Returns the distances, (N,), of the nearest misclassified points on the way.
     """
-    points = _first_crossing(net, x, y, points, _FINE_BISECTIONS)
+    points = _find_first_crossing(net, x, y, points, _FINE_BISECTIONS)
     best, nearest = (points - x).flatten(1).norm(dim=1), points
     shape = (-1, *[1] * (x.ndim - 1))
     for _ in range(_BOUNDARY_STEPS):
-        margin, slope = _margin_and_slope(net, points, y)
-        aim = _nearest_on_tangent(x, points, margin, slope, box)
-        wrong = _margin(net, aim, y) <= 0
+        margin, slope = _compute_margin_and_slope(net, points, y)
+        aim = _project_onto_tangent(x, points, margin, slope, box)
+        wrong = _compute_margin(net, aim, y) <= 0
         # An aim that is classified correctly is moved back towards the point that is not.
         candidate = torch.where(
-            wrong.reshape(shape), aim, _first_crossing(net, aim, y, points, _COARSE_BISECTIONS)
+            wrong.reshape(shape), aim, _find_first_crossing(net, aim, y, points, _COARSE_BISECTIONS)
         )
-        points = _first_crossing(net, x, y, candidate, _COARSE_BISECTIONS)
+        points = _find_first_crossing(net, x, y, candidate, _COARSE_BISECTIONS)
         distance = (points - x).flatten(1).norm(dim=1)
         if not (distance < best * (1 - 1e-9)).any():
             break
         nearest = torch.where((distance < best).reshape(shape), points, nearest)
         best = torch.minimum(best, distance)
-    return (_first_crossing(net, x, y, nearest, _FINE_BISECTIONS) - x).flatten(1).norm(dim=1)
+    return (_find_first_crossing(net, x, y, nearest, _FINE_BISECTIONS) - x).flatten(1).norm(dim=1)
 
 
-def _nearest_on_tangent(
+def _project_onto_tangent(
     x: Tensor, points: Tensor, margin: Tensor, slope: Tensor, box: tuple[float, float] | None
 ) -> Tensor:
     """Find the z of the box nearest to x with margin + slope . (z - points) <= 0.
@@ -275,7 +279,7 @@ def _nearest_on_tangent(
     return (start - (1 + _TANGENT_OVERSHOOT) * high * slope).clamp(*box).reshape_as(x)
 
 
-def _first_crossing(
+def _find_first_crossing(
     net: nn.Module, x: Tensor, y: Tensor, points: Tensor, bisections: int
 ) -> Tensor:
     """Bisect the segment from x to a misclassified point for where it crosses the boundary.
@@ -286,7 +290,7 @@ def _first_crossing(
     low, high = x.new_zeros(len(x)), x.new_ones(len(x))
     for _ in range(bisections):
         middle = (low + high) / 2
-        wrong = _margin(net, x + middle.reshape(shape) * (points - x), y) <= 0
+        wrong = _compute_margin(net, x + middle.reshape(shape) * (points - x), y) <= 0
         low, high = torch.where(wrong, low, middle), torch.where(wrong, middle, high)
     found = x + high.reshape(shape) * (points - x)
     # x + (points - x) may be rounded to another point, which need not be misclassified.

@@ -44,7 +44,7 @@ class BatchFiles:
             )
         self._key = digest.hexdigest()
 
-    def _file(self, index: int) -> Path:
+    def _name_file(self, index: int) -> Path:
         assert self.folder is not None
         return self.folder / f"batch-{index:05d}.pt"
 
@@ -53,9 +53,9 @@ class BatchFiles:
 
         Raises CheckpointError where it belongs to another call.
         """
-        if self.folder is None or not self._file(index).exists():
+        if self.folder is None or not self._name_file(index).exists():
             return None
-        kept = checkpoint.load(self._file(index))
+        kept = checkpoint.load(self._name_file(index))
         if kept.get("key") != self._key:
             raise CheckpointError(
                 f"{self.folder} holds results of another net, other data or settings. Choose"
@@ -66,4 +66,4 @@ class BatchFiles:
     def write(self, index: int, result: dict[str, Tensor]) -> None:
         """Keep the result of a batch, if there is a folder."""
         if self.folder is not None:
-            checkpoint.save(self._file(index), {"key": self._key, **result})
+            checkpoint.save(self._name_file(index), {"key": self._key, **result})

@@ -129,15 +129,17 @@ def robustness(
     except ModelError as error:
         constants, no_lower = None, str(error)
 
-    compute_radii = partial(
-        _compute_radii,
+    attack = partial(
+        nearest_misclassified,
         net,
-        constants=constants,
-        bounds=bounds,
-        box=box,
         attacks=attacks,
-        steps=carlini_wagner_steps,
+        bounds=bounds,
+        clipped=box is not None,
         scale=scale,
+        steps=carlini_wagner_steps,
+    )
+    compute_radii = partial(
+        _compute_radii, net, constants=constants, attack=attack if attacks else None
     )
     files = BatchFiles(folder, net, samples, box, attacks, carlini_wagner_steps, batch_size)
     found = _run_batches(scored, batch_size, compute_radii, files, progress)
@@ -203,11 +205,7 @@ def _compute_radii(
     y: Tensor,
     *,
     constants: tuple[list[float], Tensor] | None,
-    bounds: tuple[float, float],
-    box: tuple[float, float] | None,
-    attacks: Sequence[str],
-    steps: int,
-    scale: float,
+    attack: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] | None,
 ) -> dict[str, Tensor]:
     """Compute the radii of one batch, and the index of the attack that was nearest, or -1."""
     n = len(x)
@@ -215,17 +213,9 @@ def _compute_radii(
     with torch.no_grad():
         correct = score_margins(net, x, y).amin(1) > 0
     upper, by = x.new_zeros(n).masked_fill(correct, math.inf), torch.full((n,), -1, device=x.device)
-    if attacks and correct.any():
-        upper[correct], by[correct] = nearest_misclassified(
-            net,
-            x[correct],
-            y[correct],
-            attacks=attacks,
-            bounds=bounds,
-            clipped=box is not None,
-            scale=scale,
-            steps=steps,
-        )
+    # The nearest misclassified point of a sample that is misclassified is the sample itself.
+    if attack is not None and correct.any():
+        upper[correct], by[correct] = attack(x[correct], y[correct])
     return {"lower": lower.cpu(), "upper": upper.cpu(), "found_by": by.cpu()}
 
 

@@ -38,7 +38,7 @@ def layers_of(net: nn.Module) -> list[nn.Module]:
 
     Raises ModelError where it is not such a chain, or a layer has no known Lipschitz constant.
     """
-    layers = _parts(net)
+    layers = _list_parts(net)
     if isinstance(layers[-1], nn.Flatten) and layers[-1].start_dim == 0:
         layers.pop()  # scores of shape (N,)
     for layer in layers:
@@ -55,13 +55,13 @@ def layers_of(net: nn.Module) -> list[nn.Module]:
     return layers
 
 
-def _parts(net: nn.Module) -> list[nn.Module]:
+def _list_parts(net: nn.Module) -> list[nn.Module]:
     """Flatten nested Sequentials into a list of known layers."""
     # Exact types only, since a subclass may have another forward; and without hooks or a forward of
     # the object, which may change what it computes.
     if not (net._forward_hooks or net._forward_pre_hooks or "forward" in vars(net)):
         if type(net) is nn.Sequential and len(net):
-            return [layer for part in net for layer in _parts(part)]
+            return [layer for part in net for layer in _list_parts(part)]
         if type(net) in (*_LINEAR, *_NONLINEAR):
             return [net]
     raise ModelError(
@@ -134,7 +134,7 @@ def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
         return norms, torch.full(
             (outputs, outputs), 2**0.5 if outputs > 1 else 1.0, dtype=torch.float64
         )
-    rows = _rows(last, h).double()
+    rows = _write_out_by_rows(last, h).double()
     sizes = norm(rows)
     differences = (
         sizes[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
@@ -171,7 +171,9 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
     """
     inputs, outputs = x.numel(), _run(layers, x).numel()
     if min(inputs, outputs) <= _LARGEST_SIDE and inputs * outputs <= _LARGEST_MATRIX:
-        matrix = _rows(layers, x) if outputs <= inputs else _columns(layers, x)
+        matrix = (
+            _write_out_by_rows(layers, x) if outputs <= inputs else _write_out_by_columns(layers, x)
+        )
         largest = matrix.abs().max().item()
         matrix = matrix / (largest or 1.0)  # or the product would under- or overflow
         square = max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0)
@@ -186,15 +188,17 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
     if isinstance(layer, (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d)):
         return 1.0
     if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
-        return _batch_norm_constant(layer)
+        return _compute_batch_norm_constant(layer)
     if isinstance(layer, nn.Linear):
         return torch.linalg.matrix_norm(layer.weight, 2).item() * _ROUNDING
     if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros":
-        return _fourier_bound(layer)
+        return _bound_by_fourier(layer)
     if (
         isinstance(layer, nn.AvgPool2d)
         and layer.divisor_override is None
-        and all(s >= k for k, s in zip(_pair(layer.kernel_size), _pair(layer.stride), strict=True))
+        and all(
+            s >= k for k, s in zip(_as_pair(layer.kernel_size), _as_pair(layer.stride), strict=True)
+        )
     ):
         return 1.0  # means over windows that do not overlap shrink distances
     raise ModelError(
@@ -210,7 +214,7 @@ def _run(layers: list[nn.Module], x: Tensor) -> Tensor:
     return x
 
 
-def _rows(layers: list[nn.Module], x: Tensor) -> Tensor:
+def _write_out_by_rows(layers: list[nn.Module], x: Tensor) -> Tensor:
     """Write out the matrix (outputs, inputs) of a linear map, by gradients."""
     with torch.enable_grad():
         start = torch.zeros_like(x, requires_grad=True)
@@ -219,7 +223,7 @@ def _rows(layers: list[nn.Module], x: Tensor) -> Tensor:
         return torch.autograd.grad(z, start, one_hot, is_grads_batched=True)[0].flatten(1)
 
 
-def _columns(layers: list[nn.Module], x: Tensor) -> Tensor:
+def _write_out_by_columns(layers: list[nn.Module], x: Tensor) -> Tensor:
     """Write out the matrix (inputs, outputs) of a linear map, by its values on unit vectors."""
     units = torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape[1:])
     with torch.no_grad():
@@ -232,7 +236,7 @@ def _columns(layers: list[nn.Module], x: Tensor) -> Tensor:
         return torch.cat([_run(layers, part) for part in units.split(256)]).flatten(1)
 
 
-def _fourier_bound(layer: nn.Conv2d) -> float:
+def _bound_by_fourier(layer: nn.Conv2d) -> float:
     """Bound the norm of a convolution on inputs of any size by that of its Fourier symbol.
 
     Between the points of a grid of N frequencies a trigonometric polynomial of degree n grows by at
@@ -247,14 +251,14 @@ def _fourier_bound(layer: nn.Conv2d) -> float:
     return max(norms) * growth * _ROUNDING
 
 
-def _batch_norm_constant(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> float:
+def _compute_batch_norm_constant(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> float:
     """Compute the largest factor by which a batch norm with stored statistics scales a channel."""
     assert layer.running_var is not None
     scale = (layer.running_var + layer.eps).rsqrt()
     return (scale if layer.weight is None else scale * layer.weight.abs()).max().item() * _ROUNDING
 
 
-def _pair(value) -> tuple[int, ...]:
+def _as_pair(value) -> tuple[int, ...]:
     """Write a size that stands for both dimensions as a pair."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
 
@@ -269,7 +273,7 @@ def kink_constant(layer: nn.Module) -> float:
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):
         one = isinstance(layer, nn.MaxPool1d)
         sizes, strides, dilations = (
-            (value,) if one and isinstance(value, int) else _pair(value)
+            (value,) if one and isinstance(value, int) else _as_pair(value)
             for value in (layer.kernel_size, layer.stride, layer.dilation)
         )
         windows = [

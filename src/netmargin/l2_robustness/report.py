@@ -50,7 +50,7 @@ class RobustnessReport:
 
     @property
     def n(self) -> int:
-        """The number of samples."""
+        """The number of samples, misclassified ones included."""
         return len(self.q)
 
     @property

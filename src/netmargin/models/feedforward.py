@@ -55,7 +55,7 @@ def mlp(widths: Sequence[int], *, bias: str = "first", power: int = 1) -> nn.Seq
             nn.Linear(inputs, outputs, bias=has_bias(bias, index)),
             nn.ReLU() if power == 1 else ReLUPower(power),
         ]
-    return set_he_normal(nn.Sequential(*layers[:-1]))
+    return set_he_normal(nn.Sequential(*layers[:-1]))  # scores are not cut off at 0
 
 
 def mnist_cnn(

@@ -1,5 +1,5 @@
-"""What five papers say: their figures and tables, each by one command, and their claims, each as an
-executable check.
+"""The content of five papers: their figures and tables, each by one command, and their claims, each
+as an executable check.
 """
 
 from .contents import list_figures

@@ -1,4 +1,4 @@
-"""How small lambda must be for any 2-approximate minimizer to have a good margin."""
+"""The lambda below which any 2-approximate minimizer has a good margin."""
 
 import math
 from dataclasses import dataclass

@@ -92,6 +92,11 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     path : str or path
         A file that torch.save wrote.
 
+    Returns
+    -------
+    None
+        The weights are in `model`.
+
     Raises
     ------
     CheckpointError
@@ -180,6 +185,7 @@ def tensors_of(model: nn.Module) -> dict[str, Tensor]:
 def read_checkpoint(path: Path) -> dict:
     """Read the checkpoint of a run, of the present format. Raises CheckpointError."""
     state = load(path)
+    # Another format is named as such: "not a checkpoint" would send its owner on a wrong search.
     if (
         _is_checkpoint(state | {"netmargin_format": FORMAT})
         and state.get("netmargin_format") != FORMAT

@@ -33,7 +33,7 @@ _LIBRARIES = ("torch", "numpy", "builtins", "collections", "functools", "abc", "
 
 @dataclass
 class HeldState:
-    """What an object holds that may change, by where it was found: "data.sampler.generator".
+    """The state in an object that may change, by where it was found: "data.sampler.generator".
 
     generators : random generators, whose state can be saved.
     stateful : objects with state_dict() and load_state_dict().
@@ -60,7 +60,7 @@ def look_through(root: Any, name: str) -> HeldState:
     waiting = deque([(root, name, True, 0)])
     while waiting and len(seen) < _MAX_OBJECTS:
         thing, where, watched, depth = waiting.popleft()
-        if watched and (value := _fingerprint(thing)) is not None:
+        if watched and (value := _take_fingerprint(thing)) is not None:
             found.fingerprints[where] = value
         if id(thing) in seen or depth > _MAX_DEPTH:
             continue
@@ -77,7 +77,7 @@ def look_through(root: Any, name: str) -> HeldState:
                 found.stateful[where], watched = thing, False  # it says itself what is to be saved
             waiting += [
                 (child, where + key, watched and not _is_of_torch(thing), depth + 1)
-                for key, child in _children(thing)
+                for key, child in _list_children(thing)
             ]
     return found
 
@@ -96,7 +96,7 @@ def _is_of_torch(thing: Any) -> bool:
     return type(thing).__module__.startswith("torch.utils.data")
 
 
-def _children(thing: Any) -> list[tuple[str, Any]]:
+def _list_children(thing: Any) -> list[tuple[str, Any]]:
     """The objects to look at next, with the text by which each is reached."""
     if isinstance(thing, (type, types.ModuleType, Tensor, np.ndarray, str, bytes)):
         return []
@@ -165,7 +165,7 @@ def _is_filled(cell: Any) -> bool:
         return False
 
 
-def _fingerprint(thing: Any) -> Any:
+def _take_fingerprint(thing: Any) -> Any:
     """A value that differs when `thing` does; None for what is not watched: samples, and dicts,
     which are often caches.
     """

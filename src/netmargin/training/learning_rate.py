@@ -52,7 +52,7 @@ class LearningRate(ABC):
         return dict(vars(self))
 
     def load_state_dict(self, state: dict) -> None:
-        """Go on from a saved state."""
+        """Go on from the state that `state_dict` gave."""
         vars(self).update(state)
 
     @property
@@ -93,7 +93,7 @@ class ConstantLR(LearningRate):
         return logspace.scaled_ratio(self.rate, -log_scale)
 
     def accept(self, before: float, after: float) -> bool:
-        """True: every epoch counts."""
+        """Accept every epoch, whether or not the loss fell."""
         return True
 
 
@@ -149,7 +149,7 @@ class LossBasedLR(LearningRate):
         self.alpha = min(self.alpha, polyak_step() * max(1.0, self.FIRST_FALL * abs(log_loss)))
 
     def relative_rate(self, log_scale: float) -> float:
-        """The present alpha."""
+        """The present alpha, a step on the loss relative to its last mean."""
         return self.alpha
 
     def accept(self, before: float, after: float) -> bool:
@@ -215,21 +215,21 @@ class AnnealedLR(LearningRate):
 
     def relative_rate(self, log_scale: float) -> float:
         """The annealed rate times e^F: a step on the loss itself."""
-        return logspace.scaled_ratio(self._now(self.rate, self.rate_drops), -log_scale)
+        return logspace.scaled_ratio(self._apply_drops(self.rate, self.rate_drops), -log_scale)
 
     def accept(self, before: float, after: float) -> bool:
-        """True: every epoch counts."""
+        """Accept every epoch, whether or not the loss fell."""
         self.epoch += 1
         return True
 
     @property
     def shrinkage(self) -> float:
         """1 - rate times weight decay, both as annealed so far."""
-        return 1 - self._now(self.rate, self.rate_drops) * self._now(
+        return 1 - self._apply_drops(self.rate, self.rate_drops) * self._apply_drops(
             self.weight_decay, self.decay_drops
         )
 
-    def _now(self, value: float, drops: dict[int, float]) -> float:
+    def _apply_drops(self, value: float, drops: dict[int, float]) -> float:
         """A value after the drops of the epochs so far."""
         return value * math.prod(factor for epoch, factor in drops.items() if epoch <= self.epoch)
 

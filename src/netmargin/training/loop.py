@@ -124,17 +124,7 @@ def train(
     # A copy of the rule, which adapts: the caller's serves the next run, too.
     rate, chosen = copy.deepcopy(as_learning_rate(lr)), as_loss(loss)
     batch_size, seed = check_count("batch_size", batch_size, optional=True), check_seed(seed)
-    check_instance(
-        "checkpoint_dir",
-        checkpoint_dir,
-        (str, os.PathLike),
-        'a folder such as "runs/mine"',
-        optional=True,
-    )
-    checkpoint_seconds = check_number(
-        "checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True
-    )
-    check_choice("resume", resume, ("auto", "never"))
+    checkpoint_seconds = _check_checkpointing(checkpoint_dir, checkpoint_seconds, resume)
     progress = check_flag("progress", progress)
     model = check_model(model)
     data = _require_several_passes(open_data(data))
@@ -175,6 +165,22 @@ def train(
         run.save(now=True)
         display.say(f"{describe(run.history.rows[-1])}: {run.history.status}")
     return run.history
+
+
+def _check_checkpointing(
+    checkpoint_dir: str | Path | None, checkpoint_seconds: float, resume: str
+) -> float:
+    """The least seconds between two checkpoints. Raises ArgumentError for what is out of range."""
+    check_instance(
+        "checkpoint_dir",
+        checkpoint_dir,
+        (str, os.PathLike),
+        'a folder such as "runs/mine"',
+        optional=True,
+    )
+    seconds = check_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
+    check_choice("resume", resume, ("auto", "never"))
+    return seconds
 
 
 def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None:

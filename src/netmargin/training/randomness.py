@@ -53,14 +53,15 @@ class Randomness:
 
     def state(self) -> dict:
         """The state of all generators, as plain numbers and tensors."""
+        # Only where a GPU is in use: asking would begin to use it, which takes seconds and memory.
         cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
         return {
             "torch": torch.get_rng_state(),
             "cuda": cuda,
-            "numpy": _without_arrays(np.random.get_state(legacy=False)),
+            "numpy": _replace_arrays(np.random.get_state(legacy=False)),
             "python": random.getstate(),
             "generators": {
-                name: _state_of(generator) for name, generator in self._generators.items()
+                name: _read_state(generator) for name, generator in self._generators.items()
             },
             "stateful": {name: thing.state_dict() for name, thing in self._held.stateful.items()},
         }
@@ -80,7 +81,7 @@ class Randomness:
         torch.set_rng_state(state["torch"])
         if state["cuda"]:
             torch.cuda.set_rng_state_all(state["cuda"])
-        np.random.set_state(_with_arrays(state["numpy"]))
+        np.random.set_state(_restore_arrays(state["numpy"]))
         random.setstate(state["python"])
         for name, generator in self._generators.items():
             _set_state(generator, state["generators"][name])
@@ -117,33 +118,33 @@ class Randomness:
         return HeldState() if isinstance(self._data, Arrays) else look_through(self._data, "data")
 
 
-def _state_of(generator: Any) -> Any:
+def _read_state(generator: Any) -> Any:
     """The state of one generator, without arrays."""
     if isinstance(generator, torch.Generator):
         return generator.get_state()
     if isinstance(generator, np.random.Generator):
-        return _without_arrays(generator.bit_generator.state)
+        return _replace_arrays(generator.bit_generator.state)
     if isinstance(generator, np.random.RandomState):
-        return _without_arrays(generator.get_state(legacy=False))
+        return _replace_arrays(generator.get_state(legacy=False))
     return generator.getstate()
 
 
 def _set_state(generator: Any, state: Any) -> None:
-    """Put one generator into a state that `_state_of` gave."""
+    """Put one generator into a state that `_read_state` gave."""
     if isinstance(generator, torch.Generator):
         generator.set_state(state)
     elif isinstance(generator, np.random.Generator):
-        generator.bit_generator.state = _with_arrays(state)
+        generator.bit_generator.state = _restore_arrays(state)
     elif isinstance(generator, np.random.RandomState):
-        generator.set_state(_with_arrays(state))
+        generator.set_state(_restore_arrays(state))
     else:
         generator.setstate(state)
 
 
-def _without_arrays(state: Any) -> Any:
+def _replace_arrays(state: Any) -> Any:
     """Replace the arrays of numpy's state dicts by lists, as a checkpoint holds no arrays."""
     if isinstance(state, dict):
-        return {key: _without_arrays(value) for key, value in state.items()}
+        return {key: _replace_arrays(value) for key, value in state.items()}
     return (
         {"dtype": str(state.dtype), "values": state.tolist()}
         if isinstance(state, np.ndarray)
@@ -151,10 +152,10 @@ def _without_arrays(state: Any) -> Any:
     )
 
 
-def _with_arrays(state: Any) -> Any:
-    """Undo `_without_arrays`."""
+def _restore_arrays(state: Any) -> Any:
+    """Make arrays again of the lists that `_replace_arrays` put in their place."""
     if not isinstance(state, dict):
         return state
     if set(state) == {"dtype", "values"}:
         return np.array(state["values"], dtype=state["dtype"])
-    return {key: _with_arrays(value) for key, value in state.items()}
+    return {key: _restore_arrays(value) for key, value in state.items()}

@@ -77,12 +77,12 @@ class Run:
             if self.files:
                 _warn_of_unrestored(self.randomness.not_restored())
             self.log_scale = initial_log_scale(
-                self.loss, self._log_mean(report), max(self.outputs, 2)
+                self.loss, self._read_log_mean(report), max(self.outputs, 2)
             )
-            self.log_loss = self._log_mean(report)
+            self.log_loss = self._read_log_mean(report)
             self.gradient_samples = 0
             if report.log_loss < self.loss.log_threshold:  # the loss proves separation
-                self.lr.begin(self.log_loss, self._polyak_step)
+                self.lr.begin(self.log_loss, self._find_polyak_step)
             self.history = self.files.start() if self.files else History()
             self._keep(report, epoch=0, attempts=0, rate=None)
             self.save(now=True)
@@ -94,7 +94,7 @@ class Run:
         self.log_scale, self.log_loss = saved["log_scale"], saved["log_loss"]
         self.gradient_samples = saved["gradient_samples"]
         self.randomness.restore(saved["random"])
-        self.kept = self._state(saved["epoch"], saved["history_bytes"])
+        self.kept = self._copy_state(saved["epoch"], saved["history_bytes"])
 
     def epoch(self, show) -> None:
         """Train for one epoch, as often as it takes until the rule accepts it.
@@ -106,9 +106,10 @@ class Run:
             attempts += 1
             show(attempts)
             rate = self.lr.relative_rate(self.log_scale)
-            self._pass(rate)
+            self._step_through_batches(rate)
             report = self._measure_or_none()
-            after = self._log_mean(report) if report is not None else math.inf
+            # An infinite loss lets a rule refuse the epoch like any other that went too far.
+            after = self._read_log_mean(report) if report is not None else math.inf
             if self.lr.accept(self.log_loss, after):
                 if report is None:
                     self.undo()
@@ -126,6 +127,7 @@ class Run:
                     f" {rate:.1g}"
                 )
                 return
+        # The next epoch's steps are relative to the loss that this one reached.
         self.log_scale = self.log_loss = after
         self._keep(report, epoch=self.history.rows[-1]["epoch"] + 1, attempts=attempts, rate=rate)
         self.save()
@@ -150,7 +152,7 @@ class Run:
         if self.files:
             self.files.save(self.kept, now=now)
 
-    def _pass(self, rate: float) -> None:
+    def _step_through_batches(self, rate: float) -> None:
         """Take one step per batch, over all batches once."""
         labels = Labels(self.outputs)
         # A net in training mode keeps parts that its owner set to evaluation, such as a frozen
@@ -169,7 +171,7 @@ class Run:
                 self.gradient_samples += len(x)
         self.model.zero_grad()
 
-    def _polyak_step(self) -> float:
+    def _find_polyak_step(self) -> float:
         """The smallest R_B / |grad R_B|^2 over batches B; infinite where all is flat.
 
         R_B is the batch loss relative to the mean training loss.
@@ -199,7 +201,7 @@ class Run:
         except NonFiniteOutputError:
             return None
 
-    def _log_mean(self, report: MarginReport) -> float:
+    def _read_log_mean(self, report: MarginReport) -> float:
         """Natural log of the mean loss."""
         return logspace.log_mean(report.log_loss, report.n)
 
@@ -218,9 +220,9 @@ class Run:
         # On disk first: a checkpoint must not refer to a row that a crash could still lose.
         size = self.files.append(row) if self.files else 0
         self.history.rows.append(row)
-        self.kept = self._state(epoch, size)
+        self.kept = self._copy_state(epoch, size)
 
-    def _state(self, epoch: int, history_bytes: int) -> dict:
+    def _copy_state(self, epoch: int, history_bytes: int) -> dict:
         """A copy of everything that a resumed run needs."""
         return {
             "epoch": epoch,

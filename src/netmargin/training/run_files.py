@@ -45,6 +45,7 @@ class RunFiles:
     def locked(self) -> Iterator[None]:
         """Keep other processes from writing here. Raises CheckpointError where one already does."""
         make_folder(self.folder)
+        # Without waiting: the other run may take hours, and this one would seem to hang.
         lock = FileLock(self.folder / ".lock", timeout=0)
         try:
             lock.acquire()
@@ -72,6 +73,7 @@ class RunFiles:
                 " on with it."
             )
         state = checkpoint.read_checkpoint(self.checkpoint)
+        # Stopping rules are not among the settings: a run may go on further than first asked.
         other = {
             k: (v, self._settings.get(k))
             for k, v in state["settings"].items()
@@ -91,6 +93,7 @@ class RunFiles:
         Raises CheckpointError where one with rows lies there without a checkpoint: it is somebody's
         work.
         """
+        # The first row is of the net before training, and is no work lost.
         if self.history.exists() and len(History.load(self.history)) > 1:
             raise CheckpointError(
                 f"{self.history} has no checkpoint beside it. Move it away or choose another"
@@ -173,6 +176,7 @@ def fingerprint(data) -> str:
     for tensor in (data.X, data.y):
         array = tensor.detach().cpu().contiguous()
         digest.update(f"{tuple(array.shape)}{array.dtype}".encode())
+        # numpy has no bfloat16, whose bytes serve as well.
         digest.update(
             array.view(torch.uint8).numpy().tobytes()
             if array.dtype is torch.bfloat16

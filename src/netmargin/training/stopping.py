@@ -155,6 +155,7 @@ class MarginGrowthBelow(StoppingRule):
                 "MarginGrowthBelow needs a normalized margin, which this net lacks;"
                 " netmargin.analyse says why. Use LogLossBelow or Epochs."
             )
+        # Relative growth means nothing from a margin that was not positive yet.
         if len(rows) <= self.epochs or rows[-1 - self.epochs]["normalized_margin"] <= 0:
             return None
         growth = rows[-1]["normalized_margin"] / rows[-1 - self.epochs]["normalized_margin"] - 1

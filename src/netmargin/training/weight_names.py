@@ -73,6 +73,8 @@ def _find_prefixes(names: dict[str, str], wanted: list[str]) -> list[str]:
         for prefix in ends
         if not prefix or prefix.endswith(".")
     }
+    # By count, not by length: a file may hold a metric's tensors beside the net's. The first of the
+    # largest is the shortest, as they are in that order.
     best = max(shares, key=lambda prefix: shares[prefix], default="")
     return [best] if shares and 2 * shares[best] >= len(wanted) else []
 

@@ -133,16 +133,7 @@ def train_both_layers(
     steps, records = operator.index(steps), operator.index(records)
     count = count_runs(X, y, width=width, rate=rate, seeds=seeds, target=target)
     widths = [operator.index(m) for m in one_per_run(width, count)]
-    if (
-        min(*widths, steps, records) < 1
-        or not 0 < scale < math.inf
-        or power not in (1, 2)
-        or (paired and any(m % 2 for m in widths))
-    ):
-        raise ValueError(
-            "need width, steps, records >= 1, scale > 0, power 1 or 2, even widths where paired;"
-            f" got {widths}, {steps}, {records}, {scale}, {power}"
-        )
+    _check_ranges(widths, steps, records, scale=scale, power=power, paired=paired)
     if any(not 0 <= operator.index(t) <= steps for t in snapshots):
         raise ValueError(f"snapshots must be times between 0 and {steps}; got {list(snapshots)}")
     loss = margin_loss(loss)
@@ -175,6 +166,22 @@ def train_both_layers(
     samples = None if resample is None else check_resample(resample, sets[0], bias)
     times = sorted({round(t) for t in np.linspace(0, steps, records + 1)} | set(snapshots))
     return _train(runs, dtype, times, set(snapshots), samples, bias, progress)
+
+
+def _check_ranges(
+    widths: list[int], steps: int, records: int, *, scale: float, power: int, paired: bool
+) -> None:
+    """Raise ValueError where a count, the scale or the power is out of its range."""
+    if (
+        min(*widths, steps, records) < 1
+        or not 0 < scale < math.inf
+        or power not in (1, 2)
+        or (paired and any(m % 2 for m in widths))
+    ):
+        raise ValueError(
+            "need width, steps, records >= 1, scale > 0, power 1 or 2, even widths where paired;"
+            f" got {widths}, {steps}, {records}, {scale}, {power}"
+        )
 
 
 def _default_rate(times: np.ndarray) -> np.ndarray:

@@ -105,7 +105,7 @@ def train_magnitudes(
 
     Source: Chizat and Bach 2020, Proposition 6 with the partial sum of Proposition 16 (15).
     """
-    z, largest = _sign_features(features, y)
+    z, largest = _multiply_by_labels(features, y)
     eta = step_sizes(steps, rate or (lambda t: 1 / (16 * largest * np.sqrt(t + 1))))
     n, m = z.shape
 
@@ -176,7 +176,7 @@ def train_output_layer(
 
     Source: Chizat and Bach 2020, Proposition 7.
     """
-    z, largest = _sign_features(features, y)
+    z, largest = _multiply_by_labels(features, y)
     eta = step_sizes(steps, rate or (lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1))))
     n, m = z.shape
     # The max margin without labels: z holds y already.
@@ -209,7 +209,7 @@ def train_output_layer(
     )
 
 
-def _sign_features(features, y) -> tuple[np.ndarray, float]:
+def _multiply_by_labels(features, y) -> tuple[np.ndarray, float]:
     """The matrix z_nj = y_n phi(theta_j, x_n) and its largest absolute entry. Raises DataError."""
     data = binary_data(features, y, bias=False)
     z = data.y[:, None] * data.Z

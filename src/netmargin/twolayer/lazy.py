@@ -62,8 +62,8 @@ def tangent_max_margin(
 
     Source: Chizat and Bach 2020, Section 7 and Figure 3; Lyu and Li 2019, Section 5.
     """
-    data, w = binary_data(X, y, bias=bias), _neurons(positions)
-    gradients = _outer_gradients(w, data, power)
+    data, w = binary_data(X, y, bias=bias), _read_neurons(positions)
+    gradients = _compute_outer_gradients(w, data, power)
     return kernel_max_margin(sum(g @ g.T for g in gradients) / len(w), data.y, tol=tol)
 
 
@@ -111,8 +111,8 @@ def tangent_margin(positions, moved, X, y, *, bias: bool = True, power: int = 1)
     """
     data, w, delta = (
         binary_data(X, y, bias=bias),
-        _neurons(positions),
-        _neurons(moved) - _neurons(positions),
+        _read_neurons(positions),
+        _read_neurons(moved) - _read_neurons(positions),
     )
     if power == 2:
         delta[:, -1] = 0.0
@@ -128,7 +128,7 @@ def tangent_margin(positions, moved, X, y, *, bias: bool = True, power: int = 1)
     return float((data.y * outputs).min()) / (len(w) * float(size))
 
 
-def _outer_gradients(w: np.ndarray, data: SolverData, power: int):
+def _compute_outer_gradients(w: np.ndarray, data: SolverData, power: int):
     """Features (n, columns) whose inner products sum to m times the kernel.
 
     They come one coordinate at a time: all together would be n x m x (D + 1) numbers.
@@ -141,7 +141,7 @@ def _outer_gradients(w: np.ndarray, data: SolverData, power: int):
         yield z
 
 
-def _neurons(positions) -> np.ndarray:
+def _read_neurons(positions) -> np.ndarray:
     """Neurons as a float64 array of shape (m, D + 1). Raises DataError."""
     w = as_array(positions, "positions").copy()
     if w.ndim != 2 or not np.isfinite(w).all():

@@ -24,7 +24,9 @@ _LARGEST_GROWTH = 1.1
 too large raise it without bound.
 """
 _SAME_VALUE = 0.05
-"""Two step sizes that reach values of L this close to each other are both small enough."""
+"""Two step sizes that reach values of L this close to each other are both small enough: the growth
+is that of new mass, and not an error of the steps, which would halve with their size.
+"""
 _LARGEST_HALVINGS = 12
 """If a rate 4,000 times smaller than the given one still raises L, the functional is wrong."""
 
@@ -179,18 +181,10 @@ def perturbed_flow(
                     f"t {begin:.4g}  L {rows[-1][1]:.6g}  mass {rows[-1][2]:.4g} "
                     f" {len(now.weights)} particles",
                 )
-                now, row, slower = _advance_halving(
+                now, row, rate = _advance_halving(
                     now, rows[-1], functional, end, rate, renewal, random
                 )
                 rows.append(row)
-                if slower < rate:
-                    rate = slower
-                    warnings.warn(
-                        f"L grew by more than a tenth between t = {begin:.4g} and {end:.4g}; back"
-                        f" to the first with rate {rate:.3g}",
-                        UserWarning,
-                        stacklevel=2,
-                    )
         except KeyboardInterrupt:
             warnings.warn(
                 f"interrupted at t = {rows[-1][0]:.6g}, of which the particles are returned",
@@ -246,8 +240,8 @@ def _advance_halving(
 ) -> tuple[Particles, Row, float]:
     """Advance the particles to time `end`, with half the rate as often as L grows by it.
 
-    Returns the particles, their row, and the rate from now on. New mass makes L grow as well, but
-    with half the rate as much: then the rate stays.
+    Returns the particles, their row, and the rate from now on; warns where it is a lower one. New
+    mass makes L grow as well, but with half the rate as much: then the rate stays.
     """
     tried, state = math.nan, random.get_state()
     for halvings in range(_LARGEST_HALVINGS):
@@ -257,6 +251,13 @@ def _advance_halving(
         moved = now.advance(functional, end - row[0], slower, renewal, random)
         reached = moved.row(end, functional)
         if reached[1] <= _LARGEST_GROWTH * row[1]:
+            if halvings:
+                warnings.warn(
+                    f"L grew by more than a tenth between t = {row[0]:.4g} and {end:.4g}; back to"
+                    f" the first with rate {slower:.3g}",
+                    UserWarning,
+                    stacklevel=3,  # at the call of perturbed_flow
+                )
             return moved, reached, slower
         if abs(reached[1] - tried) <= _SAME_VALUE * tried:
             return moved, reached, rate

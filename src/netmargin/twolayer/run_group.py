@@ -71,7 +71,7 @@ class RunGroup:
         while pending:
             if [run.index for run in pending] != [run.index for run in self._loaded]:
                 self._load(pending)
-            self._steps(start, end, resample)
+            self._take_steps(start, end, resample)
             self._store()
             # Of fresh samples only the expected smooth margin rises.
             falls = math.inf if resample else _LARGEST_FALL
@@ -101,17 +101,17 @@ class RunGroup:
         self._missing = None
         # One data set for all runs is one matrix that broadcasts, not R copies.
         if all(run.data is runs[0].data for run in runs):
-            self._inputs, self._labels = self._tensors(runs[0].data)
+            self._inputs, self._labels = self._as_tensors(runs[0].data)
             return
         self._inputs = torch.zeros(R, n, D, dtype=self._dtype)
         self._labels = torch.zeros(R, n, dtype=self._dtype)
         self._missing = torch.full((R, n), math.inf, dtype=self._dtype)
         for r, run in enumerate(runs):
             count = len(run.data)
-            self._inputs[r, :count], self._labels[r, :count] = self._tensors(run.data)
+            self._inputs[r, :count], self._labels[r, :count] = self._as_tensors(run.data)
             self._missing[r, :count] = 0.0
 
-    def _tensors(self, data: SolverData) -> tuple[Tensor, Tensor]:
+    def _as_tensors(self, data: SolverData) -> tuple[Tensor, Tensor]:
         """Inputs and labels of a data set as tensors of the precision of the steps."""
         return torch.from_numpy(data.Z).to(self._dtype), torch.from_numpy(data.y).to(self._dtype)
 
@@ -128,7 +128,9 @@ class RunGroup:
             if pulls.any():
                 run.dual = pulls / pulls.sum()
 
-    def _steps(self, start: int, end: int, resample: Callable[[int], SolverData] | None) -> None:
+    def _take_steps(
+        self, start: int, end: int, resample: Callable[[int], SolverData] | None
+    ) -> None:
         """Take the steps start .. end - 1 with the loaded runs, on their samples or fresh ones."""
         inputs, labels, missing = self._inputs, self._labels, self._missing
         with torch.inference_mode():
@@ -141,15 +143,17 @@ class RunGroup:
                 minus = -labels * sizes
                 for t in range(first, min(first + _RESCALING_INTERVAL, end)):
                     if resample is not None:
-                        (inputs, labels), missing = self._tensors(resample(t)), None
+                        (inputs, labels), missing = self._as_tensors(resample(t)), None
                         minus = -labels * sizes
                         self._outputs = torch.empty(
                             *self._a.shape[:2], len(inputs), dtype=self._dtype
                         )
-                    self._step(inputs, minus, missing, labels * self._rates[t])
+                    self._take_step(inputs, minus, missing, labels * self._rates[t])
                 self._rescale()
 
-    def _step(self, inputs: Tensor, minus: Tensor, missing: Tensor | None, moving: Tensor) -> None:
+    def _take_step(
+        self, inputs: Tensor, minus: Tensor, missing: Tensor | None, moving: Tensor
+    ) -> None:
         """Take one step.
 
         `minus` turns outputs into minus the margins, `moving` the weights of the samples into those

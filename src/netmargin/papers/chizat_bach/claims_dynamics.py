@@ -15,28 +15,27 @@ from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
 
 
-def _features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+def _draw_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     """Draw features of up to 40 fixed neurons on up to 11 samples; in every fourth trial one neuron
     and one sample.
     """
-    random = trial.random
-    n, m = (
-        (1, 1)
-        if trial.number % 4 == 3
-        else (int(random.integers(2, 12)), int(random.integers(2, 40)))
-    )
-    return (
-        np.abs(random.normal(size=(n, m))) + 0.1 if n == 1 else random.normal(size=(n, m))
-    ), np.where(random.random(n) < 0.5, -1, 1)
+    random, n, m = trial.random, 1, 1
+    # One neuron and one sample leave nothing to average: there the bounds on a step are attained.
+    if trial.number % 4 != 3:
+        n, m = int(random.integers(2, 12)), int(random.integers(2, 40))
+    features = random.normal(size=(n, m))
+    y = np.where(random.random(n) < 0.5, -1, 1)
+    return np.abs(features) + 0.1 if n == 1 else features, y
 
 
-def _few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+def _draw_few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     """Draw features of 2 to 4 neurons on 1 to 3 samples with a large margin, for which the
     propositions promise something after some hundred steps.
     """
     random, n, m = trial.random, 1 + trial.number % 3, 2 + trial.number % 3
     y = np.where(random.random(n) < 0.5, -1, 1)
     z = random.uniform(-1, 1, (n, m))
+    # One neuron that is right on every sample makes the margin large.
     z[:, 0] = random.uniform(0.5, 1, n)
     return y[:, None] * z, y
 
@@ -56,7 +55,8 @@ def _few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     full=60,
 )
 def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
-    return _rate(trial, train_magnitudes(*_few_features(trial), steps=20_000), share)
+    run = train_magnitudes(*_draw_few_features(trial), steps=20_000)
+    return _compare_with_rate(trial, run, share)
 
 
 @claim(
@@ -74,7 +74,8 @@ def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
     full=60,
 )
 def output_rate(trial: Trial, *, share: float = 1.0) -> Finding:
-    return _rate(trial, train_output_layer(*_few_features(trial), steps=20_000), share)
+    run = train_output_layer(*_draw_few_features(trial), steps=20_000)
+    return _compare_with_rate(trial, run, share)
 
 
 @output_rate.printed("beta(t) >= m gamma_2^(m) sum_{s < t} eta(s) (proof in Appendix F)")
@@ -89,11 +90,12 @@ def _() -> Finding:
     )
 
 
-def _rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
+def _compare_with_rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
     """Compare the best margin of a run so far with the promised one, at every step that promises a
     positive margin.
     """
     promised = run.proved - share * (run.optimum - run.guarantee)
+    # A promise of less than 0 holds of itself, and would count as an instance.
     says = promised > 0
     setting = (
         f"promises from step {np.argmax(says) + 1:,} of 20,000 on"
@@ -121,21 +123,20 @@ def _rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
 )
 def projected(trial: Trial, *, reaction: float = 4.0) -> Finding:
     return Finding.of(
-        _projected_errors(trial, reaction, whole=True).reshape(20, 2).max(1),
+        _measure_projected_errors(trial, reaction, whole=True).reshape(20, 2).max(1),
         "12 neurons, 6 points in the plane, 20 functions psi",
     )
 
 
-def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarray:
+def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarray:
     """Compute the relative errors of (11) and (12).
 
     whole : J' of nu_t, as it should be; else that of nu_bar_t, as printed.
     """
     random, m = trial.random, 12
-    X, y = (
-        torch.tensor(np.hstack([random.normal(size=(6, 2)), np.ones((6, 1))])),
-        torch.tensor(random.choice([-1.0, 1.0], 6)),
-    )
+    # Neurons of size 4 give the measure a mass far from 1, so that J' of nu and of nu_bar differ.
+    X = torch.tensor(np.hstack([random.normal(size=(6, 2)), np.ones((6, 1))]))
+    y = torch.tensor(random.choice([-1.0, 1.0], 6))
     w = torch.tensor(2 * random.normal(size=(m, 4))).requires_grad_(True)
     exponential = trial.number % 2 == 0
 
@@ -148,7 +149,7 @@ def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarr
         return -torch.logsumexp(-q, 0) if exponential else -torch.log(softplus(-q).sum())
 
     (velocity,) = torch.autograd.grad(smooth(margins(w)), w)
-    velocity = m * velocity
+    velocity = m * velocity  # in the time of the measure each neuron has weight 1 / m
     square = w.square().sum(1)
     theta = (w / square.sqrt()[:, None]).detach().requires_grad_(True)
     q = margins(w).detach() / (1.0 if whole else square.mean().item())
@@ -160,6 +161,7 @@ def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarr
     nu, at = (square / m).detach(), theta.detach()
     bar = nu / nu.sum()
     errors = []
+    # Both sides are linear in psi: random quadratic functions test all directions and reactions.
     for _ in range(20):
         A, c = torch.tensor(random.normal(size=(4, 4))), torch.tensor(random.normal(size=4))
         psi = lambda t, A=A, c=c: ((t @ A) * t).sum(1) + t @ c  # noqa: E731
@@ -180,7 +182,8 @@ def _projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarr
 @projected.printed("(12) with J' of nu_bar_t")
 def _() -> Finding:
     return Finding.of(
-        _projected_errors(Trial(0), 4.0, whole=False).max(), "12 random neurons of size 4, mass 16"
+        _measure_projected_errors(Trial(0), 4.0, whole=False).max(),
+        "12 random neurons of size 4, mass 16",
     )
 
 
@@ -201,6 +204,7 @@ def _() -> Finding:
 def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
     random = trial.random
     if trial.number == 0:
+        # Half the step over the same time: drift of first order halves, of second order quarters.
         X, y, drifts = random.normal(size=(10, 2)), np.tile([1, -1], 5), []
         for rate in (0.02 * factor, 0.01):
             steps, constant = round(2 / rate), lambda t, r=rate: np.full(len(t), r)
@@ -215,14 +219,10 @@ def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
             "20 neurons, 10 points",
             f"drifts {drifts[0]:.2g}, {drifts[1]:.2g}: ratio {ratio:.2f}",
         )
-    inputs, labels = (
-        torch.tensor(random.normal(size=(64, 5, 3))),
-        torch.tensor(random.choice([-1.0, 1.0], (64, 5))),
-    )
-    a, b = (
-        torch.tensor(random.normal(size=shape)).requires_grad_(True)
-        for shape in ((64, 7, 3), (64, 7))
-    )
+    inputs = torch.tensor(random.normal(size=(64, 5, 3)))
+    labels = torch.tensor(random.choice([-1.0, 1.0], (64, 5)))
+    a = torch.tensor(random.normal(size=(64, 7, 3))).requires_grad_(True)
+    b = torch.tensor(random.normal(size=(64, 7))).requires_grad_(True)
     q = labels * torch.einsum("bnj,bj->bn", torch.einsum("bnd,bjd->bnj", inputs, a).relu(), b)
     S = -torch.logsumexp(-q, 1) if trial.number % 2 else -torch.log(softplus(-q).sum(1))
     da, db = torch.autograd.grad(S.sum(), [a, b])
@@ -252,15 +252,14 @@ def soft_min(trial: Trial, *, log_n: float = 1.0, sign: float = 1.0) -> Finding:
     size = np.abs(low) + math.log(n + 1) / beta
     violations = np.maximum(sign * (low - soft), soft - low - log_n * math.log(n) / beta) / size
     v = np.abs(u)
+    # Below -700 softplus(z) is e^z, whose log is z to rounding; soon after it underflows.
     losses = torch.log(softplus(torch.tensor(-beta[:, None] * v).clamp(min=-700))).numpy()
     losses = np.where(beta[:, None] * v > 700, -beta[:, None] * v, losses)
     soft = (math.log(n) - logsumexp(losses, axis=1)) / beta
     low = v.min(1)
     size = low + (math.log(n) + 1) / beta
-    logistic = (
-        np.maximum(sign * (low - soft), soft - low - log_n * math.log(n / math.log(2)) / beta)
-        / size
-    )
+    above = soft - low - log_n * math.log(n / math.log(2)) / beta
+    logistic = np.maximum(sign * (low - soft), above) / size
     return Finding.of(np.concatenate([violations, logistic]), f"{n} numbers, 256 times")
 
 
@@ -290,7 +289,7 @@ def _() -> Finding:
     full=60,
 )
 def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0) -> Finding:
-    features, y = _features(trial)
+    features, y = _draw_features(trial)
     if trial.number == 0:
         features = features + 0.3 * y[:, None]  # separable
         run = train_magnitudes(features, y, steps=20_000)
@@ -301,6 +300,7 @@ def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0) -> Finding:
             f"{features.shape} features, gamma_1 {run.optimum:.3f}",
             f"log beta grew by {found:.3f} gamma_1 sum eta",
         )
+    # The bound on a single step asks nothing of the rate; with a large one it exceeds rounding.
     rate = 0.2 / np.abs(features).max()
     run = train_magnitudes(features, y, steps=400, rate=lambda t: np.full(len(t), rate))
     least = 2 * np.log1p(np.maximum(factor * rate * run.margins[:-1], -0.999))

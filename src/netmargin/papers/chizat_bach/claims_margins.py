@@ -16,9 +16,10 @@ from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
 
 
-def _blobs(trial: Trial, n: int):
+def _draw_blobs(trial: Trial, n: int):
     """Draw two classes in four blobs, of which opposite ones have the same label."""
     random = trial.random
+    # A sample in each blob at least, so that no linear classifier separates them.
     corner = np.append(np.arange(4), random.integers(4, size=n - 4))
     X = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(-1, 1, (n, 2))
     return X, 1 - 2 * (corner % 2)
@@ -40,8 +41,9 @@ def _blobs(trial: Trial, n: int):
 )
 def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     power = 2 - trial.number % 2
-    X, y = _blobs(trial, 24)
+    X, y = _draw_blobs(trial, 24)
     optimum = factor * f1_max_margin(X, y, power=power).upper_bound
+    # The output of a neuron of squared ReLU grows with the cube of its size: smaller steps.
     rate = (lambda t: 0.25 / np.sqrt(t + 1)) if power == 2 else None
     runs = train_both_layers(
         X, y, width=width, steps=4000, power=power, rate=rate, seeds=(trial.number,), progress=False
@@ -75,10 +77,11 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
 )
 def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
     if trial.number == 0:
-        X, y = _blobs(trial, 24)
+        X, y = _draw_blobs(trial, 24)
         runs = train_both_layers(X, y, width=256, steps=4000, snapshots=[0], progress=False)
         found = [slackness(s.measures[0], X, y, s.duals[0]) for s in runs.snapshots]
         first, last = (factor * f.residual for f in found)
+        # A residual from local search is no proof: that counts as a violation.
         proved = 0.0 if all(f.proved for f in found) else 1.0
         return Finding.of_one(
             [10 * last / first - 1, proved],
@@ -94,6 +97,7 @@ def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
     for k in range(5):
         atoms = random.normal(size=(5, 4))
         measure = ReLUMeasure.projected(atoms, random.random(5), bias=True)
+        # At optimal weights the inequality is an equality, whatever the measure.
         dual = best.dual if k == 0 else random.dirichlet(np.ones(n))
         lacking = best.margin - measure.normalized_margin(X, y)
         residual = factor * slackness(measure, X, y, dual).residual
@@ -129,6 +133,7 @@ def norm_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
     instances = Instances.drawn(trial)
     both = np.concatenate([instances.signed, -instances.signed], 2)
     flat, _ = instances.best_margins(both)
+    # Balanced neurons, and two kinds that give one of the layers more: the latter get no weight.
     angle = np.pi / 4 + np.array([0.0, 0.3, -0.5])
     sphere, weights = instances.best_margins(
         np.concatenate([math.cos(t) * math.sin(t) * both for t in angle], 2)
@@ -169,6 +174,7 @@ def interclass(trial: Trial, *, shift: float = 0.0) -> Finding:
         best = f1_max_margin(X, y)
         deltas.append(2 / (k - 1))
         margins.append(best.margin)
+        # Once, where the problem is small: coordinates that may be ignored cannot lower the margin.
         if k == counts[0]:
             wide = np.hstack([X, 0.5 * trial.random.uniform(-1, 1, (len(X), 2))])
             noisy = 1 - f1_max_margin(wide, y, time_limit=20).margin / best.margin - 1e-5

@@ -1,4 +1,4 @@
-"""Figure 2 (a): the data."""
+"""Figure 2 (a): the data that the other parts of the figure train on."""
 
 from pathlib import Path
 

@@ -12,7 +12,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Over the larger half of d."""
+    """Both layers beat the output layer alone, over the larger half of d."""
     values, both, output = errors_by("d", rows)
     larger = slice(len(values) // 2, None)
     return [

@@ -57,7 +57,7 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
     ['wei-2019/fig1']
     """
     page, out, written = check_path("page", page), check_path("out", out), []
-    entries = _entries(page)
+    entries = _split_entries(page)
     for id in list_figures():
         known = figure(id)
         for scale in reversed(SCALES):  # the largest that is complete
@@ -72,30 +72,32 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
                 picture = page.with_suffix("") / f"{id.replace('/', '-')}.png"
                 picture.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(drawn, picture)
-                entries[id] = _entry(known, scale, numbers, picture.relative_to(page.parent))
+                entries[id] = _write_entry(known, scale, numbers, picture.relative_to(page.parent))
                 written.append(id)
                 break
+    # In the order of the list of figures, wherever an entry stood before.
     write_atomically(
         page, (_HEAD + "\n".join(entries[id] for id in list_figures() if id in entries)).encode()
     )
     return written
 
 
-def _entries(page: Path) -> dict[str, str]:
+def _split_entries(page: Path) -> dict[str, str]:
     """Split a page that was written before into its entries, by id."""
     if not page.exists():
         return {}
+    # The pattern captures the id: parts are the head, then an id and its entry in turn.
     parts = re.split(r"^(?=## (\S+): )", page.read_text(), flags=re.MULTILINE)
     return {id: text.rstrip("\n") + "\n" for id, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def _entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Path) -> str:
+def _write_entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Path) -> str:
     """Write the entry of one figure: picture, finding, checks, command, and how it differs."""
     own, paper = known.scales[scale], known.scales["paper"]
     changed = [
-        f"{name} {_words(own[name])} ({_words(paper[name])})"
+        f"{name} {_format_setting(own[name])} ({_format_setting(paper[name])})"
         for name in own
-        if own[name] != paper[name] and _shown(known, name)
+        if own[name] != paper[name] and _belongs(known, name)
     ]
     lines = [
         f"## {known.id}: {known.title}",
@@ -109,7 +111,7 @@ def _entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Path) ->
         f"- {'' if check['holds'] else '**not reproduced:** '}{check['sentence']}"
         for check in numbers["checks"]
     ]
-    minutes = max(numbers["minutes"], 0.1)
+    minutes = max(numbers["minutes"], 0.1)  # "0.0 minutes" would read as not computed
     lines += [
         "",
         (
@@ -122,17 +124,17 @@ def _entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Path) ->
     return "\n".join([*lines, ""])
 
 
-def _shown(known: Figure, name: str) -> bool:
+def _belongs(known: Figure, name: str) -> bool:
     """Whether a setting belongs to this figure, where several figures share their settings."""
     return not known.runs_of or any(
         known.concerns(run, name) for run in known.runs(known.scales["paper"])
     )
 
 
-def _words(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     """Format the value of a setting for a reader; long lists are cut short."""
     if isinstance(value, list):
-        shown = list(map(_words, value))
+        shown = list(map(_format_setting, value))
         return (
             f"[{', '.join(shown)}]"
             if len(shown) <= 10

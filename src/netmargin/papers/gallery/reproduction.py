@@ -119,7 +119,7 @@ def reproduce(
     (True, ['X', 'distance', 'hardware', 'seconds', 'seed', 'upper_bound', 'y'])
     """
     chosen = figure(id)
-    settings = _settings(chosen, scale)
+    settings = _choose_settings(chosen, scale)
     jobs, out, progress = (
         check_count("jobs", jobs),
         check_path("out", out),
@@ -129,8 +129,16 @@ def reproduce(
     # The needed runs are computed first: those of this figure read what they left in their folders.
     if chosen.needs:
         needed = figure(chosen.needs)
-        sweep(needed, needed.scales[scale], _runs(needed, scale, out), jobs=jobs, progress=progress)
-    rows = sweep(chosen, settings, _runs(chosen, scale, out), jobs=jobs, progress=progress)
+        sweep(
+            needed,
+            needed.scales[scale],
+            _find_runs_folder(needed, scale, out),
+            jobs=jobs,
+            progress=progress,
+        )
+    rows = sweep(
+        chosen, settings, _find_runs_folder(chosen, scale, out), jobs=jobs, progress=progress
+    )
     result = Reproduction(chosen, scale, rows, chosen.check(settings, rows), folder)
     drawn = chosen.draw(settings, rows)
     save_drawings({"figure": drawn}, folder)
@@ -149,7 +157,7 @@ def reproduce(
     write_atomically(
         folder / "numbers.json", json.dumps(numbers, indent=1, allow_nan=False).encode()
     )
-    write_atomically(folder / "numbers.csv", _table(rows).encode())
+    write_atomically(folder / "numbers.csv", _write_table(rows).encode())
     return result
 
 
@@ -186,10 +194,13 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
     """
     chosen, scale, out = figure(id), check_choice("scale", scale, SCALES), check_path("out", out)
     folder = Path(out) / id / scale
-    done, of = finished(chosen, _settings(chosen, scale), _runs(chosen, scale, out))
+    done, of = finished(
+        chosen, _choose_settings(chosen, scale), _find_runs_folder(chosen, scale, out)
+    )
     if done < of:
         return f"{done} of {of} runs" if done else "-"
     numbers = read_numbers(folder)
+    # Runs are kept by their own settings; what was drawn may be of an older definition.
     if numbers is None or numbers["settings"] != chosen.scales[scale]:
         return "computed"
     return "holds" if all(check["holds"] for check in numbers["checks"]) else "DOES NOT HOLD"
@@ -209,17 +220,17 @@ def read_numbers(folder: Path) -> dict | None:
     )
 
 
-def _runs(chosen: Figure, scale: str, out: str | Path) -> Path:
+def _find_runs_folder(chosen: Figure, scale: str, out: str | Path) -> Path:
     """The folder that keeps the runs of a figure, which another figure may own."""
     return Path(out) / (chosen.runs_of or chosen.id) / scale / "runs"
 
 
-def _settings(chosen: Figure, scale: str):
+def _choose_settings(chosen: Figure, scale: str):
     """The settings of a figure at a scale, whose name is checked."""
     return chosen.scales[check_choice("scale", scale, SCALES)]
 
 
-def _table(rows: list[Row]) -> str:
+def _write_table(rows: list[Row]) -> str:
     """Write the columns that hold a number or a word in every row as CSV.
 
     Curves do not fit into a table; they are in the JSON file.

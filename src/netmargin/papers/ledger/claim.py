@@ -96,19 +96,19 @@ class Entry:
             "holds",
         )
         printed = [
-            {"printed": text, "violation": _finite(violation), "counterexample": at}
+            {"printed": text, "violation": _finite_or_none(violation), "counterexample": at}
             for text, violation, at in self.refuted
         ]
         return {
             **{name: getattr(claim, name) for name in words},
             "tolerance": claim.tolerance,
             **{name: getattr(self, name) for name in values},
-            "worst": _finite(self.worst),
+            "worst": _finite_or_none(self.worst),
             "printed": printed,
         }
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     """The value, or None where it is infinite, which JSON cannot say."""
     return value if math.isfinite(value) else None
 
@@ -213,6 +213,7 @@ class Claim:
                     raise KeyboardInterrupt
                 instances += len(last.violations)
                 worst = max(worst, last.violations.max(initial=0.0))
+                # The first one, with the command that repeats it: one counterexample is enough.
                 if first is None and (last.violations > self.tolerance).any():
                     index = int(np.argmax(last.violations > self.tolerance))
                     first = (

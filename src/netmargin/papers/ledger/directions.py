@@ -49,7 +49,8 @@ class Instances:
         Returns the values (B,) and alpha (B, k).
         """
         B, n, k = self.signed.shape
-        A = _blocks(-np.concatenate([self.signed, -self.signed], 2))
+        # One program for all instances, block by block: a solver's start costs more than its work.
+        A = _stack_blocks(-np.concatenate([self.signed, -self.signed], 2))
         found = linprog(np.ones(2 * k * B), A_ub=A, b_ub=-np.ones(B * n), method="highs-ds")
         parts = found.x.reshape(B, 2, k)
         return parts.sum((1, 2)), parts[:, 0] - parts[:, 1]
@@ -61,7 +62,7 @@ class Instances:
         """
         B, n, k = self.signed.shape
         rows = self.signed.transpose(0, 2, 1)
-        A = _blocks(np.concatenate([rows, -rows], 1))
+        A = _stack_blocks(np.concatenate([rows, -rows], 1))
         found = linprog(-np.ones(B * n), A_ub=A, b_ub=np.ones(2 * k * B), method="highs-ds")
         parts = found.x.reshape(B, n)
         return parts.sum(1), parts
@@ -75,11 +76,11 @@ class Instances:
         rows = np.concatenate(
             [np.concatenate([-features, np.ones((B, n, 1))], 2), np.ones((B, 1, p + 1))], 1
         )
-        rows[:, -1, -1] = 0.0
+        rows[:, -1, -1] = 0.0  # t is not among the weights whose sum is at most 1
         cost = np.tile(np.append(np.zeros(p), -1.0), B)
         found = linprog(
             cost,
-            A_ub=_blocks(rows),
+            A_ub=_stack_blocks(rows),
             b_ub=np.tile(np.append(np.zeros(n), 1.0), B),
             method="highs-ds",
         )
@@ -87,6 +88,6 @@ class Instances:
         return parts[:, -1], parts[:, :-1]
 
 
-def _blocks(matrices: np.ndarray) -> sparse.csc_matrix:
+def _stack_blocks(matrices: np.ndarray) -> sparse.csc_matrix:
     """Make a block-diagonal matrix from (B, rows, columns)."""
     return sparse.block_diag(list(matrices), format="csc")

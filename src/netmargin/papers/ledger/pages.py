@@ -46,7 +46,7 @@ def failure(entry: Entry) -> list[str]:
     lines += [
         f"{entry.claim.id}: as printed, “{text}”, it was not refuted"
         for text, v, _ in entry.refuted
-        if not v > entry.claim.tolerance
+        if not v > entry.claim.tolerance  # also where v is NaN
     ]
     return lines
 
@@ -78,13 +78,12 @@ def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
         for entry in own:
             claim = entry.claim
             notes = (
-                f"*Instances:* {_cell(claim.hypotheses)}.",
-                f"*Tolerance {claim.tolerance:g}:* {_cell(claim.because)}.",
+                f"*Instances:* {_escape_cell(claim.hypotheses)}.",
+                f"*Tolerance {claim.tolerance:g}:* {_escape_cell(claim.because)}.",
             )
-            statement = "<br>".join((f"{_cell(claim.statement)}.", *notes))
-            lines.append(
-                f"| `{claim.id}` | {statement} | {_cell(claim.source)} | {_result(entry)} |"
-            )
+            statement = "<br>".join((f"{_escape_cell(claim.statement)}.", *notes))
+            source, result = _escape_cell(claim.source), _format_result(entry)
+            lines.append(f"| `{claim.id}` | {statement} | {source} | {result} |")
         lines.append("")
     lines += [
         "## Printed errors",
@@ -97,7 +96,9 @@ def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
             shown = f"{violation:.3g}" + (
                 "" if violation > entry.claim.tolerance else " **not shown**"
             )
-            lines.append(f"| `{entry.claim.id}` | {_cell(text)} | {_cell(at)} | {shown} |")
+            lines.append(
+                f"| `{entry.claim.id}` | {_escape_cell(text)} | {_escape_cell(at)} | {shown} |"
+            )
     return "\n".join([*lines, ""])
 
 
@@ -108,7 +109,7 @@ def write_html(entries: Sequence[Entry], conclusion: str) -> str:
     for paper, own in _group_by_paper(entries):
         heads = "".join(f"<th>{name}" for name in _COLUMNS)
         parts.append(f"<h2>{e(paper)}</h2><table><tr>{heads}</tr>")
-        parts += map(_html_row, own)
+        parts += map(_format_html_row, own)
         parts.append("</table>")
     return "\n".join(parts)
 
@@ -125,7 +126,7 @@ _COLUMNS = (
 )
 
 
-def _html_row(entry: Entry) -> str:
+def _format_html_row(entry: Entry) -> str:
     """Format one claim as a row of HTML: below the statement stand notes and counterexamples."""
     e, claim = html.escape, entry.claim
     notes = (
@@ -166,18 +167,19 @@ def _group_by_paper(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
     ]
 
 
-def _result(entry: Entry) -> str:
+def _format_result(entry: Entry) -> str:
     """Format the last cell of a row of Markdown: whether the claim holds, and by how much."""
     worst = f"{entry.worst:.2g}" if math.isfinite(entry.worst) else "infinite"
-    measured = f"<br>{_cell(entry.measured)}" if entry.measured else ""
+    measured = f"<br>{_escape_cell(entry.measured)}" if entry.measured else ""
     return (
         f"{'holds' if entry.holds else '**fails**'}: worst {worst} in {entry.instances:,}"
         f" instances{measured}"
     )
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """Escape a text so that it fits into one cell of a Markdown table."""
+    # Markdown takes < for HTML, and | for the end of a cell.
     return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
 
 

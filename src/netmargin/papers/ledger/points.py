@@ -21,7 +21,7 @@ examine more than 10,000 instances, few enough for one tensor program.
 """
 
 
-def _cnn(outputs: int) -> nn.Module:
+def _make_cnn(outputs: int) -> nn.Module:
     """Make a small convolutional net with max pooling."""
     return nn.Sequential(
         nn.Conv2d(1, 2, 3),
@@ -32,7 +32,7 @@ def _cnn(outputs: int) -> nn.Module:
     )
 
 
-def _normalized(outputs: int) -> nn.Module:
+def _make_normalized_net(outputs: int) -> nn.Module:
     """Make a net with LayerNorm and leaky ReLUs."""
     norm = nn.LayerNorm(4, eps=0.0, elementwise_affine=False)
     return nn.Sequential(
@@ -51,14 +51,16 @@ KINDS: dict[str, tuple[Callable[[int], nn.Module], tuple[int, ...]]] = {
     "ReLU 3-4-3": (lambda outputs: mlp([3, 4, 3, outputs], bias="none"), (3,)),
     "squared ReLU 3-4": (lambda outputs: mlp([3, 4, outputs], bias="none", power=2), (3,)),
     "cubed ReLU 2-3": (lambda outputs: mlp([2, 3, outputs], power=3), (2,)),
-    "convolution, max pooling": (_cnn, (1, 6, 6)),
-    "LayerNorm, LeakyReLU": (_normalized, (3,)),
+    "convolution, max pooling": (_make_cnn, (1, 6, 6)),
+    "LayerNorm, LeakyReLU": (_make_normalized_net, (3,)),
 }
 """Builder of a net with so many outputs, and the shape of an input."""
 
 
 @functools.cache
-def _analysed(kind: str, outputs: int) -> tuple[nn.Module, float, list[tuple[list[str], float]]]:
+def _make_analysed_net(
+    kind: str, outputs: int
+) -> tuple[nn.Module, float, list[tuple[list[str], float]]]:
     """Build a net and find its order and its layers with their exponents, once for each kind."""
     build, shape = KINDS[kind]
     with torch.random.fork_rng(devices=[]):
@@ -106,7 +108,7 @@ class Points:
         """
         name = kinds[trial.number % len(kinds)]
         shape = KINDS[name][1]
-        random, (net, order, groups) = trial.torch_random, _analysed(name, outputs)
+        random, (net, order, groups) = trial.torch_random, _make_analysed_net(name, outputs)
         count = samples or 1 + (trial.number // len(kinds)) % 5
         x = torch.randn(count, *shape, generator=random, dtype=torch.float64)
         theta = {

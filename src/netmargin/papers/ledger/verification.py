@@ -16,7 +16,7 @@ from .pages import HEADER, failure, row, write_html, write_markdown
 
 @dataclass(frozen=True)
 class Ledger:
-    """What was found for each claim that was examined.
+    """The results for each claim that was examined.
 
     Iterating gives the entries; `ledger["lyu-li/euler"]` is the entry of one claim.
 

@@ -34,7 +34,7 @@ def draw_curves(rows: list[Row], rates: dict[str, str], names: tuple[str, ...]):
                         epochs[first:],
                         values[first:],
                         label=net_name(row),
-                        color=_colour(row),
+                        color=_choose_colour(row),
                         linewidth=1.5,
                     )
             axis.set(xlabel="epochs", ylabel=PANELS[name], title=title)
@@ -51,7 +51,7 @@ def net_name(row: Row) -> str:
     return "without bias" if row["bias"] == WITHOUT_BIAS else "with bias"
 
 
-def _colour(row: Row) -> str:
+def _choose_colour(row: Row) -> str:
     """The colour of a net, the same in all panels."""
     return BOTH if row["bias"] == WITHOUT_BIAS else OUTPUT
 
@@ -59,7 +59,7 @@ def _colour(row: Row) -> str:
 def fitted(row: Row) -> Check:
     """Check that every training sample is correct in the end."""
     return Check(
-        f"{_where(row)}: {100 * row['accuracy']:.4g}% of the training samples are correct,"
+        f"{_name_run(row)}: {100 * row['accuracy']:.4g}% of the training samples are correct,"
         f" log10-loss {row['log10_loss']:.1f}",
         row["accuracy"] == 1,
     )
@@ -73,12 +73,12 @@ def rising(row: Row, name: str = "layer_margin") -> Check:
     steps = sum(b > a for a, b in pairwise(margins))
     first, last = (margins[0], margins[-1]) if margins else (float("nan"),) * 2
     return Check(
-        f"{_where(row)}: once it is fitted, the normalized margin rises from {first:.3g} to"
+        f"{_name_run(row)}: once it is fitted, the normalized margin rises from {first:.3g} to"
         f" {last:.3g}, at {steps} of {max(len(margins) - 1, 0)} looks",
         len(margins) > 1 and steps >= _RISING_SHARE * (len(margins) - 1) and last == max(margins),
     )
 
 
-def _where(row: Row) -> str:
+def _name_run(row: Row) -> str:
     """Name the net and the rate of a run."""
     return f"{net_name(row)}, {row['rate']} rate"

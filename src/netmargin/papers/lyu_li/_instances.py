@@ -17,6 +17,8 @@ from ..ledger.trial import Trial
 
 PAPER = "Lyu and Li 2019"
 
+# The two losses of the paper, with f(q) about q and about q^3: where f is linear, all terms with
+# f'' vanish, so that an error in them would pass.
 LOSSES: tuple[Loss, ...] = (Exponential(), Logistic(), Exponential(3), Logistic(3))
 
 SEPARATED = "summed loss below l(b_f) (B4); net locally Lipschitz and L-homogeneous (A1, A2)"

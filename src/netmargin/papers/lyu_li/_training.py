@@ -31,6 +31,7 @@ _POINTS = 300
 and the files stay small.
 """
 
+# Nets, data and epochs so small that every figure of these runs is drawn in seconds.
 _SMOKE = {
     "cnn_data": "digits",
     "cnn_channels": [4, 8],
@@ -56,6 +57,8 @@ _SMOKE = {
     "vgg_stops_at_last_level": True,
     "vgg_seeds": 1,
 }
+# Minutes for each net: an epoch has 10 steps instead of 600, so that the rate of the CNN is ten
+# times the paper's, and the losses at which training ends are above the paper's.
 _LAPTOP = {
     "cnn_data": "mnist",
     "cnn_channels": [8, 16],
@@ -81,6 +84,7 @@ _LAPTOP = {
     "vgg_stops_at_last_level": True,
     "vgg_seeds": 1,
 }
+# The settings of Appendix J; -881.5 is the log10-loss of its table 1 after the last epoch.
 _PAPER = {
     "cnn_data": "mnist",
     "cnn_channels": [32, 64],

@@ -32,12 +32,12 @@ from ._instances import PAPER, move_near_optimum, start_separated
     full=12,
 )
 def gd_monotone(trial: Trial, *, relative: float = 1.0) -> Finding:
+    # Cubed ReLUs are the lowest power with a second derivative that is continuous, as (S1) asks.
     net, (x, y) = start_separated(trial, power=3, width=4)
     bounds = SmoothnessBounds.two_layer(x, 3)
     history = gradient_descent(net, (x, y), steps=100, rate=bounds, relative=relative)
-    log_gamma = np.array(
-        [row.get("log_gamma_hat", -math.inf) for row in history.rows]
-    )  # missing where the loss is above 1
+    # Missing where the loss is above 1, which counts as a violation.
+    log_gamma = np.array([row.get("log_gamma_hat", -math.inf) for row in history.rows])
     smoothed, hard = (
         np.array([row[name] for row in history.rows])
         for name in ("smoothed_margin", "normalized_margin")
@@ -115,6 +115,7 @@ def gd_key_lemma(
         nu = (torch.exp(-q) * q).sum().item()
         square = slope_.square().sum().item()
         tangential = square - (theta @ slope_).item() ** 2 / rho2
+        # The lemma is about every point of a step, not only its end.
         for a in (0.25, 0.5, 1.0):
             step = -a * eta * slope_
             moved = theta + step
@@ -194,6 +195,7 @@ def rates(
     rows, p = [flow.rows[0], *flow.rows[1 :: max(len(flow.rows) // 200, 1)]], 2 - 2 / L
     gamma, depth = rows[0]["smoothed_margin"], np.array([-row["log_loss"] for row in rows[1:]])
     log_t = np.array([row["log_time"] for row in rows[1:]])
+    # G by Simpson's rule in w = log u, over the last 60: what lies below is e^-60 of it.
     v = [np.linspace(max(-rows[0]["log_loss"], d - 60), d, 4001) for d in depth]
     log_G = np.array(
         [d + math.log(simpson(np.exp(w - d) * w**-p, x=w)) for d, w in zip(depth, v, strict=True)]
@@ -203,7 +205,7 @@ def rates(
     )  # B_1
     below = math.log(lower * L**2 * gamma ** (2 / L)) + log_t - log_G
     above = log_G - math.log(upper * largest**2 * gamma ** (2 / L - 2)) - log_t
-    late = log_t > 100
+    late = log_t > 100  # exponents are those of the limit; early times bend the lines
     fits = [
         slope(np.log(log_t[late]), depth[late] - log_t[late]),
         slope(np.log(log_t[late]), np.log([r["norm"] for r in rows[1:]])[late]),

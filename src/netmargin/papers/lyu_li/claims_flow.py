@@ -37,7 +37,7 @@ from ._instances import (
 )
 def euler(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     if trial.number % 4 == 3:
-        return _euler_at_kinks(trial, order_factor)
+        return _examine_euler_at_kinks(trial, order_factor)
     points = Points.drawn(trial, samples=1)
     value = points.scores()[:, 0, 0]
     h = points.gradient(value)
@@ -48,7 +48,7 @@ def euler(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     )
 
 
-def _euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
+def _examine_euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
     """Examine a_j relu(w_j . x) with w_1 . x = 0, at the kink of the first neuron.
 
     The Clarke gradient has a_1 s x in the place of w_1, for any 0 <= s <= 1.
@@ -59,6 +59,7 @@ def _euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
         random.normal(size=(64, 5)),
         random.normal(size=(64, 3)),
     )
+    # Project w_1 onto the kink, and take for its gate any number that a Clarke gradient may hold.
     w[:, 0] -= (w[:, 0] * x).sum(1, keepdims=True) / (x**2).sum(1, keepdims=True) * x
     z = np.einsum("bjd,bd->bj", w, x)
     s = (z > 0).astype(float)
@@ -94,6 +95,7 @@ def _euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
 def sandwich(trial: Trial, *, log_n: float = 1.0) -> Finding:
     loss, random = LOSSES[trial.number % 4], trial.random
     count = 1 + trial.number // 4 % 10
+    # Margins that are all equal, a fifth of them, attain the lower end; far ones the upper end.
     spread = (
         random.exponential(size=(256, count))
         * 10 ** random.uniform(-3, 1, (256, 1))
@@ -150,6 +152,7 @@ def _() -> Finding:
 )
 def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -> Finding:
     loss = LOSSES[trial.number % 4]
+    # Flows take seconds each, and pointwise instances milliseconds: six flows in a full run.
     if trial.number % 5 == 4 and trial.number < 30:
         flow = run_relu_flow(trial, rtol=1e-9)
         rows = [row for row in flow.rows if row["log_loss"] < 0]
@@ -184,6 +187,7 @@ def key_lemma(trial: Trial, *, factor: float = 1.0) -> Finding:
     loss = LOSSES[trial.number % 4]
     points, at = examine_points(trial, loss)
     rate, size = measure_growth(at, points.order)
+    # Rounding can make the tangential part of a radial velocity negative.
     tangential = (at["square"] - at["radial"] ** 2 / at["rho2"]).clamp(min=0) / at["nu"]
     return Finding.of(
         ((factor * tangential - rate) / size)[at["keep"]], f"{loss.name} loss, {points.setting()}"
@@ -263,6 +267,7 @@ def _() -> Finding:
 def multihomogeneous(trial: Trial, *, factor: float = 1.0, exponent_factor: float = 1.0) -> Finding:
     loss = LOSSES[trial.number // 7 % 4]
     points, at = examine_points(trial, loss)
+    # gamma~ rises by g'/g |velocity|^2, and falls by the growth of each layer's norm.
     up, rate, tangential = at["ratio"] * at["square"], at["ratio"] * at["square"], torch.zeros(())
     descent = {n: at["descent " + n] for n in points.theta}
     for names, k in points.groups:

@@ -39,7 +39,7 @@ from ._instances import (
     full=5,
 )
 def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
-    net, data, states = _late_states(trial, rates)
+    net, data, states = _reach_late_states(trial, rates)
     found = []
     for state in states:
         net.load_state_dict(state)
@@ -60,7 +60,7 @@ def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
     )
 
 
-def _late_states(
+def _reach_late_states(
     trial: Trial, rates: float = 1.0
 ) -> tuple[nn.Module, tuple[Tensor, Tensor], list[dict[str, Tensor]]]:
     """Follow a flow from near a KKT point, and keep its states at log10-loss -3 and -299.
@@ -155,6 +155,7 @@ def _() -> Finding:
 def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) -> Finding:
     power, L = 1 + trial.number % 2, 2.0 + trial.number % 2
     net, (x, y) = start_separated(trial, power=power)
+    # 120 recorded states between the start and the end: a window of the theorem spans several.
     levels = -np.geomspace(0.55, 199, 120)
     flow = gradient_flow(
         net,
@@ -166,7 +167,7 @@ def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) ->
         progress=False,
     )
     log_rho, gamma, depth, epsilons, deltas = np.array(
-        [_kkt_point(net, x, y, state, L) for state in flow.states.values()]
+        [_measure_kkt_point(net, x, y, state, L) for state in flow.states.values()]
     ).T
     C_1, C_2 = math.sqrt(2) / gamma[0] ** (1 / L), (len(x) - 1) / (math.e * L * gamma[0] ** (2 / L))
     C_0 = math.log(gamma[-1] / gamma[0]) / L
@@ -174,6 +175,7 @@ def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) ->
     for share in (1.2, 1.0, 0.8, 0.6):
         epsilon = share * C_1
         Delta = C_0 * C_1**2 / (2 * epsilon**2)
+        # From just after the start to where the window ends well before the flow does.
         for depth_needed in np.geomspace(1.05 * depth[0], 0.3 * depth[-1], 6):
             delta = C_2 / depth_needed
             r = start * math.log(C_2 / (delta * gamma[0])) / L
@@ -190,7 +192,7 @@ def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) ->
     )
 
 
-def _kkt_point(
+def _measure_kkt_point(
     net: nn.Module, x: Tensor, y: Tensor, state: dict[str, Tensor], L: float
 ) -> tuple[float, float, float, float, float]:
     """Compute log rho, gamma~, log 1/Loss, and the epsilon and delta of theta / q_min^{1/L} with
@@ -200,9 +202,8 @@ def _kkt_point(
     q = y * net(x)[:, 0]
     log = torch.logsumexp(-q, 0)
     theta = torch.cat([p.detach().flatten() for p in net.parameters()])
-    h = torch.cat(
-        [-g.flatten() for g in torch.autograd.grad(log, list(net.parameters()))]
-    )  # d theta / dt / Loss
+    # Minus the gradient of log Loss: the velocity divided by the loss, which may underflow.
+    h = torch.cat([-g.flatten() for g in torch.autograd.grad(log, list(net.parameters()))])
     rho, q, smallest = theta.norm(), q.detach(), q.min().item()
     epsilon = smallest ** (-1 / L) * (theta - rho * h / h.norm()).norm().item()
     delta = (
@@ -244,6 +245,7 @@ def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
             [],
         )
         for _ in range(100):
+            # The integral holds between any two times: the least angle is at most its mean.
             i, j = np.sort(random.choice(len(rows), 2, replace=False))
             bound = (log_gamma[j] - log_gamma[i]) / (log_rho[j] - log_rho[i]) / 2
             violations.append(factor * angle[i : j + 1].min() - bound - 1e-7)
@@ -277,12 +279,13 @@ def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
     full=5,
 )
 def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
-    net, data, states = _late_states(trial)
+    net, data, states = _reach_late_states(trial)
     angles = []
     for state in states:
         net.load_state_dict(state)
         svm = tangent_svm(net, data)
         angles.append(1 - svm.cosine)
+    # The margin of the last state only: the corollary is about the limit.
     expected = order_factor * 3 / certify(net, data, loss=Exponential()).norm
     measured = (
         f"1 - cosine {angles[0]:.2g} -> {angles[1]:.2g}; margin {svm.margin:.5g} against L /"

@@ -27,10 +27,12 @@ def mexican_hat(trial: Trial, *, exponent: int = 3) -> Finding:
     r = 0.05 + 0.85 * torch.rand(256, generator=random, dtype=torch.float64)
     L = 0.5 + 4 * torch.rand(256, generator=random, dtype=torch.float64)
     rho = torch.exp(torch.randn(256, generator=random, dtype=torch.float64))
-    return Finding.of(_turning(r, L, rho, exponent), "256 points of the curve, L from 0.5 to 4.5")
+    return Finding.of(
+        _measure_turning(r, L, rho, exponent), "256 points of the curve, L from 0.5 to 4.5"
+    )
 
 
-def _turning(r: Tensor, L: Tensor, rho: Tensor, exponent: int) -> Tensor:
+def _measure_turning(r: Tensor, L: Tensor, rho: Tensor, exponent: int) -> Tensor:
     """Compute |d psi / dt| relative to its terms at psi = 0, by automatic differentiation of h in
     (x, y, z).
     """
@@ -54,6 +56,8 @@ def _turning(r: Tensor, L: Tensor, rho: Tensor, exponent: int) -> Tensor:
 def _() -> Finding:
     half = torch.tensor([0.5], dtype=torch.float64)
     return Finding.of(
-        _turning(half, torch.ones(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64), 4),
+        _measure_turning(
+            half, torch.ones(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64), 4
+        ),
         "r = 1/2, psi = 0, L = 1: d psi / dt is not 0",
     )

@@ -153,7 +153,7 @@ FIGURE = Figure(
     ),
     differs=(
         "the nets of table1 at its scale; the nearest of what DeepFool, DDN and Carlini-Wagner"
-        " find, judged in float64; the last curve is not in the paper"
+        " find, validated in float64; the last curve is not in the paper"
     ),
     scales={
         "smoke": {"training": "smoke", "n": 10, "carlini_wagner_steps": 5},

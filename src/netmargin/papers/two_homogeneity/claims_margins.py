@@ -44,9 +44,8 @@ from .claims_mirror import two_features
 )
 def partial_monotone(trial: Trial, *, order: float = 2.0, sign: float = 1.0) -> Finding:
     kind, net, theta, x, y = draw_stacked_nets(trial)
-    with (
-        torch.no_grad()
-    ):  # any (a, b); balanced ones, where one feature attains equality, among them
+    # Any (a, b); the first eight stay balanced, where one feature attains equality.
+    with torch.no_grad():
         noise = 0.5 * torch.randn(
             theta["b"].shape, generator=trial.torch_random, dtype=torch.float64
         )
@@ -67,6 +66,7 @@ def partial_monotone(trial: Trial, *, order: float = 2.0, sign: float = 1.0) -> 
     )
     rate = risen / psi - order / 2 * growth / size2
     size = risen / psi + growth.abs() / size2
+    # Rounding must not decide whether the hypothesis holds.
     keep = total < math.log(math.log(2)) - 1e-6
     worst = torch.maximum(-sign * rate / size, -growth)
     return Finding.of(worst[keep], f"{kind}, {len(x)} samples, {int(keep.sum())} random parameters")
@@ -97,10 +97,12 @@ def early(trial: Trial, *, guarantee: float = 1.0) -> Finding:
         return Finding.of([], "features that do not separate the samples")
     x, y = torch.tensor(Z * np.array([1, -1, 1])[:n, None]), torch.tensor([1, -1, 1])[:n]
     net = NormalizedNet(Fixed(), m, seed=trial.number)
+    # The signs of a b are fixed by the flow: turned into those of the features, all of them help.
     x = x * torch.sign(net.a * net.b).detach()
     violations, shown = [], []
     kl = kl_divergence(p, np.full(m, 1 / m))
     doubly = 4 * n * kl / gamma
+    # The second bound begins at a doubly exponential time, which is 2e5 where the exponent is 2.5.
     times = [10.0, 1e3, 1e5] + ([math.e + math.exp(math.exp(doubly))] if doubly <= 2.5 else [])
     for t in times:
         flow = gradient_flow(net, (x, y), time=t / n, progress=False).rows[-1]
@@ -152,7 +154,7 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = np.where(np.arange(n) % 2, 1, -1)
     best = f1_max_margin(X, y, bias=False)
-    gamma = 2 * best.margin
+    gamma = 2 * best.margin  # the paper's neurons have unit directions, ours balanced halves
     if gamma < 0.1:
         return Finding.of([], "points with a margin below 0.1")
     tau, k = gamma / 32, len(best.weights)
@@ -167,7 +169,8 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
         u[near] += weight / max(near.sum(), 1)
     margins = (y[:, None] * beta * np.maximum(X @ v.T, 0)) @ u
     kl = xlogy(u, u * m).sum()
-    smallest = _least_divergence(y[:, None] * beta * np.maximum(X @ v.T, 0), gamma / 4)
+    # The proof's u need not be the best: the least divergence must obey the bound as well.
+    smallest = _minimize_divergence(y[:, None] * beta * np.maximum(X @ v.T, 0), gamma / 4)
     tau = tau_factor * tau
     violations = [
         abs(u.sum() - 1) - 1e-9,
@@ -184,7 +187,7 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
     )
 
 
-def _least_divergence(Z: np.ndarray, margin: float) -> float:
+def _minimize_divergence(Z: np.ndarray, margin: float) -> float:
     """Minimize KL(u, uniform) over probabilities u with Z u >= margin, by the dual problem."""
 
     def dual(lam: np.ndarray) -> tuple[float, np.ndarray]:

@@ -42,6 +42,7 @@ from ._instances import (
     full=160,
 )
 def mirror_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
+    # Integrating both flows takes longer than all pointwise instances, so that one trial does it.
     if trial.number == 1:
         x = torch.randn(5, 4, generator=trial.torch_random, dtype=torch.float64)
         net, data = (
@@ -89,7 +90,9 @@ def _() -> Finding:
     return Finding.of(found.violations.max(), f"{found.setting}: the two sides have opposite signs")
 
 
-def _drifting(trial: Trial, m: int) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
+def _draw_drifting_features(
+    trial: Trial, m: int
+) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
     """Draw features of up to 4 samples that rotate in time, and a start."""
     random, n = trial.random, 1 + trial.number % 4
     A, B, speed = random.normal(size=(n, m)), random.normal(size=(n, m)), random.uniform(0, 2)
@@ -115,7 +118,8 @@ def _drifting(trial: Trial, m: int) -> tuple[Callable[[float], np.ndarray], np.n
 )
 def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 8) -> Finding:
     random, m, linear = trial.random, 2 + trial.number % 5, trial.number % 3 == 0
-    z, u0 = _drifting(trial, m)
+    z, u0 = _draw_drifting_features(trial, m)
+    # For linear functions the first inequality is an equality, which any wrong constant breaks.
     reference, times = random.exponential(size=m), np.linspace(0, 5, 41)[1:]
     if linear:  # half of a later u, where the last inequality is nearly attained
         reference = run_mirror_flow(z, u0, times, reference, linear)["u"][20] / 2.001
@@ -160,6 +164,7 @@ def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0
     if gamma <= 0.05:
         return Finding.of([], "features that do not separate the samples")
     u0, violations = random.dirichlet(np.ones(m)), []
+    # The reference depends on the end t, so that each t is a run of its own.
     for t in (2.0, 50.0, 2000.0):
         size = math.log(t * n) / gamma
         reference = size * pbar
@@ -212,6 +217,7 @@ def two_features(n: float, *, lemma: bool = False) -> Finding:
         size = math.log(t * n) / gamma
         return float(kl_divergence(size * pbar, u0) / size if lemma else kl_divergence(pbar, u0))
 
+    # A fixed point: R grows like log log t at most, so that the iteration contracts.
     t = 1.0
     for _ in range(100):  # R depends on t
         t = (20 * ratio(t) / gamma) ** 4
@@ -267,7 +273,7 @@ def margin_lower_bound(trial: Trial, *, divergence: float = 1.0, half: float = 0
     D = kl_divergence(mass[:, None] * pbar, u0)
     bound = gamma - (1 + 2 * math.log(n)) / mass - divergence * D / (2 * mass * xi)
     chain = np.maximum(run["G"] / n - xi, half * np.log(mass / u0.sum()) / n - run["G"] / n)
-    says = bound > 0
+    says = bound > 0  # a promise of less than 0 says nothing
     shown = f"psi / |u| = {psi[-1] / mass[-1]:.3f}, promised {bound[-1]:.3f}, gamma {gamma:.3f}"
     return Finding.of_one(
         [*(bound - psi / mass)[says], *chain],

@@ -47,7 +47,8 @@ PARITIES = (
 )
 def parity_margin(trial: Trial, *, factor: float = 1.0, exponent: float = 0.0) -> Finding:
     if trial.number == 0:
-        return _parity_rates(exponent)
+        return _fit_parity_rates(exponent)
+    # "complete" pricing proves the bound, so that both ends of the bracket are compared.
     d, k, bias = PARITIES[(trial.number - 1) % len(PARITIES)]
     X, y = datasets.parity(d, k)
     found = f1_max_margin(X, y, bias=bias, pricing="complete")
@@ -60,7 +61,7 @@ def parity_margin(trial: Trial, *, factor: float = 1.0, exponent: float = 0.0) -
     )
 
 
-def _parity_rates(exponent: float) -> Finding:
+def _fit_parity_rates(exponent: float) -> Finding:
     """Fit the exponents of d in the kernel margins of parities, up to d = 256."""
     ds, violations, shown = np.array([64, 96, 128, 192, 256]), [], []
     # Both average over a sphere: in the plane of two inputs E relu relu is d / 2 times as large as
@@ -71,20 +72,21 @@ def _parity_rates(exponent: float) -> Finding:
     }
     for k in (2, 4):
         values = {
-            name: [_parity_correlation(int(d), k, kernel) for d in ds]
+            name: [_compute_parity_correlation(int(d), k, kernel) for d in ds]
             for name, kernel in kernels.items()
         }
         for name, claimed in (("NTK", -k / 2), ("F_2", -(k + 1) / 2)):
             fit = slope(np.log(ds), np.log(values[name]))
             violations.append(abs(fit.value - claimed - exponent) + fit.error - 0.15)
             shown.append(f"{name} d^{fit.value:.3f} (k = {k})")
+    # The formula by symmetry against the solver, where all corners can be listed.
     X, y = datasets.parity(4, 2)
     direct = f2_max_margin(X, y, bias=False).margin
-    violations.append(abs(direct / _parity_correlation(4, 2, kernels["F_2"]) - 1) - 1e-5)
+    violations.append(abs(direct / _compute_parity_correlation(4, 2, kernels["F_2"]) - 1) - 1e-5)
     return Finding.of_one(violations, "parities of 2 and 4 bits, d = 64 to 256", ", ".join(shown))
 
 
-def _parity_correlation(d: int, k: int, kernel: Callable) -> float:
+def _compute_parity_correlation(d: int, k: int, kernel: Callable) -> float:
     """Compute the kernel margin sqrt(mean_z chi(z) chi(x) K(x, z)) over the cube.
 
     K depends on the number of bits i in S and j outside that differ, so that the mean is a sum over

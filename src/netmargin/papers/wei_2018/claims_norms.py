@@ -31,6 +31,8 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
     random, n = trial.random, 2 + trial.number % 6
     X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
     sol = f1_max_margin(X, y, bias=False)
+    # A grid of directions needs none of our pricing; those of the net are added, as a grid misses
+    # the best directions by up to its width.
     angle = np.linspace(0, 2 * np.pi, 3600, endpoint=False)
     U = np.vstack(
         [np.column_stack([np.cos(angle), np.sin(angle)]), sol.atoms[:, :2] * math.sqrt(2)]
@@ -38,7 +40,7 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
     signed = (y[:, None] * np.maximum(X @ U.T, 0))[None]
     instances = Instances(signed)
     value, weights = instances.best_margins(np.concatenate([signed, -signed], 2))
-    used = weights[0] > 1e-9
+    used = weights[0] > 1e-9  # the linear program's zeros
     atoms = np.column_stack([np.vstack([U, U]), np.repeat([1.0, -1.0], len(U))])[used] / math.sqrt(
         2
     )
@@ -78,6 +80,7 @@ def l1_duality(trial: Trial, *, factor: float = 1.0, sign: float = 1.0) -> Findi
     value, alpha = instances.least_norms()
     bound, lam = instances.dual()
     responses = np.einsum("bn,bnk->bk", lam, instances.signed)
+    # Complementary slackness in one direction: silent neurons may have response 1 as well.
     slack = np.where(
         np.abs(alpha) > 1e-7,
         np.abs(responses - sign * np.sign(alpha)),
@@ -131,7 +134,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
         means = [
             np.mean(
                 [
-                    _mean_feature(*datasets.gaussian_xor(n, 1000, seed=s))
+                    _estimate_mean_feature(*datasets.gaussian_xor(n, 1000, seed=s))
                     for s in random.integers(2**31, size=12)
                 ]
             )
@@ -143,7 +146,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
             np.log(ds),
             np.log(
                 [
-                    _mean_feature(*datasets.gaussian_xor(3000, d, seed=d), population=True)
+                    _estimate_mean_feature(*datasets.gaussian_xor(3000, d, seed=d), population=True)
                     for d in ds
                 ]
             ),
@@ -160,6 +163,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
     n, d = 1 + trial.number % 8, 2 + trial.number % 3
     X, y = random.normal(size=(n, d)), random.choice([-1.0, 1.0], n)
     K = arc_cosine(X)
+    # Coefficients lean toward y, half of the predictors without noise: most margins are positive.
     c = random.normal(size=(64, n)) * y * (random.random((64, 1)) < 0.5) + y * random.random(
         (64, n)
     )
@@ -171,7 +175,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
     )
 
 
-def _mean_feature(X, y, *, population: bool = False) -> float:
+def _estimate_mean_feature(X, y, *, population: bool = False) -> float:
     """Compute sqrt(y' K y) / n, without the diagonal for an unbiased estimate of the population's
     square.
     """
@@ -198,6 +202,7 @@ def kernel_regression_norm(trial: Trial, *, factor: float = 1.0, kernel=arc_cosi
     random, n = trial.random, 1 + trial.number % 6
     X, U = random.normal(size=(n, 3)), random.normal(size=(40_000, 3))
     U /= np.linalg.norm(U, axis=1, keepdims=True)
+    # The Monte Carlo mean over u, with its own standard error, against the closed form.
     V = np.maximum(U @ X.T, 0)
     norms = np.einsum("un,un->u", V, np.linalg.solve(kernel(X, bias=False), V.T).T)
     error = norms.std() / math.sqrt(len(norms))

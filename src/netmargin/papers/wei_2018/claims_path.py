@@ -36,6 +36,7 @@ def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
     name = list(PATHS)[trial.number % len(PATHS)]
     X, y = PATHS[name]()
     best = f1_max_margin(X, y)
+    # The way to the weakest lambda, along which minimizers are followed from stage to stage.
     lambdas = [*(v for v in (1e-3, 1e-6) if v > weakest), weakest]
     path = regularization_path(
         lambda: mlp([X.shape[1], 16, 1]), (X, y), lambdas=lambdas, seed=trial.seed, progress=False
@@ -66,10 +67,10 @@ def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
 def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0) -> Finding:
     random, n = trial.random, 2 + trial.number % 6
     X = random.normal(size=(n, 2))
-    y = np.where(X @ random.normal(size=2) > 0, 1, -1)
+    y = np.where(X @ random.normal(size=2) > 0, 1, -1)  # separable through the origin
     gamma = linear_max_margin(X, y).margin
     weak = weak_regularization(gamma, n=n, order=1.0)
-    worst = _worst_margin(X * y[:, None], stronger * weak.regularization, gamma)
+    worst = _find_worst_margin(X * y[:, None], stronger * weak.regularization, gamma)
     return Finding.of(
         1 - worst / (guarantee * weak.guarantee),
         f"{n} points in the plane",
@@ -77,8 +78,11 @@ def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0
     )
 
 
-def _worst_margin(Z: np.ndarray, regularization: float, gamma: float, angles: int = 2000) -> float:
+def _find_worst_margin(
+    Z: np.ndarray, regularization: float, gamma: float, angles: int = 2000
+) -> float:
     """Find the smallest margin of the linear classifiers u with L(u) <= 2 min L, on a grid."""
+    # Sizes around 1 / gamma, at which the loss begins to vanish, by three decades to both sides.
     angle, size = np.linspace(0, 2 * np.pi, angles + 1), np.geomspace(1e-3, 1e3, 2001) / gamma
     margins = np.column_stack([np.cos(angle), np.sin(angle)]) @ Z.T
     L = (
@@ -94,7 +98,7 @@ def _worst_margin(Z: np.ndarray, regularization: float, gamma: float, angles: in
 )
 def _() -> Finding:
     # n (l - 1) = 1: lambda = gamma*^2 for every c. One weight, gamma* = 1.
-    worst = _worst_margin(np.array([[1.0, 0.0]]), 1.0, 1.0, angles=2)
+    worst = _find_worst_margin(np.array([[1.0, 0.0]]), 1.0, 1.0, angles=2)
     return Finding.of(
         1 / 4 - worst,
         "logistic loss, x = 1, r = 2, lambda = 1: Theta = -1/2 has less than twice the least loss,"
@@ -125,6 +129,7 @@ def width_monotone(trial: Trial, *, from_width: int = 0) -> Finding:
     random = trial.random
     n = 3 + trial.number % 2
     X, y = random.normal(size=(n, 2)), np.where(np.arange(n) % 2, 1, -1)
+    # The square is symmetric, where several optima tie; later trials move its corners.
     if trial.number % 2:
         X, y = (part.numpy() for part in datasets.parity(2, 2))
         X = X + 0.2 * (trial.number > 1) * random.normal(size=X.shape)
@@ -165,6 +170,7 @@ def _() -> Finding:
 def regression_limit(trial: Trial, *, factor: float = 2.0) -> Finding:
     X, y = np.linspace(-1, 1, 4)[:, None], trial.random.normal(size=4)
     least = min_norm_interpolation(X, y, norm="l1")
+    # From a strong penalty on, as minimizers of weak ones are many: the path chooses among them.
     data, lambdas = (torch.tensor(X), torch.tensor(y)), [1e-1, 1e-2, 1e-3, 1e-6]
     path = interpolation_path(
         lambda: mlp([1, 40, 1]), data, lambdas=lambdas, starts=3, seed=trial.seed, progress=False

@@ -15,7 +15,7 @@ from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 
 
-def _particles(trial: Trial):
+def _draw_particles(trial: Trial):
     """Draw a regularized logistic problem in the plane, weighted particles, and a renewal measure
     of 20 unit vectors.
     """
@@ -69,8 +69,8 @@ def perturbed(
     gradient: float = 1.0,
 ) -> Finding:
     if trial.number == 1:
-        return _reaches_the_optimum(trial, sigma)
-    problem, positions, weights, U, X, y = _particles(trial)
+        return _compare_with_optimum(trial, sigma)
+    problem, positions, weights, U, X, y = _draw_particles(trial)
     rate = 0.0 if trial.number % 8 == 0 else trial.random.uniform(0, 0.5)
     _, first, v = problem.slopes(positions, weights)
     at, mass = (
@@ -98,12 +98,7 @@ def perturbed(
         (change - noise + moved) / size,
         (change - noise + speed * mean**2 / W2) / size,
     ]
-    lengths = np.sqrt((X**2).sum(1) + 1)
-    tests = [
-        (lambda p, i=i: problem.features(p)[:, i], length / 2, length)
-        for i, length in enumerate(lengths)
-    ]
-    for h, B, M in [*tests, (lambda p: p.square().sum(1), 1.0, 2.0)]:
+    for h, B, M in _list_test_functions(problem, X):
         here = positions.clone().requires_grad_(True)
         (slope_h,) = torch.autograd.grad(h(here).sum(), here)
         turned = rate * (h(U).mean() - weights @ h(positions)) + weights @ (slope_h * v).sum(1)
@@ -125,7 +120,19 @@ def perturbed(
     return Finding.of_one(violations, f"{len(y)} points, {k} particles, sigma = {rate:.2g}")
 
 
-def _reaches_the_optimum(trial: Trial, sigma: float) -> Finding:
+def _list_test_functions(problem, X: np.ndarray) -> list:
+    """Functions h of a neuron with bounds B and M of their growth and their gradient: each feature,
+    and the squared size.
+    """
+    lengths = np.sqrt((X**2).sum(1) + 1)
+    features = [
+        (lambda p, i=i: problem.features(p)[:, i], length / 2, length)
+        for i, length in enumerate(lengths)
+    ]
+    return [*features, (lambda p: p.square().sum(1), 1.0, 2.0)]
+
+
+def _compare_with_optimum(trial: Trial, sigma: float) -> Finding:
     """Run the flow from one neuron with and without perturbation, and compare with the certified
     optimum.
     """
@@ -154,7 +161,7 @@ def _reaches_the_optimum(trial: Trial, sigma: float) -> Finding:
     "Lemma E.11 with M a bound of the gradient along the sphere (the Lipschitz constant there)"
 )
 def _() -> Finding:
-    problem, positions, weights, *_ = _particles(Trial(4))
+    problem, positions, weights, *_ = _draw_particles(Trial(4))
     _, _, v = problem.slopes(positions, weights)
     return Finding.of(
         abs((weights @ (2 * positions * v).sum(1)).item()),
@@ -184,7 +191,7 @@ def _() -> Finding:
 def mass_growth(
     trial: Trial, *, speed: float = 4.0, halves: float = 1.0, growth: float = 1.0
 ) -> Finding:
-    problem, positions, weights, _, _, y = _particles(trial)
+    problem, positions, weights, _, _, y = _draw_particles(trial)
     _, first, _ = problem.slopes(positions, weights)
     size2, sigma, h = positions.square().sum(1), trial.random.uniform(0.01, 0.5), 1e-6
     level = -first / size2  # of the unit vectors
@@ -220,14 +227,14 @@ def mass_growth(
     log_m = np.log(0.5 * betainc(d / 2, 0.5, np.sin(angle) ** 2))
     violations.append(float((-d * np.log(2 / share) - halves * math.log(2) - log_m).max()))
     if trial.number % 4 == 3:
-        violations += _grown_from_nothing(trial, growth)
+        violations += _measure_growth_from_nothing(trial, growth)
     return Finding.of_one(
         violations,
         f"{len(y)} points, {len(weights)} particles, tau = {tau:.2g}, sigma = {sigma:.2g}",
     )
 
 
-def _grown_from_nothing(trial: Trial, growth: float) -> list[float]:
+def _measure_growth_from_nothing(trial: Trial, growth: float) -> list[float]:
     """Evaluate 1 - N / the bound, from a neuron outside T, at some times by which L' has moved by
     tau / 4 at most.
     """

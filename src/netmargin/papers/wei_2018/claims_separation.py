@@ -37,6 +37,7 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
     )[trial.number % 2]
     exact *= factor
     seed = int(trial.random.integers(2**31))
+    # In the plane the margin is certified. In more dimensions the four neurons give a lower bound.
     flat = f1_max_margin(*draw(40, 2, seed=seed), bias=False)
     d = 4 + trial.number % 20
     X, y = draw(24, d, seed=seed)
@@ -119,12 +120,13 @@ def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
         return float((y * (X @ u) <= 0).mean()) - share * bound.value
 
     # f(x) = u . x = relu(u . x) - relu(-u . x): ||Theta||^2 = 4 with balanced layers.
+    # So many samples that the bounds are below 1, and could be violated.
     X, y = draw(40_000, noise=0.05)
-    u = _direction(X, y)
+    u = _find_mean_direction(X, y)
     first = two_layer_bound(y * (X @ u) / 4, X, radius=math.sqrt(2), margin=0.1)
     violations = [excess(first, u, *draw(20_000, noise=0.05))]
     X, y = draw(40_000, gap=0.6)
-    u = _direction(X, y)
+    u = _find_mean_direction(X, y)
     deep = deep_bound(y * (X @ u) / 4, depth=2, radius=math.sqrt(2))
     violations.append(excess(deep, u, *draw(20_000, gap=0.6)))
     X, y = draw(2_000, gap=0.6)
@@ -144,7 +146,7 @@ def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
     )
 
 
-def _direction(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _find_mean_direction(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The unit vector along the mean of y x."""
     u = (y[:, None] * X).mean(0)
     return u / np.linalg.norm(u)

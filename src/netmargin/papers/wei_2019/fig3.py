@@ -70,7 +70,7 @@ def by_width(rows: list[Row], data: str, name: str) -> tuple[list[int], np.ndarr
     )
 
 
-def _noise(values: np.ndarray) -> np.ndarray | float:
+def _estimate_noise(values: np.ndarray) -> np.ndarray | float:
     """Standard errors of means over runs; 0 for a single one, from which they are unknown."""
     return values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
 
@@ -89,7 +89,7 @@ def draw(settings: Settings, rows: list[Row]):
             axis.errorbar(
                 widths,
                 values.mean(0),
-                2 * _noise(values),
+                2 * _estimate_noise(values),
                 color=BOTH,
                 marker="o",
                 markersize=4,
@@ -112,7 +112,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
             widths, values = by_width(rows, data, name)
             half = len(widths) // 2
             narrow, wide = values[:, :half].mean(1), values[:, half:].mean(1)
-            noise = f" +- {_noise(wide - narrow):.2g}" if len(values) > 1 else ""
+            noise = f" +- {_estimate_noise(wide - narrow):.2g}" if len(values) > 1 else ""
             sentence = (
                 f"{data}: mean {words} {narrow.mean():.3g} for m ="
                 f" {', '.join(map(str, widths[:half]))}, {wide.mean():.3g} for m ="
@@ -124,7 +124,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
                     sentence,
                     bool(
                         better * (wide - narrow).mean()
-                        > settings["standard_errors"] * _noise(wide - narrow)
+                        > settings["standard_errors"] * _estimate_noise(wide - narrow)
                     ),
                 )
             )

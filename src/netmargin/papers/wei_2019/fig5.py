@@ -3,6 +3,7 @@
 from ..gallery.figure import Figure
 from ..wei_2018.fig2 import check, compute, draw
 
+# Points of our own, as the text has lost the paper's; the width as in the experiment of 2018.
 _POINTS = {"x": [-2.0, -1.4, -0.6, 0.6, 1.4, 2.0], "y": [1, 1, -1, -1, 1, 1], "width": 20}
 
 FIGURE = Figure(

@@ -33,7 +33,8 @@ _SMALLEST_BATCH = 64
 """The time of a batch hardly falls below that of so many nodes."""
 _STEPS, _LEAF_STEPS, _ROOT_STEPS = 20, 200, 300
 """Gradient steps from the parent's x; at a leaf, which no branching improves; and at the root,
-which has no parent to begin from.
+which has no parent to begin from. On two problems of 22 samples in 5 dimensions 5 to 80 steps and
+50 to 800 at a leaf took as long or up to 30% longer, and with 5 one proof was missed.
 """
 _FRONTIER_BYTES = 2_000_000_000
 """Memory of open nodes, beyond which the search ends with the bound it has."""
@@ -42,7 +43,9 @@ _ROUNDING = 1e-14
 _EIGENVALUE_ROUNDING = 1e-10
 """Room for the rounding of eigenvalues, so that diagonals stay above their matrix."""
 _CLOSING_PART = 0.05
-"""A leaf that comes nearer to closing by less than this part of the way is given up."""
+"""A leaf that comes nearer to closing by less than this part of the way is given up: it would take
+more than twenty such visits. 0.005 to 0.5 made no difference on the problems above.
+"""
 _KEPT_PER_BATCH, _KEPT_DIRECTIONS = 64, 512
 """Directions of largest value that are kept, from one batch and in all: more than are asked for."""
 _TIE = 1e-30
