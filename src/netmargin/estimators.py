@@ -12,7 +12,7 @@ from . import kernels
 from .core.arguments import check_flag, check_number
 from .core.deadline import Deadline
 from .errors import DataError, Interrupted
-from .result import SoftSolution, Solution, Status
+from .result import MarginSolution, SoftSolution, Status
 from .solvers import f1_max_margin, f1_soft_margin, kernel_max_margin, kernel_soft_margin
 from .solvers.contradictions import contradicting_pairs, recommended_cost
 
@@ -21,9 +21,9 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that solves one problem for two classes, or one against the rest for more;
     subclasses say which problem.
 
-    Fitted attributes: classes_ (C,), solutions_ (one `Solution` or `SoftSolution` per problem),
-    margin_ and gap_ (of the only problem, or one per class), support_ (samples with dual weight in
-    any problem).
+    Fitted attributes: classes_ (C,), solutions_ (one `MarginSolution` or `SoftSolution` for each
+    problem), margin_ and gap_ (of the only problem, or one per class), support_ (samples with dual
+    weight in any problem).
     """
 
     def fit(self, X, y):
@@ -128,7 +128,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _solve(
         self, X: np.ndarray, y: np.ndarray, time_limit: float | None
-    ) -> Solution | SoftSolution:
+    ) -> MarginSolution | SoftSolution:
         """Solve one problem with labels y in {-1, +1}; subclasses must define it."""
         raise NotImplementedError
 

@@ -22,11 +22,13 @@ _KERNEL_PROBLEM = "solvers/kernel_problem.py"
 _SOFT_KERNEL = "solvers/soft_kernel.py"
 _LINEAR = "solvers/linear.py"
 _LOGISTIC = "solvers/logistic.py"
-_LOGISTIC_COLUMNS = "solvers/columns/logistic_generation.py"
+_LOGISTIC_COLUMNS = "solvers/columns/logistic_problem.py"
 _F1 = "solvers/f1.py"
 _RESTRICTED = "solvers/columns/restricted_problem.py"
-_COLUMNS = "solvers/columns/generation.py"
+_COLUMNS = "solvers/columns/margin_problem.py"
 _DUALS = "solvers/columns/dual_search.py"
+_JUDGE = "result.py"
+_JUDGED = "tests/test_brackets.py::test_one_judge_decides_every_status"
 
 MUTATIONS = [
     # Which bound is asked for.
@@ -60,8 +62,8 @@ MUTATIONS = [
     ),
     Mutation(
         _PROOF,
-        "self._arrangement.price(c, count=count)",
-        "self._arrangement.price(np.abs(c), count=count)",
+        "self._arrangement.price_neurons(c, count=count)",
+        "self._arrangement.price_neurons(np.abs(c), count=count)",
         "the arrangement is asked for other coefficients",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
@@ -504,7 +506,7 @@ MUTATIONS = [
     Mutation(
         _LOGISTIC_COLUMNS,
         "self._offer(p, found.upper_bound)",
-        "self._offer(p, best)",
+        "self._offer(p, self._searched)",
         "the best value of the search taken for a proved one",
         _HERE + "test_search_alone_proves_nothing",
     ),
@@ -518,14 +520,14 @@ MUTATIONS = [
     # Margins of the variation norm.
     Mutation(
         _F1,
-        "run.upper > max(\n        _ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest\n    )",
-        "run.upper > 1.0",
+        "zero = min(problem.zero, max(_ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest))",
+        "zero = problem.zero",
         "small samples with dual weight prove that large ones cannot be separated",
         _HERE + "test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket",
     ),
     Mutation(
         _F1,
-        "lower = min(1 / (run.upper * scale), objective)",
+        "lower = min(1 / (problem.upper * scale), objective)",
         "lower = objective",
         "the soft margin's objective is its own lower bound",
         _HERE + "test_search_alone_proves_nothing",
@@ -546,17 +548,52 @@ MUTATIONS = [
     ),
     Mutation(
         _COLUMNS,
-        "if self.upper - self.t <= self.tol * self.upper:",
-        "if self.local_upper - self.t <= self.tol * self.local_upper:",
+        "return Bracket(self.t, self.upper)",
+        "return Bracket(self.t, self.local_upper)",
         "what search found taken for what is proved",
         _HERE + "test_search_alone_proves_nothing",
     ),
     Mutation(
         _DUALS,
-        "self.upper = max(\n            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING, self.problem.slack_bound(self.dual)\n        )",
-        "self.upper = max(0.1 * float(np.abs(self.dual).sum()),"
-        " self.problem.slack_bound(self.dual))",
+        "            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING,\n",
+        "            0.1 * float(np.abs(self.dual).sum()),\n",
         "a first bound that was never proved",
         _HERE + "test_margins_of_orthogonal_points",
+    ),
+    # The judge of all brackets.
+    Mutation(
+        _JUDGE,
+        "elif bracket.gap <= tol:",
+        "elif bracket.gap <= 10 * tol:",
+        "brackets ten times as wide as the tolerance are certified",
+        _JUDGED,
+    ),
+    Mutation(
+        _JUDGE,
+        "Status.NOT_SEPARABLE if bracket.upper <= zero else None",
+        "Status.NOT_SEPARABLE",
+        "data are called not separable where no margin was found",
+        _JUDGED,
+    ),
+    Mutation(
+        _JUDGE,
+        "return (Status.INTERRUPTED if ended is Status.INTERRUPTED else proved), True",
+        "return proved, True",
+        "Ctrl-C is swallowed where the bracket is closed",
+        _JUDGED,
+    ),
+    Mutation(
+        _JUDGE,
+        "if ended in (Status.INTERRUPTED, Status.TIME_LIMIT):",
+        "if ended is Status.INTERRUPTED:",
+        "a search that was out of time is called stalled",
+        _JUDGED,
+    ),
+    Mutation(
+        _JUDGE,
+        "(ended if ended is Status.LOCALLY_OPTIMAL else Status.STALLED)",
+        "ended",
+        "what a search believes is its status without a proof",
+        _JUDGED,
     ),
 ]

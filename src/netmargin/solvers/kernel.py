@@ -11,7 +11,7 @@ from ..core.deadline import Deadline
 from ..core.matrices import binary_data, kernel_values, warn_of_size
 from ..core.records import short_repr
 from ..kernels import arc_cosine, ntk
-from ..result import Solution, Status
+from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .contradictions import Contradictions, recommended_cost
 from .kernel_problem import DUST, label_kernel, minimize_norm, validate_kernel
 
@@ -24,14 +24,14 @@ _AVERAGED_SAMPLES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelSolution(Solution):
+class KernelSolution(MarginSolution):
     """The function f = sum_n coefficients_n k(x_n, .) of norm 1 with the largest min_n y_n f(x_n).
 
     Attributes
     ----------
     coefficients : ndarray of shape (n,), float64
         y * dual / upper_bound; 0 where nothing separates the samples. The other fields are those
-        of `Solution`.
+        of `MarginSolution`.
     """
 
     coefficients: np.ndarray
@@ -275,12 +275,9 @@ def _hard_margin(
         return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(len(y), 1 / len(y)), y, started)
     candidate = minimize_norm(Q, deadline.at) if contradiction is None else contradiction
     margin, upper, dual = _bracket(Q, candidate, tol)
-    if margin > 0 and upper - margin <= tol * upper:
-        status = Status.OPTIMAL
-    elif margin <= 0 and upper <= _ZERO_BOUND:
-        status, margin = Status.NOT_SEPARABLE, 0.0
-    else:
-        status = Status.TIME_LIMIT if deadline.passed else Status.STALLED
+    ended = Status.TIME_LIMIT if deadline.passed else Status.STALLED
+    status, _ = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=_ZERO_BOUND)
+    margin = 0.0 if status is Status.NOT_SEPARABLE else margin
     unit = float(np.sqrt(scale))
     return _solution(margin * unit, upper * unit, status, dual, y, started)
 

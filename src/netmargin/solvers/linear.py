@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from ..core.arguments import check_choice, check_flag, check_number
 from ..core.matrices import binary_data, evaluation_inputs
 from ..core.records import short_repr
-from ..result import Solution, Status
+from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .contradictions import Contradictions, recommended_cost
 from .kernel import kernel_max_margin
 
@@ -20,14 +20,14 @@ at a vertex, which rounds a bound of 0 to less.
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearSolution(Solution):
+class LinearSolution(MarginSolution):
     """The linear function x -> weights . x~ of norm 1 with the largest min_n y_n weights . x~_n.
 
     Attributes
     ----------
     weights : ndarray of shape (d,), or (d + 1,) with a bias, float64
         Of norm 1 in the chosen norm; 0 where nothing separates the samples. The other fields are
-        those of `Solution`.
+        those of `MarginSolution`.
     bias : bool
         Whether x~ is (x, 1) instead of x.
     """
@@ -103,13 +103,10 @@ def linear_max_margin(
     weights = weights / size if size > 0 else weights
     margin = max(float((signed @ weights).min()), 0.0)
     upper = float(np.linalg.norm(dual @ signed, dual_order))
-    if margin > 0 or upper > _ZERO_BOUND:
-        status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
-    else:
-        status, weights = Status.NOT_SEPARABLE, np.zeros_like(weights)
-    certified = status is not Status.STALLED
+    status, certified = judge_bracket(Bracket(margin, upper), tol, zero=_ZERO_BOUND)
     note = ""
     if status is Status.NOT_SEPARABLE:
+        weights = np.zeros_like(weights)
         C = recommended_cost(float((signed**2).sum(1).mean()) * scale * scale)
         formula = (
             f"kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}), or a net instead of"

@@ -12,7 +12,7 @@ from ..core.cone_program import minimize
 from ..core.deadline import Deadline
 from ..core.matrices import kernel_values
 from ..core.records import short_repr
-from ..result import SoftSolution, Status
+from ..result import Bracket, SoftSolution, Status, judge_bracket
 from .kernel_problem import DUST, label_kernel, minimize_norm, validate_kernel
 
 _RELIABLE_OUTPUT = 1e-6
@@ -100,8 +100,9 @@ def kernel_soft_margin(
         if best.certified or deadline.passed:
             break
     assert best is not None
-    late = Status.TIME_LIMIT if deadline.passed and not best.certified else best.status
-    return replace(best, status=late, seconds=time.monotonic() - started)
+    ended = Status.TIME_LIMIT if deadline.passed else Status.STALLED
+    status, _ = judge_bracket(best.bracket, tol, ended=ended)
+    return replace(best, status=status, seconds=time.monotonic() - started)
 
 
 def _validate_weights(
@@ -125,12 +126,12 @@ def _validate_weights(
         objective = 0.5 * factor**2 * square + cap * hinge
         if objective - lower <= 0.1 * tol * objective:
             break
-    certified = objective - lower <= tol * objective
+    status, certified = judge_bracket(Bracket(lower, objective), tol)
     return SoftKernelSolution(
         objective=objective / unit,
         lower_bound=lower / unit,
         certified=certified,
-        status=Status.OPTIMAL if certified else Status.STALLED,
+        status=status,
         dual=shrink * dual / unit,
         seconds=0.0,
         hinge=hinge,

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core.matrices import as_array, binary_data
 from ..errors import DataError
-from ..solvers.pricing.bounds import Prover
+from ..solvers.pricing.bounds import PricingBound
 from ..solvers.pricing.local import price_locally
 from ..solvers.solution import ReLUMeasure
 
@@ -127,12 +127,12 @@ def _price_neurons(
     starts = starts[np.linalg.norm(starts, axis=1) > 0]
     _, values = price_locally(Z, prices, starts, count=1, power=power)
     largest = float(np.abs(values).max(initial=0.0))
-    prover = Prover(Z, power, "auto", time.monotonic() + time_limit)
-    proved = prover.exact
+    pricing = PricingBound(Z, power, "auto", time.monotonic() + time_limit)
+    proved = pricing.exact
     if proved:
         try:
             # Far below what any training run reaches, so that the proof adds nothing to the gap.
-            found = prover.price(
+            found = pricing.price_neurons(
                 prices,
                 floor=0.0,
                 found=largest,

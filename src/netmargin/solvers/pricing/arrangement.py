@@ -73,7 +73,7 @@ class Arrangement:
     """The arrangement of the hyperplanes of points Z, shape (n, D) of rank at most 4, prepared for
     many prices c.
 
-    Construction and `price` raise TimeoutError once `time.monotonic()` has passed the deadline: an
+    Construction and `price_neurons` raise TimeoutError once `time.monotonic()` has passed the deadline: an
     incomplete visit proves nothing.
     """
 
@@ -100,7 +100,7 @@ class Arrangement:
         self._neglected = self._neglected + moved
         self._groups = self._enumerate() if rank >= 2 else []
 
-    def price(self, c: np.ndarray, *, count: int = 1) -> Pricing:
+    def price_neurons(self, c: np.ndarray, *, count: int = 1) -> Pricing:
         """Find the largest |sum_i c_i relu(u . z_i)^power| over unit u for prices c (n,), with a
         proved bound, and up to `count` distinct directions of large value.
         """
