@@ -127,11 +127,11 @@ def test_patience_counts_rounds_without_progress():
     patience = Patience(2, 0.1)
     counts = []
     for value in (1.0, 0.95, 0.84, 0.83, 0.8, 0.5):
-        patience.note(value)
+        patience.count_round(value)
         counts.append((patience.idle, patience.is_over))
     assert counts == [(0, False), (1, False), (0, False), (1, False), (2, True), (0, False)]
     patience.reset()
-    patience.note(7.0)
+    patience.count_round(7.0)
     assert patience.idle == 0
 
 

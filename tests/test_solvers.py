@@ -24,10 +24,10 @@ from netmargin.solvers import (
     ntk_max_margin,
 )
 from netmargin.solvers.columns.master import MarginConstraints
-from netmargin.solvers.columns.polish import polish
+from netmargin.solvers.columns.polish import polish_neurons
 from netmargin.solvers.pricing.arrangement import Arrangement
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
-from netmargin.solvers.pricing.relaxation import relaxed_bound
+from netmargin.solvers.pricing.relaxation import bound_by_relaxation
 
 
 def random_problem(seed: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -69,7 +69,7 @@ def test_equals_brute_force_over_all_cells(dimension):
         patterns = cells(Z)
         both = np.concatenate([patterns, patterns])
         signs = np.repeat([1.0, -1.0], len(patterns))
-        v, _ = polish(Z, MarginConstraints(y, np.ones(len(y))), both, signs)
+        v, _ = polish_neurons(Z, MarginConstraints(y, np.ones(len(y))), both, signs)
         outputs = np.einsum("k,kd,nd,kn->n", signs, v, Z, both)
         best = max((y * outputs).min() / np.linalg.norm(v, axis=1).sum(), 0.0)
         assert solution.certified
@@ -333,7 +333,7 @@ def brute_force_rows(Z: np.ndarray, rows: MarginConstraints) -> float:
     """1 / t of the convex program over every cell at once."""
     patterns = cells(Z)
     both, signs = np.concatenate([patterns, patterns]), np.repeat([1.0, -1.0], len(patterns))
-    v, _ = polish(Z, rows, both, signs)
+    v, _ = polish_neurons(Z, rows, both, signs)
     outputs = np.einsum("k,kd,nd,kn->n", signs, v, Z, both)
     mass = np.linalg.norm(v, axis=1).sum()
     return min(
@@ -415,7 +415,7 @@ def test_squared_relu():
         found = Arrangement(Z, power=2).price_neurons(c).upper_bound
         assert search <= found + 1e-10
         assert found == pytest.approx(search, rel=0.03, abs=1e-10)
-        assert found <= relaxed_bound(Z, c, power=2) * (1 + 1e-9)
+        assert found <= bound_by_relaxation(Z, c, power=2) * (1 + 1e-9)
     X = random.normal(size=(30, 2))
     y = np.sign(X[:, 0] * X[:, 1])
     solution = f1_max_margin(X, y, power=2)
@@ -583,7 +583,7 @@ def test_relaxed_bound_is_valid_and_not_vacuous():
     ratios = []
     for _ in range(30):
         Z, c = random.normal(size=(9, 3)), random.normal(size=9)
-        exact, bound = Arrangement(Z).price_neurons(c).upper_bound, relaxed_bound(Z, c)
+        exact, bound = Arrangement(Z).price_neurons(c).upper_bound, bound_by_relaxation(Z, c)
         assert bound >= exact * (1 - 1e-9)
         ratios.append(bound / exact)
     assert np.median(ratios) < 2

@@ -25,7 +25,7 @@ from netmargin.solvers.pricing.arrangement import MAX_RANK, Arrangement
 from netmargin.solvers.pricing.bounds import PricingBound
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
 from netmargin.solvers.pricing.rays import PARALLEL
-from netmargin.solvers.pricing.relaxation import relaxed_bound
+from netmargin.solvers.pricing.relaxation import bound_by_relaxation
 
 
 def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
@@ -141,7 +141,7 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
         best = best_neuron(Z, c, power)
         prover, found = price(Z, c, power)
         assert found.upper_bound >= best * (1 - 1e-13)
-        assert relaxed_bound(Z, c, power) >= best * (1 - 1e-13)
+        assert bound_by_relaxation(Z, c, power) >= best * (1 - 1e-13)
         assert prover.relax(c) >= best * (1 - 1e-13)
         if power == 1 or prover.exact:
             assert found.upper_bound == pytest.approx(best, rel=1e-8, abs=1e-12)
@@ -172,7 +172,7 @@ def test_bounds_of_one_sign(sign):
         Z, c = np.array([[-2.0], [-1.0], [0.5]]), sign * np.array([1.0, 1.0, 1.0])
         best = 2.0**power + 1.0
         assert Arrangement(Z, power).price_neurons(c).upper_bound == pytest.approx(best)
-        assert best <= relaxed_bound(Z, c, power) <= 1.1 * best
+        assert best <= bound_by_relaxation(Z, c, power) <= 1.1 * best
     tree = ActivationBranchAndBound(np.array([[-2.0], [-1.0], [0.5]]), c, floor=0.0, tol=1e-9)
     tree.grow(nodes=20_000, deadline=np.inf)
     assert tree.upper_bound() == pytest.approx(3.0)
@@ -285,7 +285,7 @@ def test_relaxed_forms_are_above_their_exact_eigenvalue():
                 for i, j in ((0, 0), (0, 1), (1, 1))
             )
             exact = (a + d) / 2 + mpmath.sqrt(((a - d) / 2) ** 2 + b * b)
-        assert exact <= relaxed_bound(Z, c, 2) <= exact * (1 + 1e-9)
+        assert exact <= bound_by_relaxation(Z, c, 2) <= exact * (1 + 1e-9)
 
 
 # Branch and bound, cut short
@@ -324,12 +324,16 @@ def test_relaxation_is_tight_where_it_can_be():
     """One point: c |z|, which Cauchy-Schwarz attains, up to the grid of temperatures."""
     for length, weight in ((1.0, 1.0), (5.0, 0.3), (0.1, -2.0)):
         exact = abs(weight) * length
-        assert exact <= relaxed_bound(np.array([[length, 0.0]]), np.array([weight])) <= 1.01 * exact
+        assert (
+            exact
+            <= bound_by_relaxation(np.array([[length, 0.0]]), np.array([weight]))
+            <= 1.01 * exact
+        )
     # Long points with negative coefficients: |t| >= t^2 / |z| takes the length where it stands.
     for length in (0.1, 10.0):
         Z, c = np.array([[1.0, 0.0], [0.8 * length, 0.6 * length]]), np.array([1.0, -0.3 / length])
         best = best_neuron(Z, c, 1)
-        assert best <= relaxed_bound(Z, c) <= 1.5 * best
+        assert best <= bound_by_relaxation(Z, c) <= 1.5 * best
 
 
 # Margins of the variation norm

@@ -70,7 +70,10 @@ class Bracket:
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             return math.inf
         size = max(abs(self.lower), abs(self.upper))
-        return self.upper / size - self.lower / size  # the difference itself could overflow
+        difference = self.upper - self.lower
+        if math.isinf(difference):  # two huge ends of opposite signs
+            return self.upper / size - self.lower / size
+        return difference / size
 
 
 def judge_bracket(

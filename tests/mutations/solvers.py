@@ -216,15 +216,15 @@ MUTATIONS = [
     ),
     Mutation(
         _ARRANGEMENT,
-        "            found.offer(rays.reshape(-1, self._rank), self._sums(v[:, 1:], rays).ravel())",
+        "            found.offer(rays.reshape(-1, self._rank), self._evaluate_sums(v[:, 1:], rays).ravel())",
         "            pass",
         "the vertices of the arrangement, where concave kinks meet, are not evaluated",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
     Mutation(
         _ARRANGEMENT,
-        "self._sums(v[:, 1:], rays)",
-        "self._sums(v[:, :-1], rays)",
+        "self._evaluate_sums(v[:, 1:], rays)",
+        "self._evaluate_sums(v[:, :-1], rays)",
         "values at vertices by the arc before",
         equivalent=(
             "the sum is continuous: both arcs give the same value at the vertex between them"
@@ -409,8 +409,8 @@ MUTATIONS = [
     ),
     Mutation(
         _RELAXATION,
-        "max(_one_sided(Z, c), _one_sided(Z, -c), 0.0)",
-        "max(_one_sided(Z, c), 0.0)",
+        "max(_bound_one_side(Z, c), _bound_one_side(Z, -c), 0.0)",
+        "max(_bound_one_side(Z, c), 0.0)",
         "one sign only",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),

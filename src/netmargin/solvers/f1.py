@@ -11,10 +11,9 @@ from ..core.matrices import SolverData, binary_data, warn_of_size
 from ..errors import ArgumentError
 from ..result import Bracket, Status, judge_bracket
 from .columns.best_net import extract_net, extract_soft_net, feature_columns
-from .columns.engine import Ending, generate_columns
-from .columns.margin_problem import MarginProblem
-from .columns.master import MarginConstraints
-from .columns.options import Options, check_power, read_options
+from .columns.engine import generate_columns
+from .columns.margin_problem import pose_margin_problem
+from .columns.options import check_power, read_options
 from .contradictions import Contradictions, recommended_cost
 from .solution import SoftVariationNormSolution, VariationNormSolution
 
@@ -123,7 +122,7 @@ def f1_max_margin(
     # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has
     # its own sphere.
     unit, sphere = (0.5 * data.longest, np.sqrt(2)) if power == 1 else (data.longest**2, 1.0)
-    problem = _pose_problem(data, np.inf, options, neurons, power)
+    problem = pose_margin_problem(data, options, neurons, power=power)
     ending = generate_columns(
         problem,
         progress=progress,
@@ -136,7 +135,7 @@ def f1_max_margin(
     shortest = float(np.linalg.norm(best.Z, axis=1)[dual > 0].min(initial=1.0))
     zero = min(problem.zero, max(_ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest))
     status, certified = judge_bracket(problem.bracket, options.tol, ended=ending.status, zero=zero)
-    U, s, weights, t = extract_net(best, early=_is_early(ending) and not certified)
+    U, s, weights, t = extract_net(best, early=ending.early and not certified)
     columns = feature_columns(best, U, s)
     slack = float((dual * (columns @ weights - t)).max())
     unused = float((weights * (upper - columns.T @ dual)).max(initial=0.0))
@@ -157,24 +156,6 @@ def f1_max_margin(
         rounds=ending.rounds,
         local_gap=problem.local_gap(),
     )
-
-
-def _pose_problem(
-    data: SolverData, slack_cost: float, options: Options, neurons, power: int = 1
-) -> MarginProblem:
-    """Pose the problem in units of the longest sample."""
-    return MarginProblem(
-        data.Z / data.size / (data.longest / data.size),
-        MarginConstraints(data.y, np.ones(len(data)), slack_cost),
-        options,
-        data.directions(neurons),
-        power,
-    )
-
-
-def _is_early(ending: Ending) -> bool:
-    """Whether a search was stopped before its end."""
-    return ending.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
 def _refute_separability(
@@ -288,7 +269,7 @@ def f1_soft_margin(
             f" got {C}"
         )
     scale = data.longest
-    problem = _pose_problem(data, C * data.longest, options, neurons)
+    problem = pose_margin_problem(data, options, neurons, slack_cost=C * data.longest)
     # 1 / t is the least objective in the units of the problem (`MarginConstraints`).
     ending = generate_columns(
         problem,
@@ -296,7 +277,7 @@ def f1_soft_margin(
         title="soft margin",
         in_units=lambda bracket: Bracket(1 / (bracket.upper * scale), 1 / (bracket.lower * scale)),
     )
-    U, s, alphas = extract_soft_net(problem.restricted, C, scale, early=_is_early(ending))
+    U, s, alphas = extract_soft_net(problem.restricted, C, scale, early=ending.early)
     outputs = feature_columns(problem.restricted, U, s) @ (alphas * scale)
     hinge = float(np.maximum(1 - outputs, 0.0).sum())
     norm = float(alphas.sum())

@@ -79,7 +79,7 @@ class DualSearch:
         """The coefficients of relu(u . z_i) in the value of a neuron u at these dual weights."""
         return dual * self.restricted.rows.signs
 
-    def linear_neurons(self) -> np.ndarray:
+    def fit_linear_neurons(self) -> np.ndarray:
         """The two neurons of the linear function that fits best, shape (2, D) or (0, D): they give
         a positive t at once where the data are linearly separable by far.
         """
@@ -88,7 +88,7 @@ class DualSearch:
         size = np.linalg.norm(w)
         return np.array([w, -w]) / size if 0 < size < np.inf else np.zeros((0, len(w)))
 
-    def starts(self, count: int) -> np.ndarray:
+    def draw_starts(self, count: int) -> np.ndarray:
         """Unit directions (about count, D) for local search: half of them samples or their
         opposites, half normal, which also reach where no samples are.
         """
@@ -104,7 +104,7 @@ class DualSearch:
     def search_at(self, dual: np.ndarray, *, starts: int = STARTS) -> np.ndarray:
         """Neurons of large value at these dual weights, found by local search."""
         tried = np.concatenate(
-            [self.restricted.U[self.restricted.weights > 0], self.recent, self.starts(starts)]
+            [self.restricted.U[self.restricted.weights > 0], self.recent, self.draw_starts(starts)]
         )
         c = self.coefficients(dual)
         self.recent, values = price_locally(
@@ -118,11 +118,11 @@ class DualSearch:
         self.consider_centre(dual, np.abs(values).max(initial=0.0))
         return self.recent
 
-    def polish(self) -> list[np.ndarray]:
+    def polish_neurons(self) -> list[np.ndarray]:
         """Neurons moved to the optimum of their cells, and neurons of large value at the dual
         weights there.
         """
-        neurons, dual = self.restricted.polish(self.deadline)
+        neurons, dual = self.restricted.polish_neurons(self.deadline)
         return [neurons] if dual is None else [neurons, self.search_at(dual)]
 
     def consider_centre(self, dual: np.ndarray, found: float) -> None:
@@ -135,7 +135,7 @@ class DualSearch:
         elif known < self.local_upper:
             self.centre, self.local_upper = dual, known
 
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether no neuron is known that would raise t by more than half the tolerance."""
         return self.local_upper <= max(self.t * (1 + 0.5 * self.tol), ZERO_MARGIN)
 
@@ -156,7 +156,7 @@ class DualSearch:
         """Try to improve the proved bound by these dual weights; returns neurons of large value."""
         directions, known = [], self.local_upper
         # Above rank 4 few dual weights are tried first: branch and bound takes less time on them.
-        for weights in [dual] if self.exact else [self.trim(dual), dual]:
+        for weights in [dual] if self.exact else [self.trim_dual(dual), dual]:
             found = self.pricing.price_neurons(
                 self.coefficients(weights),
                 floor=max(self.t, 0.5 * ZERO_MARGIN),
@@ -180,12 +180,12 @@ class DualSearch:
                 break
         return np.concatenate(directions)
 
-    def trim(self, dual: np.ndarray) -> np.ndarray:
+    def trim_dual(self, dual: np.ndarray) -> np.ndarray:
         """Drop small dual weights, as long as the largest known value stays nearly as small: the
         cost of branching grows with their number.
         """
         for threshold in _TRIMMED_PARTS:
-            trimmed = self.restricted.normalized(
+            trimmed = self.restricted.normalize_dual(
                 np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0)
             )
             used = self.restricted.U[self.restricted.weights > 0]
@@ -222,7 +222,9 @@ class DualSearch:
             self.upper = np.inf
             for threshold in _DUST:
                 self.prove_at(
-                    self.restricted.normalized(np.where(dual > threshold * dual.max(), dual, 0.0))
+                    self.restricted.normalize_dual(
+                        np.where(dual > threshold * dual.max(), dual, 0.0)
+                    )
                 )
                 if self.upper <= enough:
                     return

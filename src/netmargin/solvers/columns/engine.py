@@ -94,6 +94,11 @@ class Ending:
     status: Status
     rounds: int
 
+    @property
+    def early(self) -> bool:
+        """Whether the search was stopped before it came to its end."""
+        return self.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
+
 
 def generate_columns(
     problem: ColumnProblem, *, progress: bool, title: str, in_units: Callable[[Bracket], Bracket]
@@ -127,13 +132,14 @@ def generate_columns(
             status = Status.INTERRUPTED
         except TimeoutError:
             status = Status.TIME_LIMIT
+        ending = Ending(status, search.rounds)
         try:
-            problem.finish(early=status in (Status.INTERRUPTED, Status.TIME_LIMIT))
+            problem.finish(early=ending.early)
         except KeyboardInterrupt:
-            status = Status.INTERRUPTED
+            ending = Ending(Status.INTERRUPTED, search.rounds)
         except TimeoutError:
-            pass  # what was proved before stays; the answer is as good without the last touch
-    return Ending(status, search.rounds)
+            pass  # the answer is as good without the last touch
+    return ending
 
 
 class _Search:
@@ -203,7 +209,7 @@ class Patience:
         """Begin anew: whatever comes next is progress."""
         self.idle, self._least = 0, math.inf
 
-    def note(self, value: float) -> None:
+    def count_round(self, value: float) -> None:
         """Take the number of one more round."""
         self.idle = 0 if value < self._least * (1 - self._progress) else self.idle + 1
         self._least = min(value, self._least)

@@ -103,7 +103,10 @@ class LeastNormProblem(RestrictedNorm):
 
     def start(self) -> np.ndarray:
         """Samples, directions at random, and neurons of large response at the targets."""
-        self._add(np.concatenate([self._rays(_INITIAL_RAYS), self._starts(_STARTS)]), self._centre)
+        self._add(
+            np.concatenate([self._draw_rays(_INITIAL_RAYS), self._draw_starts(_STARTS)]),
+            self._centre,
+        )
         return self._price_at(self._centre)
 
     def solve(self, neurons: np.ndarray) -> None:
@@ -156,7 +159,7 @@ class LeastNormProblem(RestrictedNorm):
         slack = self._slack > _NO_SLACK
         least = float(self._last_dual @ self.target) if slack else self.norm
         gap = 1 - self._local_lower / least
-        self._patience.note(gap)
+        self._patience.count_round(gap)
         if slack and gap <= _RAISE_COST_GAP and self._slack_cost < LARGEST_SLACK_COST:
             self._slack_cost *= SLACK_COST_FACTOR
             self._program.change_slack_cost(self._slack_cost)
@@ -178,12 +181,12 @@ class LeastNormProblem(RestrictedNorm):
 
     # The rest is how neurons are priced.
 
-    def _starts(self, count: int) -> np.ndarray:
+    def _draw_starts(self, count: int) -> np.ndarray:
         """Random unit directions (count, D)."""
         directions = self._random.normal(size=(count, self.Z.shape[1]))
         return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
-    def _rays(self, most: int) -> np.ndarray:
+    def _draw_rays(self, most: int) -> np.ndarray:
         """The samples and their opposites as neurons, or a random `most` of them."""
         rays = np.concatenate([self.Z, -self.Z])
         return (
@@ -192,7 +195,9 @@ class LeastNormProblem(RestrictedNorm):
 
     def _search_at(self, dual: np.ndarray, starts: int = _STARTS) -> np.ndarray:
         """Neurons of large response at these dual weights, found by local search."""
-        tried = np.concatenate([self.U, self._recent, self._rays(4 * starts), self._starts(starts)])
+        tried = np.concatenate(
+            [self.U, self._recent, self._draw_rays(4 * starts), self._draw_starts(starts)]
+        )
         self._recent, values = price_locally(
             self.Z, dual, tried, count=_COLUMNS_PER_ROUND, deadline=self.deadline
         )

@@ -92,7 +92,7 @@ class LogisticProblem:
         self.lower, self.dual = 0.0, np.zeros(len(Z))
         self._searched, self._rounds = np.inf, 0
         self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
-        self._patience.note(self.objective)
+        self._patience.count_round(self.objective)
 
     @property
     def bracket(self) -> Bracket:
@@ -116,7 +116,7 @@ class LogisticProblem:
         self._add(neurons)
         # This takes a fraction of a second, so that it ends where the time is up before.
         self._optimize_weights()
-        self._patience.note(self.objective)
+        self._patience.count_round(self.objective)
 
     def search(self) -> np.ndarray:
         """Find neurons of large value at the slopes."""
@@ -204,7 +204,7 @@ class LogisticProblem:
         """
         alphas, k = self.alphas, len(self.alphas)
         for _ in range(_NEWTON_STEPS):
-            slope, roots = self._model(np.arange(k), alphas)
+            slope, roots = self._expand_objective(np.arange(k), alphas)
             # In units of the cost and of the total weight the solver's tolerances mean the same
             # for all costs.
             size = max(float(alphas.sum()), 1.0)
@@ -234,23 +234,27 @@ class LogisticProblem:
         # The interior point has the neurons, a refinement without the dust has the digits.
         for threshold in _DUST:
             self._keep_if_better(
-                self._newton(np.where(alphas > threshold * alphas.max(initial=0.0), alphas, 0.0))
+                self._refine_weights(
+                    np.where(alphas > threshold * alphas.max(initial=0.0), alphas, 0.0)
+                )
             )
 
-    def _model(self, used: np.ndarray, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _expand_objective(
+        self, used: np.ndarray, alphas: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The gradient (k,) of the objective in the weights in use, and a root (n, k) of its
         Hessian.
         """
         A, p = self.A[:, used], expit(-(self.A @ alphas))
         return self._cost - A.T @ p / len(p), np.sqrt(p * (1 - p) / len(p))[:, None] * A
 
-    def _newton(self, alphas: np.ndarray) -> np.ndarray:
+    def _refine_weights(self, alphas: np.ndarray) -> np.ndarray:
         """Refine the weights by Newton's method over the neurons that have weight; a neuron whose
         weight falls to 0 leaves.
         """
         for _ in range(_NEWTON_STEPS):
             used = np.flatnonzero(alphas)
-            slope, roots = self._model(used, alphas)
+            slope, roots = self._expand_objective(used, alphas)
             step = np.linalg.lstsq(roots.T @ roots, -slope, rcond=_RANK)[0]
             shrinking = step < 0
             length = min(

@@ -4,7 +4,7 @@ Everything is in units of the largest |z|, of unit-norm features, and of t: the 
 the rows (`MarginConstraints`) hold with mass 1. For dual weights p with p . target = 1, max(max_u
 |sum_i p_i signs_i relu(u . z_i)|, max_i p_i / slack_cost) is an upper bound of t. Neurons are
 priced by local search at dual weights between the new ones and the best so far. Where that finds
-nothing more, neurons are moved continuously (`RestrictedProblem.polish`), and the bound is proved:
+nothing more, neurons are moved continuously (`RestrictedProblem.polish_neurons`), and the bound is proved:
 over the whole arrangement for points of low rank, by branch and bound elsewhere.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...core.matrices import SolverData
 from ...result import Bracket
 from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, ZERO_MARGIN, DualSearch
 from .engine import Patience
@@ -37,6 +38,19 @@ _POLISH_EVERY, _POLISH_GAP = 5, 1e-2
 """Neurons are moved by a cone program, dearer than a round, once the activation patterns are nearly
 right (gap 1%), and then in one round of five.
 """
+
+
+def pose_margin_problem(
+    data: SolverData, options: Options, neurons, *, slack_cost: float = np.inf, power: int = 1
+) -> "MarginProblem":
+    """Pose the problem in units of the longest sample; `neurons` are those of the caller."""
+    return MarginProblem(
+        data.Z / data.size / (data.longest / data.size),
+        MarginConstraints(data.y, np.ones(len(data)), slack_cost),
+        options,
+        data.directions(neurons),
+        power,
+    )
 
 
 class MarginProblem(DualSearch):
@@ -78,8 +92,8 @@ class MarginProblem(DualSearch):
         return np.concatenate(
             [
                 self.recent,
-                self.linear_neurons(),
-                self.starts(COLUMNS_PER_ROUND),
+                self.fit_linear_neurons(),
+                self.draw_starts(COLUMNS_PER_ROUND),
                 self.search_at(self.centre),
             ]
         )
@@ -91,7 +105,7 @@ class MarginProblem(DualSearch):
         self._last_dual = self.restricted.solve(self.deadline)
         self.consider_centre(self.centre, 0.0)
         self._gap = 1 - self.t / self.local_upper if self.local_upper > 0 else 0.0
-        self._patience.note(self._gap)
+        self._patience.count_round(self._gap)
         self._concluding = (
             self._gap <= 0.5 * self.tol
             or self._patience.is_over
@@ -110,7 +124,7 @@ class MarginProblem(DualSearch):
         # says they should be.
         found = self.search_at((1 - _CENTRE_WEIGHT) * dual + _CENTRE_WEIGHT * self.centre)
         if self.exact and gap < _POLISH_GAP and self._rounds % _POLISH_EVERY == 0:
-            found = np.concatenate([*self.polish(), found])
+            found = np.concatenate([*self.polish_neurons(), found])
         if not self.exact and gap < self._proof_gap:
             found = np.concatenate([self.prove_at(self.centre, thoroughly=False), found])
             self._proof_gap = _NEXT_PROOF_GAP * gap
@@ -121,12 +135,12 @@ class MarginProblem(DualSearch):
     def _search_thoroughly(self, dual: np.ndarray) -> np.ndarray:
         """Neurons by more starts, and by moving those that there are."""
         self._patience.reset()
-        self._conclusions.note(self._gap)
+        self._conclusions.count_round(self._gap)
         starts = STARTS if self.exact else THOROUGH_STARTS
         self.local_upper = np.inf  # values of the past were found by less thorough search
         found = [self.search_at(self.centre, starts=starts), self.search_at(dual, starts=starts)]
         if self.exact or self._conclusions.idle > 1:
-            found += self.polish()
+            found += self.polish_neurons()
         return np.concatenate(found)
 
     def proof_is_due(self) -> bool:
@@ -137,7 +151,7 @@ class MarginProblem(DualSearch):
         """Prove a bound at the best dual weights."""
         return self.prove_at(
             self.centre,
-            thoroughly=self._conclusions.is_over or self.settled(),
+            thoroughly=self._conclusions.is_over or self.is_settled(),
             report=lambda upper: report(Bracket(self.t, upper)),
         )
 
@@ -147,7 +161,7 @@ class MarginProblem(DualSearch):
         if not self._concluding:
             return useful
         # Above rank 4 there is no more to do once search finds nothing: the bound stays as it is.
-        go_on = self.exact or not self.settled()
+        go_on = self.exact or not self.is_settled()
         return useful if go_on and len(useful) and not self._conclusions.is_over else None
 
     def finish(self, *, early: bool) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from .arrangement import MAX_RANK, Arrangement
 from .best_directions import Pricing
 from .branch_and_bound import ActivationBranchAndBound
-from .local import distinct
+from .local import select_distinct
 from .rays import Rays
-from .relaxation import relaxed_bound
+from .relaxation import bound_by_relaxation
 
 _MAX_ARCS = 2_000_000
 """Arcs of an arrangement that "auto" still visits: about half a minute and a few hundred MB."""
@@ -114,9 +114,9 @@ class PricingBound:
             if tree.best > max(found, floor) * (1 + 0.5 * tol):
                 break
         self._quick = tree.finished or tree.best > found
-        return Pricing(*distinct(tree.directions, tree.values, count), upper)
+        return Pricing(*select_distinct(tree.directions, tree.values, count), upper)
 
     def relax(self, c: np.ndarray) -> float:
         """A proved bound for prices c (n,) at once, by the quadratic relaxation."""
-        bound = relaxed_bound(self._rays.directions, self._rays.merge(c), self._power)
+        bound = bound_by_relaxation(self._rays.directions, self._rays.merge(c), self._power)
         return bound + self._rays.neglected(c) + self._rays.round_off(c)
