@@ -40,19 +40,6 @@ right (gap 1%), and then in one round of five.
 """
 
 
-def pose_margin_problem(
-    data: SolverData, options: Options, neurons, *, slack_cost: float = np.inf, power: int = 1
-) -> "MarginProblem":
-    """Pose the problem in units of the longest sample; `neurons` are those of the caller."""
-    return MarginProblem(
-        data.Z / data.size / (data.longest / data.size),
-        MarginConstraints(data.y, np.ones(len(data)), slack_cost),
-        options,
-        data.directions(neurons),
-        power,
-    )
-
-
 class MarginProblem(DualSearch):
     """A `ColumnProblem`: hand it to `generate_columns`, then read what `DualSearch` holds, and from
     `restricted` t, weights, U and s.
@@ -173,3 +160,16 @@ class MarginProblem(DualSearch):
             self.offer_bound(self.centre, self.pricing.relax(self.coefficients(self.centre)))
         else:
             self.drop_dust()
+
+
+def pose_margin_problem(
+    data: SolverData, options: Options, neurons, *, slack_cost: float = np.inf, power: int = 1
+) -> MarginProblem:
+    """Pose the problem in units of the longest sample; `neurons` are those of the caller."""
+    return MarginProblem(
+        data.Z / data.size / (data.longest / data.size),
+        MarginConstraints(data.y, np.ones(len(data)), slack_cost),
+        options,
+        data.directions(neurons),
+        power,
+    )
