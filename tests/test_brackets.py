@@ -35,7 +35,7 @@ CLOSED, OPEN, NOTHING = Bracket(1.0, 1.0 + 5e-7), Bracket(1.0, 1.0 + 5e-6), Brac
         # What was proved counts, whatever the search believed.
         (CLOSED, Status.STALLED, None, Status.OPTIMAL, True),
         (CLOSED, Status.TIME_LIMIT, None, Status.OPTIMAL, True),
-        (CLOSED, Status.INTERRUPTED, None, Status.INTERRUPTED, True),
+        (CLOSED, Status.INTERRUPTED, None, Status.INTERRUPTED, False),
         (OPEN, Status.OPTIMAL, None, Status.STALLED, False),
         (OPEN, Status.LOCALLY_OPTIMAL, None, Status.LOCALLY_OPTIMAL, False),
         (OPEN, Status.TIME_LIMIT, None, Status.TIME_LIMIT, False),
@@ -46,7 +46,7 @@ CLOSED, OPEN, NOTHING = Bracket(1.0, 1.0 + 5e-7), Bracket(1.0, 1.0 + 5e-6), Brac
         (Bracket(0.0, 0.0), Status.STALLED, 0.0, Status.NOT_SEPARABLE, True),
         (Bracket(0.0, 0.0), Status.STALLED, None, Status.OPTIMAL, True),
         (NOTHING, Status.NOT_SEPARABLE, 1e-10, Status.STALLED, False),
-        (NOTHING, Status.INTERRUPTED, 1e-8, Status.INTERRUPTED, True),
+        (NOTHING, Status.INTERRUPTED, 1e-8, Status.INTERRUPTED, False),
         (Bracket(1e-9, 1e-9), Status.STALLED, 1e-8, Status.OPTIMAL, True),
         # A least norm of which no function was found, or none exists.
         (Bracket(1.0, INF), Status.STALLED, None, Status.NOT_REACHED, False),

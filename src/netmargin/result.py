@@ -100,8 +100,8 @@ def judge_bracket(
     Returns
     -------
     tuple of Status and bool
-        The status, and whether the bracket is proved to be within the tolerance. Ctrl-C is always
-        told, as it is meant for the caller too; what was proved until then stays certified.
+        The status, and whether the bracket is proved to be within the tolerance. Ctrl-C is told
+        whatever the bracket is, as it is meant for the caller too, and nothing is certified then.
 
     Examples
     --------
@@ -112,17 +112,17 @@ def judge_bracket(
     >>> status.name, certified
     ('TIME_LIMIT', False)
     """
-    proved: Status | None = None
+    if ended is Status.INTERRUPTED:
+        return ended, False
     if bracket.lower == math.inf:
-        proved = Status.NOT_ATTAINABLE
-    elif zero is not None and bracket.lower <= 0:
+        return Status.NOT_ATTAINABLE, True
+    if zero is not None and bracket.lower <= 0:
         # A margin of 0 is no optimum, however near its bound: nothing is separated.
-        proved = Status.NOT_SEPARABLE if bracket.upper <= zero else None
+        if bracket.upper <= zero:
+            return Status.NOT_SEPARABLE, True
     elif bracket.gap <= tol:
-        proved = Status.OPTIMAL
-    if proved is not None:
-        return (Status.INTERRUPTED if ended is Status.INTERRUPTED else proved), True
-    if ended in (Status.INTERRUPTED, Status.TIME_LIMIT):
+        return Status.OPTIMAL, True
+    if ended is Status.TIME_LIMIT:
         return ended, False
     if bracket.upper == math.inf:
         return Status.NOT_REACHED, False
@@ -171,7 +171,8 @@ class MarginSolution(Solution):
         A number that no solution exceeds, proved by `dual`.
     certified : bool
         Whether the bracket is proved to be within the tolerance, or the margin is 0 and the bound
-        proves that it is at most what float64 can tell from 0 (status NOT_SEPARABLE).
+        proves that it is at most what float64 can tell from 0 (status NOT_SEPARABLE); False for a
+        search that was interrupted.
     status : Status
         How the solver ended.
     dual : ndarray, shape (n,), float64
@@ -210,7 +211,8 @@ class RegularizedSolution(Solution):
     lower_bound : float
         A number that no solution falls below, proved by `dual`.
     certified : bool
-        Whether the bracket is proved to be within the tolerance.
+        Whether the bracket is proved to be within the tolerance; False for a search that was
+        interrupted.
     status : Status
         How the solver ended.
     dual : ndarray, shape (n,), float64
