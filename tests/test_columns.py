@@ -186,6 +186,9 @@ def test_ctrl_c_in_any_phase_of_the_search_leaves_a_valid_answer(name):
         assert row.can_be_true(found, whole), function
         assert row.can_be_true(whole, found), function
         assert not found.certified, function
+        assert 0 < row.bound(found) < np.inf, function
+        if function == "DualSearch.drop_dust":  # the bracket was closed before
+            assert found.gap <= TOL
         # The function and the weights of the samples fit their numbers.
         if 0 < row.value(found) < np.inf and found.mass:
             assert row.attains(found, X, Y, 1.0) == pytest.approx(row.value(found), rel=1e-6)

@@ -4,8 +4,8 @@ Everything is in units of the largest |z|, of unit-norm features, and of t: the 
 the rows (`MarginConstraints`) hold with mass 1. For dual weights p with p . target = 1, max(max_u
 |sum_i p_i signs_i relu(u . z_i)|, max_i p_i / slack_cost) is an upper bound of t. Neurons are
 priced by local search at dual weights between the new ones and the best so far. Where that finds
-nothing more, neurons are moved continuously (`RestrictedProblem.polish_neurons`), and the bound is proved:
-over the whole arrangement for points of low rank, by branch and bound elsewhere.
+nothing more, neurons are moved continuously (`RestrictedProblem.polish_neurons`), and the bound is
+proved: over the whole arrangement for points of low rank, by branch and bound elsewhere.
 """
 
 from collections.abc import Callable

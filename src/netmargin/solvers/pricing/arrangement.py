@@ -73,8 +73,8 @@ class Arrangement:
     """The arrangement of the hyperplanes of points Z, shape (n, D) of rank at most 4, prepared for
     many prices c.
 
-    Construction and `price_neurons` raise TimeoutError once `time.monotonic()` has passed the deadline: an
-    incomplete visit proves nothing.
+    Construction and `price_neurons` raise TimeoutError once `time.monotonic()` has passed the
+    deadline: an incomplete visit proves nothing.
     """
 
     def __init__(self, Z: np.ndarray, power: int = 1, deadline: float = np.inf):
