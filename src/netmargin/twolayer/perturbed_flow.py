@@ -15,6 +15,7 @@ import torch
 from ..core.progress import Progress
 from ..core.records import short_repr
 from ..errors import DataError, DivergenceError
+from ..result import Status
 from .functionals import Functional
 from .particles import Particles, Renewal, Row, read_particles
 
@@ -52,6 +53,8 @@ class PerturbedFlow:
         The sum of all changes of L, in absolute value, by that.
     rate : float
         The step size at the end.
+    status : Status
+        FINISHED, or INTERRUPTED after the last record.
     """
 
     times: np.ndarray
@@ -63,6 +66,7 @@ class PerturbedFlow:
     dropped: float
     dropping_error: float
     rate: float
+    status: Status
 
     __repr__ = short_repr
 
@@ -96,7 +100,7 @@ def perturbed_flow(
 
     Where L grows by a tenth between two records, or is not finite, the run goes back to the last
     record and halves its rate until L falls or no longer depends on it, with a warning. Ctrl-C
-    returns the records so far, with a warning.
+    returns the records so far and the particles at the last of them, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -166,7 +170,7 @@ def perturbed_flow(
     )
     renewal = Renewal(sigma, renew_every, fresh, budget)
     random = torch.Generator().manual_seed(operator.index(seed))
-    now, rows = start, [_record_start(start, functional)]
+    now, rows, status = start, [_record_start(start, functional)], Status.FINISHED
     times = np.linspace(0, steps * rate, min(records, steps) + 1)
     with Progress(progress, "perturbed flow") as display:
         try:
@@ -190,11 +194,7 @@ def perturbed_flow(
                         stacklevel=2,
                     )
         except KeyboardInterrupt:
-            warnings.warn(
-                f"interrupted at t = {rows[-1][0]:.6g}, of which the particles are returned",
-                UserWarning,
-                stacklevel=2,
-            )
+            status = Status.INTERRUPTED
     reached, values, moments = (np.array(column) for column in zip(*rows, strict=True))
     return PerturbedFlow(
         times=reached,
@@ -206,6 +206,7 @@ def perturbed_flow(
         dropped=now.dropped,
         dropping_error=now.dropping_error,
         rate=rate,
+        status=status,
     )
 
 

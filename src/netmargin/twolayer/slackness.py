@@ -7,6 +7,7 @@ import numpy as np
 
 from ..core.matrices import as_array, binary_data
 from ..errors import DataError
+from ..result import Status
 from ..solvers.pricing.bounds import Prover
 from ..solvers.pricing.local import price_locally
 from ..solvers.solution import ReLUMeasure
@@ -31,11 +32,14 @@ class Slackness:
         sum_n p_n q_n - min_n q_n, 0 if p lives where q is least.
     proved : bool
         Whether the maximum over neurons is proved, and not the best of a search.
+    status : Status
+        FINISHED; TIME_LIMIT or INTERRUPTED where the maximum is not proved for that reason.
     """
 
     neurons: float
     samples: float
     proved: bool
+    status: Status
 
     @property
     def residual(self) -> float:
@@ -53,8 +57,8 @@ def slackness(
 
     Both gaps are >= 0; the measure and the weights are optimal for the margin gamma_1 if and only
     if both are 0. The maximum over neurons is proved where `f1_max_margin` visits the whole
-    arrangement (rank 3 up to 1,400 samples, rank 4 up to 125) within the time limit; elsewhere it
-    is the best of a local search.
+    arrangement (rank 3 up to 1,400 samples, rank 4 up to 125) within the time limit and before
+    Ctrl-C; elsewhere it is the best of a local search.
 
     Parameters
     ----------
@@ -102,19 +106,22 @@ def slackness(
     # relu(u . z) / 2.
     Z, power = data.Z / data.size / (data.longest / data.size), measure.power
     unit = 0.5 * data.longest if power == 1 else data.longest**2
-    largest, proved = _price_neurons(Z, p * data.y, measure, time_limit, seed)
+    largest, proved, status = _price_neurons(Z, p * data.y, measure, time_limit, seed)
     q = data.y * measure.decision_function(data.Z[:, : len(data.Z[0]) - measure.bias])
     return Slackness(
         neurons=max(unit * largest - float(p @ q), 0.0),
         samples=max(float(p @ q - q.min()), 0.0),
         proved=proved,
+        status=status,
     )
 
 
 def _price_neurons(
     Z: np.ndarray, prices: np.ndarray, measure: ReLUMeasure, time_limit: float, seed: int
-) -> tuple[float, bool]:
-    """The largest |sum_n prices_n relu(u . z_n)^power| over unit u, and whether it is proved."""
+) -> tuple[float, bool, Status]:
+    """The largest |sum_n prices_n relu(u . z_n)^power| over unit u, whether it is proved, and how
+    the search ended.
+    """
     power = measure.power
     random = np.random.default_rng(seed)
     starts = np.concatenate(
@@ -125,10 +132,15 @@ def _price_neurons(
         ]
     )
     starts = starts[np.linalg.norm(starts, axis=1) > 0]
-    _, values = price_locally(Z, prices, starts, count=1, power=power)
+    try:
+        _, values = price_locally(Z, prices, starts, count=1, power=power)
+    except KeyboardInterrupt:  # what the starts themselves attain is the best so far
+        units = starts / np.linalg.norm(starts, axis=1, keepdims=True)
+        responses = np.maximum(units @ Z.T, 0.0) ** power @ prices
+        return float(np.abs(responses).max(initial=0.0)), False, Status.INTERRUPTED
     largest = float(np.abs(values).max(initial=0.0))
     prover = Prover(Z, power, "auto", time.monotonic() + time_limit)
-    proved = prover.exact
+    proved, status = prover.exact, Status.FINISHED
     if proved:
         try:
             # Far below what any training run reaches, so that the proof adds nothing to the gap.
@@ -144,5 +156,7 @@ def _price_neurons(
             # The larger of both, since rounding may leave the bound below an attained value.
             largest = max(largest, found.upper_bound)
         except TimeoutError:
-            proved = False
-    return largest, proved
+            proved, status = False, Status.TIME_LIMIT
+        except KeyboardInterrupt:
+            proved, status = False, Status.INTERRUPTED
+    return largest, proved, status
