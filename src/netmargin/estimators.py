@@ -32,7 +32,8 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         It warns (sklearn.exceptions.ConvergenceWarning) where the time is up before a problem is
         solved, and where a hard margin does not exist, with the samples that contradict each other
         and a C to take. Returns the classifier itself. Raises DataError for data and ArgumentError
-        for parameters that the solvers refuse, and `Interrupted`, a KeyboardInterrupt, at Ctrl-C.
+        for parameters that the solvers refuse, and `Interrupted`, a KeyboardInterrupt, at Ctrl-C:
+        half a classifier is none.
         """
         deadline = Deadline(self.time_limit)
         check_number("C", self.C, above=0, optional=True)

@@ -86,15 +86,15 @@ MUTATIONS = [
     ),
     Mutation(
         _FIXED,
-        " + math.sqrt(3) * math.log(n) / optimum)",
+        " + math.sqrt(3) * math.log(n) / known)",
         ")",
         "Prop. 7: the term of the smoothing is dropped",
         _HERE + "test_proposition_7_in_the_variables_of_its_text",
     ),
     Mutation(
         _FIXED,
-        "math.sqrt(3) * math.log(n) / optimum",
-        "math.sqrt(3) * math.log(n) * optimum",
+        "math.sqrt(3) * math.log(n) / known",
+        "math.sqrt(3) * math.log(n) * known",
         "Prop. 7: times gamma, not over it",
         _HERE + "test_proposition_7_in_the_variables_of_its_text",
     ),

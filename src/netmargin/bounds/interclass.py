@@ -14,7 +14,7 @@ from ..core.deadline import Deadline
 from ..core.matrices import binary_data
 from ..core.records import short_repr
 from ..errors import DataError
-from ..result import Bracket
+from ..result import Bracket, Status
 from .bound import INDEPENDENT_SAMPLES, Bound, check_delta, confidence_term
 from .view_search import ViewSearch
 
@@ -31,11 +31,14 @@ class InterclassDistance:
         A proved upper bound of Delta_r.
     basis : ndarray, shape (d, r)
         Orthonormal columns that span the view.
+    status : Status
+        FINISHED, TIME_LIMIT or INTERRUPTED; the bracket is valid in any case.
     """
 
     distance: float
     upper_bound: float
     basis: np.ndarray
+    status: Status
 
     __repr__ = short_repr
 
@@ -80,7 +83,7 @@ def interclass_distance(
         What the random starts are drawn with.
     time_limit : float, optional
         Seconds, after which the best view so far is returned with a warning; its bracket is valid.
-        None for no limit. Ctrl-C goes through.
+        None for no limit. On Ctrl-C it is returned, too, without a warning.
 
     Returns
     -------
@@ -122,11 +125,15 @@ def interclass_distance(
     scale = math.sqrt(float(squares.min()))
     # All of R^d is the best view, and no view parts two samples that coincide.
     if r == d or scale == 0:
-        return InterclassDistance(data.size * scale, data.size * scale, np.eye(d)[:, :r])
-    search = ViewSearch(differences, squares, r, seed, deadline)
+        known = data.size * scale
+        return InterclassDistance(known, known, np.eye(d)[:, :r], Status.FINISHED)
+    search, status = ViewSearch(differences, squares, r, seed, deadline), Status.FINISHED
     try:
         search.run(starts, iterations)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
     except TimeoutError:
+        status = Status.TIME_LIMIT
         warnings.warn(
             f"interclass_distance was stopped at its time limit of {time_limit:g} s: the bracket is"
             " valid, but wider than it could be. Raise time_limit, or take fewer samples.",
@@ -137,6 +144,7 @@ def interclass_distance(
         data.size * math.sqrt(search.value),
         data.size * math.sqrt(max(search.upper, search.value)),
         search.best,
+        status,
     )
 
 

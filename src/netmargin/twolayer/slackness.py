@@ -139,10 +139,10 @@ def _price_neurons(
         responses = np.maximum(units @ Z.T, 0.0) ** power @ prices
         return float(np.abs(responses).max(initial=0.0)), False, Status.INTERRUPTED
     largest = float(np.abs(values).max(initial=0.0))
-    prover = Prover(Z, power, "auto", time.monotonic() + time_limit)
-    proved, status = prover.exact, Status.FINISHED
-    if proved:
-        try:
+    proved, status = False, Status.FINISHED
+    try:
+        prover = Prover(Z, power, "auto", time.monotonic() + time_limit)
+        if prover.exact:
             # Far below what any training run reaches, so that the proof adds nothing to the gap.
             found = prover.price(
                 prices,
@@ -155,8 +155,9 @@ def _price_neurons(
             )
             # The larger of both, since rounding may leave the bound below an attained value.
             largest = max(largest, found.upper_bound)
-        except TimeoutError:
-            proved, status = False, Status.TIME_LIMIT
-        except KeyboardInterrupt:
-            proved, status = False, Status.INTERRUPTED
+            proved = True
+    except TimeoutError:
+        status = Status.TIME_LIMIT
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
     return largest, proved, status

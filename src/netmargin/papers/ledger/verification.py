@@ -1,7 +1,6 @@
 """Examine claims on random instances, and collect what was found in a ledger."""
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from ...core.interrupts import record_interrupts
 from ...core.progress import Progress
 from ...core.records import short_repr
 from ...errors import ArgumentError
+from ...result import Status
 from .claim import Claim, Entry, load_claims
 from .pages import HEADER, failure, row, write_html, write_markdown
 
@@ -39,6 +39,11 @@ class Ledger:
 
     def __repr__(self) -> str:
         return short_repr(self, "holds", "run", "seed", "entries", "missing")
+
+    @property
+    def status(self) -> Status:
+        """Whether the work ended by itself, FINISHED, or Ctrl-C left claims out, INTERRUPTED."""
+        return Status.INTERRUPTED if self.missing else Status.FINISHED
 
     @property
     def holds(self) -> bool:
@@ -92,6 +97,7 @@ class Ledger:
             "run": self.run,
             "seed": self.seed,
             "holds": self.holds,
+            "status": str(self.status),
             "missing": list(self.missing),
             "claims": entries,
         }
@@ -119,8 +125,8 @@ def verify(
     """Examine claims of the papers on random instances and report the worst violation of each.
 
     A claim holds if its worst violation is at most its tolerance, and if the printed forms of it
-    that are false are shown to fail. Ctrl-C returns the ledger of the claims so far, with a
-    warning. A claim whose check raises an error does not hold; where `trials` are given, the error
+    that are false are shown to fail. Ctrl-C returns the ledger of the claims so far, with
+    `Status.INTERRUPTED`. A claim whose check raises an error does not hold; where `trials` are given, the error
     is raised. Source: the paper and the theorem that each claim names in its `source`.
 
     Parameters
@@ -196,12 +202,6 @@ def verify(
             if watch:
                 watch(entry)
     missing = tuple(claim.id for claim in chosen[len(found) :])
-    if missing:
-        warnings.warn(
-            f"interrupted: the ledger has {len(found)} of {len(chosen)} claims",
-            UserWarning,
-            stacklevel=2,
-        )
     return Ledger(tuple(found), run, seed, missing)
 
 
