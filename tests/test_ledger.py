@@ -287,5 +287,5 @@ def test_interruption_keeps_the_entries(monkeypatch):
 
     monkeypatch.setitem(CLAIMS, "x/y", Claim("x/y", "-", "-", "-", 0.5, "-", 2, 9, interrupted))
     found = verify(["lyu-li/sandwich", "x/y"], quick=True)
-    assert found.status is Status.INTERRUPTED
+    assert found.status is nm.Status.INTERRUPTED
     assert [entry.claim.id for entry in found] == ["lyu-li/sandwich"]

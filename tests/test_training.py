@@ -438,7 +438,7 @@ def test_a_stalled_run_says_so():
         until=nm.LogLossBelow(-1),
         progress=False,
     )
-    assert history.status is Status.STALLED
+    assert history.status is nm.Status.STALLED
     assert "stalled" in history.message
     assert history.rows[-1]["log_loss"] == pytest.approx(math.log(2 * math.log(2)))
 

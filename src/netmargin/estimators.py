@@ -159,10 +159,10 @@ class VariationNormClassifier(_MaxMarginClassifier):
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-4
-        Relative gap to the proved bound at which a problem is solved.
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL.
     time_limit : float, optional
-        Seconds for the whole of `fit`; each class gets an equal part of what is left. The net then
-        is the best so far, with a warning. No limit by default.
+        Seconds after which the whole of `fit` ends with the best nets so far and a warning; each
+        class gets an equal part of what is left. No limit by default.
     pricing : {"auto", "complete", "local"}
         How it is proved that no neuron is missing, as in `solvers.f1_max_margin`.
     seed : int, default 0
@@ -251,9 +251,9 @@ class ReLUKernelClassifier(_KernelClassifier):
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap to the proved bound up to which a problem is solved.
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL.
     time_limit : float, optional
-        Seconds for the whole of `fit`, as in `VariationNormClassifier`.
+        Seconds after which the whole of `fit` ends, as in `VariationNormClassifier`.
 
     Examples
     --------
@@ -292,9 +292,9 @@ class NTKClassifier(_KernelClassifier):
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap to the proved bound up to which a problem is solved.
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL.
     time_limit : float, optional
-        Seconds for the whole of `fit`, as in `VariationNormClassifier`.
+        Seconds after which the whole of `fit` ends, as in `VariationNormClassifier`.
 
     Examples
     --------

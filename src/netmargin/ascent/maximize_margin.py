@@ -101,7 +101,7 @@ def maximize_margin(
     radius : float, default 0.0
         Radius of the final certificate, a share of ||theta|| (see `certify`).
     progress : bool, default True
-        Show temperature and margin as they come.
+        Whether to show temperature and margin as they come.
 
     Returns
     -------

@@ -4,7 +4,6 @@ The distance says how far apart two classes are in the best r-dimensional view.
 """
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,10 +79,10 @@ def interclass_distance(
     iterations : int, default 60
         Steps of each ascent, for each smoothing.
     seed : int, default 0
-        What the random starts are drawn with.
+        Seed of the random starts.
     time_limit : float, optional
-        Seconds, after which the best view so far is returned with a warning; its bracket is valid.
-        None for no limit. On Ctrl-C it is returned, too, without a warning.
+        Seconds after which the best view so far is returned, with a valid bracket; so it is at
+        Ctrl-C. No limit by default.
 
     Returns
     -------
@@ -134,12 +133,6 @@ def interclass_distance(
         status = Status.INTERRUPTED
     except TimeoutError:
         status = Status.TIME_LIMIT
-        warnings.warn(
-            f"interclass_distance was stopped at its time limit of {time_limit:g} s: the bracket is"
-            " valid, but wider than it could be. Raise time_limit, or take fewer samples.",
-            UserWarning,
-            stacklevel=2,
-        )
     return InterclassDistance(
         data.size * math.sqrt(search.value),
         data.size * math.sqrt(max(search.upper, search.value)),

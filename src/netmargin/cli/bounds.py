@@ -91,6 +91,14 @@ def run(options: argparse.Namespace) -> None:
         limit = deadline.share(len(views) - r + 1)
         distances[r] = bounds.interclass_distance(X, y, r, time_limit=limit)
         _stop_if_interrupted(distances[r])
+    if any(d.status is Status.TIME_LIMIT for d in distances.values()):
+        warnings.warn(
+            f"the search for the best views was stopped at its part of --time-limit"
+            f" {options.time_limit:g}; brackets of distances are valid, and can improve with a"
+            " higher limit",
+            UserWarning,
+            stacklevel=2,
+        )
     if options.json:
         result = {
             "margins": {"f1": f1.margin, "f1_upper_bound": f1.upper_bound, "f2": f2.margin},

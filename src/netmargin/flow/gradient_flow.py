@@ -102,7 +102,7 @@ def gradient_flow(
     max_evaluations : int, default 100_000
         Evaluations of the gradient after which the flow stops and says so.
     progress : bool, default True
-        Show log10-loss, margin, log t and the time left.
+        Whether to show log10-loss, margin, log t and the time left as they come.
 
     Returns
     -------

@@ -63,7 +63,8 @@ def certify(
         If positive, gradients from points within radius ||theta~|| of theta~ take part too:
         max-margin ReLU nets sit on kinks, where one gradient is not enough.
     tol : float, default 5e-3
-        How far epsilon / ||theta~|| may be from the smallest over all constraints.
+        Gap between epsilon and its lower bound, relative to ||theta~||, up to which completeness is
+        ALL or PROVED.
     max_constraints : int, default 2000
         The number of constraints that may take part; memory and time grow with its square.
     seed : int, default 0

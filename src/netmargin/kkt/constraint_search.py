@@ -54,7 +54,7 @@ class ConstraintSearch:
     problem : Problem
         The max-margin problem of a net on data.
     tol : float
-        How far epsilon / ||theta~|| may be from the smallest over all constraints.
+        The gap between epsilon and its lower bound, relative to ||theta~||, at which to end.
     most : int
         The largest number of constraints that may take part.
 

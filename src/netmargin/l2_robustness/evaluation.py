@@ -68,9 +68,10 @@ def robustness(
     batch_size : int, default 100
         Samples attacked at once.
     folder : str, Path or None, default None
-        A folder that keeps every batch as soon as it is done; the same call goes on from there.
+        Folder for the radii of every batch as soon as it is done, made where it is not there; the
+        same call goes on from it. Without one nothing is kept on disk.
     progress : bool, default True
-        Show batches and time left.
+        Whether to show batches and time left as they come.
 
     Returns
     -------

@@ -100,9 +100,9 @@ def regularization_path(
     iterations : int, default 100
         Iterations of L-BFGS for each lambda, start and smoothing.
     seed : int, default 0
-        Seed of the first start.
+        Seed of the first start; the next ones have the next numbers.
     progress : bool, default True
-        Show lambda, the objective and the best start as they come.
+        Whether to show lambda, the objective and the best start as they come.
 
     Returns
     -------
@@ -178,9 +178,9 @@ def interpolation_path(
     iterations : int, default 100
         Iterations of L-BFGS for each lambda, start and smoothing.
     seed : int, default 0
-        Seed of the first start.
+        Seed of the first start; the next ones have the next numbers.
     progress : bool, default True
-        Show lambda, the objective and the best start as they come.
+        Whether to show lambda, the objective and the best start as they come.
 
     Returns
     -------

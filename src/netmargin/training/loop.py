@@ -83,13 +83,14 @@ def train(
     seed : int, default 0
         Seed of the global generators, and so of shuffling and dropout.
     checkpoint_dir : str or path, optional
-        Folder for history.jsonl and checkpoint.pt; without one nothing is kept on disk.
+        Folder for history.jsonl and checkpoint.pt, made where it is not there; the same call goes
+        on from it. Without one nothing is kept on disk.
     checkpoint_seconds : float, default 5.0
         Least time between two checkpoints, in seconds; a killed run repeats at most that.
     resume : {"auto", "never"}, default "auto"
         Whether to go on with the run that the folder holds, or to refuse to touch it.
     progress : bool, default True
-        Show a live line with loss, margin and time left.
+        Whether to show loss, margin and time left as they come.
 
     Returns
     -------

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from ..core.arguments import check_flag, check_seed
 from ..core.denormals import flush_denormals
 from ..core.matrices import SolverData
 from ..core.progress import Progress
@@ -88,7 +89,7 @@ def train_both_layers(
     paired : bool, default False
         Whether neuron j + m / 2 begins as (a_j, -b_j), so that h = 0.
     seeds : sequence of int, default (0,)
-        What the starts are drawn with, one seed for each run.
+        Seeds of the starts, one for each run.
     target : float or sequence of float, optional
         A run stops when its margin reaches this; by default none does.
     resample : callable, optional
@@ -102,7 +103,7 @@ def train_both_layers(
     dtype : torch.dtype, default torch.float32
         The precision of the steps.
     progress : bool, default True
-        Whether to show the progress of the first run.
+        Whether to show loss and margin of the first run as they come.
 
     Returns
     -------
@@ -151,7 +152,7 @@ def train_both_layers(
         one_per_run(sets, count),
         widths,
         one_per_run(_default_rate if rate is None else rate, count),
-        one_per_run(seeds, count),
+        [check_seed(seed) for seed in one_per_run(seeds, count)],
         one_per_run(target, count),
         strict=True,
     )
@@ -174,7 +175,8 @@ def train_both_layers(
         )
     samples = None if resample is None else check_resample(resample, sets[0], bias)
     times = sorted({round(t) for t in np.linspace(0, steps, records + 1)} | set(snapshots))
-    return _train(runs, dtype, times, set(snapshots), samples, bias, progress)
+    shown = check_flag("progress", progress)
+    return _train(runs, dtype, times, set(snapshots), samples, bias, shown)
 
 
 def _default_rate(times: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from ..core.arguments import check_flag, check_seed
 from ..core.progress import Progress
 from ..core.records import short_repr
 from ..errors import DataError, DivergenceError
@@ -123,11 +124,11 @@ def perturbed_flow(
     budget : int, default 2000
         How many particles are kept at most.
     seed : int, default 0
-        What new particles are drawn with.
+        Seed of the new particles.
     records : int, default 100
         How often L is recorded, at most once a step.
     progress : bool, default True
-        Whether to show time, objective and mass.
+        Whether to show time, objective and mass as they come.
 
     Returns
     -------
@@ -169,10 +170,10 @@ def perturbed_flow(
         records=records,
     )
     renewal = Renewal(sigma, renew_every, fresh, budget)
-    random = torch.Generator().manual_seed(operator.index(seed))
+    random = torch.Generator().manual_seed(check_seed(seed))
     now, rows, status = start, [_record_start(start, functional)], Status.FINISHED
     times = np.linspace(0, steps * rate, min(records, steps) + 1)
-    with Progress(progress, "perturbed flow") as display:
+    with Progress(check_flag("progress", progress), "perturbed flow") as display:
         try:
             for begin, end in pairwise(times):
                 display.draw(

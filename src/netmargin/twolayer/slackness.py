@@ -1,10 +1,11 @@
 """The distance of a measure and weights of the samples from the optimality of the F_1 margin."""
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.arguments import check_seed
+from ..core.deadline import Deadline
 from ..core.matrices import as_array, binary_data
 from ..errors import DataError
 from ..result import Status
@@ -51,7 +52,7 @@ class Slackness:
 
 
 def slackness(
-    measure: ReLUMeasure, X, y, dual, *, time_limit: float = 5.0, seed: int = 0
+    measure: ReLUMeasure, X, y, dual, *, time_limit: float | None = 5.0, seed: int = 0
 ) -> Slackness:
     """Measure both complementary slackness conditions of the variation-norm margin.
 
@@ -72,9 +73,9 @@ def slackness(
         Weights of the samples, >= 0, divided by their sum; of a training run, minus the slopes of
         the loss.
     time_limit : float, default 5.0
-        Seconds for the proof.
+        Seconds after which the best of the search is returned, without a proof. None for no limit.
     seed : int, default 0
-        What random starts of the search are drawn with.
+        Seed of the random starts of the search.
 
     Returns
     -------
@@ -86,6 +87,8 @@ def slackness(
     DataError
         If the data have a wrong shape or labels, are not finite, or `dual` is not n numbers >= 0
         that are not all 0.
+    ArgumentError
+        If `time_limit` or `seed` is out of its range.
 
     Examples
     --------
@@ -97,6 +100,7 @@ def slackness(
 
     Source: Chizat and Bach 2020, Proposition 12.
     """
+    deadline, seed = Deadline(time_limit), check_seed(seed)
     data, measure = binary_data(X, y, bias=measure.bias), measure.normalized()
     p = as_array(dual, "dual")
     if p.shape != data.y.shape or not (p >= 0).all() or not 0 < p.sum() < np.inf:
@@ -106,7 +110,7 @@ def slackness(
     # relu(u . z) / 2.
     Z, power = data.Z / data.size / (data.longest / data.size), measure.power
     unit = 0.5 * data.longest if power == 1 else data.longest**2
-    largest, proved, status = _price_neurons(Z, p * data.y, measure, time_limit, seed)
+    largest, proved, status = _price_neurons(Z, p * data.y, measure, deadline, seed)
     q = data.y * measure.decision_function(data.Z[:, : len(data.Z[0]) - measure.bias])
     return Slackness(
         neurons=max(unit * largest - float(p @ q), 0.0),
@@ -117,7 +121,7 @@ def slackness(
 
 
 def _price_neurons(
-    Z: np.ndarray, prices: np.ndarray, measure: ReLUMeasure, time_limit: float, seed: int
+    Z: np.ndarray, prices: np.ndarray, measure: ReLUMeasure, deadline: Deadline, seed: int
 ) -> tuple[float, bool, Status]:
     """The largest |sum_n prices_n relu(u . z_n)^power| over unit u, whether it is proved, and how
     the search ended.
@@ -141,7 +145,7 @@ def _price_neurons(
     largest = float(np.abs(values).max(initial=0.0))
     proved, status = False, Status.FINISHED
     try:
-        prover = Prover(Z, power, "auto", time.monotonic() + time_limit)
+        prover = Prover(Z, power, "auto", deadline.at)
         if prover.exact:
             # Far below what any training run reaches, so that the proof adds nothing to the gap.
             found = prover.price(

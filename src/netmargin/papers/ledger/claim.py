@@ -192,8 +192,8 @@ class Claim:
         ----------
         quick : bool
             Whether to run the trials 0 .. quick - 1 instead of 0 .. full - 1.
-        seed : int
-            The seed of all trials.
+        seed : int, default 0
+            Seed of all trials.
         trials : iterable of int, or None
             The numbers of the trials, instead of the first ones.
         interrupted : function () -> bool

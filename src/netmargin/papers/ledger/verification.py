@@ -27,7 +27,7 @@ class Ledger:
     run : str
         "quick run", "full run", or the trials that were asked for.
     seed : int
-        The seed of all trials.
+        Seed of all trials.
     missing : tuple of str
         The ids of the claims that an interruption left out.
     """
@@ -136,12 +136,12 @@ def verify(
         for all claims.
     quick : bool
         Whether to run few trials: 1 to 2 minutes for all claims instead of 10 to 20, on two cores.
-    seed : int
-        The seed of all instances, 0 by default.
+    seed : int, default 0
+        Seed of all instances.
     trials : list of int, or None
         The numbers of the trials to run, instead of the first ones.
-    progress : bool
-        Whether to show which claim is being examined, False by default.
+    progress : bool, default False
+        Whether to show the claims as they come.
     watch : function (Entry) -> None, or None
         Called with every entry as it is found.
 
