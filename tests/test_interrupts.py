@@ -135,6 +135,11 @@ def records_hold(*names: str) -> Callable:
     return holds
 
 
+def runs_hold(found, net, whole) -> bool:
+    at_end = agree(found.measures[0].normalized_margin(X, Y), found.margins[-1, 0])
+    return at_end and records_hold("margins", "log_masses")(found, net, whole)
+
+
 def projected_holds(found, _, whole) -> bool:
     """As the records of others, but for one between two times that were asked for."""
     count = np.isin(found.times, whole.times).sum()
@@ -182,7 +187,10 @@ def ascent_holds(found, net, whole) -> bool:
         found.certificate is None
         and agree(report.normalized_margin, found.report.normalized_margin)
         and begins(found.rows, [*whole.rows, {}])
-        and all(row["normalized_margin"] <= report.normalized_margin + 1e-9 for row in found.rows)
+        and (
+            not found.rows
+            or agree(report.layer_normalized_margin, max(found.column("layer_normalized_margin")))
+        )
     )
 
 
@@ -271,6 +279,7 @@ DOORS = {
         on_model(lambda net: nm.maximize_margin(net, (X, Y), **BRIEF), trained),
         (
             "ascent.stages:minimize",
+            "ascent.smoothed_margin:SmoothedMargin.loss",
             "ascent.stages:Ascent.keep",
             "ascent.maximize_margin:certify",
         ),
@@ -315,7 +324,7 @@ DOORS = {
     "twolayer.train_both_layers": Door(
         alone(both_layers),
         ("twolayer.run_group:sample_weights", "twolayer.run_group:RunGroup._store"),
-        records_hold("margins", "log_masses"),
+        runs_hold,
     ),
     "twolayer.perturbed_flow": Door(
         alone(perturbed),

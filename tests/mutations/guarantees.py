@@ -411,8 +411,8 @@ MUTATIONS = [
     ),
     Mutation(
         _SLACKNESS,
-        "        except TimeoutError:\n            proved = False",
-        "        except TimeoutError:\n            proved = True",
+        "    except TimeoutError:\n        status = Status.TIME_LIMIT",
+        "    except TimeoutError:\n        proved, status = True, Status.TIME_LIMIT",
         "proved, although there was no time",
         _HERE + "test_slackness_by_hand",
     ),
