@@ -32,7 +32,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         It warns (sklearn.exceptions.ConvergenceWarning) where the time is up before a problem is
         solved, and where a hard margin does not exist, with the samples that contradict each other
         and a C to take. Returns the classifier itself. Raises DataError for data and ArgumentError
-        for parameters that the solvers refuse, and `Interrupted`, a KeyboardInterrupt, at Ctrl-C.
+        for parameters that the solvers refuse. Ctrl-C leaves it not fitted: it raises `Interrupted`.
         """
         deadline = Deadline(self.time_limit)
         check_number("C", self.C, above=0, optional=True)
@@ -46,18 +46,17 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                 f"All labels are {self.classes_[0]!r}: a classifier needs samples of more than one"
                 " class."
             )
+        vars(self).pop("solutions_", None)  # those of a fit before are not those of these data
         self._prepare(X)
         positive = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-        self.solutions_ = []
+        solutions = []
         for done, k in enumerate(positive):
             limit = deadline.share(len(positive) - done)
             solution = self._solve(X, np.where(index == k, 1.0, -1.0), limit)
             if solution.status is Status.INTERRUPTED:
-                raise Interrupted(
-                    "fit was interrupted. The solvers, such as f1_max_margin, return the best so"
-                    " far instead."
-                )
-            self.solutions_.append(solution)
+                raise Interrupted("fit was interrupted: the classifier is not fitted.")
+            solutions.append(solution)
+        self.solutions_ = solutions
         margins = np.array([s.margin for s in self.solutions_])
         gaps = np.array([s.gap for s in self.solutions_])
         binary = len(self.classes_) == 2
@@ -113,7 +112,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X) -> np.ndarray:
         """Scores of X (N, d): (N,) for two classes, positive for classes_[1], (N, C) for more."""
-        check_is_fitted(self)
+        check_is_fitted(self, "solutions_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = np.stack([self._scores(s, X) for s in self.solutions_], axis=1)
         return scores[:, 0] if len(self.classes_) == 2 else scores
@@ -160,10 +159,10 @@ class VariationNormClassifier(_MaxMarginClassifier):
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-4
-        Relative gap to the proved bound at which a problem is solved.
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL.
     time_limit : float, optional
-        Seconds for the whole of `fit`; each class gets an equal part of what is left. The net then
-        is the best so far, with a warning. No limit by default.
+        Seconds after which the whole of `fit` ends with the best nets so far and a warning; each
+        class gets an equal part of what is left. No limit by default.
     pricing : {"auto", "complete", "local"}
         How it is proved that no neuron is missing, as in `solvers.f1_max_margin`.
     seed : int, default 0
@@ -252,9 +251,9 @@ class ReLUKernelClassifier(_KernelClassifier):
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap to the proved bound up to which a problem is solved.
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL.
     time_limit : float, optional
-        Seconds for the whole of `fit`, as in `VariationNormClassifier`.
+        Seconds after which the whole of `fit` ends, as in `VariationNormClassifier`.
 
     Examples
     --------
@@ -293,9 +292,9 @@ class NTKClassifier(_KernelClassifier):
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap to the proved bound up to which a problem is solved.
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL.
     time_limit : float, optional
-        Seconds for the whole of `fit`, as in `VariationNormClassifier`.
+        Seconds after which the whole of `fit` ends, as in `VariationNormClassifier`.
 
     Examples
     --------

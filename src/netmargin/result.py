@@ -1,5 +1,5 @@
-"""The records that every solver returns: a value with a proved bracket, a status that is a
-sentence, and the weights of the samples that prove it.
+"""How work ended, and the records that every solver returns: a value with a proved bracket, a
+status that is a sentence, and the weights of the samples that prove it.
 """
 
 import math
@@ -13,7 +13,14 @@ from .core.records import short_repr
 
 
 class Status(StrEnum):
-    """How a solver ended; each member is a sentence that says so."""
+    """How a solver, a training run or a flow ended; each member is a sentence that says so.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> nm.solvers.linear_max_margin([[1.0], [-1.0]], [1, -1]).status is nm.Status.OPTIMAL
+    True
+    """
 
     OPTIMAL = "optimal: the proved bracket is within the tolerance"
     LOCALLY_OPTIMAL = (
@@ -26,12 +33,17 @@ class Status(StrEnum):
     )
     NOT_ATTAINABLE = "no function of this class takes the given values: the dual weights prove it"
     TIME_LIMIT = "stopped at the time limit with the best bracket so far; raise time_limit to go on"
-    INTERRUPTED = "interrupted with the best bracket so far"
+    INTERRUPTED = "interrupted: the best so far, of which every number holds"
     NOT_REACHED = (
         "no function was found that takes the values to the precision of float64; the lower bound"
         " is valid. Merge samples that nearly coincide"
     )
-    STALLED = "stopped where floating point allowed no further progress; the bracket is valid"
+    STALLED = "stalled: floating point allowed no further progress; what is returned is valid"
+    FINISHED = "finished: it ran to its end"
+    EVALUATION_LIMIT = (
+        "stopped at the limit of evaluations with what was done; raise max_evaluations to go on"
+    )
+    RUNNING = "running, or read from a file that does not say how it ended"
 
 
 @dataclass(frozen=True)

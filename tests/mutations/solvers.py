@@ -416,21 +416,21 @@ MUTATIONS = [
     ),
     # Kernels.
     Mutation(
-        _KERNEL,
+        _KERNEL_PROBLEM,
         "rounding = 4 * (len(Q) + 4) * float(np.finfo(float).eps)",
         "rounding = 0.0",
         "kernel margins without rounding",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
     ),
     Mutation(
-        _KERNEL,
+        _KERNEL_PROBLEM,
         "upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding))",
         "upper = float(np.sqrt(max(dual @ outputs, 0.0)))",
         "the kernel's upper bound without its rounding margin",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
     ),
     Mutation(
-        _KERNEL,
+        _KERNEL_PROBLEM,
         "margin = (float(outputs.min()) - rounding) / upper",
         "margin = (float(outputs.mean()) - rounding) / upper",
         "the mean margin instead of the least",
@@ -452,8 +452,8 @@ MUTATIONS = [
     ),
     Mutation(
         _SOFT_KERNEL,
-        "y, C * unit, unit, tol\n        )",
-        "y, C, unit, tol)",
+        "found = _validate_weights(Q, proposed, y, C * unit, unit, tol)",
+        "found = _validate_weights(Q, proposed, y, C, unit, tol)",
         "the cap in other units than the kernel",
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),

@@ -56,7 +56,7 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
     draws : int, default 100
         How many vectors of signs are drawn, at least 2.
     seed : int, default 0
-        What the signs are drawn with.
+        Seed of the signs.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
     draws : int, default 100
         How many vectors of signs are drawn, at least 2.
     seed : int, default 0
-        What the signs are drawn with.
+        Seed of the signs.
 
     Returns
     -------

@@ -57,7 +57,7 @@ def f1_max_margin(
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap between margin and upper bound at which to stop.
+        Relative gap between margin and upper bound up to which the status is OPTIMAL.
     time_limit : float, optional
         Seconds after which the best bracket so far is returned, as it is at Ctrl-C. Where no net
         found until then separates the samples, it is the one of least squares over the neurons
@@ -223,7 +223,7 @@ def f1_soft_margin(
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap between the objective and its proved lower bound at which to stop.
+        Relative gap between the objective and its lower bound up to which the status is OPTIMAL.
     time_limit : float, optional
         Seconds after which the best bracket so far is returned. No limit by default.
     pricing : {"auto", "complete", "local"}

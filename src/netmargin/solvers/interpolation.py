@@ -139,8 +139,8 @@ def min_norm_interpolation(
     bias : bool, default True
         Whether neurons have a bias, which makes x~ = (x, 1).
     tol : float, default 1e-6
-        Relative gap between norm and lower bound at which to stop. For l1 the rounding of float64
-        sets the limit: about 1e-9, and more where points nearly coincide.
+        Relative gap between norm and lower bound up to which the status is OPTIMAL. For l1 the
+        rounding of float64 sets the limit: about 1e-9, and more where points nearly coincide.
     time_limit : float, optional
         Seconds after which the best bracket so far is returned (l1). No limit by default.
     pricing : {"auto", "complete", "local"}

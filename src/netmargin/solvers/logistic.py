@@ -50,7 +50,7 @@ def f1_logistic(
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap between the objective and its proved lower bound at which to stop.
+        Relative gap between the objective and its lower bound up to which the status is OPTIMAL.
     time_limit : float, optional
         Seconds after which the best bracket so far is returned. No limit by default.
     pricing : {"auto", "complete", "local"}

@@ -45,6 +45,7 @@ def kernel_soft_margin(
 
     It minimizes ||f||^2 / 2 + C sum_n max(0, 1 - y_n f(x_n)): a support vector machine without an
     intercept. Its dual, max sum p - p' (yy' * K) p / 2 over 0 <= p <= C, proves the lower bound.
+    Ctrl-C returns the best bracket so far, with `Status.INTERRUPTED`; at worst that of f = 0.
 
     Parameters
     ----------
@@ -91,18 +92,21 @@ def kernel_soft_margin(
     # objective times scale.
     unit = scale or 1.0
     best = None
-    # The first is the fastest by far; the others are for a C so large that it loses its digits.
-    for solve_dual in (_box_program, _hard_multipliers, _factored_program):
-        found = _validate_weights(
-            Q, np.clip(solve_dual(Q, C * unit, deadline.at), 0.0, C * unit), y, C * unit, unit, tol
-        )
-        best = found if best is None or found.gap < best.gap else best
-        if best.certified or deadline.passed:
-            break
-    assert best is not None
-    ended = Status.TIME_LIMIT if deadline.passed else Status.STALLED
-    status, _ = judge_bracket(best.bracket, tol, ended=ended)
-    return replace(best, status=status, seconds=time.monotonic() - started)
+    try:
+        # The first is the fastest by far; the others are for a C so large that it loses its digits.
+        for solve_dual in (_box_program, _hard_multipliers, _factored_program):
+            proposed = np.clip(solve_dual(Q, C * unit, deadline.at), 0.0, C * unit)
+            found = _validate_weights(Q, proposed, y, C * unit, unit, tol)
+            best = found if best is None or found.gap < best.gap else best
+            if best.certified or deadline.passed:
+                break
+        assert best is not None
+        ended = Status.TIME_LIMIT if deadline.passed else Status.STALLED
+    except KeyboardInterrupt:
+        ended = Status.INTERRUPTED
+        best = best or _validate_weights(Q, np.zeros(len(y)), y, C * unit, unit, tol)
+    status, certified = judge_bracket(best.bracket, tol, ended=ended)
+    return replace(best, status=status, certified=certified, seconds=time.monotonic() - started)
 
 
 def _validate_weights(

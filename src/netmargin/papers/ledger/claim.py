@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from ...core.arguments import check_seed
 from ...core.records import short_repr
 from ..contents import import_claims
 from .trial import Finding, Trial
@@ -192,8 +193,8 @@ class Claim:
         ----------
         quick : bool
             Whether to run the trials 0 .. quick - 1 instead of 0 .. full - 1.
-        seed : int
-            The seed of all trials.
+        seed : int, default 0
+            Seed of all trials.
         trials : iterable of int, or None
             The numbers of the trials, instead of the first ones.
         interrupted : function () -> bool
@@ -201,8 +202,13 @@ class Claim:
         **constants
             Constants of the statement that differ from the claim's. Printed errors are then left
             out, as they are about the claim's own constants.
+
+        Raises
+        ------
+        ArgumentError
+            If `seed` is no whole number from 0 on.
         """
-        started = time.monotonic()
+        started, seed = time.monotonic(), check_seed(seed)
         instances, worst, last, first = 0, 0.0, Finding.of([], "no trial"), None
         # Some checks seed torch's global generator, which belongs to the caller.
         with torch.random.fork_rng(devices=[]):
