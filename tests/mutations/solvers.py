@@ -339,7 +339,7 @@ MUTATIONS = [
         "return sums * 0.5",
         "a diagonal that is not above the matrix",
         equivalent=(
-            "`_bound` scales every diagonal anew, by the largest eigenvalue on the undecided"
+            "`_bound_nodes` scales every diagonal anew, by the largest eigenvalue on the undecided"
             " samples: only its shape counts"
         ),
     ),
