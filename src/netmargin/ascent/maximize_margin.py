@@ -80,8 +80,8 @@ def maximize_margin(
     at least the norm at which the summed loss is so small that `train` keeps it separated. Where
     the norm that is kept is smaller than that, `message` says by how much.
 
-    Ctrl-C puts the best net so far into the model, and returns its margins without a certificate,
-    with `Status.INTERRUPTED`.
+    Ctrl-C puts the best net so far into the model, and returns its margins, mostly without a
+    certificate, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -194,7 +194,8 @@ def _ascend(
         found.message += f"; no certificate: {error}"
     except KeyboardInterrupt:
         found.status = Status.INTERRUPTED
-        found.message += "; interrupted before there was a certificate"
+    if found.status is Status.INTERRUPTED:
+        found.message += "; interrupted before the certificate was complete"
     return found
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ...core.arguments import check_count, check_flag, check_numbers, check_seed, suggest_word
-from ...core.interrupts import record_interrupts
 from ...core.progress import Progress
 from ...core.records import short_repr
 from ...errors import ArgumentError
@@ -180,14 +179,12 @@ def verify(
     run = "quick run" if quick else "full run"
     if numbers is not None:
         run = f"trials {', '.join(map(str, numbers))}"
-    with Progress(progress, "verify") as display, record_interrupts() as interrupts:
+    with Progress(progress, "verify") as display:
         for index, claim in enumerate(chosen):
             display.draw(index, len(chosen) - index, f"{index + 1}/{len(chosen)}  {claim.id}")
             started = time.monotonic()
             try:
-                entry = claim.examine(
-                    quick=quick, seed=seed, trials=numbers, interrupted=lambda: bool(interrupts)
-                )
+                entry = claim.examine(quick=quick, seed=seed, trials=numbers)
             except KeyboardInterrupt:
                 break
             except Exception as error:
@@ -196,8 +193,6 @@ def verify(
                 if numbers is not None:
                     raise
                 entry = claim.broken_off(error, time.monotonic() - started)
-            if interrupts:
-                break
             found.append(entry)
             if watch:
                 watch(entry)
