@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import netmargin as nm
-from netmargin.result import Bracket, Status
+from netmargin.result import Bracket, Status, judge_bracket
 from netmargin.twolayer import NormalizedNet, NormalizedReLU, early_margin
 
 INF, NAN = math.inf, math.nan
@@ -24,6 +24,39 @@ INF, NAN = math.inf, math.nan
 )  # fmt: skip
 def test_a_gap_is_0_only_where_both_ends_are_equal(lower, upper, gap):
     assert Bracket(lower, upper).gap == pytest.approx(gap, rel=1e-3)
+
+
+CLOSED, OPEN, NOTHING = Bracket(1.0, 1.0 + 5e-7), Bracket(1.0, 1.0 + 5e-6), Bracket(0.0, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("bracket", "ended", "zero", "status", "certified"),
+    [
+        # What was proved counts, whatever the search believed.
+        (CLOSED, Status.STALLED, None, Status.OPTIMAL, True),
+        (CLOSED, Status.TIME_LIMIT, None, Status.OPTIMAL, True),
+        (CLOSED, Status.INTERRUPTED, None, Status.INTERRUPTED, False),
+        (OPEN, Status.OPTIMAL, None, Status.STALLED, False),
+        (OPEN, Status.LOCALLY_OPTIMAL, None, Status.LOCALLY_OPTIMAL, False),
+        (OPEN, Status.TIME_LIMIT, None, Status.TIME_LIMIT, False),
+        (OPEN, Status.INTERRUPTED, None, Status.INTERRUPTED, False),
+        # A margin of 0, where nothing above it is attained.
+        (NOTHING, Status.STALLED, 1e-8, Status.NOT_SEPARABLE, True),
+        (Bracket(-1.0, 1e-9), Status.TIME_LIMIT, 1e-8, Status.NOT_SEPARABLE, True),
+        (Bracket(0.0, 0.0), Status.STALLED, 0.0, Status.NOT_SEPARABLE, True),
+        (Bracket(0.0, 0.0), Status.STALLED, None, Status.OPTIMAL, True),
+        (NOTHING, Status.NOT_SEPARABLE, 1e-10, Status.STALLED, False),
+        (NOTHING, Status.INTERRUPTED, 1e-8, Status.INTERRUPTED, False),
+        (Bracket(1e-9, 1e-9), Status.STALLED, 1e-8, Status.OPTIMAL, True),
+        # A least norm of which no function was found, or none exists.
+        (Bracket(1.0, INF), Status.STALLED, None, Status.NOT_REACHED, False),
+        (Bracket(1.0, INF), Status.TIME_LIMIT, None, Status.TIME_LIMIT, False),
+        (Bracket(INF, INF), Status.STALLED, None, Status.NOT_ATTAINABLE, True),
+        (Bracket(NAN, 1.0), Status.OPTIMAL, None, Status.STALLED, False),
+    ],
+)
+def test_one_judge_decides_every_status(bracket, ended, zero, status, certified):
+    assert judge_bracket(bracket, 1e-6, ended=ended, zero=zero) == (status, certified)
 
 
 class TwoFixed(torch.nn.Module):

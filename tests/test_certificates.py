@@ -382,7 +382,7 @@ def test_explained_refusals_of_modules():
         normalized, (X, y), temperatures=(0.1,), iterations=5, progress=False
     )
     assert ascent.certificate is None
-    assert "no certificate" in ascent.status
+    assert "no certificate" in ascent.message
     with pytest.raises(nm.ModelError, match="lazy"):
         nm.certify(nn.Sequential(nn.LazyLinear(2)), (X, y))
     with pytest.raises(ValueError, match="max_constraints"):

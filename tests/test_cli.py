@@ -67,7 +67,7 @@ def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
     command = ["train", "digits-mlp", "--limit", "300", "--out", str(tmp_path / "run"), "--quiet"]
     assert main([*command, "--epochs", "3", "--json"]) == 0
     first = json.loads(capsys.readouterr().out)
-    assert first["status"] == "ran 3 epochs"
+    assert first["message"] == "ran 3 epochs"
     assert main([*command, "--epochs", "5"]) == 0
     assert "ran 5 epochs" in capsys.readouterr().out
     names = {p.name for p in (tmp_path / "run").iterdir()}

@@ -105,7 +105,7 @@ def test_flow_passes_where_kinks_meet(widths, n, seed):
     net = mlp(list(widths), bias="none")
     y = torch.where(X[:, 0] > 0, 1, -1) if widths[-1] == 1 else torch.randint(0, 3, (n,))
     flow = nm.gradient_flow(net, (X, y), time=2.0, max_evaluations=20_000)
-    assert flow.status == "t reached 2"
+    assert flow.message == "t reached 2"
 
 
 @pytest.mark.parametrize(("force", "rises"), [(0.5, True), (-1.5, False)])
@@ -161,8 +161,8 @@ def test_relu_in_place_is_relu():
 
 
 def test_flow_says_where_it_stalls():
-    assert "no relu" in flow_of(lambda z: z.clamp(min=0), time=50.0).status
-    assert flow_of(torch.relu, time=50.0).status == "t reached 50"
+    assert "no relu" in flow_of(lambda z: z.clamp(min=0), time=50.0).message
+    assert flow_of(torch.relu, time=50.0).message == "t reached 50"
 
 
 def test_error_estimate_compares_the_same_time():
@@ -219,7 +219,7 @@ def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, coarse, f
         flow = nm.gradient_flow(
             net, data, time=time, method="proximal", step_size=step, progress=False
         )
-        assert flow.status.startswith("t reached")
+        assert flow.message.startswith("t reached")
         assert flow.rows[-1]["log_time"] == math.log(time)
         assert np.linalg.norm(flat(flow.final) - exact) < most * np.linalg.norm(exact)
         assert np.array_equal(flat(net.state_dict()), start)  # the model is not changed
@@ -269,7 +269,7 @@ def test_proximal_flow_passes_kinks_that_are_no_relus():
     flow = flow_of(
         lambda z: z.clamp(min=0), time=50.0, method="proximal", step_size=0.1, progress=False
     )
-    assert flow.status == "t reached 50"
+    assert flow.message == "t reached 50"
 
 
 def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
@@ -377,7 +377,7 @@ def test_a_flow_of_data_at_the_ends_of_float64_ends_or_says_why(scale, method):
         flow = nm.gradient_flow(
             net, (X * scale, y), time=1.0, method=method, max_evaluations=60, progress=False
         )
-        assert flow.status
+        assert flow.message
 
 
 @pytest.fixture
@@ -573,7 +573,7 @@ def test_bad_input(tmp_path):
     net = mlp([3, 4, 1]).double()
     assert (
         "raise max_evaluations"
-        in nm.gradient_flow(net, (X, y), time=1e9, max_evaluations=20).status
+        in nm.gradient_flow(net, (X, y), time=1e9, max_evaluations=20).message
     )
     with pytest.raises(nm.NotSeparatedError, match="equal inputs"):
         nm.maximize_margin(net, (torch.ones(2, 3), [1, -1]), iterations=5, progress=False)
@@ -609,3 +609,4 @@ def test_ctrl_c_ends_the_error_estimate_too(draws, monkeypatch):
     data = ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
     flow = nm.gradient_flow(net, data, time=100.0, estimate_error=True, progress=False)
     assert (flow.error, len(shown)) == (None, draws)
+    assert flow.status is nm.Status.INTERRUPTED

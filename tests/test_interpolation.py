@@ -19,7 +19,7 @@ from netmargin.core.cone_program import minimize
 from netmargin.result import Status
 from netmargin.solvers import f1_max_margin, f1_soft_margin, min_norm_interpolation
 from netmargin.solvers.pricing.arrangement import Arrangement
-from netmargin.solvers.pricing.bounds import Prover
+from netmargin.solvers.pricing.bounds import PricingBound
 from tests.test_solvers import cells
 
 
@@ -119,7 +119,7 @@ def test_equals_brute_force_over_all_cells(dimension):
         solution = min_norm_interpolation(X, y, tol=1e-7)
         judge(solution, X, y, 1e-7)
         assert solution.certified
-        assert Arrangement(with_bias(X)).price(solution.dual).upper_bound == pytest.approx(
+        assert Arrangement(with_bias(X)).price_neurons(solution.dual).upper_bound == pytest.approx(
             1.0, rel=1e-7
         )
         assert solution.norm == pytest.approx(brute_force(with_bias(X), y), rel=1e-6)
@@ -304,11 +304,11 @@ def test_an_early_end_returns_what_is_there(monkeypatch):
     least = min_norm_interpolation(X, y).norm
     now = min_norm_interpolation(X, y, time_limit=0.0)
 
-    def stop(self, rounds, lower, norm):
+    def stop(self, rounds, *_):
         if rounds == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("netmargin.solvers.progress.Progress.show", stop)
+    monkeypatch.setattr("netmargin.core.progress.Progress.draw", stop)
     interrupted = min_norm_interpolation(X, y)
     for cut, status in ((now, Status.TIME_LIMIT), (interrupted, Status.INTERRUPTED)):
         assert (cut.status, cut.certified) == (status, False)
@@ -404,11 +404,11 @@ def test_nearly_parallel_samples_are_paid_for(power, Z, c, u):
     """
     Z, c, u = (np.array(part, dtype=float) for part in (Z, c, u))
     attained = abs(float(np.maximum(Z @ u, 0.0) ** power @ c)) / np.linalg.norm(u) ** power
-    bounds = [Prover(Z, power, "local", np.inf).relaxed(c)]
+    bounds = [PricingBound(Z, power, "local", np.inf).relax(c)]
     if Z.shape[1] < 5:
-        bounds.append(Arrangement(Z, power).price(c).upper_bound)
-    prover = Prover(Z, power, "auto", np.inf)
-    found = prover.price(
+        bounds.append(Arrangement(Z, power).price_neurons(c).upper_bound)
+    prover = PricingBound(Z, power, "auto", np.inf)
+    found = prover.price_neurons(
         c, floor=0.0, found=0.0, tol=1e-6, count=1, thoroughly=True, report=lambda upper: None
     )
     assert min(*bounds, found.upper_bound) >= attained > 1e-4

@@ -60,7 +60,7 @@ def test_gradient_flow_is_mirror_flow(kind, time):
     assert (a.abs() - b.abs()).abs().max() <= 1e-10 * a.abs().max()
     mirror = mirror_flow(net, data, time=time)
     u = torch.exp(mirror.final["log_u"])
-    assert flow.status == mirror.status == f"t reached {time:.6g}"
+    assert flow.message == mirror.message == f"t reached {time:.6g}"
     assert torch.linalg.vector_norm(
         a * b * torch.sign(net.a * net.b).detach() - u
     ) <= 1e-6 * torch.linalg.vector_norm(u)

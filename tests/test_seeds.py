@@ -205,3 +205,13 @@ def test_the_same_seed_gives_the_same_bits(name):
 def test_every_seed_has_a_row():
     seeded = {name for name, value in public_callables().items() if takes_a_seed(value)}
     assert seeded == set(CALLS)
+
+
+@pytest.mark.parametrize("bad", [-1, 2**63, 0.5, "0", True, None])
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_no_seed_is_refused_by_name(name, bad):
+    # Two runs with seeds of their own: the second is worked out from the first in the row.
+    if name == "twolayer.train_both_layers" and not isinstance(bad, (int, float)):
+        pytest.skip("the row adds 1 to its seed")
+    with pytest.raises(nm.ArgumentError, match="seed"):
+        CALLS[name][0](bad)

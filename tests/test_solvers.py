@@ -24,10 +24,10 @@ from netmargin.solvers import (
     ntk_max_margin,
 )
 from netmargin.solvers.columns.master import MarginConstraints
-from netmargin.solvers.columns.polish import polish
+from netmargin.solvers.columns.polish import polish_neurons
 from netmargin.solvers.pricing.arrangement import Arrangement
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
-from netmargin.solvers.pricing.relaxation import relaxed_bound
+from netmargin.solvers.pricing.relaxation import bound_by_relaxation
 
 
 def random_problem(seed: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -69,7 +69,7 @@ def test_equals_brute_force_over_all_cells(dimension):
         patterns = cells(Z)
         both = np.concatenate([patterns, patterns])
         signs = np.repeat([1.0, -1.0], len(patterns))
-        v, _ = polish(Z, MarginConstraints(y, np.ones(len(y))), both, signs)
+        v, _ = polish_neurons(Z, MarginConstraints(y, np.ones(len(y))), both, signs)
         outputs = np.einsum("k,kd,nd,kn->n", signs, v, Z, both)
         best = max((y * outputs).min() / np.linalg.norm(v, axis=1).sum(), 0.0)
         assert solution.certified
@@ -87,7 +87,7 @@ def judged(solution, X, y, bias):
     margins = y * (features @ weights)
     assert margins.min() == pytest.approx(solution.margin, rel=1e-10)
     assert dual.sum() == pytest.approx(1.0)
-    bound = Arrangement(Z).price(dual * y).upper_bound / 2
+    bound = Arrangement(Z).price_neurons(dual * y).upper_bound / 2
     assert bound == pytest.approx(solution.upper_bound, rel=1e-9)
     return margins
 
@@ -151,7 +151,7 @@ def test_odd_parity_needs_a_bias():
     X, y = parity(3, 3)
     without = f1_max_margin(X, y, bias=False)
     assert (without.margin, without.status, without.certified) == (0.0, Status.NOT_SEPARABLE, True)
-    assert Arrangement(X).price(without.dual * y).upper_bound < 1e-9
+    assert Arrangement(X).price_neurons(without.dual * y).upper_bound < 1e-9
     with_bias = f1_max_margin(X, y, bias=True)
     assert with_bias.certified
     assert with_bias.margin == pytest.approx(1 / (4 * sqrt(10)) / 2, rel=1e-6)
@@ -311,7 +311,7 @@ def test_branch_and_bound_equals_the_arrangement_and_is_valid_when_cut_short():
         D, n = int(random.integers(1, 5)), int(random.integers(1, 16))
         Z, c = random.normal(size=(n, D)), random.normal(size=n)
         Z, c = (np.round(Z), np.round(2 * c)) if trial % 2 else (Z, c)
-        exact = Arrangement(Z).price(c).upper_bound
+        exact = Arrangement(Z).price_neurons(c).upper_bound
         tree = ActivationBranchAndBound(Z, c, floor=0.0, tol=1e-9)
         assert tree.upper_bound() >= exact * (1 - 1e-9)
         tree.grow(nodes=np.inf, deadline=np.inf)
@@ -333,7 +333,7 @@ def brute_force_rows(Z: np.ndarray, rows: MarginConstraints) -> float:
     """1 / t of the convex program over every cell at once."""
     patterns = cells(Z)
     both, signs = np.concatenate([patterns, patterns]), np.repeat([1.0, -1.0], len(patterns))
-    v, _ = polish(Z, rows, both, signs)
+    v, _ = polish_neurons(Z, rows, both, signs)
     outputs = np.einsum("k,kd,nd,kn->n", signs, v, Z, both)
     mass = np.linalg.norm(v, axis=1).sum()
     return min(
@@ -412,10 +412,10 @@ def test_squared_relu():
         Z = np.round(Z) if trial % 2 else Z
         directions = U[:, :D] / np.linalg.norm(U[:, :D], axis=1, keepdims=True)
         search = np.abs(np.maximum(directions @ Z.T, 0) ** 2 @ c).max()
-        found = Arrangement(Z, power=2).price(c).upper_bound
+        found = Arrangement(Z, power=2).price_neurons(c).upper_bound
         assert search <= found + 1e-10
         assert found == pytest.approx(search, rel=0.03, abs=1e-10)
-        assert found <= relaxed_bound(Z, c, power=2) * (1 + 1e-9)
+        assert found <= bound_by_relaxation(Z, c, power=2) * (1 + 1e-9)
     X = random.normal(size=(30, 2))
     y = np.sign(X[:, 0] * X[:, 1])
     solution = f1_max_margin(X, y, power=2)
@@ -514,11 +514,11 @@ def test_wide_nets_have_the_tangent_kernel():
 def test_interruption_returns_the_best_bracket_so_far(monkeypatch):
     X, y = random_problem(2, 3)
 
-    def stop(self, rounds, margin, upper):
+    def stop(self, rounds, *_):
         if rounds == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("netmargin.solvers.progress.Progress.show", stop)
+    monkeypatch.setattr("netmargin.core.progress.Progress.draw", stop)
     cut = f1_max_margin(X, y)
     monkeypatch.undo()
     whole = f1_max_margin(X, y)
@@ -527,9 +527,9 @@ def test_interruption_returns_the_best_bracket_so_far(monkeypatch):
 
 
 def test_progress_reaches_a_log(capsys, monkeypatch):
-    monkeypatch.setattr("netmargin.solvers.progress._LOG_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("netmargin.core.progress._LOG_EVERY_SECONDS", 0.0)
     f1_max_margin([[1.0], [-1.0]], [1, -1], progress=True)
-    assert "max margin: round 1  margin" in capsys.readouterr().err
+    assert "max margin: round 1  bracket" in capsys.readouterr().err
 
 
 def test_many_samples_are_warned_of(monkeypatch):
@@ -583,7 +583,7 @@ def test_relaxed_bound_is_valid_and_not_vacuous():
     ratios = []
     for _ in range(30):
         Z, c = random.normal(size=(9, 3)), random.normal(size=9)
-        exact, bound = Arrangement(Z).price(c).upper_bound, relaxed_bound(Z, c)
+        exact, bound = Arrangement(Z).price_neurons(c).upper_bound, bound_by_relaxation(Z, c)
         assert bound >= exact * (1 - 1e-9)
         ratios.append(bound / exact)
     assert np.median(ratios) < 2
@@ -597,7 +597,7 @@ def test_complete_pricing_beats_dense_search():
             U = random.normal(size=(200_000, dimension))
             U /= np.linalg.norm(U, axis=1, keepdims=True)
             search = np.abs(np.maximum(U @ Z.T, 0) @ c).max()
-            found = Arrangement(Z).price(c)
+            found = Arrangement(Z).price_neurons(c)
             assert search <= found.upper_bound + 1e-12
             assert found.upper_bound == pytest.approx(search, rel=0.02, abs=1e-12)
             if len(found.values):

@@ -22,10 +22,10 @@ from netmargin.solvers import (
     linear_max_margin,
 )
 from netmargin.solvers.pricing.arrangement import MAX_RANK, Arrangement
-from netmargin.solvers.pricing.bounds import Prover
+from netmargin.solvers.pricing.bounds import PricingBound
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
 from netmargin.solvers.pricing.rays import PARALLEL
-from netmargin.solvers.pricing.relaxation import relaxed_bound
+from netmargin.solvers.pricing.relaxation import bound_by_relaxation
 
 
 def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
@@ -97,7 +97,7 @@ def price(Z: np.ndarray, c: np.ndarray, power: int = 1):
     """The complete proof, whichever the rank asks for; it takes milliseconds, and ends where it
     never would.
     """
-    prover = Prover(Z, power, "complete", time.monotonic() + 20)
+    prover = PricingBound(Z, power, "complete", time.monotonic() + 20)
     options = {
         "floor": 1e-12,
         "found": np.inf,
@@ -106,7 +106,7 @@ def price(Z: np.ndarray, c: np.ndarray, power: int = 1):
         "thoroughly": True,
         "report": lambda _: None,
     }
-    return prover, prover.price(c, **options)
+    return prover, prover.price_neurons(c, **options)
 
 
 KINDS = {
@@ -141,8 +141,8 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
         best = best_neuron(Z, c, power)
         prover, found = price(Z, c, power)
         assert found.upper_bound >= best * (1 - 1e-13)
-        assert relaxed_bound(Z, c, power) >= best * (1 - 1e-13)
-        assert prover.relaxed(c) >= best * (1 - 1e-13)
+        assert bound_by_relaxation(Z, c, power) >= best * (1 - 1e-13)
+        assert prover.relax(c) >= best * (1 - 1e-13)
         if power == 1 or prover.exact:
             assert found.upper_bound == pytest.approx(best, rel=1e-8, abs=1e-12)
         tree = ActivationBranchAndBound(Z, c, floor=0.0, tol=1e-9)
@@ -158,7 +158,9 @@ def test_every_cell_of_four_hyperplanes_is_visited():
     random = np.random.default_rng(0)
     for _ in range(300):
         Z, c = random.normal(size=(4, 4)), random.normal(size=4)
-        assert Arrangement(Z).price(c).upper_bound == pytest.approx(best_neuron(Z, c, 1), rel=1e-9)
+        assert Arrangement(Z).price_neurons(c).upper_bound == pytest.approx(
+            best_neuron(Z, c, 1), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -169,8 +171,8 @@ def test_bounds_of_one_sign(sign):
     for power in (1, 2):
         Z, c = np.array([[-2.0], [-1.0], [0.5]]), sign * np.array([1.0, 1.0, 1.0])
         best = 2.0**power + 1.0
-        assert Arrangement(Z, power).price(c).upper_bound == pytest.approx(best)
-        assert best <= relaxed_bound(Z, c, power) <= 1.1 * best
+        assert Arrangement(Z, power).price_neurons(c).upper_bound == pytest.approx(best)
+        assert best <= bound_by_relaxation(Z, c, power) <= 1.1 * best
     tree = ActivationBranchAndBound(np.array([[-2.0], [-1.0], [0.5]]), c, floor=0.0, tol=1e-9)
     tree.grow(nodes=20_000, deadline=np.inf)
     assert tree.upper_bound() == pytest.approx(3.0)
@@ -217,12 +219,12 @@ def test_nearly_parallel_points_are_not_one(angle, length, dimension):
         assert abs(least) == pytest.approx(3 * length * angle)
         prover, found = price(Z[order], c[order])
         assert found.upper_bound >= abs(least)
-        assert prover.relaxed(c[order]) >= abs(least)
+        assert prover.relax(c[order]) >= abs(least)
         # Squares differ most at 45 degrees to the points.
         least = exact_value(Z[order], c[order], np.eye(dimension)[0] + u, 2)
         prover, found = price(Z[order], c[order], 2)
         assert found.upper_bound >= abs(least) * (1 - 1e-9)
-        assert prover.relaxed(c[order]) >= abs(least) * (1 - 1e-9)
+        assert prover.relax(c[order]) >= abs(least) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("dimension", [3, 4])
@@ -235,14 +237,16 @@ def test_kinks_that_were_moved_onto_another_line_still_count(dimension):
     Z = np.array([axes[0], axes[0] + angle * axes[1], axes[0] + axes[1], *axes[2:]])
     c = np.array([9.0, -10.0, 0.8] + [0.7] * (dimension - 2))
     ridge = [-mpmath.mpf(angle) * mpmath.mpf(0.8), 0.8] + [0.7] * (dimension - 2)
-    assert Arrangement(Z).price(c).upper_bound >= exact_value(Z, c, ridge, 1)
+    assert Arrangement(Z).price_neurons(c).upper_bound >= exact_value(Z, c, ridge, 1)
 
 
 def test_points_that_differ_below_the_rank_are_not_one():
     """Their second singular value is 4e-13 of the first, which the arrangement cuts off."""
     Z, c = np.array([[1.0, 0.0], [1.0, 8e-13]]), np.array([1.0, -1.0])
-    assert Arrangement(Z).price(c).upper_bound >= exact_value(Z, c, (0, 1), 1)
-    assert Arrangement(Z, 2).price(c).upper_bound >= abs(exact_value(Z, c, (1, 1), 2)) * (1 - 1e-9)
+    assert Arrangement(Z).price_neurons(c).upper_bound >= exact_value(Z, c, (0, 1), 1)
+    assert Arrangement(Z, 2).price_neurons(c).upper_bound >= abs(exact_value(Z, c, (1, 1), 2)) * (
+        1 - 1e-9
+    )
 
 
 # Rounding
@@ -259,7 +263,7 @@ def test_bounds_are_above_the_exact_value_where_terms_cancel():
         c = 1e8 * random.normal(size=6)
         c[-1] -= (c @ Z[:, 0]) / Z[-1, 0] * (1 - 1e-7)  # nearly no sum is left
         exact = exact_best_neuron_in_the_plane(Z, c)
-        assert Arrangement(Z).price(c).upper_bound >= exact
+        assert Arrangement(Z).price_neurons(c).upper_bound >= exact
         tree = ActivationBranchAndBound(Z, c, floor=1e-300, tol=1e-16)
         tree.grow(nodes=2000, deadline=np.inf)
         assert tree.upper_bound() >= exact
@@ -281,7 +285,7 @@ def test_relaxed_forms_are_above_their_exact_eigenvalue():
                 for i, j in ((0, 0), (0, 1), (1, 1))
             )
             exact = (a + d) / 2 + mpmath.sqrt(((a - d) / 2) ** 2 + b * b)
-        assert exact <= relaxed_bound(Z, c, 2) <= exact * (1 + 1e-9)
+        assert exact <= bound_by_relaxation(Z, c, 2) <= exact * (1 + 1e-9)
 
 
 # Branch and bound, cut short
@@ -306,7 +310,7 @@ def test_what_branch_and_bound_closes_or_gives_up_still_counts(tol, above):
     random = np.random.default_rng(0)
     for _ in range(12):
         Z, c = random.normal(size=(9, 3)), random.normal(size=9)
-        best = Arrangement(Z).price(c).upper_bound
+        best = Arrangement(Z).price_neurons(c).upper_bound
         tree = BlindTree(Z, c, floor=best / (1 + above * tol), tol=tol)
         assert tree.upper_bound() >= best * (1 - 1e-12)
         for nodes in (100, 1000, 10_000):
@@ -320,12 +324,16 @@ def test_relaxation_is_tight_where_it_can_be():
     """One point: c |z|, which Cauchy-Schwarz attains, up to the grid of temperatures."""
     for length, weight in ((1.0, 1.0), (5.0, 0.3), (0.1, -2.0)):
         exact = abs(weight) * length
-        assert exact <= relaxed_bound(np.array([[length, 0.0]]), np.array([weight])) <= 1.01 * exact
+        assert (
+            exact
+            <= bound_by_relaxation(np.array([[length, 0.0]]), np.array([weight]))
+            <= 1.01 * exact
+        )
     # Long points with negative coefficients: |t| >= t^2 / |z| takes the length where it stands.
     for length in (0.1, 10.0):
         Z, c = np.array([[1.0, 0.0], [0.8 * length, 0.6 * length]]), np.array([1.0, -0.3 / length])
         best = best_neuron(Z, c, 1)
-        assert best <= relaxed_bound(Z, c) <= 1.5 * best
+        assert best <= bound_by_relaxation(Z, c) <= 1.5 * best
 
 
 # Margins of the variation norm

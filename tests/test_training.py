@@ -440,7 +440,8 @@ def test_a_stalled_run_says_so():
         until=nm.LogLossBelow(-1),
         progress=False,
     )
-    assert "stalled" in history.status
+    assert history.status is nm.Status.STALLED
+    assert "stalled" in history.message
     assert history.rows[-1]["log_loss"] == pytest.approx(math.log(2 * math.log(2)))
 
 
@@ -483,7 +484,7 @@ def test_a_margin_ascent_keeps_the_norm_and_training_goes_on_from_it(digits, nam
     assert after.norm == pytest.approx(before.norm, rel=1e-6)
     assert after.normalized_margin > before.normalized_margin
     assert ascent.report.to_dict() == after.to_dict()  # of the net as returned, in its own dtype
-    assert "as it was" in ascent.status
+    assert "as it was" in ascent.message
     history = nm.train(net, digits, until=nm.Epochs(10), progress=False)
     margins = history.column("normalized_margin")
     assert min(margins) > 0.6 * margins[0]
@@ -512,7 +513,7 @@ def test_a_fresh_net_gets_a_norm_from_which_training_keeps_it_separated(digits):
     net = nn.Linear(64, 10, bias=False)
     ascent = nm.maximize_margin(net, digits, iterations=30, progress=False)
     assert nm.measure(net, digits).log_loss < CrossEntropy().log_threshold
-    assert "as it was" not in ascent.status
+    assert "as it was" not in ascent.message
     assert min(nm.train(net, digits, until=nm.Epochs(10), progress=False).column("q_min")) > 0
 
 
@@ -527,7 +528,7 @@ def test_an_ascent_at_a_small_norm_says_what_training_would_do(digits):
     norm = nm.measure(net, digits).norm
     ascent = nm.maximize_margin(net, digits, iterations=30, progress=False)
     assert ascent.report.norm == pytest.approx(norm, rel=1e-6)
-    factor = float(ascent.status.split("multiply the parameters by ")[1].split()[0])
+    factor = float(ascent.message.split("multiply the parameters by ")[1].split()[0])
     with torch.no_grad():
         for p in net.parameters():
             p.mul_(factor)

@@ -12,7 +12,7 @@ from . import kernels
 from .core.arguments import check_flag, check_number
 from .core.deadline import Deadline
 from .errors import DataError, Interrupted
-from .result import SoftSolution, Solution, Status
+from .result import MarginSolution, SoftSolution, Status
 from .solvers import f1_max_margin, f1_soft_margin, kernel_max_margin, kernel_soft_margin
 from .solvers.contradictions import contradicting_pairs, recommended_cost
 
@@ -21,9 +21,9 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that solves one problem for two classes, or one against the rest for more;
     subclasses say which problem.
 
-    Fitted attributes: classes_ (C,), solutions_ (one `Solution` or `SoftSolution` per problem),
-    margin_ and gap_ (of the only problem, or one per class), support_ (samples with dual weight in
-    any problem).
+    Fitted attributes: classes_ (C,), solutions_ (one `MarginSolution` or `SoftSolution` for each
+    problem), margin_ and gap_ (of the only problem, or one per class), support_ (samples with dual
+    weight in any problem).
     """
 
     def fit(self, X, y):
@@ -32,7 +32,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         It warns (sklearn.exceptions.ConvergenceWarning) where the time is up before a problem is
         solved, and where a hard margin does not exist, with the samples that contradict each other
         and a C to take. Returns the classifier itself. Raises DataError for data and ArgumentError
-        for parameters that the solvers refuse, and `Interrupted`, a KeyboardInterrupt, at Ctrl-C.
+        for parameters that the solvers refuse. Ctrl-C leaves it not fitted: it raises `Interrupted`.
         """
         # Parameters are checked here, not in __init__: scikit-learn sets them as they are.
         deadline = Deadline(self.time_limit)
@@ -47,20 +47,19 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                 f"All labels are {self.classes_[0]!r}: a classifier needs samples of more than one"
                 " class."
             )
+        vars(self).pop("solutions_", None)  # those of a fit before are not those of these data
         self._prepare(X)
         positive = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-        self.solutions_ = []
+        solutions = []
         for done, k in enumerate(positive):
             # What a class does not need of its part is there for the next ones.
             limit = deadline.share(len(positive) - done)
             solution = self._solve(X, np.where(index == k, 1.0, -1.0), limit)
             # A classifier without all of its problems would answer for the wrong classes.
             if solution.status is Status.INTERRUPTED:
-                raise Interrupted(
-                    "fit was interrupted. The solvers, such as f1_max_margin, return the best so"
-                    " far instead."
-                )
-            self.solutions_.append(solution)
+                raise Interrupted("fit was interrupted: the classifier is not fitted.")
+            solutions.append(solution)
+        self.solutions_ = solutions
         margins = np.array([s.margin for s in self.solutions_])
         gaps = np.array([s.gap for s in self.solutions_])
         binary = len(self.classes_) == 2
@@ -113,7 +112,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X) -> np.ndarray:
         """Scores of X (N, d): (N,) for two classes, positive for classes_[1], (N, C) for more."""
-        check_is_fitted(self)
+        check_is_fitted(self, "solutions_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = np.stack([self._compute_scores(s, X) for s in self.solutions_], axis=1)
         return scores[:, 0] if len(self.classes_) == 2 else scores
@@ -128,7 +127,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _solve(
         self, X: np.ndarray, y: np.ndarray, time_limit: float | None
-    ) -> Solution | SoftSolution:
+    ) -> MarginSolution | SoftSolution:
         """Solve one problem with labels y in {-1, +1}; subclasses must define it."""
         raise NotImplementedError
 
@@ -160,10 +159,10 @@ class VariationNormClassifier(_MaxMarginClassifier):
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-4
-        Relative gap to the proved bound at which a problem is solved.
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL.
     time_limit : float, optional
-        Seconds for the whole of `fit`; each class gets an equal part of what is left. The net then
-        is the best so far, with a warning. No limit by default.
+        Seconds after which the whole of `fit` ends with the best nets so far and a warning; each
+        class gets an equal part of what is left. No limit by default.
     pricing : {"auto", "complete", "local"}
         How it is proved that no neuron is missing, as in `solvers.f1_max_margin`.
     seed : int, default 0
@@ -252,9 +251,9 @@ class ReLUKernelClassifier(_KernelClassifier):
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap to the proved bound up to which a problem is solved.
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL.
     time_limit : float, optional
-        Seconds for the whole of `fit`, as in `VariationNormClassifier`.
+        Seconds after which the whole of `fit` ends, as in `VariationNormClassifier`.
 
     Examples
     --------
@@ -293,9 +292,9 @@ class NTKClassifier(_KernelClassifier):
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap to the proved bound up to which a problem is solved.
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL.
     time_limit : float, optional
-        Seconds for the whole of `fit`, as in `VariationNormClassifier`.
+        Seconds after which the whole of `fit` ends, as in `VariationNormClassifier`.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""The records that every solver returns: a value with a proved bracket, a status that is a
-sentence, and the weights of the samples that prove it.
+"""How work ended, and the records that every solver returns: a value with a proved bracket, a
+status that is a sentence, and the weights of the samples that prove it.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,7 +13,14 @@ from .core.records import short_repr
 
 
 class Status(StrEnum):
-    """How a solver ended; each member is a sentence that says so."""
+    """How a solver, a training run or a flow ended; each member is a sentence that says so.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> nm.solvers.linear_max_margin([[1.0], [-1.0]], [1, -1]).status is nm.Status.OPTIMAL
+    True
+    """
 
     OPTIMAL = "optimal: the proved bracket is within the tolerance"
     LOCALLY_OPTIMAL = (
@@ -25,12 +33,17 @@ class Status(StrEnum):
     )
     NOT_ATTAINABLE = "no function of this class takes the given values: the dual weights prove it"
     TIME_LIMIT = "stopped at the time limit with the best bracket so far; raise time_limit to go on"
-    INTERRUPTED = "interrupted with the best bracket so far"
+    INTERRUPTED = "interrupted: the best so far, of which every number holds"
     NOT_REACHED = (
         "no function was found that takes the values to the precision of float64; the lower bound"
         " is valid. Merge samples that nearly coincide"
     )
-    STALLED = "stopped where floating point allowed no further progress; the bracket is valid"
+    STALLED = "stalled: floating point allowed no further progress; what is returned is valid"
+    FINISHED = "finished: it ran to its end"
+    EVALUATION_LIMIT = (
+        "stopped at the limit of evaluations with what was done; raise max_evaluations to go on"
+    )
+    RUNNING = "running, or read from a file that does not say how it ended"
 
 
 @dataclass(frozen=True)
@@ -69,11 +82,96 @@ class Bracket:
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             return math.inf
         size = max(abs(self.lower), abs(self.upper))
-        return self.upper / size - self.lower / size  # the difference itself could overflow
+        difference = self.upper - self.lower
+        if math.isinf(difference):  # two huge ends of opposite signs
+            return self.upper / size - self.lower / size
+        return difference / size
+
+
+def judge_bracket(
+    bracket: Bracket, tol: float, *, ended: Status = Status.STALLED, zero: float | None = None
+) -> tuple[Status, bool]:
+    """Decide with which status a solver returns, and whether its answer is certified.
+
+    Every solver asks here, so that the same bracket has the same status everywhere. What a search
+    believes counts for nothing: only what is attained and what is proved.
+
+    Parameters
+    ----------
+    bracket : Bracket
+        The value that is attained and the bound that is proved, in order of size. The upper end of
+        a least norm is infinite where no function was found; both ends are, where there is none.
+    tol : float
+        The largest gap of a certified answer.
+    ended : Status, default STALLED
+        Why the search ended; it is the status of an answer that is not certified.
+    zero : float, optional
+        For margins: a bound up to this is 0 to rounding, and proves that nothing separates the
+        samples where none above 0 is attained.
+
+    Returns
+    -------
+    tuple of Status and bool
+        The status, and whether the bracket is proved to be within the tolerance. Ctrl-C is told
+        whatever the bracket is, as it is meant for the caller too, and nothing is certified then.
+
+    Examples
+    --------
+    >>> from netmargin.result import Bracket, Status, judge_bracket
+    >>> judge_bracket(Bracket(1.0, 1.0 + 1e-9), 1e-6)[0].name
+    'OPTIMAL'
+    >>> status, certified = judge_bracket(Bracket(0.5, 1.0), 1e-6, ended=Status.TIME_LIMIT)
+    >>> status.name, certified
+    ('TIME_LIMIT', False)
+    """
+    if ended is Status.INTERRUPTED:
+        return ended, False
+    if bracket.lower == math.inf:
+        return Status.NOT_ATTAINABLE, True
+    if zero is not None and bracket.lower <= 0:
+        # A margin of 0 is no optimum, however near its bound: nothing is separated.
+        if bracket.upper <= zero:
+            return Status.NOT_SEPARABLE, True
+    elif bracket.gap <= tol:
+        return Status.OPTIMAL, True
+    if ended is Status.TIME_LIMIT:
+        return ended, False
+    if bracket.upper == math.inf:
+        return Status.NOT_REACHED, False
+    # A search that took its bracket for closed was wrong, by the rounding of its units.
+    return (ended if ended is Status.LOCALLY_OPTIMAL else Status.STALLED), False
+
+
+class Solution(ABC):
+    """What the solutions of all problems share: a bracket, a status and weights of the samples.
+
+    A subclass is a dataclass with the two ends of its bracket as fields, under the names of its
+    problem, and with the fields `certified`, `status`, `dual` and `seconds`.
+    """
+
+    certified: bool
+    status: Status
+    dual: np.ndarray
+    seconds: float
+
+    @property
+    @abstractmethod
+    def bracket(self) -> Bracket:
+        """What is attained and what is proved, in order of size."""
+
+    @property
+    def gap(self) -> float:
+        """The gap of the bracket relative to its end that is larger in size, as `Bracket.gap`."""
+        return self.bracket.gap
+
+    @property
+    def support(self) -> np.ndarray:
+        """The indices of the samples with a dual weight other than 0, ascending."""
+        return np.flatnonzero(self.dual)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solution:
+class MarginSolution(Solution):
     """The fields that the solutions of all max-margin problems share.
 
     Attributes
@@ -84,8 +182,9 @@ class Solution:
     upper_bound : float
         A number that no solution exceeds, proved by `dual`.
     certified : bool
-        Whether the bracket is within the tolerance, or the margin is 0 and the bound proves that it
-        is at most what float64 can tell from 0 (status NOT_SEPARABLE).
+        Whether the bracket is proved to be within the tolerance, or the margin is 0 and the bound
+        proves that it is at most what float64 can tell from 0 (status NOT_SEPARABLE); False for a
+        search that was interrupted.
     status : Status
         How the solver ended.
     dual : ndarray, shape (n,), float64
@@ -112,22 +211,9 @@ class Solution:
         """The bracket [margin, upper_bound] of the largest margin."""
         return Bracket(self.margin, self.upper_bound)
 
-    @property
-    def gap(self) -> float:
-        """The relative gap (upper_bound - margin) / upper_bound, for a margin of at least 0.
-
-        For a negative margin it is relative to the end that is larger in size.
-        """
-        return self.bracket.gap
-
-    @property
-    def support(self) -> np.ndarray:
-        """The indices of the samples with positive dual weight, ascending."""
-        return np.flatnonzero(self.dual > 0)
-
 
 @dataclass(frozen=True, kw_only=True)
-class RegularizedSolution:
+class RegularizedSolution(Solution):
     """The fields that all minimizers of a norm plus a loss share.
 
     Attributes
@@ -137,7 +223,8 @@ class RegularizedSolution:
     lower_bound : float
         A number that no solution falls below, proved by `dual`.
     certified : bool
-        Whether the two agree within the tolerance.
+        Whether the bracket is proved to be within the tolerance; False for a search that was
+        interrupted.
     status : Status
         How the solver ended.
     dual : ndarray, shape (n,), float64
@@ -156,14 +243,9 @@ class RegularizedSolution:
     __repr__ = short_repr
 
     @property
-    def gap(self) -> float:
-        """The relative gap (objective - lower_bound) / objective, 0 only where both are equal."""
-        return Bracket(self.lower_bound, self.objective).gap
-
-    @property
-    def support(self) -> np.ndarray:
-        """The indices of the samples with positive dual weight, ascending."""
-        return np.flatnonzero(self.dual > 0)
+    def bracket(self) -> Bracket:
+        """The bracket [lower_bound, objective] of the least objective."""
+        return Bracket(self.lower_bound, self.objective)
 
 
 @dataclass(frozen=True, kw_only=True)

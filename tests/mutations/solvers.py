@@ -22,11 +22,13 @@ _KERNEL_PROBLEM = "solvers/kernel_problem.py"
 _SOFT_KERNEL = "solvers/soft_kernel.py"
 _LINEAR = "solvers/linear.py"
 _LOGISTIC = "solvers/logistic.py"
-_LOGISTIC_COLUMNS = "solvers/columns/logistic_generation.py"
+_LOGISTIC_COLUMNS = "solvers/columns/logistic_problem.py"
 _F1 = "solvers/f1.py"
 _RESTRICTED = "solvers/columns/restricted_problem.py"
-_COLUMNS = "solvers/columns/generation.py"
+_COLUMNS = "solvers/columns/margin_problem.py"
 _DUALS = "solvers/columns/dual_search.py"
+_JUDGE = "result.py"
+_JUDGED = "tests/test_brackets.py::test_one_judge_decides_every_status"
 
 MUTATIONS = [
     # Which bound is asked for.
@@ -60,8 +62,8 @@ MUTATIONS = [
     ),
     Mutation(
         _PROOF,
-        "self._arrangement.price(c, count=count)",
-        "self._arrangement.price(np.abs(c), count=count)",
+        "self._arrangement.price_neurons(c, count=count)",
+        "self._arrangement.price_neurons(np.abs(c), count=count)",
         "the arrangement is asked for other coefficients",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
@@ -214,15 +216,15 @@ MUTATIONS = [
     ),
     Mutation(
         _ARRANGEMENT,
-        "            found.offer(rays.reshape(-1, self._rank), self._sums(v[:, 1:], rays).ravel())",
+        "            found.offer(rays.reshape(-1, self._rank), self._evaluate_sums(v[:, 1:], rays).ravel())",
         "            pass",
         "the vertices of the arrangement, where concave kinks meet, are not evaluated",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
     Mutation(
         _ARRANGEMENT,
-        "self._sums(v[:, 1:], rays)",
-        "self._sums(v[:, :-1], rays)",
+        "self._evaluate_sums(v[:, 1:], rays)",
+        "self._evaluate_sums(v[:, :-1], rays)",
         "values at vertices by the arc before",
         equivalent=(
             "the sum is continuous: both arcs give the same value at the vertex between them"
@@ -337,7 +339,7 @@ MUTATIONS = [
         "return sums * 0.5",
         "a diagonal that is not above the matrix",
         equivalent=(
-            "`_bound` scales every diagonal anew, by the largest eigenvalue on the undecided"
+            "`_bound_nodes` scales every diagonal anew, by the largest eigenvalue on the undecided"
             " samples: only its shape counts"
         ),
     ),
@@ -407,28 +409,28 @@ MUTATIONS = [
     ),
     Mutation(
         _RELAXATION,
-        "max(_one_sided(Z, c), _one_sided(Z, -c), 0.0)",
-        "max(_one_sided(Z, c), 0.0)",
+        "max(_bound_one_side(Z, c), _bound_one_side(Z, -c), 0.0)",
+        "max(_bound_one_side(Z, c), 0.0)",
         "one sign only",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
     # Kernels.
     Mutation(
-        _KERNEL,
+        _KERNEL_PROBLEM,
         "rounding = 4 * (len(Q) + 4) * float(np.finfo(float).eps)",
         "rounding = 0.0",
         "kernel margins without rounding",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
     ),
     Mutation(
-        _KERNEL,
+        _KERNEL_PROBLEM,
         "upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding))",
         "upper = float(np.sqrt(max(dual @ outputs, 0.0)))",
         "the kernel's upper bound without its rounding margin",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
     ),
     Mutation(
-        _KERNEL,
+        _KERNEL_PROBLEM,
         "margin = (float(outputs.min()) - rounding) / upper",
         "margin = (float(outputs.mean()) - rounding) / upper",
         "the mean margin instead of the least",
@@ -450,8 +452,8 @@ MUTATIONS = [
     ),
     Mutation(
         _SOFT_KERNEL,
-        "y, C * unit, unit, tol\n        )",
-        "y, C, unit, tol)",
+        "found = _validate_weights(Q, proposed, y, C * unit, unit, tol)",
+        "found = _validate_weights(Q, proposed, y, C, unit, tol)",
         "the cap in other units than the kernel",
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),
@@ -504,7 +506,7 @@ MUTATIONS = [
     Mutation(
         _LOGISTIC_COLUMNS,
         "self._offer(p, found.upper_bound)",
-        "self._offer(p, best)",
+        "self._offer(p, self._searched)",
         "the best value of the search taken for a proved one",
         _HERE + "test_search_alone_proves_nothing",
     ),
@@ -518,14 +520,14 @@ MUTATIONS = [
     # Margins of the variation norm.
     Mutation(
         _F1,
-        "run.upper > max(\n        _ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest\n    )",
-        "run.upper > 1.0",
+        "zero = min(problem.zero, max(_ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest))",
+        "zero = problem.zero",
         "small samples with dual weight prove that large ones cannot be separated",
         _HERE + "test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket",
     ),
     Mutation(
         _F1,
-        "lower = min(1 / (run.upper * scale), objective)",
+        "lower = min(1 / (problem.upper * scale), objective)",
         "lower = objective",
         "the soft margin's objective is its own lower bound",
         _HERE + "test_search_alone_proves_nothing",
@@ -546,17 +548,52 @@ MUTATIONS = [
     ),
     Mutation(
         _COLUMNS,
-        "if self.upper - self.t <= self.tol * self.upper:",
-        "if self.local_upper - self.t <= self.tol * self.local_upper:",
+        "return Bracket(self.t, self.upper)",
+        "return Bracket(self.t, self.local_upper)",
         "what search found taken for what is proved",
         _HERE + "test_search_alone_proves_nothing",
     ),
     Mutation(
         _DUALS,
-        "self.upper = max(\n            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING, self.problem.slack_bound(self.dual)\n        )",
-        "self.upper = max(0.1 * float(np.abs(self.dual).sum()),"
-        " self.problem.slack_bound(self.dual))",
+        "            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING,\n",
+        "            0.1 * float(np.abs(self.dual).sum()),\n",
         "a first bound that was never proved",
         _HERE + "test_margins_of_orthogonal_points",
+    ),
+    # The judge of all brackets.
+    Mutation(
+        _JUDGE,
+        "elif bracket.gap <= tol:",
+        "elif bracket.gap <= 10 * tol:",
+        "brackets ten times as wide as the tolerance are certified",
+        _JUDGED,
+    ),
+    Mutation(
+        _JUDGE,
+        "if bracket.upper <= zero:",
+        "if True:",
+        "data are called not separable where no margin was found",
+        _JUDGED,
+    ),
+    Mutation(
+        _JUDGE,
+        "if ended is Status.INTERRUPTED:",
+        "if ended is Status.INTERRUPTED and bracket.gap > tol:",
+        "Ctrl-C is swallowed where the bracket is closed",
+        _JUDGED,
+    ),
+    Mutation(
+        _JUDGE,
+        "if ended is Status.TIME_LIMIT:",
+        "if False:",
+        "a search that was out of time is called stalled",
+        _JUDGED,
+    ),
+    Mutation(
+        _JUDGE,
+        "(ended if ended is Status.LOCALLY_OPTIMAL else Status.STALLED)",
+        "ended",
+        "what a search believes is its status without a proof",
+        _JUDGED,
     ),
 ]

@@ -17,6 +17,7 @@ from ..core.threads import fitting_threads, work_of
 from ..errors import ModelError, NotSeparatedError
 from ..kkt import KKTCertificate, certify
 from ..margins import MarginReport, measure
+from ..result import Status
 from ..training.history import History
 from ..training.loop import train
 from ..training.stopping import Epochs, Separated
@@ -38,13 +39,15 @@ class MarginAscent(History):
         Keys: epoch (index of the row), temperature (None before the first stage and for multiplier
         steps), gradient_samples (samples that went through a backward pass so far) and those of
         `MarginReport.to_dict()`.
-    status : str
+    status : Status
+        FINISHED, or INTERRUPTED: the net that was handed back is the best so far.
+    message : str
         The margin, what it took, and the norm at which the net was handed back.
     report : MarginReport
         Margins of the model as it was handed back, in the model's own dtype.
     certificate : KKTCertificate or None
-        How far the net that was handed back is from a KKT point; None, with a reason in `status`,
-        where `certify` refuses the net.
+        How far the net that was handed back is from a KKT point; None, with a reason in `message`,
+        where `certify` refuses the net, or Ctrl-C came before it.
     """
 
     report: MarginReport | None = None
@@ -75,9 +78,10 @@ def maximize_margin(
     The scale of a homogeneous net is free, and the net keeps the norm that it had, so its scores
     stay as large as they were. One that had to be separated first has no scale of its own: it gets
     at least the norm at which the summed loss is so small that `train` keeps it separated. Where
-    the norm that is kept is smaller than that, `status` says by how much.
+    the norm that is kept is smaller than that, `message` says by how much.
 
-    Ctrl-C puts the best net so far into the model, and raises KeyboardInterrupt.
+    Ctrl-C puts the best net so far into the model, and returns its margins, mostly without a
+    certificate, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -97,7 +101,7 @@ def maximize_margin(
     radius : float, default 0.0
         Radius of the final certificate, a share of ||theta|| (see `certify`).
     progress : bool, default True
-        Show temperature and margin as they come.
+        Whether to show temperature and margin as they come.
 
     Returns
     -------
@@ -154,29 +158,44 @@ def _ascend(
     """Separate the data if necessary, ascend, and certify what is handed back."""
     homogeneity = measure(model, samples).homogeneity
     homogeneity.require_order(model)
-    separating = _separate(model, samples, progress)
+    separating, status = _separate(model, samples, progress)
+    if status is Status.INTERRUPTED:
+        report = measure(model, samples)
+        return MarginAscent(
+            [], status, "interrupted while the net was trained to separate the data", report
+        )
     homogeneity.require_order(model)  # training moves biases that were 0
     with Progress(progress, "maximize margin") as display:
         ascent = Ascent(model, samples, homogeneity, display, fresh=separating > 0)
         ascent.smoothed.gradient_samples = separating
-        # `finally`: also after Ctrl-C or an error the caller gets the best net so far.
+        # `finally`: also after an error the caller gets the best net so far.
         try:
             ascent.keep(None)
             ascent.cool(temperatures, iterations)
             if multiplier_steps:
                 ascent.step_multipliers(temperatures[-1], multiplier_steps, iterations)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
         finally:
             scale = ascent.hand_back()
     # Measured in the model's own dtype, in which the caller goes on, not in that of the ascent.
     report = measure(model, samples, homogeneity=homogeneity)
-    found = MarginAscent(ascent.rows, report=report)
     spent = f"{ascent.smoothed.gradient_samples:,} sample gradients"
-    found.status = f"margin {ascent.margin_of(report):.6g} after {spent}; {scale}"
+    message = f"margin {ascent.margin_of(report):.6g} after {spent}; {scale}"
+    found = MarginAscent(ascent.rows, status, message, report)
+    if status is Status.INTERRUPTED:
+        found.message = f"interrupted: {message}; no certificate"
+        return found
     # The ascent is worth having without a certificate, which some nets cannot have.
     try:
         found.certificate = certify(model, samples, radius=radius)
+        found.status = found.certificate.status
     except ModelError as error:
-        found.status += f"; no certificate: {error}"
+        found.message += f"; no certificate: {error}"
+    except KeyboardInterrupt:
+        found.status = Status.INTERRUPTED
+    if found.status is Status.INTERRUPTED:
+        found.message += "; interrupted before the certificate was complete"
     return found
 
 
@@ -190,20 +209,23 @@ def _require_trainable(model: nn.Module) -> None:
         )
 
 
-def _separate(model: nn.Module, samples: Arrays, progress: bool) -> int:
+def _separate(model: nn.Module, samples: Arrays, progress: bool) -> tuple[int, Status]:
     """Train by SGD until all margins are positive, if they are not.
 
-    Returns the number of sample gradients that this took. Raises NotSeparatedError.
+    Returns the number of sample gradients that this took, and FINISHED or INTERRUPTED. Raises
+    NotSeparatedError.
     """
     if measure(model, samples).q_min > 0:
-        return 0
+        return 0, Status.FINISHED
     history = train(
         model, samples, until=[Separated(), Epochs(_SEPARATING_EPOCHS)], progress=progress
     )
+    if history.status is Status.INTERRUPTED:
+        return 0, history.status
     if measure(model, samples).q_min > 0:
-        return history.rows[-1]["gradient_samples"]
+        return history.rows[-1]["gradient_samples"], Status.FINISHED
     raise NotSeparatedError(
         f"The net still misclassifies samples after {len(history.rows) - 1} epochs of nm.train"
-        f" ({history.status}). Train it first with other settings, or check the data for equal"
+        f" ({history.message}). Train it first with other settings, or check the data for equal"
         " inputs with different labels."
     )

@@ -124,7 +124,7 @@ class Ascent:
         says so.
         """
         if not self._state:
-            return ""
+            return "the net is as it was"
         self._twin.load_state_dict(self._state)
         smoothed = self.smoothed
         smoothed.normalize(self._size)

@@ -4,7 +4,6 @@ The distance says how far apart two classes are in the best r-dimensional view.
 """
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from ..core.deadline import Deadline
 from ..core.matrices import binary_data
 from ..core.records import short_repr
 from ..errors import DataError
-from ..result import Bracket
+from ..result import Bracket, Status
 from .bound import INDEPENDENT_SAMPLES, Bound, check_delta, confidence_term
 from .view_search import ViewSearch
 
@@ -31,11 +30,14 @@ class InterclassDistance:
         A proved upper bound of Delta_r.
     basis : ndarray, shape (d, r)
         Orthonormal columns that span the view.
+    status : Status
+        FINISHED, TIME_LIMIT or INTERRUPTED; the bracket is valid in any case.
     """
 
     distance: float
     upper_bound: float
     basis: np.ndarray
+    status: Status
 
     __repr__ = short_repr
 
@@ -77,10 +79,10 @@ def interclass_distance(
     iterations : int, default 60
         Steps of each ascent, for each smoothing.
     seed : int, default 0
-        What the random starts are drawn with.
+        Seed of the random starts.
     time_limit : float, optional
-        Seconds, after which the best view so far is returned with a warning; its bracket is valid.
-        None for no limit. Ctrl-C goes through.
+        Seconds after which the best view so far is returned, with a valid bracket; so it is at
+        Ctrl-C. No limit by default.
 
     Returns
     -------
@@ -122,21 +124,20 @@ def interclass_distance(
     scale = math.sqrt(float(squares.min()))
     # All of R^d is the best view, and no view parts two samples that coincide.
     if r == d or scale == 0:
-        return InterclassDistance(data.size * scale, data.size * scale, np.eye(d)[:, :r])
-    search = ViewSearch(differences, squares, r, seed, deadline)
+        known = data.size * scale
+        return InterclassDistance(known, known, np.eye(d)[:, :r], Status.FINISHED)
+    search, status = ViewSearch(differences, squares, r, seed, deadline), Status.FINISHED
     try:
         search.run(starts, iterations)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
     except TimeoutError:
-        warnings.warn(
-            f"interclass_distance was stopped at its time limit of {time_limit:g} s: the bracket is"
-            " valid, but wider than it could be. Raise time_limit, or take fewer samples.",
-            UserWarning,
-            stacklevel=2,
-        )
+        status = Status.TIME_LIMIT
     return InterclassDistance(
         data.size * math.sqrt(search.value),
         data.size * math.sqrt(max(search.upper, search.value)),
         search.best,
+        status,
     )
 
 

@@ -9,7 +9,7 @@ from ..core.arguments import check_count, check_flag, check_seed
 from ..core.matrices import as_array
 from ..errors import DataError
 from ..kernels import arc_cosine
-from ..solvers.pricing.bounds import Prover
+from ..solvers.pricing.bounds import PricingBound
 from ..solvers.pricing.local import price_locally
 
 _RANDOM_STARTS = 64
@@ -56,7 +56,7 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
     draws : int, default 100
         How many vectors of signs are drawn, at least 2.
     seed : int, default 0
-        What the signs are drawn with.
+        Seed of the signs.
 
     Returns
     -------
@@ -81,14 +81,14 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
     """
     draws, seed = check_count("draws", draws, at_least=2), check_seed(seed)
     Z, signs = _draw_signs(X, bias, draws, seed)
-    prover = Prover(Z, 1, "auto", np.inf)
-    # The prover would visit arrangements of rank 4 as well, but once for each draw is too slow.
-    exact = prover.exact and np.linalg.matrix_rank(Z) <= 3
+    pricing = PricingBound(Z, 1, "auto", np.inf)
+    # Pricing would visit arrangements of rank 4 as well, but once for each draw is too slow.
+    exact = pricing.exact and np.linalg.matrix_rank(Z) <= 3
     random = np.random.default_rng(seed)
     values = np.empty(draws)
     for index, eps in enumerate(signs):
         if exact:
-            values[index] = prover.price(
+            values[index] = pricing.price_neurons(
                 eps,
                 floor=0.0,
                 found=0.0,
@@ -120,7 +120,7 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
     draws : int, default 100
         How many vectors of signs are drawn, at least 2.
     seed : int, default 0
-        What the signs are drawn with.
+        Seed of the signs.
 
     Returns
     -------

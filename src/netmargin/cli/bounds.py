@@ -64,11 +64,11 @@ def run(options: argparse.Namespace) -> None:
     # Parts of the time: the kernel, the net, all distances together. What one does not need is
     # there for the next.
     f2 = solvers.f2_max_margin(X, y, bias=options.bias, time_limit=deadline.share(3))
+    _stop_if_interrupted(f2)
     f1 = solvers.f1_max_margin(
         X, y, bias=options.bias, time_limit=deadline.share(2), progress=not options.json
     )
-    if f1.status is Status.INTERRUPTED:  # Ctrl-C is meant for all of it
-        raise KeyboardInterrupt
+    _stop_if_interrupted(f1)
     _warn_of_time({"F_1": f1, "F_2": f2}, options.time_limit)
     # The bias is a coordinate of the inputs, and counts in their norm as in that of weights.
     Z = np.hstack([X, np.ones((len(X), 1))]) if options.bias else np.asarray(X, dtype=np.float64)
@@ -87,11 +87,19 @@ def run(options: argparse.Namespace) -> None:
             q, K, largest=largest, delta=options.delta
         )
     both = len(set(labels.tolist())) == 2
-    distances = {
-        r: bounds.interclass_distance(X, y, r, time_limit=deadline.share(len(views) - r + 1))
-        for r in views
-        if both
-    }
+    distances = {}
+    for r in views if both else ():
+        limit = deadline.share(len(views) - r + 1)
+        distances[r] = bounds.interclass_distance(X, y, r, time_limit=limit)
+        _stop_if_interrupted(distances[r])
+    if any(d.status is Status.TIME_LIMIT for d in distances.values()):
+        warnings.warn(
+            f"the search for the best views was stopped at its part of --time-limit"
+            f" {options.time_limit:g}; brackets of distances are valid, and can improve with a"
+            " higher limit",
+            UserWarning,
+            stacklevel=2,
+        )
     if options.json:
         result = {
             "margins": {"f1": f1.margin, "f1_upper_bound": f1.upper_bound, "f2": f2.margin},
@@ -102,6 +110,12 @@ def run(options: argparse.Namespace) -> None:
         print(as_json(result))
         return
     _print_results(f1, f2, options.radius, radius, found, distances)
+
+
+def _stop_if_interrupted(found: Any) -> None:
+    """Raise KeyboardInterrupt where Ctrl-C ended a search: it is meant for all of them."""
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 def _warn_of_time(solutions: dict[str, Any], limit: float) -> None:

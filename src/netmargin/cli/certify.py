@@ -7,8 +7,9 @@ from pathlib import Path
 from .. import datasets
 from ..core.files import make_folder, write_atomically
 from ..errors import CheckpointError
+from ..result import Status
 from ..training.checkpoint import CHECKPOINT, read_checkpoint
-from . import inputs
+from . import INTERRUPTED, inputs
 from .printing import as_json
 
 HELP = "How far a saved net is from a max-margin point (KKT), and the samples it rests on."
@@ -49,8 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_json(parser)
 
 
-def run(options: argparse.Namespace) -> None:
-    """Print the certificate, and write it with its figures if asked to."""
+def run(options: argparse.Namespace) -> int:
+    """Print the certificate, and write it with its figures if asked to.
+
+    Returns the exit code: 0, or 130 after Ctrl-C, with what was proved by then.
+    """
     from ..kkt import certify
     from ..training import load_weights
 
@@ -81,6 +85,10 @@ def run(options: argparse.Namespace) -> None:
             file=sys.stderr,
         )
     print(as_json(result) if options.json else certificate.summary())
+    if certificate.status is Status.INTERRUPTED:
+        print("netmargin: interrupted; this is what was proved by then", file=sys.stderr)
+        return INTERRUPTED
+    return 0
 
 
 def _describe_samples(options: argparse.Namespace, X, y) -> str:

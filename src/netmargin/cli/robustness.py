@@ -6,7 +6,8 @@ import sys
 from ..core.files import make_folder, write_atomically
 from ..errors import ArgumentError
 from ..l2_robustness.attacks import ATTACKS
-from . import inputs
+from ..result import Status
+from . import INTERRUPTED, inputs
 from .printing import as_json
 
 HELP = (
@@ -60,9 +61,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_json(parser)
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> int:
     """Print certified and attacked radii of saved nets; write them as JSON, CSV and curves if asked
     to.
+
+    Returns the exit code: 0, or 130 after Ctrl-C, with the radii that were found by then.
     """
     from .. import drawing as figures
     from ..l2_robustness import RobustnessReport
@@ -101,6 +104,8 @@ def run(options: argparse.Namespace) -> None:
                 for name, value in normalized.items()
             )
             print(f"{weights}: {shown}\n{reports[weights].summary()}", flush=True)
+        if reports[weights].status is Status.INTERRUPTED:  # meant for the nets to come, too
+            break
     if options.out:
         write_atomically(options.out / "robustness.json", as_json(results).encode())
         for index, report in enumerate(reports.values()):
@@ -117,3 +122,7 @@ def run(options: argparse.Namespace) -> None:
         )
     if options.json:
         print(as_json(results))
+    if reports[weights].status is Status.INTERRUPTED:
+        print("netmargin: interrupted; nothing is kept without --out", file=sys.stderr)
+        return INTERRUPTED
+    return 0

@@ -17,7 +17,7 @@ HELP = (
     " a proved bound."
 )
 _LONG = ("f1", "interpolate")
-"""Problems that may take long, and can be stopped with a bracket."""
+"""Problems that may take long, with progress and a time limit."""
 _PRINTED = (
     "margin",
     "upper_bound",

@@ -100,6 +100,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         result = {
             "status": history.status,
+            "message": history.message,
             "folder": folder,
             "milestones": milestones,
             "final": report.to_dict(),
@@ -108,7 +109,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         _print_table(milestones, name)
         print(
-            f"{history.status}. Results: {folder}/ (history.jsonl, model.pt, summary.json,"
+            f"{history.message}. Results: {folder}/ (history.jsonl, model.pt, summary.json,"
             f" {', '.join(p.name for p in figures)})"
         )
 
@@ -121,6 +122,7 @@ def _save_results(folder: Path, model: nn.Module, history, report) -> list[Path]
     checkpoint.save(folder / "model.pt", model.state_dict())
     summary = {
         "status": history.status,
+        "message": history.message,
         "epochs": history.rows[-1]["epoch"],
         "attempts": sum(history.column("attempts")),
         "final": report.to_dict(),

@@ -90,5 +90,6 @@ def run(options: argparse.Namespace) -> int:
             write_atomically(path, getattr(found, name)().encode())
             print(f"Written: {path}", file=sys.stderr)
     if found.missing:
+        print("netmargin: interrupted; these are the claims that were done", file=sys.stderr)
         return INTERRUPTED
     return 0 if found.holds else 1

@@ -28,7 +28,7 @@ def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) ->
     y : array_like, shape (n,)
         Their labels.
     folder : str or Path
-        Where to write; made where it is not there.
+        Folder for the pictures, made where it is not there.
 
     Returns
     -------

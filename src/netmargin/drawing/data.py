@@ -33,7 +33,7 @@ def draw_data(X, y, folder: str | Path, *, title: str = "data") -> list[Path]:
     y : array_like, shape (n,)
         Labels.
     folder : str or Path
-        Where to write; made where it is not there.
+        Folder for the pictures, made where it is not there.
     title : str, default "data"
         What stands above the picture.
 

@@ -23,7 +23,7 @@ def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) 
     reports : dict of str to RobustnessReport
         What `netmargin.robustness` returned, by the name for the legend.
     folder : str or Path
-        Where to write; made where it is not there.
+        Folder for the pictures, made where it is not there.
 
     Returns
     -------

@@ -28,7 +28,7 @@ def draw_run(history: History, report: MarginReport, folder: str | Path) -> list
     report : MarginReport
         What `netmargin.measure` returned for the net at the end.
     folder : str or Path
-        Where to write; made where it is not there.
+        Folder for the pictures, made where it is not there.
 
     Returns
     -------

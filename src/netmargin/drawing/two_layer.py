@@ -30,7 +30,7 @@ def draw_two_layer_runs(
     y : array_like, shape (n,)
         Their labels.
     folder : str or Path
-        Where to write; made where it is not there.
+        Folder for the pictures, made where it is not there.
     optimum : float, optional
         gamma_1, drawn as a line above the margins.
     run : int, default 0

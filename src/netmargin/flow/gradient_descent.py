@@ -3,19 +3,21 @@ margin provably never falls.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.arguments import check_count, check_number
 from ..core.batches import Data
 from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, DivergenceError, NotHomogeneousError
-from ..homogeneity import Kind
+from ..homogeneity import Homogeneity, Kind
 from ..losses import Exponential
 from ..margins import MarginReport, measure, norms
+from ..result import Status
 from ..training.history import History
 from .field import FlowField
 
@@ -211,8 +213,8 @@ def gradient_descent(
 
     theta <- theta - eta grad Loss, in float64; the model is changed in place, at the end. With
     bounds on the net's smoothness for `rate`, eta is `relative` times the largest rate that
-    condition (S5) allows: then gamma-hat never falls. Ctrl-C raises KeyboardInterrupt and leaves
-    the model as it was.
+    condition (S5) allows: then gamma-hat never falls. Ctrl-C ends the run early: the steps so far
+    are returned, with `Status.INTERRUPTED`, and the model is as at the last of them.
 
     Parameters
     ----------
@@ -234,7 +236,7 @@ def gradient_descent(
         One row per step, the first before any. Keys: epoch (steps so far), log_rate (natural log of
         eta), log_time (natural log of the sum of rates so far), with bounds log_gamma_hat (natural
         log of gamma-hat), and those of `MarginReport.to_dict()`. Where the summed loss rises above
-        1, which the theory's rate excludes, the run ends there and `status` says so.
+        1, which the theory's rate excludes, the run ends there and `message` says so.
 
     Raises
     ------
@@ -256,7 +258,7 @@ def gradient_descent(
     >>> _ = net.weight.data.copy_(torch.tensor([[1.0, 0.0]]))
     >>> data = ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
     >>> history = nm.flow.gradient_descent(net, data, steps=100, rate=0.5)
-    >>> len(history), history.status
+    >>> len(history), history.message
     (101, 'ran 100 steps')
     >>> history.rows[-1]["normalized_margin"] > history.rows[0]["normalized_margin"]
     True
@@ -277,17 +279,43 @@ def gradient_descent(
             "The theory is about homogeneous nets."
             f" {homogeneity.bias_sentence or f'This one is {homogeneity.kind}.'}"
         )
+    field, history, point = FlowField(scored, loss), History(), {}
+    try:
+        for row, reached in _descend(field, twin, homogeneity, steps, rate, relative):
+            history.rows.append(row)
+            point = reached
+        history.status, history.message = Status.FINISHED, f"ran {steps} steps"
+        if isinstance(rate, SmoothnessBounds) and not row["log_loss"] < 0:
+            history.message = (
+                f"stopped after {row['epoch']} steps, where the summed loss was above 1"
+            )
+    except KeyboardInterrupt:
+        history.status = Status.INTERRUPTED
+        history.message = f"interrupted after {max(len(history) - 1, 0)} steps"
+    model.load_state_dict(point, strict=False)
+    return history
+
+
+def _descend(
+    field: FlowField,
+    twin: nn.Module,
+    homogeneity: Homogeneity,
+    steps: int,
+    rate: float | SmoothnessBounds,
+    relative: float,
+) -> Iterator[tuple[dict, dict[str, Tensor]]]:
+    """Yield the row and the parameters of every step, the first before any."""
     assert homogeneity.order is not None
-    field, history, rule = FlowField(scored, loss), History(), None
-    theta, log_time = field.start, -math.inf
+    theta, log_time, rule, first = field.start, -math.inf, None, 0.0
     for index in range(steps + 1):
         here = field(theta, field.pattern(theta))
         point = field.named(theta)
         twin.load_state_dict(point, strict=False)
         norm, log_norms = norms(twin, homogeneity)
-        report = MarginReport(here.q, here.log_loss, homogeneity, norm, loss, log_norms)
+        report = MarginReport(here.q, here.log_loss, homogeneity, norm, Exponential(), log_norms)
         if index == 0 and isinstance(rate, SmoothnessBounds):
-            rule = TheoryRate(here.log_loss, math.log(norm), float(homogeneity.order), rate)
+            first = here.log_loss
+            rule = TheoryRate(first, math.log(norm), float(homogeneity.order), rate)
         # Happens only far beyond the rate that (S5) allows.
         over = rule is not None and not here.log_loss < 0
         log_rate = -math.inf
@@ -297,13 +325,10 @@ def gradient_descent(
             log_rate = math.log(relative) + rule.log_rate(here.log_loss)
         row = {"epoch": index, "log_rate": log_rate, "log_time": log_time} | report.to_dict()
         if rule and here.log_loss < 0:
-            row["log_gamma_hat"] = rule.log_gamma_hat(
-                min(here.log_loss, history.rows[0]["log_loss"] if history.rows else 0.0),
-                math.log(norm),
-            )
-        history.rows.append(row)
+            row["log_gamma_hat"] = rule.log_gamma_hat(min(here.log_loss, first), math.log(norm))
+        yield row, point
         if over:
-            break
+            return
         log_time = logspace.log_add(log_time, log_rate)
         log_step = log_rate - here.log_time_rate
         if log_step > _LARGEST_LOG_STEP:
@@ -313,10 +338,3 @@ def gradient_descent(
             )
         # The field is -grad / Loss, times its pace.
         theta = theta + here.direction * math.exp(log_step)
-    model.load_state_dict(point, strict=False)
-    history.status = (
-        f"stopped after {index} steps, where the summed loss was above 1"
-        if over
-        else f"ran {steps} steps"
-    )
-    return history

@@ -19,6 +19,7 @@ from ..core.progress import Progress
 from ..core.threads import fitting_threads
 from ..errors import ArgumentError
 from ..losses import Loss, as_loss
+from ..result import Status
 from ..training.stopping import StoppingRule
 from .dormand_prince import ORDER
 from .exact import ExactFlow
@@ -69,7 +70,7 @@ def gradient_flow(
     to 1. Where samples lose all their units early in training, its course may take another branch:
     up to 0.15 on one net of five. `estimate_error` compares with halved steps on yours.
 
-    Ctrl-C ends the flow early: the trajectory so far is returned, and `status` says so.
+    Ctrl-C ends the flow early: the trajectory so far is returned, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -102,12 +103,12 @@ def gradient_flow(
     max_evaluations : int, default 100_000
         Evaluations of the gradient after which the flow stops and says so.
     progress : bool, default True
-        Show log10-loss, margin, log t and the time left.
+        Whether to show log10-loss, margin, log t and the time left as they come.
 
     Returns
     -------
     Trajectory
-        One row per step, the state at the end, and a sentence on how it ended.
+        One row per step, the state at the end, and how it ended.
 
     Raises
     ------
@@ -168,12 +169,16 @@ def gradient_flow(
     with fitting_threads(run.scored.work), Progress(progress, "gradient flow") as display:
         trajectory = run.run(display)
     # Ctrl-C is meant for all of it, the second run included.
-    if estimate_error and not run.interrupted and run.log_time > -math.inf:
+    whole = trajectory.status is not Status.INTERRUPTED
+    if estimate_error and whole and run.log_time > -math.inf:
         # To the same time: where a rule stops depends on the steps.
         finer = prepare(True, log_end=run.log_time, rules=[], levels=[], most=4 * max_evaluations)
         with fitting_threads(run.scored.work), Progress(progress, "its error") as display:
             other = finer.run(display)
-        if not finer.interrupted:
+        if other.status is Status.INTERRUPTED:
+            trajectory.status = Status.INTERRUPTED
+            trajectory.message += "; interrupted before its error was known"
+        else:
             trajectory.error = _relative_distance(trajectory, other)
     return trajectory
 

@@ -17,6 +17,7 @@ from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
 from ..losses import Loss
 from ..margins import MarginReport, measure, norms
+from ..result import Status
 from ..training.history import History
 from ..training.stopping import StoppingRule
 from .field import FlowField, Metric
@@ -39,15 +40,17 @@ class Trajectory(History):
         the cosine of theta and the velocity); sliding (number of pre-activations that stay at 0;
         always 0 with proximal steps, which do not follow gates); evaluations (gradients so far);
         and those of `MarginReport.to_dict()`.
-    status : str
-        How the flow ended.
+    status : Status
+        How the flow ended: FINISHED, STALLED, EVALUATION_LIMIT, or INTERRUPTED after the last row.
+    message : str
+        A sentence that says where and why it ended.
     final : dict of str to tensor
-        The trained parameters at the end by name, float64.
+        The trained parameters at the last row by name, float64.
     states : dict of float to dict
         The trained parameters where the log10-loss first fell below a level asked for, by level.
     error : float or None
         Distance, relative to ||theta||, between `final` and the end of a run with halved steps;
-        None if it was not asked for, or where Ctrl-C came before it was known.
+        None if it was not asked for, or where Ctrl-C came before it was known (INTERRUPTED, too).
     events : int
         Number of kinks that were located (always 0 with proximal steps).
     evaluations : int
@@ -98,9 +101,8 @@ class FlowRun(ABC):
         self.field = FlowField(self.scored, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
         self.levels = sorted(levels, reverse=True)
-        self.trajectory = Trajectory()
+        self.trajectory, self.theta = Trajectory(), self.field.start
         self.log_time, self.s = -math.inf, 0.0
-        self.interrupted = False
 
     @abstractmethod
     def _integrate(self, display: Progress) -> None:
@@ -116,8 +118,8 @@ class FlowRun(ABC):
         try:
             self._integrate(display)
         except KeyboardInterrupt:
-            self.interrupted = True
-            self.trajectory.status = f"interrupted at log t = {self.log_time:.6g}"
+            self.trajectory.status = Status.INTERRUPTED
+            self.trajectory.message = self._say_where()
         self.trajectory.final = {n: p.clone() for n, p in self.field.named(self.theta).items()}
         return self.trajectory
 
@@ -157,7 +159,6 @@ class FlowRun(ABC):
                     parameter.copy_(point[name])
         norm, log_norms = norms(self.twin, self.homogeneity)
         report = MarginReport(q, log_loss, self.homogeneity, norm, self.loss, log_norms)
-        self.theta = theta
         rows = self.trajectory.rows
         head = {
             "epoch": len(rows),
@@ -166,26 +167,36 @@ class FlowRun(ABC):
             "alignment": alignment,
         }
         rows.append(head | {"sliding": sliding, "evaluations": self.evaluations} | report.to_dict())
+        self.theta = theta
         self.trajectory.evaluations = self.evaluations
         self.trajectory.normal_evaluations = self.field.normal_evaluations
         while self.levels and rows[-1]["log10_mean_loss"] < self.levels[0]:
             self.trajectory.states[self.levels.pop(0)] = {n: p.clone() for n, p in point.items()}
 
     def _finished(self) -> bool:
-        """Whether the flow is over; the reason becomes the status."""
+        """Whether the flow is over; the first reason becomes its status and message."""
         rows = self.trajectory.rows
-        reasons = [reason for rule in self.rules if (reason := rule.reached(rows))]
+        reasons = [
+            (Status.FINISHED, reason) for rule in self.rules if (reason := rule.reached(rows))
+        ]
         if self.log_time >= self.log_end:
-            reasons.append(f"t reached {logspace.scaled_ratio(1.0, -self.log_end):.6g}")
+            end = logspace.scaled_ratio(1.0, -self.log_end)
+            reasons.append((Status.FINISHED, f"t reached {end:.6g}"))
         if (stalled := self._stalled()) is not None:
-            reasons.append(stalled)
+            reasons.append((Status.STALLED, stalled))
         if self.evaluations >= self.most:
-            reasons.append(
-                f"stopped after {self.evaluations} gradient evaluations; raise max_evaluations to"
-                " go on"
-            )
-        self.trajectory.status = reasons[0] if reasons else "running"
+            said = f"stopped after {self.evaluations} gradient evaluations"
+            reasons.append((Status.EVALUATION_LIMIT, f"{said}; raise max_evaluations to go on"))
+        if reasons:
+            self.trajectory.status, self.trajectory.message = reasons[0]
         return bool(reasons)
+
+    def _say_where(self) -> str:
+        """Say after which row Ctrl-C ended the flow."""
+        rows = self.trajectory.rows
+        if len(rows) < 2:
+            return "interrupted at the start"
+        return f"interrupted at log t = {rows[-1]['log_time']:.6g}"
 
     @abstractmethod
     def _stalled(self) -> str | None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..core.records import short_repr
+from ..result import Status
 from .multipliers import multipliers
 
 
@@ -63,6 +64,8 @@ class KKTCertificate:
         cross-entropy; None where its hypotheses fail.
     completeness : Completeness
         Whether the constraints that took part suffice.
+    status : Status
+        FINISHED, or INTERRUPTED: both epsilons and the lower bound hold, but could be tighter.
     radius : float
         The radius within which gradients were taken, relative to ||theta~||; 0 for none.
     radius_epsilon : float
@@ -91,6 +94,7 @@ class KKTCertificate:
     loss_delta: float
     lemma_delta: float | None
     completeness: Completeness
+    status: Status
     radius: float
     radius_epsilon: float
     kink_share: float | None
@@ -183,7 +187,7 @@ class KKTCertificate:
         }
         return (
             {name: getattr(self, name) for name in (*numbers, *more)}
-            | {"completeness": str(self.completeness)}
+            | {"completeness": str(self.completeness), "status": str(self.status)}
             | lists
         )
 
@@ -218,6 +222,5 @@ class KKTCertificate:
                 f" {self.relative_radius_epsilon:.3g}{shown}",
             )
         heaviest = ", ".join(str(n) for n in self.support[:10].tolist())
-        return "\n".join(
-            [*lines, f"heaviest support samples         {heaviest}", str(self.completeness)]
-        )
+        lines += [f"heaviest support samples         {heaviest}", str(self.completeness)]
+        return "\n".join(lines + [str(self.status)] * (self.status is Status.INTERRUPTED))

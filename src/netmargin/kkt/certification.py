@@ -11,6 +11,7 @@ from ..core.batches import Data
 from ..core.denormals import flush_denormals
 from ..core.threads import fitting_threads
 from ..losses import Loss, as_loss
+from ..result import Status
 from .certificate import KKTCertificate
 from .constraint_search import ConstraintSearch
 from .loss_multipliers import measure_loss_multipliers
@@ -40,7 +41,8 @@ def certify(
     near the margin enter first; forward-mode passes over all constraints bring in those that lower
     epsilon most, until the rest are proved not to matter: with residual r = theta~ - sum lambda h,
     the vector r - tau theta~, tau = max <r, h> / (L s), is feasible in the dual, and bounds every
-    epsilon from below.
+    epsilon from below. Ctrl-C ends the search: the smallest epsilon so far and the bound that was
+    proved last are returned, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -62,7 +64,8 @@ def certify(
         If positive, gradients from points within radius ||theta~|| of theta~ take part too:
         max-margin ReLU nets sit on kinks, where one gradient is not enough.
     tol : float, default 5e-3
-        How far epsilon / ||theta~|| may be from the smallest over all constraints.
+        Gap between epsilon and its lower bound, relative to ||theta~||, up to which completeness is
+        ALL or PROVED.
     max_constraints : int, default 2000
         The number of constraints that may take part; memory and time grow with its square.
     seed : int, default 0
@@ -112,13 +115,13 @@ def certify(
     with flush_denormals():
         problem = Problem.of(model, data, norm=norm, loss=loss)
     with fitting_threads(problem.constraints.scored.work), flush_denormals():
+        by_loss = measure_loss_multipliers(problem)
         search = ConstraintSearch(problem, tol, max_constraints)
         status = search.run()
         found = search.recompute()
-        by_loss = measure_loss_multipliers(problem)
         radius_epsilon, share = found.epsilon, None
-        if radius > 0:
-            radius_epsilon = within_radius(
+        if radius > 0 and status is not Status.INTERRUPTED:
+            radius_epsilon, status = within_radius(
                 problem, search.chosen, search.multipliers, radius=radius, seed=seed
             )
             share = kink_share(problem, search.chosen, found.multipliers, radius)
@@ -139,7 +142,8 @@ def certify(
         loss_epsilon=problem.norm * math.sqrt(max(2 - 2 * by_loss.alignment, 0.0)),
         loss_delta=by_loss.delta,
         lemma_delta=by_loss.bound,
-        completeness=status,
+        completeness=search.completeness,
+        status=status,
         radius=radius,
         radius_epsilon=min(radius_epsilon, found.epsilon),
         kink_share=share,

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from ..errors import ModelError
+from ..result import Status
 from .certificate import Completeness
-from .constraints import ConstraintSubset, Vector
+from .constraints import ConstraintSubset, StoredGradients, Vector
 from .multipliers import multipliers
 from .problem import Problem, inner_product, norm_of
 
@@ -53,7 +54,7 @@ class ConstraintSearch:
     problem : Problem
         The max-margin problem of a net on data.
     tol : float
-        How far epsilon / ||theta~|| may be from the smallest over all constraints.
+        The gap between epsilon and its lower bound, relative to ||theta~||, at which to end.
     most : int
         The largest number of constraints that may take part.
 
@@ -69,13 +70,28 @@ class ConstraintSearch:
         The best multipliers.
     lower : float
         The proved lower bound of epsilon over multipliers of all constraints.
+    completeness : Completeness
+        Whether the constraints that take part suffice.
     """
 
     def __init__(self, problem: Problem, tol: float, most: int):
         self._problem, self._tol, self._most = problem, tol, most
-        self.lower = 0.0
+        self.lower, self.completeness = 0.0, Completeness.OPEN
+        # Without constraints epsilon is the norm: what is known until the first are solved for.
+        none = torch.empty(0, dtype=torch.int64, device=next(iter(problem.target.values())).device)
+        self.chosen = ConstraintSubset(none, none, none.double())
+        self.gram, self.values, self.multipliers = np.zeros((0, 0)), np.zeros(0), none.double()
 
-    def run(self) -> Completeness:
+    def run(self) -> Status:
+        """Search to the end, or to Ctrl-C, which leaves everything as the last solution left it."""
+        try:
+            self.completeness = self._search()
+            self._prefer_near()
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED
+        return Status.FINISHED
+
+    def _search(self) -> Completeness:
         """Search until epsilon is proved within the tolerance, or no more constraints may enter."""
         problem, constraints = self._problem, self._problem.constraints
         first = min(_INITIAL_CONSTRAINTS, self._most)
@@ -118,11 +134,11 @@ class ConstraintSearch:
     def recompute(self) -> BestMultipliers:
         """Recompute epsilon and delta by a backward pass, for the multipliers to report.
 
-        They are moved to constraints near the margin where that costs nothing, and negligible ones
-        are set to 0.
+        Negligible ones are set to 0.
         """
-        self._prefer_near()
         p = self.multipliers
+        if not len(p):
+            return BestMultipliers(self._problem.norm, 0.0, p)
         p = torch.where(p > _NEGLIGIBLE_SHARE * p.max(), p, 0.0)
         residual = self._problem.residual(
             self._problem.constraints.weighted_gradient(self.chosen, p)
@@ -133,11 +149,9 @@ class ConstraintSearch:
     def _begin(self, chosen: ConstraintSubset) -> None:
         """Start with some constraints, and hold their gradients against Euler's theorem."""
         constraints = self._problem.constraints
-        self.chosen, self._gradients = chosen, constraints.gradients(chosen)
-        self.gram = self._gradients.inner().cpu().numpy()
-        self.values = constraints.values_of(chosen).cpu().numpy()
-        by_euler = torch.from_numpy(self._problem.order * self.values).to(chosen.samples.device)
-        direct = self._gradients.along(self._problem.target)
+        gradients, values = constraints.gradients(chosen), constraints.values_of(chosen)
+        by_euler = self._problem.order * values
+        direct = gradients.along(self._problem.target)
         if not torch.allclose(
             direct, by_euler, rtol=_EULER_TOLERANCE, atol=_EULER_TOLERANCE * self._problem.norm
         ):
@@ -148,24 +162,32 @@ class ConstraintSearch:
                 " outputs (a detached or custom operation), or it is not homogeneous: the eps of"
                 " normalization layers counts where their inputs are small."
             )
-        self._solve()
+        self._solve(chosen, gradients, gradients.inner().cpu().numpy(), values.cpu().numpy())
 
     def _extend(self, new: ConstraintSubset) -> None:
         """Add constraints that are not among those that take part."""
         constraints = self._problem.constraints
         entering = constraints.gradients(new)
         across = self._gradients.inner(entering).cpu().numpy()
-        self.gram = np.block([[self.gram, across], [across.T, entering.inner().cpu().numpy()]])
-        self._gradients = self._gradients.joined(entering)
-        self.values = np.append(self.values, constraints.values_of(new).cpu().numpy())
-        self.chosen = self.chosen.union(new)
-        self._solve()
+        gram = np.block([[self.gram, across], [across.T, entering.inner().cpu().numpy()]])
+        values = np.append(self.values, constraints.values_of(new).cpu().numpy())
+        self._solve(self.chosen.union(new), self._gradients.joined(entering), gram, values)
 
-    def _solve(self) -> None:
-        """Find the best multipliers of the constraints that take part."""
-        self.gram = (self.gram + self.gram.T) / 2  # exact symmetry, which rounding broke
-        p = multipliers(self.gram, self._problem.order * self.values)
-        self.multipliers = torch.from_numpy(p).to(self.chosen.samples.device)
+    def _solve(
+        self, chosen: ConstraintSubset, gradients: StoredGradients, gram: np.ndarray, values
+    ) -> None:
+        """Find the best multipliers of some constraints, which take part from now on."""
+        gram = (gram + gram.T) / 2  # exact symmetry, which rounding broke
+        p = torch.from_numpy(multipliers(gram, self._problem.order * values))
+        p = p.to(chosen.samples.device)
+        # In one assignment, so that Ctrl-C finds all of them old or all of them new.
+        self.chosen, self._gradients, self.gram, self.values, self.multipliers = (
+            chosen,
+            gradients,
+            gram,
+            values,
+            p,
+        )
 
     def _prefer_near(self) -> None:
         """Use constraints near the margin only, where that gives the same epsilon.

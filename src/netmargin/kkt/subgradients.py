@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ..core.gradients import Gradients
+from ..result import Status
 from .constraints import ConstraintSubset, Vector
 from .multipliers import multipliers
 from .problem import Problem, norm_of
@@ -52,7 +53,7 @@ rounding.
 
 def within_radius(
     problem: Problem, chosen: ConstraintSubset, weights: torch.Tensor, *, radius: float, seed: int
-) -> float:
+) -> tuple[float, Status]:
     """Search for the smallest epsilon over gradients at points within radius ||theta~|| of theta~.
 
     Parameters
@@ -71,7 +72,10 @@ def within_radius(
     Returns
     -------
     float
-        The smallest epsilon found, which is attained, and at most that of the constraints used.
+        The smallest epsilon found, which is attained, and at most that of the constraints used;
+        infinite where Ctrl-C came before there was one.
+    Status
+        FINISHED or INTERRUPTED.
     """
     constraints, centre = problem.constraints, problem.constraints.point
     values = constraints.values_of(chosen)
@@ -81,12 +85,13 @@ def within_radius(
     near = ConstraintSubset(chosen.samples, chosen.classes, merit).best(
         min(_MOST_CONSTRAINTS, int(torch.isfinite(merit).sum()))
     )
-    columns = _Columns(problem, Gradients.concatenate(list(constraints.gradients(near))))
     # Every round adds gradients at points on both sides of theta~ and solves for multipliers again,
     # to 1e-6 only, as epsilon is recomputed from them.
     random = torch.Generator().manual_seed(seed)
-    best, patience = columns.epsilon, 0
+    best, patience = math.inf, 0
     try:
+        columns = _Columns(problem, Gradients.concatenate(list(constraints.gradients(near))))
+        best = columns.epsilon
         for _ in range(_ROUNDS):
             residual = columns.residual()
             directions = [(residual, share) for share in _STEP_SHARES]
@@ -102,9 +107,11 @@ def within_radius(
             best = min(best, columns.epsilon)
             if patience == _PATIENCE:
                 break
+    except KeyboardInterrupt:
+        return best, Status.INTERRUPTED
     finally:
         constraints.move_to(centre)
-    return best
+    return best, Status.FINISHED
 
 
 def kink_share(

@@ -11,6 +11,7 @@ from ..core.batches import Data
 from ..core.denormals import flush_denormals
 from ..core.records import short_repr
 from ..losses import CrossEntropy
+from ..result import Status
 from ..solvers import kernel_max_margin
 from .problem import NORMS, Problem
 
@@ -34,6 +35,8 @@ class TangentSVM:
         Sample and class of each constraint; class -1 for a net with one output.
     gap : float
         Relative gap of the proved bracket of the margin.
+    status : Status
+        How the solver ended, as of `solvers.kernel_max_margin`.
 
     Source: Lyu and Li 2019, (Q) in Lemma C.13.
     """
@@ -43,6 +46,7 @@ class TangentSVM:
     dual: np.ndarray
     constraints: Tensor
     gap: float
+    status: Status
 
     __repr__ = short_repr
 
@@ -55,7 +59,8 @@ def tangent_svm(
     min ||v||^2 / 2 subject to <grad s_nj, v> >= 1, without intercept, over the constraints of
     smallest s at theta~ = theta / q_min^{1/L}. At a KKT point theta~ of the max-margin problem v is
     theta~ / L. For a net with one output the kernel <grad s, grad s'> is the labelled empirical
-    tangent kernel.
+    tangent kernel. Ctrl-C once the gradients are there returns the v of equal dual weights, with
+    `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -120,4 +125,5 @@ def tangent_svm(
         solution.dual,
         torch.stack([chosen.samples, chosen.classes], 1).cpu(),
         solution.gap,
+        solution.status,
     )

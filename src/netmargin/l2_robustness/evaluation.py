@@ -16,6 +16,7 @@ from ..core.progress import Progress
 from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, Interrupted, ModelError
 from ..margins import measure
+from ..result import Status
 from .attacks import ATTACKS, SEARCH, nearest_misclassified
 from .batch_files import BatchFiles
 from .certified import certified_radii, score_margins
@@ -67,9 +68,10 @@ def robustness(
     batch_size : int, default 100
         Samples attacked at once.
     folder : str, Path or None, default None
-        A folder that keeps every batch as soon as it is done; the same call goes on from there.
+        Folder for the radii of every batch as soon as it is done, made where it is not there; the
+        same call goes on from it. Without one nothing is kept on disk.
     progress : bool, default True
-        Show batches and time left.
+        Whether to show batches and time left as they come.
 
     Returns
     -------
@@ -90,7 +92,8 @@ def robustness(
     CheckpointError
         The folder cannot be written, or holds results of another net, data or settings.
     Interrupted
-        Ctrl-C was pressed; the folder keeps the batches that are done.
+        Ctrl-C was pressed, and there is a folder, which keeps the batches that are done. Without
+        one they are returned, with `Status.INTERRUPTED`.
 
     Examples
     --------
@@ -142,7 +145,9 @@ def robustness(
         _compute_radii, net, constants=constants, attack=attack if attacks else None
     )
     files = BatchFiles(folder, net, samples, box, attacks, carlini_wagner_steps, batch_size)
-    found = _run_batches(scored, batch_size, compute_radii, files, progress)
+    found, status = _run_batches(scored, batch_size, compute_radii, files, progress)
+    examined = sum(len(part["lower"]) for part in found)
+    found.append(_bracket_rest(measured.q[examined:]))
     lower, upper, by = (
         torch.cat([part[name] for part in found]).numpy() for name in ("lower", "upper", "found_by")
     )
@@ -156,7 +161,16 @@ def robustness(
         scale,
         box,
         no_lower,
+        status,
+        examined,
     )
+
+
+def _bracket_rest(q: Tensor) -> dict[str, Tensor]:
+    """What margins q alone say of radii: 0 for misclassified samples, else anything from 0 on."""
+    lower = torch.zeros_like(q)
+    upper, by = lower.masked_fill(q > 0, math.inf), torch.full((len(q),), -1)
+    return {"lower": lower, "upper": upper, "found_by": by}
 
 
 def _freeze(net: nn.Module) -> None:
@@ -175,8 +189,11 @@ def _run_batches(
     compute_radii: Callable[[Tensor, Tensor], dict[str, Tensor]],
     files: BatchFiles,
     progress: bool,
-) -> list[dict[str, Tensor]]:
-    """Compute the radii of all batches that are not kept in files; Ctrl-C raises Interrupted."""
+) -> tuple[list[dict[str, Tensor]], Status]:
+    """Compute the radii of all batches that are not kept in files, or up to Ctrl-C.
+
+    Raises Interrupted there, if a folder keeps what is done.
+    """
     found: list[dict[str, Tensor]] = []
     total = math.ceil(len(scored) / batch_size)
     with Progress(progress, "robustness") as display:
@@ -188,15 +205,14 @@ def _run_batches(
                     files.write(index, kept)
                 found.append(kept)
         except KeyboardInterrupt:
-            where = (
-                "nothing is on disk: no folder was given"
-                if files.folder is None
-                else f"kept in {files.folder}; the same call goes on"
-            )
-            raise Interrupted(
-                f"interrupted: {len(found)} of {total} batches are done; {where}"
-            ) from None
-    return found
+            said = f"interrupted: {len(found)} of {total} batches are done"
+            if files.folder is not None:
+                raise Interrupted(
+                    f"{said}; kept in {files.folder}; the same call goes on"
+                ) from None
+            display.say(said)
+            return found, Status.INTERRUPTED
+    return found, Status.FINISHED
 
 
 def _compute_radii(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.records import short_repr
+from ..result import Status
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class RobustnessReport:
         The smallest and the largest value of an input; None for all of R^d.
     no_lower : str
         Why no radius is certified (lower is 0 then), or "".
+    status : Status
+        FINISHED, or INTERRUPTED: of the samples from `examined` on no more is known than whether
+        they are correct. Their radii are 0 and infinite, or both 0.
+    examined : int
+        The number of samples whose radii were computed, the first ones.
 
     Source: Lyu and Li 2019, Appendix J.2.
     """
@@ -43,10 +49,12 @@ class RobustnessReport:
     attacks: tuple[str, ...]
     scale: float
     box: tuple[float, float] | None
-    no_lower: str = ""
+    no_lower: str
+    status: Status
+    examined: int
 
     def __repr__(self) -> str:
-        return short_repr(self, "n", "accuracy", "largest", "attacks", "box", "no_lower")
+        return short_repr(self, "n", "accuracy", "largest", "attacks", "box", "no_lower", "status")
 
     @property
     def n(self) -> int:
@@ -61,7 +69,7 @@ class RobustnessReport:
     @property
     def not_found(self) -> int:
         """The number of correct samples that no attack could turn; 0 if none ran."""
-        return int(np.isinf(self.upper).sum()) if self.attacks else 0
+        return int(np.isinf(self.upper[: self.examined]).sum()) if self.attacks else 0
 
     @property
     def largest(self) -> float:
@@ -112,6 +120,8 @@ class RobustnessReport:
             "scale": self.scale,
             "box": self.box,
             "no_lower": self.no_lower,
+            "status": str(self.status),
+            "examined": self.examined,
             "lower": list(map(shown, self.lower)),
             "upper": list(map(shown, self.upper)),
             "found_by": self.found_by.tolist(),
@@ -140,4 +150,6 @@ class RobustnessReport:
                     or "none"
                 ),
             ]
+        if self.status is Status.INTERRUPTED:
+            lines.append(f"{self.status}; {self.examined} of {self.n} samples were examined")
         return "\n".join(lines)

@@ -26,6 +26,7 @@ from ..core.threads import fitting_threads
 from ..errors import ArgumentError, DataError
 from ..losses import Loss, as_loss
 from ..margins import measure
+from ..result import Status
 from ..training.history import History
 from .objective import MarginObjective, RegularizedObjective, SquaresObjective
 
@@ -41,8 +42,10 @@ class RegularizationPath(History):
         L_lambda); stationarity (|grad log L_lambda| ||theta||, 0 at smooth stationary points, but
         not on kinks of ReLU); start (index of the best start). Beside them those of
         `MarginReport.to_dict()`, or, of `interpolation_path`, log_mean_loss and norm.
-    status : str
-        How the path ended.
+    status : Status
+        How the path ended: FINISHED, or INTERRUPTED after the last row.
+    message : str
+        A sentence that says where it ended.
     states : dict of float to state dict
         The parameters of the best start by lambda, in float64.
     """
@@ -74,7 +77,7 @@ def regularization_path(
     not convex; the best start is kept. For two-layer nets `solvers.f1_logistic` has the global
     minimum (r = 2).
 
-    Ctrl-C ends the path early: the rows so far are returned, and `status` says so.
+    Ctrl-C ends the path early: the rows so far are returned, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -97,9 +100,9 @@ def regularization_path(
     iterations : int, default 100
         Iterations of L-BFGS for each lambda, start and smoothing.
     seed : int, default 0
-        Seed of the first start.
+        Seed of the first start; the next ones have the next numbers.
     progress : bool, default True
-        Show lambda, the objective and the best start as they come.
+        Whether to show lambda, the objective and the best start as they come.
 
     Returns
     -------
@@ -154,7 +157,7 @@ def interpolation_path(
     |alpha|_1 of `solvers.min_norm_interpolation`; begin with a large lambda, and take several
     starts. Differences end at about 1e-16 of y, below which smaller lambdas change nothing.
 
-    Ctrl-C ends the path early: the rows so far are returned, and `status` says so.
+    Ctrl-C ends the path early: the rows so far are returned, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -175,9 +178,9 @@ def interpolation_path(
     iterations : int, default 100
         Iterations of L-BFGS for each lambda, start and smoothing.
     seed : int, default 0
-        Seed of the first start.
+        Seed of the first start; the next ones have the next numbers.
     progress : bool, default True
-        Show lambda, the objective and the best start as they come.
+        Whether to show lambda, the objective and the best start as they come.
 
     Returns
     -------
@@ -287,18 +290,22 @@ def _follow(
                     "stationarity": runs[best].stationarity(log_lambda),
                     "start": best,
                 }
-                path.rows.append(head | row(runs[best]))
+                found = head | row(runs[best])
+                # Row and state are kept at one moment: Ctrl-C finds both of a lambda, or neither.
                 path.states[value] = {
                     n: p.detach().clone() for n, p in runs[best].twin.state_dict().items()
                 }
+                path.rows.append(found)
                 display.draw(
                     index,
                     len(ordered) - 1 - index,
                     f"lambda {value:g}  log L {objectives[best]:.6g}  start {best}",
                 )
-            path.status = f"{len(ordered)} values of lambda down to {ordered[-1]:g}"
+            path.status = Status.FINISHED
+            path.message = f"{len(ordered)} values of lambda down to {ordered[-1]:g}"
         except KeyboardInterrupt:
-            path.status = f"interrupted after {len(path.rows)} values of lambda"
+            path.status = Status.INTERRUPTED
+            path.message = f"interrupted after {len(path.rows)} values of lambda"
     return path
 
 

@@ -2,15 +2,17 @@
 generation.
 """
 
+import time
+
 import numpy as np
 
 from ..core.arguments import check_flag, check_number
 from ..core.matrices import SolverData, binary_data, warn_of_size
 from ..errors import ArgumentError
-from ..result import Status
+from ..result import Bracket, Status, judge_bracket
 from .columns.best_net import extract_net, extract_soft_net, feature_columns
-from .columns.generation import generate_columns
-from .columns.master import MarginConstraints
+from .columns.engine import generate_columns
+from .columns.margin_problem import pose_margin_problem
 from .columns.options import check_power, read_options
 from .contradictions import Contradictions, recommended_cost
 from .solution import SoftVariationNormSolution, VariationNormSolution
@@ -55,7 +57,7 @@ def f1_max_margin(
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap between margin and upper bound at which to stop.
+        Relative gap between margin and upper bound up to which the status is OPTIMAL.
     time_limit : float, optional
         Seconds after which the best bracket so far is returned, as it is at Ctrl-C. Where no net
         found until then separates the samples, it is the one of least squares over the neurons
@@ -106,6 +108,7 @@ def f1_max_margin(
 
     Source: Chizat and Bach 2020, (4); Wei et al. 2018, (3.6) and Claim B.3.
     """
+    started = time.monotonic()
     power, options = check_power(power), read_options(tol, time_limit, pricing, seed)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
@@ -116,41 +119,42 @@ def f1_max_margin(
     # Equal inputs with different labels are a proof at once, where a search can take for ever.
     if contradictions.exact and contradictions.weights is not None:
         return _refute_separability(data, contradictions, contradictions.weights, bias, power)
-    rows = MarginConstraints(data.y, np.ones(len(data)))
     # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has
     # its own sphere.
     unit, sphere = (0.5 * data.longest, np.sqrt(2)) if power == 1 else (data.longest**2, 1.0)
-    run = generate_columns(
-        data, rows, options, neurons, progress, "max margin", unit=unit, power=power
+    problem = pose_margin_problem(data, options, neurons, power=power)
+    ending = generate_columns(
+        problem,
+        progress=progress,
+        title="max margin",
+        in_units=lambda bracket: Bracket(unit * bracket.lower, unit * bracket.upper),
     )
-    best = run.problem
-    U, s, weights, t = extract_net(run)
+    best, dual, upper = problem.restricted, problem.dual, problem.upper
     # A bound that is 0 to the precision of the largest samples says nothing if only much smaller
     # ones have dual weight.
-    shortest = float(np.linalg.norm(best.Z, axis=1)[run.dual > 0].min(initial=1.0))
-    unproved = run.status is Status.NOT_SEPARABLE and run.upper > max(
-        _ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest
-    )
-    status = Status.STALLED if unproved else run.status
+    shortest = float(np.linalg.norm(best.Z, axis=1)[dual > 0].min(initial=1.0))
+    zero = min(problem.zero, max(_ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest))
+    status, certified = judge_bracket(problem.bracket, options.tol, ended=ending.status, zero=zero)
+    U, s, weights, t = extract_net(best, early=ending.early and not certified)
     columns = feature_columns(best, U, s)
-    slack = float((run.dual * (columns @ weights - t)).max())
-    unused = float((weights * (run.upper - columns.T @ run.dual)).max(initial=0.0))
-    proof = run.dual * (status is Status.NOT_SEPARABLE)
+    slack = float((dual * (columns @ weights - t)).max())
+    unused = float((weights * (upper - columns.T @ dual)).max(initial=0.0))
+    remedy = _describe_remedy(data, bias, power)
     return VariationNormSolution(
         margin=unit * t,
-        upper_bound=unit * run.upper,
-        certified=status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
+        upper_bound=unit * upper,
+        certified=certified,
         status=status,
-        dual=run.dual,
-        seconds=run.seconds,
-        note=contradictions.note(proof, _describe_remedy(data, bias, power)) if t <= 0 else "",
+        dual=dual,
+        seconds=time.monotonic() - started,
+        note=contradictions.note(dual * certified, remedy) if t <= 0 else "",
         atoms=np.column_stack([U, s]) / sphere,
         weights=weights,
         bias=bias,
         power=power,
         slackness=max(slack, unused),
-        rounds=run.rounds,
-        local_gap=run.local_gap(),
+        rounds=ending.rounds,
+        local_gap=problem.local_gap(),
     )
 
 
@@ -219,7 +223,7 @@ def f1_soft_margin(
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap between the objective and its proved lower bound at which to stop.
+        Relative gap between the objective and its lower bound up to which the status is OPTIMAL.
     time_limit : float, optional
         Seconds after which the best bracket so far is returned. No limit by default.
     pricing : {"auto", "complete", "local"}
@@ -254,6 +258,7 @@ def f1_soft_margin(
     Source: the l1 support vector machine of Wei et al. 2018, (3.6), with slacks; its dual caps the
     weights of Claim B.3 at C.
     """
+    started = time.monotonic()
     C, options = check_number("C", C, above=0), read_options(tol, time_limit, pricing, seed)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
@@ -264,24 +269,29 @@ def f1_soft_margin(
             f" got {C}"
         )
     scale = data.longest
-    rows = MarginConstraints(data.y, np.ones(len(data)), slack_cost=C * data.longest)
-    run = generate_columns(data, rows, options, neurons, progress, "soft margin", unit=scale)
-    best = run.problem
-    U, s, alphas = extract_soft_net(run, C, scale)
-    outputs = feature_columns(best, U, s) @ (alphas * scale)
+    problem = pose_margin_problem(data, options, neurons, slack_cost=C * data.longest)
+    # 1 / t is the least objective in the units of the problem (`MarginConstraints`).
+    ending = generate_columns(
+        problem,
+        progress=progress,
+        title="soft margin",
+        in_units=lambda bracket: Bracket(1 / (bracket.upper * scale), 1 / (bracket.lower * scale)),
+    )
+    U, s, alphas = extract_soft_net(problem.restricted, C, scale, early=ending.early)
+    outputs = feature_columns(problem.restricted, U, s) @ (alphas * scale)
     hinge = float(np.maximum(1 - outputs, 0.0).sum())
     norm = float(alphas.sum())
     objective = norm + C * hinge
-    # 1 / upper is a dual value (`MarginConstraints`): above the objective by rounding only.
-    lower = min(1 / (run.upper * scale), objective)
-    certified = run.status is Status.OPTIMAL and objective - lower <= tol * objective
+    # The bound is above the objective by rounding only.
+    lower = min(1 / (problem.upper * scale), objective)
+    status, certified = judge_bracket(Bracket(lower, objective), options.tol, ended=ending.status)
     return SoftVariationNormSolution(
         objective=objective,
         lower_bound=lower,
         certified=certified,
-        status=run.status if certified or run.status is not Status.OPTIMAL else Status.STALLED,
-        dual=run.dual / (run.upper * scale),
-        seconds=run.seconds,
+        status=status,
+        dual=problem.dual / (problem.upper * scale),
+        seconds=time.monotonic() - started,
         atoms=np.column_stack([U, s]) / np.sqrt(2),
         weights=2 * alphas,
         bias=bias,

@@ -10,11 +10,11 @@ from ..core.matrices import SolverData, evaluation_inputs, regression_data, warn
 from ..core.records import short_repr
 from ..errors import DataError
 from ..kernels import arc_cosine
-from ..result import Status
+from ..result import Bracket, Solution, Status, judge_bracket
 from .columns.attainability import Targets, find_targets
-from .columns.least_norm import LeastNorm
-from .columns.options import Options
-from .progress import Progress
+from .columns.engine import generate_columns
+from .columns.least_norm import LeastNormProblem
+from .columns.options import Options, read_options
 from .solution import ReLUMeasure
 
 _REACHED_L2 = 1e-9
@@ -28,7 +28,7 @@ seen where the norm falls below its proved bound.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interpolation:
+class Interpolation(Solution):
     """A function f with f(x_n) = y_n and a small norm.
 
     Attributes
@@ -41,7 +41,8 @@ class Interpolation:
     residual : float
         The largest |f(x_n) - y_n|, in units of y.
     certified : bool
-        Whether norm and lower_bound agree within the tolerance, or no such f exists.
+        Whether norm and lower_bound agree within the tolerance, or no such f exists; False for a
+        search that was interrupted.
     status : Status
         How the search ended.
     dual : ndarray of shape (n,), float64
@@ -62,11 +63,9 @@ class Interpolation:
     __repr__ = short_repr
 
     @property
-    def gap(self) -> float:
-        """(norm - lower_bound) / norm; inf where no function was found though there may be one."""
-        if not np.isfinite(self.norm):
-            return 0.0 if self.lower_bound == np.inf else np.inf
-        return (self.norm - self.lower_bound) / self.norm if self.norm > 0 else 0.0
+    def bracket(self) -> Bracket:
+        """The bracket [lower_bound, norm] of the least norm; open where no function was found."""
+        return Bracket(self.lower_bound, self.norm)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,8 +139,8 @@ def min_norm_interpolation(
     bias : bool, default True
         Whether neurons have a bias, which makes x~ = (x, 1).
     tol : float, default 1e-6
-        Relative gap between norm and lower bound at which to stop. For l1 the rounding of float64
-        sets the limit: about 1e-9, and more where points nearly coincide.
+        Relative gap between norm and lower bound up to which the status is OPTIMAL. For l1 the
+        rounding of float64 sets the limit: about 1e-9, and more where points nearly coincide.
     time_limit : float, optional
         Seconds after which the best bracket so far is returned (l1). No limit by default.
     pricing : {"auto", "complete", "local"}
@@ -176,7 +175,7 @@ def min_norm_interpolation(
     """
     started = time.monotonic()
     check_choice("norm", norm, ("l1", "l2"))
-    options = Options(tol, time_limit, pricing, seed)
+    options = read_options(tol, time_limit, pricing, seed)
     data = regression_data(X, y, bias=check_flag("bias", bias))
     check_flag("progress", progress)
     warn_of_size(len(data), "Interpolation")
@@ -186,7 +185,7 @@ def min_norm_interpolation(
     )
     targets = find_targets(scaled, data.y / height)
     if norm == "l2":
-        return _least_kernel_norm(data, tol, bias, targets.contradiction, started)
+        return _least_kernel_norm(data, options.tol, bias, targets.contradiction, started)
     return _least_variation_norm(data, targets, options, bias, progress, started)
 
 
@@ -198,38 +197,38 @@ def _least_variation_norm(
     """
     y, height = data.y, float(np.abs(data.y).max())
     dual, atoms, alphas = np.zeros(len(y)), np.zeros((0, data.Z.shape[1])), np.zeros(0)
-    norm, lower, status = 0.0, 0.0, Status.OPTIMAL
-    if height > 0:
+    norm, lower, ended = 0.0, 0.0, Status.OPTIMAL
+    if targets.contradiction is not None:
+        dual, norm, lower = targets.contradiction, np.inf, np.inf
+    elif height > 0:
         scale = float(np.abs(targets.values).max(initial=0.0))
         unit = height / data.longest * scale  # norms are found in units of this
-        if targets.contradiction is not None:
-            dual, norm, lower, status = targets.contradiction, np.inf, np.inf, Status.NOT_ATTAINABLE
-        elif not 0 < unit < np.inf:
+        if not 0 < unit < np.inf:
             raise DataError(
                 "The least norm is beyond float64. Divide y, or multiply X, by a power of 10."
             )
-        else:
-            with Progress(progress, "interpolation", "norm at least") as shown:
-                run = LeastNorm(
-                    targets.directions,
-                    targets.values / scale,
-                    options,
-                    started + (np.inf if options.time_limit is None else options.time_limit),
-                    lambda rounds, lower, norm: shown.show(rounds, unit * lower, unit * norm),
-                )
-                run.run()
-            atoms, alphas, status = run.U, unit * run.alphas, run.status
-            norm, lower = unit * run.norm, unit * run.lower
-            lengths = np.linalg.norm(data.Z[targets.kept] / data.size, axis=1) * data.size
-            dual[targets.kept] = run.dual / lengths
+        best = LeastNormProblem(targets.directions, targets.values / scale, options)
+        ended = generate_columns(
+            best,
+            progress=progress,
+            title="interpolation",
+            in_units=lambda bracket: Bracket(unit * bracket.lower, unit * bracket.upper),
+        ).status
+        atoms, alphas = best.U, unit * best.alphas
+        norm, lower = unit * best.norm, unit * best.lower
+        lengths = np.linalg.norm(data.Z[targets.kept] / data.size, axis=1) * data.size
+        dual[targets.kept] = best.dual / lengths
     measure = ReLUMeasure(
         atoms=np.column_stack([atoms, np.sign(alphas)]) / np.sqrt(2),
         weights=2 * np.abs(alphas),
         bias=False,
     )
     residual = float(np.abs(measure.decision_function(data.Z) - y).max())
-    passes = residual <= _REACHED_L1 * height
-    norm, lower, certified, status = _settle_bracket(norm, lower, passes, options.tol, status)
+    # Only a function that does not quite pass through the points has a norm below its proved bound.
+    if residual > _REACHED_L1 * height or norm < lower * (1 - options.tol):
+        norm = np.inf
+    lower = min(lower, norm)
+    status, certified = judge_bracket(Bracket(lower, norm), options.tol, ended=ended)
     return MeasureInterpolation(
         norm=norm,
         lower_bound=lower,
@@ -244,56 +243,32 @@ def _least_variation_norm(
     )
 
 
-def _settle_bracket(
-    norm: float, lower: float, passes: bool, tol: float, status: Status
-) -> tuple[float, float, bool, Status]:
-    """Norm, lower bound, whether they are certified, and the status, for a function that `passes`
-    through the points or not.
-    """
-    if status is Status.NOT_ATTAINABLE:
-        return norm, lower, True, status
-    # Only a function that does not quite pass through the points has a norm below its proved bound.
-    reached = passes and norm >= lower * (1 - tol)
-    norm = norm if reached else np.inf
-    lower = min(lower, norm)
-    certified = bool(norm - lower <= tol * norm) if reached else False
-    if certified:
-        return norm, lower, True, Status.OPTIMAL
-    if status in (Status.OPTIMAL, Status.STALLED, Status.LOCALLY_OPTIMAL):
-        if not reached:
-            status = Status.NOT_REACHED
-        elif status is Status.OPTIMAL:
-            status = Status.STALLED
-    return norm, lower, False, status
-
-
 def _least_kernel_norm(
     data: SolverData, tol: float, bias: bool, contradiction: np.ndarray | None, started: float
 ) -> KernelInterpolation:
-    """Solve for l2: coefficients by the eigenvalues of the kernel that are above rounding."""
+    """Solve for l2; an interrupted search has f = 0 and the open bracket [0, inf]."""
     data.require_squares()
     size, y, height = data.size, data.y, float(np.abs(data.y).max())
-    K = arc_cosine(data.Z / size, bias=False)
-    eigenvalues, vectors = np.linalg.eigh(K)
-    kept = eigenvalues > len(y) * np.finfo(float).eps * eigenvalues[-1]
-    coefficients = vectors[:, kept] @ (vectors[:, kept].T @ y / eigenvalues[kept])
-    residual = float(np.abs(y - K @ coefficients).max())
-    norm = float(np.sqrt(max(coefficients @ K @ coefficients, 0.0)))
+    ended = Status.STALLED
+    try:
+        coefficients, norm, residual = _fit_in_kernel(data.Z / size, y)
+    except KeyboardInterrupt:
+        coefficients, norm, residual = np.zeros(len(y)), 0.0, height
+        ended = Status.INTERRUPTED
     dual = coefficients / norm if norm > 0 else coefficients
     # y . dual <= |f| for every f through the points, as dual has unit norm.
-    lower, status = max(float(y @ dual), 0.0), Status.NOT_REACHED
+    lower = max(float(y @ dual), 0.0)
     if contradiction is not None:
-        dual, norm, lower, status = size * contradiction, np.inf, np.inf, Status.NOT_ATTAINABLE
-    elif residual <= _REACHED_L2 * height:
-        lower = min(lower, norm)
-        status = Status.OPTIMAL if norm - lower <= tol * norm else Status.STALLED
-    else:
+        dual, norm, lower = size * contradiction, np.inf, np.inf
+    elif residual > _REACHED_L2 * height:
         norm = np.inf
+    lower = min(lower, norm)
+    status, certified = judge_bracket(Bracket(lower, norm), tol, ended=ended)
     return KernelInterpolation(
         norm=norm / size,
         lower_bound=lower / size,
         residual=residual,
-        certified=status in (Status.OPTIMAL, Status.NOT_ATTAINABLE),
+        certified=certified,
         status=status,
         dual=dual / size,
         seconds=time.monotonic() - started,
@@ -301,3 +276,15 @@ def _least_kernel_norm(
         inputs=data.Z,
         bias=bias,
     )
+
+
+def _fit_in_kernel(Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """The coefficients (n,) by the eigenvalues of the kernel that are above rounding, the norm of
+    their function, and its largest residual.
+    """
+    K = arc_cosine(Z, bias=False)
+    eigenvalues, vectors = np.linalg.eigh(K)
+    kept = eigenvalues > len(y) * np.finfo(float).eps * eigenvalues[-1]
+    coefficients = vectors[:, kept] @ (vectors[:, kept].T @ y / eigenvalues[kept])
+    norm = float(np.sqrt(max(coefficients @ K @ coefficients, 0.0)))
+    return coefficients, norm, float(np.abs(y - K @ coefficients).max())

@@ -11,9 +11,15 @@ from ..core.deadline import Deadline
 from ..core.matrices import binary_data, kernel_values, warn_of_size
 from ..core.records import short_repr
 from ..kernels import arc_cosine, ntk
-from ..result import Solution, Status
+from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .contradictions import Contradictions, recommended_cost
-from .kernel_problem import DUST, label_kernel, minimize_norm, validate_kernel
+from .kernel_problem import (
+    bound_by_shortest,
+    bracket_margin,
+    label_kernel,
+    minimize_norm,
+    validate_kernel,
+)
 
 _ZERO_BOUND = 1e-5
 """A bound below this, relative to the largest feature, is 0 to the precision of float64: its square
@@ -24,14 +30,14 @@ _AVERAGED_SAMPLES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelSolution(Solution):
+class KernelSolution(MarginSolution):
     """The function f = sum_n coefficients_n k(x_n, .) of norm 1 with the largest min_n y_n f(x_n).
 
     Attributes
     ----------
     coefficients : ndarray of shape (n,), float64
         y * dual / upper_bound; 0 where nothing separates the samples. The other fields are those
-        of `Solution`.
+        of `MarginSolution`.
     """
 
     coefficients: np.ndarray
@@ -50,7 +56,8 @@ def kernel_max_margin(
 
     It is max over ||f|| <= 1 of min_n y_n f(x_n): a support vector machine without an intercept.
     Its dual is the point of smallest norm in the hull of the labelled samples, the minimum over
-    probability weights p of sqrt(p' (yy' * K) p), which is also the proved upper bound.
+    probability weights p of sqrt(p' (yy' * K) p), which is also the proved upper bound. Ctrl-C
+    returns the bracket of equal weights, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -105,6 +112,7 @@ def f2_max_margin(
 
     gamma_2 = max over ||f|| <= 1 in F_2 of min_n y_n f(x_n), where F_2 is the space of the kernel
     `kernels.arc_cosine`: two-layer ReLU nets whose directions are fixed and uniform on the sphere.
+    Ctrl-C returns a valid bracket, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -159,7 +167,8 @@ def ntk_max_margin(
 ) -> KernelSolution:
     """The largest margin in the unit ball of the tangent kernel space of a two-layer ReLU net.
 
-    It is max over ||f|| <= 1 of min_n y_n f(x_n) in the space of the kernel `kernels.ntk`.
+    It is max over ||f|| <= 1 of min_n y_n f(x_n) in the space of the kernel `kernels.ntk`. Ctrl-C
+    returns a valid bracket, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -232,9 +241,13 @@ def _solve_homogeneous(
     if contradictions.exact and contradictions.weights is not None:
         found = _solution(0.0, 0.0, Status.NOT_SEPARABLE, contradictions.weights, data.y, started)
     else:
-        found = _hard_margin(
-            kernel(data.Z / data.size), data.y, tol, started, deadline, contradictions.weights
-        )
+        try:
+            found = _hard_margin(
+                kernel(data.Z / data.size), data.y, tol, started, deadline, contradictions.weights
+            )
+        except KeyboardInterrupt:  # before the kernel was there
+            upper, dual = bound_by_shortest(kernel, data.Z / data.size)
+            found = _solution(0.0, upper, Status.INTERRUPTED, dual, data.y, started)
     found = replace(
         found,
         margin=found.margin * data.size,
@@ -273,41 +286,25 @@ def _hard_margin(
     Q, scale = label_kernel(K, y)
     if scale == 0:
         return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(len(y), 1 / len(y)), y, started)
-    candidate = minimize_norm(Q, deadline.at) if contradiction is None else contradiction
-    margin, upper, dual = _bracket(Q, candidate, tol)
-    if margin > 0 and upper - margin <= tol * upper:
-        status = Status.OPTIMAL
-    elif margin <= 0 and upper <= _ZERO_BOUND:
-        status, margin = Status.NOT_SEPARABLE, 0.0
-    else:
-        status = Status.TIME_LIMIT if deadline.passed else Status.STALLED
+    interrupted = False
+    try:
+        candidate = minimize_norm(Q, deadline.at) if contradiction is None else contradiction
+    except KeyboardInterrupt:
+        candidate, interrupted = np.full(len(y), 1 / len(y)), True
+    margin, upper, dual = bracket_margin(Q, candidate, tol)
+    ended = Status.TIME_LIMIT if deadline.passed else Status.STALLED
+    ended = Status.INTERRUPTED if interrupted else ended
+    status, _ = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=_ZERO_BOUND)
+    if status in (Status.NOT_SEPARABLE, Status.INTERRUPTED):
+        margin = max(margin, 0.0)
     unit = float(np.sqrt(scale))
     return _solution(margin * unit, upper * unit, status, dual, y, started)
 
 
-def _bracket(Q: np.ndarray, proposed: np.ndarray, tol: float) -> tuple[float, float, np.ndarray]:
-    """Recompute margin and upper bound of dual weights in float64, without the dust that an
-    interior point leaves on every sample.
-
-    Weights below a threshold are dropped, the largest threshold first, as long as the gap stays
-    within a tenth of `tol`. Squares of norms are known to a few n machine precisions; margin and
-    bound are taken on the safe sides of that.
-    """
-    rounding = 4 * (len(Q) + 4) * float(np.finfo(float).eps)
-    for threshold in DUST:
-        dual = np.where(proposed > threshold * proposed.max(), proposed, 0.0)
-        dual = dual / dual.sum()
-        outputs = Q @ dual
-        upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding))
-        margin = (float(outputs.min()) - rounding) / upper
-        if upper - margin <= 0.1 * tol * upper:
-            break
-    return margin, upper, dual
-
-
 def _solution(margin, upper, status, dual, y, started) -> KernelSolution:
-    """The record of these numbers; f is 0 where nothing separates the samples."""
-    coefficients = y * dual / upper if status is not Status.NOT_SEPARABLE else np.zeros(len(y))
+    """The record of these numbers; f is 0 where nothing that is known separates the samples."""
+    nothing = status is Status.NOT_SEPARABLE or (status is Status.INTERRUPTED and margin == 0)
+    coefficients = np.zeros(len(y)) if nothing else y * dual / upper
     certified = status in (Status.OPTIMAL, Status.NOT_SEPARABLE)
     return KernelSolution(
         margin=margin,

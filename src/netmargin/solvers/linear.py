@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from ..core.arguments import check_choice, check_flag, check_number
 from ..core.matrices import binary_data, evaluation_inputs
 from ..core.records import short_repr
-from ..result import Solution, Status
+from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .contradictions import Contradictions, recommended_cost
 from .kernel import kernel_max_margin
 
@@ -20,14 +20,14 @@ at a vertex, which rounds a bound of 0 to less.
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearSolution(Solution):
+class LinearSolution(MarginSolution):
     """The linear function x -> weights . x~ of norm 1 with the largest min_n y_n weights . x~_n.
 
     Attributes
     ----------
     weights : ndarray of shape (d,), or (d + 1,) with a bias, float64
         Of norm 1 in the chosen norm; 0 where nothing separates the samples. The other fields are
-        those of `Solution`.
+        those of `MarginSolution`.
     bias : bool
         Whether x~ is (x, 1) instead of x.
     """
@@ -49,7 +49,7 @@ def linear_max_margin(
 
     It is max over ||w|| <= 1 of min_n y_n w . x~_n. A bias counts in the norm, as in the nets of
     this library. The proved upper bound is the dual norm of sum_n p_n y_n x~_n for probability
-    weights p.
+    weights p. Ctrl-C returns the bracket of equal weights p, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -93,23 +93,28 @@ def linear_max_margin(
     data = binary_data(X, y, bias=bias)
     scale = data.size
     signed = data.y[:, None] * data.Z / scale
-    weights, dual = _solve_l2(signed) if norm == "l2" else _solve_l1(signed)
     order, dual_order = (2, 2) if norm == "l2" else (1, np.inf)
-    if norm == "l2" and (signed @ weights).min() <= 0:
-        # Where 0 is in the hull of the samples, the vertex that linear programming finds is a
-        # proof; a least norm is found to a square root only.
-        dual = _solve_l1(signed)[1]
+    interrupted = False
+    try:
+        weights, dual = _solve_l2(signed) if norm == "l2" else _solve_l1(signed)
+        if norm == "l2" and (signed @ weights).min() <= 0:
+            # Where 0 is in the hull of the samples, the vertex that linear programming finds is a
+            # proof; a least norm is found to a square root only.
+            dual = _solve_l1(signed)[1]
+    except KeyboardInterrupt:
+        dual, interrupted = np.full(len(data), 1 / len(data)), True
+        weights = dual @ signed
     size = np.linalg.norm(weights, order)
     weights = weights / size if size > 0 else weights
     margin = max(float((signed @ weights).min()), 0.0)
     upper = float(np.linalg.norm(dual @ signed, dual_order))
-    if margin > 0 or upper > _ZERO_BOUND:
-        status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
-    else:
-        status, weights = Status.NOT_SEPARABLE, np.zeros_like(weights)
-    certified = status is not Status.STALLED
+    ended = Status.INTERRUPTED if interrupted else Status.STALLED
+    status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=_ZERO_BOUND)
+    if interrupted:
+        weights = weights * (margin > 0)
     note = ""
     if status is Status.NOT_SEPARABLE:
+        weights = np.zeros_like(weights)
         C = recommended_cost(float((signed**2).sum(1).mean()) * scale * scale)
         formula = (
             f"kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}), or a net instead of"
@@ -131,8 +136,10 @@ def linear_max_margin(
 
 def _solve_l2(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weights (D,) and dual weights (n,): the least norm in the hull of the signed samples."""
-    dual = kernel_max_margin(signed @ signed.T, np.ones(len(signed))).dual
-    return dual @ signed, dual
+    found = kernel_max_margin(signed @ signed.T, np.ones(len(signed)))
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return found.dual @ signed, found.dual
 
 
 def _solve_l1(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,14 +2,16 @@
 generation.
 """
 
+import time
+
 import numpy as np
 
 from ..core.arguments import check_flag, check_number
 from ..core.matrices import binary_data, warn_of_size
-from ..result import Status
-from .columns.logistic_generation import LogisticGeneration, log_mean_loss
+from ..result import Bracket, judge_bracket
+from .columns.engine import generate_columns
+from .columns.logistic_problem import LogisticProblem, log_mean_loss
 from .columns.options import check_power, read_options
-from .progress import Progress
 from .solution import LogisticVariationNormSolution
 
 
@@ -48,7 +50,7 @@ def f1_logistic(
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
-        Relative gap between the objective and its proved lower bound at which to stop.
+        Relative gap between the objective and its lower bound up to which the status is OPTIMAL.
     time_limit : float, optional
         Seconds after which the best bracket so far is returned. No limit by default.
     pricing : {"auto", "complete", "local"}
@@ -84,15 +86,10 @@ def f1_logistic(
 
     Source: Wei et al. 2018, Example 4.2 and Theorem E.4 (the mean, as in its proofs).
     """
-    regularization, power = (
-        check_number("regularization", regularization, above=0),
-        check_power(power),
-    )
-    bias, progress, options = (
-        check_flag("bias", bias),
-        check_flag("progress", progress),
-        read_options(tol, time_limit, pricing, seed),
-    )
+    started = time.monotonic()
+    regularization = check_number("regularization", regularization, above=0)
+    power, options = check_power(power), read_options(tol, time_limit, pricing, seed)
+    bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The regularized logistic problem")
     if power == 2:
@@ -104,23 +101,30 @@ def f1_logistic(
         if power == 1
         else (data.longest**2, regularization / data.longest**2)
     )
-    run = LogisticGeneration(
+    best = LogisticProblem(
         data.Z / data.size / (data.longest / data.size), data.y, cost, options, power
     )
-    with Progress(progress, "regularized logistic loss") as shown:
-        run.run(shown)
-    used = np.flatnonzero(run.alphas)
-    q = run.A[:, used] @ run.alphas[used]
-    certified = run.status is Status.OPTIMAL
+    ending = generate_columns(
+        best,
+        progress=progress,
+        title="regularized logistic loss",
+        in_units=lambda bracket: bracket,
+    )
+    used = np.flatnonzero(best.alphas)
+    q = best.A[:, used] @ best.alphas[used]
+    lower = min(best.lower, best.objective)
+    status, certified = judge_bracket(
+        Bracket(lower, best.objective), options.tol, ended=ending.status
+    )
     return LogisticVariationNormSolution(
-        objective=run.objective,
-        lower_bound=min(run.lower, run.objective),
+        objective=best.objective,
+        lower_bound=lower,
         certified=certified,
-        status=run.status,
-        dual=run.dual / len(q),
-        seconds=run.seconds,
-        atoms=np.column_stack([run.U[used], run.s[used]]) / (np.sqrt(2) if power == 1 else 1.0),
-        weights=run.alphas[used] / unit * (2 if power == 1 else 1),
+        status=status,
+        dual=best.dual / len(q),
+        seconds=time.monotonic() - started,
+        atoms=np.column_stack([best.U[used], best.s[used]]) / (np.sqrt(2) if power == 1 else 1.0),
+        weights=best.alphas[used] / unit * (2 if power == 1 else 1),
         bias=bias,
         power=power,
         log_loss=log_mean_loss(q),

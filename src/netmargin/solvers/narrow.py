@@ -16,7 +16,7 @@ from ..core.deadline import Deadline
 from ..core.matrices import SolverData, binary_data
 from ..core.records import short_repr
 from ..errors import DataError
-from ..result import Solution, Status
+from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .solution import ReLUMeasure
 
 _MOST_PROGRAMS = 200_000
@@ -37,7 +37,7 @@ Choice = tuple[np.ndarray, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NarrowSolution(ReLUMeasure, Solution):
+class NarrowSolution(ReLUMeasure, MarginSolution):
     """A net of few neurons with a large margin, balanced, as a probability measure; no atoms where
     no such net separates the data.
 
@@ -54,7 +54,7 @@ class NarrowSolution(ReLUMeasure, Solution):
         choice only: each choice has weights of its own.
     programs : int
         Choices of which the convex problem was solved. The other fields are those of `ReLUMeasure`
-        and `Solution`.
+        and `MarginSolution`.
     """
 
     programs: int
@@ -134,17 +134,14 @@ def narrow_max_margin(
     # Half the smallest |x~| bounds the margin of every net, whose mass is 1 and whose layers are
     # balanced.
     upper = 0.5 * float(np.linalg.norm(search.Z, axis=1).min()) if stopped else search.upper
-    margin = search.margin
-    if stopped:
-        status = stopped
-    elif margin > 0:
-        status = Status.OPTIMAL if upper - margin <= tol * upper else Status.STALLED
-    else:
-        status = Status.NOT_SEPARABLE if upper <= _ZERO_BOUND else Status.STALLED
+    bracket = Bracket(search.margin, upper)
+    status, certified = judge_bracket(
+        bracket, tol, ended=stopped or Status.STALLED, zero=_ZERO_BOUND
+    )
     return NarrowSolution(
-        margin=margin * data.size,
+        margin=search.margin * data.size,
         upper_bound=upper * data.size,
-        certified=status in (Status.OPTIMAL, Status.NOT_SEPARABLE),
+        certified=certified,
         status=status,
         dual=search.dual,
         seconds=time.monotonic() - started,

@@ -12,7 +12,7 @@ from ..core.cone_program import minimize
 from ..core.deadline import Deadline
 from ..core.matrices import kernel_values
 from ..core.records import short_repr
-from ..result import SoftSolution, Status
+from ..result import Bracket, SoftSolution, Status, judge_bracket
 from .kernel_problem import DUST, label_kernel, minimize_norm, validate_kernel
 
 _RELIABLE_OUTPUT = 1e-6
@@ -45,6 +45,7 @@ def kernel_soft_margin(
 
     It minimizes ||f||^2 / 2 + C sum_n max(0, 1 - y_n f(x_n)): a support vector machine without an
     intercept. Its dual, max sum p - p' (yy' * K) p / 2 over 0 <= p <= C, proves the lower bound.
+    Ctrl-C returns the best bracket so far, with `Status.INTERRUPTED`; at worst that of f = 0.
 
     Parameters
     ----------
@@ -91,17 +92,21 @@ def kernel_soft_margin(
     # objective times scale.
     unit = scale or 1.0
     best = None
-    # The first is the fastest by far; the others are for a C so large that it loses its digits.
-    for solve_dual in (_box_program, _hard_multipliers, _factored_program):
-        found = _validate_weights(
-            Q, np.clip(solve_dual(Q, C * unit, deadline.at), 0.0, C * unit), y, C * unit, unit, tol
-        )
-        best = found if best is None or found.gap < best.gap else best
-        if best.certified or deadline.passed:
-            break
-    assert best is not None
-    late = Status.TIME_LIMIT if deadline.passed and not best.certified else best.status
-    return replace(best, status=late, seconds=time.monotonic() - started)
+    try:
+        # The first is the fastest by far; the others are for a C so large that it loses its digits.
+        for solve_dual in (_box_program, _hard_multipliers, _factored_program):
+            proposed = np.clip(solve_dual(Q, C * unit, deadline.at), 0.0, C * unit)
+            found = _validate_weights(Q, proposed, y, C * unit, unit, tol)
+            best = found if best is None or found.gap < best.gap else best
+            if best.certified or deadline.passed:
+                break
+        assert best is not None
+        ended = Status.TIME_LIMIT if deadline.passed else Status.STALLED
+    except KeyboardInterrupt:
+        ended = Status.INTERRUPTED
+        best = best or _validate_weights(Q, np.zeros(len(y)), y, C * unit, unit, tol)
+    status, certified = judge_bracket(best.bracket, tol, ended=ended)
+    return replace(best, status=status, certified=certified, seconds=time.monotonic() - started)
 
 
 def _validate_weights(
@@ -125,12 +130,12 @@ def _validate_weights(
         objective = 0.5 * factor**2 * square + cap * hinge
         if objective - lower <= 0.1 * tol * objective:
             break
-    certified = objective - lower <= tol * objective
+    status, certified = judge_bracket(Bracket(lower, objective), tol)
     return SoftKernelSolution(
         objective=objective / unit,
         lower_bound=lower / unit,
         certified=certified,
-        status=Status.OPTIMAL if certified else Status.STALLED,
+        status=status,
         dual=shrink * dual / unit,
         seconds=0.0,
         hinge=hinge,

@@ -11,7 +11,7 @@ from ..core.matrices import as_array, binary_data, evaluation_inputs
 from ..core.records import short_repr
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import ReLUPower, SignedSum
-from ..result import RegularizedSolution, SoftSolution, Solution
+from ..result import MarginSolution, RegularizedSolution, SoftSolution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +219,7 @@ class ReLUMeasure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariationNormSolution(ReLUMeasure, Solution):
+class VariationNormSolution(ReLUMeasure, MarginSolution):
     """A probability measure whose function has a large margin.
 
     The margin equals the best q_min / ||theta||^2 of two-layer nets where it is optimal, and is
@@ -235,7 +235,7 @@ class VariationNormSolution(ReLUMeasure, Solution):
     local_gap : float
         Relative gap between the margin and the largest value of a neuron that search found at the
         best dual weights; it proves nothing. The other fields are those of `ReLUMeasure` and
-        `Solution`.
+        `MarginSolution`.
     """
 
     slackness: float

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..core.records import short_repr
 from ..errors import CheckpointError
+from ..result import Status
 
 
 @dataclass
@@ -18,8 +19,10 @@ class History:
         One row per accepted epoch. Keys: `epoch` (0 is before training), `attempts` (tries that
         this epoch took), `gradient_samples` (samples that went through a backward pass so far),
         `relative_rate` (alpha of the accepted try) and those of `MarginReport.to_dict()`.
-    status : str
-        A sentence on how the run ended.
+    status : Status
+        How the run ended: FINISHED, STALLED, or INTERRUPTED after the last row.
+    message : str
+        A sentence that says where and why it ended.
 
     Examples
     --------
@@ -30,7 +33,8 @@ class History:
     """
 
     rows: list[dict] = field(default_factory=list)
-    status: str = "running"
+    status: Status = Status.RUNNING
+    message: str = ""
 
     def __repr__(self) -> str:
         shown = [f"{len(self.rows)} rows"]
@@ -40,7 +44,7 @@ class History:
             shown += [f"{key}={last[key]:.6g}" for key in keys if last.get(key) is not None]
         return (
             f"<{type(self).__name__} {' '.join(shown)}"
-            f" {short_repr(self, 'status').split(' ', 1)[1]}"
+            f" {short_repr(self, 'message' if self.message else 'status').split(' ', 1)[1]}"
         )
 
     def __len__(self) -> int:
@@ -78,7 +82,7 @@ class History:
             ) from error
         complete = [line for line in lines if line.endswith("\n")]
         try:
-            return cls([json.loads(line) for line in complete], "read from a file")
+            return cls([json.loads(line) for line in complete], message="read from a file")
         except json.JSONDecodeError as error:
             raise CheckpointError(
                 f"{path} is not a history of JSON lines: {error}. Restore it or start in a new"

@@ -24,6 +24,7 @@ from ..core.progress import Progress, describe
 from ..core.threads import fitting_threads
 from ..errors import DataError, Interrupted
 from ..losses import Loss, as_loss
+from ..result import Status
 from .history import History
 from .learning_rate import LearningRate, as_learning_rate
 from .randomness import own_randomness
@@ -58,6 +59,9 @@ def train(
     that end with each pass. Where something else changes from pass to pass, a warning says so
     before training begins.
 
+    Ctrl-C puts the model back to its last accepted epoch. With `checkpoint_dir` it is saved there
+    and `Interrupted` is raised; without, the history so far is returned (`Status.INTERRUPTED`).
+
     Parameters
     ----------
     model : torch.nn.Module
@@ -79,18 +83,19 @@ def train(
     seed : int, default 0
         Seed of the global generators, and so of shuffling and dropout.
     checkpoint_dir : str or path, optional
-        Folder for history.jsonl and checkpoint.pt; without one nothing is kept on disk.
+        Folder for history.jsonl and checkpoint.pt, made where it is not there; the same call goes
+        on from it. Without one nothing is kept on disk.
     checkpoint_seconds : float, default 5.0
         Least time between two checkpoints, in seconds; a killed run repeats at most that.
     resume : {"auto", "never"}, default "auto"
         Whether to go on with the run that the folder holds, or to refuse to touch it.
     progress : bool, default True
-        Show a live line with loss, margin and time left.
+        Whether to show loss, margin and time left as they come.
 
     Returns
     -------
     History
-        One row per accepted epoch, the first before training, and a sentence on how it ended.
+        One row per accepted epoch, the first before training, and how it ended.
 
     Raises
     ------
@@ -103,7 +108,7 @@ def train(
     CheckpointError
         Files cannot be read or written, or belong to another run or model.
     Interrupted
-        Ctrl-C, after the last accepted epoch was restored, and saved if there is a folder; a
+        Ctrl-C where there is a `checkpoint_dir`, after the last accepted epoch was saved in it; a
         KeyboardInterrupt that carries the `history` so far.
 
     Examples
@@ -113,7 +118,7 @@ def train(
     >>> net = torch.nn.Linear(2, 1, bias=False)
     >>> data = (torch.tensor([[2.0, 1.0], [-1.0, -2.0]]), torch.tensor([1, -1]))
     >>> history = nm.train(net, data, until=nm.LogLossBelow(log10=-1000), progress=False)
-    >>> history.status
+    >>> history.message
     'log10-loss fell below -1000'
     >>> round(history.rows[-1]["normalized_margin"], 2)  # on its way to 3 / sqrt(2) = 2.12
     2.11
@@ -154,16 +159,17 @@ def train(
             # Ctrl-C may have come anywhere in an epoch: back to its beginning, also on disk.
             run.rewind()
             run.save(now=True)
-            where = (
-                f"saved in {files.folder}; the same call goes on from there"
-                if files
-                else "nothing is on disk: no checkpoint_dir was given"
-            )
-            run.history.status = f"interrupted after epoch {run.history.rows[-1]['epoch']}; {where}"
-            display.say(run.history.status)
-            raise Interrupted(run.history.status, run.history) from None
+            history = run.history
+            history.status = Status.INTERRUPTED
+            history.message = f"interrupted after epoch {history.rows[-1]['epoch']}"
+            if files:
+                history.message += f"; saved in {files.folder}; the same call goes on from there"
+            display.say(history.message)
+            if files:
+                raise Interrupted(history.message, history) from None
+            return history
         run.save(now=True)
-        display.say(f"{describe(run.history.rows[-1])}: {run.history.status}")
+        display.say(f"{describe(run.history.rows[-1])}: {run.history.message}")
     return run.history
 
 
@@ -184,12 +190,13 @@ def _check_checkpointing(
 
 
 def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None:
-    """Train epoch by epoch until a rule or a stall ends the run; the reason becomes its status."""
+    """Train epoch by epoch until a rule or a stall ends the run; the reason becomes its message."""
     while True:
         # Rules come first: a run that is resumed may be over already.
         reasons = [reason for rule in rules if (reason := rule.reached(run.history.rows))]
         if reasons or run.stalled:
-            run.history.status = reasons[0] if reasons else run.stalled
+            run.history.status = Status.FINISHED if reasons else Status.STALLED
+            run.history.message = reasons[0] if reasons else run.stalled
             return
         left = [e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None]
         run.epoch(partial(display.show, run.history.rows[-1], min(left, default=None)))

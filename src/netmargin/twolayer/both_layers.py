@@ -5,7 +5,6 @@ Many runs, of several widths and data sets, advance together in few tensor progr
 
 import math
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -13,11 +12,13 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from ..core.arguments import check_flag, check_seed
 from ..core.denormals import flush_denormals
 from ..core.matrices import SolverData
 from ..core.progress import Progress
 from ..core.threads import fitting_threads
 from ..losses import Loss
+from ..result import Status
 from .run import Run
 from .run_group import group_runs
 from .run_setup import check_resample, count_runs, draw_neurons, one_per_run, read_data_sets
@@ -62,7 +63,7 @@ def train_both_layers(
 
     Where the loss of a run grows by a factor e between two records, or is not finite, the run goes
     back to the last record and halves its step sizes, with a warning. Ctrl-C returns the records so
-    far, with a warning.
+    far, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def train_both_layers(
     paired : bool, default False
         Whether neuron j + m / 2 begins as (a_j, -b_j), so that h = 0.
     seeds : sequence of int, default (0,)
-        What the starts are drawn with, one seed for each run.
+        Seeds of the starts, one for each run.
     target : float or sequence of float, optional
         A run stops when its margin reaches this; by default none does.
     resample : callable, optional
@@ -102,7 +103,7 @@ def train_both_layers(
     dtype : torch.dtype, default torch.float32
         The precision of the steps.
     progress : bool, default True
-        Whether to show the progress of the first run.
+        Whether to show loss and margin of the first run as they come.
 
     Returns
     -------
@@ -142,7 +143,7 @@ def train_both_layers(
         one_per_run(sets, count),
         widths,
         one_per_run(_default_rate if rate is None else rate, count),
-        one_per_run(seeds, count),
+        [check_seed(seed) for seed in one_per_run(seeds, count)],
         one_per_run(target, count),
         strict=True,
     )
@@ -165,7 +166,8 @@ def train_both_layers(
         )
     samples = None if resample is None else check_resample(resample, sets[0], bias)
     times = sorted({round(t) for t in np.linspace(0, steps, records + 1)} | set(snapshots))
-    return _train(runs, dtype, times, set(snapshots), samples, bias, progress)
+    shown = check_flag("progress", progress)
+    return _train(runs, dtype, times, set(snapshots), samples, bias, shown)
 
 
 def _check_ranges(
@@ -203,31 +205,27 @@ def _train(
     for run in runs:
         run.measure()
     groups, reached, taken = group_runs(runs, dtype), [0], []
-    rows = [_list_measurements(runs)]
+    rows, status = [_list_measurements(runs)], Status.FINISHED
     # Runs of one group step together, but a step of a small one among many is still small.
     work = sum(len(run.data.Z) * run.a.size for run in runs)
     with fitting_threads(work), flush_denormals(), Progress(progress, "both layers") as display:
-        for start, end in pairwise(times):
-            if start in kept:
-                taken.append(take_snapshot(runs, start, bias))
-            if all(run.stopped for run in runs):
-                break
-            display.show(runs[0].progress_row(start), times[-1] - start)
-            # Shallow copies are a way back: runs get new arrays, and never write into old ones.
-            before = [replace(run) for run in runs]
-            try:
+        # Shallow copies are a way back: runs get new arrays, and never write into old ones.
+        before = [replace(run) for run in runs]
+        try:
+            for start, end in pairwise(times):
+                if start in kept:
+                    taken.append(take_snapshot(runs, start, bias))
+                if all(run.stopped for run in runs):
+                    break
+                display.show(runs[0].progress_row(start), times[-1] - start)
                 for group in groups:
                     group.advance(start, end, resample)
-            except KeyboardInterrupt:
-                runs = before
-                warnings.warn(
-                    f"interrupted; the runs are returned as they were after step {start}",
-                    UserWarning,
-                    stacklevel=3,
-                )
-                break
-            rows.append(_list_measurements(runs))
-            reached.append(end)
+                row, after = _list_measurements(runs), [replace(run) for run in runs]
+                rows.append(row)
+                reached.append(end)
+                before = after
+        except KeyboardInterrupt:
+            runs, status = before, Status.INTERRUPTED
     # The end is kept even where a target or Ctrl-C came between the times asked for.
     if not taken or taken[-1].time != reached[-1]:
         taken.append(take_snapshot(runs, reached[-1], bias))
@@ -236,7 +234,7 @@ def _train(
         np.array(column)
         for column in zip(*[(run.steps, run.halvings) for run in runs], strict=True)
     )
-    return TwoLayerRuns(np.array(reached), margins, log_masses, taken, steps, halvings)
+    return TwoLayerRuns(np.array(reached), margins, log_masses, taken, steps, halvings, status)
 
 
 def _list_measurements(runs: list[Run]) -> tuple[list[float], list[float]]:

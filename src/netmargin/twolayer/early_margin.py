@@ -18,6 +18,7 @@ from ..core.matrices import binary_data
 from ..core.nets import float64_copy
 from ..core.records import short_repr
 from ..errors import DataError, ModelError
+from ..result import Status
 from .fixed_features import matrix_game
 from .normalized_nets import NormalizedNet
 
@@ -57,6 +58,9 @@ class EarlyMargin:
         A positive lower bound of the margin over |a|^2 + |b|^2 at t. It holds if min_n <p, z_n>
         >= gamma / 2 until then, as where `applies`. None where nothing is promised: t is too early
         for the loss to be below log 2, or `kept` is below gamma / 2.
+    status : Status
+        FINISHED, or INTERRUPTED: C_1, C_2 and `kept` are then those of the start and of the states
+        that were done.
     """
 
     p: np.ndarray
@@ -68,6 +72,7 @@ class EarlyMargin:
     drift: float
     kept: float
     guarantee: float | None
+    status: Status
 
     __repr__ = short_repr
 
@@ -89,7 +94,7 @@ def early_margin(
     sum, reaches this time n times sooner. The printed theorem lacks n in its time and has constants
     that its proof does not give; here every step of the proof is evaluated: the mean loss at t is
     at most B / n, B = (n R |u_bar| / 2 + 1) / t, so that q_min >= l^-1(B), and sum(u) <= (8 R + 2)
-    |u_bar| + 16 / n.
+    |u_bar| + 16 / n. Ctrl-C at one of the states leaves out the rest, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -153,10 +158,14 @@ def early_margin(
         )
     kept, constants = gamma, _inner_products(twin, x)
     names = {f"inner.{name}" for name, _ in twin.inner.named_parameters()}
-    for state in states:
-        _load_inner(twin, names, state)
-        kept = min(kept, float((signed_features() @ p).min()))
-        constants = np.maximum(constants, _inner_products(twin, x))
+    status = Status.FINISHED
+    try:
+        for state in states:
+            _load_inner(twin, names, state)
+            least, larger = float((signed_features() @ p).min()), _inner_products(twin, x)
+            kept, constants = min(kept, least), np.maximum(constants, larger)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
     C_1, C_2 = (float(c) for c in constants)
 
     size = math.log(time * n) / (gamma / 2)
@@ -181,6 +190,7 @@ def early_margin(
         drift=drift,
         kept=kept,
         guarantee=guarantee,
+        status=status,
     )
 
 

@@ -44,6 +44,9 @@ class FixedFeatureRun:
         What the proposition says that the best margin among the first t = 1 .. steps iterates is at
         least, with `optimum` for gamma; proved at every t, at early ones a negative number, which
         is true but weak.
+    status : Status
+        FINISHED, or INTERRUPTED after the last margin; `optimum` is then the best margin so far
+        where the search for gamma was not over.
     """
 
     margins: np.ndarray
@@ -52,6 +55,7 @@ class FixedFeatureRun:
     optimum: float
     proved: float
     guarantee: np.ndarray
+    status: Status
 
     __repr__ = short_repr
 
@@ -69,7 +73,7 @@ def train_magnitudes(
     r(t + 1) = r(t) + eta(t) m grad F(r(t)) with F(r) = -log mean_n exp(-z_n . a), a_j = r_j^2 / m,
     from r(0) = (1, .., 1): neurons move along fixed rays. The normalized weights a_bar = a / |a|_1
     follow mirror ascent in the simplex towards gamma_1 = max over the simplex of min_n z_n . a, at
-    rate log(t) / sqrt(t).
+    rate log(t) / sqrt(t). Ctrl-C returns the steps so far, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -113,9 +117,16 @@ def train_magnitudes(
         grown = mean * (1 + 2 * rate * (shares @ z)) ** 2
         return grown, float(grown.sum())
 
-    margins, log_sizes, weights = _ascend(z, np.full(m, 1 / m), eta, move)
-    _, optimum, proved = matrix_game(z)
-    t = np.arange(1, len(eta) + 1)
+    margins, log_sizes, weights, status = _ascend(z, np.full(m, 1 / m), eta, move)
+    # Any iterate attains its margin, and equal weights of the samples prove a bound, too: that is
+    # what is known of the optimum where Ctrl-C comes before it is found.
+    optimum, proved = float(margins.max()), float(z.mean(0).max())
+    if status is not Status.INTERRUPTED:
+        try:
+            _, optimum, proved = matrix_game(z)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+    t = np.arange(1, len(margins))
     sums = np.cumsum(np.exp(-log_sizes[:-1]) / np.sqrt(t))
     slack = (
         largest / np.sqrt(t) * (8 * math.log(m) + np.log(t) + 1)
@@ -128,6 +139,7 @@ def train_magnitudes(
         optimum=optimum,
         proved=proved,
         guarantee=optimum - slack,
+        status=status,
     )
 
 
@@ -139,7 +151,7 @@ def train_output_layer(
     r(t + 1) = r(t) + eta(t) m grad F(r(t)) with F(r) = -log mean_n exp(-z_n . a), a = r / m, from
     r(0) = 0. With beta(t) = max(1, max_s sqrt(m) |a(s)|_2), the weights a_bar = a / beta follow
     projected gradient ascent in a ball towards gamma_2 = max over sqrt(m) |a|_2 <= 1 of min_n
-    z_n . a, at rate 1 / sqrt(t).
+    z_n . a, at rate 1 / sqrt(t). Ctrl-C returns the steps so far, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -181,6 +193,8 @@ def train_output_layer(
     n, m = z.shape
     # The max margin without labels: z holds y already.
     solution = linear_max_margin(z, np.ones(n))
+    if solution.status is Status.INTERRUPTED:  # Ctrl-C is meant for all of it
+        eta = eta[:0]
     if solution.status is Status.NOT_SEPARABLE:
         raise DataError(
             "No output weights classify all samples correctly, so gamma_2 = 0. Take more features."
@@ -195,10 +209,14 @@ def train_output_layer(
         moved = mean + rate / m * shares
         return moved, max(1.0, math.sqrt(m * max(float(moved @ (products @ moved)), 0.0)))
 
-    margins, log_sizes, coefficients = _ascend(products, np.zeros(n), eta, move)
+    margins, log_sizes, coefficients, status = _ascend(products, np.zeros(n), eta, move)
+    if solution.status is Status.INTERRUPTED:
+        status = Status.INTERRUPTED
     weights = coefficients @ z
-    t = np.arange(1, len(eta) + 1)
-    slack = largest / np.sqrt(t) * (2 * math.sqrt(2) + math.sqrt(3) * math.log(n) / optimum)
+    t = np.arange(1, len(margins))
+    # An optimum that is not known to be positive guarantees nothing: a division by nearly 0.
+    known = max(optimum, np.finfo(float).tiny)
+    slack = largest / np.sqrt(t) * (2 * math.sqrt(2) + math.sqrt(3) * math.log(n) / known)
     return FixedFeatureRun(
         margins=margins,
         log_sizes=log_sizes,
@@ -206,6 +224,7 @@ def train_output_layer(
         optimum=optimum,
         proved=proved,
         guarantee=optimum - slack,
+        status=status,
     )
 
 
@@ -223,25 +242,31 @@ def _multiply_by_labels(features, y) -> tuple[np.ndarray, float]:
 
 def _ascend(
     z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Status]:
     """Ascend the smooth margin of a = beta a_bar from a_bar = mean, beta(0) = 1.
 
-    Returns the margins z a_bar, log beta and the last a_bar. `move` gets a_bar, the weights of the
+    Returns the margins z a_bar, log beta, the last a_bar and how it ended. `move` gets a_bar, the weights of the
     samples in the gradient of the smooth margin at a, and the step size; it gives a_bar(t + 1)
     before it is divided by beta(t + 1) / beta(t), and that ratio. beta is kept as its log, because
     it grows like exp(sqrt t).
     """
     margins, log_sizes, log_size = np.empty(len(eta) + 1), np.empty(len(eta) + 1), 0.0
-    # One pass more than there are steps measures the last iterate.
-    for t, rate in enumerate(np.append(eta, 0.0)):
-        values = z @ mean
-        margins[t], log_sizes[t] = values.min(), log_size
-        if t < len(eta):
-            # Relative to the least value, so that what overflows has share 0.
-            shares = softmax(-math.exp(min(log_size, _LARGEST_LOG_SIZE)) * (values - margins[t]))
-            moved, growth = move(mean, shares, rate)
-            mean, log_size = moved / growth, log_size + math.log(growth)
-    return margins, log_sizes, mean
+    margins[0], log_sizes[0] = (z @ mean).min(), log_size
+    done, reached, status = 1, mean, Status.FINISHED
+    try:
+        # One pass more than there are steps measures the last iterate.
+        for t, rate in enumerate(np.append(eta, 0.0)):
+            values = z @ mean
+            margins[t], log_sizes[t] = values.min(), log_size
+            done, reached = t + 1, mean
+            if t < len(eta):
+                # Relative to the least value, so that what overflows has share 0.
+                size = math.exp(min(log_size, _LARGEST_LOG_SIZE))
+                moved, growth = move(mean, softmax(-size * (values - margins[t])), rate)
+                mean, log_size = moved / growth, log_size + math.log(growth)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    return margins[:done], log_sizes[:done], reached, status
 
 
 def matrix_game(z: np.ndarray) -> tuple[np.ndarray, float, float]:

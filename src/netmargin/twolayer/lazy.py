@@ -34,7 +34,7 @@ def tangent_max_margin(
     power : {1, 2}, default 1
         The power of the ReLU.
     tol : float, default 1e-6
-        The relative gap between margin and upper bound at which to stop.
+        Relative gap between margin and upper bound up to which the status is OPTIMAL.
 
     Returns
     -------

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..core.arguments import check_seed
 from ..core.batches import Data
 from ..errors import ModelError
 from ..flow.gradient_flow import Trajectory, gradient_flow
@@ -32,7 +33,7 @@ class NormalizedReLU(nn.Module):
     width : int
         The number of features.
     seed : int, default 0
-        What the directions are drawn with.
+        Seed of the directions.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class NormalizedReLU(nn.Module):
             width,
             inputs,
             dtype=torch.float64,
-            generator=torch.Generator().manual_seed(operator.index(seed)),
+            generator=torch.Generator().manual_seed(check_seed(seed)),
         )
         self.v = nn.Parameter(F.normalize(v, dim=1))
 
@@ -111,12 +112,12 @@ class NormalizedNet(nn.Module):
     width : int
         The number m of features, at least 1.
     seed : int, default 0
-        What the signs are drawn with.
+        Seed of the signs.
 
     Raises
     ------
     ValueError
-        If `width` is below 1.
+        If `width` is below 1, or `seed` is out of its range.
 
     Examples
     --------
@@ -135,9 +136,7 @@ class NormalizedNet(nn.Module):
             raise ValueError(f"width must be at least 1; got {width}")
         # Drawn as integers, so that signs are the same whatever the default dtype.
         signs = (
-            torch.randint(
-                2, (2, width), generator=torch.Generator().manual_seed(operator.index(seed))
-            )
+            torch.randint(2, (2, width), generator=torch.Generator().manual_seed(check_seed(seed)))
             * 2.0
             - 1
         )

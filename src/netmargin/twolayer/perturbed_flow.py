@@ -12,10 +12,12 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from ..core.arguments import check_flag, check_seed
 from ..core.progress import Progress
 from ..core.records import short_repr
 from ..core.threads import fitting_threads
 from ..errors import DataError, DivergenceError
+from ..result import Status
 from .functionals import Functional
 from .particles import Particles, Renewal, Row, read_particles
 
@@ -55,6 +57,8 @@ class PerturbedFlow:
         The sum of all changes of L, in absolute value, by that.
     rate : float
         The step size at the end.
+    status : Status
+        FINISHED, or INTERRUPTED after the last record.
     """
 
     times: np.ndarray
@@ -66,6 +70,7 @@ class PerturbedFlow:
     dropped: float
     dropping_error: float
     rate: float
+    status: Status
 
     __repr__ = short_repr
 
@@ -99,7 +104,7 @@ def perturbed_flow(
 
     Where L grows by a tenth between two records, or is not finite, the run goes back to the last
     record and halves its rate until L falls or no longer depends on it, with a warning. Ctrl-C
-    returns the records so far, with a warning.
+    returns the records so far and the particles at the last of them, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -122,11 +127,11 @@ def perturbed_flow(
     budget : int, default 2000
         How many particles are kept at most.
     seed : int, default 0
-        What new particles are drawn with.
+        Seed of the new particles.
     records : int, default 100
         How often L is recorded, at most once a step.
     progress : bool, default True
-        Whether to show time, objective and mass.
+        Whether to show time, objective and mass as they come.
 
     Returns
     -------
@@ -168,11 +173,12 @@ def perturbed_flow(
         records=records,
     )
     renewal = Renewal(sigma, renew_every, fresh, budget)
-    random = torch.Generator().manual_seed(operator.index(seed))
-    now, rows = start, [_record_start(start, functional)]
+    random = torch.Generator().manual_seed(check_seed(seed))
+    now, rows, status = start, [_record_start(start, functional)], Status.FINISHED
     times = np.linspace(0, steps * rate, min(records, steps) + 1)
     work = max(budget, len(start.weights)) * functional.features(start.positions[:1]).numel()
-    with fitting_threads(work), Progress(progress, "perturbed flow") as display:
+    display = Progress(check_flag("progress", progress), "perturbed flow")
+    with fitting_threads(work), display:
         try:
             for begin, end in pairwise(times):
                 display.draw(
@@ -186,11 +192,7 @@ def perturbed_flow(
                 )
                 rows.append(row)
         except KeyboardInterrupt:
-            warnings.warn(
-                f"interrupted at t = {rows[-1][0]:.6g}, of which the particles are returned",
-                UserWarning,
-                stacklevel=2,
-            )
+            status = Status.INTERRUPTED
     reached, values, moments = (np.array(column) for column in zip(*rows, strict=True))
     return PerturbedFlow(
         times=reached,
@@ -202,6 +204,7 @@ def perturbed_flow(
         dropped=now.dropped,
         dropping_error=now.dropping_error,
         rate=rate,
+        status=status,
     )
 
 

@@ -16,6 +16,7 @@ from ..core.matrices import SolverData, binary_data
 from ..core.records import short_repr
 from ..errors import DataError
 from ..losses import Loss
+from ..result import Status
 from ..solvers.solution import ReLUMeasure
 from .smooth_margin import margin_loss, sample_weights
 
@@ -41,6 +42,9 @@ class ProjectedFlow:
         grad S: minus the slopes of the loss, with sum 1.
     measures : list of ReLUMeasure
         The measures nu_bar_t, particles in the order of the start.
+    status : Status
+        How the flow ended: FINISHED, or after the last record INTERRUPTED, EVALUATION_LIMIT, or
+        STALLED, where steps fell below the precision of t.
     """
 
     times: np.ndarray
@@ -48,6 +52,7 @@ class ProjectedFlow:
     log_masses: np.ndarray
     duals: np.ndarray
     measures: list[ReLUMeasure]
+    status: Status
 
     __repr__ = short_repr
 
@@ -90,8 +95,8 @@ def projected_flow(
     rtol : float, default 1e-6
         The relative and absolute accuracy of each step of the integration.
     max_evaluations : int, default 100_000
-        After so many evaluations of the velocity, as on Ctrl-C, the times so far are returned, with
-        a warning.
+        After so many evaluations of the velocity the times so far are returned, with a warning; on
+        Ctrl-C without one. `status` names either.
 
     Returns
     -------
@@ -135,29 +140,33 @@ def projected_flow(
     state = np.concatenate(
         [start.atoms[used][:, : field.moving].ravel(), np.log(start.weights[used])]
     )
-    rows, reached, now, stopped = [], [], 0.0, ""
+    rows, reached, now, status = [], [], 0.0, Status.FINISHED
     try:
         for time in t:
             if time > now:
                 found = solve_ivp(field, (now, time), state, method="DOP853", rtol=rtol, atol=rtol)
                 state, now = found.y[:, -1], float(found.t[-1])
-                stopped = "" if found.success else "by steps below the precision of t"
-            if stopped:
+                status = Status.FINISHED if found.success else Status.STALLED
+            if status is Status.STALLED:
                 break
             rows.append(field.row(state, start.bias))
             reached.append(now)
     except TimeoutError:
-        stopped = f"by max_evaluations = {max_evaluations}"
+        status = Status.EVALUATION_LIMIT
     except KeyboardInterrupt:
-        stopped = "by an interruption"
-    if stopped:
-        warnings.warn(
-            f"stopped {stopped} between t = {now:.6g} and {time:.6g}; the times so far are"
-            " returned. Large masses, large inputs and kinks of ReLU take small steps: raise"
-            " max_evaluations or rtol, scale X, or use train_both_layers.",
-            UserWarning,
-            stacklevel=2,
-        )
+        status = Status.INTERRUPTED
+    if status is not Status.FINISHED:
+        if status is not Status.INTERRUPTED:
+            by = "steps below the precision of t"
+            if status is Status.EVALUATION_LIMIT:
+                by = f"max_evaluations = {max_evaluations}"
+            warnings.warn(
+                f"stopped by {by} between t = {now:.6g} and {time:.6g}; the times so far are"
+                " returned. Large masses, large inputs and kinks of ReLU take small steps: raise"
+                " max_evaluations or rtol, scale X, or use train_both_layers.",
+                UserWarning,
+                stacklevel=2,
+            )
         # How far the integration came is worth a record, and at the start the only one.
         if not reached or now > reached[-1]:
             rows.append(field.row(state, start.bias))
@@ -169,6 +178,7 @@ def projected_flow(
         log_masses=np.array(log_masses),
         duals=np.array(duals),
         measures=measures,
+        status=status,
     )
 
 

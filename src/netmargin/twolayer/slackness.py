@@ -1,13 +1,15 @@
 """The distance of a measure and weights of the samples from the optimality of the F_1 margin."""
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.arguments import check_seed
+from ..core.deadline import Deadline
 from ..core.matrices import as_array, binary_data
 from ..errors import DataError
-from ..solvers.pricing.bounds import Prover
+from ..result import Status
+from ..solvers.pricing.bounds import PricingBound
 from ..solvers.pricing.local import price_locally
 from ..solvers.solution import ReLUMeasure
 
@@ -31,11 +33,14 @@ class Slackness:
         sum_n p_n q_n - min_n q_n, 0 if p lives where q is least.
     proved : bool
         Whether the maximum over neurons is proved, and not the best of a search.
+    status : Status
+        FINISHED; TIME_LIMIT or INTERRUPTED where the maximum is not proved for that reason.
     """
 
     neurons: float
     samples: float
     proved: bool
+    status: Status
 
     @property
     def residual(self) -> float:
@@ -47,14 +52,14 @@ class Slackness:
 
 
 def slackness(
-    measure: ReLUMeasure, X, y, dual, *, time_limit: float = 5.0, seed: int = 0
+    measure: ReLUMeasure, X, y, dual, *, time_limit: float | None = 5.0, seed: int = 0
 ) -> Slackness:
     """Measure both complementary slackness conditions of the variation-norm margin.
 
     Both gaps are >= 0; the measure and the weights are optimal for the margin gamma_1 if and only
     if both are 0. The maximum over neurons is proved where `f1_max_margin` visits the whole
-    arrangement (rank 3 up to 1,400 samples, rank 4 up to 125) within the time limit; elsewhere it
-    is the best of a local search.
+    arrangement (rank 3 up to 1,400 samples, rank 4 up to 125) within the time limit and before
+    Ctrl-C; elsewhere it is the best of a local search.
 
     Parameters
     ----------
@@ -68,9 +73,9 @@ def slackness(
         Weights of the samples, >= 0, divided by their sum; of a training run, minus the slopes of
         the loss.
     time_limit : float, default 5.0
-        Seconds for the proof.
+        Seconds after which the best of the search is returned, without a proof. None for no limit.
     seed : int, default 0
-        What random starts of the search are drawn with.
+        Seed of the random starts of the search.
 
     Returns
     -------
@@ -82,6 +87,8 @@ def slackness(
     DataError
         If the data have a wrong shape or labels, are not finite, or `dual` is not n numbers >= 0
         that are not all 0.
+    ArgumentError
+        If `time_limit` or `seed` is out of its range.
 
     Examples
     --------
@@ -93,6 +100,7 @@ def slackness(
 
     Source: Chizat and Bach 2020, Proposition 12.
     """
+    deadline, seed = Deadline(time_limit), check_seed(seed)
     data, measure = binary_data(X, y, bias=measure.bias), measure.normalized()
     p = as_array(dual, "dual")
     if p.shape != data.y.shape or not (p >= 0).all() or not 0 < p.sum() < np.inf:
@@ -102,19 +110,22 @@ def slackness(
     # relu(u . z) / 2.
     Z, power = data.Z / data.size / (data.longest / data.size), measure.power
     unit = 0.5 * data.longest if power == 1 else data.longest**2
-    largest, proved = _price_neurons(Z, p * data.y, measure, time_limit, seed)
+    largest, proved, status = _price_neurons(Z, p * data.y, measure, deadline, seed)
     q = data.y * measure.decision_function(data.Z[:, : len(data.Z[0]) - measure.bias])
     return Slackness(
         neurons=max(unit * largest - float(p @ q), 0.0),
         samples=max(float(p @ q - q.min()), 0.0),
         proved=proved,
+        status=status,
     )
 
 
 def _price_neurons(
-    Z: np.ndarray, prices: np.ndarray, measure: ReLUMeasure, time_limit: float, seed: int
-) -> tuple[float, bool]:
-    """The largest |sum_n prices_n relu(u . z_n)^power| over unit u, and whether it is proved."""
+    Z: np.ndarray, prices: np.ndarray, measure: ReLUMeasure, deadline: Deadline, seed: int
+) -> tuple[float, bool, Status]:
+    """The largest |sum_n prices_n relu(u . z_n)^power| over unit u, whether it is proved, and how
+    the search ended.
+    """
     power = measure.power
     random = np.random.default_rng(seed)
     starts = np.concatenate(
@@ -125,14 +136,19 @@ def _price_neurons(
         ]
     )
     starts = starts[np.linalg.norm(starts, axis=1) > 0]
-    _, values = price_locally(Z, prices, starts, count=1, power=power)
+    try:
+        _, values = price_locally(Z, prices, starts, count=1, power=power)
+    except KeyboardInterrupt:  # what the starts themselves attain is the best so far
+        units = starts / np.linalg.norm(starts, axis=1, keepdims=True)
+        responses = np.maximum(units @ Z.T, 0.0) ** power @ prices
+        return float(np.abs(responses).max(initial=0.0)), False, Status.INTERRUPTED
     largest = float(np.abs(values).max(initial=0.0))
-    prover = Prover(Z, power, "auto", time.monotonic() + time_limit)
-    proved = prover.exact
-    if proved:
-        try:
+    proved, status = False, Status.FINISHED
+    try:
+        pricing = PricingBound(Z, power, "auto", deadline.at)
+        if pricing.exact:
             # Far below what any training run reaches, so that the proof adds nothing to the gap.
-            found = prover.price(
+            found = pricing.price_neurons(
                 prices,
                 floor=0.0,
                 found=largest,
@@ -143,6 +159,9 @@ def _price_neurons(
             )
             # The larger of both, since rounding may leave the bound below an attained value.
             largest = max(largest, found.upper_bound)
-        except TimeoutError:
-            proved = False
-    return largest, proved
+            proved = True
+    except TimeoutError:
+        status = Status.TIME_LIMIT
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    return largest, proved, status

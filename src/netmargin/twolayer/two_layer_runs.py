@@ -7,6 +7,7 @@ import numpy as np
 
 from ..core.records import short_repr
 from ..errors import DataError
+from ..result import Status
 from ..solvers.solution import ReLUMeasure
 from .run import Run
 
@@ -80,6 +81,8 @@ class TwoLayerRuns:
         How many steps each run took.
     halvings : ndarray, shape (R,)
         How often the step sizes of each run had to be halved.
+    status : Status
+        FINISHED, or INTERRUPTED after the last record.
     """
 
     times: np.ndarray
@@ -88,6 +91,7 @@ class TwoLayerRuns:
     snapshots: list[Snapshot]
     steps: np.ndarray
     halvings: np.ndarray
+    status: Status
 
     __repr__ = short_repr
 

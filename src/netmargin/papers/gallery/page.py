@@ -31,8 +31,8 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
     ----------
     page : path
         The Markdown file to write, or to bring up to date.
-    out : path
-        The folder that `reproduce` wrote to.
+    out : str or Path
+        Folder that `reproduce` wrote to.
 
     Returns
     -------

@@ -87,12 +87,12 @@ def reproduce(
         One of the ids that `list_figures` lists, such as "lyu-li/fig1".
     scale : str
         "smoke" (seconds, the default), "laptop" (minutes) or "paper" (the papers' own settings).
-    out : path
-        The folder of all figures, "runs/reproduce" by default.
+    out : str or Path, default "runs/reproduce"
+        Folder for all figures and their runs, made where it is not there.
     jobs : int, at least 1
         The number of processes, 2 by default.
-    progress : bool
-        Whether to show how many runs are done, True by default.
+    progress : bool, default True
+        Whether to show the runs that are done as they come.
 
     Returns
     -------
@@ -172,8 +172,8 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
         One of the ids that `list_figures` lists.
     scale : str
         "smoke", "laptop" or "paper".
-    out : path
-        The folder of all figures, "runs/reproduce" by default.
+    out : str or Path, default "runs/reproduce"
+        Folder that `reproduce` wrote to.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from ...core.files import make_folder, write_atomically
-from ...core.interrupts import record_interrupts
+from ...core.interrupts import whole_or_interrupted
 from ...core.progress import Progress
 from ...errors import DataError, Interrupted, NetmarginError
 from .figure import Figure, Row, Settings, figure
@@ -148,12 +148,9 @@ def _compute_run(id: str, run: Row, settings: Settings, file: Path) -> None:
         if _read(file) is not None:
             return
         started = time.monotonic()
-        with record_interrupts() as interrupts:
+        # What a solver had when Ctrl-C came must not be kept as the result of the run.
+        with whole_or_interrupted():
             result = figure(id).compute(run, settings, file.with_suffix(""))
-        # Some solvers answer Ctrl-C with the best so far: such a result must not be kept as that of
-        # the run.
-        if interrupts:
-            raise KeyboardInterrupt
         record = {"seconds": time.monotonic() - started, "hardware": hardware()} | result
         try:
             text = json.dumps(record, allow_nan=False)

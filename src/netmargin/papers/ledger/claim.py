@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from ...core.arguments import check_seed
+from ...core.interrupts import whole_or_interrupted
 from ...core.records import short_repr
 from ..contents import import_claims
 from .trial import Finding, Trial
@@ -182,7 +184,6 @@ class Claim:
         quick: bool = False,
         seed: int = 0,
         trials: Iterable[int] | None = None,
-        interrupted: Callable[[], bool] = lambda: False,
         **constants,
     ) -> Entry:
         """Run the check on some trials and return the worst violation; torch's random state is
@@ -192,25 +193,27 @@ class Claim:
         ----------
         quick : bool
             Whether to run the trials 0 .. quick - 1 instead of 0 .. full - 1.
-        seed : int
-            The seed of all trials.
+        seed : int, default 0
+            Seed of all trials.
         trials : iterable of int, or None
             The numbers of the trials, instead of the first ones.
-        interrupted : function () -> bool
-            Asked after every trial; KeyboardInterrupt is raised where it says True.
         **constants
             Constants of the statement that differ from the claim's. Printed errors are then left
             out, as they are about the claim's own constants.
+
+        Raises
+        ------
+        ArgumentError
+            If `seed` is no whole number from 0 on.
         """
-        started = time.monotonic()
+        started, seed = time.monotonic(), check_seed(seed)
         instances, worst, last, first = 0, 0.0, Finding.of([], "no trial"), None
         # Some checks seed torch's global generator, which belongs to the caller.
         with torch.random.fork_rng(devices=[]):
             for number in range(self.quick if quick else self.full) if trials is None else trials:
-                last = self.check(Trial(number, seed), **constants)
-                # Asked after the check, because a solver may have taken Ctrl-C as a wish to return.
-                if interrupted():
-                    raise KeyboardInterrupt
+                # What a solver had when Ctrl-C came is no instance of a claim.
+                with whole_or_interrupted():
+                    last = self.check(Trial(number, seed), **constants)
                 instances += len(last.violations)
                 worst = max(worst, last.violations.max(initial=0.0))
                 # The first one, with the command that repeats it: one counterexample is enough.
@@ -226,7 +229,8 @@ class Claim:
             # The printed forms are about the claim's own constants.
             refuted = []
             for refutation in [] if constants else self.refutations:
-                found = refutation.found()
+                with whole_or_interrupted():
+                    found = refutation.found()
                 refuted.append(
                     (refutation.printed, float(found.violations.max(initial=0.0)), found.setting)
                 )

@@ -19,8 +19,8 @@ class Trial:
     ----------
     number : int, at least 0
         The number of the trial.
-    seed : int
-        The seed of all trials; 0 by default.
+    seed : int, default 0
+        Seed of all trials.
 
     Examples
     --------

@@ -1,15 +1,14 @@
 """Examine claims on random instances, and collect what was found in a ledger."""
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ...core.arguments import check_count, check_flag, check_numbers, check_seed, suggest_word
-from ...core.interrupts import record_interrupts
 from ...core.progress import Progress
 from ...core.records import short_repr
 from ...errors import ArgumentError
+from ...result import Status
 from .claim import Claim, Entry, load_claims
 from .pages import HEADER, failure, row, write_html, write_markdown
 
@@ -27,7 +26,7 @@ class Ledger:
     run : str
         "quick run", "full run", or the trials that were asked for.
     seed : int
-        The seed of all trials.
+        Seed of all trials.
     missing : tuple of str
         The ids of the claims that an interruption left out.
     """
@@ -39,6 +38,11 @@ class Ledger:
 
     def __repr__(self) -> str:
         return short_repr(self, "holds", "run", "seed", "entries", "missing")
+
+    @property
+    def status(self) -> Status:
+        """Whether the work ended by itself, FINISHED, or Ctrl-C left claims out, INTERRUPTED."""
+        return Status.INTERRUPTED if self.missing else Status.FINISHED
 
     @property
     def holds(self) -> bool:
@@ -92,6 +96,7 @@ class Ledger:
             "run": self.run,
             "seed": self.seed,
             "holds": self.holds,
+            "status": str(self.status),
             "missing": list(self.missing),
             "claims": entries,
         }
@@ -119,8 +124,8 @@ def verify(
     """Examine claims of the papers on random instances and report the worst violation of each.
 
     A claim holds if its worst violation is at most its tolerance, and if the printed forms of it
-    that are false are shown to fail. Ctrl-C returns the ledger of the claims so far, with a
-    warning. A claim whose check raises an error does not hold; where `trials` are given, the error
+    that are false are shown to fail. Ctrl-C returns the ledger of the claims so far, with
+    `Status.INTERRUPTED`. A claim whose check raises an error does not hold; where `trials` are given, the error
     is raised. Source: the paper and the theorem that each claim names in its `source`.
 
     Parameters
@@ -130,12 +135,12 @@ def verify(
         for all claims.
     quick : bool
         Whether to run few trials: 1 to 2 minutes for all claims instead of 10 to 20, on two cores.
-    seed : int
-        The seed of all instances, 0 by default.
+    seed : int, default 0
+        Seed of all instances.
     trials : list of int, or None
         The numbers of the trials to run, instead of the first ones.
-    progress : bool
-        Whether to show which claim is being examined, False by default.
+    progress : bool, default False
+        Whether to show the claims as they come.
     watch : function (Entry) -> None, or None
         Called with every entry as it is found.
 
@@ -174,14 +179,12 @@ def verify(
     run = "quick run" if quick else "full run"
     if numbers is not None:
         run = f"trials {', '.join(map(str, numbers))}"
-    with Progress(progress, "verify") as display, record_interrupts() as interrupts:
+    with Progress(progress, "verify") as display:
         for index, claim in enumerate(chosen):
             display.draw(index, len(chosen) - index, f"{index + 1}/{len(chosen)}  {claim.id}")
             started = time.monotonic()
             try:
-                entry = claim.examine(
-                    quick=quick, seed=seed, trials=numbers, interrupted=lambda: bool(interrupts)
-                )
+                entry = claim.examine(quick=quick, seed=seed, trials=numbers)
             except KeyboardInterrupt:
                 break
             except Exception as error:
@@ -190,18 +193,10 @@ def verify(
                 if numbers is not None:
                     raise
                 entry = claim.broken_off(error, time.monotonic() - started)
-            if interrupts:
-                break
             found.append(entry)
             if watch:
                 watch(entry)
     missing = tuple(claim.id for claim in chosen[len(found) :])
-    if missing:
-        warnings.warn(
-            f"interrupted: the ledger has {len(found)} of {len(chosen)} claims",
-            UserWarning,
-            stacklevel=2,
-        )
     return Ledger(tuple(found), run, seed, missing)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.records import short_repr
-from ..pricing.rays import distinct_lines
+from ..pricing.rays import find_lines
 
 _ROUNDING = 8 * np.finfo(float).eps
 """Unit vectors of samples on one ray differ by so much: a few roundings of their lengths."""
@@ -62,7 +62,7 @@ def find_targets(Z: np.ndarray, y: np.ndarray) -> Targets:
     """
     lengths, height = np.linalg.norm(Z, axis=1), float(np.abs(y).max())
     # Only samples that are parallel to rounding count: others can take different values.
-    _, line, side, _ = distinct_lines(Z, within=_ROUNDING)
+    _, line, side, _ = find_lines(Z, within=_ROUNDING)
     # The longest sample of each ray stands for it, because it has the least rounding.
     longest_first = np.lexsort((-lengths, side, line))
     longest_first = longest_first[line[longest_first] >= 0]

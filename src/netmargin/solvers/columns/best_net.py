@@ -1,9 +1,7 @@
-"""Reads the best net off a run of column generation, also off one that was stopped early."""
+"""Reads the best net off a restricted problem, also where the search was stopped early."""
 
 import numpy as np
 
-from ...result import Status
-from .generation import ColumnGeneration
 from .restricted_problem import RestrictedProblem
 
 _LEAST_SQUARES_NEURONS = 500
@@ -18,32 +16,35 @@ then share their weight instead of cancelling each other.
 """
 
 
-def extract_net(run: ColumnGeneration) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """The net of a finished run: directions (k, D), output signs (k,), weights (k,) with sum 1, and
-    the least y f.
+def extract_net(
+    best: RestrictedProblem, *, early: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """The net of a search that has ended: directions (k, D), output signs (k,), weights (k,) with
+    sum 1, and the least y f.
 
     Where nothing separates the samples there are no neurons and the margin is 0. A search that is
-    stopped before any net separates has nothing but f = 0 to show; then it is the net of least
-    squares over its neurons, which makes few errors, and whose margin may be negative.
+    stopped `early`, before any net separates, has nothing but f = 0 to show; then it is the net of
+    least squares over its neurons, which makes few errors, and whose margin may be negative.
     """
-    best = run.problem
     if best.t > 0:
         used = np.flatnonzero(best.weights)
         return best.U[used], best.s[used], best.weights[used], best.t
-    if run.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+    if early:
         return _fit_least_squares(best)
     return best.U[:0], best.s[:0], best.weights[:0], 0.0
 
 
 def extract_soft_net(
-    run: ColumnGeneration, C: float, scale: float
+    best: RestrictedProblem, C: float, scale: float, *, early: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The net of a finished soft run: directions (k, D), output signs (k,), weights alpha (k,).
+    """The net of a soft search that has ended: directions (k, D), output signs (k,), weights alpha
+    (k,).
 
-    Where the search was stopped at f = 0, it is the best multiple of the net of least squares.
+    Where the search was stopped `early` at f = 0, it is the best multiple of the net of least
+    squares.
     """
-    best, used = run.problem, np.flatnonzero(run.problem.weights)
-    if len(used) or run.status not in (Status.TIME_LIMIT, Status.INTERRUPTED):
+    used = np.flatnonzero(best.weights)
+    if len(used) or not early:
         return best.U[used], best.s[used], best.weights[used] / (best.t * scale)
     U, s, weights, _ = _fit_least_squares(best)
     outputs = feature_columns(best, U, s) @ weights

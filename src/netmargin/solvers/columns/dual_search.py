@@ -1,11 +1,10 @@
 """The search for neurons at dual weights, and what it and proofs tell about the best margin."""
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 
-from ..pricing.bounds import Prover
+from ..pricing.bounds import PricingBound
 from ..pricing.local import price_locally
 from .master import MarginConstraints
 from .options import Options
@@ -32,9 +31,6 @@ _TRIMMED_PARTS = (1e-3, 1e-4, 1e-6)
 exponentially with their number, if local search sees no harm in it.
 """
 
-Report = Callable[[int, float, float], None]
-"""Called with rounds, t and the upper bound, as they come."""
-
 
 class DualSearch:
     """The dual weights of one problem, the neurons that are valuable at them, and their bounds.
@@ -59,90 +55,87 @@ class DualSearch:
         rows: MarginConstraints,
         options: Options,
         neurons: np.ndarray,
-        report: Report,
-        power: int = 1,
+        power: int,
     ):
-        self.tol, self.report = options.tol, report
-        self.deadline = (
-            np.inf if options.time_limit is None else time.monotonic() + options.time_limit
-        )
+        self.tol, self.deadline, self.recent = options.tol, options.deadline, neurons
         self.random = np.random.default_rng(options.seed)
-        self.rounds, self.recent = 0, neurons
-        self.problem = RestrictedProblem(Z, rows, power)
-        self.centre = self.dual = self.problem.even_dual()
+        self.restricted = RestrictedProblem(Z, rows, power)
+        self.centre = self.dual = self.restricted.even_dual()
         self.local_upper = np.inf
         # |u . z| is at most 1, so that the sum of the weights is a bound.
         self.upper = max(
-            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING, self.problem.slack_bound(self.dual)
+            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING,
+            self.restricted.slack_bound(self.dual),
         )
-        self.prover = Prover(Z, power, options.pricing, self.deadline)
+        self.pricing = PricingBound(Z, power, options.pricing, options.deadline)
+        self.exact = self.pricing.exact
 
     @property
     def t(self) -> float:
         """The largest t attained so far."""
-        return self.problem.t
+        return self.restricted.t
 
     def coefficients(self, dual: np.ndarray) -> np.ndarray:
         """The coefficients of relu(u . z_i) in the value of a neuron u at these dual weights."""
-        return dual * self.problem.rows.signs
+        return dual * self.restricted.rows.signs
 
-    def linear_neurons(self) -> np.ndarray:
+    def fit_linear_neurons(self) -> np.ndarray:
         """The two neurons of the linear function that fits best, shape (2, D) or (0, D): they give
         a positive t at once where the data are linearly separable by far.
         """
-        rows = self.problem.rows
-        w = np.linalg.lstsq(self.problem.Z, rows.signs * rows.target, rcond=None)[0]
+        rows = self.restricted.rows
+        w = np.linalg.lstsq(self.restricted.Z, rows.signs * rows.target, rcond=None)[0]
         size = np.linalg.norm(w)
         return np.array([w, -w]) / size if 0 < size < np.inf else np.zeros((0, len(w)))
 
-    def starts(self, count: int) -> np.ndarray:
+    def draw_starts(self, count: int) -> np.ndarray:
         """Unit directions (about count, D) for local search: half of them samples or their
         opposites, half normal, which also reach where no samples are.
         """
-        rows = self.problem.Z[
-            self.random.integers(len(self.problem.Z), size=count // 2)
+        rows = self.restricted.Z[
+            self.random.integers(len(self.restricted.Z), size=count // 2)
         ] * self.random.choice([-1.0, 1.0], (count // 2, 1))
         directions = np.concatenate(
-            [rows, self.random.normal(size=(count - count // 2, self.problem.Z.shape[1]))]
+            [rows, self.random.normal(size=(count - count // 2, self.restricted.Z.shape[1]))]
         )
         norms = np.linalg.norm(directions, axis=1)
         return directions[norms > 0] / norms[norms > 0, None]
 
-    def search(self, dual: np.ndarray, *, starts: int = STARTS) -> np.ndarray:
+    def search_at(self, dual: np.ndarray, *, starts: int = STARTS) -> np.ndarray:
         """Neurons of large value at these dual weights, found by local search."""
         tried = np.concatenate(
-            [self.problem.U[self.problem.weights > 0], self.recent, self.starts(starts)]
+            [self.restricted.U[self.restricted.weights > 0], self.recent, self.draw_starts(starts)]
         )
         c = self.coefficients(dual)
         self.recent, values = price_locally(
-            self.problem.Z,
+            self.restricted.Z,
             c,
             tried,
             count=COLUMNS_PER_ROUND,
-            power=self.problem.power,
+            power=self.restricted.power,
             deadline=self.deadline,
         )
         self.consider_centre(dual, np.abs(values).max(initial=0.0))
         return self.recent
 
-    def polish(self) -> list[np.ndarray]:
+    def polish_neurons(self) -> list[np.ndarray]:
         """Neurons moved to the optimum of their cells, and neurons of large value at the dual
         weights there.
         """
-        neurons, dual = self.problem.polish(self.deadline)
-        return [neurons] if dual is None else [neurons, self.search(dual)]
+        neurons, dual = self.restricted.polish_neurons(self.deadline)
+        return [neurons] if dual is None else [neurons, self.search_at(dual)]
 
     def consider_centre(self, dual: np.ndarray, found: float) -> None:
         """Make these dual weights the centre if the largest value of a known neuron is smaller
         there; `found` is the largest that search just found.
         """
-        known = max(found, self.problem.known_bound(dual))
+        known = max(found, self.restricted.known_bound(dual))
         if dual is self.centre:
             self.local_upper = known if self.local_upper == np.inf else max(known, self.local_upper)
         elif known < self.local_upper:
             self.centre, self.local_upper = dual, known
 
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether no neuron is known that would raise t by more than half the tolerance."""
         return self.local_upper <= max(self.t * (1 + 0.5 * self.tol), ZERO_MARGIN)
 
@@ -153,23 +146,29 @@ class DualSearch:
         upper = min(self.local_upper, self.upper)
         return max(1 - self.t / upper, 0.0) if upper > 0 else 0.0
 
-    def prove(self, dual: np.ndarray, *, thoroughly: bool = True) -> np.ndarray:
+    def prove_at(
+        self,
+        dual: np.ndarray,
+        *,
+        thoroughly: bool = True,
+        report: Callable[[float], None] = lambda upper: None,
+    ) -> np.ndarray:
         """Try to improve the proved bound by these dual weights; returns neurons of large value."""
         directions, known = [], self.local_upper
         # Above rank 4 few dual weights are tried first: branch and bound takes less time on them.
-        for weights in [dual] if self.prover.exact else [self.trim(dual), dual]:
-            found = self.prover.price(
+        for weights in [dual] if self.exact else [self.trim_dual(dual), dual]:
+            found = self.pricing.price_neurons(
                 self.coefficients(weights),
                 floor=max(self.t, 0.5 * ZERO_MARGIN),
                 found=self.local_upper,
                 tol=self.tol,
                 count=COLUMNS_PER_ROUND,
                 thoroughly=thoroughly,
-                report=lambda upper: self.report(self.rounds, self.t, upper),
+                report=report,
             )
             self.offer_bound(weights, found.upper_bound)
             directions.append(found.directions)
-            there = self.problem.values(found.directions, self.centre)
+            there = self.restricted.values(found.directions, self.centre)
             self.consider_centre(self.centre, np.abs(there).max(initial=0.0))
             # A neuron that is valuable only where small weights were trimmed away says nothing
             # about the weights themselves.
@@ -181,21 +180,21 @@ class DualSearch:
                 break
         return np.concatenate(directions)
 
-    def trim(self, dual: np.ndarray) -> np.ndarray:
+    def trim_dual(self, dual: np.ndarray) -> np.ndarray:
         """Drop small dual weights, as long as the largest known value stays nearly as small: the
         cost of branching grows with their number.
         """
         for threshold in _TRIMMED_PARTS:
-            trimmed = self.problem.normalized(
+            trimmed = self.restricted.normalize_dual(
                 np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0)
             )
-            used = self.problem.U[self.problem.weights > 0]
+            used = self.restricted.U[self.restricted.weights > 0]
             _, values = price_locally(
-                self.problem.Z,
+                self.restricted.Z,
                 self.coefficients(trimmed),
                 used,
                 count=1,
-                power=self.problem.power,
+                power=self.restricted.power,
                 deadline=self.deadline,
             )
             if np.abs(values).max(initial=0.0) <= self.local_upper * (1 + 0.1 * self.tol):
@@ -206,7 +205,7 @@ class DualSearch:
         """Keep these dual weights, where all neurons have at most this value, if their bound is the
         best so far.
         """
-        upper = max(value, self.problem.slack_bound(dual))
+        upper = max(value, self.restricted.slack_bound(dual))
         if upper < self.upper:
             self.upper, self.dual = float(upper), dual
 
@@ -214,19 +213,21 @@ class DualSearch:
         """Drop dual weights that the proof does not need: mixing of duals leaves some on samples
         far from the margin.
         """
-        if not self.prover.exact or self.upper >= 1.0:
+        if not self.exact or self.upper >= 1.0:
             return
         # A tenth of the tolerance may be lost for a proof that rests on fewer samples.
         upper, dual = self.upper, self.dual
         enough = upper * (1 + 0.1 * self.tol)
-        self.upper = np.inf
         try:
+            self.upper = np.inf
             for threshold in _DUST:
-                self.prove(
-                    self.problem.normalized(np.where(dual > threshold * dual.max(), dual, 0.0))
+                self.prove_at(
+                    self.restricted.normalize_dual(
+                        np.where(dual > threshold * dual.max(), dual, 0.0)
+                    )
                 )
                 if self.upper <= enough:
                     return
-        finally:
+        finally:  # also at Ctrl-C and at the deadline
             if self.upper > enough:
                 self.upper, self.dual = upper, dual

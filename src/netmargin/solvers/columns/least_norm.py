@@ -1,20 +1,21 @@
-"""Column generation for interpolation: the least sum |alpha_j| at which neurons take given values.
+"""Interpolation as a problem of column generation: the least sum |alpha_j| at which neurons take
+given values.
 
 In units of unit-norm samples and of the largest target. Dual weights p whose response max_u |sum_i
-p_i relu(u . z_i)| is at most 1 prove that the norm is at least p . target. A round solves the
-elastic problem over the neurons found so far (`ElasticProgram`), prices neurons by local search at
-its dual weights, or between them and the best so far, and adds them. Slacks grow dearer until none
-is left. What search knows of responses is proved at the end, by `Prover`.
+p_i relu(u . z_i)| is at most 1 prove that the norm is at least p . target. The restricted problem
+is elastic (`ElasticProgram`): its slacks grow dearer until none is left. Neurons are priced by
+local search at its dual weights, or between them and the best so far. What search knows of
+responses is proved at the end, by `PricingBound`.
 """
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 
-from ...result import Status
-from ..pricing.bounds import Prover
+from ...result import Bracket
+from ..pricing.bounds import PricingBound
 from ..pricing.local import price_locally, weighted_sums
+from .engine import Patience
 from .options import Options
 from .restricted_norm import LARGEST_SLACK_COST, SLACK_COST_FACTOR, RestrictedNorm
 
@@ -48,10 +49,12 @@ _MOST_OPERATIONS_AT_END = 1_000_000_000
 """Operations of a second or so: what may be spent after the time is up."""
 _DUST = 1e-13
 """Weights below this part of their sum are rounding of the linear program, and left out."""
+_RELATIVE_ROUNDING = 1e-12
+"""Room for the rounding of a sum of weights: some 1e-16 for each of thousands."""
 
 
-class LeastNorm(RestrictedNorm):
-    """Column generation for one problem: `run` it, then read the attributes below and those
+class LeastNormProblem(RestrictedNorm):
+    """A `ColumnProblem`: hand it to `generate_columns`, then read the attributes below and those
     of `RestrictedNorm`.
 
     Parameters
@@ -61,151 +64,167 @@ class LeastNorm(RestrictedNorm):
     target : ndarray of shape (n,)
         Values, the largest of absolute value 1.
     options : Options
-        Tolerance, pricing and seed; the time limit is in the deadline.
-    deadline : float
-        Time (time.monotonic) at which to return the best so far.
-    report : callable
-        Called with rounds, lower and norm, as they come.
+        Tolerance, deadline, pricing and seed.
 
     Attributes
     ----------
     lower, dual : float and ndarray of shape (n,)
         The proved bound dual . target, where dual has response at most 1.
-    status : Status
-        How the run ended.
     """
 
-    def __init__(
-        self,
-        Z: np.ndarray,
-        target: np.ndarray,
-        options: Options,
-        deadline: float,
-        report: Callable[[int, float, float], None],
-    ):
+    zero = None
+
+    def __init__(self, Z: np.ndarray, target: np.ndarray, options: Options):
         super().__init__(Z, target)
-        self.tol, self.report = options.tol, report
-        self._deadline, self._pricing = deadline, options.pricing
+        self.tol, self.deadline = options.tol, options.deadline
+        self._pricing = PricingBound(Z, 1, options.pricing, options.deadline)
+        self.exact = self._pricing.exact
+        rank = np.linalg.matrix_rank(Z)
+        self._cheap = self.exact and len(Z) ** max(rank - 1, 1) <= _CHEAP_ARCS
         self._random = np.random.default_rng(options.seed)
         self._recent = self._neurons
         # |relu(u . z)| is at most 1: the response of these is at most 1.
-        self.dual = self._centre = target / (np.abs(target).sum() * (1 + 1e-12))
+        self.dual = self._centre = self._last_dual = target / (
+            np.abs(target).sum() * (1 + _RELATIVE_ROUNDING)
+        )
         self.lower, self._local_lower = self._value(self.dual), 0.0
-        self.rounds = 0
+        self._rounds, self._slack = 0, np.inf
+        self._patience, self._proof_failed = Patience(_PATIENCE, _PROGRESS), False
 
-    def run(self) -> None:
-        """Generate columns until the bracket is within the tolerance, or as far as it goes."""
-        try:
-            self.status = self._generate()
-        except KeyboardInterrupt:
-            self.status = Status.INTERRUPTED
-        except TimeoutError:
-            self.status = Status.TIME_LIMIT
-        if self.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
-            self._use_what_is_there()
+    @property
+    def bracket(self) -> Bracket:
+        """The proved bound, and the least norm that is attained."""
+        return Bracket(self.lower, self.norm)
 
-    def _generate(self) -> Status:
-        """Solve the elastic problem, price neurons and add them, round by round, to the end."""
-        self._add(np.concatenate([self._rays(_INITIAL_RAYS), self._starts(_STARTS)]), self._centre)
-        self._prover = Prover(self.Z, 1, self._pricing, self._deadline)
-        rank = np.linalg.matrix_rank(self.Z)
-        self._cheap = self._prover.exact and len(self.Z) ** max(rank - 1, 1) <= _CHEAP_ARCS
-        self._add(self._look(self._centre), self._centre)
-        narrowest, stalled = np.inf, 0
-        while True:
-            self.rounds += 1
-            weights, slack, dual = self._program.solve(self._deadline)
-            if slack <= _NO_SLACK:
-                used = np.flatnonzero(weights > _DUST * weights.sum())
-                self._correct_weights(
-                    self._signs[used] * weights[used], self._neurons[used], self._A[:, used]
-                )
-            self._consider(self._centre, 0.0)
-            self.report(self.rounds, self.lower, self.norm)
-            if time.monotonic() > self._deadline:
-                return Status.TIME_LIMIT
-            # In turn at the new dual weights and between them and the best, which settles them.
-            tried = (
-                dual
-                if self.rounds % 2
-                else (1 - _CENTRE_WEIGHT) * dual + _CENTRE_WEIGHT * self._centre
+    @property
+    def searched_bracket(self) -> Bracket:
+        """The same with the bound by the largest response that search found."""
+        return Bracket(self._local_lower, self.norm)
+
+    def start(self) -> np.ndarray:
+        """Samples, directions at random, and neurons of large response at the targets."""
+        self._add(
+            np.concatenate([self._draw_rays(_INITIAL_RAYS), self._draw_starts(_STARTS)]),
+            self._centre,
+        )
+        return self._price_at(self._centre)
+
+    def solve(self, neurons: np.ndarray) -> None:
+        """Add neurons and solve the elastic program; without slacks its weights are corrected."""
+        self._rounds += 1
+        self._add(neurons, self._last_dual)
+        self._drop_idle(self._last_dual)
+        weights, self._slack, self._last_dual = self._program.solve(self.deadline)
+        if self._slack <= _NO_SLACK:
+            used = np.flatnonzero(weights > _DUST * weights.sum())
+            self._correct_weights(
+                self._signs[used] * weights[used], self._neurons[used], self._A[:, used]
             )
-            found = self._improving(self._look(tried), dual)
-            if not len(found):
-                found = self._improving(self._look(dual), dual)
-            # A proof costs more than a round: it waits until search says that the bracket closes.
-            if self._settled():
-                known = self._value(self._centre) / self._local_lower
-                largest, neurons = self._prove(self._centre)
-                if self.norm - self.lower <= self.tol * self.norm:
-                    return Status.OPTIMAL
-                if not self._prover.exact and largest <= known:
-                    return Status.LOCALLY_OPTIMAL
-                found = self._improving(np.concatenate([found, neurons]), dual)
-            # The gap is that of the elastic problem while slacks are left, and then of the norm.
-            least = self.norm if slack <= _NO_SLACK else float(dual @ self.target)
-            gap = 1 - self._local_lower / least
-            stalled = 0 if gap < narrowest * (1 - _PROGRESS) else stalled + 1
-            narrowest = min(gap, narrowest)
-            if (
-                slack > _NO_SLACK
-                and gap <= _RAISE_COST_GAP
-                and self._slack_cost < LARGEST_SLACK_COST
-            ):
-                self._slack_cost *= SLACK_COST_FACTOR
-                self._program.change_slack_cost(self._slack_cost)
-                narrowest, stalled = np.inf, 0
-            elif not len(found):
-                found = self._look_thoroughly(dual)
-            if stalled >= _PATIENCE or (not len(found) and stalled):
-                return Status.STALLED if self._prover.exact else Status.LOCALLY_OPTIMAL
-            self._add(found, dual)
-            self._drop_idle(dual)
+        self._consider_centre(self._centre, 0.0)
 
-    # Pricing
+    def search(self) -> np.ndarray:
+        """Find neurons in turn at the new dual weights and between them and the best, which settles
+        them.
+        """
+        dual = self._last_dual
+        tried = (
+            dual
+            if self._rounds % 2
+            else (1 - _CENTRE_WEIGHT) * dual + _CENTRE_WEIGHT * self._centre
+        )
+        found = self._improving(self._price_at(tried), dual)
+        return found if len(found) else self._improving(self._price_at(dual), dual)
 
-    def _starts(self, count: int) -> np.ndarray:
+    def proof_is_due(self) -> bool:
+        """Whether the bracket is closed, if search has found the largest response."""
+        return bool(
+            np.isfinite(self.norm) and self.norm - self._local_lower <= 0.5 * self.tol * self.norm
+        )
+
+    def prove(self, report: Callable[[Bracket], None]) -> np.ndarray:
+        """Prove a bound at the best dual weights."""
+        known = self._value(self._centre) / self._local_lower
+        largest, neurons = self._prove_at(self._centre, report)
+        # Branch and bound that met no better neuron would end where it ended now.
+        self._proof_failed = not self.exact and largest <= known
+        return self._improving(neurons, self._last_dual)
+
+    def select(self, found: np.ndarray) -> np.ndarray | None:
+        """Those that were found, or more where rounds help no more; slacks grow dearer once their
+        problem is nearly solved.
+        """
+        if self._proof_failed:
+            return None
+        # The gap is that of the elastic problem while slacks are left, and then of the norm.
+        slack = self._slack > _NO_SLACK
+        least = float(self._last_dual @ self.target) if slack else self.norm
+        gap = 1 - self._local_lower / least
+        self._patience.count_round(gap)
+        if slack and gap <= _RAISE_COST_GAP and self._slack_cost < LARGEST_SLACK_COST:
+            self._slack_cost *= SLACK_COST_FACTOR
+            self._program.change_slack_cost(self._slack_cost)
+            self._patience.reset()
+        elif not len(found):
+            found = self._price_thoroughly(self._last_dual)
+        over = self._patience.is_over or (not len(found) and self._patience.idle)
+        return None if over else found
+
+    def finish(self, *, early: bool) -> None:
+        """Take a bound at once, and any function through the points, after an early end."""
+        if not early:
+            return
+        self._offer(self._centre, self._pricing.relax(self._centre))
+        if self.norm == np.inf and len(self.Z) * self._A.size <= _MOST_OPERATIONS_AT_END:
+            self._correct_weights(
+                np.linalg.lstsq(self._A, self.target, rcond=None)[0], self._neurons, self._A
+            )
+
+    # The rest is how neurons are priced.
+
+    def _draw_starts(self, count: int) -> np.ndarray:
         """Random unit directions (count, D)."""
         directions = self._random.normal(size=(count, self.Z.shape[1]))
         return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
-    def _rays(self, most: int) -> np.ndarray:
+    def _draw_rays(self, most: int) -> np.ndarray:
         """The samples and their opposites as neurons, or a random `most` of them."""
         rays = np.concatenate([self.Z, -self.Z])
         return (
             rays if len(rays) <= most else rays[self._random.choice(len(rays), most, replace=False)]
         )
 
-    def _search(self, dual: np.ndarray, starts: int = _STARTS) -> np.ndarray:
+    def _search_at(self, dual: np.ndarray, starts: int = _STARTS) -> np.ndarray:
         """Neurons of large response at these dual weights, found by local search."""
-        tried = np.concatenate([self.U, self._recent, self._rays(4 * starts), self._starts(starts)])
-        self._recent, values = price_locally(
-            self.Z, dual, tried, count=_COLUMNS_PER_ROUND, deadline=self._deadline
+        tried = np.concatenate(
+            [self.U, self._recent, self._draw_rays(4 * starts), self._draw_starts(starts)]
         )
-        self._consider(dual, np.abs(values).max(initial=0.0))
+        self._recent, values = price_locally(
+            self.Z, dual, tried, count=_COLUMNS_PER_ROUND, deadline=self.deadline
+        )
+        self._consider_centre(dual, np.abs(values).max(initial=0.0))
         return self._recent
 
-    def _look(self, dual: np.ndarray) -> np.ndarray:
+    def _price_at(self, dual: np.ndarray) -> np.ndarray:
         """Neurons by search, and also by proof where that costs next to nothing: each finds maxima
         that the other misses.
         """
-        found = self._search(dual)
-        return np.concatenate([found, self._prove(dual)[1]]) if self._cheap else found
+        found = self._search_at(dual)
+        return np.concatenate([found, self._prove_at(dual)[1]]) if self._cheap else found
 
-    def _look_thoroughly(self, dual: np.ndarray) -> np.ndarray:
+    def _price_thoroughly(self, dual: np.ndarray) -> np.ndarray:
         """Neurons that search with few starts has missed, if there are any."""
-        found = self._improving(self._search(dual, _THOROUGH_STARTS), dual)
+        found = self._improving(self._search_at(dual, _THOROUGH_STARTS), dual)
         return (
             found
-            if len(found) or not self._prover.exact
-            else self._improving(self._prove(dual)[1], dual)
+            if len(found) or not self.exact
+            else self._improving(self._prove_at(dual)[1], dual)
         )
 
     def _improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Select the neurons that would lower the norm, to first order."""
         return U[np.abs(weighted_sums(self.Z, dual, U)) > 1 + _IMPROVES]
 
-    def _consider(self, dual: np.ndarray, found: float) -> None:
+    def _consider_centre(self, dual: np.ndarray, found: float) -> None:
         """Make these dual weights the centre if their bound is the largest, by the largest response
         that is known; `found` is the largest that search just found.
         """
@@ -223,31 +242,25 @@ class LeastNorm(RestrictedNorm):
         terms = dual * self.target
         return float(terms.sum() - len(terms) * np.finfo(float).eps * np.abs(terms).sum())
 
-    def _settled(self) -> bool:
-        """Whether the bracket is closed, if search has found the largest response."""
-        return (
-            self.norm - self._local_lower <= 0.5 * self.tol * self.norm
-            if np.isfinite(self.norm)
-            else False
-        )
-
-    def _prove(self, dual: np.ndarray) -> tuple[float, np.ndarray]:
+    def _prove_at(
+        self, dual: np.ndarray, report: Callable[[Bracket], None] = lambda bracket: None
+    ) -> tuple[float, np.ndarray]:
         """Try to improve the proved bound by these dual weights; returns the largest response
         found, and neurons of large response.
         """
         value = self._value(dual)
-        priced = self._prover.price(
+        priced = self._pricing.price_neurons(
             dual,
             floor=value / self.norm if np.isfinite(self.norm) else 0.0,
             found=value / self._local_lower if dual is self._centre else 0.0,
             tol=self.tol,
             count=_COLUMNS_PER_ROUND,
             thoroughly=True,
-            report=lambda response: self.report(self.rounds, value / response, self.norm),
+            report=lambda response: report(Bracket(value / response, self.norm)),
         )
         self._offer(dual, priced.upper_bound)
         largest = float(np.abs(priced.values).max(initial=0.0))
-        self._consider(dual, largest)
+        self._consider_centre(dual, largest)
         return largest, priced.directions
 
     def _offer(self, dual: np.ndarray, response: float) -> None:
@@ -255,11 +268,3 @@ class LeastNorm(RestrictedNorm):
         bound = self._value(dual) / response if response > 0 else 0.0
         if bound > self.lower:
             self.lower, self.dual = bound, dual / response
-
-    def _use_what_is_there(self) -> None:
-        """Take a bound at once, and any function through the points, after an early end."""
-        self._offer(self._centre, self._prover.relaxed(self._centre))
-        if self.norm == np.inf and len(self.Z) * self._A.size <= _MOST_OPERATIONS_AT_END:
-            self._correct_weights(
-                np.linalg.lstsq(self._A, self.target, rcond=None)[0], self._neurons, self._A
-            )

@@ -2,25 +2,20 @@
 
 from dataclasses import dataclass
 
-from ...core.arguments import (
-    check_choice,
-    check_count,
-    check_number,
-    check_seed,
-    check_time_limit,
-)
+from ...core.arguments import check_choice, check_count, check_number, check_seed
+from ...core.deadline import Deadline
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a search over neurons, checked on construction (ArgumentError).
+    """The options of a search over neurons, as `read_options` checks them.
 
     Attributes
     ----------
     tol : float
         Relative gap at which to stop, between 0 and 1.
-    time_limit : float or None
-        Seconds, None for no limit.
+    deadline : float
+        Time (time.monotonic) at which to stop; infinity for no limit.
     pricing : str
         How bounds are proved: "auto", "complete" or "local".
     seed : int
@@ -28,24 +23,22 @@ class Options:
     """
 
     tol: float
-    time_limit: float | None
+    deadline: float
     pricing: str
     seed: int
 
-    def __post_init__(self) -> None:
-        check_number("tol", self.tol, above=0, below=1)
-        check_time_limit(self.time_limit)
-        check_choice("pricing", self.pricing, ("auto", "complete", "local"))
-        check_seed(self.seed)
-
 
 def read_options(tol, time_limit, pricing, seed) -> Options:
-    """Check the options that all searches over neurons share, and return them as plain numbers."""
-    tol, pricing = (
+    """Check the options that all searches over neurons share; the time limit begins here.
+
+    Raises ArgumentError for what is out of range.
+    """
+    return Options(
         check_number("tol", tol, above=0, below=1),
+        Deadline(time_limit).at,
         check_choice("pricing", pricing, ("auto", "complete", "local")),
+        check_seed(seed),
     )
-    return Options(tol, check_time_limit(time_limit), pricing, check_seed(seed))
 
 
 def check_power(power) -> int:

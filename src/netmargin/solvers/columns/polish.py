@@ -17,7 +17,7 @@ optimum, the fewer rounds follow.
 """
 
 
-def polish(
+def polish_neurons(
     Z: np.ndarray,
     rows: MarginConstraints,
     active: np.ndarray,

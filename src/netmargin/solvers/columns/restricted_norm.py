@@ -64,11 +64,12 @@ class RestrictedNorm:
         signs = np.where(weighted_sums(self.Z, dual, U) >= 0, 1.0, -1.0)
         A = np.maximum(self.Z @ U.T, 0.0)
         self._program.add(signs * A)
-        self._neurons, self._signs = (
+        # All at once, so that they fit each other wherever Ctrl-C arrives.
+        self._neurons, self._signs, self._A = (
             np.concatenate([self._neurons, U]),
             np.concatenate([self._signs, signs]),
+            np.hstack([self._A, A]),
         )
-        self._A = np.hstack([self._A, A])
 
     def _drop_idle(self, dual: np.ndarray) -> None:
         """Begin a smaller linear program without the neurons of least value, if they are many."""

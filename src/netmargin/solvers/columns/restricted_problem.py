@@ -8,7 +8,7 @@ import numpy as np
 
 from ..pricing.local import weighted_sums
 from .master import MarginConstraints, MasterLP
-from .polish import polish
+from .polish import polish_neurons
 
 _MOST_COLUMNS, _KEPT_COLUMNS = 2500, 1000
 """With more neurons than the first, or 4 per sample, the linear program is begun anew with the best
@@ -54,7 +54,7 @@ class RestrictedProblem:
         # The empty net, f = 0, attains this t with slacks for all, and 0 where there are none.
         self.t, self.weights = 1 / (rows.slack_cost * float(rows.target.sum())), np.zeros(0)
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
-        slack_cost = _affordable(rows.slack_cost)
+        slack_cost = _limit_slack_cost(rows.slack_cost)
         self._master, self._magnification = (
             MasterLP(MarginConstraints(rows.signs, rows.target, slack_cost)),
             1.0,
@@ -100,7 +100,7 @@ class RestrictedProblem:
         """Improve t and the weights; returns the dual weights (n,) of the linear program."""
         t, weights, dual = self._master.solve(deadline)
         self._keep_if_better(t / self._magnification, weights)
-        dual = self.normalized(dual)
+        dual = self.normalize_dual(dual)
         # Begun anew where the optimum left [1/4, 4], or where there are too many neurons.
         if (self.t > _SMALLEST and not 0.25 < self.t * self._magnification < 4) or len(
             self.s
@@ -125,7 +125,7 @@ class RestrictedProblem:
         rows = self.rows
         self._master = MasterLP(
             MarginConstraints(
-                rows.signs, rows.target, _affordable(rows.slack_cost) / self._magnification
+                rows.signs, rows.target, _limit_slack_cost(rows.slack_cost) / self._magnification
             )
         )
         self._master.add(self._magnification * self.A)
@@ -153,7 +153,7 @@ class RestrictedProblem:
         if masses[best] > 0 and np.isfinite(values[best]) and values[best] >= self.t:
             self.t, self.weights = float(values[best]), weights / masses[best]
 
-    def normalized(self, dual: np.ndarray) -> np.ndarray:
+    def normalize_dual(self, dual: np.ndarray) -> np.ndarray:
         """Make dual weights of a solver feasible: of the right sign, and p . target = 1."""
         dual = np.nan_to_num(dual, posinf=0.0, neginf=0.0)
         # HiGHS gives duals of either sign, by the sense of the rows.
@@ -161,7 +161,7 @@ class RestrictedProblem:
         total = float(dual @ self.rows.target)
         return dual / total if abs(total) > 1e-300 else self.even_dual()
 
-    def polish(self, deadline: float = math.inf) -> tuple[np.ndarray, np.ndarray | None]:
+    def polish_neurons(self, deadline: float = math.inf) -> tuple[np.ndarray, np.ndarray | None]:
         """Move neurons to the optimum of their cells; returns their directions (k, D) and the dual
         weights (n,) there, or none and None: only ReLU (power 1) is linear on cells.
         """
@@ -176,16 +176,16 @@ class RestrictedProblem:
         )
         count = min(_WALLS_PER_DIMENSION * self.Z.shape[1], len(self.Z))
         walls = np.argpartition(np.abs(products[index]), count - 1, axis=1)[:, :count]
-        v, dual = polish(
+        v, dual = polish_neurons(
             self.Z, self.rows, patterns[:, :-1], self.s[used][index], walls=walls, deadline=deadline
         )
         norms = np.linalg.norm(v, axis=1)
         keep = np.isfinite(norms) & (norms > _GONE)
         if not np.isfinite(dual).all():
             return nothing
-        return v[keep] / norms[keep, None], self.normalized(dual)
+        return v[keep] / norms[keep, None], self.normalize_dual(dual)
 
 
-def _affordable(slack_cost: float) -> float:
+def _limit_slack_cost(slack_cost: float) -> float:
     """The slack cost, reduced to what the linear program can tell from infinity."""
     return slack_cost if slack_cost == np.inf else min(slack_cost, _LARGEST)

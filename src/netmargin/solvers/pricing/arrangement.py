@@ -22,7 +22,7 @@ import numpy as np
 
 from .best_directions import BestDirections, Pricing
 from .faces import list_faces, sort_by_angle, span_and_complement
-from .rays import PARALLEL, distinct_lines
+from .rays import PARALLEL, find_lines
 
 MAX_RANK = 4
 """The arrangement of n hyperplanes has some n^(rank - 1) cells: rank 5 is out of reach for the
@@ -73,8 +73,8 @@ class Arrangement:
     """The arrangement of the hyperplanes of points Z, shape (n, D) of rank at most 4, prepared for
     many prices c.
 
-    Construction and `price` raise TimeoutError once `time.monotonic()` has passed the deadline: an
-    incomplete visit proves nothing.
+    Construction and `price_neurons` raise TimeoutError once `time.monotonic()` has passed the
+    deadline: an incomplete visit proves nothing.
     """
 
     def __init__(self, Z: np.ndarray, power: int = 1, deadline: float = np.inf):
@@ -96,11 +96,11 @@ class Arrangement:
         self._neglected = np.linalg.norm(Z - self._Z @ self._rows, axis=1)
         if rank == 0:
             return
-        self._normals, self._line, self._side, moved = distinct_lines(self._Z)
+        self._normals, self._line, self._side, moved = find_lines(self._Z)
         self._neglected = self._neglected + moved
-        self._groups = self._enumerate() if rank >= 2 else []
+        self._groups = self._enumerate_planes() if rank >= 2 else []
 
-    def price(self, c: np.ndarray, *, count: int = 1) -> Pricing:
+    def price_neurons(self, c: np.ndarray, *, count: int = 1) -> Pricing:
         """Find the largest |sum_i c_i relu(u . z_i)^power| over unit u for prices c (n,), with a
         proved bound, and up to `count` distinct directions of large value.
         """
@@ -170,10 +170,10 @@ class Arrangement:
                 np.cos(angles)[:, :, None] * basis[:, None, 0]
                 + np.sin(angles)[:, :, None] * basis[:, None, 1]
             )
-            found.offer(rays.reshape(-1, self._rank), self._sums(v[:, 1:], rays).ravel())
+            found.offer(rays.reshape(-1, self._rank), self._evaluate_sums(v[:, 1:], rays).ravel())
         members = lines.shape[1]
         normals = self._normals[lines]  # (P, M, D)
-        walls, wall_signs = self._walls(group, part)
+        walls, wall_signs = self._list_walls(group, part)
         for signs, pinned in list_faces(members):
             # The totals in the face: those on the arc, and the samples whose lines contain it.
             around = v
@@ -195,20 +195,22 @@ class Arrangement:
             elif pinned is not None:
                 normal = normals[:, pinned]
                 onto = onto - normal[:, :, None] * normal[:, None, :]
-            for projected, bounds in self._critical(around, onto):
-                inside = self._inside(projected, signs, flips, normals, walls, wall_signs)
+            for projected, bounds in self._find_critical(around, onto):
+                inside = self._find_inside(projected, signs, flips, normals, walls, wall_signs)
                 found.consider(
                     np.concatenate([projected[inside[0]], -projected[inside[1]]]),
                     np.concatenate([bounds[inside[0]], bounds[inside[1]]]),
                 )
 
-    def _sums(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+    def _evaluate_sums(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
         """The sums at directions u (P, E, D), from the totals v of the active terms there."""
         if self._power == 1:
             return np.einsum("ped,ped->pe", v, u)
         return np.einsum("ped,pedk,pek->pe", u, v.reshape(*u.shape, self._rank), u)
 
-    def _critical(self, v: np.ndarray, onto: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _find_critical(
+        self, v: np.ndarray, onto: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         """The points where the sum is critical in the span of a face, and its absolute value there;
         minus these points are critical as well.
         """
@@ -225,7 +227,7 @@ class Arrangement:
         # either end are no extrema of |sum|.
         return [(vectors[..., k], np.abs(eigenvalues[..., k])) for k in (0, -1)]
 
-    def _inside(self, projected, signs, flips, normals, walls, wall_signs) -> list[np.ndarray]:
+    def _find_inside(self, projected, signs, flips, normals, walls, wall_signs) -> list[np.ndarray]:
         """Which directions, and which of their opposites, lie in the closed face (two arrays of
         booleans).
         """
@@ -245,7 +247,7 @@ class Arrangement:
             cut(sign * (projected * wall).sum(-1))
         return inside
 
-    def _walls(self, group: _Planes, part: slice) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _list_walls(self, group: _Planes, part: slice) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The unit normals of the hyperplanes at both ends of each arc, and the side of them that
         the arc is on (0: no wall).
         """
@@ -262,7 +264,7 @@ class Arrangement:
             -enters[:, right],
         ]
 
-    def _enumerate(self) -> list[_Planes]:
+    def _enumerate_planes(self) -> list[_Planes]:
         """List the planes in which D - 2 hyperplanes meet, grouped by how many contain them."""
         planes: dict[int, list] = {}
         seen = set()
@@ -281,9 +283,9 @@ class Arrangement:
             planes.setdefault(len(inside), []).append(
                 (complement, *sort_by_angle(self._normals[inside] @ span.T, inside))
             )
-        return [self._arcs(found) for found in planes.values()]
+        return [self._sort_arcs(found) for found in planes.values()]
 
-    def _arcs(self, found: list) -> _Planes:
+    def _sort_arcs(self, found: list) -> _Planes:
         """Sort the arcs of planes by the angles at which samples become active or inactive."""
         basis = np.stack([b for b, _, _ in found])
         lines, flips = np.stack([o for _, o, _ in found]), np.stack([f for _, _, f in found])

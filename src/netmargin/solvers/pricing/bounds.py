@@ -11,9 +11,9 @@ import numpy as np
 from .arrangement import MAX_RANK, Arrangement
 from .best_directions import Pricing
 from .branch_and_bound import ActivationBranchAndBound
-from .local import distinct
+from .local import select_distinct
 from .rays import Rays
-from .relaxation import relaxed_bound
+from .relaxation import bound_by_relaxation
 
 _MAX_ARCS = 2_000_000
 """Arcs of an arrangement that "auto" still visits: about half a minute and a few hundred MB."""
@@ -27,7 +27,7 @@ _PART_OF_TOLERANCE = 0.25
 """Branch and bound closes nodes within this part of the tolerance: the rest is for the margin."""
 
 
-class Prover:
+class PricingBound:
     """Upper bounds of max_u |sum_i c_i relu(u . z_i)^power| for many c, and neurons of large value.
 
     Parameters
@@ -57,14 +57,20 @@ class Prover:
         self.exact = bool(
             rank <= MAX_RANK and (pricing == "complete" or (pricing == "auto" and affordable))
         )
-        self._rays = Rays(Z, power)
+
+    @cached_property
+    def _rays(self) -> Rays:
+        """The distinct directions of the points, found when first asked for: that takes a product
+        of all of them with each other.
+        """
+        return Rays(self._Z, self._power)
 
     @cached_property
     def _arrangement(self) -> Arrangement:
         """The arrangement, computed when it is first asked for: that may take half a minute."""
         return Arrangement(self._Z, self._power, self._deadline)
 
-    def price(
+    def price_neurons(
         self,
         c: np.ndarray,
         *,
@@ -84,8 +90,8 @@ class Prover:
         without it. The arrangement is visited whole, or TimeoutError raised at the deadline.
         """
         if self.exact:
-            return self._arrangement.price(c, count=count)
-        upper = self.relaxed(c)
+            return self._arrangement.price_neurons(c, count=count)
+        upper = self.relax(c)
         hopeless = self._work_left <= 0 or (not thoroughly and not self._quick)
         # Branch and bound is for sums of ReLU: for squares the relaxation is all there is.
         if self._pricing == "local" or self._power == 2 or hopeless:
@@ -108,9 +114,9 @@ class Prover:
             if tree.best > max(found, floor) * (1 + 0.5 * tol):
                 break
         self._quick = tree.finished or tree.best > found
-        return Pricing(*distinct(tree.directions, tree.values, count), upper)
+        return Pricing(*select_distinct(tree.directions, tree.values, count), upper)
 
-    def relaxed(self, c: np.ndarray) -> float:
+    def relax(self, c: np.ndarray) -> float:
         """A proved bound for prices c (n,) at once, by the quadratic relaxation."""
-        bound = relaxed_bound(self._rays.directions, self._rays.merge(c), self._power)
+        bound = bound_by_relaxation(self._rays.directions, self._rays.merge(c), self._power)
         return bound + self._rays.neglected(c) + self._rays.round_off(c)

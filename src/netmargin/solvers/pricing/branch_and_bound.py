@@ -89,7 +89,7 @@ class ActivationBranchAndBound:
         self.best, self.stuck, self._deadline = floor, 0.0, np.inf
         self._directions, self.values = np.zeros((0, D)), np.zeros(0)
         sides = np.array([0, 1])
-        self.open = self._nodes(
+        self.open = self._make_nodes(
             sides,
             np.zeros((2, n), dtype=np.int8),
             np.zeros((2, n)),
@@ -127,7 +127,7 @@ class ActivationBranchAndBound:
             bounds, sides, fixed, x, branch = (part[chosen] for part in self.open)
             self.open = tuple(part[~chosen] for part in self.open)
             leaf = branch < 0
-            self._finish(sides[leaf], fixed[leaf], x[leaf], bounds[leaf])
+            self._finish_leaves(sides[leaf], fixed[leaf], x[leaf], bounds[leaf])
             inner = np.flatnonzero(~leaf)
             for side_of_hyperplane in (1, -1):
                 child = fixed[inner].copy()
@@ -135,12 +135,12 @@ class ActivationBranchAndBound:
                 self._add(sides[inner], child, x[inner], bounds[inner], _STEPS)
             visited += max(len(leaf) + len(inner), _SMALLEST_BATCH)
 
-    def _finish(self, sides, fixed, x, bounds) -> None:
+    def _finish_leaves(self, sides, fixed, x, bounds) -> None:
         """Take more steps at leaves, which no branching improves, and give up those where these
         help no more: their bound is as good as it gets.
         """
         if len(sides):
-            nodes = self._nodes(sides, fixed, x, bounds, _LEAF_STEPS)
+            nodes = self._make_nodes(sides, fixed, x, bounds, _LEAF_STEPS)
             stuck = bounds - nodes[0] < _CLOSING_PART * (nodes[0] - self.best * (1 + self.tol))
             self.stuck = max(self.stuck, float(nodes[0][stuck].max(initial=0.0)))
             self.open = tuple(
@@ -151,21 +151,21 @@ class ActivationBranchAndBound:
     def _add(self, sides, fixed, x, parent_bounds, steps: int) -> None:
         """Add open nodes with these parents, and close those that cannot beat the best."""
         if len(sides):
-            nodes = self._nodes(sides, fixed, x, parent_bounds, steps)
+            nodes = self._make_nodes(sides, fixed, x, parent_bounds, steps)
             self.open = tuple(np.concatenate(pair) for pair in zip(self.open, nodes, strict=True))
         possible = self.open[0] > self.best * (1 + self.tol)
         if not possible.all():
             self.open = tuple(part[possible] for part in self.open)
 
-    def _nodes(self, sides, fixed, x, parent_bounds, steps: int) -> tuple[np.ndarray, ...]:
+    def _make_nodes(self, sides, fixed, x, parent_bounds, steps: int) -> tuple[np.ndarray, ...]:
         """Compute the arrays of nodes; the sample that adds most to the gap is to be fixed next."""
-        bounds, x, v, slack = self._bound(sides, fixed, x.astype(float), steps)
+        bounds, x, v, slack = self._bound_nodes(sides, fixed, x.astype(float), steps)
         self._consider(v)
         branch = np.where(slack.max(1) > 0, slack.argmax(1), -1)
         # A node is a part of its parent, whose bound holds for it; x in float32 halves the memory.
         return np.minimum(bounds, parent_bounds), sides, fixed, x.astype(np.float32), branch
 
-    def _bound(self, sides, fixed, x, steps: int):
+    def _bound_nodes(self, sides, fixed, x, steps: int):
         """Compute the bounds of nodes, the x and v = Z' x that give them, and how much each
         undecided sample contributes to the relaxation.
         """

@@ -54,15 +54,17 @@ def price_locally(
     From the deadline (time.monotonic) on, directions are returned where the search has brought
     them.
     """
-    U, values = distinct(*_ascend(Z, c, _unit(starts), power, steps, deadline), count)
+    U, values = select_distinct(*_ascend(Z, c, _unit(starts), power, steps, deadline), count)
     if power == 1:
         best = min(_SETTLED, max(_SETTLED_AT_LEAST, _SETTLED_WORK // Z.shape[1]))
-        settled = _settle(Z, c, U[:best], np.where(values[:best] >= 0, 1.0, -1.0), deadline)
+        settled = _refine_directions(
+            Z, c, U[:best], np.where(values[:best] >= 0, 1.0, -1.0), deadline
+        )
         U, values = (
             np.concatenate([U, settled]),
             np.concatenate([values, weighted_sums(Z, c, settled)]),
         )
-        U, values = distinct(U, values, count)
+        U, values = select_distinct(U, values, count)
     return U, values
 
 
@@ -71,7 +73,7 @@ def weighted_sums(Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int = 1) -
     return np.maximum(U @ Z.T, 0.0) ** power @ c
 
 
-def distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def select_distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Select the `count` directions of largest absolute value, without near-duplicates."""
     chosen: list[int] = []
     for index in np.argsort(-np.abs(values), kind="stable"):
@@ -119,7 +121,7 @@ def _ascend(
     return U, values
 
 
-def _settle(
+def _refine_directions(
     Z: np.ndarray, c: np.ndarray, U: np.ndarray, signs: np.ndarray, deadline: float
 ) -> np.ndarray:
     """Move directions into the kinks where maxima lie, by majorizing and minimizing: convex terms

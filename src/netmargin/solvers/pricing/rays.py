@@ -19,7 +19,7 @@ class Rays:
 
     def __init__(self, Z: np.ndarray, power: int = 1):
         self._power = power
-        normals, line, side, self._neglected = distinct_lines(Z)
+        normals, line, side, self._neglected = find_lines(Z)
         self._lengths = np.linalg.norm(Z, axis=1)
         # A key for each ray: the hyperplane and the side of it, or -1 for points at 0.
         keys, self._ray = np.unique(
@@ -57,7 +57,7 @@ class Rays:
         )
 
 
-def distinct_lines(
+def find_lines(
     Z: np.ndarray, *, within: float = PARALLEL
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Find the distinct hyperplanes u . z = 0 of samples Z (n, D); directions closer than `within`

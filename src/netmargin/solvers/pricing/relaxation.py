@@ -15,7 +15,7 @@ _TINY = 1e-300
 """Keeps scales of 0 from dividing by 0."""
 
 
-def relaxed_bound(Z: np.ndarray, c: np.ndarray, power: int = 1) -> float:
+def bound_by_relaxation(Z: np.ndarray, c: np.ndarray, power: int = 1) -> float:
     """Bound |sum_i c_i relu(u . z_i)^power| over unit u, by a quadratic relaxation of both signs;
     for power 2, of either sign without the terms of the other.
 
@@ -27,10 +27,10 @@ def relaxed_bound(Z: np.ndarray, c: np.ndarray, power: int = 1) -> float:
     if power == 2:
         forms = np.stack([(Z.T * np.maximum(sign * c, 0.0)) @ Z for sign in (1, -1)])
         return float(np.linalg.eigvalsh(forms)[:, -1].max()) * (1 + _RELATIVE_ROUNDING)
-    return max(_one_sided(Z, c), _one_sided(Z, -c), 0.0)
+    return max(_bound_one_side(Z, c), _bound_one_side(Z, -c), 0.0)
 
 
-def _one_sided(Z: np.ndarray, c: np.ndarray) -> float:
+def _bound_one_side(Z: np.ndarray, c: np.ndarray) -> float:
     """An upper bound of sum_i c_i relu(u . z_i) over the unit ball."""
     positive, negative = np.maximum(c, 0.0), np.maximum(-c, 0.0)
     total = positive.sum()
@@ -43,11 +43,13 @@ def _one_sided(Z: np.ndarray, c: np.ndarray) -> float:
     best = np.inf
     scale = np.sqrt(total / max(np.linalg.norm(plus, 2), _TINY))
     for tau in scale * np.logspace(-0.5, 1.0, _TEMPERATURES):
-        best = min(best, 0.25 * total / tau + _ball_bound(0.25 * tau * plus - 0.5 * minus, linear))
+        best = min(
+            best, 0.25 * total / tau + _bound_on_ball(0.25 * tau * plus - 0.5 * minus, linear)
+        )
     return best
 
 
-def _ball_bound(H: np.ndarray, h: np.ndarray) -> float:
+def _bound_on_ball(H: np.ndarray, h: np.ndarray) -> float:
     """An upper bound of u'Hu + h'u over the unit ball: min over mu > max(0, largest eigenvalue) of
     mu + h'(mu - H)^{-1} h / 4.
     """

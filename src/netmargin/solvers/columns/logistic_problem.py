@@ -1,11 +1,12 @@
-"""Column generation for the regularized logistic loss.
+"""The regularized logistic loss as a problem of column generation.
 
-In units of unit-norm samples and features. A round prices neurons at the slopes of the losses (the
-dual candidates), adds the best ones, and optimizes all weights by Newton's method. The bound needs
-the largest value of any neuron at some slopes, which `Prover` bounds.
+In units of unit-norm samples and features. Neurons are priced at the slopes of the losses (the dual
+candidates), and all weights are optimized by Newton's method. The bound needs the largest value of
+any neuron at some slopes, which `PricingBound` bounds.
 """
 
 import time
+from collections.abc import Callable
 
 import clarabel
 import numpy as np
@@ -15,10 +16,10 @@ from scipy.special import expit, xlogy
 
 from ...core.cone_program import minimize
 from ...losses import Logistic
-from ...result import Status
-from ..pricing.bounds import Prover
-from ..pricing.local import price_locally
-from ..progress import Progress
+from ...result import Bracket
+from ..pricing.bounds import PricingBound
+from ..pricing.local import price_locally, weighted_sums
+from .engine import Patience
 from .options import Options
 
 # The numbers of rounds, starts and steps were set by trial; no proof depends on them.
@@ -29,8 +30,10 @@ _STARTS, _MOST_STARTS = 128, 1024
 """Normal starts of local search in a round; and of all starts, samples and neurons included, of
 which a random part is taken beyond that.
 """
-_PATIENCE = 4
-"""Rounds in a row that may improve the objective by less than 1% of the tolerance."""
+_PATIENCE, _PROGRESS = 5, 0.01
+"""Rounds in a row that improve the objective by less than 1% of the tolerance, after which rounding
+is taken for the reason.
+"""
 _MOST_ROUNDS = 500
 """An emergency brake: runs that still improve after so many rounds end as if they had stalled."""
 _NEWTON_STEPS = 20
@@ -55,8 +58,8 @@ _RELATIVE_ROUNDING = 1e-12
 """Room for the rounding of the scale by which weights are made feasible, some 1e-16 per sample."""
 
 
-class LogisticGeneration:
-    """Column generation for one problem: `run` it, then read the attributes below.
+class LogisticProblem:
+    """A `ColumnProblem`: hand it to `generate_columns`, then read the attributes below.
 
     Attributes
     ----------
@@ -74,85 +77,101 @@ class LogisticGeneration:
         The proved lower bound of the objective.
     dual : ndarray of shape (n,)
         The weights p that prove `lower`.
-    status : Status
-        How the run ended.
-    seconds : float
-        Time of the run.
     """
 
+    zero = None
+
     def __init__(self, Z: np.ndarray, y: np.ndarray, cost: float, options: Options, power: int):
-        self._Z, self._y, self._cost, self._options, self._power = Z, y, cost, options, power
+        self.tol, self.deadline = options.tol, options.deadline
+        self._Z, self._y, self._cost, self._power = Z, y, cost, power
         self._random = np.random.default_rng(options.seed)
-        self._deadline = (
-            np.inf if options.time_limit is None else time.monotonic() + options.time_limit
-        )
-        self._prover = Prover(Z, power, options.pricing, self._deadline)
+        self._pricing = PricingBound(Z, power, options.pricing, options.deadline)
+        self.exact = self._pricing.exact
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
         self.alphas, self.objective = np.zeros(0), float(np.log(2))
         self.lower, self.dual = 0.0, np.zeros(len(Z))
+        self._searched, self._rounds = np.inf, 0
+        self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
+        self._patience.count_round(self.objective)
 
-    def run(self, shown: Progress) -> None:
-        """Generate columns until the bracket is closed, or as far as time and precision allow."""
-        started = time.monotonic()
-        try:
-            self.status = self._generate(shown)
-        except KeyboardInterrupt:
-            self.status = Status.INTERRUPTED
-        except TimeoutError:
-            self.status = Status.TIME_LIMIT
-        if self.lower == 0:  # no proof was reached: a relaxed bound costs nothing
-            slopes = self._slopes()
-            self._offer(slopes, self._prover.relaxed(slopes * self._y / len(slopes)))
-        self.seconds = time.monotonic() - started
+    @property
+    def bracket(self) -> Bracket:
+        """The proved bound, and the objective that is attained."""
+        return Bracket(self.lower, self.objective)
 
-    def _generate(self, shown: Progress) -> Status:
-        """Price neurons, add them and solve for the weights, round by round, to the end."""
-        attempts, tol = 0, self._options.tol
-        for rounds in range(1, _MOST_ROUNDS + 1):
-            p = self._slopes()
-            prices = p * self._y / len(p)
-            U, values = self._search(prices)
-            best = max(np.abs(values).max(initial=0.0), self._cost)
-            shown.show(rounds, self.objective, max(self.lower, self._bound(p, best)))
-            before = self.objective
-            # A proof costs more than a round: it is due where search says that the bracket may
-            # close, or where the weights no longer improve.
-            if self.objective - self._bound(p, best) <= 0.5 * tol * self.objective or attempts:
-                found = self._prover.price(
-                    prices,
-                    floor=self._cost,
-                    found=best,
-                    tol=tol,
-                    count=_COLUMNS_PER_ROUND,
-                    thoroughly=True,
-                    report=lambda upper: None,
-                )
-                self._offer(p, found.upper_bound)
-                if self.objective - self.lower <= tol * self.objective:
-                    return Status.OPTIMAL
-                U = np.concatenate([U, found.directions])
-            self._add(U, prices)
-            # The deadline is checked after this fraction of a second, so that no search is wasted.
-            self._solve()
-            if time.monotonic() > self._deadline:
-                return Status.TIME_LIMIT
-            attempts = 0 if self.objective < before * (1 - 0.01 * tol) else attempts + 1
-            if attempts > _PATIENCE:
-                break
-        return Status.STALLED if self._prover.exact else Status.LOCALLY_OPTIMAL
+    @property
+    def searched_bracket(self) -> Bracket:
+        """The same with the bound by the largest value that search found at these slopes or the
+        ones before.
+        """
+        return Bracket(max(self.lower, self._searched_bound()), self.objective)
 
-    def _slopes(self) -> np.ndarray:
-        """Slopes p (n,) of the losses at the present weights, in (0, 1): the dual candidates."""
-        return expit(-(self.A @ self.alphas))
+    def start(self) -> np.ndarray:
+        """Neurons of large value at the slopes of f = 0."""
+        return self.search()
 
-    def _search(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Neurons of large value at these prices, by local search, and their values."""
+    def solve(self, neurons: np.ndarray) -> None:
+        """Add neurons, and optimize all weights."""
+        self._rounds += 1
+        self._add(neurons)
+        # This takes a fraction of a second, so that it ends where the time is up before.
+        self._optimize_weights()
+        self._patience.count_round(self.objective)
+
+    def search(self) -> np.ndarray:
+        """Find neurons of large value at the slopes."""
         normal = self._random.normal(size=(_STARTS, self._Z.shape[1]))
         starts = np.concatenate([self.U[self.alphas > 0], self._Z, -self._Z, normal])
         starts = starts[np.linalg.norm(starts, axis=1) > 0]
         if len(starts) > _MOST_STARTS:
             starts = starts[self._random.choice(len(starts), _MOST_STARTS, replace=False)]
-        return price_locally(self._Z, prices, starts, count=_COLUMNS_PER_ROUND, power=self._power)
+        found, values = price_locally(
+            self._Z, self._prices(), starts, count=_COLUMNS_PER_ROUND, power=self._power
+        )
+        self._searched = max(np.abs(values).max(initial=0.0), self._cost)
+        return found
+
+    def proof_is_due(self) -> bool:
+        """Whether search says that the bracket may close, or the weights no longer improve."""
+        may_close = self.objective - self._searched_bound() <= 0.5 * self.tol * self.objective
+        return may_close or self._patience.idle > 0
+
+    def prove(self, report: Callable[[Bracket], None]) -> np.ndarray:
+        """Prove a bound at the slopes."""
+        p = self._slopes()
+        found = self._pricing.price_neurons(
+            self._prices(),
+            floor=self._cost,
+            found=self._searched,
+            tol=self.tol,
+            count=_COLUMNS_PER_ROUND,
+            thoroughly=True,
+            report=lambda largest: report(Bracket(self._bound(p, largest), self.objective)),
+        )
+        self._offer(p, found.upper_bound)
+        return found.directions
+
+    def select(self, found: np.ndarray) -> np.ndarray | None:
+        """All of them, as long as the objective falls."""
+        return None if self._patience.is_over or self._rounds >= _MOST_ROUNDS else found
+
+    def finish(self, *, early: bool) -> None:
+        """Take a relaxed bound, which costs nothing, where no proof was reached."""
+        if self.lower == 0:
+            self._offer(self._slopes(), self._pricing.relax(self._prices()))
+
+    def _slopes(self) -> np.ndarray:
+        """Slopes p (n,) of the losses at the present weights, in (0, 1): the dual candidates."""
+        return expit(-(self.A @ self.alphas))
+
+    def _prices(self) -> np.ndarray:
+        """The coefficients (n,) of relu(u . z_i)^power in the value of a neuron at the slopes."""
+        p = self._slopes()
+        return p * self._y / len(p)
+
+    def _searched_bound(self) -> float:
+        """The dual objective at the slopes, if search found the largest value there."""
+        return self._bound(self._slopes(), self._searched)
 
     def _bound(self, p: np.ndarray, largest: float) -> float:
         """The dual objective at p, scaled down until no neuron is worth more than its cost."""
@@ -165,25 +184,27 @@ class LogisticGeneration:
         if bound > self.lower:
             self.lower, self.dual = bound, p * min(1.0, self._cost / largest) if largest > 0 else p
 
-    def _add(self, U: np.ndarray, prices: np.ndarray) -> None:
+    def _add(self, U: np.ndarray) -> None:
         """Add neurons, each with the output sign that pays, to those that have weight."""
         kept = self.alphas > 0
-        values = np.maximum(U @ self._Z.T, 0.0) ** self._power @ prices
+        values = weighted_sums(self._Z, self._prices(), U, self._power)
         signs = np.where(values >= 0, 1.0, -1.0)
         columns = signs * self._y[:, None] * np.maximum(self._Z @ U.T, 0.0) ** self._power
-        self.U, self.s = np.concatenate([self.U[kept], U]), np.concatenate([self.s[kept], signs])
-        self.A, self.alphas = (
+        # All at once, so that they fit each other wherever Ctrl-C arrives.
+        self.U, self.s, self.A, self.alphas = (
+            np.concatenate([self.U[kept], U]),
+            np.concatenate([self.s[kept], signs]),
             np.hstack([self.A[:, kept], columns]),
             np.concatenate([self.alphas[kept], np.zeros(len(U))]),
         )
 
-    def _solve(self) -> None:
+    def _optimize_weights(self) -> None:
         """Optimize the weights of the present neurons by Newton's method, one quadratic program per
         step; keep them if their recomputed objective is better.
         """
         alphas, k = self.alphas, len(self.alphas)
         for _ in range(_NEWTON_STEPS):
-            slope, roots = self._model(np.arange(k), alphas)
+            slope, roots = self._expand_objective(np.arange(k), alphas)
             # In units of the cost and of the total weight the solver's tolerances mean the same
             # for all costs.
             size = max(float(alphas.sum()), 1.0)
@@ -195,7 +216,7 @@ class LogisticGeneration:
                 [clarabel.NonnegativeConeT(k)],
                 quadratic=sparse.csc_matrix(roots.T @ roots),
                 tol=1e-10,
-                deadline=self._deadline,
+                deadline=self.deadline,
             )
             step = np.maximum(found, 0.0) * size - alphas
             length = next(
@@ -207,29 +228,33 @@ class LogisticGeneration:
             before, alphas = self._value(alphas), alphas + length * step
             if (
                 before - self._value(alphas) <= _RELATIVE_DECREASE * before
-                or time.monotonic() > self._deadline
+                or time.monotonic() > self.deadline
             ):
                 break
         # The interior point has the neurons, a refinement without the dust has the digits.
         for threshold in _DUST:
             self._keep_if_better(
-                self._newton(np.where(alphas > threshold * alphas.max(initial=0.0), alphas, 0.0))
+                self._refine_weights(
+                    np.where(alphas > threshold * alphas.max(initial=0.0), alphas, 0.0)
+                )
             )
 
-    def _model(self, used: np.ndarray, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _expand_objective(
+        self, used: np.ndarray, alphas: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The gradient (k,) of the objective in the weights in use, and a root (n, k) of its
         Hessian.
         """
         A, p = self.A[:, used], expit(-(self.A @ alphas))
         return self._cost - A.T @ p / len(p), np.sqrt(p * (1 - p) / len(p))[:, None] * A
 
-    def _newton(self, alphas: np.ndarray) -> np.ndarray:
+    def _refine_weights(self, alphas: np.ndarray) -> np.ndarray:
         """Refine the weights by Newton's method over the neurons that have weight; a neuron whose
         weight falls to 0 leaves.
         """
         for _ in range(_NEWTON_STEPS):
             used = np.flatnonzero(alphas)
-            slope, roots = self._model(used, alphas)
+            slope, roots = self._expand_objective(used, alphas)
             step = np.linalg.lstsq(roots.T @ roots, -slope, rcond=_RANK)[0]
             shrinking = step < 0
             length = min(

@@ -1,0 +1,220 @@
+"""The loop of column generation, one for all problems over the neurons of two-layer nets.
+
+Neurons are added to a restricted problem, which knows only some of them, until none is missing: its
+dual weights tell what any other neuron would be worth. A problem, `ColumnProblem`, says how it is
+solved over the neurons found so far, at which dual weights neurons are priced, and what their
+largest value proves. All the rest is here.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ...core.progress import Progress
+from ...result import Bracket, Status, judge_bracket
+
+
+class ColumnProblem(Protocol):
+    """A problem whose columns are neurons: unit directions, the rows of arrays (k, D).
+
+    Whatever moment Ctrl-C arrives at, `bracket` is valid and what attains it is whole: both change
+    by one assignment each.
+
+    Attributes
+    ----------
+    deadline : float
+        Time (time.monotonic) at which the search ends.
+    tol : float
+        Relative gap at which it ends.
+    exact : bool
+        Whether a proof visits every neuron, so that a bound which stays open is rounding.
+    """
+
+    deadline: float
+    tol: float
+    exact: bool
+
+    @property
+    def zero(self) -> float | None:
+        """For margins: a bound up to this is 0 to rounding."""
+
+    @property
+    def bracket(self) -> Bracket:
+        """What is attained, recomputed in float64, and what is proved."""
+
+    @property
+    def searched_bracket(self) -> Bracket:
+        """The bracket if local search has missed no neuron; it is shown, and proves nothing."""
+
+    def start(self) -> np.ndarray:
+        """The neurons (k, D) to begin with."""
+
+    def solve(self, neurons: np.ndarray) -> None:
+        """Add neurons, solve the restricted problem, and keep its dual weights."""
+
+    def search(self) -> np.ndarray:
+        """Find neurons of large value at dual weights of the problem's choice, by local search."""
+
+    def proof_is_due(self) -> bool:
+        """Whether search says that the bracket is closed, or helps no more."""
+
+    def prove(self, report: Callable[[Bracket], None]) -> np.ndarray:
+        """Improve the proved end of the bracket; returns neurons of large value that were met.
+
+        `report` is called with the bracket as it comes.
+        """
+
+    def select(self, found: np.ndarray) -> np.ndarray | None:
+        """The neurons with which to go on, which may be none; None where nothing is gained by
+        going on.
+        """
+
+    def finish(self, *, early: bool) -> None:
+        """Improve the answer by what costs little: of a search that was stopped `early`, or came
+        to its end.
+        """
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a search ended.
+
+    Attributes
+    ----------
+    status : Status
+        Why it ended, for `judge_bracket`.
+    rounds : int
+        The number of restricted problems that were solved.
+    """
+
+    status: Status
+    rounds: int
+
+    @property
+    def early(self) -> bool:
+        """Whether the search was stopped before it came to its end."""
+        return self.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
+
+
+def generate_columns(
+    problem: ColumnProblem, *, progress: bool, title: str, in_units: Callable[[Bracket], Bracket]
+) -> Ending:
+    """Generate columns until the bracket is closed, or as far as time and precision allow.
+
+    At the deadline, and at Ctrl-C, the problem holds the best so far; a second Ctrl-C ends the
+    search for a better bound that follows the first.
+
+    Parameters
+    ----------
+    problem : ColumnProblem
+        What is solved; it holds the answer afterwards.
+    progress : bool
+        Whether rounds and the bracket that search knows of are shown as they come.
+    title : str
+        What is shown before them.
+    in_units : callable
+        Turns a bracket of the problem into the units of the caller.
+
+    Returns
+    -------
+    Ending
+        How it ended, and after how many rounds.
+    """
+    with Progress(progress, title) as display:
+        search = _Search(problem, display, in_units)
+        try:
+            status = search.run()
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        except TimeoutError:
+            status = Status.TIME_LIMIT
+        ending = Ending(status, search.rounds)
+        try:
+            problem.finish(early=ending.early)
+        except KeyboardInterrupt:
+            ending = Ending(Status.INTERRUPTED, search.rounds)
+        except TimeoutError:
+            pass  # the answer is as good without the last touch
+    return ending
+
+
+class _Search:
+    """One run of the loop, which counts its rounds."""
+
+    def __init__(
+        self, problem: ColumnProblem, display: Progress, in_units: Callable[[Bracket], Bracket]
+    ):
+        self._problem, self._display, self._in_units = problem, display, in_units
+        self.rounds = 0
+
+    def run(self) -> Status:
+        """Solve, price and prove, round by round; returns why that ended."""
+        problem = self._problem
+        neurons: np.ndarray | None = problem.start()
+        while neurons is not None:
+            self.rounds += 1
+            problem.solve(neurons)
+            self._show(problem.searched_bracket)
+            if time.monotonic() > problem.deadline:
+                return Status.TIME_LIMIT
+            found = problem.search()
+            # A proof costs more than a round: it waits until search has nothing left to say.
+            if problem.proof_is_due():
+                found = np.concatenate([found, problem.prove(self._show)])
+                status, proved = judge_bracket(problem.bracket, problem.tol, zero=problem.zero)
+                if proved:
+                    return status
+            neurons = problem.select(found)
+        if time.monotonic() > problem.deadline:
+            return Status.TIME_LIMIT
+        # Where a proof visits every neuron, rounding alone can keep the bracket open.
+        return Status.STALLED if problem.exact else Status.LOCALLY_OPTIMAL
+
+    def _show(self, bracket: Bracket) -> None:
+        """Show one round: the bracket in the units of the caller."""
+        shown = self._in_units(bracket)
+        self._display.draw(
+            self.rounds,
+            None,
+            f"round {self.rounds}  bracket {shown.lower:.7g} to {shown.upper:.7g}",
+            "  (Ctrl-C returns the best so far)",
+        )
+
+
+class Patience:
+    """Counts the rounds since a number fell that ought to fall.
+
+    Parameters
+    ----------
+    rounds : int
+        Rounds without progress after which it is over.
+    progress : float
+        The relative decrease that counts as progress.
+
+    Attributes
+    ----------
+    idle : int
+        Rounds since the last progress.
+    """
+
+    def __init__(self, rounds: int, progress: float):
+        self._rounds, self._progress = rounds, progress
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: whatever comes next is progress."""
+        self.idle, self._least = 0, math.inf
+
+    def count_round(self, value: float) -> None:
+        """Take the number of one more round."""
+        self.idle = 0 if value < self._least * (1 - self._progress) else self.idle + 1
+        self._least = min(value, self._least)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there was no progress for so many rounds."""
+        return self.idle >= self._rounds

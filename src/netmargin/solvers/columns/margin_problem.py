@@ -1,0 +1,175 @@
+"""The max margin, hard and soft, as a problem of column generation.
+
+Everything is in units of the largest |z|, of unit-norm features, and of t: the largest t such that
+the rows (`MarginConstraints`) hold with mass 1. For dual weights p with p . target = 1, max(max_u
+|sum_i p_i signs_i relu(u . z_i)|, max_i p_i / slack_cost) is an upper bound of t. Neurons are
+priced by local search at dual weights between the new ones and the best so far. Where that finds
+nothing more, neurons are moved continuously (`RestrictedProblem.polish_neurons`), and the bound is
+proved: over the whole arrangement for points of low rank, by branch and bound elsewhere.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...core.matrices import SolverData
+from ...result import Bracket
+from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, ZERO_MARGIN, DualSearch
+from .engine import Patience
+from .master import MarginConstraints
+from .options import Options
+
+# The numbers below trade rounds against the time of a round, and were set by trial. No proof
+# depends on them: all bounds are recomputed.
+
+_CENTRE_WEIGHT = 0.5
+"""Neurons are priced halfway between the new dual weights and the best so far: at the new ones
+alone, which jump about, bounds fall slowly; at the best alone nothing new is found.
+"""
+_PATIENCE, _PROGRESS = 6, 1e-3
+"""Rounds without a gap that is relatively smaller by that much, after which search is taken to be
+exhausted and a proof is tried; also the proofs that may fail to help before the run ends.
+"""
+_FIRST_PROOF_GAP, _NEXT_PROOF_GAP = 0.03, 0.3
+"""Above rank 4 branch and bound takes a first look once the gap is 3%, where few activation
+patterns remain open, and again each time the gap fell to 0.3 of what it was: a few looks in all.
+"""
+_POLISH_EVERY, _POLISH_GAP = 5, 1e-2
+"""Neurons are moved by a cone program, dearer than a round, once the activation patterns are nearly
+right (gap 1%), and then in one round of five.
+"""
+
+
+class MarginProblem(DualSearch):
+    """A `ColumnProblem`: hand it to `generate_columns`, then read what `DualSearch` holds, and from
+    `restricted` t, weights, U and s.
+    """
+
+    zero = ZERO_MARGIN
+
+    def __init__(
+        self,
+        Z: np.ndarray,
+        rows: MarginConstraints,
+        options: Options,
+        neurons: np.ndarray,
+        power: int,
+    ):
+        super().__init__(Z, rows, options, neurons, power)
+        self._rounds, self._last_dual = 0, self.centre
+        # Rounds since the gap fell, and conclusions since the gap at which they were tried fell.
+        self._patience = Patience(_PATIENCE, _PROGRESS)
+        self._conclusions = Patience(_PATIENCE, _PROGRESS)
+        self._gap, self._proof_gap, self._concluding = np.inf, _FIRST_PROOF_GAP, False
+
+    @property
+    def bracket(self) -> Bracket:
+        """The largest t that is attained, and its proved bound."""
+        return Bracket(self.t, self.upper)
+
+    @property
+    def searched_bracket(self) -> Bracket:
+        """The same with the largest value that search found."""
+        return Bracket(self.t, self.local_upper)
+
+    def start(self) -> np.ndarray:
+        """The neurons of the caller, those of a linear function, directions at random, and neurons
+        of large value at even dual weights.
+        """
+        return np.concatenate(
+            [
+                self.recent,
+                self.fit_linear_neurons(),
+                self.draw_starts(COLUMNS_PER_ROUND),
+                self.search_at(self.centre),
+            ]
+        )
+
+    def solve(self, neurons: np.ndarray) -> None:
+        """Add neurons, solve the linear program, and see whether it is time for a conclusion."""
+        self._rounds += 1
+        self.restricted.add(neurons, self._last_dual)
+        self._last_dual = self.restricted.solve(self.deadline)
+        self.consider_centre(self.centre, 0.0)
+        self._gap = 1 - self.t / self.local_upper if self.local_upper > 0 else 0.0
+        self._patience.count_round(self._gap)
+        self._concluding = (
+            self._gap <= 0.5 * self.tol
+            or self._patience.is_over
+            or not len(neurons)
+            or self.local_upper <= ZERO_MARGIN
+        )
+
+    def search(self) -> np.ndarray:
+        """Find neurons between the new dual weights and the best; before a conclusion, thoroughly
+        at both.
+        """
+        dual, gap = self._last_dual, self._gap
+        if self._concluding:
+            return self._search_thoroughly(dual)
+        # Duals jump about: price between the new ones and the best so far, and where polishing
+        # says they should be.
+        found = self.search_at((1 - _CENTRE_WEIGHT) * dual + _CENTRE_WEIGHT * self.centre)
+        if self.exact and gap < _POLISH_GAP and self._rounds % _POLISH_EVERY == 0:
+            found = np.concatenate([*self.polish_neurons(), found])
+        if not self.exact and gap < self._proof_gap:
+            found = np.concatenate([self.prove_at(self.centre, thoroughly=False), found])
+            self._proof_gap = _NEXT_PROOF_GAP * gap
+        if not self.restricted.improving(found, dual).any():
+            found = self.search_at(dual)
+        return found
+
+    def _search_thoroughly(self, dual: np.ndarray) -> np.ndarray:
+        """Neurons by more starts, and by moving those that there are."""
+        self._patience.reset()
+        self._conclusions.count_round(self._gap)
+        starts = STARTS if self.exact else THOROUGH_STARTS
+        self.local_upper = np.inf  # values of the past were found by less thorough search
+        found = [self.search_at(self.centre, starts=starts), self.search_at(dual, starts=starts)]
+        if self.exact or self._conclusions.idle > 1:
+            found += self.polish_neurons()
+        return np.concatenate(found)
+
+    def proof_is_due(self) -> bool:
+        """Whether the gap that search knows is closed, or does not fall."""
+        return self._concluding
+
+    def prove(self, report: Callable[[Bracket], None]) -> np.ndarray:
+        """Prove a bound at the best dual weights."""
+        return self.prove_at(
+            self.centre,
+            thoroughly=self._conclusions.is_over or self.is_settled(),
+            report=lambda upper: report(Bracket(self.t, upper)),
+        )
+
+    def select(self, found: np.ndarray) -> np.ndarray | None:
+        """Those that would raise t: others only make the linear program larger."""
+        useful = found[self.restricted.improving(found, self._last_dual)]
+        if not self._concluding:
+            return useful
+        # Above rank 4 there is no more to do once search finds nothing: the bound stays as it is.
+        go_on = self.exact or not self.is_settled()
+        return useful if go_on and len(useful) and not self._conclusions.is_over else None
+
+    def finish(self, *, early: bool) -> None:
+        """Take the relaxed bound after an early end, and drop what the proof does not need after
+        another.
+        """
+        if early:
+            # A relaxed bound costs nothing, and at the centre it may beat what was proved so far.
+            self.offer_bound(self.centre, self.pricing.relax(self.coefficients(self.centre)))
+        else:
+            self.drop_dust()
+
+
+def pose_margin_problem(
+    data: SolverData, options: Options, neurons, *, slack_cost: float = np.inf, power: int = 1
+) -> MarginProblem:
+    """Pose the problem in units of the longest sample; `neurons` are those of the caller."""
+    return MarginProblem(
+        data.Z / data.size / (data.longest / data.size),
+        MarginConstraints(data.y, np.ones(len(data)), slack_cost),
+        options,
+        data.directions(neurons),
+        power,
+    )
