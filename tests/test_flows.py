@@ -16,9 +16,10 @@ from torch import nn
 import netmargin as nm
 from netmargin.core.lbfgs import minimize
 from netmargin.core.progress import Progress
-from netmargin.flow.gradient_descent import SmoothnessBounds, TheoryRate, gradient_descent
+from netmargin.flow.gradient_descent import gradient_descent
 from netmargin.flow.kinks import find_gates
 from netmargin.flow.proximal import ProximalFlow
+from netmargin.flow.theory_rate import SmoothnessBounds, TheoryRate
 from netmargin.losses import CrossEntropy, Exponential, Logistic
 from netmargin.models import mlp, mnist_cnn
 

@@ -1,6 +1,7 @@
 """Gradient flow and the gradient descent of the theorems, integrated to a stated accuracy."""
 
-from .gradient_descent import SmoothnessBounds, TheoryRate, gradient_descent
+from .gradient_descent import gradient_descent
 from .gradient_flow import Trajectory, gradient_flow
+from .theory_rate import SmoothnessBounds, TheoryRate
 
 __all__ = ["SmoothnessBounds", "TheoryRate", "Trajectory", "gradient_descent", "gradient_flow"]

@@ -7,8 +7,9 @@ import torch
 from scipy.integrate import simpson
 from torch import Tensor
 
-from ...flow.gradient_descent import SmoothnessBounds, TheoryRate, gradient_descent
+from ...flow.gradient_descent import gradient_descent
 from ...flow.gradient_flow import gradient_flow
+from ...flow.theory_rate import SmoothnessBounds, TheoryRate
 from ...losses import Exponential
 from ...training.stopping import LogLossBelow
 from ..ledger.claim import claim
