@@ -35,7 +35,7 @@ def shared_arguments():
                 yield pytest.param(function, argument, id=f"{name}-{argument}")
 
 
-@pytest.mark.parametrize(("function", "argument"), shared_arguments())
+@pytest.mark.parametrize(("function", "argument"), list(shared_arguments()))
 def test_a_shared_argument_is_described_in_the_shared_words(function, argument):
     kind, sentence = MEANINGS[argument]
     text = inspect.getdoc(function) or ""

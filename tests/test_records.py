@@ -117,7 +117,7 @@ def test_records_show_the_numbers_that_matter(digits, separated):
     assert f"q_min={report.q_min:.6g} " in repr(report)
     history = nm.train(separated, digits, until=nm.Epochs(2), progress=False)
     assert repr(history).startswith("<History 3 rows log10_mean_loss=-")
-    assert "status='ran 2 epochs'" in repr(history)
+    assert "message='ran 2 epochs'" in repr(history)
     solution = nm.solvers.f1_max_margin(np.array([[1.0, 2.0], [2.0, -1.0]]), [1, -1])
     assert f"margin={solution.margin:.6g} " in repr(solution)
     assert "certified=True status='optimal" in repr(solution)

@@ -43,7 +43,7 @@ class Status(StrEnum):
     EVALUATION_LIMIT = (
         "stopped at the limit of evaluations with what was done; raise max_evaluations to go on"
     )
-    RUNNING = "running, or read from a file that does not say how it ended"
+    RUNNING = "running"
 
 
 @dataclass(frozen=True)

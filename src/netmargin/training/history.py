@@ -20,7 +20,8 @@ class History:
         this epoch took), `gradient_samples` (samples that went through a backward pass so far),
         `relative_rate` (alpha of the accepted try) and those of `MarginReport.to_dict()`.
     status : Status
-        How the run ended: FINISHED, STALLED, or INTERRUPTED after the last row.
+        How the run ended: FINISHED, STALLED, or INTERRUPTED after the last row. RUNNING until then,
+        and where it was read from a file, which does not say it.
     message : str
         A sentence that says where and why it ended.
 
