@@ -143,6 +143,18 @@ def measuring() -> list[Door]:
             {"model": NET, "data": DATA, "loss": None, "batch_size": 3, "homogeneity": None},
         ),
         Door(
+            "input_margins",
+            nm.input_margins,
+            {
+                "model": NET,
+                "data": DATA,
+                "layer": None,
+                "rivals": None,
+                "batch_size": 3,
+                "progress": False,
+            },
+        ),
+        Door(
             "certify",
             nm.certify,
             {

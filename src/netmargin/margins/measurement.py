@@ -15,7 +15,7 @@ from ..errors import NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss, as_loss
 from .normalization import normalizing_homogeneity, norms
-from .of_outputs import margins
+from .of_outputs import margins, require_finite_margins
 from .report import MarginReport
 
 
@@ -112,7 +112,7 @@ def measure(
                 homogeneity = normalizing_homogeneity(analyse(model, x))
             labels = labels or Labels(outputs.shape[1])
             hard, soft = margins(outputs, labels.encode(y).to(outputs.device))
-            _require_finite_margins(soft, measured=sum(len(part) for part in q))
+            require_finite_margins(soft, measured=sum(len(part) for part in q))
             q.append(hard.cpu())
             batch_loss = loss.log_sum(soft)
             if math.isnan(batch_loss):
@@ -125,15 +125,3 @@ def measure(
     assert homogeneity is not None
     norm, log_norms = norms(model, homogeneity)
     return MarginReport(torch.cat(q), log_loss, homogeneity, norm, loss, log_norms)
-
-
-def _require_finite_margins(soft: Tensor, *, measured: int) -> None:
-    """Raise NonFiniteOutputError for the first margin of a batch that is NaN or infinite.
-
-    `measured` is the number of samples before this batch, so that the message names the sample.
-    """
-    if not torch.isfinite(soft).all():
-        first = measured + int(torch.nonzero(~torch.isfinite(soft))[0, 0])
-        raise NonFiniteOutputError(
-            f"The model's outputs are NaN or infinite on sample {first}. Check its weights."
-        )
