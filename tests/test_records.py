@@ -59,6 +59,7 @@ LARGE = [  # by what an annotation contains, the first that fits
     ("KKTCertificate", None),
     ("Homogeneity", SimpleNamespace(order=2)),
     ("dict[str, float | None]", {"global": 1.0, "layers": 1.0, "partial": 1.0}),
+    ("Loss", nm.losses.Exponential()),
     ("SolverData", None),
     ("Figure", None),
     ("Claim", None),

@@ -14,7 +14,7 @@ from ..core.nets import float64_copy
 from ..errors import DataError, NotHomogeneousError
 from ..homogeneity import Kind
 from ..losses import Exponential
-from ..margins import MarginReport, measure, norms
+from ..margins import make_report, measure
 from ..training.history import History
 from .field import FlowField
 
@@ -270,10 +270,9 @@ def gradient_descent(
         here = field(theta, field.pattern(theta))
         point = field.named(theta)
         twin.load_state_dict(point, strict=False)
-        norm, log_norms = norms(twin, homogeneity)
-        report = MarginReport(here.q, here.log_loss, homogeneity, norm, loss, log_norms)
+        report = make_report(twin, homogeneity, loss, here.q, here.log_loss)
         if index == 0 and isinstance(rate, SmoothnessBounds):
-            rule = TheoryRate(here.log_loss, math.log(norm), float(homogeneity.order), rate)
+            rule = TheoryRate(here.log_loss, math.log(report.norm), float(homogeneity.order), rate)
         # Happens only far beyond the rate that (S5) allows.
         over = rule is not None and not here.log_loss < 0
         log_rate = -math.inf
@@ -285,7 +284,7 @@ def gradient_descent(
         if rule and here.log_loss < 0:
             row["log_gamma_hat"] = rule.log_gamma_hat(
                 min(here.log_loss, history.rows[0]["log_loss"] if history.rows else 0.0),
-                math.log(norm),
+                math.log(report.norm),
             )
         history.rows.append(row)
         if over:

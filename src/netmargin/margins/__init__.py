@@ -1,8 +1,8 @@
 """Margins of a net on data, and every normalization of them."""
 
 from .input_margins import InputMargins, input_margins
-from .measurement import measure
-from .normalization import normalizing_homogeneity, norms
+from .measurement import make_report, measure
+from .normalization import normalizing_homogeneity
 from .of_outputs import margins, score_gaps
 from .report import NEAR_SUPPORT, MarginReport
 
@@ -11,9 +11,9 @@ __all__ = [
     "InputMargins",
     "MarginReport",
     "input_margins",
+    "make_report",
     "margins",
     "measure",
     "normalizing_homogeneity",
-    "norms",
     "score_gaps",
 ]
