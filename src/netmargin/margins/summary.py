@@ -51,8 +51,8 @@ def describe_optimization(
         )
     lines.append(f"  {_order_sentence(rows, homogeneity)}")
     lines += [f"  homogeneity: {line}" for line in homogeneity.accuracy_lines()[:1]]
-    for note in homogeneity.notes:
-        lines += _wrapped(f"note: {note}")
+    # In one piece, as `analyse` says them: they are searched for and pasted.
+    lines += [f"  note: {note}" for note in homogeneity.notes]
     if rows["global"].value is None:
         for text in group_blockers(homogeneity.blockers):
             lines += _wrapped(f"blocked by {text}")
