@@ -86,12 +86,7 @@ class Comparison:
     z_intervals: tuple[Interval | None, ...]
 
     def __repr__(self) -> str:
-        real = sum(difference.real for difference in self.differences)
-        return (
-            f"<{type(self).__name__} nets={len(self.names)} training n={self.training[0].n}"
-            f" held-out n={self.heldout[0].n if self.heldout else 0}"
-            f" differences={len(self.differences)} real={real}>"
-        )
+        return short_repr(self, "names", "training", "heldout", "differences")
 
     def frame(self):
         """Return a pandas DataFrame with one row per net.
