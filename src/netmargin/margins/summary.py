@@ -76,8 +76,8 @@ def describe_certainty(rows: Mapping[str, Margin], error: float, log10_loss: flo
             f" {median:.4g})"
         )
         lines += _wrapped(
-            "A quarter of the samples would be misclassified after an input change of about this"
-            " Euclidean length (to first order), in the units of the inputs."
+            "For a quarter of the samples a change of the input of this Euclidean length or less turns"
+            " the class (to first order; negative: it is wrong already), in the units of the inputs."
         )
     lines.append(
         f"  {'beside it: error, log10 of the mean loss':40} {100 * error:.2f}%, {log10_loss:.3f}"
