@@ -127,6 +127,20 @@ def test_few_rivals_are_exact_up_to_the_headroom():
     assert torch.equal(measured(model, data, rivals=100).distances, exact.distances)
 
 
+def test_headroom_is_zero_where_nothing_is_known():
+    """The only class looked at has a flat score; or another one has a larger score than one's own.
+    """
+    model = nn.Linear(2, 3).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]))
+        model.bias.copy_(torch.tensor([1.0, 0.9, -5.0]))
+    X, y = torch.tensor([[0.0, 0.0], [50.0, 0.0]]).double(), torch.tensor([0, 1])
+    few = measured(model, (X, y), rivals=1)
+    assert few.distances[0] == math.inf
+    assert few.headroom.tolist() == [0, 0]
+    assert measured(model, (X, y)).distances.tolist() == [6.0, -math.inf]
+
+
 def test_token_nets_are_measured_at_their_embeddings():
     torch.manual_seed(0)
     model, X = Tokens().double(), torch.randint(11, (12, 5))

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import netmargin as nm
+from netmargin.drawing.training import _draw_histogram, _draw_margins
 from netmargin.margins.heldout import z_score
 from netmargin.margins.quasi import solve_for_unit_norm
 from netmargin.models import mlp
@@ -108,7 +109,7 @@ def test_quasi_margins_count_the_parameters_that_scale_and_no_others():
     assert total == pytest.approx(1, rel=1e-12)
 
 
-def test_training_records_quasi_margins(digits):
+def test_training_records_quasi_margins(digits, tmp_path):
     torch.manual_seed(0)
     model = mlp([64, 8, 10], bias="all").double()
     history = nm.train(model, digits, until=nm.Epochs(3), progress=False)
@@ -116,6 +117,13 @@ def test_training_records_quasi_margins(digits):
     assert last["quasi_normalized_margin"] == pytest.approx(report.quasi_normalized_margin)
     assert report.quasi_normalized_margin != pytest.approx(report.normalized_margin)
     assert last["normalized_margin"] == pytest.approx(report.normalized_margin)
+    # A third picture shows them where they are others; a second histogram shows input margins.
+    assert len(_draw_margins(history).axes) == 3
+    plain = nm.History([row | {"quasi_normalized_margin": row["normalized_margin"]} for row in history.rows])  # fmt: skip
+    assert len(_draw_margins(plain).axes) == 2
+    measured = nm.measure(model, digits, input_margins=True)
+    assert [len(_draw_histogram(r).axes) for r in (report, measured)] == [1, 2]
+    assert len(nm.figures.draw_run(history, measured, tmp_path)) == 3
 
 
 def test_spectrally_normalized_margins_by_the_formula():

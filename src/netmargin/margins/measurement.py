@@ -37,7 +37,7 @@ def measure(
     Margins q are raw scores; the report divides them by ||theta||^L, by prod ||W_i||^{k_i} or by
     the norm of the scaled part. The net runs in evaluation mode, without gradients, on its own
     device and in its own dtype; margins are float64 on the CPU. Every module is left in the mode
-    it was in. Data are streamed: what is kept per sample is its margin (8 bytes).
+    it was in. Data are streamed: what is kept per sample is its margin and its class (16 bytes).
 
     Parameters
     ----------

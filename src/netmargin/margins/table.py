@@ -120,13 +120,18 @@ class MarginTable(dict[str, Margin]):
         return pandas.DataFrame(rows, index=pandas.Index(self, name="margin"), columns=names)
 
     def to_dict(self) -> dict[str, dict]:
-        """Return the rows that apply as JSON-ready values: value, smoothed and quantiles."""
+        """Return the rows that apply as JSON-ready values: value, smoothed and quantiles.
+
+        Numbers that are not finite are None.
+        """
         found = {}
         for name, row in self.items():
+            numbers = {"value": row.value, "smoothed": row.smoothed}
+            numbers |= zip(quantile_names(), row.quantiles() or (), strict=False)
             if row.applies:
-                shown = zip(quantile_names(), row.quantiles() or (), strict=True)
-                found[name] = {"value": row.value, "smoothed": row.smoothed} | {
-                    level: value if abs(value) < float("inf") else None for level, value in shown
+                found[name] = {
+                    key: value if value is not None and math.isfinite(value) else None
+                    for key, value in numbers.items()
                 }
         return found
 
