@@ -128,8 +128,7 @@ def test_few_rivals_are_exact_up_to_the_headroom():
 
 
 def test_headroom_is_zero_where_nothing_is_known():
-    """The only class looked at has a flat score; or another one has a larger score than one's own.
-    """
+    """The only class looked at has a flat score; or another one has a larger score than one's own."""
     model = nn.Linear(2, 3).double()
     with torch.no_grad():
         model.weight.copy_(torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]))

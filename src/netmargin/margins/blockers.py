@@ -25,12 +25,15 @@ it is added to. Instead: bias=False']
         kinds.setdefault(re.sub(r"\bbias '[^']*'", "its bias", blocker.reason), []).append(blocker)
     texts = []
     for reason, alike in kinds.items():
-        if len(alike) == 1:
-            texts.append(str(alike[0]))
-            continue
-        modules = [blocker.module or "the model itself" for blocker in alike]
+        # A module may have several parameters of one kind.
+        modules = list(dict.fromkeys(blocker.module or "the model itself" for blocker in alike))
+        where = ", ".join(modules)
         if len(modules) > _SHOWN_MODULES:
-            modules = [*modules[: _SHOWN_MODULES - 1], "...", modules[-1]]
+            where = ", ".join([*modules[: _SHOWN_MODULES - 1], "...", modules[-1]])
+        if len(modules) > 1:
+            where = f"{len(modules)} modules ({where})"
         instead = " or ".join(dict.fromkeys(blocker.replacement for blocker in alike))
-        texts.append(f"{len(alike)} modules ({', '.join(modules)}): {reason}. Instead: {instead}")
+        # Of a single one the name of its parameter can be told.
+        told = alike[0].reason if len(alike) == 1 else reason
+        texts.append(f"{where}: {told}. Instead: {instead}")
     return texts

@@ -12,10 +12,13 @@ from .table import Margin
 
 _WIDTH = 100
 """Characters of a line: what terminals and notebooks show without wrapping."""
+_SHOWN_LAYERS = 4
+"""Layers whose names a line shows."""
+
 _NAMES = {
     "global": "over the norm of all weights",
     "layers": "over the product of the layers' norms",
-    "partial": "over the norm of the weights that scale",
+    "partial": "over the norm of a part of the weights",
     "quasi": "the same with every bias counted",
 }
 """The normalized margins of a summary, in the words of one who has not read the papers."""
@@ -41,9 +44,12 @@ def describe_optimization(
         if name == "partial" and rows["global"].applies:
             continue
         if row.value is None or row.smoothed is None:
-            lines.append(f"  {words:40} none: the net is not homogeneous in this sense")
+            why = "what blocks it is below" if name in ("global", "layers") else row.note
+            lines.append(f"  {words:40} none: {why}")
         else:
             lines.append(f"  {words:40} {row.value:.6g}   (smoothed {row.smoothed:.4g})")
+    if q_min <= 0:
+        lines += _wrapped("Some samples are wrong: these margins tell little until all are right.")
     if any(rows[name].applies for name in _NAMES):
         lines += _wrapped(
             "The smoothed margin counts all samples, the nearest ones most: it is below the smallest"
@@ -119,7 +125,9 @@ def _order_sentence(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> str
     order = homogeneity.order
     if order is None:
         return "order of homogeneity: none (no power of the weights' size explains the scores)"
-    which = "all weights" if rows["global"].value is not None else "the weights that scale"
+    scaling = [name for name, exponent in homogeneity.groups.items() if exponent > 0]
+    shown = ", ".join(scaling[:_SHOWN_LAYERS]) + ", ..." * (len(scaling) > _SHOWN_LAYERS)
+    which = "all weights" if rows["global"].applies else f"the part, {shown},"
     return f"order of homogeneity: {order} (doubling {which} multiplies the scores by 2^{order})"
 
 
