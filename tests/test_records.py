@@ -17,6 +17,8 @@ INTERNAL = {  # never returned by a public function
     "netmargin.homogeneity.degree.Degree",
     "netmargin.homogeneity.degree.Unknown",
     "netmargin.kkt.constraints.ConstraintSubset",
+    "netmargin.margins.boundaries.Boundaries",
+    "netmargin.margins.normalization.Norms",
     "netmargin.solvers.columns.options.Options",
     "netmargin.solvers.columns.master.MarginConstraints",
     "netmargin.papers.ledger.claim.Refutation",

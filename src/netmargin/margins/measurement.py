@@ -177,7 +177,7 @@ def make_report(
     MarginReport
         The report, without labels and input margins.
     """
-    norms = measure_norms(model, analysis)
+    norms, (chain, note) = measure_norms(model, analysis), read_chain(model)
     return MarginReport(
         q,
         log_loss,
@@ -185,6 +185,6 @@ def make_report(
         norms.total,
         loss,
         norms.logs,
-        norms.reasons,
-        read_chain(model),
+        norms.reasons | {"bartlett": note},
+        _chain=chain,
     )

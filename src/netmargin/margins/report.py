@@ -14,7 +14,7 @@ from ..homogeneity import Homogeneity
 from ..losses import Loss
 from .heldout import error_interval, margin_weighted_error, z_score
 from .input_margins import InputMargins
-from .spectral import SpectralNorm
+from .spectral import log_spectral_norm
 from .summary import describe_certainty, describe_heldout, describe_optimization
 from .table import Margin, MarginTable, input_row, normalized_row
 
@@ -58,11 +58,10 @@ class MarginReport:
     log_norms : dict
         Natural logs of ||theta||^L ("global"), of prod ||W_i||^{k_i} ("layers"), of
         ||w_hat||^{L_hat} ("partial") and a* ("quasi", see `quasi_normalized_margin`); None where
-        the net is not homogeneous in that sense.
+        the net is not homogeneous in that sense. That of "bartlett" joins them when it is first
+        asked for.
     reasons : dict
         Why a norm of `log_norms` is None, or what it leaves out, by the same names.
-    spectral : SpectralNorm or None
-        The norm of the row "bartlett" of `margins`.
     labels : Tensor, shape (N,), int64, or None
         The class of each sample; 0 or 1 for one output.
     input_margins : InputMargins or None
@@ -76,9 +75,12 @@ class MarginReport:
     loss: Loss
     log_norms: dict[str, float | None] = field(repr=False)
     reasons: dict[str, str] = field(default_factory=dict, repr=False)
-    spectral: SpectralNorm | None = field(default=None, repr=False, compare=False)
     labels: Tensor | None = field(default=None, repr=False)
     input_margins: InputMargins | None = field(default=None, repr=False)
+    _chain: list[Tensor] = field(default_factory=list, repr=False, compare=False)
+    """The matrices of a chain of layers, until the row "bartlett" is first asked for: their norms
+    take as long as a few hundred forward passes.
+    """
 
     def __repr__(self) -> str:
         return short_repr(
@@ -287,15 +289,18 @@ class MarginReport:
         ]
         return "\n\n".join("\n".join(lines) for lines in parts)
 
+    def __getstate__(self) -> dict:
+        self._row("bartlett")  # a pickled report holds no weights
+        return vars(self)
+
     def _row(self, name: str) -> Margin:
         """One row of the table `margins`."""
         if name in ("input", "relative input"):
             return input_row(name, FORMULAS[name], self.input_margins)
-        if name == "bartlett":
-            norm = self.spectral.log() if self.spectral else None
-            note = self.spectral.note if self.spectral else "not measured along a flow"
-        else:
-            norm, note = self.log_norms[name], self.reasons.get(name, "")
+        if name == "bartlett" and self._chain:  # a frozen record keeps it in a list
+            self.log_norms[name] = log_spectral_norm(self._chain)
+            self._chain.clear()
+        norm, note = self.log_norms.get(name), self.reasons.get(name, "")
         smoothed = self.loss.inverse_link(self.log_loss)
         return normalized_row(
             name, FORMULAS[name], norm, (self.q, smoothed), note=note, labels=self.labels

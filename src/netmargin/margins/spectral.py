@@ -1,7 +1,6 @@
 """The norm of spectrally normalized margins, of a chain of matrices."""
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,42 +9,14 @@ _BETWEEN = (nn.ReLU, nn.ReLU6, nn.Tanh, nn.Identity, nn.Dropout)
 """Activations with Lipschitz constant 1 and value 0 at 0, as the theorem asks for."""
 
 
-class SpectralNorm:
-    """The spectral complexity of a chain, computed when it is first asked for.
+def read_chain(model: nn.Module) -> tuple[list[Tensor], str]:
+    """Read the matrices of a Sequential of linear layers and activations off a model.
 
-    The norm is prod_i ||W_i||_2 (sum_i (||W_i||_{2,1} / ||W_i||_2)^{2/3})^{3/2}, where ||W||_{2,1}
-    is the sum of the norms of the rows (one per unit). It takes as long as a few hundred forward
-    passes, so that copies of the matrices are kept until then.
-
-    Parameters
-    ----------
-    weights : list of Tensor, shape (outputs, inputs)
-        The matrices of the chain.
-    note : str, default ""
-        Why there are none, or what the norm leaves out.
-
-    Source: Bartlett, Foster and Telgarsky 2017, (1.2), with reference matrices 0.
+    Returns
+    -------
+    tuple of list of Tensor, and str
+        Copies of the matrices, and what the norm leaves out; none, and the reason, for other nets.
     """
-
-    def __init__(self, weights: list[Tensor], *, note: str = ""):
-        self._weights = [weight.detach().clone() for weight in weights]
-        self._log: float | None = None
-        self.note = note
-
-    def log(self) -> float | None:
-        """Return the natural log of the norm; None where it does not exist."""
-        if self._weights:
-            self._log = log_spectral_norm(self._weights)
-            self._weights = []
-        return self._log
-
-    def __getstate__(self) -> dict[str, Any]:
-        self.log()  # a saved report holds no weights
-        return vars(self)
-
-
-def read_chain(model: nn.Module) -> SpectralNorm:
-    """Read the matrices of a Sequential of linear layers and activations off a model."""
     layers = _parts(model)
     for layer in layers:
         if type(layer) is nn.LeakyReLU and abs(layer.negative_slope) <= 1:
@@ -53,24 +24,29 @@ def read_chain(model: nn.Module) -> SpectralNorm:
         if type(layer) is nn.Flatten and layer.start_dim == 1:
             continue
         if type(layer) not in (nn.Linear, *_BETWEEN):
-            kind = type(layer).__name__
-            return SpectralNorm([], note=f"only for Sequentials of Linear and ReLU; found {kind}")
+            return [], f"only for Sequentials of Linear and ReLU; found {type(layer).__name__}"
     linear = [layer for layer in layers if type(layer) is nn.Linear]
     if any(not bool(layer.weight.detach().any()) for layer in linear):
-        return SpectralNorm([], note="a weight matrix is zero")
+        return [], "a weight matrix is zero"
     biases = any(layer.bias is not None and bool(layer.bias.detach().any()) for layer in linear)
-    return SpectralNorm(
-        [layer.weight for layer in linear], note="leaves out the biases" if biases else ""
-    )
+    # Copies, since the net may train on before the norm is asked for.
+    weights = [layer.weight.detach().clone() for layer in linear]
+    return weights, "leaves out the biases" if biases else ""
 
 
 def log_spectral_norm(weights: list[Tensor]) -> float:
     """The natural log of the spectral complexity of matrices, in float64.
 
+    The norm is prod_i ||W_i||_2 (sum_i (||W_i||_{2,1} / ||W_i||_2)^{2/3})^{3/2}, where ||W||_{2,1}
+    is the sum of the norms of the rows (one per unit).
+
     Examples
     --------
+    >>> import math, torch
     >>> round(math.exp(log_spectral_norm([3 * torch.eye(2)])), 12)  # 3 (6 / 3)
     6.0
+
+    Source: Bartlett, Foster and Telgarsky 2017, (1.2), with reference matrices 0.
     """
     matrices = [weight.to("cpu", torch.float64) for weight in weights]
     norms = [_largest_singular_value(matrix) for matrix in matrices]
