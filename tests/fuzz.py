@@ -70,7 +70,7 @@ ODD = {
 }
 """What people give by mistake; every argument of every door is tried with each."""
 
-ABOUT_MODEL_OR_DATA = ("model", "data", "x", "X", "X2", "y", "K", "make_model")
+ABOUT_MODEL_OR_DATA = ("model", "models", "data", "heldout", "x", "X", "X2", "y", "K", "make_model")
 """Errors about these say "the data" or "the model" in words of their own."""
 
 
@@ -140,7 +140,39 @@ def measuring() -> list[Door]:
         Door(
             "measure",
             nm.measure,
-            {"model": NET, "data": DATA, "loss": None, "batch_size": 3, "homogeneity": None},
+            {
+                "model": NET,
+                "data": DATA,
+                "loss": None,
+                "batch_size": 3,
+                "homogeneity": None,
+                "input_margins": False,
+            },
+        ),
+        Door(
+            "input_margins",
+            nm.input_margins,
+            {
+                "model": NET,
+                "data": DATA,
+                "layer": None,
+                "rivals": None,
+                "batch_size": 3,
+                "progress": False,
+            },
+        ),
+        Door(
+            "compare",
+            nm.compare,
+            {
+                "models": [NET, NET],
+                "data": DATA,
+                "heldout": None,
+                "loss": None,
+                "batch_size": 3,
+                "input_margins": True,
+                "progress": False,
+            },
         ),
         Door(
             "certify",
@@ -242,6 +274,11 @@ def drawing() -> list[Door]:
             "figures.draw_robustness",
             figures.draw_robustness,
             {"reports": {"net": robust}, "folder": FOLDER},
+        ),
+        Door(
+            "figures.draw_comparison",
+            figures.draw_comparison,
+            {"comparison": nm.compare([NET, NET], DATA, progress=False), "folder": FOLDER},
         ),
         Door(
             "figures.draw_certificate",

@@ -89,6 +89,7 @@ def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
                     "digits-mlp",
                     "--limit",
                     "300",
+                    "--input-margins",
                     "--json",
                 ]
             )
@@ -97,6 +98,8 @@ def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
         measured = json.loads(capsys.readouterr().out)
         assert measured["normalized_margin"] == summary["final"]["normalized_margin"]
         assert measured["homogeneity"]["groups"] == {"0": 1.0, "2": 1.0}
+        assert measured["margins"]["global"]["value"] == measured["normalized_margin"]
+        assert measured["margins"]["input"]["25%"] > 0
 
 
 def test_your_own_model_and_data(own, capsys):

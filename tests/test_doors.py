@@ -26,6 +26,7 @@ with torch.no_grad():
 TOKENS = torch.randint(10, (12, 3))
 DOORS = {
     "measure": nm.measure,
+    "input_margins": lambda model, data: nm.input_margins(model, data, progress=False),
     "certify": nm.certify,
     "tangent_svm": nm.tangent_svm,
     "robustness": lambda model, data: nm.robustness(model, data, attacks=(), progress=False),

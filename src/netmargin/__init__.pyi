@@ -113,7 +113,19 @@ from .l2_robustness import (
     robustness as robustness,
 )
 from .margins import (
+    Comparison as Comparison,
+)
+from .margins import (
+    InputMargins as InputMargins,
+)
+from .margins import (
     MarginReport as MarginReport,
+)
+from .margins import (
+    compare as compare,
+)
+from .margins import (
+    input_margins as input_margins,
 )
 from .margins import (
     measure as measure,

@@ -32,7 +32,7 @@ class _MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         It warns (sklearn.exceptions.ConvergenceWarning) where the time is up before a problem is
         solved, and where a hard margin does not exist, with the samples that contradict each other
         and a C to take. Returns the classifier itself. Raises DataError for data and ArgumentError
-        for parameters that the solvers refuse. Ctrl-C raises `Interrupted` and leaves it not fitted.
+        for parameters that the solvers refuse. Ctrl-C raises `Interrupted`; it is not fitted then.
         """
         # Parameters are checked here, not in __init__: scikit-learn sets them as they are.
         deadline = Deadline(self.time_limit)

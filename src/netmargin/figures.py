@@ -1,5 +1,19 @@
 """Pictures of what netmargin computes, as PNG and PDF files; drawn by `netmargin.drawing`."""
 
-from .drawing import draw_certificate, draw_data, draw_robustness, draw_run, draw_two_layer_runs
+from .drawing import (
+    draw_certificate,
+    draw_comparison,
+    draw_data,
+    draw_robustness,
+    draw_run,
+    draw_two_layer_runs,
+)
 
-__all__ = ["draw_certificate", "draw_data", "draw_robustness", "draw_run", "draw_two_layer_runs"]
+__all__ = [
+    "draw_certificate",
+    "draw_comparison",
+    "draw_data",
+    "draw_robustness",
+    "draw_run",
+    "draw_two_layer_runs",
+]

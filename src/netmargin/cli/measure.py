@@ -14,6 +14,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
     inputs.add_model(parser)
     inputs.add_data(parser)
+    parser.add_argument(
+        "--input-margins",
+        action="store_true",
+        help="also distances to the decision boundary: one backward pass per class and batch",
+    )
     inputs.add_json(parser)
 
 
@@ -24,8 +29,14 @@ def run(options: argparse.Namespace) -> None:
 
     model = inputs.model(options)
     load_weights(model, options.weights)
-    report = measure(model, inputs.data(options, limit=options.limit), loss=options.loss)
+    report = measure(
+        model,
+        inputs.data(options, limit=options.limit),
+        loss=options.loss,
+        input_margins=options.input_margins,
+    )
     result = report.to_dict() | {
+        "margins": report.margins.to_dict(),
         "homogeneity": report.homogeneity.to_dict(),
         "support": report.support,
     }

@@ -1,9 +1,17 @@
 """Pictures of what netmargin computes, as PNG and PDF files."""
 
 from .certificate import draw_certificate
+from .comparison import draw_comparison
 from .data import draw_data
 from .robustness import draw_robustness
 from .training import draw_run
 from .two_layer import draw_two_layer_runs
 
-__all__ = ["draw_certificate", "draw_data", "draw_robustness", "draw_run", "draw_two_layer_runs"]
+__all__ = [
+    "draw_certificate",
+    "draw_comparison",
+    "draw_data",
+    "draw_robustness",
+    "draw_run",
+    "draw_two_layer_runs",
+]

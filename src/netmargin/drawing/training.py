@@ -1,10 +1,12 @@
 """Pictures of a training run: its loss, its normalized margins, its margins at the end."""
 
+import math
 from pathlib import Path
 
 from ..core.arguments import check_instance
 from ..errors import ArgumentError
 from ..margins import MarginReport
+from ..margins.quantiles import quantile_names, quantiles
 from ..training import History
 from .style import BOTH, OTHER, OUTPUT, open_folder, open_row, save_drawings
 
@@ -13,7 +15,11 @@ _MARGIN_LABELS = {
     "normalized_margin": r"$q_{\min}/\|\theta\|^L$",
     "smoothed_margin": r"smoothed, $\ell^{-1}(\mathcal{L})/\|\theta\|^L$",
     "layer_normalized_margin": r"$q_{\min}/\prod_i\|W_i\|^{k_i}$",
+    "quasi_normalized_margin": r"$q_{\min} e^{-a^*}$",
+    "quasi_smoothed_margin": r"smoothed, $\ell^{-1}(\mathcal{L}) e^{-a^*}$",
 }
+_EQUAL = 1e-9
+"""Relative difference below which two normalized margins are drawn once."""
 
 
 def draw_run(history: History, report: MarginReport, folder: str | Path) -> list[Path]:
@@ -84,28 +90,31 @@ def _draw_loss(history: History):
 
 
 def _draw_margins(history: History):
-    """Normalized margins over epochs: by the norm of all parameters, and by those of layers."""
-    # Before the net separates the data there is no positive margin to draw.
-    rows = [
-        row
-        for row in history.rows
-        if row["smoothed_margin"] is not None and row["smoothed_margin"] > 0
+    """Normalized margins over epochs: by the norm of all parameters, and by those of layers.
+
+    Where biases are left out by these, a third picture counts them.
+    """
+    panels: list[tuple[str, tuple[str, ...]]] = [
+        ("Normalized by the norm of the parameters", ("normalized_margin", "smoothed_margin")),
+        ("Normalized by the product of layer norms", ("layer_normalized_margin",)),
     ]
-    epochs = [row["epoch"] for row in rows]
-    figure, (left, right) = open_row(2)
-    for axis, names, colours in (
-        (left, ("normalized_margin", "smoothed_margin"), (BOTH, OUTPUT)),
-        (right, ("layer_normalized_margin",), (OTHER,)),
-    ):
+    if any(map(_counts_more, history.rows)):
+        quasi = ("quasi_normalized_margin", "quasi_smoothed_margin")
+        panels.append(("With every bias counted (quasi-homogeneous)", quasi))
+    figure, axes = open_row(len(panels))
+    for axis, (title, names) in zip(axes, panels, strict=True):
+        # Before the net separates the data there is no positive margin to draw.
+        rows = [row for row in history.rows if _is_separated(row) and row.get(names[0]) is not None]
+        colours = (BOTH, OUTPUT) if len(names) == 2 else (OTHER,)
         for name, colour in zip(names, colours, strict=True):
             axis.plot(
-                epochs,
+                [row["epoch"] for row in rows],
                 [row[name] for row in rows],
                 color=colour,
                 label=_MARGIN_LABELS[name],
                 linewidth=1.2,
             )
-        axis.set(xlabel="epoch", ylabel="margin")
+        axis.set(xlabel="epoch", ylabel="margin", title=title)
         axis.set_ylim(bottom=0)
         if rows:
             axis.legend(frameon=False, loc="lower right")
@@ -118,20 +127,45 @@ def _draw_margins(history: History):
                 va="center",
                 transform=axis.transAxes,
             )
-    left.set_title("Normalized by the norm of the parameters")
-    right.set_title("Normalized by the product of layer norms")
     return figure
 
 
+def _is_separated(row: dict) -> bool:
+    """Whether the loss proves that all samples are right: its smoothed margin is positive."""
+    names = ("smoothed_margin", "quasi_smoothed_margin")
+    return any(row.get(name) is not None and row[name] > 0 for name in names)
+
+
+def _counts_more(row: dict) -> bool:
+    """Whether the quasi-homogeneous margin exists, and is another than the normalized one."""
+    # Histories of earlier versions have no such column.
+    quasi, plain = row.get("quasi_normalized_margin"), row.get("normalized_margin")
+    return quasi is not None and (plain is None or abs(quasi - plain) > _EQUAL * abs(plain))
+
+
 def _draw_histogram(report: MarginReport):
-    """The margins of all samples at the end."""
-    figure, (axis,) = open_row()
-    axis.hist(report.q.numpy(), bins=60, color=BOTH, alpha=0.85)
-    axis.axvline(report.q_min, color=OUTPUT, label=rf"$q_{{\min}}$ = {report.q_min:.4g}")
-    axis.legend(frameon=False)
-    axis.set(
+    """The margins of all samples at the end, and their distances to the boundary if measured."""
+    distances = None if report.input_margins is None else report.input_margins.distances
+    figure, axes = open_row(1 if distances is None else 2)
+    axes[0].hist(report.q.numpy(), bins=60, color=BOTH, alpha=0.85)
+    axes[0].axvline(report.q_min, color=OUTPUT, label=rf"$q_{{\min}}$ = {report.q_min:.4g}")
+    axes[0].legend(frameon=False)
+    axes[0].set(
         xlabel="margin $q_n$ (not normalized)",
         ylabel="number of samples",
         title=f"Margins of {report.n} samples",
     )
+    if distances is not None:
+        finite = distances[distances.isfinite()]
+        axes[1].hist(finite.numpy(), bins=60, color=OTHER, alpha=0.85)
+        for name, value in zip(quantile_names(), quantiles(distances), strict=True):
+            if math.isfinite(value):
+                style = "-" if name == "25%" else ":"
+                axes[1].axvline(value, color=OUTPUT, linestyle=style, label=f"{name}: {value:.4g}")
+        axes[1].legend(frameon=False)
+        axes[1].set(
+            xlabel="distance to the boundary (first order)",
+            ylabel="number of samples",
+            title=f"Input margins of {len(finite)} samples",
+        )
     return figure

@@ -14,7 +14,7 @@ from ..core.scored_samples import ScoredSamples
 from ..errors import DivergenceError, NotHomogeneousError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Exponential
-from ..margins import MarginReport, measure, norms
+from ..margins import make_report, measure
 from ..result import Status
 from ..training.history import History
 from .field import FlowField
@@ -134,11 +134,10 @@ def _descend(
         here = field(theta, field.pattern(theta))
         point = field.named(theta)
         twin.load_state_dict(point, strict=False)
-        norm, log_norms = norms(twin, homogeneity)
-        report = MarginReport(here.q, here.log_loss, homogeneity, norm, Exponential(), log_norms)
+        report = make_report(twin, homogeneity, Exponential(), here.q, here.log_loss)
         if index == 0 and isinstance(rate, SmoothnessBounds):
             first = here.log_loss
-            rule = TheoryRate(first, math.log(norm), float(homogeneity.order), rate)
+            rule = TheoryRate(first, math.log(report.norm), float(homogeneity.order), rate)
         # Happens only far beyond the rate that (S5) allows.
         over = rule is not None and not here.log_loss < 0
         log_rate = -math.inf
@@ -148,7 +147,9 @@ def _descend(
             log_rate = math.log(relative) + rule.log_rate(here.log_loss)
         row = {"epoch": index, "log_rate": log_rate, "log_time": log_time} | report.to_dict()
         if rule and here.log_loss < 0:
-            row["log_gamma_hat"] = rule.log_gamma_hat(min(here.log_loss, first), math.log(norm))
+            row["log_gamma_hat"] = rule.log_gamma_hat(
+                min(here.log_loss, first), math.log(report.norm)
+            )
         yield row, point
         if over:
             return

@@ -16,7 +16,7 @@ from ..core.progress import Progress
 from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
 from ..losses import Loss
-from ..margins import MarginReport, measure, norms
+from ..margins import make_report, measure
 from ..result import Status
 from ..training.history import History
 from ..training.stopping import StoppingRule
@@ -157,8 +157,7 @@ class FlowRun(ABC):
             for name, parameter in self.twin.named_parameters():
                 if name in point:
                     parameter.copy_(point[name])
-        norm, log_norms = norms(self.twin, self.homogeneity)
-        report = MarginReport(q, log_loss, self.homogeneity, norm, self.loss, log_norms)
+        report = make_report(self.twin, self.homogeneity, self.loss, q, log_loss)
         rows = self.trajectory.rows
         head = {
             "epoch": len(rows),

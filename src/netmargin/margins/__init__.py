@@ -1,13 +1,25 @@
 """Margins of a net on data, and every normalization of them."""
 
-from .measurement import measure
+from .compare import compare
+from .comparison import Comparison, Difference
+from .input_margins import InputMargins, input_margins
 
 # For the other rooms, and not public: what a report of margins is made of.
+from .measurement import make_report as make_report
+from .measurement import measure
 from .normalization import normalizing_homogeneity as normalizing_homogeneity
-from .normalization import norms as norms
 from .of_outputs import margins as margins
 from .of_outputs import score_gaps as score_gaps
 from .of_outputs import soft_margins as soft_margins
 from .report import NEAR_SUPPORT, MarginReport
 
-__all__ = ["NEAR_SUPPORT", "MarginReport", "measure"]
+__all__ = [
+    "NEAR_SUPPORT",
+    "Comparison",
+    "Difference",
+    "InputMargins",
+    "MarginReport",
+    "compare",
+    "input_margins",
+    "measure",
+]

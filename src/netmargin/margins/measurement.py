@@ -2,21 +2,25 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.accepted_models import check_model, noise_of, require_finite
-from ..core.arguments import check_count, check_instance
+from ..core.arguments import check_count, check_flag, check_instance
 from ..core.batches import Data, Labels, batches, open_data
 from ..core.nets import in_mode, scores
-from ..errors import NonFiniteOutputError
+from ..errors import ArgumentError, NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss, as_loss
-from .normalization import normalizing_homogeneity, norms
-from .of_outputs import margins
+from .boundaries import Boundaries, differentiable_scores, find_boundaries
+from .input_margins import InputMargins
+from .normalization import measure_norms, normalizing_homogeneity
+from .of_outputs import class_indices, margins, require_finite_margins
 from .report import MarginReport
+from .spectral import read_chain
 
 
 def measure(
@@ -26,13 +30,14 @@ def measure(
     loss: Loss | str | nn.Module | None = None,
     batch_size: int = 200,
     homogeneity: Homogeneity | None = None,
+    input_margins: bool | InputMargins = False,
 ) -> MarginReport:
     """Margins of `model` on `data`, normalized by the model's own homogeneity.
 
     Margins q are raw scores; the report divides them by ||theta||^L, by prod ||W_i||^{k_i} or by
     the norm of the scaled part. The net runs in evaluation mode, without gradients, on its own
     device and in its own dtype; margins are float64 on the CPU. Every module is left in the mode
-    it was in. Data are streamed: what is kept per sample is its margin (8 bytes).
+    it was in. Data are streamed: what is kept per sample is its margin and its class (16 bytes).
 
     Parameters
     ----------
@@ -49,12 +54,15 @@ def measure(
     homogeneity : Homogeneity or None, default None
         The answer of `analyse` in evaluation mode, to save that analysis when one model is measured
         often.
+    input_margins : bool or InputMargins, default False
+        Whether distances to the decision boundary are measured as well, with one backward pass per
+        class and batch; or what `nm.input_margins` found for the same data, where it needs options.
 
     Returns
     -------
     MarginReport
         Margins q of shape (N,), the summed log-loss, norms, and every normalized margin that the
-        homogeneity of the net allows.
+        homogeneity of the net allows; `report.margins` is the table of them.
 
     Raises
     ------
@@ -95,12 +103,19 @@ def measure(
         "the answer of netmargin.analyse(model, X)",
         optional=True,
     )
+    if not isinstance(input_margins, InputMargins):
+        input_margins = check_flag("input_margins", input_margins)
     labels: Labels | None = None
     q: list[Tensor] = []
+    classes: list[Tensor] = []
+    boundaries: list[Boundaries] = []
     log_loss = -math.inf
     with in_mode(model, training=False), torch.no_grad():
         for x, y in batches(samples, batch_size, model):
-            outputs = scores(model, x)
+            point, graph = (
+                differentiable_scores(model, x) if input_margins is True else (x, scores(model, x))
+            )
+            outputs = graph.detach()
             # The net is analysed on the first batch, the only inputs that are at hand for certain;
             # this comes after the forward pass, whose errors name their cause better.
             if homogeneity is None:
@@ -109,11 +124,15 @@ def measure(
                     warnings.warn(
                         f"{noise} These margins are those of one draw.", UserWarning, stacklevel=2
                     )
-                homogeneity = normalizing_homogeneity(analyse(model, x))
+                homogeneity = analyse(model, x)
             labels = labels or Labels(outputs.shape[1])
-            hard, soft = margins(outputs, labels.encode(y).to(outputs.device))
-            _require_finite_margins(soft, measured=sum(len(part) for part in q))
+            targets = labels.encode(y).to(outputs.device)
+            hard, soft = margins(outputs, targets)
+            require_finite_margins(soft, measured=sum(len(part) for part in q))
             q.append(hard.cpu())
+            classes.append(class_indices(targets, outputs.shape[1]))
+            if input_margins is True:
+                boundaries.append(find_boundaries(point, graph, targets))
             batch_loss = loss.log_sum(soft)
             if math.isnan(batch_loss):
                 raise NonFiniteOutputError(
@@ -123,17 +142,49 @@ def measure(
             # Sums of losses as logs: deep in training a loss is far below the least float64.
             log_loss = logspace.log_add(log_loss, batch_loss)
     assert homogeneity is not None
-    norm, log_norms = norms(model, homogeneity)
-    return MarginReport(torch.cat(q), log_loss, homogeneity, norm, loss, log_norms)
-
-
-def _require_finite_margins(soft: Tensor, *, measured: int) -> None:
-    """Raise NonFiniteOutputError for the first margin of a batch that is NaN or infinite.
-
-    `measured` is the number of samples before this batch, so that the message names the sample.
-    """
-    if not torch.isfinite(soft).all():
-        first = measured + int(torch.nonzero(~torch.isfinite(soft))[0, 0])
-        raise NonFiniteOutputError(
-            f"The model's outputs are NaN or infinite on sample {first}. Check its weights."
+    found = torch.cat(q), torch.cat(classes)
+    if input_margins is True:
+        input_margins = InputMargins.joined(boundaries, *found)
+    if input_margins and len(input_margins.q) != len(found[0]):
+        raise ArgumentError(
+            f"input_margins holds {input_margins.n} samples, and the data {len(found[0])}. Pass"
+            " what nm.input_margins found for these data."
         )
+    report = make_report(model, homogeneity, loss, found[0], log_loss)
+    return replace(report, labels=found[1], input_margins=input_margins or None)
+
+
+def make_report(
+    model: nn.Module, analysis: Homogeneity, loss: Loss, q: Tensor, log_loss: float
+) -> MarginReport:
+    """Make the report of a net whose margins are known.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The net.
+    analysis : Homogeneity
+        The answer of `analyse` about it.
+    loss : Loss
+        The loss.
+    q : Tensor, shape (N,), float64
+        Its margins, not normalized.
+    log_loss : float
+        The natural log of the summed loss.
+
+    Returns
+    -------
+    MarginReport
+        The report, without labels and input margins.
+    """
+    norms, (chain, note) = measure_norms(model, analysis), read_chain(model)
+    return MarginReport(
+        q,
+        log_loss,
+        normalizing_homogeneity(analysis),
+        norms.total,
+        loss,
+        norms.logs,
+        norms.reasons | {"bartlett": note},
+        _chain=chain,
+    )

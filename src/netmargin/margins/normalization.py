@@ -1,12 +1,17 @@
 """The norms that margins are divided by, from the homogeneity of the net."""
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
+from ..core.records import short_repr
 from ..errors import ModelError, NotHomogeneousError
 from ..homogeneity import Homogeneity, Kind
+from .blockers import group_blockers
+from .quasi import log_quasi_norm
 
 
 def normalizing_homogeneity(homogeneity: Homogeneity) -> Homogeneity:
@@ -20,58 +25,102 @@ def normalizing_homogeneity(homogeneity: Homogeneity) -> Homogeneity:
         return homogeneity
 
 
-def norms(model: nn.Module, homogeneity: Homogeneity) -> tuple[float, dict[str, float | None]]:
-    """The norm ||theta|| over the parameters that count, and the `log_norms` of a `MarginReport`.
+@dataclass(frozen=True)
+class Norms:
+    """The norms by which the margins of one net are divided.
+
+    Attributes
+    ----------
+    total : float
+        ||theta|| over the parameters that count.
+    logs : dict
+        Natural logs by normalization, as in `MarginReport.log_norms`.
+    reasons : dict
+        Why a log is None, or what the norm leaves out, by normalization.
+    """
+
+    total: float
+    logs: dict[str, float | None]
+    reasons: dict[str, str]
+
+    __repr__ = short_repr
+
+
+def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
+    """Measure the norms of a net.
 
     Parameters
     ----------
     model : nn.Module
-        The net, of which `homogeneity` was derived.
-    homogeneity : Homogeneity
-        Degrees of its parameters, and which parameters are ignored.
+        The net, of which `analysis` was derived.
+    analysis : Homogeneity
+        Degrees of its parameters; biases that block are ignored by all norms but the quasi one.
 
     Returns
     -------
-    tuple of float and dict
-        ||theta||, and natural logs by normalization, None where the net has none of that kind.
+    Norms
+        Every norm that the homogeneity of the net allows.
 
     Raises
     ------
     ModelError
         If all parameters are zero, or some are NaN or infinite.
     """
-    counted = {n: p.detach() for n, p in model.named_parameters() if n not in homogeneity.ignored}
-    squares = {
-        n: torch.linalg.vector_norm(p, dtype=torch.float64).item() ** 2 for n, p in counted.items()
-    }
+    homogeneity = normalizing_homogeneity(analysis)
+    squares = _squares(model)
+    counted = {name: s for name, s in squares.items() if name not in homogeneity.ignored}
     # Exact summation: the norm does not depend on the order of the parameters.
-    total = math.fsum(squares.values())
+    total = math.fsum(counted.values())
     if total == 0:
         raise ModelError(
             "All parameters are zero, so the margin cannot be normalized. Initialize the model"
             " first."
         )
-    if not math.isfinite(total):
-        bad = [n for n, s in squares.items() if not math.isfinite(s)]
-        raise ModelError(
-            f"Parameter {bad[0]!r} holds NaN or infinite values. Load an earlier checkpoint, or"
-            " lower the rate."
-        )
 
     # Logs of norms, never norms to a power: ||theta||^L of a deep net overflows float64.
-    def log_norm(names) -> float:
+    def log_norm(names: Iterable[str]) -> float:
         square = math.fsum(squares[n] for n in names)
         return 0.5 * math.log(square) if square > 0 else -math.inf
 
     groups, members, order = homogeneity.groups, homogeneity.members, homogeneity.order
-    log_norms: dict[str, float | None] = {"global": None, "layers": None, "partial": None}
+    logs: dict[str, float | None] = {"global": None, "layers": None, "partial": None}
     if order is not None:
         scaled = [n for name, k in groups.items() if k > 0 for n in members[name]]
-        log_norms["partial"] = float(sum(k for k in groups.values() if k > 0)) * log_norm(scaled)
+        logs["partial"] = float(sum(k for k in groups.values() if k > 0)) * log_norm(scaled)
         # A partially homogeneous net has an order in its scaled part only.
         if homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS):
-            log_norms["global"] = float(order) * log_norm(squares)
-            log_norms["layers"] = math.fsum(
+            logs["global"] = float(order) * log_norm(counted)
+            logs["layers"] = math.fsum(
                 float(k) * log_norm(members[name]) for name, k in groups.items() if k
             )
-    return math.sqrt(total), log_norms
+    logs["quasi"], why = log_quasi_norm(squares, analysis)
+    return Norms(math.sqrt(total), logs, _reasons(homogeneity, logs) | {"quasi": why})
+
+
+def _squares(model: nn.Module) -> dict[str, float]:
+    """The squared norm of every parameter. Raises ModelError where one is not finite."""
+    squares = {
+        name: torch.linalg.vector_norm(p.detach(), dtype=torch.float64).item() ** 2
+        for name, p in model.named_parameters()
+    }
+    for name, square in squares.items():
+        if not math.isfinite(square):
+            raise ModelError(
+                f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or"
+                " lower the rate."
+            )
+    return squares
+
+
+def _reasons(homogeneity: Homogeneity, logs: dict[str, float | None]) -> dict[str, str]:
+    """Why a norm is missing, or what it leaves out, in words."""
+    if homogeneity.ignored:
+        left_out = f"leaves out {', '.join(map(repr, homogeneity.ignored))}"
+        return dict.fromkeys(logs, left_out)
+    if logs["global"] is not None:
+        return {}
+    blocked = "; ".join(group_blockers(homogeneity.blockers)) or str(homogeneity.kind)
+    reasons = dict.fromkeys(("global", "layers"), f"blocked by {blocked}")
+    if logs["partial"] is None:
+        reasons["partial"] = "no group of weights scales the scores by a power"
+    return reasons

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..core import logspace
+from ..errors import NonFiniteOutputError
 
 
 def margins(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -46,3 +47,20 @@ def score_gaps(outputs: Tensor, y: Tensor) -> Tensor:
     gaps = outputs.gather(1, y[:, None]) - outputs
     # Infinity at the sample's own class leaves both the minimum and e^{-gap} to the other classes.
     return gaps.scatter(1, y[:, None], math.inf)
+
+
+def class_indices(y: Tensor, outputs: int) -> Tensor:
+    """Class indices 0 to C - 1 (0 and 1 for one output) of encoded labels, int64 on the CPU."""
+    return (y > 0).long().cpu() if outputs == 1 else y.cpu()
+
+
+def require_finite_margins(soft: Tensor, *, measured: int) -> None:
+    """Raise NonFiniteOutputError for the first margin of a batch that is NaN or infinite.
+
+    `measured` is the number of samples before this batch, so that the message names the sample.
+    """
+    if not torch.isfinite(soft).all():
+        first = measured + int(torch.nonzero(~torch.isfinite(soft))[0, 0])
+        raise NonFiniteOutputError(
+            f"The model's outputs are NaN or infinite on sample {first}. Check its weights."
+        )

@@ -2,19 +2,37 @@
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from ..core import logspace
+from ..core.arguments import check_instance
 from ..core.records import short_repr
 from ..homogeneity import Homogeneity
 from ..losses import Loss
+from .heldout import error_interval, margin_weighted_error, z_score
+from .input_margins import InputMargins
+from .spectral import log_spectral_norm
+from .summary import describe_certainty, describe_heldout, describe_optimization
+from .table import Margin, MarginTable, input_row, normalized_row
 
 NEAR_SUPPORT = 0.01
 """`support` lists the samples whose margin exceeds the smallest by at most this fraction of it: 1%,
 since the margins of support vectors agree in the limit only, and runs stop before it.
 """
+
+FORMULAS = {
+    "global": "q / ||theta||^L",
+    "layers": "q / prod_i ||W_i||^k_i",
+    "partial": "q / ||w||^L_w, w the parameters of positive exponent",
+    "quasi": "q e^(-a*), where sum_p e^(-2 a* lambda_p) ||theta_p||^2 = 1",
+    "bartlett": "q / (prod_i ||W_i||_2 (sum_i (||W_i||_2,1 / ||W_i||_2)^(2/3))^(3/2))",
+    "input": "min_j s_j / ||grad_x s_j||",
+    "relative input": "min_j s_j / ||x * grad_x s_j||",
+}
+"""The rows of `MarginReport.margins` in their order; s_j are the score gaps to other classes."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +56,16 @@ class MarginReport:
     loss : Loss
         The loss that `log_loss` and the smoothed margins are about.
     log_norms : dict
-        Natural logs of ||theta||^L ("global"), of prod ||W_i||^{k_i} ("layers") and of
-        ||w_hat||^{L_hat} ("partial"); None where the net is not homogeneous in that sense.
+        Natural logs of ||theta||^L ("global"), of prod ||W_i||^{k_i} ("layers"), of
+        ||w_hat||^{L_hat} ("partial") and a* ("quasi", see `quasi_normalized_margin`); None where
+        the net is not homogeneous in that sense. That of "bartlett" joins them when it is first
+        asked for.
+    reasons : dict
+        Why a norm of `log_norms` is None, or what it leaves out, by the same names.
+    labels : Tensor, shape (N,), int64, or None
+        The class of each sample; 0 or 1 for one output.
+    input_margins : InputMargins or None
+        Distances to the decision boundary, where `measure` was asked for them.
     """
 
     q: Tensor
@@ -48,6 +74,13 @@ class MarginReport:
     norm: float
     loss: Loss
     log_norms: dict[str, float | None] = field(repr=False)
+    reasons: dict[str, str] = field(default_factory=dict, repr=False)
+    labels: Tensor | None = field(default=None, repr=False)
+    input_margins: InputMargins | None = field(default=None, repr=False)
+    _chain: list[Tensor] = field(default_factory=list, repr=False, compare=False)
+    """The matrices of a chain of layers, until the row "bartlett" is first asked for: their norms
+    take as long as a few hundred forward passes.
+    """
 
     def __repr__(self) -> str:
         return short_repr(
@@ -87,10 +120,20 @@ class MarginReport:
         """The base-10 log of the *mean* loss, as in the tables of Lyu and Li (2019)."""
         return logspace.log10_mean(self.log_loss, self.n)
 
+    @cached_property
+    def margins(self) -> MarginTable:
+        """Every normalization of the margins as one table of records, by name.
+
+        The rows are global, layers, partial, quasi, bartlett, input and relative input; each has a
+        value, a smoothed value, the normalized margin of every sample with quantiles, also class by
+        class, and a note on why it does not apply.
+        """
+        return MarginTable({name: self._row(name) for name in FORMULAS})
+
     @property
     def normalized_margin(self) -> float | None:
         """The margin q_min / ||theta||^L, normalized by all parameters (Lyu and Li 2019, (2))."""
-        return self._normalized(self.q_min, "global")
+        return self._row("global").value
 
     @property
     def layer_normalized_margin(self) -> float | None:
@@ -98,7 +141,7 @@ class MarginReport:
 
         Lyu and Li 2019, (4); in Table 1 and Figure 1 there.
         """
-        return self._normalized(self.q_min, "layers")
+        return self._row("layers").value
 
     @property
     def partial_normalized_margin(self) -> float | None:
@@ -106,7 +149,18 @@ class MarginReport:
 
         Two-homogeneity 2024, Theorem 3.6.
         """
-        return self._normalized(self.q_min, "partial")
+        return self._row("partial").value
+
+    @property
+    def quasi_normalized_margin(self) -> float | None:
+        """The margin q_min e^{-a*} of a net in which every bias counts, in every layer.
+
+        With exponents by which psi_a, which multiplies parameter p by e^{a lambda_p}, multiplies
+        the scores by e^a, a* is where psi_{-a*}(theta) has norm 1. It does not change along psi,
+        and is `normalized_margin` where all exponents are 1 / L. Beyond the papers; the symmetry is
+        that of Kunin et al. 2023.
+        """
+        return self._row("quasi").value
 
     @property
     def smoothed_margin(self) -> float | None:
@@ -114,17 +168,52 @@ class MarginReport:
 
         Lyu and Li 2019, Definitions A.3 and F.1.
         """
-        return self._normalized(self.loss.inverse_link(self.log_loss), "global")
+        return self._row("global").smoothed
 
     @property
     def layer_smoothed_margin(self) -> float | None:
         """The smoothed margin l^{-1}(summed loss) / prod ||W_i||^{k_i} (Lyu and Li 2019, (5))."""
-        return self._normalized(self.loss.inverse_link(self.log_loss), "layers")
+        return self._row("layers").smoothed
 
     @property
     def partial_smoothed_margin(self) -> float | None:
         """The smoothed margin l^{-1}(summed loss) / ||w_hat||^L (two-homogeneity, Theorem 3.6)."""
-        return self._normalized(self.loss.inverse_link(self.log_loss), "partial")
+        return self._row("partial").smoothed
+
+    @property
+    def quasi_smoothed_margin(self) -> float | None:
+        """The smoothed margin l^{-1}(summed loss) e^{-a*}, of `quasi_normalized_margin`."""
+        return self._row("quasi").smoothed
+
+    @property
+    def error(self) -> float:
+        """The share of samples that are not classified correctly; ties count as errors."""
+        return 1 - self.accuracy
+
+    @property
+    def error_interval(self) -> tuple[float, float]:
+        """Bounds of the error on all data of this kind, with confidence 95% (Clopper, Pearson).
+
+        They hold for samples that the net was not trained on.
+        """
+        return error_interval(int((self.q <= 0).sum()), self.n)
+
+    @property
+    def z(self) -> float | None:
+        """The mean of the margins over their standard deviation; None where all are equal.
+
+        On held-out samples it ranks nets as well as the error on two to five times as many labels.
+        It does not estimate the error. Beyond the papers.
+        """
+        return z_score(self.q)
+
+    @property
+    def margin_weighted_error(self) -> float | None:
+        """The share of wrong margins, sum |q| [q <= 0] / sum |q|; None where all are 0.
+
+        On held-out samples it ranks nets, also those of different kinds. Beyond the papers.
+        """
+        return margin_weighted_error(self.q)
 
     @property
     def support(self) -> Tensor:
@@ -155,46 +244,64 @@ class MarginReport:
             "normalized_margin": self.normalized_margin,
             "layer_normalized_margin": self.layer_normalized_margin,
             "partial_normalized_margin": self.partial_normalized_margin,
+            "quasi_normalized_margin": self.quasi_normalized_margin,
             "smoothed_margin": self.smoothed_margin,
             "layer_smoothed_margin": self.layer_smoothed_margin,
             "partial_smoothed_margin": self.partial_smoothed_margin,
+            "quasi_smoothed_margin": self.quasi_smoothed_margin,
             "near_support": self.near_support(NEAR_SUPPORT),
         }
 
-    def summary(self) -> str:
-        """Return a page of text: sizes, margins, their normalizations and what blocks them."""
-        quantiles = torch.quantile(
-            self.q, torch.tensor([0.01, 0.5, 0.99], dtype=torch.float64)
-        ).tolist()
-        lines = [
-            (
-                f"{self.n} samples, {100 * self.accuracy:.2f}% correct, log10 mean {self.loss.name}"
-                f" loss {self.log10_mean_loss:.3f}"
-            ),
-            f"smallest margin q_min            {self.q_min:.6g}",
-            (
-                f"margins at 1%, 50%, 99%          {quantiles[0]:.4g}, {quantiles[1]:.4g},"
-                f" {quantiles[2]:.4g}"
-            ),
-            f"norm of the parameters           {self.norm:.6g}",
-            f"order of homogeneity             {'none' if self.order is None else self.order}",
-            f"normalized margin                {_describe_margin(self.normalized_margin)}",
-            f"  divided by the layer product   {_describe_margin(self.layer_normalized_margin)}",
-            f"  over the scaled part only      {_describe_margin(self.partial_normalized_margin)}",
-            f"smoothed normalized margin       {_describe_margin(self.smoothed_margin)}",
-            f"samples within 1%, 10% of q_min  {self.near_support(0.01)}, {self.near_support(0.1)}",
+    def summary(self, heldout: "MarginReport | None" = None) -> str:
+        """Describe the report on a page of text that assumes none of the papers.
+
+        It keeps apart how far optimization has come, which does not compare nets, and how sure the
+        net is of its data.
+
+        Parameters
+        ----------
+        heldout : MarginReport or None, default None
+            What `measure` returned for the same net on labelled samples that it was not trained on.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Raises
+        ------
+        ArgumentError
+            If `heldout` is something else.
+        """
+        check_instance(
+            "heldout", heldout, MarginReport, "what nm.measure(model, data) returned", optional=True
+        )
+        rows = {name: self._row(name) for name in ("global", "layers", "partial", "quasi", "input")}
+        head = (
+            f"{self.n} samples, {100 * self.accuracy:.2f}% correct, log10 mean {self.loss.name}"
+            f" loss {self.log10_mean_loss:.3f}"
+        )
+        parts = [
+            [head],
+            describe_optimization(self.q_min, rows, self.homogeneity),
+            describe_certainty(rows, self.error, self.log10_mean_loss),
+            describe_heldout(None if heldout is None else heldout.q),
         ]
-        lines += [f"homogeneity: {line}" for line in self.homogeneity.accuracy_lines()[:1]]
-        lines += [f"note: {note}" for note in self.homogeneity.notes]
-        if self.order is None:
-            lines += [f"blocked by {blocker}" for blocker in self.homogeneity.blockers]
-        return "\n".join(lines)
+        return "\n\n".join("\n".join(lines) for lines in parts)
 
-    def _normalized(self, value: float, how: str) -> float | None:
-        log_norm = self.log_norms[how]
-        return None if log_norm is None else logspace.scaled_ratio(value, log_norm)
+    def __getstate__(self) -> dict:
+        self._row("bartlett")  # a pickled report holds no weights
+        return vars(self)
 
-
-def _describe_margin(value: float | None) -> str:
-    """A normalized margin in the summary, or why there is none."""
-    return "none: the net is not homogeneous in this sense" if value is None else f"{value:.6g}"
+    def _row(self, name: str) -> Margin:
+        """One row of the table `margins`."""
+        if name in ("input", "relative input"):
+            return input_row(name, FORMULAS[name], self.input_margins)
+        if name == "bartlett" and self._chain:  # a frozen record keeps it in a list
+            self.log_norms[name] = log_spectral_norm(self._chain)
+            self._chain.clear()
+        norm, note = self.log_norms.get(name), self.reasons.get(name, "")
+        smoothed = self.loss.inverse_link(self.log_loss)
+        return normalized_row(
+            name, FORMULAS[name], norm, (self.q, smoothed), note=note, labels=self.labels
+        )

@@ -15,7 +15,7 @@ from ..core.threads import work_of
 from ..errors import DataError, DivergenceError, ModelError, NonFiniteOutputError
 from ..homogeneity import analyse
 from ..losses import Loss
-from ..margins import MarginReport, measure, normalizing_homogeneity
+from ..margins import MarginReport, measure
 from .checkpoint import put_weights, tensors_of
 from .history import History
 from .learning_rate import LearningRate
@@ -64,7 +64,7 @@ class Run:
                     UserWarning,
                     stacklevel=2,
                 )
-            self.homogeneity = normalizing_homogeneity(analyse(self.model, self.first))
+            self.homogeneity = analyse(self.model, self.first)
         if not any(p.requires_grad for p in self.model.parameters()):
             raise ModelError(
                 "No parameter of the model requires a gradient, so there is nothing to train."

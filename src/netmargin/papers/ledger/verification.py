@@ -126,7 +126,9 @@ def verify(
     A claim holds if its worst violation is at most its tolerance, and if the printed forms of it
     that are false are shown to fail. Ctrl-C returns the ledger of the claims so far, with
     `Status.INTERRUPTED`. A claim whose check raises an error does not hold; where `trials` are
-    given, the error is raised. Source: the paper and the theorem that each claim names in its `source`.
+    given, the error is raised.
+
+    Source: the paper and the theorem that each claim names in its `source`.
 
     Parameters
     ----------

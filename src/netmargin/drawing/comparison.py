@@ -1,0 +1,82 @@
+"""A picture of several nets on the same data: what compares them, and beside it what does not."""
+
+import math
+from pathlib import Path
+
+from ..core.arguments import check_instance
+from ..margins import Comparison
+from .style import BOTH, OTHER, OUTPUT, open_canvas, open_folder, save_drawings
+
+_ROW_HEIGHT = 0.32
+"""Inches for each net: a line of text."""
+
+
+def draw_comparison(comparison: Comparison, folder: str | Path) -> list[Path]:
+    """Draw several nets side by side: held-out error and z with 95% intervals, input margins.
+
+    Written is comparison as PNG and PDF. Held-out data are on the left; without them only input
+    margins are drawn: their quantiles from 10 to 50%, with a dot at 25%.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `netmargin.compare` returned.
+    folder : str or Path
+        Where to write; made where it is not there.
+
+    Returns
+    -------
+    list of Path
+        The PNG file.
+
+    Raises
+    ------
+    ArgumentError
+        If `comparison` is something else, or `folder` is no path.
+    CheckpointError
+        If the folder cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, torch, netmargin as nm
+    >>> _ = torch.manual_seed(0)
+    >>> nets = {f"width {m}": nm.models.mlp([64, m, 10]) for m in (8, 32)}
+    >>> X, y = nm.datasets.digits(limit=60)
+    >>> found = nm.compare(nets, (X[:40], y[:40]), (X[40:], y[40:]), progress=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in nm.figures.draw_comparison(found, folder)]
+    ['comparison.png']
+
+    Source: beyond the papers.
+    """
+    check_instance(
+        "comparison", comparison, Comparison, "the Comparison that netmargin.compare returns"
+    )
+    folder = open_folder(folder)
+    table = comparison.frame()
+    panels = []
+    if comparison.heldout:
+        n = comparison.heldout[0].n
+        columns = ("error from", "error", "error to")
+        panels += [
+            (f"error on {n} held-out samples", "held-out", columns, OUTPUT),
+            ("z on held-out samples (larger is better)", "held-out", ("z from", "z", "z to"), BOTH),
+        ]
+    if comparison.training[0].input_margins is not None:
+        columns = ("input margin 10%", "input margin 25%", "input margin 50%")
+        panels.append(("input margin, training data", "training", columns, OTHER))
+    else:
+        columns = ("error", "error", "error")
+        panels.append(("error on training data", "training", columns, OTHER))
+    height = 1.2 + _ROW_HEIGHT * len(comparison.names)
+    figure, axes = open_canvas(len(panels), width=3.6, height=height)
+    for axis, (title, data, columns, colour) in zip(axes[0], panels, strict=True):
+        rows = table[data][list(columns)].astype(float).to_numpy()
+        for place, (low, middle, high) in enumerate(rows):
+            if all(map(math.isfinite, (low, middle, high))):
+                axis.plot([low, high], [place, place], color=colour, linewidth=2)
+                axis.plot([middle], [place], "o", color=colour)
+        axis.set(title=title, ylim=(len(rows) - 0.5, -0.5))
+        axis.set_yticks(range(len(rows)), comparison.names if axis is axes[0][0] else [])
+        axis.grid(axis="x", alpha=0.3)
+    return save_drawings({"comparison": figure}, folder)

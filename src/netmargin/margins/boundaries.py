@@ -1,0 +1,218 @@
+"""First-order distances of the inputs of one batch to the decision boundary of a net."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..core.arguments import check_instance
+from ..core.nets import scores
+from ..core.records import short_repr
+from ..errors import ArgumentError, DataError, ModelError
+from .of_outputs import score_gaps
+
+
+@dataclass(frozen=True)
+class Boundaries:
+    """What the gradients of one batch say; float64 on the CPU, one entry per sample.
+
+    Attributes
+    ----------
+    distances : Tensor, shape (N,)
+        min over j of s_nj / ||grad s_nj||.
+    rivals : Tensor, shape (N,), int64
+        The class j of that minimum.
+    relative : Tensor, shape (N,)
+        min over j of s_nj / ||x_n * grad s_nj||, entries multiplied.
+    headroom : Tensor, shape (N,)
+        How many times the largest gradient that was seen one of a class that was left out must be
+        to come nearer; infinite where no class was.
+    """
+
+    distances: Tensor
+    rivals: Tensor
+    relative: Tensor
+    headroom: Tensor
+
+    __repr__ = short_repr
+
+
+def differentiable_scores(
+    model: nn.Module, x: Tensor, layer: nn.Module | None = None
+) -> tuple[Tensor, Tensor]:
+    """The point in which to differentiate, and the scores as functions of it.
+
+    Parameters
+    ----------
+    model : nn.Module
+        A net in evaluation mode.
+    x : Tensor, shape (N, ...)
+        A batch on the model's device.
+    layer : nn.Module or None, default None
+        The module whose output is the point; None is the input.
+
+    Returns
+    -------
+    tuple of two Tensors, shapes (N, ...) and (N, C)
+        The point, a leaf of the graph, and the scores.
+
+    Raises
+    ------
+    DataError
+        If the inputs are whole numbers, and no layer is given.
+    ArgumentError
+        If the layer is no module of the model, or does not run once with one row per sample.
+    ModelError
+        If the scores carry no gradient.
+    """
+    # The caller may have switched gradients off, and tensors made in inference mode have none.
+    with torch.inference_mode(False), torch.enable_grad():
+        if layer is None:
+            if not x.is_floating_point():
+                raise DataError(
+                    f"The inputs are whole numbers ({x.dtype}), in which there is no gradient. For"
+                    " images give X.float(). For tokens use nm.input_margins, and name the module"
+                    " in whose output to measure: layer=model.embedding."
+                )
+            point = x.detach().clone().requires_grad_()
+            # A clone, as a forward pass may work on its input in place, which no leaf allows.
+            outputs = scores(model, point.clone())
+        else:
+            point, outputs = _scores_from(model, x, layer)
+    if not outputs.requires_grad:
+        raise ModelError(
+            "The model's scores carry no gradient in its inputs. Its forward detaches them, rounds"
+            " them, or works under torch.no_grad(): input margins need the derivative."
+        )
+    return point, outputs
+
+
+def find_boundaries(
+    point: Tensor, outputs: Tensor, y: Tensor, *, rivals: int | None = None
+) -> Boundaries:
+    """Differentiate the score gaps of a batch: one backward pass for each rival class.
+
+    Parameters
+    ----------
+    point, outputs : Tensor, shapes (N, ...) and (N, C)
+        What `differentiable_scores` returned. The graph is freed.
+    y : Tensor, shape (N,)
+        Signs -1, +1 for one output, class indices for several, on the device of the outputs.
+    rivals : int or None, default None
+        How many classes to look at, those with the smallest gaps first; None is all.
+
+    Returns
+    -------
+    Boundaries
+        Distances and rivals.
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        gaps, classes = _ordered_gaps(outputs, y.clone())
+        seen = classes.shape[1] if rivals is None else min(rivals, classes.shape[1])
+        sizes = [
+            _gradient_sizes(gaps[:, rank], point, last=rank == seen - 1) for rank in range(seen)
+        ]
+    gaps, norms = gaps.detach(), torch.stack([size for size, _ in sizes], 1)
+    distances, index = _ratio(gaps[:, :seen], norms).min(1)
+    relative = _ratio(gaps[:, :seen], torch.stack([size for _, size in sizes], 1)).amin(1)
+    headroom = torch.full_like(distances, math.inf)
+    if seen < classes.shape[1]:
+        headroom = _headroom(gaps[:, seen], distances, norms.amax(1))
+    rival = classes.gather(1, index[:, None])[:, 0]
+    return Boundaries(*(found.cpu() for found in (distances, rival, relative, headroom)))
+
+
+def _scores_from(model: nn.Module, x: Tensor, layer: nn.Module) -> tuple[Tensor, Tensor]:
+    """The output of a layer as a leaf, and the scores as functions of it."""
+    if not any(layer is module for module in model.modules()):
+        raise ArgumentError(
+            "layer must be a module of the model, such as layer=model.embedding; the model does not"
+            f" hold this {type(layer).__name__}"
+        )
+    with _cut_at(layer, len(x)) as points:
+        outputs = scores(model, x)
+    if len(points) != 1:
+        raise ArgumentError(
+            f"layer must run once in a forward pass; this {type(layer).__name__} ran {len(points)}"
+            " times. Name a module that does."
+        )
+    return points[0], outputs
+
+
+@contextmanager
+def _cut_at(layer: nn.Module, samples: int) -> Iterator[list[Tensor]]:
+    """Put a leaf of the graph in place of each output of a module within; yield these leaves."""
+    points: list[Tensor] = []
+
+    def cut(module, inputs, output):
+        kind = type(module).__name__
+        if not isinstance(output, Tensor) or not output.is_floating_point():
+            raise ArgumentError(
+                f"layer must return one tensor of floating numbers; this {kind} does not. Name"
+                " another module, such as an embedding."
+            )
+        if output.ndim == 0 or len(output) != samples:
+            raise ArgumentError(
+                f"layer must return one row per sample; this {kind} returned shape"
+                f" {tuple(output.shape)} for {samples} samples. Name another module."
+            )
+        points.append(output.detach().clone().requires_grad_())
+        return points[-1].clone()
+
+    handle = layer.register_forward_hook(cut)
+    try:
+        yield points
+    finally:
+        handle.remove()
+
+
+def _ordered_gaps(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Score gaps to all other classes, the smallest first, and these classes; (N, rivals) each."""
+    if outputs.shape[1] == 1:
+        return score_gaps(outputs, y), (y < 0).long()[:, None]
+    # The sample's own class has gap infinity, and so comes last.
+    gaps, classes = score_gaps(outputs, y).sort(dim=1, stable=True)
+    return gaps[:, :-1], classes[:, :-1]
+
+
+def _gradient_sizes(gaps: Tensor, point: Tensor, *, last: bool) -> tuple[Tensor, Tensor]:
+    """The norms of the gradients of the gaps (N,), and of point * gradient, in float64."""
+    (gradient,) = torch.autograd.grad(
+        gaps.sum(), point, retain_graph=not last, materialize_grads=True
+    )
+    rows = gradient.reshape(len(gradient), -1).double()
+    if not torch.isfinite(rows).all():
+        first = int(torch.nonzero(~torch.isfinite(rows).all(1))[0, 0])
+        raise ModelError(
+            f"The gradient of the scores in the inputs is NaN or infinite, first for sample {first}"
+            " of a batch. A root or a quotient at 0 does that: add a small number inside."
+        )
+    weighted = rows * point.detach().reshape(len(rows), -1)
+    return torch.linalg.vector_norm(rows, dim=1), torch.linalg.vector_norm(weighted, dim=1)
+
+
+def _ratio(gaps: Tensor, sizes: Tensor) -> Tensor:
+    """Distances gap / size: 0 on the boundary, infinite where the scores do not move at all."""
+    return torch.where(gaps == 0, 0.0, gaps / sizes)
+
+
+def _headroom(next_gaps: Tensor, distances: Tensor, largest: Tensor) -> Tensor:
+    """How many times `largest` a gradient left out must be to bring its class nearer.
+
+    A class j left out has s_nj >= next_gap, so that s_nj / ||grad|| < d needs ||grad|| > next_gap /
+    d. Where a class left out has a larger score than the sample's own, nothing is known: 0.
+    """
+    needed = torch.where(distances > 0, next_gaps / (distances * largest), math.inf)
+    # All gradients seen are zero: any other comes nearer.
+    unknown = (next_gaps < 0) | (distances == math.inf)
+    return torch.where(unknown, 0.0, needed)
+
+
+def check_layer(layer: object) -> nn.Module | None:
+    """Return the module in whose output to measure, or None. Raises ArgumentError."""
+    return check_instance(
+        "layer", layer, nn.Module, "a module of the model, such as model.embedding", optional=True
+    )

@@ -1,0 +1,195 @@
+"""Several nets or checkpoints on the same data: which differences are real."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..core.arguments import check_count, check_flag
+from ..core.batches import Data
+from ..core.progress import Progress
+from ..errors import ArgumentError, DataError
+from ..losses import Loss
+from .bootstrap import ERROR, INPUT, WEIGHTED_ERROR, Interval, Z, interval_of, resample
+from .comparison import Comparison, Difference
+from .measurement import measure
+from .report import MarginReport
+
+_FITS = 0.01
+"""Training error up to which a net is taken to fit its data: among nets that do not, larger input
+margins go with larger gaps between test and training error (study of 174 nets).
+"""
+
+
+def compare(
+    models: Mapping[str, nn.Module] | Sequence[nn.Module],
+    data: Data,
+    heldout: Data | None = None,
+    *,
+    loss: Loss | str | nn.Module | None = None,
+    batch_size: int = 200,
+    input_margins: bool = True,
+    progress: bool = True,
+) -> Comparison:
+    """Compare several nets, or checkpoints of one, on the same data.
+
+    Held-out and training data are kept apart. What compares nets is held-out data: the error with
+    its interval; z = mean q / std q, which ranks nets as well as the error on two to five times as
+    many labels (it does not estimate the error); and the margin-weighted error, which ranks nets of
+    different kinds as well. On training data it is the 25% quantile of the input margins, for nets
+    of one architecture that both fit the data. A difference is called real if 95% of the data sets
+    that are drawn from the samples, the same ones for both nets, agree on its sign.
+
+    Parameters
+    ----------
+    models : dict of str to nn.Module, or list of them
+        At least two nets. For checkpoints load each into a net of its own.
+    data : tuple (X, y), or iterable of (x, y)
+        The training data, as for `measure`; an iterable must yield the same order each time.
+    heldout : tuple (X, y), iterable of (x, y), or None, default None
+        Labelled data that no net was trained on, 200 samples or more.
+    loss : Loss, str, torch criterion or None, default None
+        As for `measure`.
+    batch_size : int, default 200
+        Samples per pass when data is a pair.
+    input_margins : bool, default True
+        Whether input margins are measured on the training data, with one backward pass per class
+        and batch. Nets of token numbers have none: False.
+    progress : bool, default True
+        Show which net is measured.
+
+    Returns
+    -------
+    Comparison
+        A report for each net, and the differences of all pairs.
+
+    Raises
+    ------
+    ArgumentError
+        If there are fewer than two models, or another argument cannot be used.
+    DataError
+        If an iterable yields its samples in another order each time, or the data cannot be used, as
+        in `measure`.
+    ModelError
+        If a model cannot be used, as in `measure`.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> X, y = nm.datasets.digits(limit=400)
+    >>> data, heldout = (X[:200], y[:200]), (X[200:], y[200:])
+    >>> nets = {}
+    >>> for epochs in (1, 30):
+    ...     _ = torch.manual_seed(0)
+    ...     nets[f"{epochs} epochs"] = net = nm.models.mlp([64, 32, 10])
+    ...     _ = nm.train(net, data, until=nm.Epochs(epochs), progress=False)
+    >>> found = nm.compare(nets, data, heldout, progress=False)
+    >>> [(d.number, d.value > 0, d.real) for d in found.differences if d.data == "held-out"]
+    [('error', True, True), ('z', False, True), ('margin-weighted error', True, True)]
+
+    Source: beyond the papers; paired bootstrap as in Efron and Tibshirani 1993.
+    """
+    named = _name_models(models)
+    batch_size = check_count("batch_size", batch_size)
+    input_margins, progress = (
+        check_flag("input_margins", input_margins),
+        check_flag("progress", progress),
+    )
+    training, held = [], []
+    with Progress(progress, "compare") as display:
+        for index, (name, model) in enumerate(named.items()):
+            display.draw(index, len(named) - index, f"{name}, net {index + 1} of {len(named)}")
+            measured = partial(measure, model, loss=loss, batch_size=batch_size)
+            training.append(measured(data, input_margins=input_margins))
+            if heldout is not None:
+                held.append(measured(heldout))
+    names = tuple(named)
+    differences, z_intervals = _held_out_differences(names, held)
+    return Comparison(
+        names,
+        tuple(training),
+        tuple(held),
+        (*differences, *_training_differences(names, training)),
+        z_intervals,
+    )
+
+
+def _name_models(models: Mapping[str, nn.Module] | Sequence[nn.Module]) -> dict[str, nn.Module]:
+    """The models by name, those of a list by their number."""
+    if isinstance(models, Mapping):
+        named = {str(name): model for name, model in models.items()}
+    elif isinstance(models, Sequence) and not isinstance(models, (str, bytes)):
+        named = {f"net {index}": model for index, model in enumerate(models)}
+    else:
+        named = {}
+    if len(named) < 2:
+        raise ArgumentError(
+            "models must be a dict of at least two nets by name, such as {'plain': first,"
+            f" 'with decay': second}}, or a list of them; got {type(models).__name__}"
+        )
+    return named
+
+
+def _held_out_differences(
+    names: tuple[str, ...], reports: list[MarginReport]
+) -> tuple[list[Difference], tuple[Interval | None, ...]]:
+    """The differences of what held-out data say of nets, and the interval of z for each net."""
+    if not reports:
+        return [], ()
+    _require_same_order(reports)
+    numbers: dict[str, list[float | None]] = {
+        ERROR: [report.error for report in reports],
+        Z: [report.z for report in reports],
+        WEIGHTED_ERROR: [report.margin_weighted_error for report in reports],
+    }
+    drawn = resample([report.q.numpy() for report in reports], tuple(numbers))
+    differences = _pair_up("held-out", names, numbers, drawn, [""] * len(names))
+    return differences, tuple(interval_of(net) for net in drawn[Z])
+
+
+def _training_differences(names: tuple[str, ...], reports: list[MarginReport]) -> list[Difference]:
+    """The differences of input margins on training data."""
+    _require_same_order(reports)
+    distances = [r.input_margins.distances for r in reports if r.input_margins is not None]
+    if not distances:
+        return []
+    notes = [
+        "" if report.error <= _FITS else f"{name} does not fit its training data"
+        for name, report in zip(names, reports, strict=True)
+    ]
+    numbers = {INPUT: [report.margins["input"].value for report in reports]}
+    drawn = resample([d.numpy() for d in distances], (INPUT,))
+    return _pair_up("training", names, numbers, drawn, notes)
+
+
+def _pair_up(
+    data: str,
+    names: tuple[str, ...],
+    numbers: Mapping[str, Sequence[float | None]],
+    drawn: Mapping[str, np.ndarray],
+    notes: Sequence[str],
+) -> list[Difference]:
+    """The differences of all pairs of nets, number by number."""
+    found = []
+    for number, values in numbers.items():
+        for i, j in combinations(range(len(names)), 2):
+            first, second = values[i], values[j]
+            value = None if first is None or second is None else first - second
+            with np.errstate(invalid="ignore"):  # two infinite distances have no difference
+                interval = interval_of(drawn[number][i] - drawn[number][j])
+            note = "; ".join(filter(None, (notes[i], notes[j])))
+            found.append(Difference(data, number, names[i], names[j], value, interval, note))
+    return found
+
+
+def _require_same_order(reports: list[MarginReport]) -> None:
+    """Raise DataError where the labels differ from net to net: samples could not be paired."""
+    labels = [report.labels for report in reports if report.labels is not None]
+    if any(not torch.equal(other, labels[0]) for other in labels[1:]):
+        raise DataError(
+            "The data come in another order, or number, each time they are read, so that samples"
+            " cannot be paired. Pass a DataLoader with shuffle=False, or (X, y)."
+        )

@@ -1,0 +1,179 @@
+"""The record of a comparison of nets: a table of them, and the differences of all pairs."""
+
+import math
+from dataclasses import dataclass
+
+from ..core.records import short_repr
+from .bootstrap import ERROR, WEIGHTED_ERROR, Interval, Z
+from .quantiles import quantile_names
+from .report import MarginReport
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A number of two nets on the same samples, and what chance could make of its difference.
+
+    Attributes
+    ----------
+    data : str
+        "training" or "held-out".
+    number : str
+        "error", "z", "margin-weighted error" or "input margin 25%".
+    first, second : str
+        The names of the nets.
+    value : float or None
+        The number of the first net minus that of the second; None where one has none.
+    interval : (float, float) or None
+        95% of data sets drawn from these samples give a difference between these.
+    note : str
+        Why the number does not compare these two nets, or "".
+    """
+
+    data: str
+    number: str
+    first: str
+    second: str
+    value: float | None
+    interval: Interval | None
+    note: str = ""
+
+    def __repr__(self) -> str:
+        return short_repr(self, "data", "number", "first", "second", "value", "real", "note")
+
+    @property
+    def real(self) -> bool:
+        """Whether the interval leaves out 0: other samples of this kind would hardly turn it."""
+        return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
+
+    def to_dict(self) -> dict:
+        """Return the difference as JSON-ready values; what is not finite is None."""
+        low, high = self.interval or (None, None)
+        return {
+            "data": self.data,
+            "number": self.number,
+            "first": self.first,
+            "second": self.second,
+            "difference": _finite(self.value),
+            "low": _finite(low),
+            "high": _finite(high),
+            "real": self.real,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several nets on the same data, as `compare` returns them.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the nets.
+    training : tuple of MarginReport
+        A report for each net on the training data.
+    heldout : tuple of MarginReport
+        A report for each net on held-out data; empty without such.
+    differences : tuple of Difference
+        For each pair of nets and each number that may compare them.
+    z_intervals : tuple of (float, float) or None
+        95% intervals of z on held-out data, net by net; empty without such.
+    """
+
+    names: tuple[str, ...]
+    training: tuple[MarginReport, ...]
+    heldout: tuple[MarginReport, ...]
+    differences: tuple[Difference, ...]
+    z_intervals: tuple[Interval | None, ...]
+
+    def __repr__(self) -> str:
+        return short_repr(self, "names", "training", "heldout", "differences")
+
+    def frame(self):
+        """Return a pandas DataFrame with one row per net.
+
+        The columns are pairs of "training" or "held-out" and the name of a number.
+        """
+        import pandas
+
+        columns: dict[tuple[str, str], list] = {}
+        for index in range(len(self.names)):
+            for key, value in self._row(index).items():
+                columns.setdefault(key, []).append(value)
+        frame = pandas.DataFrame(columns, index=pandas.Index(self.names, name="net"))
+        frame.columns = pandas.MultiIndex.from_tuples(frame.columns, names=["data", "number"])
+        return frame
+
+    def difference_frame(self):
+        """Return a pandas DataFrame with one row per pair of nets and number."""
+        import pandas
+
+        return pandas.DataFrame([difference.to_dict() for difference in self.differences])
+
+    def to_dict(self) -> dict:
+        """Return the table and the differences as JSON-ready values; infinite ones are None."""
+        nets = {
+            name: {f"{data} {number}": _finite(value) for (data, number), value in row.items()}
+            for name, row in zip(self.names, map(self._row, range(len(self.names))), strict=True)
+        }
+        return {"nets": nets, "differences": [found.to_dict() for found in self.differences]}
+
+    def summary(self) -> str:
+        """Describe the comparison on a page, held-out data first."""
+        lines = []
+        for data, heading in (
+            ("held-out", "ON HELD-OUT SAMPLES ({} of them): this is what compares nets"),
+            ("training", "ON THE TRAINING SAMPLES ({}): only for nets of one kind that fit them"),
+        ):
+            reports = self.heldout if data == "held-out" else self.training
+            if not reports:
+                lines += ["No held-out data: training data alone do not say which net is better."]
+                continue
+            lines.append(heading.format(reports[0].n))
+            table = self.frame()[data]
+            lines += ["  " + line for line in table.to_string(float_format="%.4g").splitlines()]
+            lines += [f"  {_sentence(d)}" for d in self.differences if d.data == data]
+        lines.append(
+            "Each interval covers 95% of data sets on its own: of 20 pairs of equal nets about one"
+            " looks different."
+        )
+        return "\n".join(lines)
+
+    def _row(self, index: int) -> dict[tuple[str, str], float | None]:
+        """The numbers of one net, by data and name."""
+        report = self.training[index]
+        numbers: dict[str, float | None] = {
+            "error": report.error,
+            "log10 mean loss": report.log10_mean_loss,
+            "normalized margin": report.normalized_margin,
+        }
+        if report.input_margins is not None:
+            names = (f"input margin {level}" for level in quantile_names())
+            numbers |= zip(names, report.input_margins.quantiles(), strict=True)
+        row = {("training", name): value for name, value in numbers.items()}
+        if self.heldout:
+            report, z_interval = self.heldout[index], self.z_intervals[index]
+            low, high = report.error_interval
+            z_low, z_high = z_interval or (None, None)
+            numbers = {ERROR: report.error, "error from": low, "error to": high, Z: report.z}
+            numbers |= {"z from": z_low, "z to": z_high}
+            numbers[WEIGHTED_ERROR] = report.margin_weighted_error
+            row |= {("held-out", name): value for name, value in numbers.items()}
+        return row
+
+
+def _sentence(difference: Difference) -> str:
+    """A difference in words."""
+    value, interval = difference.value, difference.interval
+    if value is None or interval is None:
+        return f"{difference.number}: {difference.first} and {difference.second}: no difference"
+    verdict = "real" if difference.real else "not more than chance"
+    note = f" ({difference.note}: do not compare)" if difference.note else ""
+    return (
+        f"{difference.number}: {difference.first} minus {difference.second} {value:+.4g}, 95%"
+        f" {interval[0]:+.4g} to {interval[1]:+.4g}: {verdict}{note}"
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    """A number as JSON has it."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,224 @@
+"""Input margins: the first-order distance of every sample to the decision boundary of any net."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..core.accepted_models import check_model, noise_of, require_finite
+from ..core.arguments import check_count, check_flag
+from ..core.batches import Arrays, Data, Labels, batches, open_data
+from ..core.nets import in_mode
+from ..core.progress import Progress
+from .boundaries import Boundaries, check_layer, differentiable_scores, find_boundaries
+from .of_outputs import class_indices, margins, require_finite_margins
+from .quantiles import LEVELS, class_table, quantile_names, quantiles
+
+
+@dataclass(frozen=True)
+class InputMargins:
+    """First-order distances of samples to the decision boundary, as `input_margins` returns them.
+
+    Attributes
+    ----------
+    distances : Tensor, shape (n,), float64, on the CPU
+        d_n = min over j of s_nj / ||grad_x s_nj||, in the units of the inputs; negative for a
+        misclassified sample, infinite where the scores do not move with the input.
+    rivals : Tensor, shape (n,), int64
+        The class j of that minimum; 0 or 1 for a net with one output.
+    relative : Tensor, shape (n,), float64
+        min over j of s_nj / ||x_n * grad_x s_nj|| with entries multiplied: the distance in relative
+        changes of the entries, which has no unit.
+    q : Tensor, shape (n,), float64
+        Score margins, not normalized.
+    labels : Tensor, shape (n,), int64
+        The classes of the samples; 0 or 1 for a net with one output.
+    headroom : Tensor, shape (n,), float64
+        Infinite where all classes were looked at. Otherwise d_n is exact unless the gradient of a
+        class that was left out is more than `headroom` times the largest that was seen; 0 where
+        nothing is known.
+    """
+
+    distances: Tensor
+    rivals: Tensor
+    relative: Tensor
+    q: Tensor
+    labels: Tensor
+    headroom: Tensor
+
+    def __repr__(self) -> str:
+        shown = zip(quantile_names(), self.quantiles(), strict=True)
+        accuracy = (self.q > 0).double().mean().item()
+        return (
+            f"<{type(self).__name__} n={self.n} accuracy={accuracy:.6g} "
+            + " ".join(f"{name}={value:.6g}" for name, value in shown)
+            + ">"
+        )
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return len(self.distances)
+
+    def quantiles(self, levels: Sequence[float] = LEVELS) -> tuple[float, ...]:
+        """Return the distances below which these shares of the samples lie."""
+        return quantiles(self.distances, levels)
+
+    def by_class(self):
+        """Return a pandas DataFrame with one row per class: n and quantiles of the distances."""
+        return class_table(self.distances, self.labels)
+
+    def frame(self):
+        """Return a pandas DataFrame with one row per sample."""
+        import pandas
+
+        columns = ("labels", "q", "distances", "relative", "rivals", "headroom")
+        return pandas.DataFrame({name: getattr(self, name).numpy() for name in columns})
+
+    def to_dict(self) -> dict:
+        """Return sizes and quantiles as JSON-ready values; infinite numbers are None."""
+
+        def shown(values: Tensor) -> dict[str, float | None]:
+            found = zip(quantile_names(), quantiles(values), strict=True)
+            return {name: value if math.isfinite(value) else None for name, value in found}
+
+        return {
+            "n": self.n,
+            "distances": shown(self.distances),
+            "relative": shown(self.relative),
+            "least_headroom": shown(self.headroom)["10%"],
+        }
+
+    def summary(self) -> str:
+        """Describe the distances in a few lines of text."""
+        names = ", ".join(quantile_names())
+        distances, relative = (
+            ", ".join(f"{value:.4g}" for value in quantiles(values))
+            for values in (self.distances, self.relative)
+        )
+        lines = [
+            f"{self.n} samples, {100 * (self.q > 0).double().mean():.2f}% correct",
+            f"input margin at {names}      {distances}  (in the units of the inputs, first order)",
+            f"relative margin at {names}   {relative}  (in relative changes of the entries)",
+        ]
+        if torch.isfinite(self.headroom).any():
+            lines.append(
+                "classes were left out: exact for a sample unless their gradients are"
+                f" {quantiles(self.headroom)[0]:.3g} times the largest seen (for 90% of the"
+                " samples)"
+            )
+        return "\n".join(lines)
+
+    @classmethod
+    def joined(cls, parts: list[Boundaries], q: Tensor, labels: Tensor) -> "InputMargins":
+        """Join what was found for the batches of a data set."""
+        names = ("distances", "rivals", "relative", "headroom")
+        found = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
+        return cls(**found, q=q, labels=labels)
+
+
+def input_margins(
+    model: nn.Module,
+    data: Data,
+    *,
+    layer: nn.Module | None = None,
+    rivals: int | None = None,
+    batch_size: int = 100,
+    progress: bool = True,
+) -> InputMargins:
+    """Measure how far each input is from the decision boundary, to first order.
+
+    The distance is d_n = min over classes j of s_nj / ||grad_x s_nj||_2 with the score gaps s_nj =
+    Phi_{y_n}(x_n) - Phi_j(x_n): where the boundary would be if the scores were linear around x_n.
+    It is exact for linear nets, needs no homogeneity, and does not change when the scores, or the
+    parameters of a homogeneous net, are rescaled. It takes one forward pass and one backward pass
+    per rival class and batch, in evaluation mode, on the model's device and in its dtype; the model
+    is not changed.
+
+    Parameters
+    ----------
+    model : nn.Module
+        A net that returns scores of shape (N,), (N, 1) (binary) or (N, C), by operations that torch
+        can differentiate.
+    data : tuple (X, y), or iterable of (x, y)
+        Samples and labels, as for `measure`; streamed batch by batch.
+    layer : nn.Module or None, default None
+        A module of the model, in whose output distances are measured in place of the input. Models
+        of tokens need it, since whole numbers have no gradient: `layer=model.embedding`.
+    rivals : int or None, default None
+        How many classes to look at per sample, those with the largest scores first. None is all:
+        exact, with C - 1 backward passes. With 1,000 classes 10 rivals take a hundredth of the time
+        and d_n can only be too large; `headroom` then says by how much a gradient that was left out
+        would have to exceed those seen to make it smaller.
+    batch_size : int, default 100
+        Samples per pass when data is a pair.
+    progress : bool, default True
+        Show batches and time left.
+
+    Returns
+    -------
+    InputMargins
+        Distances, relative distances and rival classes, each of shape (n,), float64 or int64.
+
+    Raises
+    ------
+    DataError
+        The inputs are whole numbers and no layer is given, or the data cannot be used, as in
+        `measure`.
+    ModelError
+        The scores have no gradient in the inputs, or one that is not finite, or the model cannot be
+        used, as in `measure`.
+    NonFiniteOutputError
+        The scores are NaN or infinite.
+    ArgumentError
+        The layer is no module of the model, or does not run once and return one row per sample;
+        another argument cannot be used.
+
+    Notes
+    -----
+    `robustness` answers the same question with bounds: its `lower` is never above the true
+    distance and its `upper` never below. d_n is neither: it is above or below the true distance as
+    the boundary curves, costs C backward passes, and equals it for linear nets. The scores of a
+    sample must not depend on the other samples of its batch.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> net = torch.nn.Linear(2, 1, bias=False)
+    >>> _ = net.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
+    >>> found = nm.input_margins(net, ([[1.0, 0.0], [0.0, -2.0]], [1, -1]), progress=False)
+    >>> [round(d, 6) for d in found.distances.tolist()]
+    [0.6, 1.6]
+
+    Source: Elsayed et al. 2018, (3); Jiang et al. 2019. The relative distance and the headroom:
+    beyond the papers.
+    """
+    model, samples, layer = check_model(model), open_data(data), check_layer(layer)
+    rivals = check_count("rivals", rivals, optional=True)
+    batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
+    total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
+    labels: Labels | None = None
+    parts: list[Boundaries] = []
+    q: list[Tensor] = []
+    classes: list[Tensor] = []
+    with in_mode(model, training=False), Progress(progress, "input margins") as display:
+        for index, (x, y) in enumerate(batches(samples, batch_size, model)):
+            left = None if total is None else total - index
+            display.draw(index, left, f"batch {index + 1}" + (f" of {total}" if total else ""))
+            point, outputs = differentiable_scores(model, x, layer)
+            if index == 0:
+                require_finite(model)
+                if noise := noise_of(model, x):
+                    message = f"{noise} These input margins are those of one draw."
+                    warnings.warn(message, UserWarning, stacklevel=2)
+            labels = labels or Labels(outputs.shape[1])
+            targets = labels.encode(y).to(outputs.device)
+            hard, soft = margins(outputs.detach(), targets)
+            require_finite_margins(soft, measured=sum(map(len, q)))
+            parts.append(find_boundaries(point, outputs, targets, rivals=rivals))
+            q.append(hard.cpu())
+            classes.append(class_indices(targets, outputs.shape[1]))
+    return InputMargins.joined(parts, torch.cat(q), torch.cat(classes))

@@ -1,0 +1,70 @@
+"""The norm of quasi-homogeneous margins: the way of a net to the unit sphere along its scaling."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..homogeneity import Homogeneity
+
+_MOST_STEPS = 100
+"""Newton's method takes about ten steps; more would be the rounding of the last ones."""
+
+
+def log_quasi_norm(
+    squares: Mapping[str, float], homogeneity: Homogeneity
+) -> tuple[float | None, str]:
+    """The a* by which quasi-homogeneous margins are divided, as e^{a*}.
+
+    With exponents lambda_g such that f(psi_a(theta)) = e^a f(theta), where psi_a multiplies group g
+    by e^{a lambda_g}, there is one a* at which psi_{-a*}(theta) has norm 1. Its margin q_min
+    e^{-a*} does not change along psi, and is q_min / ||theta||^L where all exponents are 1 / L.
+
+    Parameters
+    ----------
+    squares : mapping of str to float
+        ||theta_g||^2 by the name of the parameter.
+    homogeneity : Homogeneity
+        The answer of `analyse`, biases included.
+
+    Returns
+    -------
+    tuple of float or None, and str
+        a*, or None and the reason.
+
+    Source: beyond the papers; the symmetry is that of Kunin et al. 2023.
+    """
+    # `quasi` is the former name of the field.
+    exponents = getattr(homogeneity, "quasi_exponents", getattr(homogeneity, "quasi", None))
+    if not exponents:
+        reason = getattr(homogeneity, "quasi_reason", "")
+        return None, reason or "no scaling of all parameters multiplies the scores"
+    # Exponent 0 is that of weights whose size has no effect; zeros, such as a new bias, stay zeros.
+    groups = [(float(k), squares[name]) for name, k in exponents.items() if k and squares[name]]
+    if not groups:
+        return None, "all parameters that the scores grow with are zero"
+    return solve_for_unit_norm(*np.array(groups).T), ""
+
+
+def solve_for_unit_norm(exponents: np.ndarray, squares: np.ndarray) -> float:
+    """Solve sum_g e^{-2 a exponent_g} square_g = 1 for a, all numbers positive, in log space.
+
+    Examples
+    --------
+    >>> import math
+    >>> round(solve_for_unit_norm(np.array([0.5, 0.5]), np.array([9.0, 16.0])) / math.log(5), 12)
+    2.0
+    """
+    logs = np.log(squares)
+    # The log of the sum is convex and falls, and is at least 0 here, where one term is 1: Newton's
+    # method rises to the solution without passing it.
+    a = float((logs / (2 * exponents)).max())
+    for _ in range(_MOST_STEPS):
+        terms = logs - 2 * a * exponents
+        value = float(logsumexp(terms))
+        slope = -2 * float(np.exp(terms - value) @ exponents)
+        step = -value / slope
+        a += step
+        if step <= 2 * np.finfo(float).eps * abs(a):
+            break
+    return a

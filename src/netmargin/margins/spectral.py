@@ -1,0 +1,81 @@
+"""The norm of spectrally normalized margins, of a chain of matrices."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+_BETWEEN = (nn.ReLU, nn.ReLU6, nn.Tanh, nn.Identity, nn.Dropout)
+"""Activations with Lipschitz constant 1 and value 0 at 0, as the theorem asks for."""
+
+
+def read_chain(model: nn.Module) -> tuple[list[Tensor], str]:
+    """Read the matrices of a Sequential of linear layers and activations off a model.
+
+    Returns
+    -------
+    tuple of list of Tensor, and str
+        Copies of the matrices, and what the norm leaves out; none, and the reason, for other nets.
+    """
+    layers = _parts(model)
+    for layer in layers:
+        if type(layer) is nn.LeakyReLU and abs(layer.negative_slope) <= 1:
+            continue
+        if type(layer) is nn.Flatten and layer.start_dim == 1:
+            continue
+        if type(layer) not in (nn.Linear, *_BETWEEN):
+            return [], f"only for Sequentials of Linear and ReLU; found {type(layer).__name__}"
+    linear = [layer for layer in layers if type(layer) is nn.Linear]
+    if any(not bool(layer.weight.detach().any()) for layer in linear):
+        return [], "a weight matrix is zero"
+    biases = any(layer.bias is not None and bool(layer.bias.detach().any()) for layer in linear)
+    # Copies, since the net may train on before the norm is asked for.
+    weights = [layer.weight.detach().clone() for layer in linear]
+    return weights, "leaves out the biases" if biases else ""
+
+
+def log_spectral_norm(weights: list[Tensor]) -> float:
+    """The natural log of the spectral complexity of matrices, in float64.
+
+    The norm is prod_i ||W_i||_2 (sum_i (||W_i||_{2,1} / ||W_i||_2)^{2/3})^{3/2}, where ||W||_{2,1}
+    is the sum of the norms of the rows (one per unit).
+
+    Examples
+    --------
+    >>> import math, torch
+    >>> round(math.exp(log_spectral_norm([3 * torch.eye(2)])), 12)  # 3 (6 / 3)
+    6.0
+
+    Source: Bartlett, Foster and Telgarsky 2017, (1.2), with reference matrices 0.
+    """
+    matrices = [weight.to("cpu", torch.float64) for weight in weights]
+    norms = [_largest_singular_value(matrix) for matrix in matrices]
+    ratios = [
+        torch.linalg.vector_norm(matrix, dim=1).sum().item() / norm
+        for matrix, norm in zip(matrices, norms, strict=True)
+    ]
+    return math.fsum(map(math.log, norms)) + 1.5 * math.log(
+        math.fsum(ratio ** (2 / 3) for ratio in ratios)
+    )
+
+
+def _largest_singular_value(matrix: Tensor) -> float:
+    """The spectral norm of a matrix."""
+    # Lanczos needs a vector to start from that is not orthogonal to the solution, and one that is
+    # always the same; on small matrices it does not apply.
+    if min(matrix.shape) < 3:
+        return torch.linalg.matrix_norm(matrix, 2).item()
+    from scipy.sparse.linalg import svds
+
+    start = torch.randn(min(matrix.shape), generator=torch.Generator().manual_seed(0))
+    found = svds(matrix.numpy(), k=1, return_singular_vectors=False, v0=start.double().numpy())
+    return float(found[0])
+
+
+def _parts(model: nn.Module) -> list[nn.Module]:
+    """The layers of nested Sequentials, in order."""
+    # Exact types only, since a subclass may have another forward; hooks may change it as well.
+    hooked = model._forward_hooks or model._forward_pre_hooks or "forward" in vars(model)
+    if type(model) is nn.Sequential and not hooked:
+        return [layer for part in model for layer in _parts(part)]
+    return [nn.Module() if hooked else model]

@@ -1,0 +1,193 @@
+"""The table of a report: every normalization of the margins as one record."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from ..core import logspace
+from ..core.arguments import suggest_word
+from ..core.records import short_repr
+from ..errors import ArgumentError
+from .input_margins import InputMargins
+from .quantiles import LEVELS, class_table, quantile_names, quantiles
+
+_LARGEST_EXPONENT = 700
+"""e to this power, and to minus it, is a float64; norms beyond it are divided by in log space."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """One normalization of the margins of a net on its samples.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the table.
+    formula : str
+        What is divided by what.
+    value : float or None
+        The smallest normalized margin; for input margins the 25% quantile. None where the
+        normalization does not apply.
+    smoothed : float or None
+        The smoothed margin l^{-1}(summed loss) in the same normalization, where there is one.
+    note : str
+        Why it does not apply, or what it leaves out; "" otherwise.
+    labels : Tensor, shape (n,), int64, or None
+        The classes of the samples, where they are known.
+    """
+
+    name: str
+    formula: str
+    value: float | None
+    smoothed: float | None
+    note: str
+    labels: Tensor | None
+    _numerators: Tensor = field(repr=False)
+    _log_norm: float = field(default=0.0, repr=False)
+
+    def __repr__(self) -> str:
+        return short_repr(self, "name", "value", "smoothed", "note")
+
+    @property
+    def applies(self) -> bool:
+        """Whether this normalization exists for the net, and was measured."""
+        return self.value is not None
+
+    @property
+    def per_sample(self) -> Tensor | None:
+        """The normalized margin of each sample, float64 of shape (n,); None if it does not apply.
+
+        Beyond the range of float64 it is infinite, or 0.
+        """
+        if not self.applies:
+            return None
+        q = self._numerators
+        if abs(self._log_norm) < _LARGEST_EXPONENT:
+            return q / math.exp(self._log_norm)
+        return q.sign() * torch.exp(q.abs().log() - self._log_norm)
+
+    def quantiles(self, levels: Sequence[float] = LEVELS) -> tuple[float, ...] | None:
+        """Return the normalized margins below which these shares of the samples lie."""
+        return None if self.per_sample is None else quantiles(self.per_sample, levels)
+
+    def by_class(self):
+        """Return a pandas DataFrame with one row per class: n and quantiles.
+
+        None where the normalization does not apply, or the classes are not known.
+        """
+        if self.per_sample is None or self.labels is None:
+            return None
+        return class_table(self.per_sample, self.labels)
+
+
+class MarginTable(dict[str, Margin]):
+    """The normalizations of one report by name, in a fixed order.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> report = nm.measure(torch.nn.Linear(2, 1), ([[1.0, 0.0], [0.0, -2.0]], [1, -1]))
+    >>> list(report.margins)
+    ['global', 'layers', 'partial', 'quasi', 'bartlett', 'input', 'relative input']
+    >>> report.margins["bartlett"].applies
+    True
+    """
+
+    def __missing__(self, name: str) -> Margin:
+        raise ArgumentError(
+            f"There is no margin {name!r} in the table, which has {', '.join(self)}."
+            f" {suggest_word(name, self)}"
+        )
+
+    def __repr__(self) -> str:
+        applying = [
+            f"{name}={row.value:.4g}" for name, row in self.items() if row.value is not None
+        ]
+        return f"<{type(self).__name__} {' '.join(applying)}>"
+
+    def frame(self):
+        """Return a pandas DataFrame with one row per normalization."""
+        import pandas
+
+        names = ["value", "smoothed", *quantile_names(), "applies", "formula", "note"]
+        rows = []
+        for row in self.values():
+            found = row.quantiles() or [None] * len(LEVELS)
+            rows.append([row.value, row.smoothed, *found, row.applies, row.formula, row.note])
+        return pandas.DataFrame(rows, index=pandas.Index(self, name="margin"), columns=names)
+
+    def to_dict(self) -> dict[str, dict]:
+        """Return the rows that apply as JSON-ready values: value, smoothed and quantiles.
+
+        Numbers that are not finite are None.
+        """
+        found = {}
+        for name, row in self.items():
+            numbers = {"value": row.value, "smoothed": row.smoothed}
+            numbers |= zip(quantile_names(), row.quantiles() or (), strict=False)
+            if row.applies:
+                found[name] = {
+                    key: value if value is not None and math.isfinite(value) else None
+                    for key, value in numbers.items()
+                }
+        return found
+
+
+def normalized_row(
+    name: str,
+    formula: str,
+    log_norm: float | None,
+    numerators: tuple[Tensor, float],
+    *,
+    note: str = "",
+    labels: Tensor | None = None,
+) -> Margin:
+    """A row of margins q divided by a norm.
+
+    Parameters
+    ----------
+    name, formula : str
+        As in `Margin`.
+    log_norm : float or None
+        The natural log of the norm, None where there is none.
+    numerators : tuple of Tensor, shape (n,), and float
+        The margins q, and their smoothed minimum.
+    note : str, default ""
+        As in `Margin`.
+    labels : Tensor or None, default None
+        As in `Margin`.
+
+    Returns
+    -------
+    Margin
+        The row.
+    """
+    q, smoothed = numerators
+    if log_norm is None:
+        return Margin(name, formula, None, None, note, labels, q)
+    value = logspace.scaled_ratio(q.min().item(), log_norm)
+    return Margin(
+        name,
+        formula,
+        value,
+        logspace.scaled_ratio(smoothed, log_norm),
+        note,
+        labels,
+        q,
+        log_norm,
+    )
+
+
+def input_row(name: str, formula: str, found: InputMargins | None) -> Margin:
+    """A row of input margins, "input" or "relative input"; its value is the 25% quantile."""
+    if found is None:
+        note = "not measured: nm.measure(..., input_margins=True)"
+        return Margin(name, formula, None, None, note, None, torch.zeros(0))
+    distances = found.relative if name.startswith("relative") else found.distances
+    # Not the smallest, which is one sample, and of no use to compare nets by.
+    (quarter,) = quantiles(distances, (0.25,))
+    note = "the value is the 25% quantile"
+    return Margin(name, formula, quarter, None, note, found.labels, distances)

@@ -1,0 +1,276 @@
+"""The table of a report, its quasi-homogeneous and spectral rows, its numbers for held-out data
+and its page.
+"""
+
+import copy
+import math
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+from netmargin.drawing.training import _draw_histogram, _draw_margins
+from netmargin.margins.heldout import z_score
+from netmargin.margins.quasi import solve_for_unit_norm
+from netmargin.models import mlp
+
+ROWS = ["global", "layers", "partial", "quasi", "bartlett", "input", "relative input"]
+
+
+def net_and_data(widths, bias="all"):
+    """A float64 MLP whose biases are not zero, and 40 samples, some of them misclassified."""
+    torch.manual_seed(0)
+    model, X = mlp(widths, bias=bias).double(), torch.randn(40, widths[0]).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.normal_()
+        y = model(X).argmax(1)
+    y[:4] = (y[:4] + 1) % widths[-1]
+    return model, (X, y)
+
+
+@pytest.mark.parametrize("widths", [[3, 4], [3, 6, 4], [3, 6, 5, 4], [3, 6, 5, 6, 4]])
+def test_quasi_margins_do_not_move_along_their_scaling(widths):
+    """psi_a multiplies weights by c^{1/L} and the biases of layer i by c^{i/L}."""
+    model, data = net_and_data(widths)
+    before, L = nm.measure(model, data), len(widths) - 1
+    for c in (1e-3, 0.5, 1e3):
+        scaled = copy.deepcopy(model)
+        with torch.no_grad():
+            for i, layer in enumerate(scaled[::2], 1):
+                layer.weight.mul_(c ** (1 / L))
+                layer.bias.mul_(c ** (i / L))
+        after = nm.measure(scaled, data)
+        assert after.q_min == pytest.approx(c * before.q_min, rel=1e-9)
+        assert after.quasi_normalized_margin == pytest.approx(
+            before.quasi_normalized_margin, rel=1e-9
+        )
+    if L > 1:  # a norm that leaves out biases does not see them move
+        with torch.no_grad():
+            model[-1].bias.mul_(3)
+        assert nm.measure(model, data).norm == before.norm
+
+
+def test_quasi_norm_is_the_way_to_the_unit_sphere():
+    """At a* the scaled net has norm 1, and its smallest margin is the normalized one."""
+    model, data = net_and_data([3, 6, 5, 4])
+    report = nm.measure(model, data)
+    with torch.no_grad():
+        for i, layer in enumerate(model[::2], 1):
+            layer.weight.mul_(math.exp(-report.log_norms["quasi"] / 3))
+            layer.bias.mul_(math.exp(-report.log_norms["quasi"] * i / 3))
+    assert sum(p.square().sum().item() for p in model.parameters()) == pytest.approx(1, rel=1e-12)
+    assert nm.measure(model, data).q_min == pytest.approx(report.quasi_normalized_margin, rel=1e-12)
+
+
+@pytest.mark.parametrize("bias", ["none", "first"])
+def test_quasi_margins_are_the_normalized_ones_where_exponents_are_equal(bias):
+    report = nm.measure(*net_and_data([3, 6, 5, 4], bias))
+    assert report.quasi_normalized_margin == pytest.approx(report.normalized_margin, rel=1e-12)
+    assert report.quasi_smoothed_margin == pytest.approx(report.smoothed_margin, rel=1e-12)
+    assert report.quasi_smoothed_margin < report.quasi_normalized_margin
+
+
+def test_quasi_norms_beyond_float64():
+    """||theta|| = 1e200 with exponents 1e-3 and 1: a* = 200 log(10) * 1000 for the one, and the
+    other is seen no more.
+    """
+    a = solve_for_unit_norm(np.array([1e-3, 1.0]), np.array([1e300, 4.0]))
+    assert a == pytest.approx(150 * math.log(10) / 1e-3, rel=1e-13)
+    for exponents, squares in (([0.3, 0.7, 1], [2, 1e-8, 5]), ([1, 1], [1e-300, 1e-300])):
+        a = solve_for_unit_norm(np.array(exponents, dtype=float), np.array(squares, dtype=float))
+        total = sum(math.exp(-2 * a * k) * s for k, s in zip(exponents, squares, strict=True))
+        assert total == pytest.approx(1, rel=1e-12)
+
+
+def test_quasi_margins_count_the_parameters_that_scale_and_no_others():
+    model, data = net_and_data([3, 6, 4])
+    analysis = nm.analyse(model, data[0])
+    # The former name of the field.
+    name = "quasi_exponents" if hasattr(analysis, "quasi_exponents") else "quasi"
+    exponents = getattr(analysis, name)
+    none = nm.measure(model, data, homogeneity=replace(analysis, **{name: None}))
+    assert none.quasi_normalized_margin is None
+    assert none.margins["quasi"].note
+    assert not none.margins["quasi"].applies
+    # With exponent 0 for the bias, which then is as good as absent, and by hand.
+    fixed = replace(analysis, **{name: exponents | {"0.bias": 0}})
+    found = nm.measure(model, data, homogeneity=fixed)
+    squares = {n: p.square().sum().item() for n, p in model.named_parameters() if n != "0.bias"}
+    total = sum(
+        math.exp(-2 * found.log_norms["quasi"] * float(exponents[n])) * square
+        for n, square in squares.items()
+    )
+    assert total == pytest.approx(1, rel=1e-12)
+
+
+def test_training_records_quasi_margins(digits, tmp_path):
+    torch.manual_seed(0)
+    model = mlp([64, 8, 10], bias="all").double()
+    history = nm.train(model, digits, until=nm.Epochs(3), progress=False)
+    last, report = history.rows[-1], nm.measure(model, digits)
+    assert last["quasi_normalized_margin"] == pytest.approx(report.quasi_normalized_margin)
+    assert report.quasi_normalized_margin != pytest.approx(report.normalized_margin)
+    assert last["normalized_margin"] == pytest.approx(report.normalized_margin)
+    # A third picture shows them where they are others; a second histogram shows input margins.
+    assert len(_draw_margins(history).axes) == 3
+    plain = nm.History([row | {"quasi_normalized_margin": row["normalized_margin"]} for row in history.rows])  # fmt: skip
+    assert len(_draw_margins(plain).axes) == 2
+    measured = nm.measure(model, digits, input_margins=True)
+    assert [len(_draw_histogram(r).axes) for r in (report, measured)] == [1, 2]
+    assert len(nm.figures.draw_run(history, measured, tmp_path)) == 3
+
+
+def test_spectrally_normalized_margins_by_the_formula():
+    model, data = net_and_data([3, 6, 5, 4], "none")
+    report = nm.measure(model, data)
+    W = [layer.weight.detach().numpy() for layer in model[::2]]
+    spectral = [np.linalg.svd(w)[1][0] for w in W]
+    rows = [sum(np.linalg.norm(row) for row in w) for w in W]
+    sums = sum((r / s) ** (2 / 3) for r, s in zip(rows, spectral, strict=True))
+    row = report.margins["bartlett"]
+    assert row.value == pytest.approx(report.q_min / (np.prod(spectral) * sums**1.5), rel=1e-11)
+    assert row.note == ""
+    with torch.no_grad():  # the report keeps the weights that it measured
+        again = nm.measure(model, data)
+        model[0].weight.mul_(100)
+        assert again.margins["bartlett"].value == row.value
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (nn.Sequential(nn.Flatten(), nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 4)), "found GELU"),
+        (
+            nn.Sequential(
+                nn.Unflatten(1, (1, 3)), nn.Conv1d(1, 2, 2), nn.Flatten(), nn.Linear(4, 4)
+            ),
+            "found Unflatten",
+        ),
+        (nn.Sequential(nn.Linear(3, 4), nn.LeakyReLU(-2.0), nn.Linear(4, 4)), "found LeakyReLU"),
+        (nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 4)), "leaves out the biases"),
+    ],
+)
+def test_spectral_margins_are_for_chains_of_matrices(model, why):
+    row = nm.measure(model, (torch.randn(8, 3), torch.arange(8) % 4)).margins["bartlett"]
+    assert why in row.note
+    assert row.applies == (why == "leaves out the biases")
+
+
+def test_every_row_has_a_value_per_sample_quantiles_and_classes():
+    model, (X, y) = net_and_data([3, 6, 4])
+    report = nm.measure(model, (X, y), input_margins=True)
+    assert list(report.margins) == ROWS
+    for name, row in report.margins.items():
+        assert row.applies
+        low, quarter, median = row.quantiles()
+        expected = torch.quantile(
+            row.per_sample, torch.tensor([0.1, 0.25, 0.5], dtype=torch.float64)
+        )
+        assert [low, quarter, median] == pytest.approx(expected.tolist(), rel=1e-12)
+        least = quarter if "input" in name else row.per_sample.min().item()
+        assert row.value == pytest.approx(least, rel=1e-12)
+        own = row.per_sample[y == 1]
+        assert row.by_class().loc[1, "n"] == len(own) > 2
+        assert row.by_class().loc[1, "25%"] == pytest.approx(torch.quantile(own, 0.25).item())
+        if "input" not in name:
+            assert torch.allclose(row.per_sample / row.value, report.q / report.q_min, rtol=1e-12)
+    frame = report.margins.frame()
+    assert list(frame.index) == ROWS
+    assert frame.loc["global", "value"] == report.normalized_margin
+    assert frame.loc["layers", "smoothed"] == report.layer_smoothed_margin
+    assert frame.loc["partial", "value"] == report.partial_normalized_margin
+    assert set(report.margins.to_dict()) == set(ROWS)
+    with pytest.raises(nm.ArgumentError, match='Did you mean "bartlett"'):
+        report.margins["bartlet"]
+    assert torch.equal(report.labels, y)
+
+
+def test_input_margins_of_a_report_are_those_of_the_function():
+    model, data = net_and_data([3, 6, 4])
+    found = nm.input_margins(model, data, batch_size=7, progress=False)
+    for report in (
+        nm.measure(model, data, batch_size=7, input_margins=True),
+        nm.measure(model, data, input_margins=found),
+    ):
+        assert torch.equal(report.margins["input"].per_sample, found.distances)
+        assert torch.equal(report.margins["relative input"].per_sample, found.relative)
+    without = nm.measure(model, data).margins["input"]
+    assert not without.applies
+    assert "input_margins=True" in without.note
+    assert without.per_sample is without.quantiles() is without.by_class() is None
+    few = nm.input_margins(model, (data[0][:3], data[1][:3]), progress=False)
+    with pytest.raises(nm.ArgumentError, match="holds 3 samples, and the data 40"):
+        nm.measure(model, data, input_margins=few)
+    with pytest.raises(nm.ArgumentError, match="input_margins must be True or False"):
+        nm.measure(model, data, input_margins="yes")
+
+
+def test_norms_beyond_float64_keep_their_margins():
+    """||theta||^L of 80 layers with weights of 1e3 is 1e240 80^40 = 1e316."""
+    model = nn.Sequential(*[nn.Linear(1, 1, bias=False) for _ in range(80)]).double()
+    with torch.no_grad():
+        for layer in model:
+            layer.weight.fill_(1e3)
+    row = nm.measure(model, ([[1e-3], [-2e-3]], [1, 1])).margins["global"]
+    assert row.per_sample.tolist() == pytest.approx([1e-3 * 80**-40, -2e-3 * 80**-40], rel=1e-9)
+    assert row.value == pytest.approx(-2e-3 * 80**-40, rel=1e-9)
+
+
+def test_an_answer_given_is_the_answer_found():
+    model, data = net_and_data([3, 6, 4])
+    given = nm.measure(model, data, homogeneity=nm.analyse(model, data[0]))
+    assert given.to_dict() == nm.measure(model, data).to_dict()
+
+
+def test_numbers_for_held_out_data():
+    model = nn.Linear(1, 1, bias=False).double()
+    model.weight.data.fill_(1.0)
+    report = nm.measure(model, ([[3.0], [5.0], [-2.0], [0.0]], [1, 1, 1, 1]))
+    q = np.array([3.0, 5.0, -2.0, 0.0])
+    assert report.error == 0.5
+    assert report.z == pytest.approx(q.mean() / q.std(), rel=1e-12)
+    assert report.margin_weighted_error == pytest.approx(0.2, rel=1e-12)
+    low, high = report.error_interval  # each end leaves 2.5% to the other side
+    from scipy.stats import binom
+
+    assert binom.sf(1, 4, low) == pytest.approx(0.025)
+    assert binom.cdf(2, 4, high) == pytest.approx(0.025)
+    assert z_score(1e200 * report.q) == pytest.approx(report.z)
+    assert nm.measure(model, ([[3.0], [3.0]], [1, 1])).z is None
+
+
+def test_the_page_groups_what_blocks_and_keeps_held_out_data_apart():
+    torch.manual_seed(0)
+    blocks = [nn.Sequential(nn.Linear(5, 5), nn.GELU()) for _ in range(27)]
+    model = nn.Sequential(*blocks, nn.Linear(5, 3)).double()
+    X, y = torch.randn(30, 5).double(), torch.arange(30) % 3
+    report = nm.measure(model, (X, y), input_margins=True)
+    page = report.summary()
+    assert len(report.homogeneity.blockers) == 27
+    assert page.count("blocked by") == 1
+    assert "27 modules (0.1, 1.1, ..., 26.1): GELU is not homogeneous" in " ".join(page.split())
+    assert "Not given" in page
+    assert f"{report.margins['input'].value:.4g}" in page
+    held = nm.measure(model, (X[:10], y[:10]))
+    page = report.summary(heldout=held)
+    assert f"{held.z:.4g}" in page
+    assert "Not given" not in page
+    assert all(len(line) <= 110 for line in page.splitlines())
+    with pytest.raises(nm.ArgumentError, match="heldout"):
+        report.summary(heldout=(X, y))
+
+
+def test_a_pickled_report_holds_numbers_in_place_of_weights():
+    model, (X, y) = net_and_data([3, 600, 600, 4])
+    report = nm.measure(model, (X, y), input_margins=True)
+    pickled = pickle.dumps(report)
+    assert len(pickled) < 20_000
+    back = pickle.loads(pickled)
+    assert back.margins["bartlett"].value == report.margins["bartlett"].value
+    assert back.summary() == report.summary()
