@@ -282,7 +282,7 @@ def test_quasi_homogeneity_covers_biases_in_every_layer():
         "4.weight": third,
         "4.bias": 1,
     }
-    assert answer.quasi == weights
+    assert answer.quasi_exponents == weights
 
 
 def test_ignoring_biases_follows_the_paper():

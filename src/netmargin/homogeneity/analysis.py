@@ -62,7 +62,7 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     >>> h = nm.analyse(torch.nn.Sequential(first, torch.nn.ReLU(), last), torch.ones(2, 3))
     >>> h.kind.name, [b.module for b in h.blockers]
     ('PARTIAL', ['2'])
-    >>> {name: str(weight) for name, weight in h.quasi.items()}
+    >>> {name: str(exponent) for name, exponent in h.quasi_exponents.items()}
     {'0.weight': '1/2', '0.bias': '1/2', '2.weight': '1/2', '2.bias': '1'}
     >>> h.ignoring_biases().groups
     {'0': 1, '2': 1}

@@ -2,20 +2,14 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
 from ..core.records import short_repr
 from .answer import Exponent, Homogeneity, tidy
 from .degree import Constraint, Degree, Epsilon
+from .quasi_exponents import QuasiExponents
 from .vocabulary import Blocker, Evidence, Kind
-
-_WEIGHT_DENOMINATOR = 5040
-"""Quasi-homogeneous weights are rounded to fractions up to this denominator: 5040 is a multiple of
-all numbers up to 10, and 1 / 5040^2 is still far above the accuracy of the solver.
-"""
-
 
 @dataclass(frozen=True)
 class Derivation:
@@ -94,6 +88,8 @@ class Derivation:
             kind = Kind.PARTIAL
         else:
             kind = Kind.MULTI_HOMOGENEOUS if len(groups) > 1 else Kind.HOMOGENEOUS
+        quasi = QuasiExponents(self.names, self.degree, self._binding)
+        exponents = quasi.exponents and {n: tidy(w) for n, w in quasi.exponents.items()}
         return Homogeneity(
             kind,
             tidy(order) if scaled else None,
@@ -101,7 +97,8 @@ class Derivation:
             members,
             blockers,
             Evidence.NUMERICAL if self.observed else Evidence.DERIVED,
-            quasi=self._quasi() if blockers else dict.fromkeys(self.names, tidy(1 / order)),
+            quasi_exponents=exponents,
+            quasi_reason=quasi.reason,
             notes=self.observed,
             ignored=self.ignored,
             epsilons=self.epsilons,
@@ -170,37 +167,6 @@ class Derivation:
             and not any(c.difference.total(chosen) for c in self._binding)
         )
         return chosen if valid else ()
-
-    def _quasi(self) -> dict[str, Exponent] | None:
-        """Find the most even positive weights under which the net is quasi-homogeneous of order 1.
-
-        Returns None if there are none.
-        """
-        from scipy.optimize import linprog
-
-        gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
-        count, matrix = len(self.names), self._matrix()
-        # A linear program in the weights and their minimum: maximize the minimum; a cost of 1e-3 in
-        # all breaks ties in favour of small weights.
-        equalities = np.vstack(
-            [np.hstack([matrix, np.zeros((len(matrix), 1))]), np.append(gain, 0)]
-        )
-        targets = np.append(np.zeros(len(matrix)), 1.0)
-        above = np.hstack([-np.eye(count), np.ones((count, 1))])
-        cost = np.append(np.full(count, 1e-3 / count), -1.0)
-        found = linprog(
-            cost, A_ub=above, b_ub=np.zeros(count), A_eq=equalities, b_eq=targets, bounds=(0, None)
-        )
-        if found.x is None:
-            return None
-        weights = {
-            n: Fraction(w).limit_denominator(_WEIGHT_DENOMINATOR)
-            for n, w in zip(self.names, found.x[:-1], strict=True)
-        }
-        # The solver works in floating point: its candidate is validated in rational arithmetic.
-        valid = all(weights.values()) and self.degree.under(weights) == 1
-        valid = valid and not any(c.difference.under(weights) for c in self._binding)
-        return {name: tidy(weight) for name, weight in weights.items()} if valid else None
 
 
 def layers_of(names: Iterable[str]) -> dict[str, tuple[str, ...]]:

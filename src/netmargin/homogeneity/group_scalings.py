@@ -35,9 +35,9 @@ def scale_groups(answer: Homogeneity, factors: Mapping[str, float]) -> Scaling:
 
 
 def scale_quasi(answer: Homogeneity, c: float) -> Scaling:
-    """Scale every parameter p by c^{w_p}, with the quasi-homogeneous weights w of an answer."""
-    assert answer.quasi is not None
-    return {name: c ** float(weight) for name, weight in answer.quasi.items()}, c
+    """Scale every parameter p by c^{lambda_p}, with the quasi-homogeneous exponents."""
+    assert answer.quasi_exponents is not None
+    return {name: c ** float(k) for name, k in answer.quasi_exponents.items() if k}, c
 
 
 def draw_near(answer: Homogeneity, seed: int) -> list[Scaling]:

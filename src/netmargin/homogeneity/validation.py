@@ -84,18 +84,18 @@ class Validator:
         The small numbers that it neglects are taken into account where their effect is above 1%.
         """
         answer = replace(derivation.answer(), casts=tuple(casts))
-        if answer.order is None and not answer.quasi:
+        if answer.order is None and not answer.quasi_exponents:
             return replace(answer, casts=(), epsilons=())
         exact, probe = self._measure_exact(answer)
         if exact > TOLERANCE:
             return self._contradict(answer, exact)
         if (
-            answer.quasi
+            answer.quasi_exponents
             and answer.blockers
             and self._measure_quasi_miss(answer, probe) > LARGEST_MISS
         ):
-            note = "no quasi-homogeneous scaling is given: the epsilons are too large for one"
-            answer = replace(answer, quasi=None, notes=(*answer.notes, note))
+            reason = "the epsilons are too large for quasi-homogeneous exponents"
+            answer = replace(answer, quasi_exponents=None, quasi_reason=reason)
         if answer.order is None:
             return replace(answer, casts=())
         deviation = self._measure_deviation(answer, probe)
@@ -126,7 +126,7 @@ class Validator:
         scalings = (
             [draw_factors(answer, _DECADES, (self._seed, 0))] if answer.order is not None else []
         )
-        if answer.quasi and answer.blockers:
+        if answer.quasi_exponents and answer.blockers:
             scalings.append(scale_quasi(answer, FACTORS[0]))
         # Blank samples, or constant ones before a normalization, make outputs 0 or roundings large:
         # if the check fails on the samples given, generic ones near them decide.
@@ -308,6 +308,6 @@ def _refuse(answer: Homogeneity, blockers: tuple[Blocker, ...] = ()) -> Homogene
         order=None,
         groups={},
         members={},
-        quasi=None,
+        quasi_exponents=None,
         blockers=(*answer.blockers, *blockers),
     )
