@@ -7,9 +7,11 @@ import numpy as np
 
 from ..core.records import short_repr
 from .answer import Exponent, Homogeneity, tidy
+from .conditions import Conditions
 from .degree import Constraint, Degree, Epsilon
 from .quasi_exponents import QuasiExponents
 from .vocabulary import Blocker, Evidence, Kind
+
 
 @dataclass(frozen=True)
 class Derivation:
@@ -71,7 +73,9 @@ class Derivation:
             dict.fromkeys(Blocker(c.where, c.reason, c.replacement, c.bias) for c in violated)
         )
         order = self.degree.total(self.names)
-        scaled: tuple[str, ...] = self.names if not violated and order > 0 else self._partial()
+        conditions = Conditions(self.names, self._binding)
+        quasi = QuasiExponents(conditions, self.degree)
+        scaled = self.names if not violated and order > 0 else self._partial(conditions)
         if not violated and order <= 0:
             blockers = (
                 Blocker(
@@ -88,7 +92,6 @@ class Derivation:
             kind = Kind.PARTIAL
         else:
             kind = Kind.MULTI_HOMOGENEOUS if len(groups) > 1 else Kind.HOMOGENEOUS
-        quasi = QuasiExponents(self.names, self.degree, self._binding)
         exponents = quasi.exponents and {n: tidy(w) for n, w in quasi.exponents.items()}
         return Homogeneity(
             kind,
@@ -130,41 +133,34 @@ class Derivation:
                     changed = True
         return {name: tidy(self.degree.total(names)) for name, names in parts}, dict(parts)
 
-    def _matrix(self) -> np.ndarray:
-        """The binding constraints as rows of exponents, shape (constraints, parameters)."""
-        rows = [
-            [float(c.difference.exponents.get(n, 0)) for n in self.names] for c in self._binding
-        ]
-        return np.array(rows).reshape(len(rows), len(self.names))
-
-    def _partial(self) -> tuple[str, ...]:
+    def _partial(self, conditions: Conditions) -> tuple[str, ...]:
         """Find the subset of parameters of largest order in which the net is homogeneous.
 
         Ties go to fewer parameters, then to later ones; () if there is no such subset.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
-        gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
+        if not conditions.tied:
+            return ()
         # One integer program for the three criteria: exponents of nets are multiples of 1/2 or so,
         # and 4 n times that outweighs the number of parameters (1 each), which outweighs their
         # places (below 1 together).
-        cost = (
-            -gain * 4 * len(self.names) + 1 + np.linspace(1, 0, len(self.names)) / len(self.names)
-        )
-        constraints = LinearConstraint(self._matrix(), 0, 0) if self._binding else ()
-        found = milp(
-            cost, constraints=constraints, integrality=np.ones(len(cost)), bounds=Bounds(0, 1)
-        )
-        chosen = (
-            tuple(n for n, s in zip(self.names, found.x, strict=True) if s > 0.5)
-            if found.x is not None
-            else ()
-        )
+        places = np.linspace(1, 0, len(self.names)) / len(self.names)
+        rank = dict(zip(self.names, places.tolist(), strict=True))
+        sizes = [sum(1 + rank[n] for n in names) for names in conditions.tied.values()]
+        cost = np.array(sizes) - conditions.sums_over_tied(self.degree) * 4 * len(self.names)
+        left = LinearConstraint(conditions.matrix, 0, 0) if len(conditions.matrix) else ()
+        found = milp(cost, constraints=left, integrality=np.ones(len(cost)), bounds=Bounds(0, 1))
+        if found.x is None:
+            return ()
+        parts = [
+            names for names, s in zip(conditions.tied.values(), found.x, strict=True) if s > 0.5
+        ]
+        together = {n for names in parts for n in names}
+        chosen = tuple(n for n in self.names if n in together)
         # The solver works in floating point: its candidate is validated in rational arithmetic.
-        valid = (
-            chosen
-            and self.degree.total(chosen) > 0
-            and not any(c.difference.total(chosen) for c in self._binding)
+        valid = self.degree.total(chosen) > 0 and not any(
+            c.difference.total(chosen) for c in conditions.constraints
         )
         return chosen if valid else ()
 

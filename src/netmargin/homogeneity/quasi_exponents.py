@@ -1,24 +1,23 @@
 """Exponents of a scaling that multiplies the outputs by c, although parameters scale unevenly."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .degree import Constraint, Degree
+from .conditions import Conditions
+from .degree import Degree
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
-    from scipy.sparse import csr_array
 
 _DENOMINATOR = 5040
 """Exponents are rounded to fractions up to this denominator: 5040 is a multiple of all numbers up
 to 10, and 1 / 5040^2 is still far above the accuracy of the solver.
 """
-_PRICE = 1e-9
-"""Multipliers above it say that a bound holds with equality in every solution: they are sums of a
-few fractions, far from it unless they are 0.
+_RISE = 1e-4
+"""Exponents that can be larger than the smallest one are raised by so much to tell them from those
+that cannot: far above the accuracy of the solver, far below the fractions that occur.
 """
 _NAMED = 3
 """Conditions that contradict each other and are named: more would hide them."""
@@ -27,19 +26,17 @@ _NAMED = 3
 class QuasiExponents:
     """The canonical exponents lambda >= 0 with f(c^lambda theta) = c f(theta).
 
-    A parameter that the net can do without scaling, because multiplying it (alone or with others)
-    changes nothing, has exponent 0: such are the weights before a normalization. The others are as
-    even as they can be: the smallest exponent is as large as possible, then the second smallest,
-    and so on. That solution is unique.
+    Parameters that can be multiplied, alone or with others, without a change of the outputs have
+    exponent 0: such are the weights before a normalization. The others are as even as they can be:
+    the smallest exponent is as large as possible, then the second smallest, and so on. That
+    solution is unique.
 
     Parameters
     ----------
-    names : sequence of str
-        The parameters.
+    conditions : Conditions
+        The conditions that a scaling must satisfy.
     degree : Degree
         The degree of the outputs.
-    constraints : sequence of Constraint
-        The conditions that a scaling must satisfy.
 
     Attributes
     ----------
@@ -48,120 +45,105 @@ class QuasiExponents:
     reason : str
         Why there are none, in a sentence; "" otherwise.
 
-    Source: Kunin et al. 2023 (asymmetric maximum margin bias), for the idea of the margin.
+    Source: Kunin et al. 2023, for the margin that they serve.
     """
 
-    def __init__(self, names: Sequence[str], degree: Degree, constraints: Sequence[Constraint]):
-        self._names, self._degree = names, degree
-        # Layers of one kind impose the same condition over and over.
-        self._constraints = list(
-            {frozenset(c.difference.exponents.items()): c for c in constraints}.values()
-        )
-        self._gain = _rows([degree], names)
-        self._matrix = _rows([c.difference for c in self._constraints], names)
+    def __init__(self, conditions: Conditions, degree: Degree):
+        self._conditions, self._degree = conditions, degree
+        gain = conditions.sums_over_tied(degree)
+        self._system = np.vstack([conditions.matrix, gain])
+        self._target = np.append(np.zeros(len(conditions.matrix)), 1.0)
         self.exponents: dict[str, Fraction] | None = None
-        self.reason = self._find_conflict()
-        if self.reason:
-            return
-        found = self._most_even(self._useless())
-        self.exponents = None if found is None else self._validate(found)
-        if self.exponents is None:
-            self.reason = "no exponents are determined: some parameters divide the outputs"
+        self.reason = "" if self._is_solvable() else self._name_conflict()
+        if not self.reason:
+            self.exponents = self._validate(self._find_most_even(self._find_useless()))
+        if not self.reason and self.exponents is None:
+            self.reason = "the exponents are not determined: some parameters divide the outputs"
 
-    def _find_conflict(self) -> str:
-        """Name the conditions that no exponents of at least 0 satisfy; "" where some do."""
-        from scipy.optimize import linprog
-        from scipy.sparse import eye_array, hstack, vstack
+    def _is_solvable(self) -> bool:
+        count = self._system.shape[1]
+        return count > 0 and _solve(np.zeros(count), self._system, self._target).x is not None
 
-        rows = self._matrix.shape[0] + 1
-        system = vstack([self._matrix, self._gain])
-        found = linprog(
-            np.append(np.zeros(len(self._names)), np.ones(2 * rows)),
-            A_eq=hstack([system, eye_array(rows), -eye_array(rows)]),
-            b_eq=np.append(np.zeros(rows - 1), 1.0),
-        )
-        if found.fun < _PRICE:
-            return ""
-        prices = np.abs(found.eqlin.marginals[:-1])
-        named = [self._constraints[i] for i in np.argsort(-prices, kind="stable") if prices[i] > 0]
-        told = list(dict.fromkeys(f"{c.where or 'the model'}: {c.reason}" for c in named))[:_NAMED]
-        sentence = "no exponents of at least 0 make the outputs follow a power of c"
-        return f"{sentence} ({'; '.join(told)})" if told else sentence
+    def _name_conflict(self) -> str:
+        """Name the last conditions on the parameters that the outputs grow with."""
+        if not self._degree:
+            return "the outputs do not grow with the parameters"
+        alone = [
+            c
+            for c in self._conditions.constraints
+            if any(c.difference.exponents.get(name) for name in self._degree.exponents)
+        ]
+        told = list(dict.fromkeys(f"{c.where or 'the model'}: {c.reason}" for c in alone))[::-1]
+        named = f" ({'; '.join(told[:_NAMED])})" if told else ""
+        return f"no exponents of at least 0 make the outputs follow a power of c{named}"
 
-    def _useless(self) -> np.ndarray:
-        """Find the parameters in any scaling with factors of at least 1 that changes nothing."""
-        from scipy.optimize import linprog
-        from scipy.sparse import hstack, vstack
-
-        count = len(self._names)
-        twice = vstack([self._matrix, self._gain])
-        found = linprog(
+    def _find_useless(self) -> np.ndarray:
+        """Find what has a part in a scaling by factors of at least 1 that changes nothing."""
+        count = self._system.shape[1]
+        # Any such scaling may be repeated, so that the first share of each exponent, which is
+        # counted, is 0 or 1.
+        found = _solve(
             np.append(-np.ones(count), np.zeros(count)),
-            A_eq=hstack([twice, twice]),
-            b_eq=np.zeros(twice.shape[0]),
+            np.hstack([self._system, self._system]),
+            np.zeros(len(self._system)),
             bounds=[(0, 1)] * count + [(0, None)] * count,
         )
-        return found.x[:count] > 0.5  # a scaling may be repeated, so that shares are 0 or 1
+        return found.x[:count] > 0.5
 
-    def _most_even(self, useless: np.ndarray) -> np.ndarray | None:
+    def _find_most_even(self, useless: np.ndarray) -> np.ndarray | None:
         """Raise the smallest exponent, then the second smallest, until all are determined."""
-        from scipy.sparse import vstack
-
-        fixed = useless.copy()
-        values = np.zeros(len(fixed))
-        system = vstack([self._matrix, self._gain]).tocsc()
-        target = np.append(np.zeros(self._matrix.shape[0]), 1.0)
+        fixed, values = useless.copy(), np.zeros(len(useless))
         while not fixed.all():
             free = ~fixed
-            left, part = target - system @ np.where(fixed, values, 0.0), system[:, free]
-            found = _raise_smallest(part, left)
-            if found.x is None:
+            part, left = (
+                self._system[:, free],
+                self._target - self._system[:, fixed] @ values[fixed],
+            )
+            count = part.shape[1]
+            smallest = _solve(  # the last unknown is the smallest exponent
+                np.append(np.zeros(count), -1.0),
+                np.hstack([part, np.zeros((len(part), 1))]),
+                left,
+                A_ub=np.hstack([-np.eye(count), np.ones((count, 1))]),
+                b_ub=np.zeros(count),
+            )
+            if smallest.x is None:
                 return None
-            values[free] = found.x[:-1]
-            stuck = np.flatnonzero(free)[-found.ineqlin.marginals > _PRICE]
-            values[stuck] = found.x[-1]
-            fixed[stuck] = True
-            rest = system[:, ~fixed].toarray()
-            if not len(stuck) or np.linalg.matrix_rank(rest) == rest.shape[1]:
+            least = smallest.x[-1]
+            raised = _solve(  # in the first share of an exponent above the smallest
+                np.append(-np.ones(count), np.zeros(count)),
+                np.hstack([part, part]),
+                left - part.sum(1) * least,
+                bounds=[(0, _RISE)] * count + [(0, None)] * count,
+            )
+            if raised.x is None:
+                return None
+            values[free] = least + raised.x[:count] + raised.x[count:]
+            stuck = raised.x[:count] < _RISE / 2
+            if not stuck.any():
+                return None
+            values[np.flatnonzero(free)[stuck]] = least
+            fixed[np.flatnonzero(free)[stuck]] = True
+            rest = self._system[:, ~fixed]
+            if np.linalg.matrix_rank(rest) == rest.shape[1]:
                 break
         return values
 
-    def _validate(self, values: np.ndarray) -> dict[str, Fraction] | None:
+    def _validate(self, values: np.ndarray | None) -> dict[str, Fraction] | None:
         """Round to fractions and check them in rational arithmetic; the solver is not trusted."""
-        exponents = {
-            name: Fraction(value).limit_denominator(_DENOMINATOR)
-            for name, value in zip(self._names, values.tolist(), strict=True)
-        }
+        if values is None:
+            return None
+        exponents = dict.fromkeys(self._conditions.names, Fraction(0))
+        for value, names in zip(values.tolist(), self._conditions.tied.values(), strict=True):
+            exponents |= dict.fromkeys(names, Fraction(value).limit_denominator(_DENOMINATOR))
         holds = self._degree.under(exponents) == 1 and min(exponents.values()) >= 0
-        holds = holds and not any(c.difference.under(exponents) for c in self._constraints)
-        return exponents if holds else None
+        broken = any(c.difference.under(exponents) for c in self._conditions.constraints)
+        return exponents if holds and not broken else None
 
 
-def _raise_smallest(system: "csr_array", target: np.ndarray) -> "OptimizeResult":
-    """Maximize the smallest of the exponents that satisfy a system; it is the last unknown."""
+def _solve(
+    cost: np.ndarray, equations: np.ndarray, target: np.ndarray, **kwargs
+) -> "OptimizeResult":
     from scipy.optimize import linprog
-    from scipy.sparse import csr_array, eye_array, hstack
 
-    rows, count = system.shape
-    return linprog(
-        np.append(np.zeros(count), -1.0),
-        A_ub=hstack([-eye_array(count), np.ones((count, 1))]),
-        b_ub=np.zeros(count),
-        A_eq=hstack([system, csr_array((rows, 1))]),
-        b_eq=target,
-    )
-
-
-def _rows(degrees: Sequence[Degree], names: Sequence[str]) -> "csr_array":
-    """Degrees as rows of exponents, shape (degrees, parameters)."""
-    from scipy.sparse import csr_array
-
-    columns = {name: index for index, name in enumerate(names)}
-    entries = [
-        (row, columns[name], float(exponent))
-        for row, degree in enumerate(degrees)
-        for name, exponent in degree.exponents.items()
-        if name in columns
-    ]
-    rows, places, values = zip(*entries, strict=True) if entries else ((), (), ())
-    return csr_array((values, (rows, places)), shape=(len(degrees), len(names)))
+    return linprog(cost, A_eq=equations, b_eq=target, **kwargs)
