@@ -1,13 +1,14 @@
 """The analysis of a net: one forward pass under the rules, then a numerical check of the answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call
 
 from ..core.accepted_models import check_model, require_finite, tensor_of_scores
+from ..core.arguments import check_choice
 from ..core.forward_failures import explain_forward_errors
 from ..core.nets import device_and_dtype
 from ..errors import ModelError
@@ -15,13 +16,14 @@ from . import normalization_rules, rules, sum_rules  # noqa: F401  (register the
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
+from .samples import count_as_it_is_samples, count_samples
 from .scaling import clone_inputs
 from .trace import Trace
 from .validation import Validator
 from .vocabulary import Evidence
 
 
-def analyse(model: nn.Module, x) -> Homogeneity:
+def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     """Find out how the outputs of a net scale with its parameters.
 
     A net is homogeneous of order L if Phi(c theta; x) = c^L Phi(theta; x) for all c > 0. Every
@@ -39,6 +41,11 @@ def analyse(model: nn.Module, x) -> Homogeneity:
         changed.
     x : array_like or tensor of shape (n, ...), or tuple of them
         A batch of inputs, on any device and in any floating dtype; a few samples suffice.
+    statistics : {"follow", "fixed"}, default "follow"
+        Whether the means and variances that BatchNorm stores, and uses in evaluation mode, follow
+        the parameters as if they were estimated again (a mean scales like its signal, a variance
+        like the square), so that the normalized values do not scale; or stay as they are, as they
+        do for whoever differentiates the net in evaluation mode.
 
     Returns
     -------
@@ -53,6 +60,8 @@ def analyse(model: nn.Module, x) -> Homogeneity:
         not one tensor.
     DataError
         The model rejects the inputs.
+    ArgumentError
+        Another argument cannot be used.
 
     Examples
     --------
@@ -72,17 +81,23 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
     model = check_model(model)
+    check_choice("statistics", statistics, ("follow", "fixed"))
     device_and_dtype(model)  # refuses nets on several devices or of several dtypes
     require_finite(model)
     names = tuple(name for name, _ in model.named_parameters())
-    validator = Validator(model, x)
-    trace, degree = _follow(model, validator.traced)
+    validator = Validator(model, x, quick=True)
+    trace, degree = _follow(model, validator.traced, follow=statistics == "follow")
+    validator.measure_as_it_is_on(
+        count_as_it_is_samples(trace.numbers / count_samples(validator.traced))
+    )
     casts, several = tuple(trace.casts), isinstance(x, tuple)
     if isinstance(degree, Unknown):
         return replace(validator.observe(trace, names, degree), _several_inputs=several)
     # Outputs that are exactly 0 scale with every power; as a constant they have no order.
     known = degree if isinstance(degree, Degree) else CONSTANT
-    derivation = Derivation(names, known, tuple(trace.constraints), tuple(trace.observed))
+    derivation = Derivation(
+        names, known, tuple(trace.constraints), tuple(trace.observed), trace.statistics
+    )
     answer = replace(validator.settle(derivation, casts), _several_inputs=several)
     biases = {b.bias for b in answer.blockers if b.bias is not None}
     others = (
@@ -99,20 +114,21 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     return replace(answer, _bias_free=bias_free)
 
 
-def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
+def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
     """Run the model on a copy of x; return the trace and the degree of the outputs."""
     # The fused kernel of transformer layers is one opaque operation that no rule could follow.
     fused_attention = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
 
+    # Batch norms update their running statistics: in copies, so that the model stays as it is.
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+
     def forward(x):
-        # Batch norms update their running statistics: in copies, so that the model stays as it is.
-        buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
         return functional_call(model, buffers, (x,))
 
     try:
         with torch.no_grad(), torch.random.fork_rng():
-            trace, outputs = _trace_outputs(model, x, forward)
+            trace, outputs = _trace_outputs(model, x, forward, buffers if follow else {})
             outputs = tensor_of_scores(outputs)
             if not torch.isfinite(outputs).all():
                 raise ModelError(
@@ -124,10 +140,12 @@ def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
     return trace, trace.finish(outputs)
 
 
-def _trace_outputs(model: nn.Module, x, forward: Callable) -> tuple[Trace, object]:
+def _trace_outputs(
+    model: nn.Module, x, forward: Callable, buffers: Mapping[str, Tensor]
+) -> tuple[Trace, object]:
     """Call `forward` on a copy of x under a new trace; return the trace and the outputs."""
     inputs = clone_inputs(x)
-    trace = Trace(model, inputs)
+    trace = Trace(model, inputs, buffers)
     try:
         with trace.following(model):
             return trace, forward(inputs)

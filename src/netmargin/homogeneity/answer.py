@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..core.arguments import check_flag, check_seed
 from ..core.records import short_repr
 from ..errors import ArgumentError, NotHomogeneousError
-from .degree import Epsilon
+from .degree import Degree, Epsilon
 from .scaling_check import ScalingCheck, deviation_sentence, range_sentence
 from .vocabulary import Blocker, Evidence, Kind
 
@@ -75,9 +75,15 @@ class Homogeneity:
     samples : int
         The number of samples on which `deviation` was measured.
     epsilons : tuple of Epsilon
-        The small numbers that the exponents neglect.
+        The small numbers that the exponents of `groups` neglect.
+    guards : tuple of Epsilon
+        All small numbers that guard a root or a quotient of what scales, those that only
+        `quasi_exponents` neglects included.
     casts : tuple of str
         The places where the forward pass rounds to half precision.
+    statistics : dict of str to Degree
+        The stored statistics that follow the parameters: buffer -> the exponents with which they
+        do. Empty where none are stored, and where `analyse` was told that they are fixed.
 
     Source: Lyu and Li 2019, (A2), Section 4.4; two-homogeneity 2024, Section 3.4.
     """
@@ -96,6 +102,8 @@ class Homogeneity:
     samples: int = 0
     epsilons: tuple[Epsilon, ...] = ()
     casts: tuple[str, ...] = ()
+    statistics: dict[str, Degree] = field(default_factory=dict)
+    guards: tuple[Epsilon, ...] = field(default=(), repr=False)
     _bias_free: "Homogeneity | None" = field(default=None, repr=False, compare=False)
     _several_inputs: bool = field(default=False, repr=False, compare=False)
     _checked: list[ScalingCheck] = field(default_factory=list, repr=False, compare=False)

@@ -1,7 +1,7 @@
 """From degrees and constraints to an answer: the scalings that multiply outputs by a power of c."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class Derivation:
         The conditions that a scaling must satisfy.
     observed : tuple of str
         Sentences about operations whose exponents were observed numerically, not known by a rule.
+    statistics : dict of str to Degree
+        How stored statistics follow the parameters: buffer -> its degree.
     ignored : tuple of str
         The biases that were left out.
     """
@@ -35,14 +37,30 @@ class Derivation:
     degree: Degree
     constraints: tuple[Constraint, ...]
     observed: tuple[str, ...] = ()
+    statistics: Mapping[str, Degree] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
     __repr__ = short_repr
 
     @property
-    def epsilons(self) -> tuple[Epsilon, ...]:
+    def guards(self) -> tuple[Epsilon, ...]:
         """The small numbers that are neglected, each once, in the order of the forward pass."""
-        return tuple(dict.fromkeys(c.epsilon for c in self.constraints if c.epsilon is not None))
+        return self._guards_in(())
+
+    def _guards_in(self, parts: Iterable[Iterable[str]]) -> tuple[Epsilon, ...]:
+        """The small numbers that guard what scales with one of the given parts of the parameters.
+
+        All where no part is given.
+        """
+        groups = list(map(set, parts))
+        return tuple(
+            dict.fromkeys(
+                c.epsilon
+                for c in self.constraints
+                if c.epsilon is not None
+                and (not groups or any(c.difference.total(group) for group in groups))
+            )
+        )
 
     def without(self, biases: Collection[str]) -> "Derivation":
         """The derivation of the same net with the given biases absent."""
@@ -104,7 +122,9 @@ class Derivation:
             quasi_reason=quasi.reason,
             notes=self.observed,
             ignored=self.ignored,
-            epsilons=self.epsilons,
+            epsilons=self._guards_in(members.values()) if scaled else (),
+            guards=self.guards,
+            statistics=dict(self.statistics),
         )
 
     @property

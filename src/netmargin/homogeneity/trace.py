@@ -5,7 +5,7 @@ The run is intercepted below autograd, where modules, functionals, tensor method
 Views share storage with what they view, so a degree belongs to a storage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from torch import Tensor, nn
@@ -36,6 +36,8 @@ class Trace(DegreeTable, EagerMode):
         The net whose parameters are followed.
     x : tensor, or nested tuples of tensors
         The inputs of the pass, which do not scale.
+    buffers : dict of str to tensor
+        The buffers that may follow the parameters, as the pass meets them.
 
     Attributes
     ----------
@@ -49,12 +51,19 @@ class Trace(DegreeTable, EagerMode):
         Sentences about operations without a rule, whose exponents were observed numerically.
     blind : dict of str
         Sentences that say where a number meets a value that could not be followed.
+    statistics : dict of str to Degree
+        How the stored statistics follow the parameters: buffer -> its degree.
+    numbers : int
+        How many numbers the pass computed: a measure of its cost.
     escaped : Unknown or None
         The first value that scales and left the graph, of which nothing further is known.
     """
 
-    def __init__(self, model: nn.Module, x):
+    def __init__(self, model: nn.Module, x, buffers: Mapping[str, Tensor]):
         super().__init__(model, x)
+        self._buffers = {self.storage(buffer): name for name, buffer in buffers.items()}
+        self.statistics: dict[str, Degree] = {}
+        self.numbers = 0
         # Dicts without values are sets that keep their order, so that answers are reproducible.
         self.epsilons: dict[Epsilon, None] = {}
         self.constraints: list[Constraint] = []
@@ -123,6 +132,26 @@ class Trace(DegreeTable, EagerMode):
             f"{self._types[self.where]}(..., bias=False)",
             bias=name,
         )
+
+    def statistics_follow(self, value: Tensor, mean: Tensor, variance: Tensor) -> bool:
+        """Let the stored mean and variance of a value scale like it, and like its square.
+
+        False where they are no buffers that may follow.
+        """
+        degree = self.degree(value)
+        names = [self._buffers.get(self.storage(buffer)) for buffer in (mean, variance)]
+        if not isinstance(degree, Degree):
+            return False
+        for name, here in zip(names, (degree, degree * 2), strict=True):
+            if name is None:
+                return False
+            self.same(
+                self.statistics.setdefault(name, here),
+                here,
+                "stores the statistics of values that scale differently",
+                "use one normalization for each",
+            )
+        return True
 
     def adds_epsilon(self, value: float) -> None:
         """Say, in a rule, that the output holds the number `value`.
@@ -218,6 +247,7 @@ class Trace(DegreeTable, EagerMode):
             storage = self.storage(output)
             if storage in self._degrees:  # a view
                 continue
+            self.numbers += output.numel()
             self._alive.append(output)  # so that its storage is not reused by another tensor
             secondary = index >= len(degrees)
             if secondary and degrees[0] and output.is_floating_point():

@@ -9,21 +9,25 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+import torch
 from torch import nn
 
+from ..core.nets import device_and_dtype
 from .answer import Homogeneity, register_check, tidy
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
 from .group_scalings import (
+    compose,
     draw_factors,
     draw_near,
+    draw_powers_of_two,
     find_range,
     read_groups,
     scale_groups,
     scale_quasi,
 )
 from .samples import (
-    count_as_it_is_samples,
+    are_all_equal,
     count_samples,
     find_inputs,
     repeat_first_sample,
@@ -47,7 +51,7 @@ misses by a factor there, far more than any rounding.
 
 
 class Validator:
-    """Compares answers with what a net does to samples, in float64.
+    """Compares answers with what a net does to samples.
 
     Parameters
     ----------
@@ -57,6 +61,9 @@ class Validator:
         A batch of inputs, of which a few are used.
     seed : int, default 0
         Seed of the generic point and of the factors that are drawn.
+    quick : bool, default False
+        Be content with exponents that hold to the last bit in float32, and with the factors near 1
+        at which epsilons matter most; else everything is computed in float64.
 
     Attributes
     ----------
@@ -64,17 +71,23 @@ class Validator:
         The samples that the rules follow.
     """
 
-    def __init__(self, model: nn.Module, x, *, seed: int = 0):
-        self._model, self._seed = model, seed
+    def __init__(self, model: nn.Module, x, *, seed: int = 0, quick: bool = False):
+        self._model, self._x, self._seed = model, x, seed
+        self._quick = quick and device_and_dtype(model)[1] == torch.float32
         self.traced, self._more = (
             take_samples(model, x, _FOLLOWED_SAMPLES),
             take_samples(model, x, _CHECKED_SAMPLES),
         )
-        self._as_it_is = take_samples(model, x, count_as_it_is_samples(self.traced))
         if count_samples(self._more) == count_samples(self.traced):
-            self._more = self._as_it_is = repeat_first_sample(self.traced)
+            self._more = repeat_first_sample(self.traced)
+        self._as_it_is = self._more
         # Set where the samples say nothing (blank images), and noise is added to them.
         self._blank = False
+
+    def measure_as_it_is_on(self, count: int) -> None:
+        """Measure the net with its epsilons and casts on so many samples, if there are as many."""
+        if count_samples(self._more) > count_samples(self.traced) and count > 0:
+            self._as_it_is = take_samples(self._model, self._x, count)
 
     # -- derived answers
 
@@ -86,28 +99,29 @@ class Validator:
         answer = replace(derivation.answer(), casts=tuple(casts))
         if answer.order is None and not answer.quasi_exponents:
             return replace(answer, casts=(), epsilons=())
-        exact, probe = self._measure_exact(answer)
+        exact = self._measure_exact(answer)
         if exact > TOLERANCE:
             return self._contradict(answer, exact)
         if (
             answer.quasi_exponents
             and answer.blockers
-            and self._measure_quasi_miss(answer, probe) > LARGEST_MISS
+            and self._measure_quasi_miss(answer) > LARGEST_MISS
         ):
             reason = "the epsilons are too large for quasi-homogeneous exponents"
             answer = replace(answer, quasi_exponents=None, quasi_reason=reason)
         if answer.order is None:
             return replace(answer, casts=())
-        deviation = self._measure_deviation(answer, probe)
+        deviation = self._measure_deviation(answer, exact)
         if deviation > LARGEST_MISS:
-            return self._blame_epsilons(answer, derivation, probe)
+            return self._blame_epsilons(answer, derivation)
         return self._add_deviation(answer, deviation)
 
     def check(self, answer: Homogeneity, *, range: bool) -> ScalingCheck:
         """Measure how well the exponents of an answer hold on these samples."""
-        exact, probe = self._measure_exact(answer)
-        deviation = self._measure_deviation(answer, probe)
-        found = find_range(answer, self._probe_as_it_is(answer, probe)) if range else None
+        self.measure_as_it_is_on(answer.samples)
+        exact = self._measure_exact(answer)
+        deviation = self._measure_deviation(answer, exact)
+        found = find_range(answer, self._probe_as_it_is(answer)) if range else None
         return ScalingCheck(deviation, exact, self._count_samples_of(answer), found, answer.cause)
 
     # The probe of the net as it is has samples of its own: see samples.py.
@@ -117,16 +131,20 @@ class Validator:
     def _add_deviation(self, answer: Homogeneity, deviation: float) -> Homogeneity:
         return replace(answer, deviation=deviation, samples=self._count_samples_of(answer))
 
-    def _measure_exact(self, answer: Homogeneity) -> tuple[float, ScalingProbe | None]:
-        """Measure the miss with epsilons made negligible and factors far apart.
-
-        Returns it with the probe that found it.
-        """
-        best: tuple[float, ScalingProbe | None] = (math.inf, None)
+    def _measure_exact(self, answer: Homogeneity) -> float:
+        """Measure the miss with epsilons made negligible and factors far apart."""
+        if self._quick and not answer.casts and not are_all_equal(self._more):
+            # A forward pass may refuse this number of samples, which is seen to below.
+            with suppress(RuntimeError, IndexError, ValueError):
+                probe = self._probe(answer, self._more, neglected=answer.guards, double=False)
+                miss = probe.miss(*draw_powers_of_two(answer, (self._seed, 3)))
+                if miss <= TOLERANCE:
+                    return miss
+        best = None
         scalings = (
             [draw_factors(answer, _DECADES, (self._seed, 0))] if answer.order is not None else []
         )
-        if answer.quasi_exponents and answer.blockers:
+        if answer.quasi_exponents:
             scalings.append(scale_quasi(answer, FACTORS[0]))
         # Blank samples, or constant ones before a normalization, make outputs 0 or roundings large:
         # if the check fails on the samples given, generic ones near them decide.
@@ -134,51 +152,64 @@ class Validator:
             x = generic_inputs(self._more) if self._blank else self._more
             # A forward pass may refuse noisy samples, or this number of them.
             with suppress(RuntimeError, IndexError, ValueError):
-                probe = self._probe(answer, x, neglected=answer.epsilons)
-                miss = max(probe.miss(*scaling) for scaling in scalings)
+                probe = self._probe(answer, x, neglected=answer.guards)
+                miss = probe.miss(*compose(scalings))
                 if miss <= TOLERANCE:
-                    return miss, probe
-                best = min(best, (miss, probe), key=lambda pair: pair[0])
+                    return miss
+                best = miss if best is None else min(best, miss)
         # No probe ran: the net takes the number of samples that was followed, and no other.
-        if best[1] is None and self._more is not self.traced:
+        if best is None and self._more is not self.traced:
             self._more = self._as_it_is = self.traced
             return self._measure_exact(answer)
-        return best
+        return math.inf if best is None else best
 
     def _probe_as_it_is(
         self,
         answer: Homogeneity,
-        exact: ScalingProbe | None,
         *,
         neglected: Sequence[Epsilon] = (),
         casts: bool = True,
+        **kwargs,
     ) -> ScalingProbe:
         """Probe the net with its epsilons and casts in place.
 
         neglected : epsilons that are made negligible all the same.
         casts : whether roundings to half precision are kept.
         """
-        # Where nothing was neglected the exact probe saw the same net, at a point nearby.
-        if exact is not None and not answer.epsilons and not answer.casts:
-            return exact
         x = generic_inputs(self._as_it_is) if self._blank else self._as_it_is
-        probe = self._probe(answer, x, neglected=neglected, as_it_is=True, rounding=casts)
+        kept = {"neglected": neglected, "rounding": casts, **kwargs}
+        probe = self._probe(answer, x, as_it_is=True, **kept)
         if probe.silent:  # such as a last layer that starts at 0
-            probe = self._probe(answer, x, neglected=neglected, rounding=casts)
+            probe = self._probe(answer, x, **kept)
         return probe
 
-    def _measure_deviation(self, answer: Homogeneity, exact: ScalingProbe | None, **kept) -> float:
-        """Measure the largest miss of the net as it is; `kept` goes to `_probe_as_it_is`."""
-        probe = self._probe_as_it_is(answer, exact, **kept)
-        return max(probe.miss(*scaling) for scaling in draw_near(answer, self._seed))
+    def _measure_deviation(self, answer: Homogeneity, exact: float) -> float:
+        """Measure the largest miss of the net as it is, unless that is the `exact` one."""
+        if not answer.epsilons and not answer.casts:  # nothing was neglected: the same net
+            return exact
+        return self._measure_near(answer)
 
-    def _measure_quasi_miss(self, answer: Homogeneity, exact: ScalingProbe | None) -> float:
-        if not answer.epsilons and not answer.casts:
+    def _measure_near(self, answer: Homogeneity, **kept) -> float:
+        """Measure the largest miss at factors near 1; `kept` goes to `_probe_as_it_is`."""
+        probe = self._probe_as_it_is(answer, **kept)
+        return max(probe.miss(*s) for s in draw_near(answer, self._seed, quick=self._quick))
+
+    def _measure_quasi_miss(self, answer: Homogeneity) -> float:
+        if not answer.guards and not answer.casts:
             return 0.0
-        return self._probe_as_it_is(answer, exact).miss(*scale_quasi(answer, FACTORS[0]))
+        # Only whether it is above 1% counts, for which float32 is enough.
+        probe = self._probe_as_it_is(answer, double=not self._quick or bool(answer.casts))
+        return probe.miss(*scale_quasi(answer, FACTORS[0]))
 
     def _probe(self, answer: Homogeneity, x, **kwargs) -> ScalingProbe:
-        return ScalingProbe(self._model, x, seed=self._seed, zeroed=answer.ignored, **kwargs)
+        return ScalingProbe(
+            self._model,
+            x,
+            seed=self._seed,
+            zeroed=answer.ignored,
+            statistics=answer.statistics,
+            **kwargs,
+        )
 
     # -- answers that do not hold
 
@@ -188,7 +219,7 @@ class Validator:
         # On the samples that were followed the exponents may hold: then the batch size matters.
         for x in (self.traced, generic_inputs(self.traced)):
             with suppress(RuntimeError, IndexError, ValueError):
-                probe = self._probe(answer, x, neglected=answer.epsilons)
+                probe = self._probe(answer, x, neglected=answer.guards)
                 if (
                     answer.order is not None
                     and probe.miss(*draw_factors(answer, _DECADES, (self._seed, 0))) <= TOLERANCE
@@ -218,14 +249,12 @@ class Validator:
             notes=(*answer.notes, f"the numerical check contradicts the rules: {reason}"),
         )
 
-    def _blame_epsilons(
-        self, answer: Homogeneity, derivation: Derivation, exact: ScalingProbe | None
-    ) -> Homogeneity:
+    def _blame_epsilons(self, answer: Homogeneity, derivation: Derivation) -> Homogeneity:
         """Derive the answer again with the epsilons that cause too large a miss not neglected.
 
         A miss that is left without any epsilon is due to casts, which refuse an answer.
         """
-        rounding = self._measure_deviation(answer, exact, neglected=answer.epsilons)
+        rounding = self._measure_near(answer, neglected=answer.epsilons)
         if rounding > LARGEST_MISS or not answer.epsilons:
             if not answer.casts:  # nothing was neglected, and yet factors near 1 miss: wrong rules
                 return self._contradict(answer, rounding)
@@ -235,28 +264,42 @@ class Validator:
                 for cast in answer.casts
             )
             return _refuse(answer, blockers)
-        alone = {
-            epsilon: self._measure_deviation(
-                answer, exact, neglected=[e for e in answer.epsilons if e != epsilon], casts=False
-            )
-            for epsilon in answer.epsilons
-        }
         # If only several together miss by too much, the largest goes first; settle comes back here.
-        guilty = {e: miss for e, miss in alone.items() if miss > LARGEST_MISS} or dict(
-            [max(alone.items(), key=lambda item: item[1])]
-        )
+        guilty = self._find_guilty(answer, answer.epsilons)
         return self.settle(derivation.counting(guilty), answer.casts)
+
+    def _find_guilty(
+        self, answer: Homogeneity, suspects: Sequence[Epsilon]
+    ) -> dict[Epsilon, float]:
+        """Find the epsilons that miss by over 1% alone, or else the one that misses most.
+
+        Returns the miss that each causes. The suspects together miss by more, and are halved.
+        """
+        halves = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
+        misses = [
+            self._measure_near(
+                answer, neglected=[e for e in answer.epsilons if e not in half], casts=False
+            )
+            for half in halves
+            if half
+        ]
+        if len(suspects) == 1:
+            return {suspects[0]: misses[0]}
+        found: dict[Epsilon, float] = {}
+        for half, miss in zip(halves, misses, strict=True):
+            if miss > LARGEST_MISS or (miss == max(misses) and not found):
+                found |= self._find_guilty(answer, half)
+        return found
 
     # -- answers from numbers alone
 
     def observe(self, trace: Trace, names: tuple[str, ...], hidden: Unknown) -> Homogeneity:
         """Answer from numbers only, for nets in which the operation `hidden` cannot be followed."""
         epsilons, casts, blind = tuple(trace.epsilons), tuple(trace.casts), tuple(trace.blind)
-        probe = ScalingProbe(self._model, self.traced, neglected=epsilons, seed=self._seed)
+        kept = {"neglected": epsilons, "seed": self._seed, "statistics": trace.statistics}
+        probe = ScalingProbe(self._model, self.traced, **kept)
         if probe.silent:
-            probe = ScalingProbe(
-                self._model, generic_inputs(self.traced), neglected=epsilons, seed=self._seed
-            )
+            probe = ScalingProbe(self._model, generic_inputs(self.traced), **kept)
         layers = layers_of(names)
         kind, order, groups = read_groups(probe, layers)
         blocker = Blocker(
@@ -278,12 +321,14 @@ class Validator:
             Evidence.NUMERICAL,
             notes=(str(blocker),) if whole else (),
             epsilons=epsilons,
+            guards=epsilons,
             casts=casts,
+            statistics=trace.statistics,
         )
-        exact, wide = self._measure_exact(answer)
+        exact = self._measure_exact(answer)
         if exact > TOLERANCE:
             return self._contradict(replace(answer, blockers=(blocker,)), exact)
-        deviation = self._measure_deviation(answer, wide)
+        deviation = self._measure_deviation(answer, exact)
         if deviation > LARGEST_MISS:
             cause = f"with {answer.cause} the outputs miss the observed exponents"
             return replace(unknown, notes=(f"{cause} by {deviation:.1%}",))
