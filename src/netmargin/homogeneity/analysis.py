@@ -16,7 +16,7 @@ from . import normalization_rules, rules, sum_rules  # noqa: F401  (register the
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
-from .samples import count_as_it_is_samples, count_samples
+from .samples import count_as_it_is_samples, count_samples, is_expensive
 from .scaling import clone_inputs
 from .trace import Trace
 from .validation import Validator
@@ -87,9 +87,8 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     names = tuple(name for name, _ in model.named_parameters())
     validator = Validator(model, x, quick=True)
     trace, degree = _follow(model, validator.traced, follow=statistics == "follow")
-    validator.measure_as_it_is_on(
-        count_as_it_is_samples(trace.numbers / count_samples(validator.traced))
-    )
+    numbers = trace.numbers / count_samples(validator.traced)
+    validator.measure_as_it_is_on(count_as_it_is_samples(numbers), expensive=is_expensive(numbers))
     casts, several = tuple(trace.casts), isinstance(x, tuple)
     if isinstance(degree, Unknown):
         return replace(validator.observe(trace, names, degree), _several_inputs=several)
@@ -98,16 +97,18 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     derivation = Derivation(
         names, known, tuple(trace.constraints), tuple(trace.observed), trace.statistics
     )
-    answer = replace(validator.settle(derivation, casts), _several_inputs=several)
-    biases = {b.bias for b in answer.blockers if b.bias is not None}
-    others = (
-        any(b.bias is None for b in answer.blockers) or answer.evidence is Evidence.CONTRADICTED
-    )
-    if answer.whole or not biases or others:
-        return answer
+    biases = derivation.blocking_biases
+    if not biases:
+        return replace(validator.settle(derivation, casts), _several_inputs=several)
     # Only biases are in the way, so the net without them is settled as well: margins of such nets
     # are measured like that (Lyu and Li 2019, J.1).
-    bias_free = validator.settle(derivation.without(biases), casts)
+    without = derivation.without(biases)
+    exact = validator.confirm_both(derivation, without)
+    answer = replace(validator.settle(derivation, casts, exact), _several_inputs=several)
+    found = {b.bias for b in answer.blockers}
+    if answer.evidence is Evidence.CONTRADICTED or found != set(biases):  # epsilons block as well
+        return answer
+    bias_free = validator.settle(without, casts, exact)
     bias_free = replace(
         bias_free, notes=(bias_free.bias_sentence, *bias_free.notes), _several_inputs=several
     )

@@ -1,7 +1,10 @@
 """From degrees and constraints to an answer: the scalings that multiply outputs by a power of c."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -84,6 +87,29 @@ class Derivation:
             constraints.append(c)
         return replace(self, constraints=tuple(constraints))
 
+    @property
+    def blocking_biases(self) -> tuple[str, ...]:
+        """The biases that block homogeneity, where nothing else does; () otherwise."""
+        biases = tuple(dict.fromkeys(b.bias for b in self.answer.blockers))
+        return () if None in biases else biases
+
+    def let_biases_follow(
+        self, factors: Mapping[str, float], biases: Collection[str]
+    ) -> dict[str, float] | None:
+        """Multiply biases as the signals that they are added to, which other factors multiply.
+
+        Returns all factors, or None where one bias is added to signals that scale differently.
+        """
+        logs = {name: Fraction(math.log2(c)) for name, c in factors.items()}
+        found = dict(factors)
+        for c in self._binding:
+            if c.bias in biases:
+                factor = 2.0 ** -float(c.difference.under(logs))
+                if found.setdefault(c.bias, factor) != factor:
+                    return None
+        return found
+
+    @cached_property
     def answer(self) -> Homogeneity:
         """The answer of the rules: with the epsilons neglected, and before any numerical check."""
         violated = [c for c in self._binding if c.difference.total(self.names)]

@@ -94,8 +94,10 @@ class ScalingProbe:
         self._rounding = rounding
         generator = torch.Generator().manual_seed(seed)
         parameters = {n: p.detach() for n, p in model.named_parameters()}
+        # Whether the parameters are copies, which may be changed.
+        self._own = not as_it_is or double
         if as_it_is:
-            self._parameters = {n: self._convert(p, copy=True) for n, p in parameters.items()}
+            self._parameters = {n: self._convert(p, copy=double) for n, p in parameters.items()}
         else:
             sizes = _typical_sizes(parameters)
             self._parameters = {
@@ -103,7 +105,7 @@ class ScalingProbe:
                 for n, p in parameters.items()
             }
         for name in zeroed:
-            self._parameters[name].zero_()
+            self._parameters[name] = torch.zeros_like(self._parameters[name])
         self._buffers = {n: self._convert(b.detach(), copy=True) for n, b in model.named_buffers()}
         # Running means are noisy too: zeros, as at the start of training, would hide that they do
         # not scale.
@@ -163,6 +165,12 @@ class ScalingProbe:
     @contextmanager
     def _scale_parameters(self, factors: Mapping[str, float]):
         """Scale the named parameters in a block."""
+        if not self._own:
+            kept = {name: self._parameters[name] for name in factors}
+            self._parameters |= {name: kept[name] * factor for name, factor in factors.items()}
+            yield
+            self._parameters |= kept
+            return
         # In place and back: copies of millions of weights would cost more than the forward pass.
         for name, factor in factors.items():
             self._parameters[name].mul_(factor)

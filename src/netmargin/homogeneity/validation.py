@@ -17,6 +17,7 @@ from .answer import Homogeneity, register_check, tidy
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
 from .group_scalings import (
+    Scaling,
     compose,
     draw_factors,
     draw_near,
@@ -80,26 +81,34 @@ class Validator:
         )
         if count_samples(self._more) == count_samples(self.traced):
             self._more = repeat_first_sample(self.traced)
-        self._as_it_is = self._more
+        self._as_it_is, self._expensive = self._more, False
         # Set where the samples say nothing (blank images), and noise is added to them.
         self._blank = False
 
-    def measure_as_it_is_on(self, count: int) -> None:
-        """Measure the net with its epsilons and casts on so many samples, if there are as many."""
+    def measure_as_it_is_on(self, count: int, *, expensive: bool = False) -> None:
+        """Measure the net with its epsilons and casts on so many samples, if there are as many.
+
+        expensive : whether that is done in float32, where no rounding but that of the net counts.
+        """
+        self._expensive = expensive
         if count_samples(self._more) > count_samples(self.traced) and count > 0:
             self._as_it_is = take_samples(self._model, self._x, count)
 
     # -- derived answers
 
-    def settle(self, derivation: Derivation, casts: Sequence[str]) -> Homogeneity:
+    def settle(
+        self, derivation: Derivation, casts: Sequence[str], exact: float | None = None
+    ) -> Homogeneity:
         """Turn a derivation into an answer with a deviation.
 
         The small numbers that it neglects are taken into account where their effect is above 1%.
+
+        exact : the miss with the small numbers made negligible, where it is known.
         """
-        answer = replace(derivation.answer(), casts=tuple(casts))
+        answer = replace(derivation.answer, casts=tuple(casts))
         if answer.order is None and not answer.quasi_exponents:
             return replace(answer, casts=(), epsilons=())
-        exact = self._measure_exact(answer)
+        exact = self._measure_exact(answer) if exact is None else exact
         if exact > TOLERANCE:
             return self._contradict(answer, exact)
         if (
@@ -115,6 +124,22 @@ class Validator:
         if deviation > LARGEST_MISS:
             return self._blame_epsilons(answer, derivation)
         return self._add_deviation(answer, deviation)
+
+    def confirm_both(self, derivation: Derivation, without: Derivation) -> float | None:
+        """Confirm the answers for a net with and without the biases that block it, at once.
+
+        If the net follows the exponents when these biases scale like the signals that they are
+        added to, it does so where they are 0 as well. Returns the miss, or None where that does not
+        settle both.
+        """
+        answers = [d.answer for d in (derivation, without)]
+        if not self._can_be_quick(answers[0]) or answers[1].order is None:
+            return None
+        drawn, free = [draw_powers_of_two(answer, (self._seed, 3)) for answer in answers]
+        follows = derivation.let_biases_follow(free[0], without.ignored)
+        if follows is None:
+            return None
+        return self._measure_in_own_type(answers[0], compose([drawn, (follows, free[1])]))
 
     def check(self, answer: Homogeneity, *, range: bool) -> ScalingCheck:
         """Measure how well the exponents of an answer hold on these samples."""
@@ -133,13 +158,10 @@ class Validator:
 
     def _measure_exact(self, answer: Homogeneity) -> float:
         """Measure the miss with epsilons made negligible and factors far apart."""
-        if self._quick and not answer.casts and not are_all_equal(self._more):
-            # A forward pass may refuse this number of samples, which is seen to below.
-            with suppress(RuntimeError, IndexError, ValueError):
-                probe = self._probe(answer, self._more, neglected=answer.guards, double=False)
-                miss = probe.miss(*draw_powers_of_two(answer, (self._seed, 3)))
-                if miss <= TOLERANCE:
-                    return miss
+        if self._can_be_quick(answer):
+            miss = self._measure_in_own_type(answer, draw_powers_of_two(answer, (self._seed, 3)))
+            if miss is not None:
+                return miss
         best = None
         scalings = (
             [draw_factors(answer, _DECADES, (self._seed, 0))] if answer.order is not None else []
@@ -162,6 +184,19 @@ class Validator:
             self._more = self._as_it_is = self.traced
             return self._measure_exact(answer)
         return math.inf if best is None else best
+
+    def _can_be_quick(self, answer: Homogeneity) -> bool:
+        return self._quick and not answer.casts and not are_all_equal(self._more)
+
+    def _measure_in_own_type(self, answer: Homogeneity, scaling: Scaling) -> float | None:
+        """Measure the miss as `_measure_exact` does, in float32; None where it is no rounding."""
+        # A forward pass may refuse this number of samples, which the caller sees to.
+        with suppress(RuntimeError, IndexError, ValueError):
+            probe = self._probe(answer, self._more, neglected=answer.guards, double=False)
+            miss = probe.miss(*scaling)
+            if miss <= TOLERANCE:
+                return miss
+        return None
 
     def _probe_as_it_is(
         self,
@@ -191,7 +226,8 @@ class Validator:
 
     def _measure_near(self, answer: Homogeneity, **kept) -> float:
         """Measure the largest miss at factors near 1; `kept` goes to `_probe_as_it_is`."""
-        probe = self._probe_as_it_is(answer, **kept)
+        double = not self._quick or bool(answer.casts) or not self._expensive
+        probe = self._probe_as_it_is(answer, double=double, **kept)
         return max(probe.miss(*s) for s in draw_near(answer, self._seed, quick=self._quick))
 
     def _measure_quasi_miss(self, answer: Homogeneity) -> float:
