@@ -152,7 +152,7 @@ def _ascend(
     progress: bool,
 ) -> MarginAscent:
     """Separate the data if necessary, ascend, and certify what is handed back."""
-    homogeneity = measure(model, samples).homogeneity
+    homogeneity = measure(model, samples, statistics="fixed").homogeneity
     homogeneity.require_order(model)
     separating = _separate(model, samples, progress)
     homogeneity.require_order(model)  # training moves biases that were 0

@@ -257,11 +257,12 @@ def gradient_descent(
     Source: Lyu and Li 2019, Theorem E.2.
     """
     twin, samples, loss = float64_copy(model), as_arrays(data), Exponential()
-    homogeneity = measure(twin, samples, loss=loss).homogeneity
+    homogeneity = measure(twin, samples, loss=loss, statistics="fixed").homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
+        kind = f"This one is {homogeneity.kind}."
         raise NotHomogeneousError(
             "The theory is about homogeneous nets."
-            f" {homogeneity.bias_sentence or f'This one is {homogeneity.kind}.'}"
+            f" {homogeneity.statistics_sentence or homogeneity.bias_sentence or kind}"
         )
     assert homogeneity.order is not None
     field, history, rule = FlowField(twin, samples, loss), History(), None

@@ -89,7 +89,9 @@ class FlowRun(ABC):
         most: int,
     ):
         self.twin, self.samples, self.loss = float64_copy(model), as_arrays(data), loss
-        self.homogeneity = measure(self.twin, self.samples, loss=loss).homogeneity
+        self.homogeneity = measure(
+            self.twin, self.samples, loss=loss, statistics="fixed"
+        ).homogeneity
         if not any(p.requires_grad for p in self.twin.parameters()):
             raise ModelError(
                 "No parameter of the model requires a gradient, so there is no flow. Unfreeze some."

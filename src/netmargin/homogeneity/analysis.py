@@ -18,6 +18,7 @@ from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
 from .samples import count_as_it_is_samples, count_samples, is_expensive
 from .scaling import clone_inputs
+from .stored_statistics import describe_statistics
 from .trace import Trace
 from .validation import Validator
 from .vocabulary import Evidence
@@ -89,9 +90,15 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     trace, degree = _follow(model, validator.traced, follow=statistics == "follow")
     numbers = trace.numbers / count_samples(validator.traced)
     validator.measure_as_it_is_on(count_as_it_is_samples(numbers), expensive=is_expensive(numbers))
-    casts, several = tuple(trace.casts), isinstance(x, tuple)
+    casts = tuple(trace.casts)
+    notes = describe_statistics(model, trace.statistics)
+
+    def finish(answer: Homogeneity, *first: str) -> Homogeneity:
+        several = isinstance(x, tuple)
+        return replace(answer, notes=(*first, *notes, *answer.notes), _several_inputs=several)
+
     if isinstance(degree, Unknown):
-        return replace(validator.observe(trace, names, degree), _several_inputs=several)
+        return finish(validator.observe(trace, names, degree))
     # Outputs that are exactly 0 scale with every power; as a constant they have no order.
     known = degree if isinstance(degree, Degree) else CONSTANT
     derivation = Derivation(
@@ -99,20 +106,17 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     )
     biases = derivation.blocking_biases
     if not biases:
-        return replace(validator.settle(derivation, casts), _several_inputs=several)
+        return finish(validator.settle(derivation, casts))
     # Only biases are in the way, so the net without them is settled as well: margins of such nets
     # are measured like that (Lyu and Li 2019, J.1).
     without = derivation.without(biases)
     exact = validator.confirm_both(derivation, without)
-    answer = replace(validator.settle(derivation, casts, exact), _several_inputs=several)
+    answer = finish(validator.settle(derivation, casts, exact))
     found = {b.bias for b in answer.blockers}
     if answer.evidence is Evidence.CONTRADICTED or found != set(biases):  # epsilons block as well
         return answer
     bias_free = validator.settle(without, casts, exact)
-    bias_free = replace(
-        bias_free, notes=(bias_free.bias_sentence, *bias_free.notes), _several_inputs=several
-    )
-    return replace(answer, _bias_free=bias_free)
+    return replace(answer, _bias_free=finish(bias_free, bias_free.bias_sentence))
 
 
 def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:

@@ -10,7 +10,7 @@ from ..core.records import short_repr
 from ..errors import ArgumentError, NotHomogeneousError
 from .degree import Degree, Epsilon
 from .scaling_check import ScalingCheck, deviation_sentence, range_sentence
-from .vocabulary import Blocker, Evidence, Kind
+from .vocabulary import STORED_STATISTICS, Blocker, Evidence, Kind
 
 if TYPE_CHECKING:
     from torch import nn
@@ -134,6 +134,20 @@ class Homogeneity:
             f" {layers}, or set them to 0 and keep them there."
         )
 
+    @property
+    def statistics_sentence(self) -> str:
+        """What stored statistics that are held fixed do to the net; "" where there are none."""
+        layers = [b.module for b in self.blockers if b.reason == STORED_STATISTICS]
+        if not layers:
+            return ""
+        more = f" and {len(layers) - _SHOWN} more" * (len(layers) > _SHOWN)
+        return (
+            "Differentiated with the stored statistics held fixed, the net is not homogeneous in"
+            f" what comes before {', '.join(map(repr, layers[:_SHOWN]))}{more}: fold these"
+            " normalizations into the layers before them (torch.nn.utils.fusion), or use"
+            " nn.GroupNorm, which stores nothing."
+        )
+
     def require_order(self, model: "nn.Module") -> Exponent:
         """Return the order of `model` as it is, or raise an error that says why there is none.
 
@@ -152,6 +166,8 @@ class Homogeneity:
         NotHomogeneousError
             Some module blocks homogeneity, or a bias that was ignored is not 0.
         """
+        if self.statistics_sentence:
+            raise NotHomogeneousError(self.statistics_sentence)
         if not self.whole or self.order is None:
             reasons = "\n  ".join(map(str, self.blockers)) or f"it is {self.kind}"
             raise NotHomogeneousError(

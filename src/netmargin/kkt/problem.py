@@ -64,7 +64,7 @@ class Problem:
         twin = float64_copy(model)
         first, _ = next(batches(samples, BATCH, twin))
         require_repeatable(twin, first)
-        report = measure(twin, samples, loss=loss, batch_size=BATCH)
+        report = measure(twin, samples, loss=loss, batch_size=BATCH, statistics="fixed")
         homogeneity = report.homogeneity
         try:
             _require_homogeneity(twin, homogeneity, norm)
@@ -137,6 +137,8 @@ def _not_separated(report: MarginReport) -> str:
 def _require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) -> None:
     """Raise NotHomogeneousError where the net does not scale as the norm asks."""
     reasons = "\n  ".join(map(str, homogeneity.blockers)) or f"it is {homogeneity.kind}"
+    if norm != "partial" and homogeneity.statistics_sentence:
+        raise NotHomogeneousError(homogeneity.statistics_sentence)
     if norm == "global" and not homogeneity.whole:
         raise NotHomogeneousError(
             f'The net has no homogeneity order:\n  {reasons}\nTry norm="partial", or replace these'

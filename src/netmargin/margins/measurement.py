@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.accepted_models import check_model, noise_of, require_finite
-from ..core.arguments import check_count, check_instance
+from ..core.arguments import check_choice, check_count, check_instance
 from ..core.batches import Data, Labels, batches, open_data
 from ..core.nets import in_mode, scores
 from ..errors import NonFiniteOutputError
@@ -26,6 +26,7 @@ def measure(
     loss: Loss | str | nn.Module | None = None,
     batch_size: int = 200,
     homogeneity: Homogeneity | None = None,
+    statistics: str = "follow",
 ) -> MarginReport:
     """Margins of `model` on `data`, normalized by the model's own homogeneity.
 
@@ -49,6 +50,8 @@ def measure(
     homogeneity : Homogeneity or None, default None
         The answer of `analyse` in evaluation mode, to save that analysis when one model is measured
         often.
+    statistics : {"follow", "fixed"}, default "follow"
+        Whether the statistics that BatchNorm stores follow the parameters, as `analyse` takes it.
 
     Returns
     -------
@@ -95,6 +98,7 @@ def measure(
         "the answer of netmargin.analyse(model, X)",
         optional=True,
     )
+    check_choice("statistics", statistics, ("follow", "fixed"))
     labels: Labels | None = None
     q: list[Tensor] = []
     log_loss = -math.inf
@@ -109,7 +113,7 @@ def measure(
                     warnings.warn(
                         f"{noise} These margins are those of one draw.", UserWarning, stacklevel=2
                     )
-                homogeneity = normalizing_homogeneity(analyse(model, x))
+                homogeneity = normalizing_homogeneity(analyse(model, x, statistics=statistics))
             labels = labels or Labels(outputs.shape[1])
             hard, soft = margins(outputs, labels.encode(y).to(outputs.device))
             _require_finite_margins(soft, measured=sum(len(part) for part in q))
