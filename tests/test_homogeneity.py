@@ -400,6 +400,89 @@ def test_a_large_net_is_followed_and_checked_in_few_passes():
     assert {x.dtype for x in passed} == {torch.float32}
 
 
+@pytest.fixture
+def followed(monkeypatch):
+    """The number of samples of every pass under the rules."""
+    from netmargin.homogeneity import analysis
+
+    passes, follow = [], analysis._follow
+
+    def counted(model, x, **options):
+        passes.append(len(x))
+        return follow(model, x, **options)
+
+    monkeypatch.setattr(analysis, "_follow", counted)
+    return passes
+
+
+class Gained(nn.Linear):
+    """A linear layer with a plain attribute, a buffer, and a number that it may add."""
+
+    def __init__(self):
+        super().__init__(7, 3, bias=False)
+        self.added = 0.0
+        self.register_buffer("mask", torch.zeros(3))
+
+    def forward(self, x):
+        return super().forward(x) + self.added + self.mask
+
+
+def gained() -> nn.Module:
+    return nn.Sequential(linear(5, 7), nn.BatchNorm1d(7), nn.ReLU(), Gained()).eval()
+
+
+def test_a_net_is_followed_once_and_measured_every_time(followed):
+    model = gained()
+    first = analyse(model, VECTOR)
+    with torch.no_grad():
+        model[1].running_var.mul_(0.1)
+    again = analyse(model, VECTOR)
+    assert followed == [3]
+    assert again.groups == first.groups
+    assert again.deviation > 2 * first.deviation
+    with torch.no_grad():
+        model[1].running_var.fill_(1e-6)  # the eps of 1e-5 is not negligible now
+    assert "1e-05 is not negligible" in analyse(model, VECTOR).blockers[0].reason
+    assert followed == [3]
+
+
+CHANGES = {
+    "mode": (lambda m: m.train(), "groups", {"0": 0, "1": 1, "3": 1}),
+    "eps": (lambda m: setattr(m[1], "eps", 10.0), "groups", {"1": 1, "3": 1}),
+    "attribute": (lambda m: setattr(m[3], "added", 1e-9), "order", None),
+    "buffer": (lambda m: m[3].mask.fill_(1e-9), "order", None),
+    "module": (lambda m: m.__setitem__(2, nn.Tanh()), "order", 1),
+    "parameter": (lambda m: m[3].register_parameter("bias", nn.Parameter(torch.ones(3))), "order", 1),
+    "hook": (lambda m: m[3].register_forward_hook(lambda *a: a[2] + 1e-9), "order", None),
+    "forward": (lambda m: setattr(m[3], "forward", lambda x: x[:, :3].tanh()), "order", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_changed_in_a_net_is_followed_anew(change, followed):
+    model = gained()
+    assert analyse(model, VECTOR).order == 2
+    make, attribute, expected = CHANGES[change]
+    make(model)
+    assert getattr(analyse(model, VECTOR), attribute) == expected
+    assert len(followed) == 2
+
+
+def test_what_may_differ_at_other_values_is_not_remembered(followed):
+    class Branches(nn.Linear):
+        def forward(self, x):
+            y = super().forward(x)
+            return y if x.mean() > 0 else y.tanh()
+
+    model = Branches(5, 3, bias=False)
+    assert analyse(model, VECTOR.abs()).order == 1
+    assert analyse(model, -VECTOR.abs()).order is None
+    assert len(followed) == 2
+    assert analyse(gained(), VECTOR).order == 2
+    assert analyse(gained(), torch.randn(6, 2, 5).flatten(1)[:, :5]).order == 2  # another net
+    assert len(followed) == 4
+
+
 def test_a_wrong_rule_is_contradicted_in_a_net_with_later_biases(monkeypatch):
     from netmargin.homogeneity import scale_degree
     from netmargin.homogeneity.trace import RULES
@@ -410,7 +493,7 @@ def test_a_wrong_rule_is_contradicted_in_a_net_with_later_biases(monkeypatch):
     model = mlp([5, 7, 6, 3], bias="all")
     assert analyse(model, VECTOR).evidence is Evidence.DERIVED
     monkeypatch.setitem(RULES, "relu", crooked)
-    assert analyse(model, VECTOR).ignoring_biases().evidence is Evidence.CONTRADICTED
+    assert analyse(model, VECTOR).evidence is Evidence.CONTRADICTED
 
 
 def test_ignoring_biases_follows_the_paper():

@@ -1,6 +1,6 @@
 """The analysis of a net: one forward pass under the rules, then a numerical check of the answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 
 import torch
@@ -16,6 +16,7 @@ from . import normalization_rules, rules, sum_rules  # noqa: F401  (register the
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
+from .memory import describe_structure, recall, remember
 from .samples import count_as_it_is_samples, count_samples, is_expensive
 from .scaling import clone_inputs
 from .stored_statistics import describe_statistics
@@ -85,38 +86,61 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     check_choice("statistics", statistics, ("follow", "fixed"))
     device_and_dtype(model)  # refuses nets on several devices or of several dtypes
     require_finite(model)
-    names = tuple(name for name, _ in model.named_parameters())
+    structure = describe_structure(model, Validator(model, x).traced, statistics)
+    known = recall(model, structure)
+    answer = None if known is None else _settle(model, known, Validator(model, x, quick=True))
+    if answer is None or answer.evidence is Evidence.CONTRADICTED:
+        answer = _find_answer(model, x, structure, follow=statistics == "follow")
+    several = isinstance(x, tuple)
+    bias_free = answer._bias_free and replace(answer._bias_free, _several_inputs=several)
+    return replace(answer, _bias_free=bias_free, _several_inputs=several)
+
+
+def _find_answer(model: nn.Module, x, structure: Hashable, *, follow: bool) -> Homogeneity:
+    """Follow the model on samples of x, and settle what is found; remember it for the structure."""
     validator = Validator(model, x, quick=True)
-    trace, degree = _follow(model, validator.traced, follow=statistics == "follow")
-    numbers = trace.numbers / count_samples(validator.traced)
-    validator.measure_as_it_is_on(count_as_it_is_samples(numbers), expensive=is_expensive(numbers))
-    casts = tuple(trace.casts)
-    notes = describe_statistics(model, trace.statistics)
-
-    def finish(answer: Homogeneity, *first: str) -> Homogeneity:
-        several = isinstance(x, tuple)
-        return replace(answer, notes=(*first, *notes, *answer.notes), _several_inputs=several)
-
+    trace, degree = _follow(model, validator.traced, follow=follow)
+    names = tuple(name for name, _ in model.named_parameters())
     if isinstance(degree, Unknown):
-        return finish(validator.observe(trace, names, degree))
-    # Outputs that are exactly 0 scale with every power; as a constant they have no order.
-    known = degree if isinstance(degree, Degree) else CONSTANT
+        answer = validator.observe(trace, names, degree)
+        notes = describe_statistics(model, trace.statistics)
+        return replace(answer, notes=(*notes, *answer.notes))
     derivation = Derivation(
-        names, known, tuple(trace.constraints), tuple(trace.observed), trace.statistics
+        names,
+        # Outputs that are exactly 0 scale with every power; as a constant they have no order.
+        degree if isinstance(degree, Degree) else CONSTANT,
+        tuple(trace.constraints),
+        tuple(trace.observed),
+        tuple(trace.casts),
+        trace.statistics,
+        trace.numbers / count_samples(validator.traced),
     )
-    biases = derivation.blocking_biases
-    if not biases:
-        return finish(validator.settle(derivation, casts))
+    # What a branch on values, or an observed operation, did here it may not do at other weights.
+    if not trace.branches and not trace.observed:
+        remember(model, structure, derivation)
+    return _settle(model, derivation, validator)
+
+
+def _settle(model: nn.Module, derivation: Derivation, validator: Validator) -> Homogeneity:
+    """Check a derivation, with and without the biases where nothing else blocks homogeneity."""
+    count = count_as_it_is_samples(derivation.numbers)
+    validator.measure_as_it_is_on(count, expensive=is_expensive(derivation.numbers))
+    notes = describe_statistics(model, derivation.statistics)
+    without = derivation.bias_free
+    if without is None:
+        answer = validator.settle(derivation)
+        return replace(answer, notes=(*notes, *answer.notes))
     # Only biases are in the way, so the net without them is settled as well: margins of such nets
     # are measured like that (Lyu and Li 2019, J.1).
-    without = derivation.without(biases)
     exact = validator.confirm_both(derivation, without)
-    answer = finish(validator.settle(derivation, casts, exact))
+    answer = validator.settle(derivation, exact)
+    answer = replace(answer, notes=(*notes, *answer.notes))
     found = {b.bias for b in answer.blockers}
-    if answer.evidence is Evidence.CONTRADICTED or found != set(biases):  # epsilons block as well
-        return answer
-    bias_free = validator.settle(without, casts, exact)
-    return replace(answer, _bias_free=finish(bias_free, bias_free.bias_sentence))
+    if answer.evidence is Evidence.CONTRADICTED or not found <= set(without.ignored):
+        return answer  # epsilons block as well
+    free = validator.settle(without, exact)
+    free = replace(free, notes=(free.bias_sentence, *notes, *free.notes))
+    return replace(answer, _bias_free=free)
 
 
 def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:

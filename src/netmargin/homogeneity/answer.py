@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..core.arguments import check_flag, check_seed
@@ -10,12 +9,17 @@ from ..core.records import short_repr
 from ..errors import ArgumentError, NotHomogeneousError
 from .degree import Degree, Epsilon
 from .scaling_check import ScalingCheck, deviation_sentence, range_sentence
+from .sentences import (
+    Exponent,
+    describe_fixed_statistics,
+    describe_ignored,
+    describe_quasi,
+    list_neglected,
+)
 from .vocabulary import STORED_STATISTICS, Blocker, Evidence, Kind
 
 if TYPE_CHECKING:
     from torch import nn
-
-Exponent = int | Fraction  # whole numbers are ints, so that they print as such
 
 Check = Callable[["Homogeneity", "nn.Module", object, bool, int], ScalingCheck]
 
@@ -124,29 +128,13 @@ class Homogeneity:
         """The rule about biases of later layers, applied to this net; "" where none are ignored."""
         if not self.ignored:
             return ""
-        layers = ", ".join(
-            dict.fromkeys(name.rpartition(".")[0] or "the model itself" for name in self.ignored)
-        )
-        return (
-            f"Order {self.order} with the later biases {', '.join(map(repr, self.ignored))}"
-            " ignored: normalized margins do that, nm.certify and nm.maximize_margin only where"
-            " these biases are 0, since with them the net is not homogeneous; use bias=False in"
-            f" {layers}, or set them to 0 and keep them there."
-        )
+        return describe_ignored(self.order, self.ignored)
 
     @property
     def statistics_sentence(self) -> str:
         """What stored statistics that are held fixed do to the net; "" where there are none."""
         layers = [b.module for b in self.blockers if b.reason == STORED_STATISTICS]
-        if not layers:
-            return ""
-        more = f" and {len(layers) - _SHOWN} more" * (len(layers) > _SHOWN)
-        return (
-            "Differentiated with the stored statistics held fixed, the net is not homogeneous in"
-            f" what comes before {', '.join(map(repr, layers[:_SHOWN]))}{more}: fold these"
-            " normalizations into the layers before them (torch.nn.utils.fusion), or use"
-            " nn.GroupNorm, which stores nothing."
-        )
+        return describe_fixed_statistics(layers) if layers else ""
 
     def require_order(self, model: "nn.Module") -> Exponent:
         """Return the order of `model` as it is, or raise an error that says why there is none.
@@ -274,7 +262,7 @@ class Homogeneity:
         lines += [f"  {line}" for line in self.accuracy_lines()]
         lines += [f"  blocked by {blocker}" for blocker in self.blockers]
         if self.quasi_exponents and self.blockers:
-            lines.append(f"  {_quasi_sentence(self.quasi_exponents)}")
+            lines.append(f"  {describe_quasi(self.quasi_exponents)}")
         lines += [f"  {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -289,9 +277,7 @@ class Homogeneity:
             f" {self.samples} samples, factors 1/2 to 2)"
         ]
         neglected = [*(f"the epsilon {epsilon}" for epsilon in self.epsilons), *self.casts]
-        lines += [f"neglects {text}" for text in neglected[:_SHOWN]]
-        lines += [f"neglects {len(neglected) - _SHOWN} more like these"] * (len(neglected) > _SHOWN)
-        return lines
+        return [*lines, *list_neglected(neglected)]
 
     @property
     def cause(self) -> str:
@@ -320,25 +306,3 @@ class Homogeneity:
             "samples": self.samples,
             "notes": list(self.notes),
         }
-
-
-_SHOWN = 3
-"""Neglected numbers that `summary` lists one by one: a transformer has dozens of equal ones."""
-
-
-def _quasi_sentence(exponents: dict[str, Exponent]) -> str:
-    """Say which power of c each parameter is multiplied by, those that stay left out."""
-    by_power: dict[Exponent, list[str]] = {}
-    for name, exponent in exponents.items():
-        if exponent:
-            by_power.setdefault(exponent, []).append(name)
-    parts = []
-    for power, names in sorted(by_power.items()):
-        more = f" and {len(names) - _SHOWN} more" * (len(names) > _SHOWN)
-        parts.append(f"{power} ({', '.join(names[:_SHOWN])}{more})")
-    return f"quasi-homogeneous: c to the powers {', '.join(parts)} multiplies the outputs by c"
-
-
-def tidy(exponent: Fraction | int) -> Exponent:
-    """Turn a fraction that is a whole number into an int."""
-    return int(exponent) if exponent == int(exponent) else exponent

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from ..core.records import short_repr
-from .answer import Exponent, Homogeneity, tidy
+from .answer import Homogeneity
 from .conditions import Conditions
 from .degree import Constraint, Degree, Epsilon
 from .quasi_exponents import QuasiExponents
+from .sentences import Exponent, tidy
 from .vocabulary import Blocker, Evidence, Kind
 
 
@@ -30,8 +31,12 @@ class Derivation:
         The conditions that a scaling must satisfy.
     observed : tuple of str
         Sentences about operations whose exponents were observed numerically, not known by a rule.
+    casts : tuple of str
+        The places where the forward pass rounds to half precision.
     statistics : dict of str to Degree
         How stored statistics follow the parameters: buffer -> its degree.
+    numbers : float
+        How many numbers the forward pass computes for a sample: a measure of its cost.
     ignored : tuple of str
         The biases that were left out.
     """
@@ -40,7 +45,9 @@ class Derivation:
     degree: Degree
     constraints: tuple[Constraint, ...]
     observed: tuple[str, ...] = ()
+    casts: tuple[str, ...] = ()
     statistics: Mapping[str, Degree] = field(default_factory=dict)
+    numbers: float = 0.0
     ignored: tuple[str, ...] = ()
 
     __repr__ = short_repr
@@ -87,11 +94,11 @@ class Derivation:
             constraints.append(c)
         return replace(self, constraints=tuple(constraints))
 
-    @property
-    def blocking_biases(self) -> tuple[str, ...]:
-        """The biases that block homogeneity, where nothing else does; () otherwise."""
-        biases = tuple(dict.fromkeys(b.bias for b in self.answer.blockers))
-        return () if None in biases else biases
+    @cached_property
+    def bias_free(self) -> "Derivation | None":
+        """The derivation of the net without the biases that block it, if nothing else does."""
+        biases = {b.bias for b in self.answer.blockers}
+        return self.without({b for b in biases if b}) if biases and None not in biases else None
 
     def let_biases_follow(
         self, factors: Mapping[str, float], biases: Collection[str]
@@ -103,7 +110,7 @@ class Derivation:
         logs = {name: Fraction(math.log2(c)) for name, c in factors.items()}
         found = dict(factors)
         for c in self._binding:
-            if c.bias in biases:
+            if c.bias is not None and c.bias in biases:
                 factor = 2.0 ** -float(c.difference.under(logs))
                 if found.setdefault(c.bias, factor) != factor:
                     return None
@@ -136,7 +143,9 @@ class Derivation:
             kind = Kind.PARTIAL
         else:
             kind = Kind.MULTI_HOMOGENEOUS if len(groups) > 1 else Kind.HOMOGENEOUS
-        exponents = quasi.exponents and {n: tidy(w) for n, w in quasi.exponents.items()}
+        exponents: dict[str, Exponent] | None = None
+        if quasi.exponents is not None:
+            exponents = {name: tidy(exponent) for name, exponent in quasi.exponents.items()}
         return Homogeneity(
             kind,
             tidy(order) if scaled else None,
@@ -150,6 +159,7 @@ class Derivation:
             ignored=self.ignored,
             epsilons=self._guards_in(members.values()) if scaled else (),
             guards=self.guards,
+            casts=self.casts,
             statistics=dict(self.statistics),
         )
 
