@@ -30,8 +30,8 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
 
     A net is homogeneous of order L if Phi(c theta; x) = c^L Phi(theta; x) for all c > 0. Every
     operation of one forward pass on a few samples of `x` is followed by rules, in the training or
-    evaluation mode that the model is in; a numerical scaling check in float64 confirms the
-    exponents. Where an operation cannot be followed, the answer rests on that check only, and says
+    evaluation mode that the model is in; a numerical scaling check confirms the exponents: to the
+    last bit in float32 at powers of two, or else up to rounding in float64. Where an operation cannot be followed, the answer rests on that check only, and says
     so. The small numbers that guard roots and quotients (the eps of normalization layers) are
     neglected as long as their effect is small: the answer's `deviation` is how far the net as it is
     misses the exponents, and a net that misses them by more than 1% is not called homogeneous.
@@ -86,9 +86,11 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     check_choice("statistics", statistics, ("follow", "fixed"))
     device_and_dtype(model)  # refuses nets on several devices or of several dtypes
     require_finite(model)
-    structure = describe_structure(model, Validator(model, x).traced, statistics)
+    validator = Validator(model, x, quick=True)
+    structure = describe_structure(model, validator.traced, statistics)
     known = recall(model, structure)
-    answer = None if known is None else _settle(model, known, Validator(model, x, quick=True))
+    answer = None if known is None else _settle(model, known, validator)
+    # A contradiction may be due to a change that the structure does not show.
     if answer is None or answer.evidence is Evidence.CONTRADICTED:
         answer = _find_answer(model, x, structure, follow=statistics == "follow")
     several = isinstance(x, tuple)
@@ -118,6 +120,7 @@ def _find_answer(model: nn.Module, x, structure: Hashable, *, follow: bool) -> H
     # What a branch on values, or an observed operation, did here it may not do at other weights.
     if not trace.branches and not trace.observed:
         remember(model, structure, derivation)
+    del trace  # and with it all values of the pass, before more are computed
     return _settle(model, derivation, validator)
 
 

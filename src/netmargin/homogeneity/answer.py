@@ -72,9 +72,12 @@ class Homogeneity:
     ignored : tuple of str
         The biases that `ignoring_biases` left out.
     deviation : float or None
-        The largest relative miss of the net as it is, epsilons and casts in place: at factors 1/2
-        and 2 for all parameters of `groups` together, and at independent factors between for the
-        groups. Rounding, for a net without epsilons; at most 0.01, or the net is not called
+        The largest relative miss of the net as it is, epsilons and casts in place, where all
+        parameters of `groups` are halved, which makes epsilons weigh most; with casts also where
+        they are doubled, and at independent factors between for the groups. Without epsilons and
+        casts the miss at independent factors from 1/64 to 64: 0 or rounding. It is measured in
+        float64; for nets that compute more than half a million numbers for a sample in float32,
+        whose rounding (about 1e-6) it includes then. At most 0.01, or the net is not called
         homogeneous. None where there is no order.
     samples : int
         The number of samples on which `deviation` was measured.
@@ -274,7 +277,7 @@ class Homogeneity:
         where = f"; {range_sentence(*kept)}" if kept else ""
         lines = [
             f"{deviation_sentence(self.deviation, self.cause)}{where} (largest relative miss,"
-            f" {self.samples} samples, factors 1/2 to 2)"
+            f" {self.samples} samples)"
         ]
         neglected = [*(f"the epsilon {epsilon}" for epsilon in self.epsilons), *self.casts]
         return [*lines, *list_neglected(neglected)]

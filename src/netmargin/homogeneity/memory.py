@@ -57,8 +57,9 @@ def describe_structure(model: nn.Module, x, *settings: Hashable) -> Hashable:
         (name, p.shape, p.dtype, p.device, first.setdefault(p.data_ptr(), name))
         for name, p in model.named_parameters(remove_duplicate=False)
     )
-    inputs = tuple((part.shape, part.dtype) for part in iterate_tensors(x))
-    surroundings = (torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), *RULES.values())
+    inputs = tuple((part.shape, part.dtype, part.device.type) for part in iterate_tensors(x))
+    autocast = tuple(torch.is_autocast_enabled(kind) for *_, kind in inputs)
+    surroundings = (torch.get_default_dtype(), autocast, *RULES.values())
     return modules, parameters, inputs, surroundings, settings
 
 
