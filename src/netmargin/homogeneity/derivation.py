@@ -55,22 +55,16 @@ class Derivation:
     @property
     def guards(self) -> tuple[Epsilon, ...]:
         """The small numbers that are neglected, each once, in the order of the forward pass."""
-        return self._guards_in(())
+        return tuple(dict.fromkeys(c.epsilon for c in self.constraints if c.epsilon is not None))
 
-    def _guards_in(self, parts: Iterable[Iterable[str]]) -> tuple[Epsilon, ...]:
-        """The small numbers that guard what scales with one of the given parts of the parameters.
-
-        All where no part is given.
-        """
-        groups = list(map(set, parts))
-        return tuple(
-            dict.fromkeys(
-                c.epsilon
-                for c in self.constraints
-                if c.epsilon is not None
-                and (not groups or any(c.difference.total(group) for group in groups))
-            )
-        )
+    def guards_moved_by(self, scalings: Collection[Mapping[str, Exponent]]) -> tuple[Epsilon, ...]:
+        """Those of them that guard what one of the scalings, parameter -> exponent, multiplies."""
+        moved = [
+            c
+            for c in self.constraints
+            if c.epsilon is not None and any(c.difference.under(s) for s in scalings)
+        ]
+        return replace(self, constraints=tuple(moved)).guards
 
     def without(self, biases: Collection[str]) -> "Derivation":
         """The derivation of the same net with the given biases absent."""
@@ -157,7 +151,7 @@ class Derivation:
             quasi_reason=quasi.reason,
             notes=self.observed,
             ignored=self.ignored,
-            epsilons=self._guards_in(members.values()) if scaled else (),
+            epsilons=self.guards_moved_by([dict.fromkeys(part, 1) for part in members.values()]),
             guards=self.guards,
             casts=self.casts,
             statistics=dict(self.statistics),

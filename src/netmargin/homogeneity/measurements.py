@@ -153,8 +153,6 @@ class Measurements:
         return max(probe.miss(*s) for s in draw_near(answer, self.seed, quick=self._quick))
 
     def measure_quasi_miss(self, answer: Homogeneity) -> float:
-        if not answer.guards and not answer.casts:
-            return 0.0
         # Only whether it is above 1% counts, for which float32 is enough.
         probe = self.probe_as_it_is(answer, double=not self._quick or bool(answer.casts))
         return probe.miss(*scale_quasi(answer, FACTORS[0]))

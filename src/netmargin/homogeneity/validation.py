@@ -47,6 +47,7 @@ class Validator(Measurements):
         if (
             answer.quasi_exponents
             and answer.blockers
+            and (answer.casts or derivation.guards_moved_by([answer.quasi_exponents]))
             and self.measure_quasi_miss(answer) > LARGEST_MISS
         ):
             reason = "the epsilons are too large for quasi-homogeneous exponents"
