@@ -478,9 +478,14 @@ def test_what_may_differ_at_other_values_is_not_remembered(followed):
     assert analyse(model, VECTOR.abs()).order == 1
     assert analyse(model, -VECTOR.abs()).order is None
     assert len(followed) == 2
-    assert analyse(gained(), VECTOR).order == 2
-    assert analyse(gained(), torch.randn(6, 2, 5).flatten(1)[:, :5]).order == 2  # another net
+    hooked = gained()
+    for added, order in ((0.0, 2), (1e-9, None)):
+        handle = hooked[3].register_forward_hook(lambda *given, added=added: given[2] + added)
+        assert analyse(hooked, VECTOR).order == order
+        handle.remove()
     assert len(followed) == 4
+    assert [analyse(gained(), VECTOR).order for _ in range(2)] == [2, 2]  # two nets
+    assert len(followed) == 6
 
 
 def test_a_wrong_rule_is_contradicted_in_a_net_with_later_biases(monkeypatch):

@@ -55,7 +55,7 @@ _ROWS = [
     ("homogeneity/group_scalings.py", "{name: 2 ** draw() for name in answer.groups}", "dict.fromkeys(answer.groups, 2 ** draw())", _GROUPS),
     ("homogeneity/scaling.py", "for name, degree in self._statistics.items():", "for name, degree in ():", _CASES),
     ("homogeneity/derivation.py", "2.0 ** -float(c.difference.under(logs))", "2.0 ** float(c.difference.under(logs))", _FEW),
-    ("homogeneity/memory.py", "    raise _UnknownError", "    return None", _ANEW),
+    ("homogeneity/memory.py", "    raise _UnknownError", "    return None", _H + "test_what_may_differ_at_other_values_is_not_remembered"),
     ("homogeneity/memory.py", "else _hash(buffer))", "else None)", _ANEW),
     ("homogeneity/trace.py", "self.branches = True", "pass", _H + "test_what_may_differ_at_other_values_is_not_remembered"),
     # -- what is derived
