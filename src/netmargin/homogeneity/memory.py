@@ -7,6 +7,7 @@ measured anew at the present weights, so that memory alone never answers.
 import hashlib
 import sys
 from collections.abc import Hashable
+from functools import partial
 from types import BuiltinFunctionType, FunctionType
 from weakref import WeakKeyDictionary
 
@@ -90,8 +91,10 @@ def _describe_value(value: object) -> Hashable:
         return type(value), tuple(map(_describe_value, value))
     if isinstance(value, (set, frozenset)):
         return frozenset(map(_describe_value, value))
-    if isinstance(value, dict) and not value:
-        return dict
+    if isinstance(value, dict):
+        return type(value), tuple((key, _describe_value(held)) for key, held in value.items())
+    if isinstance(value, partial):
+        return partial, *map(_describe_value, (value.func, value.args, value.keywords))
     # A function of a module can be named; one made on the fly may hold anything, the net included.
     if isinstance(value, (FunctionType, BuiltinFunctionType)):
         home = sys.modules.get(value.__module__ or "")
