@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_linear_bn_eval
 
 import netmargin as nm
+from netmargin.flow.gradient_descent import gradient_descent
 from netmargin.homogeneity import Evidence, Kind, analyse, rule
 from netmargin.homogeneity.scaling import ScalingProbe
 from netmargin.models import ReLUPower, mlp, mnist_cnn, vgg, wide_resnet
@@ -153,13 +156,16 @@ CASES = {
     ),
     "BatchNorm, stored statistics": Case(
         lambda: nn.Sequential(linear(5, 7), nn.BatchNorm1d(7), nn.ReLU(), linear(7, 3)).eval(),
-        VECTOR, PARTIAL, 2, {"1": 1, "3": 1}, 1,
+        VECTOR, MULTI, 2, {"0": 0, "1": 1, "3": 1},
     ),
     "post-norm ResNet, batch statistics": Case(
         lambda: post_norm_resnet(True), IMAGE, MULTI, 2,
         {"conv0": 0, "conv1": 0, "conv2": 0, "norm1": 0, "norm0 + norm2": 1, "head": 1},
     ),
-    "post-norm ResNet, stored statistics": Case(lambda: post_norm_resnet(False), IMAGE, PARTIAL, 1, {"head": 1}, 3),
+    "post-norm ResNet, stored statistics": Case(
+        lambda: post_norm_resnet(False), IMAGE, MULTI, 2,
+        {"conv0": 0, "conv1": 0, "conv2": 0, "norm1": 0, "norm0 + norm2": 1, "head": 1},
+    ),
     "pre-norm transformer": Case(lambda: transformer().eval(), SEQUENCE, PARTIAL, 2, {"0.norm": 1, "2": 1}, 12),
     "pre-norm transformer, head with bias": Case(lambda: transformer(True).eval(), SEQUENCE, PARTIAL, 1, {"2": 1}, 13),
     "embeddings": Case(
@@ -238,6 +244,9 @@ CASES = {
     "constant inputs to a BatchNorm": Case(
         seq(linear(5, 4), nn.BatchNorm1d(4), nn.ReLU(), linear(4, 2)), torch.ones(6, 5), MULTI, 2, {"0": 0, "1": 1, "3": 1}
     ),
+    "table of frequencies": Case(
+        lambda: Custom(lambda m, x: m.a(x) * 10000 ** -torch.arange(3.0), a=linear(5, 3)), VECTOR, HOMOGENEOUS, 1, {"a": 1}
+    ),
     "tanh in the middle": Case(seq(linear(5, 4), nn.Tanh(), linear(4, 3), nn.ReLU(), linear(3, 2)), VECTOR, PARTIAL, 2, {"2": 1, "4": 1}, 1),
     "scores through softmax": Case(seq(linear(5, 4), nn.Softmax(-1)), VECTOR, Kind.NONE, None, {}, 1),
 }  # fmt: skip
@@ -282,7 +291,214 @@ def test_quasi_homogeneity_covers_biases_in_every_layer():
         "4.weight": third,
         "4.bias": 1,
     }
-    assert answer.quasi == weights
+    assert answer.quasi_exponents == weights
+    two = Custom(  # the smallest is as large as possible, and so is the next
+        lambda m, x: m.c(m.b(m.a(x)).relu()) + m.d(x),
+        a=linear(5, 4), b=linear(4, 4), c=linear(4, 2), d=linear(5, 2),
+    )  # fmt: skip
+    found = analyse(two, VECTOR).quasi_exponents
+    assert found == {"a.weight": third, "b.weight": third, "c.weight": third, "d.weight": 1}
+
+
+def test_quasi_exponents_leave_out_what_the_net_is_invariant_to():
+    model = nn.Sequential(
+        linear(5, 7, True), nn.BatchNorm1d(7), nn.ReLU(), linear(7, 6), nn.LayerNorm(6),
+        nn.ReLU(), linear(6, 3, True),
+    ).eval()  # fmt: skip
+    answer = analyse(model, VECTOR)
+    half = Fraction(1, 2)
+    counted = {"4.weight": half, "4.bias": half, "6.weight": half, "6.bias": 1}
+    assert {name: k for name, k in answer.quasi_exponents.items() if k} == counted
+    bent = analyse(nn.Sequential(linear(5, 4), nn.Tanh()), VECTOR)
+    assert (bent.quasi_exponents, bent.quasi_reason) == (
+        None,
+        "the outputs do not grow with the parameters",
+    )
+    gate = Custom(lambda m, x: m.a(x) + m.b(x) * m.a(x).sigmoid(), a=linear(5, 3), b=linear(5, 3))
+    assert "a: " not in analyse(gate, VECTOR).quasi_reason
+    assert "sigmoid is not homogeneous" in analyse(gate, VECTOR).quasi_reason
+
+
+def test_stored_statistics_follow_as_if_they_were_estimated_again():
+    """Rescale every group, estimate on the same data, and evaluate: by torch alone."""
+    torch.manual_seed(0)
+    model = post_norm_resnet(True).double()
+    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
+    for norm in norms:
+        norm.eps, norm.momentum = 1e-14, None
+
+    def estimate_and_evaluate() -> Tensor:
+        for norm in norms:
+            norm.reset_running_stats()
+        with torch.no_grad():
+            model.train()(IMAGE.double())
+            return model.eval()(IMAGE.double())
+
+    before = estimate_and_evaluate()
+    answer = analyse(model, IMAGE)
+    assert set(answer.statistics) == {
+        f"norm{i}.running_{name}" for i in range(3) for name in ("mean", "var")
+    }
+    assert "3 normalization layers ('norm0', 'norm1', ...) follow the parameters" in answer.notes[0]
+    expected = 1.0
+    with torch.no_grad():
+        for factor, (group, k) in enumerate(answer.groups.items(), start=2):
+            expected *= factor**k
+            for name in answer.members[group]:
+                model.get_parameter(name).mul_(factor)
+    after = estimate_and_evaluate()
+    assert (after - expected * before).abs().max() <= 1e-9 * after.abs().max()
+    fixed = analyse(model, IMAGE, statistics="fixed")
+    assert (fixed.kind, fixed.order, fixed.groups) == (PARTIAL, 1, {"head": 1})
+    assert not fixed.statistics
+    with pytest.raises(nm.ArgumentError, match="statistics"):
+        analyse(model, IMAGE, statistics="free")
+
+
+def test_statistics_that_were_never_estimated_or_are_shared():
+    model = nn.Sequential(linear(5, 7), nn.BatchNorm1d(7), nn.ReLU(), linear(7, 3))
+    fresh = "statistics of a normalization layer ('1') were never estimated"
+    assert not any(fresh in note for note in analyse(model, VECTOR).notes)  # it uses the batch's
+    assert fresh in analyse(model.eval(), VECTOR).notes[1]
+    model.train()(VECTOR)
+    assert not any(fresh in note for note in analyse(model.eval(), VECTOR).notes)
+    shared = Custom(
+        lambda m, x: m.c(m.norm(m.b(m.a(x)) + m.norm(m.a(x)))),
+        a=linear(5, 4), b=linear(4, 4), c=linear(4, 2), norm=nn.BatchNorm1d(4, affine=False),
+    )  # fmt: skip
+    reasons = [blocker.reason for blocker in analyse(shared.eval(), VECTOR).blockers]
+    assert "stores the statistics of values that scale differently" in reasons
+
+
+def test_who_holds_statistics_fixed_refuses_such_nets():
+    torch.manual_seed(0)
+    y = (VECTOR[:, 0] > 0).long()
+    model = nn.Sequential(linear(5, 32), nn.BatchNorm1d(32), nn.ReLU(), linear(32, 2))
+    nm.train(model, (VECTOR, y), until=nm.LogLossBelow(-2), progress=False)
+    assert nm.measure(model, (VECTOR, y)).order == 2
+    assert nm.measure(model, (VECTOR, y), statistics="fixed").order is None
+    for refuse in (nm.certify, nm.maximize_margin, partial(gradient_descent, steps=1, rate=0.1)):
+        with pytest.raises(nm.NotHomogeneousError, match=r"held fixed.*'1': fold these"):
+            refuse(model, (VECTOR, y))
+    folded = nn.Sequential(fuse_linear_bn_eval(model.eval()[0], model[1]), *model[2:])
+    assert nm.certify(folded, (VECTOR, y)).order == 2
+    assert nm.certify(model, (VECTOR, y), norm="partial").order == 2
+
+
+def test_a_large_net_is_followed_and_checked_in_few_passes():
+    """Twenty samples in all, none in float64: five forward passes of four."""
+    passed = []
+    model = nn.Sequential(
+        nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1, bias=False),
+        nn.BatchNorm2d(64), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), linear(64, 5, True),
+    ).eval()  # fmt: skip
+    model.register_forward_pre_hook(lambda _, inputs: passed.append(inputs[0]))
+    answer = analyse(model, torch.randn(16, 3, 64, 64))
+    assert answer.ignoring_biases().groups == {"0": 0, "2": 0, "3": 1, "7": 1}
+    assert 0 < answer.ignoring_biases().deviation < 1e-2
+    assert sum(map(len, passed)) <= 20
+    assert {x.dtype for x in passed} == {torch.float32}
+
+
+@pytest.fixture
+def followed(monkeypatch):
+    """The number of samples of every pass under the rules."""
+    from netmargin.homogeneity import analysis
+
+    passes, follow = [], analysis._follow
+
+    def counted(model, x, **options):
+        passes.append(len(x))
+        return follow(model, x, **options)
+
+    monkeypatch.setattr(analysis, "_follow", counted)
+    return passes
+
+
+class Gained(nn.Linear):
+    """A linear layer with a plain attribute, a buffer, and a number that it may add."""
+
+    def __init__(self):
+        super().__init__(7, 3, bias=False)
+        self.added = 0.0
+        self.register_buffer("mask", torch.zeros(3))
+
+    def forward(self, x):
+        return super().forward(x) + self.added + self.mask
+
+
+def gained() -> nn.Module:
+    return nn.Sequential(linear(5, 7), nn.BatchNorm1d(7), nn.ReLU(), Gained()).eval()
+
+
+def test_a_net_is_followed_once_and_measured_every_time(followed):
+    model = gained()
+    first = analyse(model, VECTOR)
+    with torch.no_grad():
+        model[1].running_var.mul_(0.1)
+    again = analyse(model, VECTOR)
+    assert followed == [3]
+    assert again.groups == first.groups
+    assert again.deviation > 2 * first.deviation
+    with torch.no_grad():
+        model[1].running_var.fill_(1e-6)  # the eps of 1e-5 is not negligible now
+    assert "1e-05 is not negligible" in analyse(model, VECTOR).blockers[0].reason
+    assert followed == [3]
+
+
+CHANGES = {
+    "mode": (lambda m: m.train(), "groups", {"0": 0, "1": 1, "3": 1}),
+    "eps": (lambda m: setattr(m[1], "eps", 10.0), "groups", {"1": 1, "3": 1}),
+    "attribute": (lambda m: setattr(m[3], "added", 1e-9), "order", None),
+    "buffer": (lambda m: m[3].mask.fill_(1e-9), "order", None),
+    "module": (lambda m: m.__setitem__(2, nn.Tanh()), "order", 1),
+    "parameter": (lambda m: m[3].register_parameter("bias", nn.Parameter(torch.ones(3))), "order", 1),
+    "hook": (lambda m: m[3].register_forward_hook(lambda *a: a[2] + 1e-9), "order", None),
+    "forward": (lambda m: setattr(m[3], "forward", lambda x: x[:, :3].tanh()), "order", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_changed_in_a_net_is_followed_anew(change, followed):
+    model = gained()
+    assert analyse(model, VECTOR).order == 2
+    make, attribute, expected = CHANGES[change]
+    make(model)
+    assert getattr(analyse(model, VECTOR), attribute) == expected
+    assert len(followed) == 2
+
+
+def test_what_may_differ_at_other_values_is_not_remembered(followed):
+    class Branches(nn.Linear):
+        def forward(self, x):
+            y = super().forward(x)
+            return y if x.mean() > 0 else y.tanh()
+
+    model = Branches(5, 3, bias=False)
+    assert analyse(model, VECTOR.abs()).order == 1
+    assert analyse(model, -VECTOR.abs()).order is None
+    assert len(followed) == 2
+    hooked = gained()
+    for added, order in ((0.0, 2), (1e-9, None)):
+        handle = hooked[3].register_forward_hook(lambda *given, added=added: given[2] + added)
+        assert analyse(hooked, VECTOR).order == order
+        handle.remove()
+    assert len(followed) == 4
+    assert [analyse(gained(), VECTOR).order for _ in range(2)] == [2, 2]  # two nets
+    assert len(followed) == 6
+
+
+def test_a_wrong_rule_is_contradicted_in_a_net_with_later_biases(monkeypatch):
+    from netmargin.homogeneity import scale_degree
+    from netmargin.homogeneity.trace import RULES
+
+    def crooked(trace, value):
+        return scale_degree(trace.degree(value), 2)
+
+    model = mlp([5, 7, 6, 3], bias="all")
+    assert analyse(model, VECTOR).evidence is Evidence.DERIVED
+    monkeypatch.setitem(RULES, "relu", crooked)
+    assert analyse(model, VECTOR).evidence is Evidence.CONTRADICTED
 
 
 def test_ignoring_biases_follows_the_paper():

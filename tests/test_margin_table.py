@@ -91,15 +91,14 @@ def test_quasi_norms_beyond_float64():
 def test_quasi_margins_count_the_parameters_that_scale_and_no_others():
     model, data = net_and_data([3, 6, 4])
     analysis = nm.analyse(model, data[0])
-    # The former name of the field.
-    name = "quasi_exponents" if hasattr(analysis, "quasi_exponents") else "quasi"
-    exponents = getattr(analysis, name)
-    none = nm.measure(model, data, homogeneity=replace(analysis, **{name: None}))
+    exponents = analysis.quasi_exponents
+    blocked = replace(analysis, quasi_exponents=None, quasi_reason="of two blocks that differ")
+    none = nm.measure(model, data, homogeneity=blocked)
     assert none.quasi_normalized_margin is None
-    assert none.margins["quasi"].note
+    assert none.margins["quasi"].note == "of two blocks that differ"
     assert not none.margins["quasi"].applies
     # With exponent 0 for the bias, which then is as good as absent, and by hand.
-    fixed = replace(analysis, **{name: exponents | {"0.bias": 0}})
+    fixed = replace(analysis, quasi_exponents=exponents | {"0.bias": 0})
     found = nm.measure(model, data, homogeneity=fixed)
     squares = {n: p.square().sum().item() for n, p in model.named_parameters() if n != "0.bias"}
     total = sum(

@@ -154,7 +154,7 @@ def test_no_other_parameters_have_a_larger_order(net, data):
 @given(net=nets())
 def test_what_is_quasi_homogeneous_is_so(net):
     """Every parameter p by c^{w_p}: the outputs by c."""
-    quasi = nm.analyse(net, INPUTS).quasi
+    quasi = nm.analyse(net, INPUTS).quasi_exponents
     event(f"quasi-homogeneous: {quasi is not None}")
     if quasi is None:  # sums of what scales differently: a layer's input, an eps
         assert any(isinstance(module, (Residual, nn.LayerNorm)) for module in net.modules())

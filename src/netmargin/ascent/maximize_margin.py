@@ -156,7 +156,7 @@ def _ascend(
     progress: bool,
 ) -> MarginAscent:
     """Separate the data if necessary, ascend, and certify what is handed back."""
-    homogeneity = measure(model, samples).homogeneity
+    homogeneity = measure(model, samples, statistics="fixed").homogeneity
     homogeneity.require_order(model)
     separating, status = _separate(model, samples, progress)
     if status is Status.INTERRUPTED:

@@ -96,11 +96,12 @@ def gradient_descent(
         rate = check_number("rate", rate, above=0)
     scored, loss = ScoredSamples(model, data), Exponential()
     twin = scored.twin
-    homogeneity = measure(twin, scored.samples, loss=loss).homogeneity
+    homogeneity = measure(twin, scored.samples, loss=loss, statistics="fixed").homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
+        kind = f"This one is {homogeneity.kind}."
         raise NotHomogeneousError(
             "The theory is about homogeneous nets."
-            f" {homogeneity.bias_sentence or f'This one is {homogeneity.kind}.'}"
+            f" {homogeneity.statistics_sentence or homogeneity.bias_sentence or kind}"
         )
     field, history, point = FlowField(scored, loss), History(), {}
     try:

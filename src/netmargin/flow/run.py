@@ -93,7 +93,9 @@ class FlowRun(ABC):
     ):
         self.scored, self.loss = ScoredSamples(model, data), loss
         self.twin = self.scored.twin
-        self.homogeneity = measure(self.twin, self.scored.samples, loss=loss).homogeneity
+        self.homogeneity = measure(
+            self.twin, self.scored.samples, loss=loss, statistics="fixed"
+        ).homogeneity
         if not any(p.requires_grad for p in self.twin.parameters()):
             raise ModelError(
                 "No parameter of the model requires a gradient, so there is no flow. Unfreeze some."

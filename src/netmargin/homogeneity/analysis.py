@@ -1,13 +1,14 @@
 """The analysis of a net: one forward pass under the rules, then a numerical check of the answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call
 
 from ..core.accepted_models import check_model, require_finite, tensor_of_scores
+from ..core.arguments import check_choice
 from ..core.forward_failures import explain_forward_errors
 from ..core.nets import device_and_dtype
 from ..errors import ModelError
@@ -15,22 +16,27 @@ from . import normalization_rules, rules, sum_rules  # noqa: F401  (register the
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
+from .memory import describe_structure, recall, remember
+from .samples import count_as_it_is_samples, count_samples, is_expensive
 from .scaling import clone_inputs
+from .stored_statistics import describe_statistics
 from .trace import Trace
 from .validation import Validator
 from .vocabulary import Evidence
 
 
-def analyse(model: nn.Module, x) -> Homogeneity:
+def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     """Find out how the outputs of a net scale with its parameters.
 
     A net is homogeneous of order L if Phi(c theta; x) = c^L Phi(theta; x) for all c > 0. Every
     operation of one forward pass on a few samples of `x` is followed by rules, in the training or
-    evaluation mode that the model is in; a numerical scaling check in float64 confirms the
-    exponents. Where an operation cannot be followed, the answer rests on that check only, and says
-    so. The small numbers that guard roots and quotients (the eps of normalization layers) are
-    neglected as long as their effect is small: the answer's `deviation` is how far the net as it is
-    misses the exponents, and a net that misses them by more than 1% is not called homogeneous.
+    evaluation mode that the model is in; a numerical scaling check confirms the exponents: to the
+    last bit in float32 at powers of two, or else up to rounding in float64. Where an operation
+    cannot be followed, the answer rests on that check only, and says so.
+
+    The small numbers that guard roots and quotients (the eps of normalization layers) are neglected
+    as long as their effect is small: the answer's `deviation` is how far the net as it is misses
+    the exponents, and a net that misses them by more than 1% is not called homogeneous.
 
     Parameters
     ----------
@@ -39,6 +45,11 @@ def analyse(model: nn.Module, x) -> Homogeneity:
         changed.
     x : array_like or tensor of shape (n, ...), or tuple of them
         A batch of inputs, on any device and in any floating dtype; a few samples suffice.
+    statistics : {"follow", "fixed"}, default "follow"
+        Whether the means and variances that BatchNorm stores, and uses in evaluation mode, follow
+        the parameters as if they were estimated again (a mean scales like its signal, a variance
+        like the square), so that the normalized values do not scale; or stay as they are, as they
+        do for whoever differentiates the net in evaluation mode.
 
     Returns
     -------
@@ -53,6 +64,8 @@ def analyse(model: nn.Module, x) -> Homogeneity:
         not one tensor.
     DataError
         The model rejects the inputs.
+    ArgumentError
+        Another argument cannot be used.
 
     Examples
     --------
@@ -62,7 +75,7 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     >>> h = nm.analyse(torch.nn.Sequential(first, torch.nn.ReLU(), last), torch.ones(2, 3))
     >>> h.kind.name, [b.module for b in h.blockers]
     ('PARTIAL', ['2'])
-    >>> {name: str(weight) for name, weight in h.quasi.items()}
+    >>> {name: str(exponent) for name, exponent in h.quasi_exponents.items()}
     {'0.weight': '1/2', '0.bias': '1/2', '2.weight': '1/2', '2.bias': '1'}
     >>> h.ignoring_biases().groups
     {'0': 1, '2': 1}
@@ -72,47 +85,84 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
     model = check_model(model)
+    check_choice("statistics", statistics, ("follow", "fixed"))
     device_and_dtype(model)  # refuses nets on several devices or of several dtypes
     require_finite(model)
+    validator = Validator(model, x, quick=True)
+    structure = describe_structure(model, validator.traced, statistics)
+    known = recall(model, structure)
+    answer = None if known is None else _settle(model, known, validator)
+    # A contradiction may be due to a change that the structure does not show.
+    if answer is None or answer.evidence is Evidence.CONTRADICTED:
+        answer = _find_answer(model, x, structure, follow=statistics == "follow")
+    several = isinstance(x, tuple)
+    bias_free = answer._bias_free and replace(answer._bias_free, _several_inputs=several)
+    return replace(answer, _bias_free=bias_free, _several_inputs=several)
+
+
+def _find_answer(model: nn.Module, x, structure: Hashable, *, follow: bool) -> Homogeneity:
+    """Follow the model on samples of x, and settle what is found; remember it for the structure."""
+    validator = Validator(model, x, quick=True)
+    trace, degree = _follow(model, validator.traced, follow=follow)
     names = tuple(name for name, _ in model.named_parameters())
-    validator = Validator(model, x)
-    trace, degree = _follow(model, validator.traced)
-    casts, several = tuple(trace.casts), isinstance(x, tuple)
     if isinstance(degree, Unknown):
-        return replace(validator.observe(trace, names, degree), _several_inputs=several)
-    # Outputs that are exactly 0 scale with every power; as a constant they have no order.
-    known = degree if isinstance(degree, Degree) else CONSTANT
-    derivation = Derivation(names, known, tuple(trace.constraints), tuple(trace.observed))
-    answer = replace(validator.settle(derivation, casts), _several_inputs=several)
-    biases = {b.bias for b in answer.blockers if b.bias is not None}
-    others = (
-        any(b.bias is None for b in answer.blockers) or answer.evidence is Evidence.CONTRADICTED
+        answer = validator.observe(trace, names, degree)
+        notes = describe_statistics(model, trace.statistics)
+        return replace(answer, notes=(*notes, *answer.notes))
+    derivation = Derivation(
+        names,
+        # Outputs that are exactly 0 scale with every power; as a constant they have no order.
+        degree if isinstance(degree, Degree) else CONSTANT,
+        tuple(trace.constraints),
+        tuple(trace.observed),
+        tuple(trace.casts),
+        trace.statistics,
+        trace.numbers / count_samples(validator.traced),
     )
-    if answer.whole or not biases or others:
-        return answer
+    # What a branch on values, or an observed operation, did here it may not do at other weights.
+    if not trace.branches and not trace.observed:
+        remember(model, structure, derivation)
+    del trace  # and with it all values of the pass, before more are computed
+    return _settle(model, derivation, validator)
+
+
+def _settle(model: nn.Module, derivation: Derivation, validator: Validator) -> Homogeneity:
+    """Check a derivation, with and without the biases where nothing else blocks homogeneity."""
+    count = count_as_it_is_samples(derivation.numbers)
+    validator.measure_as_it_is_on(count, expensive=is_expensive(derivation.numbers))
+    notes = describe_statistics(model, derivation.statistics)
+    without = derivation.bias_free
+    if without is None:
+        answer = validator.settle(derivation)
+        return replace(answer, notes=(*notes, *answer.notes))
     # Only biases are in the way, so the net without them is settled as well: margins of such nets
     # are measured like that (Lyu and Li 2019, J.1).
-    bias_free = validator.settle(derivation.without(biases), casts)
-    bias_free = replace(
-        bias_free, notes=(bias_free.bias_sentence, *bias_free.notes), _several_inputs=several
-    )
-    return replace(answer, _bias_free=bias_free)
+    exact = validator.confirm_both(derivation, without)
+    answer = validator.settle(derivation, exact)
+    answer = replace(answer, notes=(*notes, *answer.notes))
+    found = {b.bias for b in answer.blockers}
+    if answer.evidence is Evidence.CONTRADICTED or not found <= set(without.ignored):
+        return answer  # epsilons block as well
+    free = validator.settle(without, exact)
+    free = replace(free, notes=(free.bias_sentence, *notes, *free.notes))
+    return replace(answer, _bias_free=free)
 
 
-def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
+def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
     """Run the model on a copy of x; return the trace and the degree of the outputs."""
     # The fused kernel of transformer layers is one opaque operation that no rule could follow.
     fused_attention = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
 
+    # Batch norms update their running statistics: in copies, so that the model stays as it is.
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+
     def forward(x):
-        # Batch norms update their running statistics: in copies, so that the model stays as it is.
-        buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
         return functional_call(model, buffers, (x,))
 
     try:
         with torch.no_grad(), torch.random.fork_rng():
-            trace, outputs = _trace_outputs(model, x, forward)
+            trace, outputs = _trace_outputs(model, x, forward, buffers if follow else {})
             outputs = tensor_of_scores(outputs)
             if not torch.isfinite(outputs).all():
                 raise ModelError(
@@ -124,10 +174,12 @@ def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
     return trace, trace.finish(outputs)
 
 
-def _trace_outputs(model: nn.Module, x, forward: Callable) -> tuple[Trace, object]:
+def _trace_outputs(
+    model: nn.Module, x, forward: Callable, buffers: Mapping[str, Tensor]
+) -> tuple[Trace, object]:
     """Call `forward` on a copy of x under a new trace; return the trace and the outputs."""
     inputs = clone_inputs(x)
-    trace = Trace(model, inputs)
+    trace = Trace(model, inputs, buffers)
     try:
         with trace.following(model):
             return trace, forward(inputs)

@@ -1,20 +1,20 @@
 """From degrees and constraints to an answer: the scalings that multiply outputs by a power of c."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
 from ..core.records import short_repr
-from .answer import Exponent, Homogeneity, tidy
+from .answer import Homogeneity
+from .conditions import Conditions
 from .degree import Constraint, Degree, Epsilon
+from .quasi_exponents import QuasiExponents
+from .sentences import Exponent, tidy
 from .vocabulary import Blocker, Evidence, Kind
-
-_WEIGHT_DENOMINATOR = 5040
-"""Quasi-homogeneous weights are rounded to fractions up to this denominator: 5040 is a multiple of
-all numbers up to 10, and 1 / 5040^2 is still far above the accuracy of the solver.
-"""
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,12 @@ class Derivation:
         The conditions that a scaling must satisfy.
     observed : tuple of str
         Sentences about operations whose exponents were observed numerically, not known by a rule.
+    casts : tuple of str
+        The places where the forward pass rounds to half precision.
+    statistics : dict of str to Degree
+        How stored statistics follow the parameters: buffer -> its degree.
+    numbers : float
+        How many numbers the forward pass computes for a sample: a measure of its cost.
     ignored : tuple of str
         The biases that were left out.
     """
@@ -39,14 +45,26 @@ class Derivation:
     degree: Degree
     constraints: tuple[Constraint, ...]
     observed: tuple[str, ...] = ()
+    casts: tuple[str, ...] = ()
+    statistics: Mapping[str, Degree] = field(default_factory=dict)
+    numbers: float = 0.0
     ignored: tuple[str, ...] = ()
 
     __repr__ = short_repr
 
     @property
-    def epsilons(self) -> tuple[Epsilon, ...]:
+    def guards(self) -> tuple[Epsilon, ...]:
         """The small numbers that are neglected, each once, in the order of the forward pass."""
         return tuple(dict.fromkeys(c.epsilon for c in self.constraints if c.epsilon is not None))
+
+    def guards_moved_by(self, scalings: Collection[Mapping[str, Exponent]]) -> tuple[Epsilon, ...]:
+        """Those of them that guard what one of the scalings, parameter -> exponent, multiplies."""
+        moved = [
+            c
+            for c in self.constraints
+            if c.epsilon is not None and any(c.difference.under(s) for s in scalings)
+        ]
+        return replace(self, constraints=tuple(moved)).guards
 
     def without(self, biases: Collection[str]) -> "Derivation":
         """The derivation of the same net with the given biases absent."""
@@ -70,6 +88,29 @@ class Derivation:
             constraints.append(c)
         return replace(self, constraints=tuple(constraints))
 
+    @cached_property
+    def bias_free(self) -> "Derivation | None":
+        """The derivation of the net without the biases that block it, if nothing else does."""
+        biases = {b.bias for b in self.answer.blockers}
+        return self.without({b for b in biases if b}) if biases and None not in biases else None
+
+    def let_biases_follow(
+        self, factors: Mapping[str, float], biases: Collection[str]
+    ) -> dict[str, float] | None:
+        """Multiply biases as the signals that they are added to, which other factors multiply.
+
+        Returns all factors, or None where one bias is added to signals that scale differently.
+        """
+        logs = {name: Fraction(math.log2(c)) for name, c in factors.items()}
+        found = dict(factors)
+        for c in self._binding:
+            if c.bias is not None and c.bias in biases:
+                factor = 2.0 ** -float(c.difference.under(logs))
+                if found.setdefault(c.bias, factor) != factor:
+                    return None
+        return found
+
+    @cached_property
     def answer(self) -> Homogeneity:
         """The answer of the rules: with the epsilons neglected, and before any numerical check."""
         violated = [c for c in self._binding if c.difference.total(self.names)]
@@ -77,7 +118,9 @@ class Derivation:
             dict.fromkeys(Blocker(c.where, c.reason, c.replacement, c.bias) for c in violated)
         )
         order = self.degree.total(self.names)
-        scaled: tuple[str, ...] = self.names if not violated and order > 0 else self._partial()
+        conditions = Conditions(self.names, self._binding)
+        quasi = QuasiExponents(conditions, self.degree)
+        scaled = self.names if not violated and order > 0 else self._partial(conditions)
         if not violated and order <= 0:
             blockers = (
                 Blocker(
@@ -94,6 +137,9 @@ class Derivation:
             kind = Kind.PARTIAL
         else:
             kind = Kind.MULTI_HOMOGENEOUS if len(groups) > 1 else Kind.HOMOGENEOUS
+        exponents: dict[str, Exponent] | None = None
+        if quasi.exponents is not None:
+            exponents = {name: tidy(exponent) for name, exponent in quasi.exponents.items()}
         return Homogeneity(
             kind,
             tidy(order) if scaled else None,
@@ -101,10 +147,14 @@ class Derivation:
             members,
             blockers,
             Evidence.NUMERICAL if self.observed else Evidence.DERIVED,
-            quasi=self._quasi() if blockers else dict.fromkeys(self.names, tidy(1 / order)),
+            quasi_exponents=exponents,
+            quasi_reason=quasi.reason,
             notes=self.observed,
             ignored=self.ignored,
-            epsilons=self.epsilons,
+            epsilons=self.guards_moved_by([dict.fromkeys(part, 1) for part in members.values()]),
+            guards=self.guards,
+            casts=self.casts,
+            statistics=dict(self.statistics),
         )
 
     @property
@@ -133,74 +183,36 @@ class Derivation:
                     changed = True
         return {name: tidy(self.degree.total(names)) for name, names in parts}, dict(parts)
 
-    def _matrix(self) -> np.ndarray:
-        """The binding constraints as rows of exponents, shape (constraints, parameters)."""
-        rows = [
-            [float(c.difference.exponents.get(n, 0)) for n in self.names] for c in self._binding
-        ]
-        return np.array(rows).reshape(len(rows), len(self.names))
-
-    def _partial(self) -> tuple[str, ...]:
+    def _partial(self, conditions: Conditions) -> tuple[str, ...]:
         """Find the subset of parameters of largest order in which the net is homogeneous.
 
         Ties go to fewer parameters, then to later ones; () if there is no such subset.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
-        gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
+        if not conditions.tied:
+            return ()
         # One integer program for the three criteria: exponents of nets are multiples of 1/2 or so,
         # and 4 n times that outweighs the number of parameters (1 each), which outweighs their
         # places (below 1 together).
-        cost = (
-            -gain * 4 * len(self.names) + 1 + np.linspace(1, 0, len(self.names)) / len(self.names)
-        )
-        constraints = LinearConstraint(self._matrix(), 0, 0) if self._binding else ()
-        found = milp(
-            cost, constraints=constraints, integrality=np.ones(len(cost)), bounds=Bounds(0, 1)
-        )
-        chosen = (
-            tuple(n for n, s in zip(self.names, found.x, strict=True) if s > 0.5)
-            if found.x is not None
-            else ()
-        )
+        places = np.linspace(1, 0, len(self.names)) / len(self.names)
+        rank = dict(zip(self.names, places.tolist(), strict=True))
+        sizes = [sum(1 + rank[n] for n in names) for names in conditions.tied.values()]
+        cost = np.array(sizes) - conditions.sums_over_tied(self.degree) * 4 * len(self.names)
+        left = LinearConstraint(conditions.matrix, 0, 0) if len(conditions.matrix) else ()
+        found = milp(cost, constraints=left, integrality=np.ones(len(cost)), bounds=Bounds(0, 1))
+        if found.x is None:
+            return ()
+        parts = [
+            names for names, s in zip(conditions.tied.values(), found.x, strict=True) if s > 0.5
+        ]
+        together = {n for names in parts for n in names}
+        chosen = tuple(n for n in self.names if n in together)
         # The solver works in floating point: its candidate is validated in rational arithmetic.
-        valid = (
-            chosen
-            and self.degree.total(chosen) > 0
-            and not any(c.difference.total(chosen) for c in self._binding)
+        valid = self.degree.total(chosen) > 0 and not any(
+            c.difference.total(chosen) for c in conditions.constraints
         )
         return chosen if valid else ()
-
-    def _quasi(self) -> dict[str, Exponent] | None:
-        """Find the most even positive weights under which the net is quasi-homogeneous of order 1.
-
-        Returns None if there are none.
-        """
-        from scipy.optimize import linprog
-
-        gain = np.array([float(self.degree.exponents.get(n, 0)) for n in self.names])
-        count, matrix = len(self.names), self._matrix()
-        # A linear program in the weights and their minimum: maximize the minimum; a cost of 1e-3 in
-        # all breaks ties in favour of small weights.
-        equalities = np.vstack(
-            [np.hstack([matrix, np.zeros((len(matrix), 1))]), np.append(gain, 0)]
-        )
-        targets = np.append(np.zeros(len(matrix)), 1.0)
-        above = np.hstack([-np.eye(count), np.ones((count, 1))])
-        cost = np.append(np.full(count, 1e-3 / count), -1.0)
-        found = linprog(
-            cost, A_ub=above, b_ub=np.zeros(count), A_eq=equalities, b_eq=targets, bounds=(0, None)
-        )
-        if found.x is None:
-            return None
-        weights = {
-            n: Fraction(w).limit_denominator(_WEIGHT_DENOMINATOR)
-            for n, w in zip(self.names, found.x[:-1], strict=True)
-        }
-        # The solver works in floating point: its candidate is validated in rational arithmetic.
-        valid = all(weights.values()) and self.degree.under(weights) == 1
-        valid = valid and not any(c.difference.under(weights) for c in self._binding)
-        return {name: tidy(weight) for name, weight in weights.items()} if valid else None
 
 
 def layers_of(names: Iterable[str]) -> dict[str, tuple[str, ...]]:

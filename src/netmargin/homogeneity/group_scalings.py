@@ -1,7 +1,7 @@
 """Scalings of groups of parameters: their factors, and how far from 1 an answer holds."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import torch
@@ -24,6 +24,13 @@ _LARGEST_POWER = 60.0
 fit in float64 (1e308) then.
 """
 
+_BITS = 6.0
+"""Largest power of two that a group is multiplied or divided by in float32 ..."""
+_LARGEST_BITS = 40.0
+"""... unless the outputs changed by more bits than these: squares of intermediate values still fit
+in float32 (2^127) then.
+"""
+
 Scaling = tuple[dict[str, float], float]
 """The factor of each parameter, and the factor by which the outputs must change."""
 
@@ -35,18 +42,53 @@ def scale_groups(answer: Homogeneity, factors: Mapping[str, float]) -> Scaling:
 
 
 def scale_quasi(answer: Homogeneity, c: float) -> Scaling:
-    """Scale every parameter p by c^{w_p}, with the quasi-homogeneous weights w of an answer."""
-    assert answer.quasi is not None
-    return {name: c ** float(weight) for name, weight in answer.quasi.items()}, c
+    """Scale every parameter p by c^{lambda_p}, with the quasi-homogeneous exponents."""
+    assert answer.quasi_exponents is not None
+    return {name: c ** float(k) for name, k in answer.quasi_exponents.items() if k}, c
 
 
-def draw_near(answer: Homogeneity, seed: int) -> list[Scaling]:
+def compose(scalings: Sequence[Scaling]) -> Scaling:
+    """Apply scalings one after the other."""
+    factors: dict[str, float] = {}
+    for here, _ in scalings:
+        for name, c in here.items():
+            factors[name] = factors.get(name, 1.0) * c
+    return factors, math.prod(expected for _, expected in scalings)
+
+
+def draw_powers_of_two(answer: Homogeneity, stream: tuple[int, int]) -> Scaling:
+    """Draw independent factors for the groups, and one for the quasi-homogeneous exponents.
+
+    They are powers of two, by which float32 numbers are multiplied without any rounding: a net that
+    follows the exponents does so to the last bit.
+    """
+    generator = _make_generator(*stream)
+    total = sum(abs(float(k)) for k in answer.groups.values())
+    most = min(_BITS, _LARGEST_BITS / max(total, 1.0))
+
+    def draw() -> float:
+        u = torch.rand((), generator=generator, dtype=torch.float64).item() * 2 - 1
+        return math.copysign(max(1.0, round(most * abs(u))), u)
+
+    scalings = [scale_groups(answer, {name: 2 ** draw() for name in answer.groups})]
+    if answer.quasi_exponents:
+        whole = math.lcm(*(Fraction(k).denominator for k in answer.quasi_exponents.values()))
+        scalings.append(scale_quasi(answer, 2.0 ** (whole if whole <= _LARGEST_BITS else 1)))
+    return compose(scalings)
+
+
+def draw_near(answer: Homogeneity, seed: int, *, quick: bool) -> list[Scaling]:
     """Draw scalings near 1: all groups by 1/2, all by 2, and independent factors between.
 
     The independent ones are a corner of the box [1/2, 2]^groups and, where roundings may differ
     inside, a point in it.
+
+    quick : only all groups by 1/2, where epsilons weigh most, unless there are casts, which weigh
+    most where they overflow.
     """
     scalings = [scale_groups(answer, dict.fromkeys(answer.groups, c)) for c in FACTORS]
+    if quick and not answer.casts:
+        return scalings[:1]
     if answer.epsilons or answer.casts:
         scalings.append(draw_factors(answer, math.log10(2), (seed, 1)))
     if len(answer.groups) > 1:

@@ -6,6 +6,7 @@ from torch import Tensor
 from .degree import CONSTANT, AnyDegree, Degree, add_degrees
 from .registry import RULES, rule
 from .trace import Trace
+from .vocabulary import STORED_STATISTICS
 
 
 @rule("_prelu_kernel", "prelu")
@@ -44,17 +45,21 @@ def _normalize_rms(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegre
 )
 def _normalize_batch(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
     # The stored mean and variance come first, except in the "legit" variants without them.
-    *_statistics, training, _momentum, epsilon = rest[:5]
+    *statistics, training, momentum, epsilon = rest[:5]
     if training:
         return _apply_normalization(trace, value, scale, shift, epsilon)
-    return _apply_stored_statistics(trace, value, scale, shift)
+    return _apply_stored_statistics(trace, value, scale, shift, *statistics, momentum, epsilon)
 
 
 @rule("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
-def _apply_stored_statistics(trace: Trace, value, scale, shift, *_) -> AnyDegree:
+def _apply_stored_statistics(
+    trace: Trace, value, scale, shift, mean, variance, _momentum, epsilon, *_
+) -> AnyDegree:
+    if trace.statistics_follow(value, mean, variance):
+        return _apply_normalization(trace, value, scale, shift, epsilon)
     degree = trace.invariant(
         trace.degree(value),
-        "subtracts stored running statistics, which do not scale with the parameters",
+        STORED_STATISTICS,
         "nn.GroupNorm or nn.LayerNorm, or analyse in training mode (batch statistics)",
     )
     return _apply_affine(trace, degree, value, scale, shift)

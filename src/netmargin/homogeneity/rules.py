@@ -196,6 +196,8 @@ def _inverse_square_root(trace: Trace, value) -> AnyDegree:
 def _power(trace: Trace, base, exponent) -> AnyDegree:
     # A 0-dimensional constant is as good as a number; an exponent that scales follows no power.
     if isinstance(exponent, Tensor):
+        if not (trace.degree(base) or trace.degree(exponent)):  # tables of positions and the like
+            return CONSTANT
         if trace.degree(exponent) or exponent.numel() != 1:
             return trace.unknown("a power whose exponent is a tensor")
         exponent = exponent.item()

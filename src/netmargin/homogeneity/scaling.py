@@ -1,4 +1,4 @@
-"""The numerical check of homogeneity: multiply parameters by c and compare outputs, in float64.
+"""The numerical check of homogeneity: multiply parameters by c and compare outputs.
 
 It knows nothing of the rules, and answers two questions. Do the exponents hold, once the epsilons
 are made negligible? That is asked at a generic point near the given parameters (a bias that starts
@@ -8,15 +8,16 @@ is, epsilons and casts in place?
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fractions import Fraction
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from .degree import Epsilon
-from .float64_mode import Float64Mode, to_float64
+from ..core.nets import device_and_dtype
+from .degree import Degree, Epsilon
+from .float64_mode import EpsilonMode, Float64Mode, to_float64
 from .modes import ModulePath
 
 FACTORS = (0.5, 2.0)
@@ -48,7 +49,7 @@ A prime, so that rows of a weight matrix differ.
 
 
 class ScalingProbe:
-    """Evaluates a model in float64 with its parameters scaled.
+    """Evaluates a model with its parameters scaled, in float64 unless it is told otherwise.
 
     Parameters
     ----------
@@ -66,6 +67,10 @@ class ScalingProbe:
         Seed of the generic point, and of what the forward pass draws.
     zeroed : iterable of str, default ()
         Names of parameters that are set to 0.
+    statistics : mapping of str to Degree, default {}
+        The buffers that follow the parameters, with the exponents with which they do.
+    double : bool, default True
+        Compute in float64, not in the type of the parameters.
     """
 
     def __init__(
@@ -78,31 +83,43 @@ class ScalingProbe:
         rounding: bool = False,
         seed: int = 0,
         zeroed: Iterable[str] = (),
+        statistics: Mapping[str, Degree] | None = None,
+        double: bool = True,
     ):
         self._model, self._seed = model, seed
-        self.x = to_float64(x)
+        self._statistics, self._double = statistics or {}, double
+        self.x = to_float64(x) if double else x
         self._path = ModulePath()
         self._neglected = frozenset((epsilon.where, epsilon.value) for epsilon in neglected)
         self._rounding = rounding
         generator = torch.Generator().manual_seed(seed)
         parameters = {n: p.detach() for n, p in model.named_parameters()}
+        # Whether the parameters are copies, which may be changed.
+        self._own = not as_it_is or double
         if as_it_is:
-            self._parameters = {n: p.to(torch.float64, copy=True) for n, p in parameters.items()}
+            self._parameters = {n: self._convert(p, copy=double) for n, p in parameters.items()}
         else:
             sizes = _typical_sizes(parameters)
-            self._parameters = {n: _generic(p, generator, sizes[n]) for n, p in parameters.items()}
+            self._parameters = {
+                n: _generic(self._convert(p, copy=True), generator, sizes[n])
+                for n, p in parameters.items()
+            }
         for name in zeroed:
-            self._parameters[name].zero_()
-        self._buffers = {n: to_float64(b.detach().clone()) for n, b in model.named_buffers()}
+            self._parameters[name] = torch.zeros_like(self._parameters[name])
+        self._buffers = {n: self._convert(b.detach(), copy=True) for n, b in model.named_buffers()}
         # Running means are noisy too: zeros, as at the start of training, would hide that they do
         # not scale.
         for name, buffer in self._buffers.items():
             if name.endswith("running_mean") and not as_it_is:
                 self._buffers[name] = _generic(buffer, generator, _size(buffer))
-        self._precision = next(
-            (torch.finfo(p.dtype).eps for p in parameters.values()), torch.finfo(torch.float32).eps
-        )
+        self._dtype = device_and_dtype(model)[1]
+        self._precision = torch.finfo(self._dtype).eps
         self._at_one = self.outputs({})
+
+    def _convert(self, value: Tensor, *, copy: bool) -> Tensor:
+        """Convert a floating tensor to the type of the computation."""
+        floating = value.is_floating_point() and self._double
+        return value.to(torch.float64 if floating else value.dtype, copy=copy)
 
     @property
     def silent(self) -> bool:
@@ -112,18 +129,29 @@ class ScalingProbe:
     def outputs(self, factors: Mapping[str, float]) -> Tensor:
         """Compute the outputs with each named parameter multiplied by its factor."""
         buffers = {n: b.clone() for n, b in self._buffers.items()}
-        mode = Float64Mode(self._path, self._neglected, self._rounding, self._precision)
+        for name, degree in self._statistics.items():
+            buffers[name] *= math.prod(
+                factors[n] ** float(e) for n, e in degree.exponents.items() if n in factors
+            )
         with (
             torch.no_grad(),
             torch.random.fork_rng(),
             self._scale_parameters(factors),
             self._follow_modules(),
-            mode,
+            self._choose_mode(),
         ):
             torch.manual_seed(self._seed)
             return functional_call(
                 self._model, {**self._parameters, **buffers}, (clone_inputs(self.x),)
             )
+
+    def _choose_mode(self) -> AbstractContextManager:
+        """Choose the mode in which the operations of a forward pass run."""
+        if self._double:
+            return Float64Mode(self._path, self._neglected, self._precision, self._rounding)
+        if not self._neglected:
+            return nullcontext()
+        return EpsilonMode(self._path, self._neglected, self._dtype, self._precision)
 
     @contextmanager
     def _follow_modules(self):
@@ -137,6 +165,12 @@ class ScalingProbe:
     @contextmanager
     def _scale_parameters(self, factors: Mapping[str, float]):
         """Scale the named parameters in a block."""
+        if not self._own:
+            kept = {name: self._parameters[name] for name in factors}
+            self._parameters |= {name: kept[name] * factor for name, factor in factors.items()}
+            yield
+            self._parameters |= kept
+            return
         # In place and back: copies of millions of weights would cost more than the forward pass.
         for name, factor in factors.items():
             self._parameters[name].mul_(factor)
@@ -205,7 +239,7 @@ def generic_inputs(x):
     """
     if isinstance(x, Tensor):
         return (
-            _generic(x, torch.Generator().manual_seed(0), _size(x), share=1.0)
+            _generic(x.clone(), torch.Generator().manual_seed(0), _size(x), share=1.0)
             if x.is_floating_point()
             else x
         )
@@ -239,14 +273,10 @@ def _size(values: Tensor) -> float:
 def _generic(
     values: Tensor, generator: torch.Generator, size: float, share: float = _PERTURBATION
 ) -> Tensor:
-    """Add uniform noise to values, up to `share` of their size, or of 1 where that is 0."""
-    noise = (
-        torch.rand(_NOISE_PERIOD, generator=generator, dtype=torch.float64)
-        .sub_(0.5)
-        .mul_(2 * share * (size or 1.0))
-        .to(values.device)
-    )
-    result = values.to(torch.float64, copy=True).contiguous()
+    """Add uniform noise to values in place, up to `share` of their size, or of 1 where it is 0."""
+    noise = torch.rand(_NOISE_PERIOD, generator=generator, dtype=torch.float64)
+    noise = noise.sub_(0.5).mul_(2 * share * (size or 1.0)).to(values.device, values.dtype)
+    result = values.contiguous()
     flat = result.view(-1)
     whole = flat.numel() // _NOISE_PERIOD * _NOISE_PERIOD
     flat[:whole].view(-1, _NOISE_PERIOD).add_(noise)

@@ -5,29 +5,28 @@ The run is intercepted below autograd, where modules, functionals, tensor method
 Views share storage with what they view, so a degree belongs to a storage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor, nn
 
 from .degree import (
     CONSTANT,
-    ZERO,
     AnyDegree,
     Constraint,
     Degree,
     Epsilon,
     Unknown,
-    add_degrees,
     scale_degree,
 )
-from .degree_table import DegreeTable
 from .modes import EagerMode, Escapes, iterate_tensors, list_written_tensors
 from .observation import observe_exponents
 from .registry import RULES
+from .requirements import Requirements
 
 
-class Trace(DegreeTable, EagerMode):
+class Trace(Requirements, EagerMode):
     """The degrees of all values met so far, and the constraints that their operations impose.
 
     Parameters
@@ -36,93 +35,36 @@ class Trace(DegreeTable, EagerMode):
         The net whose parameters are followed.
     x : tensor, or nested tuples of tensors
         The inputs of the pass, which do not scale.
+    buffers : dict of str to tensor
+        The buffers that may follow the parameters, as the pass meets them.
 
     Attributes
     ----------
-    constraints : list of Constraint
-        The conditions that a scaling must satisfy.
     epsilons : dict of Epsilon
         The guards met, in order, which are neglected at first.
     casts : dict of str
         Sentences that say where values that scale are rounded to a half-precision type.
     observed : dict of str
         Sentences about operations without a rule, whose exponents were observed numerically.
-    blind : dict of str
-        Sentences that say where a number meets a value that could not be followed.
+    numbers : int
+        How many numbers the pass computed: a measure of its cost.
+    branches : bool
+        Whether numbers left the graph, on which the rest of the pass may depend.
     escaped : Unknown or None
         The first value that scales and left the graph, of which nothing further is known.
     """
 
-    def __init__(self, model: nn.Module, x):
-        super().__init__(model, x)
+    def __init__(self, model: nn.Module, x, buffers: Mapping[str, Tensor]):
+        super().__init__(model, x, buffers)
+        self.numbers = 0
+        self.branches = False
         # Dicts without values are sets that keep their order, so that answers are reproducible.
         self.epsilons: dict[Epsilon, None] = {}
-        self.constraints: list[Constraint] = []
         self.casts: dict[str, None] = {}
         self.observed: dict[str, None] = {}
-        self.blind: dict[str, None] = {}
         self.escaped: Unknown | None = None
         self._added_epsilon: float | None = None
         self._pending_epsilon: dict[int, float] = {}
-
-    def product(self, *values) -> AnyDegree:
-        """The degree of a product of values."""
-        return add_degrees(*(self.degree(v) for v in values))
-
-    def same(
-        self, a: AnyDegree, b: AnyDegree, reason: str, replacement: str, bias: str | None = None
-    ) -> AnyDegree:
-        """Require that two degrees agree, and return the common one, or that of `a` otherwise.
-
-        reason, replacement : for the constraint, what the operation does and what to use instead.
-        bias : the parameter whose removal lifts the constraint.
-        """
-        if b is ZERO:
-            return a
-        if a is ZERO:
-            return b
-        if isinstance(a, Unknown) or isinstance(b, Unknown):
-            if not (a and b):
-                # One side is a number: no finite range of factors tells where its effect begins.
-                self.blind[f"{self.place} {reason}, after what could not be followed"] = None
-            return a if isinstance(a, Unknown) else b
-        assert isinstance(a, Degree)
-        assert isinstance(b, Degree)
-        if a != b:
-            self.constraints.append(Constraint(b - a, self.where, reason, replacement, bias))
-        return a
-
-    def invariant(self, degree: AnyDegree, reason: str, replacement: str) -> AnyDegree:
-        """Require that a value does not scale at all, as a function without homogeneity needs.
-
-        Returns the degree of a constant.
-        """
-        if isinstance(degree, Unknown):
-            return degree
-        return self.same(CONSTANT, degree, reason, replacement)
-
-    def add_bias(self, signal: AnyDegree, bias: Tensor, *parts) -> AnyDegree:
-        """Require that `bias` scales like the signal it is added to, which is made of `parts`.
-
-        A parameter added to features of the inputs is a bias, and is remembered as one; added to
-        weights it is a weight.
-        """
-        name = self.parameter(bias)
-        if name is None or not (isinstance(signal, Degree) and signal and self.from_input(*parts)):
-            return self.same(
-                signal,
-                self.degree(bias),
-                "adds a value that scales with another power of the parameters",
-                "normalize the stronger branch without affine parameters, or give both branches the"
-                " same number of layers",
-            )
-        return self.same(
-            signal,
-            self.degree(bias),
-            f"bias {name!r} scales differently from the signal it is added to",
-            f"{self._types[self.where]}(..., bias=False)",
-            bias=name,
-        )
 
     def adds_epsilon(self, value: float) -> None:
         """Say, in a rule, that the output holds the number `value`.
@@ -154,6 +96,7 @@ class Trace(DegreeTable, EagerMode):
 
         how : the method that was called, for a sentence.
         """
+        self.branches = True
         if isinstance(value, Tensor) and self.degree(value) and self.escaped is None:
             self.escaped = self.unknown(
                 f"{how} turned a value that scales into numbers that torch does not see"
@@ -182,10 +125,6 @@ class Trace(DegreeTable, EagerMode):
                 reason = f"adds the number {epsilon:g}, which does not scale with the parameters"
                 self.same(self.degree(value), CONSTANT, reason, "leave it out")
 
-    def unknown(self, reason: str) -> Unknown:
-        """The degree of what cannot be known, with the place where that happened."""
-        return Unknown(self.where, reason)
-
     @contextmanager
     def following(self, model: nn.Module) -> Iterator[None]:
         """Follow the modules and operations of `model`, and what leaves the graph, in a block."""
@@ -196,6 +135,7 @@ class Trace(DegreeTable, EagerMode):
         """Update degrees by one operation, and run it."""
         kwargs = kwargs or {}
         inputs = list(iterate_tensors((args, kwargs)))
+        self.branches |= torch.Tag.dynamic_output_shape in func.tags
         if not func.is_view:
             self._settle_epsilon(func._schema.name.removeprefix("aten::").removesuffix("_"), *args)
         degrees = self._degrees_of_outputs(func, args, kwargs, inputs)
@@ -218,6 +158,7 @@ class Trace(DegreeTable, EagerMode):
             storage = self.storage(output)
             if storage in self._degrees:  # a view
                 continue
+            self.numbers += output.numel()
             self._alive.append(output)  # so that its storage is not reused by another tensor
             secondary = index >= len(degrees)
             if secondary and degrees[0] and output.is_floating_point():

@@ -5,6 +5,9 @@ from enum import StrEnum
 
 from ..core.records import short_repr
 
+STORED_STATISTICS = "subtracts stored running statistics, which do not scale with the parameters"
+"""The reason of blockers that normalize with statistics that are held fixed."""
+
 
 class Kind(StrEnum):
     """The kinds of homogeneity of a net; the members are sentences."""

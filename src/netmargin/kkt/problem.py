@@ -64,7 +64,7 @@ class Problem:
         scored = ScoredSamples(model, as_arrays(data))
         twin = scored.twin
         require_repeatable(twin, scored.first_inputs(BATCH))
-        report = measure(twin, scored.samples, loss=loss, batch_size=BATCH)
+        report = measure(twin, scored.samples, loss=loss, batch_size=BATCH, statistics="fixed")
         homogeneity = report.homogeneity
         try:
             _require_homogeneity(twin, homogeneity, norm)
@@ -136,6 +136,8 @@ def _explain_not_separated(report: MarginReport) -> str:
 def _require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) -> None:
     """Raise NotHomogeneousError where the net does not scale as the norm asks."""
     reasons = "\n  ".join(map(str, homogeneity.blockers)) or f"it is {homogeneity.kind}"
+    if norm != "partial" and homogeneity.statistics_sentence:
+        raise NotHomogeneousError(homogeneity.statistics_sentence)
     if norm == "global" and not homogeneity.whole:
         raise NotHomogeneousError(
             f'The net has no homogeneity order:\n  {reasons}\nTry norm="partial", or replace these'

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.accepted_models import check_model, noise_of, require_finite
-from ..core.arguments import check_count, check_flag, check_instance
+from ..core.arguments import check_choice, check_count, check_flag, check_instance
 from ..core.batches import Data, Labels, batches, open_data
 from ..core.nets import in_mode, scores
 from ..errors import ArgumentError, NonFiniteOutputError
@@ -31,6 +31,7 @@ def measure(
     batch_size: int = 200,
     homogeneity: Homogeneity | None = None,
     input_margins: bool | InputMargins = False,
+    statistics: str = "follow",
 ) -> MarginReport:
     """Margins of `model` on `data`, normalized by the model's own homogeneity.
 
@@ -57,6 +58,8 @@ def measure(
     input_margins : bool or InputMargins, default False
         Whether distances to the decision boundary are measured as well, with one backward pass per
         class and batch; or what `nm.input_margins` found for the same data, where it needs options.
+    statistics : {"follow", "fixed"}, default "follow"
+        Whether the statistics that BatchNorm stores follow the parameters, as `analyse` takes it.
 
     Returns
     -------
@@ -105,6 +108,7 @@ def measure(
     )
     if not isinstance(input_margins, InputMargins):
         input_margins = check_flag("input_margins", input_margins)
+    check_choice("statistics", statistics, ("follow", "fixed"))
     labels: Labels | None = None
     q: list[Tensor] = []
     classes: list[Tensor] = []
@@ -124,7 +128,7 @@ def measure(
                     warnings.warn(
                         f"{noise} These margins are those of one draw.", UserWarning, stacklevel=2
                     )
-                homogeneity = analyse(model, x)
+                homogeneity = analyse(model, x, statistics=statistics)
             labels = labels or Labels(outputs.shape[1])
             targets = labels.encode(y).to(outputs.device)
             hard, soft = margins(outputs, targets)

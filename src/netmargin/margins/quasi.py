@@ -34,11 +34,9 @@ def log_quasi_norm(
 
     Source: beyond the papers; the symmetry is that of Kunin et al. 2023.
     """
-    # `quasi` is the former name of the field.
-    exponents = getattr(homogeneity, "quasi_exponents", getattr(homogeneity, "quasi", None))
+    exponents = homogeneity.quasi_exponents
     if not exponents:
-        reason = getattr(homogeneity, "quasi_reason", "")
-        return None, reason or "no scaling of all parameters multiplies the scores"
+        return None, homogeneity.quasi_reason
     # Exponent 0 is that of weights whose size has no effect; zeros, such as a new bias, stay zeros.
     groups = [(float(k), squares[name]) for name, k in exponents.items() if k and squares[name]]
     if not groups:

@@ -54,7 +54,7 @@ class RegularizedObjective(ABC):
             )
         self._groups = [self.parameters] if norm == "global" else [[p] for p in self.parameters]
         self._x = self.scored.x
-        homogeneity = analyse(self.twin, self._x)
+        homogeneity = analyse(self.twin, self._x, statistics="fixed")
         whole = (
             homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)
             and not homogeneity.ignored

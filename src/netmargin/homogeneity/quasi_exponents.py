@@ -1,0 +1,149 @@
+"""Exponents of a scaling that multiplies the outputs by c, although parameters scale unevenly."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .conditions import Conditions
+from .degree import Degree
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
+
+_DENOMINATOR = 5040
+"""Exponents are rounded to fractions up to this denominator: 5040 is a multiple of all numbers up
+to 10, and 1 / 5040^2 is still far above the accuracy of the solver.
+"""
+_RISE = 1e-4
+"""Exponents that can be larger than the smallest one are raised by so much to tell them from those
+that cannot: far above the accuracy of the solver, far below the fractions that occur.
+"""
+_NAMED = 3
+"""Conditions that contradict each other and are named: more would hide them."""
+
+
+class QuasiExponents:
+    """The canonical exponents lambda >= 0 with f(c^lambda theta) = c f(theta).
+
+    Parameters that can be multiplied, alone or with others, without a change of the outputs have
+    exponent 0: such are the weights before a normalization. The others are as even as they can be:
+    the smallest exponent is as large as possible, then the second smallest, and so on. That
+    solution is unique.
+
+    Parameters
+    ----------
+    conditions : Conditions
+        The conditions that a scaling must satisfy.
+    degree : Degree
+        The degree of the outputs.
+
+    Attributes
+    ----------
+    exponents : dict of str to Fraction, or None
+        Parameter -> lambda; None where there are none.
+    reason : str
+        Why there are none, in a sentence; "" otherwise.
+
+    Source: Kunin et al. 2023, for the margin that they serve.
+    """
+
+    def __init__(self, conditions: Conditions, degree: Degree):
+        self._conditions, self._degree = conditions, degree
+        gain = conditions.sums_over_tied(degree)
+        self._system = np.vstack([conditions.matrix, gain])
+        self._target = np.append(np.zeros(len(conditions.matrix)), 1.0)
+        self.exponents: dict[str, Fraction] | None = None
+        self.reason = "" if self._is_solvable() else self._name_conflict()
+        if not self.reason:
+            self.exponents = self._validate(self._find_most_even(self._find_useless()))
+        if not self.reason and self.exponents is None:
+            self.reason = "the exponents are not determined: some parameters divide the outputs"
+
+    def _is_solvable(self) -> bool:
+        count = self._system.shape[1]
+        return count > 0 and _solve(np.zeros(count), self._system, self._target).x is not None
+
+    def _name_conflict(self) -> str:
+        """Name the last conditions on the parameters that the outputs grow with."""
+        if not self._degree:
+            return "the outputs do not grow with the parameters"
+        alone = [
+            c
+            for c in self._conditions.constraints
+            if any(c.difference.exponents.get(name) for name in self._degree.exponents)
+        ]
+        told = list(dict.fromkeys(f"{c.where or 'the model'}: {c.reason}" for c in alone))[::-1]
+        named = f" ({'; '.join(told[:_NAMED])})" if told else ""
+        return f"no exponents of at least 0 make the outputs follow a power of c{named}"
+
+    def _find_useless(self) -> np.ndarray:
+        """Find what has a part in a scaling by factors of at least 1 that changes nothing."""
+        count = self._system.shape[1]
+        # Any such scaling may be repeated, so that the first share of each exponent, which is
+        # counted, is 0 or 1.
+        found = _solve(
+            np.append(-np.ones(count), np.zeros(count)),
+            np.hstack([self._system, self._system]),
+            np.zeros(len(self._system)),
+            bounds=[(0, 1)] * count + [(0, None)] * count,
+        )
+        return found.x[:count] > 0.5
+
+    def _find_most_even(self, useless: np.ndarray) -> np.ndarray | None:
+        """Raise the smallest exponent, then the second smallest, until all are determined."""
+        fixed, values = useless.copy(), np.zeros(len(useless))
+        while not fixed.all():
+            free = ~fixed
+            part, left = (
+                self._system[:, free],
+                self._target - self._system[:, fixed] @ values[fixed],
+            )
+            count = part.shape[1]
+            smallest = _solve(  # the last unknown is the smallest exponent
+                np.append(np.zeros(count), -1.0),
+                np.hstack([part, np.zeros((len(part), 1))]),
+                left,
+                A_ub=np.hstack([-np.eye(count), np.ones((count, 1))]),
+                b_ub=np.zeros(count),
+            )
+            if smallest.x is None:
+                return None
+            least = smallest.x[-1]
+            raised = _solve(  # in the first share of an exponent above the smallest
+                np.append(-np.ones(count), np.zeros(count)),
+                np.hstack([part, part]),
+                left - part.sum(1) * least,
+                bounds=[(0, _RISE)] * count + [(0, None)] * count,
+            )
+            if raised.x is None:
+                return None
+            values[free] = least + raised.x[:count] + raised.x[count:]
+            stuck = raised.x[:count] < _RISE / 2
+            if not stuck.any():
+                return None
+            values[np.flatnonzero(free)[stuck]] = least
+            fixed[np.flatnonzero(free)[stuck]] = True
+            rest = self._system[:, ~fixed]
+            if np.linalg.matrix_rank(rest) == rest.shape[1]:
+                break
+        return values
+
+    def _validate(self, values: np.ndarray | None) -> dict[str, Fraction] | None:
+        """Round to fractions and check them in rational arithmetic; the solver is not trusted."""
+        if values is None:
+            return None
+        exponents = dict.fromkeys(self._conditions.names, Fraction(0))
+        for value, names in zip(values.tolist(), self._conditions.tied.values(), strict=True):
+            exponents |= dict.fromkeys(names, Fraction(value).limit_denominator(_DENOMINATOR))
+        holds = self._degree.under(exponents) == 1 and min(exponents.values()) >= 0
+        broken = any(c.difference.under(exponents) for c in self._conditions.constraints)
+        return exponents if holds and not broken else None
+
+
+def _solve(
+    cost: np.ndarray, equations: np.ndarray, target: np.ndarray, **kwargs
+) -> "OptimizeResult":
+    from scipy.optimize import linprog
+
+    return linprog(cost, A_eq=equations, b_eq=target, **kwargs)
