@@ -8,26 +8,23 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..errors import ModelError
-from .accepted_models import check_model, require_finite, tensor_of_scores
+from .accepted_models import check_model, require_finite
+from .devices import holds_float64, where_float64_is
 from .forward_failures import explain_forward_errors
+from .score_outputs import rows_of_scores, tensor_of_scores
 
 
 def scores(model: nn.Module, x: Tensor) -> Tensor:
     """The model's outputs on a batch as shape (N, C); C = 1 for a binary net.
 
+    They lie on the device of the model, or on the CPU where that device has no float64.
+
     Raises DataError for inputs that the model cannot take, ModelError for outputs that are no
     scores.
     """
     with explain_forward_errors(x):
-        outputs = tensor_of_scores(model(x))
-    if outputs.shape == (len(x),):
-        outputs = outputs[:, None]
-    if outputs.ndim != 2 or len(outputs) != len(x) or outputs.shape[1] == 0:
-        raise ModelError(
-            f"The model returned shape {tuple(outputs.shape)} for {len(x)} inputs. "
-            "Scores must have shape (N,), (N, 1) (binary) or (N, C) (C classes)."
-        )
-    return outputs
+        outputs = model(x)
+    return where_float64_is(rows_of_scores(outputs, len(x)))
 
 
 def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
@@ -60,11 +57,20 @@ def float64_copy(model: nn.Module) -> nn.Module:
     Raises ModelError for a model that cannot be copied, or is not finite.
     """
     model = check_model(model)
-    device_and_dtype(model)  # raises for lazy and meta parameters, which cannot be copied
+    # Raises for lazy and meta parameters, which cannot be copied.
+    device, _ = device_and_dtype(model)
     require_finite(model)
-    twin = copy.deepcopy(model).double().eval()
+    twin = copy.deepcopy(model)
+    twin = (twin if holds_float64(device) else twin.cpu()).double().eval()
+    # Its forward is called in many places, so that one hook takes the scores out for all of them.
+    twin.register_forward_hook(_take_scores)
     # Channels last, quicker for float32 convolutions, is the slower layout in float64.
     return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+
+
+def _take_scores(_module: nn.Module, _inputs: tuple, outputs: object) -> Tensor:
+    """The scores among the outputs, as a hook after a forward pass."""
+    return tensor_of_scores(outputs)
 
 
 @contextmanager

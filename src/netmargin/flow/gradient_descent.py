@@ -9,7 +9,8 @@ import numpy as np
 from torch import nn
 
 from ..core import logspace
-from ..core.batches import Data, as_arrays
+from ..core.batches import Data
+from ..core.doors import open_door_whole
 from ..core.nets import float64_copy
 from ..errors import DataError, NotHomogeneousError
 from ..homogeneity import Kind
@@ -256,7 +257,8 @@ def gradient_descent(
 
     Source: Lyu and Li 2019, Theorem E.2.
     """
-    twin, samples, loss = float64_copy(model), as_arrays(data), Exponential()
+    model, samples = open_door_whole(model, data)
+    twin, loss = float64_copy(model), Exponential()
     homogeneity = measure(twin, samples, loss=loss).homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
         raise NotHomogeneousError(

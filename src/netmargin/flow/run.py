@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.batches import Data, as_arrays
+from ..core.batches import Data
+from ..core.doors import open_door_whole
 from ..core.nets import float64_copy
 from ..core.progress import Progress
 from ..errors import ModelError
@@ -88,7 +89,8 @@ class FlowRun(ABC):
         metric: Metric | None,
         most: int,
     ):
-        self.twin, self.samples, self.loss = float64_copy(model), as_arrays(data), loss
+        model, self.samples = open_door_whole(model, data)
+        self.twin, self.loss = float64_copy(model), loss
         self.homogeneity = measure(self.twin, self.samples, loss=loss).homogeneity
         if not any(p.requires_grad for p in self.twin.parameters()):
             raise ModelError(

@@ -7,9 +7,11 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from ..core.accepted_models import check_model, require_finite, tensor_of_scores
+from ..core.accepted_models import require_finite
+from ..core.doors import open_door_inputs
 from ..core.forward_failures import explain_forward_errors
 from ..core.nets import device_and_dtype
+from ..core.score_outputs import tensor_of_scores
 from ..errors import ModelError
 from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
 from .answer import Homogeneity
@@ -71,7 +73,7 @@ def analyse(model: nn.Module, x) -> Homogeneity:
 
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
-    model = check_model(model)
+    model, x = open_door_inputs(model, x)
     device_and_dtype(model)  # refuses nets on several devices or of several dtypes
     require_finite(model)
     names = tuple(name for name, _ in model.named_parameters())

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from ..core.score_outputs import tensor_of_scores
 from .degree import Epsilon
 from .float64_mode import Float64Mode, to_float64
 from .modes import ModulePath
@@ -121,9 +122,10 @@ class ScalingProbe:
             mode,
         ):
             torch.manual_seed(self._seed)
-            return functional_call(
+            outputs = functional_call(
                 self._model, {**self._parameters, **buffers}, (clone_inputs(self.x),)
             )
+            return tensor_of_scores(outputs)
 
     @contextmanager
     def _follow_modules(self):

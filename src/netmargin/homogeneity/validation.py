@@ -294,9 +294,8 @@ class Validator:
 def _check_answer(
     answer: Homogeneity, model: nn.Module, data: object, range: bool, seed: int
 ) -> ScalingCheck:
-    validator = Validator(
-        model, find_inputs(model, data, several=answer._several_inputs), seed=seed
-    )
+    model, x = find_inputs(model, data, several=answer._several_inputs)
+    validator = Validator(model, x, seed=seed)
     return validator.check(answer, range=range)
 
 

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from ..core.accepted_models import require_repeatable
-from ..core.batches import Data, as_arrays, batches
+from ..core.batches import Data, batches
+from ..core.doors import open_door_whole
 from ..core.nets import float64_copy
 from ..errors import NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
@@ -60,7 +61,7 @@ class Problem:
     @classmethod
     def of(cls, model: nn.Module, data: Data, *, norm: str, loss: Loss) -> "Problem":
         """Make the problem of a net on data, or raise the errors that `certify` names."""
-        samples = as_arrays(data)
+        model, samples = open_door_whole(model, data)
         twin = float64_copy(model)
         first, _ = next(batches(samples, BATCH, twin))
         require_repeatable(twin, first)

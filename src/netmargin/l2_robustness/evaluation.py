@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from ..core.accepted_models import require_repeatable
 from ..core.arguments import check_count, check_flag, check_path, check_words
-from ..core.batches import Arrays, Data, Labels, as_arrays, batches
+from ..core.batches import Arrays, Data, Labels, batches
+from ..core.doors import open_door_whole
 from ..core.nets import float64_copy, scores
 from ..core.progress import Progress
 from ..errors import DataError, Interrupted, ModelError
@@ -113,7 +114,8 @@ def robustness(
         check_count("batch_size", batch_size),
         check_path("folder", folder, optional=True),
     )
-    samples = _prepare_inputs(as_arrays(data))
+    model, samples = open_door_whole(model, data)
+    samples = _prepare_inputs(samples)
     net = _freeze_copy(model)
     first, _ = next(batches(samples, batch_size, net))
     require_repeatable(net, first)

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import nn
 
+from ..core.devices import where_float64_is
 from ..errors import ModelError, NotHomogeneousError
 from ..homogeneity import Homogeneity, Kind
 
@@ -42,7 +43,8 @@ def norms(model: nn.Module, homogeneity: Homogeneity) -> tuple[float, dict[str, 
     """
     counted = {n: p.detach() for n, p in model.named_parameters() if n not in homogeneity.ignored}
     squares = {
-        n: torch.linalg.vector_norm(p, dtype=torch.float64).item() ** 2 for n, p in counted.items()
+        n: torch.linalg.vector_norm(where_float64_is(p), dtype=torch.float64).item() ** 2
+        for n, p in counted.items()
     }
     # Exact summation: the norm does not depend on the order of the parameters.
     total = math.fsum(squares.values())

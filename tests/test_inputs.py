@@ -1,0 +1,220 @@
+"""What people pass in: every kind of net and of batch gives every door the same numbers as its
+plain form.
+"""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+
+WORDS, LENGTH, N = 7, 4, 10
+torch.manual_seed(0)
+TOKENS = torch.randint(WORDS, (N, LENGTH))
+MASK = (torch.arange(LENGTH) < torch.randint(1, LENGTH + 1, (N, 1))).long()
+IMAGES = torch.randn(N, 3)
+
+
+@dataclass
+class Outputs:
+    """What transformers return: a record with logits."""
+
+    loss: torch.Tensor
+    logits: torch.Tensor
+
+
+class Plain(nn.Module):
+    """A homogeneous net of order 2 on images, or on tokens and their mask packed side by side."""
+
+    def __init__(self, tokens: bool, give=lambda scores: scores):
+        super().__init__()
+        self.first = nn.Embedding(WORDS, 5) if tokens else nn.Linear(3, 5, bias=False)
+        self.last = nn.Linear(5, 2, bias=False)
+        self._give = give
+
+    def features(self, x, mask=None):
+        if mask is None:
+            return nn.functional.leaky_relu(self.first(x))
+        kept = mask.to(self.last.weight.dtype)[..., None]
+        return nn.functional.leaky_relu((self.first(x) * kept).sum(1) / kept.sum(1))
+
+    def forward(self, x):
+        mask = x[:, 1] if x.ndim == 3 else None
+        return self._give(self.last(self.features(x if mask is None else x[:, 0], mask)))
+
+
+class ByName(Plain):
+    def forward(self, input_ids, attention_mask=None, labels=None):
+        return self._give(self.last(self.features(input_ids, attention_mask)))
+
+
+class OfDict(Plain):
+    def forward(self, batch):
+        return self._give(self.last(self.features(batch["input_ids"], batch["attention_mask"])))
+
+
+def separated(net: nn.Module, x: torch.Tensor) -> tuple[nn.Module, torch.Tensor]:
+    """The net, and labels that it gives the samples."""
+    with torch.no_grad():
+        return net, net(x).argmax(1)
+
+
+PACKED = torch.stack([TOKENS, MASK], 1)
+IMAGE_NET, IMAGE_LABELS = separated(Plain(tokens=False), IMAGES)
+TOKEN_NET, TOKEN_LABELS = separated(Plain(tokens=True), PACKED)
+NAMED = {"input_ids": TOKENS, "attention_mask": MASK}
+
+
+def like(net: nn.Module, kind: type, give=lambda scores: scores) -> nn.Module:
+    """A net of another kind with the same weights."""
+    other = kind(isinstance(net.first, nn.Embedding), give)
+    other.load_state_dict(net.state_dict())
+    return other
+
+
+class Loader:
+    """Batches that can be read again and again."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def __iter__(self):
+        return iter(self.parts)
+
+
+def half(batch: dict, labels: torch.Tensor) -> list[dict]:
+    return [
+        {key: part[rows] for key, part in (batch | {"labels": labels}).items()}
+        for rows in (slice(0, 6), slice(6, None))
+    ]
+
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return N
+
+    def __getitem__(self, n):
+        return {key: part[n] for key, part in NAMED.items()} | {"labels": TOKEN_LABELS[n]}
+
+
+NAMED_NET = like(TOKEN_NET, ByName)
+IMAGE = (IMAGE_NET, (IMAGES, IMAGE_LABELS))
+TOKEN = (TOKEN_NET, (PACKED, TOKEN_LABELS))
+BATCHES = (
+    TOKEN_NET,
+    [(PACKED[rows], TOKEN_LABELS[rows]) for rows in (slice(0, 6), slice(6, None))],
+)
+KINDS = {  # name: what is given, and its plain form
+    "a dict of outputs": (
+        like(IMAGE_NET, Plain, lambda s: {"loss": s.sum(), "logits": s, "hidden": s + 1}),
+        IMAGE[1],
+        IMAGE,
+    ),
+    "a record of outputs": (
+        like(IMAGE_NET, Plain, lambda s: Outputs(s.sum(), s)),
+        IMAGE[1],
+        IMAGE,
+    ),
+    "scores and features": (like(IMAGE_NET, Plain, lambda s: (s, s + 1)), IMAGE[1], IMAGE),
+    "loss and scores": (like(IMAGE_NET, Plain, lambda s: (s.sum(), s)), IMAGE[1], IMAGE),
+    "a frame and a series": (
+        IMAGE_NET,
+        (
+            pd.DataFrame(IMAGES.numpy(), columns=list("abc")).astype({"a": "Float32"}),
+            pd.Series(IMAGE_LABELS.numpy(), dtype="Int64", index=range(5, 5 + N)),
+        ),
+        IMAGE,
+    ),
+    "a dict of tokens, mask and labels": (NAMED_NET, NAMED | {"labels": TOKEN_LABELS}, TOKEN),
+    "a dict and labels": (NAMED_NET, (NAMED, TOKEN_LABELS), TOKEN),
+    "a net that takes the dict": (like(TOKEN_NET, OfDict), (NAMED, TOKEN_LABELS), TOKEN),
+    "a boolean mask": (
+        NAMED_NET,
+        (NAMED | {"attention_mask": MASK.bool()}, TOKEN_LABELS),
+        TOKEN,
+    ),
+    "a floating mask, arrays": (
+        NAMED_NET,
+        ({"input_ids": TOKENS.numpy(), "attention_mask": MASK.double()}, TOKEN_LABELS.tolist()),
+        TOKEN,
+    ),
+    "a list of dicts": (NAMED_NET, half(NAMED, TOKEN_LABELS), BATCHES),
+    "a stream of dicts": (NAMED_NET, Loader(*half(NAMED, TOKEN_LABELS)), BATCHES),
+    "a loader of dicts": (
+        NAMED_NET,
+        torch.utils.data.DataLoader(Samples(), batch_size=6),
+        BATCHES,
+    ),
+    "pairs of dict and labels": (
+        NAMED_NET,
+        [(part, part.pop("labels")) for part in half(NAMED, TOKEN_LABELS)],
+        BATCHES,
+    ),
+    "one input by another name": (IMAGE_NET, {"pixels": IMAGES, "label": IMAGE_LABELS}, IMAGE),
+}
+
+
+def train(model, data):
+    model = copy.deepcopy(model)
+    history = nm.train(model, data, until=nm.Epochs(2), lr=nm.ConstantLR(0.1), progress=False)
+    return [row["q_min"] for row in history.rows], model.last.weight.tolist()
+
+
+def maximize_margin(model, data):
+    model = copy.deepcopy(model)
+    return nm.maximize_margin(model, data, iterations=3, progress=False).report.q
+
+
+def inputs_of(data):
+    return {k: v for k, v in data.items() if k != "labels"} if isinstance(data, dict) else data[0]
+
+
+DOORS = {
+    "measure": lambda model, data: nm.measure(model, data).q,
+    "analyse": lambda model, data: nm.analyse(model, inputs_of(data)).to_dict(),
+    "check": lambda model, data: (
+        nm.analyse(model, inputs_of(data)).check(model, inputs_of(data)).deviation
+    ),
+    "train": train,
+    "certify": lambda model, data: nm.certify(model, data).relative_epsilon,
+    "tangent_svm": lambda model, data: nm.tangent_svm(model, data).cosine,
+    "maximize_margin": maximize_margin,
+    "gradient_flow": lambda model, data: nm.gradient_flow(model, data, time=0.1).rows[-1]["q_min"],
+    "regularization_path": lambda model, data: nm.regularization_path(
+        lambda: copy.deepcopy(model), data, lambdas=[1e-2], starts=1, iterations=5, progress=False
+    ).rows[-1]["normalized_margin"],
+    "empirical_ntk": lambda model, data: nm.kernels.empirical_ntk(model, inputs_of(data)),
+    "robustness": lambda model, data: nm.robustness(model, data, attacks=(), progress=False).q,
+}
+WHOLE = ("analyse", "check", "empirical_ntk")
+"""Doors that take inputs without labels."""
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_door_takes_what_people_have(door, kind):
+    model, data, plain = KINDS[kind]
+    if door == "robustness" and plain is not IMAGE:
+        with pytest.raises(nm.DataError, match="whole numbers.*cannot be moved"):
+            DOORS[door](model, data)
+        return
+    if door in WHOLE and not isinstance(data, (dict, tuple)):
+        data, plain = (NAMED, TOKEN_LABELS), TOKEN  # without labels there are no batches
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    given, expected = DOORS[door](model, data), DOORS[door](*plain)
+    if isinstance(given, dict):
+        assert given == expected
+    else:
+        for ours, theirs in zip(_flat(given), _flat(expected), strict=True):
+            assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-7)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert not model._forward_pre_hooks
+
+
+def _flat(answer):
+    return map(np.asarray, answer) if isinstance(answer, tuple) else [np.asarray(answer)]
