@@ -218,3 +218,131 @@ def test_every_door_takes_what_people_have(door, kind):
 
 def _flat(answer):
     return map(np.asarray, answer) if isinstance(answer, tuple) else [np.asarray(answer)]
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_every_door_takes_half_precision(door, kind):
+    """What is computed in float64 agrees with that of the same weights in float32, bit for bit."""
+    rough = like(IMAGE_NET, Plain).to(kind)
+    fine = copy.deepcopy(rough).float()
+    data = IMAGE[1]
+    given, expected = DOORS[door](rough, data), DOORS[door](fine, data)
+    if door == "analyse":
+        assert {**given, "deviation": 0} == {**expected, "deviation": 0}
+    elif door in ("certify", "tangent_svm", "gradient_flow", "empirical_ntk", "robustness"):
+        assert np.array_equal(given, expected)
+    elif door in ("measure", "train"):
+        for ours, theirs in zip(_flat(given), _flat(expected), strict=True):
+            assert np.allclose(ours, theirs, rtol=0.05, atol=0.02)
+    else:
+        assert np.isfinite(np.asarray(given)).all()
+
+
+class Tied(Plain):
+    """One weight twice, in the first layer and transposed in the one behind it."""
+
+    def __init__(self):
+        super().__init__(tokens=False)
+        self.back = nn.Linear(5, 5, bias=False)
+        self.again = nn.Linear(5, 5, bias=False)
+        self.again.weight = self.back.weight
+
+    def features(self, x, mask=None):
+        return self.again(self.back(super().features(x)))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_counts_a_tied_weight_once(door):
+    torch.manual_seed(0)
+    net = Tied()
+    data = (IMAGES, separated(net, IMAGES)[1])
+    answer = DOORS[door](net, data)
+    if door == "analyse":
+        assert answer["order"] == 4
+        assert answer["groups"]["back"] == 2
+        report = nm.measure(net, data)
+        squares = [
+            float(net.get_parameter(f"{n}.weight").detach().square().sum())
+            for n in ("first", "back", "last")
+        ]
+        assert report.norm == pytest.approx(sum(squares) ** 0.5, rel=1e-6)
+    assert net.again.weight is net.back.weight
+
+
+def test_several_labels_are_refused_with_a_wrapper_that_works():
+    with pytest.raises(nm.DataError, match=r"y.argmax\(1\)"):
+        nm.measure(IMAGE_NET, (IMAGES, nn.functional.one_hot(IMAGE_LABELS)))
+    for shape, net in (((N, 3), IMAGE_NET), ((N, 2, 4), _Pixels())):
+        y = torch.randint(2, shape)
+        y[0] = 1  # no sample-wise single one
+        for data in ((IMAGES, y), [(IMAGES, y)]):
+            with pytest.raises(nm.DataError, match="several labels per sample") as raised:
+                nm.measure(net, data)
+        lines = [line[2:] for line in str(raised.value).splitlines() if line.startswith("  ")]
+        made: dict = {"torch": torch}
+        exec("\n".join(lines), made)
+        assert nm.measure(made["OneLabel"](net), (IMAGES, y.reshape(N, -1)[:, 0])).n == N
+
+
+class _Pixels(Plain):
+    def __init__(self):
+        super().__init__(False, lambda scores: scores[:, :, None, None].expand(-1, 2, 2, 4))
+
+
+def test_words_in_a_frame_are_named():
+    frame = pd.DataFrame({"size": [1.0, 2.0], "colour": ["red", "blue"]})
+    with pytest.raises(nm.DataError, match=r"text in 'colour'.*pandas.get_dummies"):
+        nm.measure(IMAGE_NET, (frame, [0, 1]))
+    with pytest.raises(nm.DataError, match=r"y holds text in 'kind'.*factorize"):
+        nm.measure(IMAGE_NET, (IMAGES[:2], pd.Series(["cat", "dog"], name="kind")))
+
+
+def test_inputs_by_name_are_refused_by_name():
+    for data, message in (
+        (NAMED | {"idx": torch.arange(N), "labels": TOKEN_LABELS}, r"one shape.*idx \(10,\)"),
+        (NAMED | {"types": TOKENS, "labels": TOKEN_LABELS}, "no place for types. Leave it out"),
+        ({"input_ids": TOKENS, "attention_mask": MASK * 0.5, "labels": TOKEN_LABELS}, "fractions"),
+        ({"labels": TOKEN_LABELS}, "holds labels, but no inputs"),
+        ([NAMED], "none of which is for labels"),
+        (half(NAMED, TOKEN_LABELS)[:1] + half({"input_ids": TOKENS}, TOKEN_LABELS), "Give every"),
+    ):
+        with pytest.raises((nm.DataError, nm.ModelError), match=message):
+            nm.measure(NAMED_NET, data)
+
+
+def test_a_stream_is_looked_at_without_a_trace():
+    """Who looks at the first batch leaves the generator of torch and one-pass iterables whole."""
+    loader = torch.utils.data.DataLoader(Samples(), batch_size=3, shuffle=True)
+    torch.manual_seed(5)
+    order = [batch["input_ids"] for batch in loader]
+    torch.manual_seed(5)
+    report = nm.measure(NAMED_NET, loader)
+    plain = nm.measure(TOKEN_NET, (PACKED, TOKEN_LABELS))
+    rows = [(row == TOKENS).all(1).nonzero()[0, 0] for batch in order for row in batch]
+    assert torch.allclose(report.q, plain.q[torch.stack(rows)], atol=1e-6)
+    once = (batch for batch in half(NAMED, TOKEN_LABELS))
+    assert torch.allclose(nm.measure(NAMED_NET, once).q, plain.q, atol=1e-6)
+
+
+class Differently(nn.Linear):
+    """Neither of its outputs depends on the weights by a derivative."""
+
+    def forward(self, x):
+        return super().forward(x).detach()
+
+
+@pytest.mark.parametrize("door", set(DOORS) - {"measure", "analyse", "check", "robustness"})
+def test_outputs_without_a_derivative_are_refused(door):
+    torch.manual_seed(0)
+    net = Differently(3, 2, bias=False)
+    with pytest.raises(nm.ModelError, match="no derivative in its parameters"):
+        DOORS[door](net, (IMAGES, separated(net, IMAGES)[1]))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_integer_weights_are_refused(door):
+    net = nn.Linear(3, 2, bias=False)
+    net.weight = nn.Parameter(torch.ones(2, 3, dtype=torch.int8), requires_grad=False)
+    with pytest.raises(nm.ModelError, match="Integer: parameter 'weight' is of type torch.int8"):
+        DOORS[door](net, (IMAGES, IMAGE_LABELS))

@@ -15,7 +15,7 @@ from .core.arguments import check_count, check_flag, check_number, check_seed
 from .core.batches import as_inputs
 from .core.doors import open_door_inputs
 from .core.gradients import SampleGradients, StoredGradients
-from .core.nets import float64_copy, scores
+from .core.nets import float64_copy, require_differentiable, scores
 from .errors import ArgumentError, DataError, ModelError
 
 _NEARLY_PARALLEL = 0.9
@@ -235,6 +235,7 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
 
     left = prepare(X, "X")
     require_repeatable(twin, left[0])
+    require_differentiable(twin, left[0])
     source = SampleGradients(twin, names, left[0])
     right = None if X2 is None else StoredGradients(source, *prepare(X2, "X2"))
     return StoredGradients(source, *left).inner(right).cpu().numpy()

@@ -50,8 +50,8 @@ def check_model(model: Any) -> nn.Module:
     Raises
     ------
     ModelError
-        If it is no module, or a TorchScript or quantized one, whose operations or weights cannot be
-        followed, or holds a parallel one.
+        If it is no module, or a TorchScript, quantized or integer one, whose operations or weights
+        cannot be followed, or holds a parallel one.
 
     Examples
     --------
@@ -84,6 +84,12 @@ that makes it return it?
             raise ModelError(
                 f"Parallel: {where} is a {type(module).__name__}. Put the module that it holds in"
                 " its place."
+            )
+    for name, parameter in model.named_parameters():
+        if not (parameter.is_floating_point() or parameter.is_complex()):
+            raise ModelError(
+                f"Integer: parameter {name!r} is of type {parameter.dtype}, in which nothing can be"
+                " scaled or moved a little. Give the float model that it was made from."
             )
     return model
 
@@ -154,7 +160,7 @@ def _scores_of(model: nn.Module, x: Tensor) -> Tensor | None:
         found = tensor_of_scores(model(x))
     except ModelError:
         return None
-    return found if found.is_floating_point() and found.numel() else None
+    return found if found.numel() else None
 
 
 def _describe_other_thing(given: Any) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..errors import DataError
 from .arguments import check_count
-from .data_advice import STREAM_HINT, how_to_pair, why_no_data
+from .data_advice import STREAM_HINT, describe_several_labels, how_to_pair, why_no_data
 from .nets import device_and_dtype
 from .records import short_repr
 
@@ -233,6 +233,8 @@ def _as_numpy(values, name: str):
 def _check_batch(X: Tensor, y: Tensor, where: str) -> None:
     """Raise DataError for inputs or labels that cannot be used, or do not match in number."""
     _check_inputs(X, "X", f"{where}: ")
+    if X.ndim > 1 and y.ndim > 1 and len(y) == len(X) and y.numel() > len(X):
+        raise DataError(f"{where}: y has shape {tuple(y.shape)}: {describe_several_labels(y)}")
     if y.numel() != len(X) or (y.ndim > 1 and y.shape[0] != len(X)):
         swapped = " Are they swapped? The inputs come first." if X.ndim == 1 and y.ndim > 1 else ""
         raise DataError(

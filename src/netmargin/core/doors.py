@@ -79,7 +79,7 @@ def pack_data(data: Any) -> tuple[Fields | None, Arrays | Iterable]:
     named, _ = _split(first, 0)
     fields = describe_fields(_read_inputs(named, "Batch 0"), "Batch 0")
     stream = _PackedBatches(data, fields)
-    return fields, iter(stream) if iter(data) is data else stream
+    return fields, iter(stream) if isinstance(data, Iterator) else stream
 
 
 def open_door_whole(model: Any, data: Data) -> tuple[nn.Module, Arrays]:
@@ -151,7 +151,7 @@ def _peek(data: Any) -> tuple[Any, Any]:
         return None, data
     if hasattr(data, "shape"):  # one array; the rows of it are no batches
         return None, data
-    if iter(data) is data:  # of one pass: what was read is put back in front
+    if isinstance(data, Iterator):  # of one pass: what was read is put back in front
         first = list(itertools.islice(data, 1))
         return (first[0] if first else None), itertools.chain(first, data)
     with torch.random.fork_rng(devices=[]):  # loaders draw on the CPU

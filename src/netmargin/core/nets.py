@@ -27,6 +27,21 @@ def scores(model: nn.Module, x: Tensor) -> Tensor:
     return where_float64_is(rows_of_scores(outputs, len(x)))
 
 
+def require_differentiable(model: nn.Module, x: Tensor) -> int:
+    """The number of outputs of a net, which are seen to have derivatives in its parameters.
+
+    Raises ModelError where they have none, though a parameter requires a gradient.
+    """
+    with torch.enable_grad():
+        outputs = scores(model, x[:1])
+    if not outputs.requires_grad and any(p.requires_grad for p in model.parameters()):
+        raise ModelError(
+            "The model's outputs have no derivative in its parameters. Remove .detach(), .data,"
+            " torch.no_grad() and detours over numpy from its forward."
+        )
+    return outputs.shape[1]
+
+
 def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
     """The device and the floating dtype that the model computes with.
 

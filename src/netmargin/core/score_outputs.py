@@ -29,7 +29,7 @@ def tensor_of_scores(outputs: Any) -> Tensor:
     Raises
     ------
     ModelError
-        If there are none, or several that might be meant.
+        If there are none, or several that might be meant, or they are whole numbers.
 
     Examples
     --------
@@ -39,6 +39,11 @@ def tensor_of_scores(outputs: Any) -> Tensor:
     True
     """
     found, _ = _find_scores(outputs)
+    if not found.is_floating_point():
+        raise ModelError(
+            f"The model returned numbers of type {found.dtype}, and scores are floating. Return"
+            " what argmax or a comparison was taken of."
+        )
     return found
 
 
@@ -48,14 +53,8 @@ def rows_of_scores(outputs: Any, n: int) -> Tensor:
     Raises ModelError for outputs that are no scores, which shows a wrapper that makes them fit
     where there is one.
     """
-    found, taken = _find_scores(outputs)
+    found, taken = tensor_of_scores(outputs), _find_scores(outputs)[1]
     shape = f"shape {tuple(found.shape)} for {n} inputs"
-    if not found.is_floating_point():
-        raise ModelError(
-            f"The model returned numbers of type {found.dtype}, {shape}. Scores are floating:"
-            " return what argmax or a comparison was taken of, and the float model in place of an"
-            " integer one."
-        )
     if found.ndim > 2 and len(found) == n:
         raise ModelError(
             f"The model returned {shape}: several rows of scores per sample."

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.batches import Data
+from ..core.batches import Data, batches
 from ..core.doors import open_door_whole
-from ..core.nets import float64_copy
+from ..core.nets import float64_copy, require_differentiable
 from ..core.progress import Progress
 from ..errors import ModelError
 from ..losses import Loss
@@ -96,6 +96,7 @@ class FlowRun(ABC):
             raise ModelError(
                 "No parameter of the model requires a gradient, so there is no flow. Unfreeze some."
             )
+        require_differentiable(self.twin, next(batches(self.samples, 1, self.twin))[0])
         self.field = FlowField(self.twin, self.samples, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
         self.levels = sorted(levels, reverse=True)

@@ -8,7 +8,7 @@ from torch import nn
 from ..core.accepted_models import require_repeatable
 from ..core.batches import Data, batches
 from ..core.doors import open_door_whole
-from ..core.nets import float64_copy
+from ..core.nets import float64_copy, require_differentiable
 from ..errors import NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
@@ -65,6 +65,7 @@ class Problem:
         twin = float64_copy(model)
         first, _ = next(batches(samples, BATCH, twin))
         require_repeatable(twin, first)
+        require_differentiable(twin, first)
         report = measure(twin, samples, loss=loss, batch_size=BATCH)
         homogeneity = report.homogeneity
         try:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..core.batches import Arrays, Labels, batches
 from ..core.gates import Gates, SmoothedReLUs
 from ..core.lbfgs import minimize
-from ..core.nets import float64_copy, scores
+from ..core.nets import float64_copy, require_differentiable, scores
 from ..core.threads import work_of
 from ..errors import DataError, ModelError
 from ..homogeneity import Kind, analyse
@@ -54,6 +54,7 @@ class RegularizedObjective(ABC):
             )
         self._groups = [self.parameters] if norm == "global" else [[p] for p in self.parameters]
         self._x, self._given = next(batches(data, len(data), self.twin))
+        require_differentiable(self.twin, self._x)
         homogeneity = analyse(self.twin, self._x)
         whole = (
             homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)
