@@ -123,7 +123,7 @@ BAD = {
         nn.Sequential(nn.Linear(3, 4), nn.Unflatten(1, (2, 2))),
         (X, Y),
         nm.ModelError,
-        r"returned shape \(8, 2, 2\) for 8 inputs: several rows of scores per sample",
+        r"returned shape \(., 2, 2\) for . inputs: several rows of scores per sample",
     ),
     "too few scores": (
         nn.Sequential(nn.Linear(3, 4), nn.Flatten(0)),

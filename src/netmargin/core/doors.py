@@ -1,10 +1,12 @@
 """What a caller gives, a net and data, as everything behind the doors takes it."""
 
 import itertools
+import random
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -141,7 +143,7 @@ def _read_inputs(inputs: Mapping, where: str) -> dict[str, Tensor]:
 def _peek(data: Any) -> tuple[Any, Any]:
     """The first batch of an iterable, and an iterable of all; (None, data) where there is none.
 
-    Random generators of torch are left as they were: who looks twice must not see other data.
+    Global random generators are left as they were: who looks twice must not see other data.
     """
     if isinstance(data, (tuple, list)):
         return (data[0] if data else None), data
@@ -154,10 +156,22 @@ def _peek(data: Any) -> tuple[Any, Any]:
     if isinstance(data, Iterator):  # of one pass: what was read is put back in front
         first = list(itertools.islice(data, 1))
         return (first[0] if first else None), itertools.chain(first, data)
-    with torch.random.fork_rng(devices=[]):  # loaders draw on the CPU
+    with _undisturbed_randomness():
         if isinstance(data, torch.utils.data.DataLoader):
             # One sample, collated: a first batch would start the processes of the loader.
             with suppress(Exception):  # of the caller's data set, which may count from elsewhere
                 sample = data.dataset[0]
                 return data.collate_fn(sample if data.batch_size is None else [sample]), data
         return next(iter(data), None), data
+
+
+@contextmanager
+def _undisturbed_randomness() -> Iterator[None]:
+    """Put the global generators of torch, numpy and Python back after a block."""
+    of_numpy, of_python = np.random.get_state(), random.getstate()
+    try:
+        with torch.random.fork_rng(devices=[]):  # loaders draw on the CPU
+            yield
+    finally:
+        np.random.set_state(of_numpy)
+        random.setstate(of_python)
