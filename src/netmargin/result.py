@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from .core.records import short_repr
+from .core.saved_records import Record
 
 
 class Status(StrEnum):
@@ -34,7 +35,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Bracket:
+class Bracket(Record):
     """A number known to lie in [lower, upper].
 
     Attributes
@@ -73,7 +74,7 @@ class Bracket:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solution:
+class Solution(Record):
     """The fields that the solutions of all max-margin problems share.
 
     Attributes
@@ -127,7 +128,7 @@ class Solution:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegularizedSolution:
+class RegularizedSolution(Record):
     """The fields that all minimizers of a norm plus a loss share.
 
     Attributes

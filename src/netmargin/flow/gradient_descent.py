@@ -12,6 +12,7 @@ from ..core import logspace
 from ..core.batches import Data
 from ..core.doors import open_door_whole
 from ..core.nets import float64_copy
+from ..core.saved_records import Record
 from ..errors import DataError, NotHomogeneousError
 from ..homogeneity import Kind
 from ..losses import Exponential
@@ -26,7 +27,7 @@ _GRID_POINTS = 20_001
 
 
 @dataclass(frozen=True)
-class SmoothnessBounds:
+class SmoothnessBounds(Record):
     """Upper bounds of margins and their derivatives over the unit sphere of parameters.
 
     Source: Lyu and Li 2019, Appendix E.2.

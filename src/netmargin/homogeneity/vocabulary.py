@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..core.records import short_repr
+from ..core.saved_records import Record
 
 
 class Kind(StrEnum):
@@ -30,7 +31,7 @@ class Evidence(StrEnum):
 
 
 @dataclass(frozen=True)
-class Blocker:
+class Blocker(Record):
     """A module that keeps a net from being homogeneous in all its parameters.
 
     Attributes

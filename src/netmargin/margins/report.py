@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..core import logspace
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..homogeneity import Homogeneity
 from ..losses import Loss
 
@@ -18,7 +19,7 @@ since the margins of support vectors agree in the limit only, and runs stop befo
 
 
 @dataclass(frozen=True)
-class MarginReport:
+class MarginReport(Record):
     """Margins of a net on data, in float64, with their normalizations.
 
     A normalized margin is None where the net lacks the homogeneity that it needs.

@@ -8,6 +8,7 @@ import numpy as np
 from ..core.arguments import check_choice, check_flag
 from ..core.matrices import SolverData, evaluation_inputs, regression_data, warn_of_size
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import DataError
 from ..kernels import arc_cosine
 from ..result import Status
@@ -28,7 +29,7 @@ seen where the norm falls below its proved bound.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interpolation:
+class Interpolation(Record):
     """A function f with f(x_n) = y_n and a small norm.
 
     Attributes

@@ -17,6 +17,7 @@ from ..core.batches import Data, as_arrays
 from ..core.matrices import binary_data
 from ..core.nets import float64_copy
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import DataError, ModelError
 from .fixed_features import matrix_game
 from .normalized_nets import NormalizedNet
@@ -30,7 +31,7 @@ of their number.
 
 
 @dataclass(frozen=True)
-class EarlyMargin:
+class EarlyMargin(Record):
     """Constants of the theorem, and the margin that it guarantees, for one net, data and time t.
 
     Attributes

@@ -14,6 +14,7 @@ import torch
 
 from ..core.progress import Progress
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import DataError, DivergenceError
 from .functionals import Functional
 from .particles import Particles, Renewal, Row, read_particles
@@ -29,7 +30,7 @@ _LARGEST_HALVINGS = 12
 
 
 @dataclass(frozen=True)
-class PerturbedFlow:
+class PerturbedFlow(Record):
     """A run of perturbed flow: K records, the first at the start, and the particles at the end.
 
     Attributes

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.matrices import as_array, binary_data
+from ..core.saved_records import Record
 from ..errors import DataError
 from ..solvers.pricing.bounds import Prover
 from ..solvers.pricing.local import price_locally
@@ -18,7 +19,7 @@ samples. More of them matter only where no proof is affordable.
 
 
 @dataclass(frozen=True)
-class Slackness:
+class Slackness(Record):
     """Both complementary slackness gaps of a probability measure nu and weights p of the samples.
 
     J'(theta) = sum_n p_n y_n phi(theta, x_n), and q_n = y_n int phi(., x_n) d nu.
