@@ -240,7 +240,7 @@ def test_every_door_takes_half_precision(door, kind):
 
 
 class Tied(Plain):
-    """One weight twice, in the first layer and transposed in the one behind it."""
+    """One weight in two modules."""
 
     def __init__(self):
         super().__init__(tokens=False)
@@ -252,10 +252,20 @@ class Tied(Plain):
         return self.again(self.back(super().features(x)))
 
 
+class Shared(Tied):
+    """One module under two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.again = self.back
+
+
 @pytest.mark.parametrize("door", DOORS)
-def test_every_door_counts_a_tied_weight_once(door):
+@pytest.mark.parametrize("kind", [Tied, Shared])
+def test_every_door_counts_a_tied_weight_once(door, kind):
     torch.manual_seed(0)
-    net = Tied()
+    net = kind()
+    places = {n: (p, p.clone()) for n, p in net.named_parameters(remove_duplicate=False)}
     data = (IMAGES, separated(net, IMAGES)[1])
     answer = DOORS[door](net, data)
     if door == "analyse":
@@ -268,6 +278,9 @@ def test_every_door_counts_a_tied_weight_once(door):
         ]
         assert report.norm == pytest.approx(sum(squares) ** 0.5, rel=1e-6)
     assert net.again.weight is net.back.weight
+    for name, (parameter, value) in places.items():
+        assert net.get_parameter(name) is parameter
+        assert torch.equal(parameter, value)
 
 
 def test_several_labels_are_refused_with_a_wrapper_that_works():

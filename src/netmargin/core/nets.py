@@ -1,7 +1,9 @@
 """Nets as netmargin calls them: scores, device and dtype, mode, and copies in float64."""
 
 import copy
+from collections.abc import Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +27,39 @@ def scores(model: nn.Module, x: Tensor) -> Tensor:
     with explain_forward_errors(x):
         outputs = model(x)
     return where_float64_is(rows_of_scores(outputs, len(x)))
+
+
+def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Any:
+    """What a net returns with these tensors in place of its parameters and buffers of these names.
+
+    Every derivative of torch.func goes through. The net is left as it is.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The net.
+    tensors : mapping of str to Tensor
+        What is put in, by the names of `named_parameters` and `named_buffers`.
+    x : Tensor, or tuple of them
+        The one argument of its forward.
+
+    Returns
+    -------
+    object
+        What its forward returns.
+    """
+    named = dict(model.named_parameters()) | dict(model.named_buffers())
+    new = {id(named[name]): tensor for name, tensor in tensors.items()}
+    # Every place of a tied weight once: torch's own `tie_weights` exchanges the weights of a module
+    # with several names once for each, and puts the exchanged ones back at the end.
+    places = {
+        f"{path}.{name}" if path else name: new[id(old)]
+        for path, module in model.named_modules()
+        for own in (module._parameters, module._buffers)
+        for name, old in own.items()
+        if id(old) in new
+    }
+    return torch.func.functional_call(model, places, (x,), tie_weights=False)
 
 
 def require_differentiable(model: nn.Module, x: Tensor) -> int:

@@ -104,7 +104,7 @@ def load(path: str | Path) -> Any:
     >>> again.normalized_margin == report.normalized_margin
     True
 
-    Source: Beyond the papers.
+    Beyond the papers.
     """
     file: Path = check_path("path", path)
     try:

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import torch
 from torch import nn
-from torch.func import functional_call
 
 from ..core.accepted_models import require_finite
 from ..core.doors import open_door_inputs
 from ..core.forward_failures import explain_forward_errors
-from ..core.nets import device_and_dtype
+from ..core.nets import call_with, device_and_dtype
 from ..core.score_outputs import tensor_of_scores
 from ..errors import ModelError
 from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
@@ -110,7 +109,7 @@ def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
     def forward(x):
         # Batch norms update their running statistics: in copies, so that the model stays as it is.
         buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
-        return functional_call(model, buffers, (x,))
+        return call_with(model, buffers, x)
 
     try:
         with torch.no_grad(), torch.random.fork_rng():

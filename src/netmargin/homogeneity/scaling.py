@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
+from ..core.nets import call_with
 from ..core.score_outputs import tensor_of_scores
 from .degree import Epsilon
 from .float64_mode import Float64Mode, to_float64
@@ -122,9 +122,7 @@ class ScalingProbe:
             mode,
         ):
             torch.manual_seed(self._seed)
-            outputs = functional_call(
-                self._model, {**self._parameters, **buffers}, (clone_inputs(self.x),)
-            )
+            outputs = call_with(self._model, {**self._parameters, **buffers}, clone_inputs(self.x))
             return tensor_of_scores(outputs)
 
     @contextmanager
