@@ -101,17 +101,24 @@ def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
     return parameters[0].device, floating[0].dtype if floating else torch.get_default_dtype()
 
 
+def able_to_float64(model: nn.Module) -> nn.Module:
+    """The model itself, or a copy on the CPU of one whose device has no float64.
+
+    Raises ModelError for a model whose parameters hold no numbers.
+    """
+    device, _ = device_and_dtype(model)
+    return model if holds_float64(device) else copy.deepcopy(model).cpu()
+
+
 def float64_copy(model: nn.Module) -> nn.Module:
     """A copy of the model in float64 and evaluation mode, which certificates are about.
 
     Raises ModelError for a model that cannot be copied, or is not finite.
     """
     model = check_model(model)
-    # Raises for lazy and meta parameters, which cannot be copied.
-    device, _ = device_and_dtype(model)
+    able = able_to_float64(model)
     require_finite(model)
-    twin = copy.deepcopy(model)
-    twin = (twin if holds_float64(device) else twin.cpu()).double().eval()
+    twin = (copy.deepcopy(model) if able is model else able).double().eval()
     # Its forward is called in many places, so that one hook takes the scores out for all of them.
     twin.register_forward_hook(_take_scores)
     # Channels last, quicker for float32 convolutions, is the slower layout in float64.

@@ -9,7 +9,7 @@ from torch import nn
 from ..core.accepted_models import require_finite
 from ..core.doors import open_door_inputs
 from ..core.forward_failures import explain_forward_errors
-from ..core.nets import call_with, device_and_dtype
+from ..core.nets import able_to_float64, call_with, device_and_dtype
 from ..core.score_outputs import tensor_of_scores
 from ..errors import ModelError
 from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
@@ -73,8 +73,18 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
     model, x = open_door_inputs(model, x)
-    device_and_dtype(model)  # refuses nets on several devices or of several dtypes
     require_finite(model)
+    able = able_to_float64(model)
+    answer = _analyse(able, x)
+    if able is model:
+        return answer
+    device, _ = device_and_dtype(model)
+    note = f"Everything in float64 was computed on the CPU: the device {device.type!r} has none."
+    return replace(answer, notes=(*answer.notes, note))
+
+
+def _analyse(model: nn.Module, x) -> Homogeneity:
+    """The answer for a net that can be computed in float64 where it lies."""
     names = tuple(name for name, _ in model.named_parameters())
     validator = Validator(model, x)
     trace, degree = _follow(model, validator.traced)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from torch import nn
 
+from ..core.nets import able_to_float64
 from .answer import Homogeneity, register_check, tidy
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
@@ -295,7 +296,7 @@ def _check_answer(
     answer: Homogeneity, model: nn.Module, data: object, range: bool, seed: int
 ) -> ScalingCheck:
     model, x = find_inputs(model, data, several=answer._several_inputs)
-    validator = Validator(model, x, seed=seed)
+    validator = Validator(able_to_float64(model), x, seed=seed)
     return validator.check(answer, range=range)
 
 
