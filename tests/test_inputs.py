@@ -359,3 +359,32 @@ def test_integer_weights_are_refused(door):
     net.weight = nn.Parameter(torch.ones(2, 3, dtype=torch.int8), requires_grad=False)
     with pytest.raises(nm.ModelError, match="Integer: parameter 'weight' is of type torch.int8"):
         DOORS[door](net, (IMAGES, IMAGE_LABELS))
+
+
+def test_pictures_call_classes_by_their_names(monkeypatch, tmp_path):
+    drawn = {}
+
+    def keep(drawings, folder):
+        drawn.update(drawings)
+        return []
+
+    for module in ("data", "certificate"):
+        monkeypatch.setattr(f"netmargin.drawing.{module}.save_drawings", keep)
+    X = torch.eye(16).repeat(2, 1)[:20]
+    y = (torch.arange(20) % 16) % 3
+    names = ["cat", "dog", "hare"]
+    nm.figures.draw_data(X, y, tmp_path, class_names=names)
+    titles = [axis.get_title() for axis in drawn["data"].axes]
+    assert titles[:20] == [names[label] for label in y.tolist()]
+    nm.figures.draw_data(X[:, :2], y % 2 * 2 - 1, tmp_path, class_names=names[:2])
+    assert [t.get_text() for t in drawn["data"].axes[0].get_legend().get_texts()] == names[:2]
+    net = nn.Linear(16, 3, bias=False)
+    net.weight.data = torch.stack([X[y == c].sum(0) for c in range(3)])
+    certificate = nm.certify(net, (X, y))
+    nm.figures.draw_certificate(certificate, X, y, tmp_path, class_names=names)
+    shown = {axis.get_title().split("\n")[0] for axis in drawn["support"].axes} - {""}
+    assert shown
+    assert all(set(title.split(" | ")) <= set(names) for title in shown)
+    for wrong in ("cat", ["cat"], [1, 2]):
+        with pytest.raises(nm.ArgumentError, match="class_names must be a list of names"):
+            nm.figures.draw_data(X, y, tmp_path, class_names=wrong)
