@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from ..errors import ModelError
 from .forward_failures import explain_forward_errors
@@ -86,6 +87,9 @@ that makes it return it?
                 " its place."
             )
     for name, parameter in model.named_parameters():
+        # Lazy parameters have no type yet; `device_and_dtype` refuses them.
+        if is_lazy(parameter):
+            continue
         if not (parameter.is_floating_point() or parameter.is_complex()):
             raise ModelError(
                 f"Integer: parameter {name!r} is of type {parameter.dtype}, in which nothing can be"
