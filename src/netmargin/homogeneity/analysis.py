@@ -73,8 +73,9 @@ def analyse(model: nn.Module, x) -> Homogeneity:
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
     model, x = open_door_inputs(model, x)
-    require_finite(model)
+    # First, as it refuses lazy parameters, which cannot be looked at.
     able = able_to_float64(model)
+    require_finite(model)
     answer = _analyse(able, x)
     if able is model:
         return answer
