@@ -1,7 +1,7 @@
 """What `analyse` says of the nets that people have: kind, order, margin, time, memory, blockers.
 
     python -m benchmarks.zoo                    all nets, two at a time, and docs/zoo.md
-    python -m benchmarks.zoo --only resnet bert nets whose names contain one of these words
+    python -m benchmarks.zoo --only resnet bert nets whose names begin like this
     python -m benchmarks.zoo --jobs 4           four nets at a time
 
 Every net runs in a process of its own, and its result is a line of runs/zoo.jsonl: a run that was
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = [
         name
         for name in ZOO
-        if not options.only or any(word.lower() in name.lower() for word in options.only)
+        if not options.only or name.lower().startswith(tuple(word.lower() for word in options.only))
     ]
     absent = [name for name in chosen if importlib.util.find_spec(ZOO[name].library) is None]
     for name in absent:
@@ -68,7 +68,7 @@ def read_results(path: Path) -> dict[str, dict]:
 def _parse(arguments: list[str]) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=__doc__)
-    parser.add_argument("--only", nargs="+", metavar="WORD", help="nets with such a name")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="nets whose names begin so")
     parser.add_argument("--jobs", type=int, default=2, help="nets at a time (default 2)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="file of JSON lines")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write")
