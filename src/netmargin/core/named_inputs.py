@@ -117,12 +117,14 @@ def pack(inputs: Mapping[str, Tensor], fields: Fields, where: str) -> Tensor:
 def view_with_fields(model: nn.Module, fields: Fields | None) -> nn.Module:
     """A view of a net that takes one packed tensor, with the parameters and modules of the net.
 
-    Without fields it is the net itself. Raises ModelError if its forward takes no inputs of these
+    Without fields, or with its first input only, it is the net itself. Raises ModelError if its forward takes no inputs of these
     names.
     """
     if fields is None:
         return model
     style = _calling_style(model, fields.names)
+    if style == "position":
+        return model
     view = copy.copy(model)  # shallow: parameters, buffers and modules are shared
     # The hooks are the view's own: the caller's net stays as it is.
     view._forward_pre_hooks = OrderedDict(view._forward_pre_hooks)
@@ -141,9 +143,7 @@ def _call_by_name(module: nn.Module, args: tuple, _: dict, *, fields: Fields, st
         (p.dtype for p in module.parameters() if p.is_floating_point()), torch.get_default_dtype()
     )
     inputs = fields.unpack(x, floating)
-    if style == "names":
-        return (), inputs
-    return (inputs,) if style == "dict" else tuple(inputs.values()), {}
+    return ((), inputs) if style == "names" else ((inputs,), {})
 
 
 def _calling_style(model: nn.Module, names: tuple[str, ...]) -> str:
@@ -151,10 +151,11 @@ def _calling_style(model: nn.Module, names: tuple[str, ...]) -> str:
     parameters = inspect.signature(model.forward).parameters
     kinds = [parameter.kind for parameter in parameters.values()]
     unknown = [name for name in names if name not in parameters]
-    if not unknown or inspect.Parameter.VAR_KEYWORD in kinds:
-        return "names"
-    if len(names) == 1:
+    takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+    if names == tuple(parameters)[:1] or (len(names) == 1 and unknown and not takes_any):
         return "position"
+    if takes_any or not unknown:
+        return "names"
     required = [p for p in parameters.values() if p.default is p.empty]
     if len(unknown) == len(names) and len(required) == 1:
         return "dict"

@@ -29,8 +29,8 @@ def scores(model: nn.Module, x: Tensor) -> Tensor:
     return where_float64_is(rows_of_scores(outputs, len(x)))
 
 
-def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Any:
-    """What a net returns with these tensors in place of its parameters and buffers of these names.
+def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor:
+    """The scores of a net with these tensors in place of its parameters and buffers of these names.
 
     Every derivative of torch.func goes through. The net is left as it is.
 
@@ -45,8 +45,13 @@ def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Any:
 
     Returns
     -------
-    object
-        What its forward returns.
+    Tensor
+        The scores, in the shape that the net gives them.
+
+    Raises
+    ------
+    ModelError
+        If the net returns no scores.
     """
     named = dict(model.named_parameters()) | dict(model.named_buffers())
     new = {id(named[name]): tensor for name, tensor in tensors.items()}
@@ -59,7 +64,8 @@ def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Any:
         for name, old in own.items()
         if id(old) in new
     }
-    return torch.func.functional_call(model, places, (x,), tie_weights=False)
+    outputs = torch.func.functional_call(model, places, (x,), tie_weights=False)
+    return tensor_of_scores(outputs)
 
 
 def require_differentiable(model: nn.Module, x: Tensor) -> int:
@@ -119,15 +125,8 @@ def float64_copy(model: nn.Module) -> nn.Module:
     able = able_to_float64(model)
     require_finite(model)
     twin = (copy.deepcopy(model) if able is model else able).double().eval()
-    # Its forward is called in many places, so that one hook takes the scores out for all of them.
-    twin.register_forward_hook(_take_scores)
     # Channels last, quicker for float32 convolutions, is the slower layout in float64.
     return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-
-
-def _take_scores(_module: nn.Module, _inputs: tuple, outputs: object) -> Tensor:
-    """The scores among the outputs, as a hook after a forward pass."""
-    return tensor_of_scores(outputs)
 
 
 @contextmanager

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..core.accepted_models import require_finite
 from ..core.doors import open_door_inputs
 from ..core.forward_failures import explain_forward_errors
 from ..core.nets import able_to_float64, call_with, device_and_dtype
-from ..core.score_outputs import tensor_of_scores
 from ..errors import ModelError
 from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
 from .answer import Homogeneity
@@ -125,7 +124,6 @@ def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
     try:
         with torch.no_grad(), torch.random.fork_rng():
             trace, outputs = _trace_outputs(model, x, forward)
-            outputs = tensor_of_scores(outputs)
             if not torch.isfinite(outputs).all():
                 raise ModelError(
                     "The model's outputs hold NaN or infinite values on finite inputs. Check its"
@@ -136,7 +134,7 @@ def _follow(model: nn.Module, x) -> tuple[Trace, AnyDegree]:
     return trace, trace.finish(outputs)
 
 
-def _trace_outputs(model: nn.Module, x, forward: Callable) -> tuple[Trace, object]:
+def _trace_outputs(model: nn.Module, x, forward: Callable) -> tuple[Trace, Tensor]:
     """Call `forward` on a copy of x under a new trace; return the trace and the outputs."""
     inputs = clone_inputs(x)
     trace = Trace(model, inputs)

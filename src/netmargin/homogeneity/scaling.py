@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from ..core.nets import call_with
-from ..core.score_outputs import tensor_of_scores
 from .degree import Epsilon
 from .float64_mode import Float64Mode, to_float64
 from .modes import ModulePath
@@ -122,8 +121,7 @@ class ScalingProbe:
             mode,
         ):
             torch.manual_seed(self._seed)
-            outputs = call_with(self._model, {**self._parameters, **buffers}, clone_inputs(self.x))
-            return tensor_of_scores(outputs)
+            return call_with(self._model, {**self._parameters, **buffers}, clone_inputs(self.x))
 
     @contextmanager
     def _follow_modules(self):

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ..core.nets import scores
 from .lipschitz import layers_of, norm
 from .rounding import rounding_errors
 
@@ -25,8 +26,7 @@ def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
     y : class indices, or signs for a net with one output f.
     """
-    z = net(x)
-    z = z.reshape(len(x), -1)
+    z = scores(net, x)
     if z.shape[1] == 1:
         return y[:, None] * z
     return (z.gather(1, y[:, None]) - z).scatter(1, y[:, None], torch.inf)

@@ -250,10 +250,10 @@ def _prepare_inputs(samples: Arrays) -> Arrays:
 def _bound_chain(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
     """Bound the norms of a chain of layers, after checking on a batch that the chain is the net."""
     with torch.no_grad():
-        z, chained = net(x), x
+        z, chained = scores(net, x), x
         for layer in layers_of(net):
             chained = layer(chained)
-    if not torch.allclose(z.reshape(len(x), -1), chained.reshape(len(x), -1), rtol=1e-9, atol=0):
+    if not torch.allclose(z, chained.reshape(len(x), -1), rtol=1e-9, atol=0):
         raise ModelError(
             "The net is not the chain of its layers, so that its Lipschitz constant is not known."
         )
