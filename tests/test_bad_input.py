@@ -117,10 +117,16 @@ BAD = {
         nn.LSTM(3, 2),
         (X[:, None], Y),
         nm.ModelError,
-        "returned tuple",
+        r"several rows of scores per sample(?s:.*)self.net\(\*x, \*\*named\)\[0\]\[:, -1\]",
     ),
     "scores of a wrong shape": (
         nn.Sequential(nn.Linear(3, 4), nn.Unflatten(1, (2, 2))),
+        (X, Y),
+        nm.ModelError,
+        r"returned shape \(., 2, 2\) for . inputs: several rows of scores per sample",
+    ),
+    "too few scores": (
+        nn.Sequential(nn.Linear(3, 4), nn.Flatten(0)),
         (X, Y),
         nm.ModelError,
         "Scores must have shape",

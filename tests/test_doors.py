@@ -127,14 +127,16 @@ WRONG_MODELS = {
         nn.Sequential(nn.DataParallel(NET)),
         "Parallel: its module '0' is a DataParallel",
     ),
-    "a dict": (
-        Own(lambda net, x: {"loss": 0, "logits": net.layer(x)}),
-        r'dict with the keys loss, logits; (?s:.*)self.net\(x\)\["logits"\]',
+    "a dict of two": (
+        Own(lambda net, x: {"left": net.layer(x), "right": x}),
+        r"(?s:dict with the keys left, right; .*return self.net\(\*x, \*\*named\)\['left'\])",
     ),
-    "a tuple": (Own(lambda net, x: (net.layer(x), x)), r"tuple of 2; (?s:.*)self.net\(x\)\[0\]"),
-    "a record": (
-        Own(lambda net, x: SimpleNamespace(logits=net.layer(x))),
-        r"(?s:.*)self.net\(x\).logits",
+    "no tensor": (Own(lambda net, x: (None, 3)), "tuple of 2 without a tensor of scores"),
+    "a record": (Own(lambda net, x: SimpleNamespace(y=net.layer(x))), "Let forward return it"),
+    "class numbers": (Own(lambda net, x: net.layer(x).argmax(1)), "type torch.int64, .*argmax"),
+    "pixels": (
+        Own(lambda net, x: net.layer(x)[:, :, None, None].expand(-1, 2, 4, 4)),
+        r"(?s:several rows of scores per sample.*mean\(\(2, 3\)\))",
     ),
     "two inputs": (TwoInputs(3, 1), "model.x. with one tensor. Wrap it: class OneInput"),
     "a dict of inputs": (
@@ -235,12 +237,12 @@ WRONG_DATA = {
         "The data are a model .Sequential.: the model comes first and the data second",
     ),
     "text": ("digits", r"The data are text, 'digits'. Named data sets are functions"),
-    "a dict": ({"x": X, "y": Y}, "The data are a dict with the keys 'x', 'y'"),
+    "a dict": ({"x": X, "z": Y}, "The data are a dict with the keys 'x', 'z'"),
     "inputs alone": (X, "one Tensor of shape .12, 3., without labels"),
     "a triple": ((X, Y, Y), r"The data are 3 arrays. The first two of them would be data\[:2\]"),
     "dict batches": (
-        [{"input_ids": X, "labels": Y}],
-        r'dict with the keys input_ids, labels. (?s:.*)b\["input_ids"\], b\["labels"\]',
+        [{"input_ids": X, "classes": Y}],
+        r"a dict with the keys 'input_ids', 'classes', none of which is for labels",
     ),
     "triples": ([(X, Y, Y)], r"tuple of 3. (?s:.*)\(b\[0\], b\[1\]\) for b in self.loader"),
     "swapped": ((Y, X), "Are they swapped"),
@@ -286,11 +288,15 @@ def test_the_remedies_in_the_sentences_work():
         exec("\n".join(lines), made)
         return made
 
-    record = Own(lambda net, x: {"logits": net.layer(x)})
-    with pytest.raises(nm.ModelError) as raised:
-        nm.measure(record, (X, Y))
-    assert nm.measure(remedy(raised.value)["Scores"](record), (X, Y)).n == 12
-    loader = [{"label": Y, "x": X}]
+    for forward in (
+        lambda net, x: {"left": net.layer(x), "right": x},
+        lambda net, x: SimpleNamespace(logits=net.layer(x)[:, None].expand(-1, 5, 1)),
+        lambda net, x: net.layer(x)[:, :, None, None].expand(-1, 1, 4, 4),
+    ):
+        with pytest.raises(nm.ModelError) as raised:
+            nm.measure(Own(forward), (X, Y))
+        assert nm.measure(remedy(raised.value)["Scores"](Own(forward)), (X, Y)).n == 12
+    loader = [(X, Y, Y)]
     with pytest.raises(nm.DataError) as refused:
         nm.measure(NET, loader)
     assert nm.measure(NET, remedy(refused.value)["Pairs"](loader)).n == 12

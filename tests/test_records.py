@@ -18,6 +18,7 @@ INTERNAL = {  # never returned by a public function
     "netmargin.kkt.constraints.ConstraintSubset",
     "netmargin.margins.boundaries.Boundaries",
     "netmargin.margins.normalization.Norms",
+    "netmargin.solvers.columns.engine.Ending",
     "netmargin.solvers.columns.options.Options",
     "netmargin.solvers.columns.master.MarginConstraints",
     "netmargin.papers.ledger.claim.Refutation",

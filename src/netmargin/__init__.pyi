@@ -40,6 +40,9 @@ from .ascent import (
 from .ascent import (
     maximize_margin as maximize_margin,
 )
+from .core.saved_records import (
+    load as load,
+)
 from .errors import (
     ArgumentError as ArgumentError,
 )

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .core.arguments import check_number
 from .core.records import short_repr
+from .core.saved_records import Record
 
 _GRID_POINTS = 2000
 """Margins of the logarithmic grid from 1e-3 up; neighbours differ by 0.8% on the default range."""
@@ -47,7 +48,7 @@ far more.
 
 
 @dataclass(frozen=True)
-class B3Report:
+class B3Report(Record):
     """The findings of a numerical check of (B3) on margins up to `largest_q`.
 
     (B3.2), f' > 0, is required beyond b_f, where the proofs use it.

@@ -13,8 +13,9 @@ from torch import nn
 from .core.accepted_models import require_repeatable
 from .core.arguments import check_count, check_flag, check_number, check_seed
 from .core.batches import as_inputs
+from .core.doors import open_door_inputs
 from .core.gradients import SampleGradients, StoredGradients
-from .core.nets import float64_copy, scores
+from .core.nets import float64_copy, require_differentiable, scores
 from .errors import ArgumentError, DataError, ModelError
 
 _NEARLY_PARALLEL = 0.9
@@ -204,6 +205,9 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
 
     Source: Wei et al. 2019, Section 2, at finite width. Beyond the papers.
     """
+    model, X = open_door_inputs(model, X)
+    if X2 is not None:
+        _, X2 = open_door_inputs(model, X2)
     twin = float64_copy(model)
     output = check_count("output", output, at_least=0)
     names = [name for name, p in twin.named_parameters() if p.requires_grad]
@@ -231,6 +235,7 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
 
     left = prepare(X, "X")
     require_repeatable(twin, left[0])
+    require_differentiable(twin, left[0])
     source = SampleGradients(twin, names, left[0])
     right = None if X2 is None else StoredGradients(source, *prepare(X2, "X2"))
     return StoredGradients(source, *left).inner(right).cpu().numpy()

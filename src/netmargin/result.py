@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from .core.records import short_repr
+from .core.saved_records import Record
 
 
 class Status(StrEnum):
@@ -47,7 +48,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Bracket:
+class Bracket(Record):
     """A number known to lie in [lower, upper].
 
     Attributes
@@ -142,7 +143,7 @@ def judge_bracket(
     return (ended if ended is Status.LOCALLY_OPTIMAL else Status.STALLED), False
 
 
-class Solution(ABC):
+class Solution(Record, ABC):
     """What the solutions of all problems share: a bracket, a status and weights of the samples.
 
     A subclass is a dataclass with the two ends of its bracket as fields, under the names of its

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from ..core.accepted_models import check_model
 from ..core.arguments import check_count, check_flag, check_number, check_numbers
-from ..core.batches import Arrays, Data, as_arrays, batches
+from ..core.batches import Arrays, Data, batches
 from ..core.denormals import flush_denormals
+from ..core.doors import open_door_whole
+from ..core.nets import require_differentiable
 from ..core.progress import Progress
 from ..core.threads import fitting_threads, work_of
 from ..errors import ModelError, NotSeparatedError
@@ -138,10 +139,11 @@ def maximize_margin(
     iterations = check_count("iterations", iterations)
     multiplier_steps = check_count("multiplier_steps", multiplier_steps, at_least=0)
     radius, progress = check_number("radius", radius, at_least=0), check_flag("progress", progress)
-    model = check_model(model)
+    model, samples = open_door_whole(model, data)
     _require_trainable(model)
-    samples = as_arrays(data)
-    work = work_of(model, next(batches(samples, len(samples), model))[0])
+    x, _ = next(batches(samples, len(samples), model))
+    require_differentiable(model, x)
+    work = work_of(model, x)
     with fitting_threads(work), flush_denormals():
         return _ascend(model, samples, temperatures, iterations, multiplier_steps, radius, progress)
 

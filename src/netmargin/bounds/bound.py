@@ -9,6 +9,7 @@ import numpy as np
 from ..core.arguments import check_number
 from ..core.matrices import as_array
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import DataError
 
 # Assumptions that several bounds share, as they are listed in `Bound.assumptions`.
@@ -20,7 +21,7 @@ SAMPLE_MOMENT = (
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Record):
     """An upper bound of a test error or loss that holds with high probability over the samples.
 
     Attributes

@@ -12,6 +12,7 @@ from ..core.arguments import check_count, check_number, check_seed
 from ..core.deadline import Deadline
 from ..core.matrices import binary_data
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import DataError
 from ..result import Bracket, Status
 from .bound import INDEPENDENT_SAMPLES, Bound, check_delta, confidence_term
@@ -19,7 +20,7 @@ from .view_search import ViewSearch
 
 
 @dataclass(frozen=True)
-class InterclassDistance:
+class InterclassDistance(Record):
     """A view in which two classes are far apart, and a bound of how far they are in any other.
 
     Attributes

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..core.arguments import check_count, check_flag, check_seed
 from ..core.matrices import as_array
+from ..core.saved_records import Record
 from ..errors import DataError
 from ..kernels import arc_cosine
 from ..solvers.pricing.bounds import PricingBound
@@ -19,7 +20,7 @@ more of them can only raise suprema that are not exact.
 
 
 @dataclass(frozen=True)
-class Rademacher:
+class Rademacher(Record):
     """An estimate of an empirical Rademacher complexity, beside the bound that a lemma gives.
 
     Attributes

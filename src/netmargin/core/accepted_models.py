@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from ..errors import ModelError
 from .forward_failures import explain_forward_errors
+from .score_outputs import tensor_of_scores
 
 _QUANTIZED = (
     "torch.ao.nn.quantized",
@@ -49,8 +51,8 @@ def check_model(model: Any) -> nn.Module:
     Raises
     ------
     ModelError
-        If it is no module, or a TorchScript or quantized one, whose operations or weights cannot be
-        followed, or holds a parallel one.
+        If it is no module, or a TorchScript, quantized or integer one, whose operations or weights
+        cannot be followed, or holds a parallel one.
 
     Examples
     --------
@@ -83,6 +85,15 @@ that makes it return it?
             raise ModelError(
                 f"Parallel: {where} is a {type(module).__name__}. Put the module that it holds in"
                 " its place."
+            )
+    for name, parameter in model.named_parameters():
+        # Lazy parameters have no type yet; `device_and_dtype` refuses them.
+        if is_lazy(parameter):
+            continue
+        if not (parameter.is_floating_point() or parameter.is_complex()):
+            raise ModelError(
+                f"Integer: parameter {name!r} is of type {parameter.dtype}, in which nothing can be"
+                " scaled or moved a little. Give the float model that it was made from."
             )
     return model
 
@@ -130,7 +141,7 @@ def noise_of(model: nn.Module, x: Tensor) -> str:
     with explain_forward_errors(x), torch.no_grad(), torch.random.fork_rng():
         first, second = (_scores_of(model, x.clone()) for _ in range(2))
     if first is None or second is None or first.shape != second.shape:
-        return ""  # `tensor_of_scores` and `scores` say what is wrong with such outputs
+        return ""  # `scores` says what is wrong with such outputs
     size, difference = first.abs().max().item(), (first - second).abs().max().item()
     if not difference > _ROUNDING_UNITS * torch.finfo(first.dtype).eps * size:
         return ""
@@ -147,43 +158,13 @@ def require_repeatable(model: nn.Module, x: Tensor) -> None:
         raise ModelError(noise)
 
 
-def tensor_of_scores(outputs: Any) -> Tensor:
-    """The outputs of a model, if they are one tensor.
-
-    Raises ModelError otherwise, whose message shows a wrapper that takes the scores out of them.
-    """
-    if isinstance(outputs, Tensor):
-        return outputs
-    kind = type(outputs).__name__
-    if isinstance(outputs, Mapping):
-        keys = [str(key) for key in outputs]
-        taken = f'["{"logits" if "logits" in keys or not keys else keys[0]}"]'
-        held = f" with the keys {', '.join(keys[:6])}"
-    elif hasattr(outputs, "logits"):
-        taken, held = ".logits", ""
-    elif isinstance(outputs, (tuple, list)):
-        taken, held = "[0]", f" of {len(outputs)}"
-    else:
-        raise ModelError(
-            f"The model returned {kind}; netmargin needs one tensor of scores per batch. Let"
-            " forward return it."
-        )
-    raise ModelError(
-        f"The model returned {kind}{held}; netmargin needs one tensor of scores per batch. Wrap it,"
-        " and give Scores(model):\n  class Scores(torch.nn.Module):\n      def __init__(self,"
-        " net): super().__init__(); self.net = net\n      def forward(self, x): return"
-        f" self.net(x){taken}"
-    )
-
-
 def _scores_of(model: nn.Module, x: Tensor) -> Tensor | None:
-    """The outputs on a batch if they are numbers that can be compared, else None."""
-    outputs = model(x)
-    return (
-        outputs
-        if isinstance(outputs, Tensor) and outputs.is_floating_point() and outputs.numel()
-        else None
-    )
+    """The scores of a batch if they are numbers that can be compared, else None."""
+    try:
+        found = tensor_of_scores(model(x))
+    except ModelError:
+        return None
+    return found if found.numel() else None
 
 
 def _describe_other_thing(given: Any) -> str:

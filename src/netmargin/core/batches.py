@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..errors import DataError
 from .arguments import check_count
-from .data_advice import STREAM_HINT, how_to_pair, why_no_data
+from .data_advice import STREAM_HINT, describe_several_labels, how_to_pair, why_no_data
 from .nets import device_and_dtype
 from .records import short_repr
 
@@ -49,7 +49,7 @@ def open_data(data: Data) -> Arrays | Iterable:
         return data
     # A list of two batches is a list of batches, not a pair of arrays.
     if isinstance(data, (tuple, list)) and len(data) == 2 and not _is_batch(data[0]):
-        X, y = _tensor(data[0], "X"), _tensor(data[1], "y")
+        X, y = read_tensor(data[0], "X"), read_tensor(data[1], "y")
         _check_batch(X, y, "the data")
         return Arrays(X, y.reshape(-1))
     if reason := why_no_data(data):
@@ -103,7 +103,7 @@ def pairs_of(data: Iterable) -> Iterator[tuple[Tensor, Tensor]]:
     for index, batch in enumerate(data):
         if not isinstance(batch, (tuple, list)) or len(batch) != 2:
             raise DataError(f"Batch {index} is not a pair (x, y) but {how_to_pair(batch)}")
-        x, y = _tensor(batch[0], "x"), _tensor(batch[1], "y")
+        x, y = read_tensor(batch[0], "x"), read_tensor(batch[1], "y")
         _check_batch(x, y, f"batch {index}")
         empty = False
         yield x, y.reshape(-1)
@@ -173,20 +173,18 @@ def _is_batch(item) -> bool:
 
 def as_inputs(values, name: str = "X") -> Tensor:
     """Inputs without labels as a tensor of at least one sample, all finite. Raises DataError."""
-    X = _tensor(values, name)
+    X = read_tensor(values, name)
     _check_inputs(X, name, "")
     return X
 
 
-def _tensor(values, name: str) -> Tensor:
+def read_tensor(values, name: str) -> Tensor:
     """Arrays, nested lists and tensors as an ordinary real tensor, detached. Raises DataError."""
     if isinstance(values, Tensor):
         tensor = values.detach()
     else:
         try:
-            import numpy as np
-
-            tensor = torch.from_numpy(np.ascontiguousarray(values))
+            tensor = torch.from_numpy(_as_numpy(values, name))
         except (TypeError, ValueError) as error:
             raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error
     if tensor.is_complex():
@@ -203,9 +201,40 @@ def _tensor(values, name: str) -> Tensor:
     return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
 
 
+def _as_numpy(values, name: str):
+    """An array of numbers. Raises TypeError or ValueError, DataError for columns of text."""
+    import numpy as np
+
+    array = np.ascontiguousarray(values)
+    # Frames and series of pandas: columns of mixed types, of its own types and with gaps are
+    # objects to numpy.
+    if array.dtype != object or not hasattr(values, "to_numpy"):
+        # Torch warns of arrays that must not be written to, as those of pandas are.
+        return array if array.flags.writeable else array.copy()
+    try:
+        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        columns = (
+            [
+                str(column)
+                for column, kind in getattr(values, "dtypes", {}).items()
+                if str(kind) in ("object", "str", "string", "category")
+            ]
+            if values.ndim == 2
+            else [str(getattr(values, "name", None))]
+        )
+        raise DataError(
+            f"{name} holds text in {', '.join(map(repr, columns[:6]))}. Encode classes as"
+            " numbers, pandas.factorize(column)[0], and features as columns of numbers,"
+            " pandas.get_dummies(frame)."
+        ) from None
+
+
 def _check_batch(X: Tensor, y: Tensor, where: str) -> None:
     """Raise DataError for inputs or labels that cannot be used, or do not match in number."""
     _check_inputs(X, "X", f"{where}: ")
+    if X.ndim > 1 and y.ndim > 1 and len(y) == len(X) and y.numel() > len(X):
+        raise DataError(f"{where}: y has shape {tuple(y.shape)}: {describe_several_labels(y)}")
     if y.numel() != len(X) or (y.ndim > 1 and y.shape[0] != len(X)):
         swapped = " Are they swapped? The inputs come first." if X.ndim == 1 and y.ndim > 1 else ""
         raise DataError(

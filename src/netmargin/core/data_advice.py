@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
+
+from .named_inputs import LABELS
 
 STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
 
@@ -41,10 +43,7 @@ def how_to_pair(batch: Any) -> str:
     kind = type(batch).__name__
     if isinstance(batch, Mapping):
         keys = [str(key) for key in batch]
-        label = next(
-            (key for key in keys if key in ("labels", "label", "y", "target")),
-            keys[-1] if keys else "y",
-        )
+        label = next((key for key in keys if key in LABELS), keys[-1] if keys else "y")
         inputs = next((key for key in keys if key != label), "x")
         held, pair = f"{kind} with the keys {', '.join(keys[:6])}", f'b["{inputs}"], b["{label}"]'
     elif isinstance(batch, (tuple, list)) and len(batch) > 2:
@@ -57,4 +56,20 @@ def how_to_pair(batch: Any) -> str:
         "      def __init__(self, loader): self.loader = loader\n"
         f"      def __iter__(self): return (({pair}) for b in self.loader)\n"
         "      def __len__(self): return len(self.loader)"
+    )
+
+
+def describe_several_labels(y: Tensor) -> str:
+    """A sentence about labels of which a sample has several, and a wrapper that makes them fit."""
+    # A row with a single 1 is one label, written otherwise.
+    if y.ndim == 2 and bool(((y == 0) | (y == 1)).all() and (y.sum(1) == 1).all()):
+        return "one label per sample, spread over columns. Give class numbers, y.argmax(1)."
+    places = ", 0" * (y.ndim - 1)
+    taken = "[:, 0]" if y.ndim == 2 else f"[:, :{places}]"
+    return (
+        "several labels per sample, and a margin is about one. Choose one of them, here the first,"
+        f" and give OneLabel(model) with (X, y[:{places}]):\n"
+        "  class OneLabel(torch.nn.Module):\n"
+        "      def __init__(self, net): super().__init__(); self.net = net\n"
+        f"      def forward(self, *x, **named): return self.net(*x, **named){taken}"
     )

@@ -56,7 +56,8 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
         ModelError,
         (
             "netmargin calls model(x) with one tensor. Wrap it: class OneInput(torch.nn.Module),"
-            " whose forward(self, x) calls the net with its other inputs."
+            " whose forward(self, x) calls the net with its other inputs, or give all inputs by"
+            ' name, X = {"x": ..., "mask": ...}.'
         ),
     ),
     (
@@ -69,6 +70,14 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
             "Its forward may expect a dict or several tensors; netmargin calls model(x) with one"
             " tensor. Wrap it: class OneInput(torch.nn.Module), whose forward(self, x) makes the"
             " dict."
+        ),
+    ),
+    (
+        r"got:? (float|double|c10::\w+|Half|BFloat16) (!=|and) (float|double|c10::\w+|Half)",
+        ModelError,
+        (
+            "It mixes floating types. Convert all of it, model.float() or model.bfloat16(), or let"
+            " its forward cast in between."
         ),
     ),
     (

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..errors import DataError, ModelError
 from .dense_layers import find_dense_layers, shift_outputs
 from .forward_failures import explain_forward_errors
+from .nets import call_with
 from .records import short_repr
 
 _NUMBERS_AT_ONCE = 30_000_000
@@ -185,9 +186,7 @@ class SampleGradients:
         def score(free: dict, added: dict, x: Tensor, w: Tensor):
             incoming: dict[str, Tensor] = {}
             with shift_outputs(self._twin, added, incoming):
-                output = torch.func.functional_call(self._twin, free | fixed, (x[None],)).reshape(
-                    -1
-                )
+                output = call_with(self._twin, free | fixed, x[None]).reshape(-1)
             return output @ w, {name: a.reshape(-1) for name, a in incoming.items()}
 
         # vmap runs the backward passes of all samples as one: no loop over samples in Python.

@@ -9,6 +9,8 @@ import math
 import torch
 from torch import Tensor
 
+from .devices import where_float64_is
+
 LN10 = math.log(10.0)
 """Rows and plots show logs to base 10, as the papers do."""
 
@@ -24,7 +26,12 @@ _LARGEST_EXPONENT = 709
 
 
 def as_float64(values) -> Tensor:
-    """Return `values` as a float64 tensor; a tensor stays on its device and keeps its graph."""
+    """Return `values` as a float64 tensor, which keeps its graph.
+
+    A tensor stays on its device, unless that has no float64: then it comes to the CPU.
+    """
+    if isinstance(values, Tensor):
+        values = where_float64_is(values)
     return torch.as_tensor(values, dtype=torch.float64)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..errors import DataError
 from .records import short_repr
+from .saved_records import Record
 
 _MANY_SAMPLES = 5_000
 """Samples from which a warning comes before long work: a matrix of all pairs takes 200 MB there,
@@ -19,7 +20,7 @@ for sums of them.
 
 
 @dataclass(frozen=True)
-class SolverData:
+class SolverData(Record):
     """Checked inputs and labels, or targets, in float64.
 
     Attributes

@@ -6,7 +6,8 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from .batches import Data, Labels, as_arrays, batches
+from .batches import Data, Labels, batches
+from .doors import open_door_whole
 from .nets import float64_copy, scores
 from .threads import work_of
 
@@ -21,8 +22,9 @@ class ScoredSamples:
     ----------
     model : nn.Module
         The net; it is copied.
-    data : pair (X, y), iterable of (x, y) or Arrays
-        Samples and labels; batches are read once, after the net is copied, and held in memory.
+    data : tuple, dict, iterable of batches or Arrays
+        Samples and labels, as `open_door` takes them; batches are read once, before the net is
+        copied, and held in memory.
 
     Attributes
     ----------
@@ -39,7 +41,8 @@ class ScoredSamples:
     """
 
     def __init__(self, model: nn.Module, data: Data):
-        self.twin, self.samples = float64_copy(model), as_arrays(data)
+        model, self.samples = open_door_whole(model, data)
+        self.twin = float64_copy(model)
 
     def __len__(self) -> int:
         return len(self.samples)

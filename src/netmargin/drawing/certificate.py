@@ -1,11 +1,13 @@
 """Pictures of a KKT certificate: its trade-off curve and its heaviest support vectors."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from ..core.arguments import check_instance
+from ..core.class_names import ClassNames
 from ..errors import DataError
 from .data import as_images, check_samples
 from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
@@ -14,7 +16,14 @@ if TYPE_CHECKING:
     from ..kkt import KKTCertificate
 
 
-def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) -> list[Path]:
+def draw_certificate(
+    certificate: "KKTCertificate",
+    X,
+    y,
+    folder: str | Path,
+    *,
+    class_names: Sequence[str] | None = None,
+) -> list[Path]:
     """Draw the trade-off curve of a KKT certificate and its heaviest support vectors.
 
     Written are trade_off and, where samples are square images, support; each as PNG and PDF.
@@ -29,6 +38,8 @@ def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) ->
         Their labels.
     folder : str or Path
         Folder for the pictures, made where it is not there.
+    class_names : sequence of str or None, default None
+        Names of the classes in the order of their indices, in place of numbers.
 
     Returns
     -------
@@ -38,7 +49,7 @@ def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) ->
     Raises
     ------
     ArgumentError
-        If `certificate` is no certificate or `folder` no path.
+        If `certificate` is no certificate, `folder` no path or `class_names` no list of names.
     DataError
         If X and y cannot be used or are not as many as the certificate's samples.
     CheckpointError
@@ -65,6 +76,7 @@ def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) ->
         KKTCertificate,
         "the KKTCertificate that netmargin.certify returns",
     )
+    names = ClassNames(class_names)
     samples, folder = check_samples(X, y), open_folder(folder)
     if len(samples) != certificate.samples:
         raise DataError(
@@ -74,7 +86,7 @@ def draw_certificate(certificate: "KKTCertificate", X, y, folder: str | Path) ->
     drawn = {"trade_off": _draw_trade_off(certificate)}
     images = as_images(samples.X)
     if images is not None:
-        drawn["support"] = _draw_support(certificate, images, samples.y)
+        drawn["support"] = _draw_support(certificate, images, samples.y, names)
     return save_drawings(drawn, folder)
 
 
@@ -104,7 +116,7 @@ def _draw_trade_off(certificate: "KKTCertificate"):
     return figure
 
 
-def _draw_support(certificate: "KKTCertificate", images: Tensor, y: Tensor):
+def _draw_support(certificate: "KKTCertificate", images: Tensor, y: Tensor, names: ClassNames):
     """The samples with the largest multipliers as images, heaviest first."""
     shares: dict[int, float] = {}
     rivals: dict[int, int] = {}
@@ -120,9 +132,10 @@ def _draw_support(certificate: "KKTCertificate", images: Tensor, y: Tensor):
     for axis, sample in zip(axes, heaviest, strict=False):
         axis.imshow(images[sample], cmap="gray_r")
         # Binary constraints have no rival class and hold -1.
-        against = f" | {rivals[sample]}" if rivals[sample] >= 0 else ""
+        against = f" | {names.of(rivals[sample])}" if rivals[sample] >= 0 else ""
         axis.set_title(
-            f"{int(y[sample])}{against}\n{100 * shares[sample] / total:.1f}%", fontsize=7
+            f"{names.of(y[sample].item())}{against}\n{100 * shares[sample] / total:.1f}%",
+            fontsize=7,
         )
     figure.suptitle(
         f"The heaviest of {len(shares)} support vectors: label | rival class, share of the"

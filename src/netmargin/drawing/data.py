@@ -1,6 +1,7 @@
 """Pictures of samples: points by their first two coordinates, or images."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from ..core.arguments import check_instance
 from ..core.batches import Arrays, open_data
+from ..core.class_names import ClassNames
 from ..errors import DataError
 from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
 
@@ -20,7 +22,14 @@ def check_samples(X, y) -> Arrays:
     return samples
 
 
-def draw_data(X, y, folder: str | Path, *, title: str = "data") -> list[Path]:
+def draw_data(
+    X,
+    y,
+    folder: str | Path,
+    *,
+    title: str = "data",
+    class_names: Sequence[str] | None = None,
+) -> list[Path]:
     """Draw samples: points by their first two coordinates, or a gallery of images.
 
     Written is data as PNG and PDF. Inputs of one coordinate are drawn over their labels; images are
@@ -36,6 +45,8 @@ def draw_data(X, y, folder: str | Path, *, title: str = "data") -> list[Path]:
         Folder for the pictures, made where it is not there.
     title : str, default "data"
         What stands above the picture.
+    class_names : sequence of str or None, default None
+        Names of the classes in the order of their indices, in place of numbers.
 
     Returns
     -------
@@ -45,7 +56,7 @@ def draw_data(X, y, folder: str | Path, *, title: str = "data") -> list[Path]:
     Raises
     ------
     ArgumentError
-        If `title` is no text or `folder` no path.
+        If `title` is no text, `folder` no path or `class_names` no list of names.
     DataError
         If X and y cannot be used.
     CheckpointError
@@ -61,36 +72,42 @@ def draw_data(X, y, folder: str | Path, *, title: str = "data") -> list[Path]:
     Beyond the papers.
     """
     check_instance("title", title, str, 'text, such as "clusters"')
+    names = ClassNames(class_names)
     samples, folder = check_samples(X, y), open_folder(folder)
-    return save_drawings({"data": _draw_samples(samples.X, samples.y, title)}, folder)
+    return save_drawings({"data": _draw_samples(samples, title, names)}, folder)
 
 
-def _draw_samples(X: Tensor, y: Tensor, title: str):
+def _draw_samples(samples: Arrays, title: str, names: ClassNames):
     """Pictures where the samples are images, else points."""
+    X, y = samples.X, samples.y
     # Vectors of square length are taken for images only where there are several classes: digits,
     # not points of the plane with a label of two values.
     images = as_images(X) if X.ndim > 2 or y.unique().numel() > 2 else None
-    return _draw_points(X, y, title) if images is None else _draw_images(images, y, title)
+    if images is None:
+        return _draw_points(samples, title, names)
+    return _draw_images(images, y, title, names)
 
 
-def _draw_images(images: Tensor, y: Tensor, title: str):
+def _draw_images(images: Tensor, y: Tensor, title: str, names: ClassNames):
     """The first forty images with their labels."""
     figure, axes = open_gallery(rows=4, columns=10, height=4.0)
     for axis, image, label in zip(axes, images, y, strict=False):
         axis.imshow(image, cmap="gray_r")
-        axis.set_title(int(label), fontsize=7)
+        axis.set_title(names.of(label), fontsize=7)
     figure.suptitle(title)
     return figure
 
 
-def _draw_points(X: Tensor, y: Tensor, title: str):
+def _draw_points(samples: Arrays, title: str, names: ClassNames):
     """Points by their first two coordinates, or by the only one and the label."""
+    X, y = samples.X, samples.y
     figure, (axis,) = open_row()
     for label, colour, marker in zip(y.unique().tolist(), (BOTH, OUTPUT), ("s", "o"), strict=False):
         points = X[y == label].reshape(-1, X.shape[1])
         height = points[:, 1] if X.shape[1] > 1 else torch.full((len(points),), float(label))
+        called = names.of(label) if names.names else f"y = {label}"
         axis.scatter(
-            points[:, 0], height, s=14, color=colour, marker=marker, alpha=0.7, label=f"y = {label}"
+            points[:, 0], height, s=14, color=colour, marker=marker, alpha=0.7, label=called
         )
     axis.set(xlabel="$x_1$", ylabel="$x_2$" if X.shape[1] > 1 else "y", title=title)
     if X.shape[1] > 1:

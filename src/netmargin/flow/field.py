@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..core import logspace
 from ..core.gates import Gates
+from ..core.nets import call_with
 from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
 from ..losses import Loss
@@ -107,7 +108,7 @@ class FlowField:
     def pattern(self, theta: Tensor) -> Pattern:
         """The pattern of active units at a point, none of them sliding."""
         with torch.no_grad(), Gates() as gates:
-            torch.func.functional_call(self._twin, self.named(theta) | self._fixed, (self._x,))
+            call_with(self._twin, self.named(theta) | self._fixed, self._x)
         return Pattern(
             [z > 0 for z in gates.inputs], torch.zeros(0, dtype=torch.int64, device=theta.device)
         )
@@ -118,7 +119,7 @@ class FlowField:
         Costs a forward pass; no gradient is computed.
         """
         with torch.no_grad(), Gates(pattern.active) as gates:
-            torch.func.functional_call(self._twin, self.named(theta) | self._fixed, (self._x,))
+            call_with(self._twin, self.named(theta) | self._fixed, self._x)
         return torch.cat([z.reshape(-1) for z in gates.inputs])
 
     def __call__(self, theta: Tensor, pattern: Pattern) -> Velocity:
@@ -209,7 +210,7 @@ class FlowField:
     def _forward(self, leaves: dict[str, Tensor], factors: list[Tensor]) -> tuple[Tensor, Gates]:
         """Outputs (N, C) with ReLUs replaced by these factors, and the gates with their graph."""
         with torch.enable_grad(), Gates(factors) as gates:
-            outputs = torch.func.functional_call(self._twin, leaves | self._fixed, (self._x,))
+            outputs = call_with(self._twin, leaves | self._fixed, self._x)
         return outputs[:, None] if outputs.ndim == 1 else outputs, gates
 
     def _compute_pull(

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.batches import Data
+from ..core.nets import require_differentiable
 from ..core.progress import Progress
 from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
@@ -100,6 +101,7 @@ class FlowRun(ABC):
             raise ModelError(
                 "No parameter of the model requires a gradient, so there is no flow. Unfreeze some."
             )
+        require_differentiable(self.twin, self.scored.first_inputs(1))
         self.field = FlowField(self.scored, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
         self.levels = sorted(levels, reverse=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.saved_records import Record
 from ..errors import DataError
 
 _GRID_POINTS = 20_001
@@ -14,7 +15,7 @@ _GRID_POINTS = 20_001
 
 
 @dataclass(frozen=True)
-class SmoothnessBounds:
+class SmoothnessBounds(Record):
     """Upper bounds of margins and their derivatives over the unit sphere of parameters.
 
     Source: Lyu and Li 2019, Appendix E.2.

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
-from ..core.accepted_models import check_model, require_finite, tensor_of_scores
+from ..core.accepted_models import require_finite
 from ..core.arguments import check_choice
+from ..core.doors import open_door_inputs
 from ..core.forward_failures import explain_forward_errors
-from ..core.nets import device_and_dtype
+from ..core.nets import able_to_float64, call_with, device_and_dtype
 from ..errors import ModelError
 from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
 from .answer import Homogeneity
@@ -84,10 +84,21 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
 
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
-    model = check_model(model)
     check_choice("statistics", statistics, ("follow", "fixed"))
-    device_and_dtype(model)  # refuses nets on several devices or of several dtypes
+    model, x = open_door_inputs(model, x)
+    # First, as it refuses lazy parameters, which cannot be looked at.
+    able = able_to_float64(model)
     require_finite(model)
+    answer = _analyse(able, x, statistics)
+    if able is model:
+        return answer
+    device, _ = device_and_dtype(model)
+    note = f"Everything in float64 was computed on the CPU: the device {device.type!r} has none."
+    return replace(answer, notes=(*answer.notes, note))
+
+
+def _analyse(model: nn.Module, x, statistics: str) -> Homogeneity:
+    """The answer for a net that can be computed in float64 where it lies."""
     validator = Validator(model, x, quick=True)
     structure = describe_structure(model, validator.traced, statistics)
     known = recall(model, structure)
@@ -158,12 +169,11 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
 
     def forward(x):
-        return functional_call(model, buffers, (x,))
+        return call_with(model, buffers, x)
 
     try:
         with torch.no_grad(), torch.random.fork_rng():
             trace, outputs = _trace_outputs(model, x, forward, buffers if follow else {})
-            outputs = tensor_of_scores(outputs)
             if not torch.isfinite(outputs).all():
                 raise ModelError(
                     "The model's outputs hold NaN or infinite values on finite inputs. Check its"
@@ -176,7 +186,7 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
 
 def _trace_outputs(
     model: nn.Module, x, forward: Callable, buffers: Mapping[str, Tensor]
-) -> tuple[Trace, object]:
+) -> tuple[Trace, Tensor]:
     """Call `forward` on a copy of x under a new trace; return the trace and the outputs."""
     inputs = clone_inputs(x)
     trace = Trace(model, inputs, buffers)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..core.arguments import check_flag, check_seed
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import ArgumentError, NotHomogeneousError
 from .degree import Degree, Epsilon
 from .scaling_check import ScalingCheck, deviation_sentence, range_sentence
@@ -36,7 +37,7 @@ def register_check(check: Check) -> Check:
 
 
 @dataclass(frozen=True)
-class Homogeneity:
+class Homogeneity(Record):
     """An answer to how the outputs of a net scale with its parameters, from `analyse`.
 
     Phi(c theta) = c^L Phi(theta) for c > 0 is homogeneity of order L. An answer holds no model and

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ..core.records import short_repr
+from ..core.saved_records import Record
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def scale_degree(degree: AnyDegree, factor: float | Fraction) -> AnyDegree:
 
 
 @dataclass(frozen=True)
-class Epsilon:
+class Epsilon(Record):
     """A small number that guards a root or a quotient, and so does not scale with the parameters.
 
     It is neglected where its measured effect on the outputs is below 1%.

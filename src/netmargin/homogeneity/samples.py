@@ -1,9 +1,12 @@
 """The samples on which a net is followed and its exponents are checked."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
-from ..core.batches import as_inputs, batches, open_data
+from ..core.batches import as_inputs, batches
+from ..core.doors import open_door, open_door_inputs
 from ..core.nets import device_and_dtype
 
 _AS_IT_IS_SAMPLES = (2, 32)
@@ -31,12 +34,20 @@ def take_samples(model: nn.Module, x, count: int):
 
 
 def find_inputs(model: nn.Module, data, *, several: bool):
-    """Find the inputs in data that are inputs, a pair (X, y), or an iterable of batches."""
+    """Find the inputs in data that are inputs, a pair (X, y), or an iterable of batches.
+
+    Returns the net as it takes them, and the inputs.
+    """
+    if isinstance(data, Mapping):
+        return open_door_inputs(model, data)
     if several or isinstance(data, Tensor) or hasattr(data, "__array__"):
-        return data
-    if isinstance(data, list) and not any(hasattr(part, "shape") for part in data):
-        return data
-    return next(batches(open_data(data), _AS_IT_IS_SAMPLES[1], model))[0]
+        return model, data
+    if isinstance(data, list) and not any(
+        hasattr(part, "shape") or isinstance(part, Mapping) for part in data
+    ):
+        return model, data
+    model, samples = open_door(model, data)
+    return model, next(batches(samples, _AS_IT_IS_SAMPLES[1], model))[0]
 
 
 def count_samples(x) -> int:

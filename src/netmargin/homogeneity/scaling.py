@@ -13,9 +13,8 @@ from fractions import Fraction
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
-from ..core.nets import device_and_dtype
+from ..core.nets import call_with, device_and_dtype
 from .degree import Degree, Epsilon
 from .float64_mode import EpsilonMode, Float64Mode, to_float64
 from .modes import ModulePath
@@ -141,9 +140,7 @@ class ScalingProbe:
             self._choose_mode(),
         ):
             torch.manual_seed(self._seed)
-            return functional_call(
-                self._model, {**self._parameters, **buffers}, (clone_inputs(self.x),)
-            )
+            return call_with(self._model, {**self._parameters, **buffers}, clone_inputs(self.x))
 
     def _choose_mode(self) -> AbstractContextManager:
         """Choose the mode in which the operations of a forward pass run."""

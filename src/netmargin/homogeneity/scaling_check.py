@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from .scaling import TOLERANCE
 
 LARGEST_MISS = 0.01
@@ -16,7 +17,7 @@ whose exponents hold there will not show more at the next decade.
 
 
 @dataclass(frozen=True)
-class ScalingCheck:
+class ScalingCheck(Record):
     """A measurement of how well claimed exponents hold, from `Homogeneity.check`.
 
     Attributes

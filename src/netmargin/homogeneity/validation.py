@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from torch import nn
 
+from ..core.nets import able_to_float64
 from .answer import Homogeneity, register_check
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
@@ -217,9 +218,8 @@ class Validator(Measurements):
 def _check_answer(
     answer: Homogeneity, model: nn.Module, data: object, range: bool, seed: int
 ) -> ScalingCheck:
-    validator = Validator(
-        model, find_inputs(model, data, several=answer._several_inputs), seed=seed
-    )
+    model, x = find_inputs(model, data, several=answer._several_inputs)
+    validator = Validator(able_to_float64(model), x, seed=seed)
     return validator.check(answer, range=range)
 
 

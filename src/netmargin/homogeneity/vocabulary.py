@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..core.records import short_repr
+from ..core.saved_records import Record
 
 STORED_STATISTICS = "subtracts stored running statistics, which do not scale with the parameters"
 """The reason of blockers that normalize with statistics that are held fixed."""
@@ -33,7 +34,7 @@ class Evidence(StrEnum):
 
 
 @dataclass(frozen=True)
-class Blocker:
+class Blocker(Record):
     """A module that keeps a net from being homogeneous in all its parameters.
 
     Attributes

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..result import Status
 from .multipliers import multipliers
 
@@ -26,7 +27,7 @@ class Completeness(StrEnum):
 
 
 @dataclass(frozen=True)
-class KKTCertificate:
+class KKTCertificate(Record):
     """A certificate of how far theta is from a KKT point of (P), from `certify`.
 
     (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1 for all samples n and classes j != y_n.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..core.gates import Gates
 from ..core.gradients import SampleGradients, StoredGradients
-from ..core.nets import scores
+from ..core.nets import call_with, scores
 from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
 from ..margins import score_gaps
@@ -141,7 +141,7 @@ class Constraints:
             x = x.to(dtype) if x.is_floating_point() else x
 
             def outputs(free: Vector, x: Tensor = x) -> Tensor:
-                result = torch.func.functional_call(self.twin, free | fixed, (x,))
+                result = call_with(self.twin, free | fixed, x)
                 return result[:, None] if result.ndim == 1 else result
 
             value, slope = _value_and_slope(outputs, point, moved)

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from ..core.accepted_models import require_repeatable
-from ..core.batches import Data, as_arrays
+from ..core.batches import Data
+from ..core.nets import require_differentiable
 from ..core.scored_samples import ScoredSamples
 from ..errors import NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
@@ -60,10 +61,10 @@ class Problem:
     @classmethod
     def of(cls, model: nn.Module, data: Data, *, norm: str, loss: Loss) -> "Problem":
         """Make the problem of a net on data, or raise the errors that `certify` names."""
-        # The data are read first: their errors come before those of the model.
-        scored = ScoredSamples(model, as_arrays(data))
-        twin = scored.twin
-        require_repeatable(twin, scored.first_inputs(BATCH))
+        scored = ScoredSamples(model, data)
+        twin, first = scored.twin, scored.first_inputs(BATCH)
+        require_repeatable(twin, first)
+        require_differentiable(twin, first)
         report = measure(twin, scored.samples, loss=loss, batch_size=BATCH, statistics="fixed")
         homogeneity = report.homogeneity
         try:

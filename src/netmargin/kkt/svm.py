@@ -10,6 +10,7 @@ from ..core.arguments import check_choice, check_count
 from ..core.batches import Data
 from ..core.denormals import flush_denormals
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..losses import CrossEntropy
 from ..result import Status
 from ..solvers import kernel_max_margin
@@ -20,7 +21,7 @@ _RELATIVE_GAP = 1e-9
 
 
 @dataclass(frozen=True)
-class TangentSVM:
+class TangentSVM(Record):
     """The solution v of min ||v||^2 / 2 subject to <grad s_nj, v> >= 1 at theta~.
 
     Attributes

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ..core.nets import scores
 from ..errors import MissingLibraryError
 from .certified import score_margins
 
@@ -55,7 +56,7 @@ class ScaledScores(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute the scores, (N, C), of inputs (N, ...)."""
-        z = self.net(x).reshape(len(x), -1) / self.scale
+        z = scores(self.net, x) / self.scale
         return torch.cat([-z, z], 1) / 2 if z.shape[1] == 1 else z
 
 

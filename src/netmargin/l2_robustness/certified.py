@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ..core.nets import scores
 from ..margins import score_gaps
 from .lipschitz import layers_of, norm
 from .rounding import rounding_errors
@@ -26,7 +27,7 @@ def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
     y : class indices, or signs for a net with one output f.
     """
-    return score_gaps(net(x).reshape(len(x), -1), y)
+    return score_gaps(scores(net, x), y)
 
 
 def certified_radii(

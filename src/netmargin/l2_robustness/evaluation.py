@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from ..core.accepted_models import require_repeatable
 from ..core.arguments import check_count, check_flag, check_path, check_words
-from ..core.batches import Arrays, Data, as_arrays
+from ..core.batches import Arrays, Data
+from ..core.doors import open_door_whole
+from ..core.nets import scores
 from ..core.progress import Progress
 from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, Interrupted, ModelError
@@ -116,7 +118,8 @@ def robustness(
         check_count("batch_size", batch_size),
         check_path("folder", folder, optional=True),
     )
-    scored = ScoredSamples(model, _prepare_inputs(as_arrays(data)))
+    model, samples = open_door_whole(model, data)
+    scored = ScoredSamples(model, _prepare_inputs(samples))
     net, samples = scored.twin, scored.samples
     _freeze(net)
     first = scored.first_inputs(batch_size)
@@ -249,10 +252,10 @@ def _prepare_inputs(samples: Arrays) -> Arrays:
 def _bound_chain(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
     """Bound the norms of a chain of layers, after checking on a batch that the chain is the net."""
     with torch.no_grad():
-        z, chained = net(x), x
+        z, chained = scores(net, x), x
         for layer in layers_of(net):
             chained = layer(chained)
-    if not torch.allclose(z.reshape(len(x), -1), chained.reshape(len(x), -1), rtol=1e-9, atol=0):
+    if not torch.allclose(z, chained.reshape(len(x), -1), rtol=1e-9, atol=0):
         raise ModelError(
             "The net is not the chain of its layers, so that its Lipschitz constant is not known."
         )

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..result import Status
 
 
 @dataclass(frozen=True)
-class RobustnessReport:
+class RobustnessReport(Record):
     """The L2 robustness of a net on samples, as `robustness` returns it.
 
     Radii are in the units of the inputs. Both radii of a misclassified sample are 0.

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..core import logspace
 from ..core.arguments import check_count
+from ..core.record_codec import save_by_name
 from ..errors import ArgumentError
 from .loss import Loss, normalize_slopes
 
@@ -185,8 +186,19 @@ class CrossEntropy(Logistic):
         super().__init__(power=1)
 
 
+def find_loss(name: str) -> Loss | None:
+    """The loss of this file that has a name, such as "cross-entropy" or "logistic(5)"; or None."""
+    kind, _, power = name.partition("(")
+    if name in BY_NAME or not power.rstrip(")").isdigit():
+        return BY_NAME.get(name)
+    made = {"exponential": Exponential, "logistic": Logistic}.get(kind)
+    return made(int(power.rstrip(")"))) if made else None
+
+
 BY_NAME = {
     loss.name: loss
     for loss in (CrossEntropy(), Logistic(), Exponential(), Exponential(3), Logistic(3))
 }
 """Every loss that can be chosen by a word, here and on the command line."""
+
+save_by_name(Loss, find_loss)

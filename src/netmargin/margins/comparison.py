@@ -4,13 +4,14 @@ import math
 from dataclasses import dataclass
 
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from .bootstrap import ERROR, WEIGHTED_ERROR, Interval, Z
 from .quantiles import quantile_names
 from .report import MarginReport
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Record):
     """A number of two nets on the same samples, and what chance could make of its difference.
 
     Attributes
@@ -62,7 +63,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Record):
     """Several nets on the same data, as `compare` returns them.
 
     Attributes

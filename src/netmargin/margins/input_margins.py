@@ -8,18 +8,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..core.accepted_models import check_model, noise_of, require_finite
+from ..core.accepted_models import noise_of, require_finite
 from ..core.arguments import check_count, check_flag
-from ..core.batches import Arrays, Data, Labels, batches, open_data
+from ..core.batches import Arrays, Data, Labels, batches
+from ..core.doors import open_door
 from ..core.nets import in_mode
 from ..core.progress import Progress
+from ..core.saved_records import Record
 from .boundaries import Boundaries, check_layer, differentiable_scores, find_boundaries
 from .of_outputs import class_indices, margins, require_finite_margins
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
 
 
 @dataclass(frozen=True)
-class InputMargins:
+class InputMargins(Record):
     """First-order distances of samples to the decision boundary, as `input_margins` returns them.
 
     Attributes
@@ -196,7 +198,7 @@ def input_margins(
     Source: Elsayed et al. 2018, (3); Jiang et al. 2019. The relative distance and the headroom:
     beyond the papers.
     """
-    model, samples, layer = check_model(model), open_data(data), check_layer(layer)
+    (model, samples), layer = open_door(model, data), check_layer(layer)
     rivals = check_count("rivals", rivals, optional=True)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
     total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None

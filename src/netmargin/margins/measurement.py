@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.accepted_models import check_model, noise_of, require_finite
+from ..core.accepted_models import noise_of, require_finite
 from ..core.arguments import check_choice, check_count, check_flag, check_instance
-from ..core.batches import Data, Labels, batches, open_data
+from ..core.batches import Data, Labels, batches
+from ..core.doors import open_door
 from ..core.nets import in_mode, scores
 from ..errors import ArgumentError, NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
@@ -97,7 +98,8 @@ def measure(
     Source: Lyu and Li 2019, Sections 4.1, 4.4 and Appendices A, F, G; two-homogeneity 2024, Section
     3.4.
     """
-    model, samples, loss = check_model(model), open_data(data), as_loss(loss)
+    model, samples = open_door(model, data)
+    loss = as_loss(loss)
     batch_size = check_count("batch_size", batch_size)
     check_instance(
         "homogeneity",

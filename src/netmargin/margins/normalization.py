@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ..core.devices import where_float64_is
 from ..core.records import short_repr
 from ..errors import ModelError, NotHomogeneousError
 from ..homogeneity import Homogeneity, Kind
@@ -100,7 +101,8 @@ def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
 def _squares(model: nn.Module) -> dict[str, float]:
     """The squared norm of every parameter. Raises ModelError where one is not finite."""
     squares = {
-        name: torch.linalg.vector_norm(p.detach(), dtype=torch.float64).item() ** 2
+        name: torch.linalg.vector_norm(where_float64_is(p.detach()), dtype=torch.float64).item()
+        ** 2
         for name, p in model.named_parameters()
     }
     for name, square in squares.items():

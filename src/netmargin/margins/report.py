@@ -10,6 +10,7 @@ from torch import Tensor
 from ..core import logspace
 from ..core.arguments import check_instance
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..homogeneity import Homogeneity
 from ..losses import Loss
 from .heldout import error_interval, margin_weighted_error, z_score
@@ -36,7 +37,7 @@ FORMULAS = {
 
 
 @dataclass(frozen=True)
-class MarginReport:
+class MarginReport(Record):
     """Margins of a net on data, in float64, with their normalizations.
 
     A normalized margin is None where the net lacks the homogeneity that it needs.

@@ -10,6 +10,7 @@ from torch import Tensor
 from ..core import logspace
 from ..core.arguments import suggest_word
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import ArgumentError
 from .input_margins import InputMargins
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
@@ -19,7 +20,7 @@ _LARGEST_EXPONENT = 700
 
 
 @dataclass(frozen=True)
-class Margin:
+class Margin(Record):
     """One normalization of the margins of a net on its samples.
 
     Attributes

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..core.batches import Arrays
 from ..core.gates import Gates, SmoothedReLUs
 from ..core.lbfgs import minimize
-from ..core.nets import scores
+from ..core.nets import require_differentiable, scores
 from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, ModelError
 from ..homogeneity import Kind, analyse
@@ -54,6 +54,7 @@ class RegularizedObjective(ABC):
             )
         self._groups = [self.parameters] if norm == "global" else [[p] for p in self.parameters]
         self._x = self.scored.x
+        require_differentiable(self.twin, self._x)
         homogeneity = analyse(self.twin, self._x, statistics="fixed")
         whole = (
             homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)

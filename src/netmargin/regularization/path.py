@@ -21,6 +21,8 @@ from ..core.arguments import (
 )
 from ..core.batches import Arrays, Data, as_arrays
 from ..core.denormals import flush_denormals
+from ..core.doors import pack_data
+from ..core.named_inputs import view_with_fields
 from ..core.progress import Progress
 from ..core.threads import fitting_threads
 from ..errors import ArgumentError, DataError
@@ -127,13 +129,14 @@ def regularization_path(
 
     Source: Wei et al. 2018, (2.1) with the mean loss, as its proofs have it, and Theorem 2.1.
     """
-    samples, chosen = as_arrays(data), as_loss(loss)
+    fields, samples = pack_data(data)
+    samples, chosen = as_arrays(samples), as_loss(loss)
 
     def row(objective: RegularizedObjective) -> dict:
         return measure(objective.twin, samples, loss=chosen).to_dict()
 
     def make(model: nn.Module, r: float, norm: str) -> RegularizedObjective:
-        return MarginObjective(model, samples, chosen, r, norm)
+        return MarginObjective(view_with_fields(model, fields), samples, chosen, r, norm)
 
     return _follow(make_model, make, row, lambdas, r, norm, starts, iterations, seed, progress)
 

@@ -7,11 +7,12 @@ from scipy.optimize import brentq
 
 from ..core.arguments import check_count, check_number
 from ..core.logspace import scaled_ratio
+from ..core.saved_records import Record
 from ..errors import ArgumentError
 
 
 @dataclass(frozen=True)
-class WeakRegularization:
+class WeakRegularization(Record):
     """A strength of regularization that is weak enough, and the margin that it guarantees.
 
     Attributes

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.matrices import SolverData
 from ..core.records import short_repr
+from ..core.saved_records import Record
 
 _DIRECTION_DIGITS = 12
 """Directions that agree to so many digits count as one: divided by their lengths, multiples of one
@@ -25,7 +26,7 @@ _RELATIVE_COST = 10.0
 
 
 @dataclass(frozen=True)
-class Contradictions:
+class Contradictions(Record):
     """Samples that no function of a class can label as asked.
 
     Attributes

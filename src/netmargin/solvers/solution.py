@@ -9,13 +9,14 @@ from torch import nn
 from ..core.arguments import check_count, check_flag
 from ..core.matrices import as_array, binary_data, evaluation_inputs
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import ReLUPower, SignedSum
 from ..result import MarginSolution, RegularizedSolution, SoftSolution
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReLUMeasure:
+class ReLUMeasure(Record):
     """A function of two-layer ReLU nets, f(x) = sum_j weights_j b_j relu(a_j . x~)^power.
 
     It is a measure on the unit sphere of (a, b), or for power 2 on unit a and b = +-1; x~ is x, or

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import CheckpointError
 from ..result import Status
 
 
 @dataclass
-class History:
+class History(Record):
     """The rows of a training run, and how it ended.
 
     Parameters
@@ -61,16 +62,12 @@ class History:
 
         return pandas.DataFrame(self.rows)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the rows as JSON lines, and return the path; folders are made as needed."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json_line(row) for row in self.rows))
-        return path
-
     @classmethod
     def load(cls, path: str | Path) -> "History":
-        """Read a saved history; a last line that was cut off by a crash is left out.
+        """Read the history.jsonl of a folder of checkpoints, also of a run that goes on.
+
+        A last line that was cut off by a crash is left out. What `save` wrote is read by
+        `netmargin.load`.
 
         Raises CheckpointError for a file that cannot be read or holds no JSON lines.
         """

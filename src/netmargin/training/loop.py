@@ -9,7 +9,6 @@ from pathlib import Path
 
 from torch import nn
 
-from ..core.accepted_models import check_model
 from ..core.arguments import (
     check_choice,
     check_count,
@@ -18,8 +17,9 @@ from ..core.arguments import (
     check_number,
     check_seed,
 )
-from ..core.batches import Arrays, Data, open_data
+from ..core.batches import Arrays, Data
 from ..core.denormals import flush_denormals
+from ..core.doors import open_door
 from ..core.progress import Progress, describe
 from ..core.threads import fitting_threads
 from ..errors import DataError, Interrupted
@@ -131,8 +131,8 @@ def train(
     batch_size, seed = check_count("batch_size", batch_size, optional=True), check_seed(seed)
     checkpoint_seconds = _check_checkpointing(checkpoint_dir, checkpoint_seconds, resume)
     progress = check_flag("progress", progress)
-    model = check_model(model)
-    data = _require_several_passes(open_data(data))
+    model, data = open_door(model, data)
+    data = _require_several_passes(data)
     settings = describe_settings(
         model, data, loss=chosen.name, lr=repr(rate), batch_size=batch_size, seed=seed
     )

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ..core.devices import where_float64_is
 from ..core.logspace import scaled_ratio
 from ..core.nets import scores
 from ..losses import Loss
@@ -48,11 +49,12 @@ def relative_loss_and_slope(
 
     y : signs (one output) or class indices, shape (N,).
     """
-    outputs, y = scores(model, x), y.to(x.device)
+    outputs = scores(model, x)
+    y = y.to(outputs.device)
     model.zero_grad()
     outputs.backward(relative_gradient(loss, outputs, y, log_scale))
     square = math.fsum(
-        torch.linalg.vector_norm(p.grad, dtype=torch.float64).item() ** 2
+        torch.linalg.vector_norm(where_float64_is(p.grad), dtype=torch.float64).item() ** 2
         for p in model.parameters()
         if p.grad is not None
     )

@@ -10,7 +10,7 @@ from torch import nn
 from ..core import logspace
 from ..core.accepted_models import noise_of
 from ..core.batches import Arrays, Labels, batches
-from ..core.nets import in_mode, scores
+from ..core.nets import in_mode, require_differentiable
 from ..core.threads import work_of
 from ..errors import DataError, DivergenceError, ModelError, NonFiniteOutputError
 from ..homogeneity import analyse
@@ -55,8 +55,7 @@ class Run:
     def begin(self, saved: dict | None) -> None:
         """Start anew, or from a saved state; call `work` first."""
         with in_mode(self.model, training=False):
-            with torch.no_grad():
-                self.outputs = scores(self.model, self.first[:1]).shape[1]
+            self.outputs = require_differentiable(self.model, self.first)
             # Training may go on under noise; the reader of its history must know what is in it.
             if noise := noise_of(self.model, self.first):
                 warnings.warn(

@@ -15,8 +15,9 @@ from torch import Tensor
 from ..core.arguments import check_number
 from ..core.batches import Data, as_arrays
 from ..core.matrices import binary_data
-from ..core.nets import float64_copy
+from ..core.nets import call_with, float64_copy
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import DataError, ModelError
 from ..result import Status
 from .fixed_features import matrix_game
@@ -31,7 +32,7 @@ of their number.
 
 
 @dataclass(frozen=True)
-class EarlyMargin:
+class EarlyMargin(Record):
     """Constants of the theorem, and the margin that it guarantees, for one net, data and time t.
 
     Attributes
@@ -220,7 +221,7 @@ def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
         )
 
     def features(V: dict[str, Tensor], sample: Tensor) -> Tensor:
-        return torch.func.functional_call(twin.inner, V, (sample[None],))[0]
+        return call_with(twin.inner, V, sample[None])[0]
 
     # One Jacobian per sample: C_1 and C_2 compare features at single samples.
     jacobians = torch.func.vmap(torch.func.jacrev(features), (None, 0))(V, x)

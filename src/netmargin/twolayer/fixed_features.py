@@ -13,6 +13,7 @@ from scipy.special import softmax
 
 from ..core.matrices import binary_data
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import DataError
 from ..result import Status
 from ..solvers.linear import linear_max_margin
@@ -25,7 +26,7 @@ the samples are those of the least margin alone long before.
 
 
 @dataclass(frozen=True)
-class FixedFeatureRun:
+class FixedFeatureRun(Record):
     """A run of t = 0 .. steps, beside the optimum and the rate that is proved.
 
     Attributes

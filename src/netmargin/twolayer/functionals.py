@@ -13,10 +13,11 @@ from torch import Tensor
 from ..core.arguments import check_number
 from ..core.matrices import binary_data
 from ..core.records import short_repr
+from ..core.saved_records import Record
 
 
 @dataclass(frozen=True)
-class Regularity:
+class Regularity(Record):
     """Bounds that the theory asks for, on the unit sphere in R^dimension, in Euclidean norms.
 
     Attributes

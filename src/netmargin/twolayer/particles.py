@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..core.matrices import as_array
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import DataError
 from .functionals import Functional
 
@@ -15,7 +16,7 @@ Row = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Renewal:
+class Renewal(Record):
     """The rules by which mass is renewed and the number of particles limited.
 
     Attributes
@@ -37,7 +38,7 @@ class Renewal:
 
 
 @dataclass(frozen=True)
-class Particles:
+class Particles(Record):
     """A measure of neurons as weighted particles, with the rest of its mass at the origin.
 
     Attributes

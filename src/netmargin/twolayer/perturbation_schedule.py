@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from ..core.saved_records import Record
 from .functionals import Regularity
 
 _SMALLEST_LOG_SIGMA = -700.0
@@ -10,7 +11,7 @@ _SMALLEST_LOG_SIGMA = -700.0
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Record):
     """A perturbation and a time with which the flow provably comes close to the optimum.
 
     Attributes

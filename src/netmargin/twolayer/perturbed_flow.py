@@ -15,6 +15,7 @@ import torch
 from ..core.arguments import check_flag, check_seed
 from ..core.progress import Progress
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..core.threads import fitting_threads
 from ..errors import DataError, DivergenceError
 from ..result import Status
@@ -34,7 +35,7 @@ _LARGEST_HALVINGS = 12
 
 
 @dataclass(frozen=True)
-class PerturbedFlow:
+class PerturbedFlow(Record):
     """A run of perturbed flow: K records, the first at the start, and the particles at the end.
 
     Attributes

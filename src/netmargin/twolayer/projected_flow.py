@@ -14,6 +14,7 @@ from scipy.integrate import solve_ivp
 
 from ..core.matrices import SolverData, binary_data
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import DataError
 from ..losses import Loss
 from ..result import Status
@@ -27,7 +28,7 @@ alone, and larger outputs could overflow.
 
 
 @dataclass(frozen=True)
-class ProjectedFlow:
+class ProjectedFlow(Record):
     """The measures nu_t at K times, normalized to probabilities nu_bar_t.
 
     Attributes

@@ -8,6 +8,7 @@ import torch
 
 from ..core.matrices import SolverData
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..losses import Loss
 from ..solvers.solution import ReLUMeasure
 from .smooth_margin import sample_weights
@@ -24,7 +25,7 @@ def output_growth(log_scale):
 
 
 @dataclass
-class Run:
+class Run(Record):
     """One run of training: its neurons, its settings, and its last measurement.
 
     Attributes

@@ -7,6 +7,7 @@ import numpy as np
 from ..core.arguments import check_seed
 from ..core.deadline import Deadline
 from ..core.matrices import as_array, binary_data
+from ..core.saved_records import Record
 from ..errors import DataError
 from ..result import Status
 from ..solvers.pricing.bounds import PricingBound
@@ -20,7 +21,7 @@ samples. More of them matter only where no proof is affordable.
 
 
 @dataclass(frozen=True)
-class Slackness:
+class Slackness(Record):
     """Both complementary slackness gaps of a probability measure nu and weights p of the samples.
 
     J'(theta) = sum_n p_n y_n phi(theta, x_n), and q_n = y_n int phi(., x_n) d nu.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..errors import DataError
 from ..result import Status
 from ..solvers.solution import ReLUMeasure
@@ -18,7 +19,7 @@ whoever uses them multiplies them by inputs and sums them up.
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Record):
     """All R runs at one time.
 
     Attributes
@@ -63,7 +64,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class TwoLayerRuns:
+class TwoLayerRuns(Record):
     """Training runs side by side: R runs, K records, the first at the start.
 
     Attributes

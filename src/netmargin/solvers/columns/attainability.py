@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.records import short_repr
+from ...core.saved_records import Record
 from ..pricing.rays import find_lines
 
 _ROUNDING = 8 * np.finfo(float).eps
@@ -21,7 +22,7 @@ that is wrong, the residual shows it.
 
 
 @dataclass(frozen=True)
-class Targets:
+class Targets(Record):
     """The values that a function is asked to take, one for each ray.
 
     Attributes

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.records import short_repr
+from ...core.saved_records import Record
 from .local import weighted_sums
 
 _BLOCK = 256
@@ -18,7 +19,7 @@ _SAME_DIRECTION = 1e-12
 
 
 @dataclass(frozen=True)
-class Pricing:
+class Pricing(Record):
     """Neurons of large value, and a bound of the value of all neurons.
 
     Attributes

@@ -1,0 +1,390 @@
+"""What people pass in: every kind of net and of batch gives every door the same numbers as its
+plain form.
+"""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+
+WORDS, LENGTH, N = 7, 4, 10
+torch.manual_seed(0)
+TOKENS = torch.randint(WORDS, (N, LENGTH))
+MASK = (torch.arange(LENGTH) < torch.randint(1, LENGTH + 1, (N, 1))).long()
+IMAGES = torch.randn(N, 3)
+
+
+@dataclass
+class Outputs:
+    """What transformers return: a record with logits."""
+
+    loss: torch.Tensor
+    logits: torch.Tensor
+
+
+class Plain(nn.Module):
+    """A homogeneous net of order 2 on images, or on tokens and their mask packed side by side."""
+
+    def __init__(self, tokens: bool, give=lambda scores: scores):
+        super().__init__()
+        self.first = nn.Embedding(WORDS, 5) if tokens else nn.Linear(3, 5, bias=False)
+        self.last = nn.Linear(5, 2, bias=False)
+        self._give = give
+
+    def features(self, x, mask=None):
+        if mask is None:
+            return nn.functional.leaky_relu(self.first(x))
+        kept = mask.to(self.last.weight.dtype)[..., None]
+        return nn.functional.leaky_relu((self.first(x) * kept).sum(1) / kept.sum(1))
+
+    def forward(self, x):
+        mask = x[:, 1] if x.ndim == 3 else None
+        return self._give(self.last(self.features(x if mask is None else x[:, 0], mask)))
+
+
+class ByName(Plain):
+    def forward(self, input_ids, attention_mask=None, labels=None):
+        return self._give(self.last(self.features(input_ids, attention_mask)))
+
+
+class OfDict(Plain):
+    def forward(self, batch):
+        return self._give(self.last(self.features(batch["input_ids"], batch["attention_mask"])))
+
+
+def separated(net: nn.Module, x: torch.Tensor) -> tuple[nn.Module, torch.Tensor]:
+    """The net, and labels that it gives the samples."""
+    with torch.no_grad():
+        return net, net(x).argmax(1)
+
+
+PACKED = torch.stack([TOKENS, MASK], 1)
+IMAGE_NET, IMAGE_LABELS = separated(Plain(tokens=False), IMAGES)
+TOKEN_NET, TOKEN_LABELS = separated(Plain(tokens=True), PACKED)
+NAMED = {"input_ids": TOKENS, "attention_mask": MASK}
+
+
+def like(net: nn.Module, kind: type, give=lambda scores: scores) -> nn.Module:
+    """A net of another kind with the same weights."""
+    other = kind(isinstance(net.first, nn.Embedding), give)
+    other.load_state_dict(net.state_dict())
+    return other
+
+
+class Loader:
+    """Batches that can be read again and again."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def __iter__(self):
+        return iter(self.parts)
+
+
+def half(batch: dict, labels: torch.Tensor) -> list[dict]:
+    return [
+        {key: part[rows] for key, part in (batch | {"labels": labels}).items()}
+        for rows in (slice(0, 6), slice(6, None))
+    ]
+
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return N
+
+    def __getitem__(self, n):
+        return {key: part[n] for key, part in NAMED.items()} | {"labels": TOKEN_LABELS[n]}
+
+
+NAMED_NET = like(TOKEN_NET, ByName)
+IMAGE = (IMAGE_NET, (IMAGES, IMAGE_LABELS))
+TOKEN = (TOKEN_NET, (PACKED, TOKEN_LABELS))
+BATCHES = (
+    TOKEN_NET,
+    [(PACKED[rows], TOKEN_LABELS[rows]) for rows in (slice(0, 6), slice(6, None))],
+)
+KINDS = {  # name: what is given, and its plain form
+    "a dict of outputs": (
+        like(IMAGE_NET, Plain, lambda s: {"loss": s.sum(), "logits": s, "hidden": s + 1}),
+        IMAGE[1],
+        IMAGE,
+    ),
+    "a record of outputs": (
+        like(IMAGE_NET, Plain, lambda s: Outputs(s.sum(), s)),
+        IMAGE[1],
+        IMAGE,
+    ),
+    "scores and features": (like(IMAGE_NET, Plain, lambda s: (s, s + 1)), IMAGE[1], IMAGE),
+    "loss and scores": (like(IMAGE_NET, Plain, lambda s: (s.sum(), s)), IMAGE[1], IMAGE),
+    "a frame and a series": (
+        IMAGE_NET,
+        (
+            pd.DataFrame(IMAGES.numpy(), columns=list("abc")).astype({"a": "Float32"}),
+            pd.Series(IMAGE_LABELS.numpy(), dtype="Int64", index=range(5, 5 + N)),
+        ),
+        IMAGE,
+    ),
+    "a dict of tokens, mask and labels": (NAMED_NET, NAMED | {"labels": TOKEN_LABELS}, TOKEN),
+    "a dict and labels": (NAMED_NET, (NAMED, TOKEN_LABELS), TOKEN),
+    "a net that takes the dict": (like(TOKEN_NET, OfDict), (NAMED, TOKEN_LABELS), TOKEN),
+    "a boolean mask": (
+        NAMED_NET,
+        (NAMED | {"attention_mask": MASK.bool()}, TOKEN_LABELS),
+        TOKEN,
+    ),
+    "a floating mask, arrays": (
+        NAMED_NET,
+        ({"input_ids": TOKENS.numpy(), "attention_mask": MASK.double()}, TOKEN_LABELS.tolist()),
+        TOKEN,
+    ),
+    "a list of dicts": (NAMED_NET, half(NAMED, TOKEN_LABELS), BATCHES),
+    "a stream of dicts": (NAMED_NET, Loader(*half(NAMED, TOKEN_LABELS)), BATCHES),
+    "a loader of dicts": (
+        NAMED_NET,
+        torch.utils.data.DataLoader(Samples(), batch_size=6),
+        BATCHES,
+    ),
+    "pairs of dict and labels": (
+        NAMED_NET,
+        [(part, part.pop("labels")) for part in half(NAMED, TOKEN_LABELS)],
+        BATCHES,
+    ),
+    "one input by another name": (IMAGE_NET, {"pixels": IMAGES, "label": IMAGE_LABELS}, IMAGE),
+}
+
+
+def train(model, data):
+    model = copy.deepcopy(model)
+    history = nm.train(model, data, until=nm.Epochs(2), lr=nm.ConstantLR(0.1), progress=False)
+    return [row["q_min"] for row in history.rows], model.last.weight.tolist()
+
+
+def maximize_margin(model, data):
+    model = copy.deepcopy(model)
+    return nm.maximize_margin(model, data, iterations=3, progress=False).report.q
+
+
+def inputs_of(data):
+    return {k: v for k, v in data.items() if k != "labels"} if isinstance(data, dict) else data[0]
+
+
+DOORS = {
+    "measure": lambda model, data: nm.measure(model, data).q,
+    "analyse": lambda model, data: nm.analyse(model, inputs_of(data)).to_dict(),
+    "check": lambda model, data: (
+        nm.analyse(model, inputs_of(data)).check(model, inputs_of(data)).deviation
+    ),
+    "train": train,
+    "certify": lambda model, data: nm.certify(model, data).relative_epsilon,
+    "tangent_svm": lambda model, data: nm.tangent_svm(model, data).cosine,
+    "maximize_margin": maximize_margin,
+    "gradient_flow": lambda model, data: nm.gradient_flow(model, data, time=0.1).rows[-1]["q_min"],
+    "regularization_path": lambda model, data: nm.regularization_path(
+        lambda: copy.deepcopy(model), data, lambdas=[1e-2], starts=1, iterations=5, progress=False
+    ).rows[-1]["normalized_margin"],
+    "empirical_ntk": lambda model, data: nm.kernels.empirical_ntk(model, inputs_of(data)),
+    "robustness": lambda model, data: nm.robustness(model, data, attacks=(), progress=False).q,
+}
+WHOLE = ("analyse", "check", "empirical_ntk")
+"""Doors that take inputs without labels."""
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_door_takes_what_people_have(door, kind):
+    model, data, plain = KINDS[kind]
+    if door == "robustness" and plain is not IMAGE:
+        with pytest.raises(nm.DataError, match="whole numbers.*cannot be moved"):
+            DOORS[door](model, data)
+        return
+    if door in WHOLE and not isinstance(data, (dict, tuple)):
+        data, plain = (NAMED, TOKEN_LABELS), TOKEN  # without labels there are no batches
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    given, expected = DOORS[door](model, data), DOORS[door](*plain)
+    if isinstance(given, dict):
+        assert given == expected
+    else:
+        for ours, theirs in zip(_flat(given), _flat(expected), strict=True):
+            assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-7)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert not model._forward_pre_hooks
+
+
+def _flat(answer):
+    return map(np.asarray, answer) if isinstance(answer, tuple) else [np.asarray(answer)]
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_every_door_takes_half_precision(door, kind):
+    """What is computed in float64 agrees with that of the same weights in float32, bit for bit."""
+    rough = like(IMAGE_NET, Plain).to(kind)
+    fine = copy.deepcopy(rough).float()
+    data = IMAGE[1]
+    given, expected = DOORS[door](rough, data), DOORS[door](fine, data)
+    if door == "analyse":
+        assert {**given, "deviation": 0} == {**expected, "deviation": 0}
+    elif door in ("certify", "tangent_svm", "gradient_flow", "empirical_ntk", "robustness"):
+        assert np.array_equal(given, expected)
+    elif door in ("measure", "train"):
+        for ours, theirs in zip(_flat(given), _flat(expected), strict=True):
+            assert np.allclose(ours, theirs, rtol=0.05, atol=0.02)
+    else:
+        assert np.isfinite(np.asarray(given)).all()
+
+
+class Tied(Plain):
+    """One weight in two modules."""
+
+    def __init__(self):
+        super().__init__(tokens=False)
+        self.back = nn.Linear(5, 5, bias=False)
+        self.again = nn.Linear(5, 5, bias=False)
+        self.again.weight = self.back.weight
+
+    def features(self, x, mask=None):
+        return self.again(self.back(super().features(x)))
+
+
+class Shared(Tied):
+    """One module under two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.again = self.back
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", [Tied, Shared])
+def test_every_door_counts_a_tied_weight_once(door, kind):
+    torch.manual_seed(0)
+    net = kind()
+    places = {n: (p, p.clone()) for n, p in net.named_parameters(remove_duplicate=False)}
+    data = (IMAGES, separated(net, IMAGES)[1])
+    answer = DOORS[door](net, data)
+    if door == "analyse":
+        assert answer["order"] == 4
+        assert answer["groups"]["back"] == 2
+        report = nm.measure(net, data)
+        squares = [
+            float(net.get_parameter(f"{n}.weight").detach().square().sum())
+            for n in ("first", "back", "last")
+        ]
+        assert report.norm == pytest.approx(sum(squares) ** 0.5, rel=1e-6)
+    assert net.again.weight is net.back.weight
+    for name, (parameter, value) in places.items():
+        assert net.get_parameter(name) is parameter
+        assert torch.equal(parameter, value)
+
+
+def test_several_labels_are_refused_with_a_wrapper_that_works():
+    with pytest.raises(nm.DataError, match=r"y.argmax\(1\)"):
+        nm.measure(IMAGE_NET, (IMAGES, nn.functional.one_hot(IMAGE_LABELS)))
+    for shape, net in (((N, 3), IMAGE_NET), ((N, 2, 4), _Pixels())):
+        y = torch.randint(2, shape)
+        y[0] = 1  # no sample-wise single one
+        for data in ((IMAGES, y), [(IMAGES, y)]):
+            with pytest.raises(nm.DataError, match="several labels per sample") as raised:
+                nm.measure(net, data)
+        lines = [line[2:] for line in str(raised.value).splitlines() if line.startswith("  ")]
+        made: dict = {"torch": torch}
+        exec("\n".join(lines), made)
+        assert nm.measure(made["OneLabel"](net), (IMAGES, y.reshape(N, -1)[:, 0])).n == N
+
+
+class _Pixels(Plain):
+    def __init__(self):
+        super().__init__(False, lambda scores: scores[:, :, None, None].expand(-1, 2, 2, 4))
+
+
+def test_words_in_a_frame_are_named():
+    frame = pd.DataFrame({"size": [1.0, 2.0], "colour": ["red", "blue"]})
+    with pytest.raises(nm.DataError, match=r"text in 'colour'.*pandas.get_dummies"):
+        nm.measure(IMAGE_NET, (frame, [0, 1]))
+    with pytest.raises(nm.DataError, match=r"y holds text in 'kind'.*factorize"):
+        nm.measure(IMAGE_NET, (IMAGES[:2], pd.Series(["cat", "dog"], name="kind")))
+
+
+def test_inputs_by_name_are_refused_by_name():
+    for data, message in (
+        (NAMED | {"idx": torch.arange(N), "labels": TOKEN_LABELS}, r"one shape.*idx \(10,\)"),
+        (NAMED | {"types": TOKENS, "labels": TOKEN_LABELS}, "no place for types. Leave it out"),
+        ({"input_ids": TOKENS, "attention_mask": MASK * 0.5, "labels": TOKEN_LABELS}, "fractions"),
+        ({"labels": TOKEN_LABELS}, "holds labels, but no inputs"),
+        ([NAMED], "none of which is for labels"),
+        (half(NAMED, TOKEN_LABELS)[:1] + half({"input_ids": TOKENS}, TOKEN_LABELS), "Give every"),
+    ):
+        with pytest.raises((nm.DataError, nm.ModelError), match=message):
+            nm.measure(NAMED_NET, data)
+
+
+def test_a_stream_is_looked_at_without_a_trace():
+    """Who looks at the first batch leaves the generator of torch and one-pass iterables whole."""
+    loader = torch.utils.data.DataLoader(Samples(), batch_size=3, shuffle=True)
+    torch.manual_seed(5)
+    order = [batch["input_ids"] for batch in loader]
+    torch.manual_seed(5)
+    report = nm.measure(NAMED_NET, loader)
+    plain = nm.measure(TOKEN_NET, (PACKED, TOKEN_LABELS))
+    rows = [(row == TOKENS).all(1).nonzero()[0, 0] for batch in order for row in batch]
+    assert torch.allclose(report.q, plain.q[torch.stack(rows)], atol=1e-6)
+    once = (batch for batch in half(NAMED, TOKEN_LABELS))
+    assert torch.allclose(nm.measure(NAMED_NET, once).q, plain.q, atol=1e-6)
+
+
+class Differently(nn.Linear):
+    """Neither of its outputs depends on the weights by a derivative."""
+
+    def forward(self, x):
+        return super().forward(x).detach()
+
+
+@pytest.mark.parametrize("door", sorted(set(DOORS) - {"measure", "analyse", "check", "robustness"}))
+def test_outputs_without_a_derivative_are_refused(door):
+    torch.manual_seed(0)
+    net = Differently(3, 2, bias=False)
+    with pytest.raises(nm.ModelError, match="no derivative in its parameters"):
+        DOORS[door](net, (IMAGES, separated(net, IMAGES)[1]))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_integer_weights_are_refused(door):
+    net = nn.Linear(3, 2, bias=False)
+    net.weight = nn.Parameter(torch.ones(2, 3, dtype=torch.int8), requires_grad=False)
+    with pytest.raises(nm.ModelError, match="Integer: parameter 'weight' is of type torch.int8"):
+        DOORS[door](net, (IMAGES, IMAGE_LABELS))
+
+
+def test_pictures_call_classes_by_their_names(monkeypatch, tmp_path):
+    drawn = {}
+
+    def keep(drawings, folder):
+        drawn.update(drawings)
+        return []
+
+    for module in ("data", "certificate"):
+        monkeypatch.setattr(f"netmargin.drawing.{module}.save_drawings", keep)
+    X = torch.eye(16).repeat(2, 1)[:20]
+    y = (torch.arange(20) % 16) % 3
+    names = ["cat", "dog", "hare"]
+    nm.figures.draw_data(X, y, tmp_path, class_names=names)
+    titles = [axis.get_title() for axis in drawn["data"].axes]
+    assert titles[:20] == [names[label] for label in y.tolist()]
+    nm.figures.draw_data(X[:, :2], y % 2 * 2 - 1, tmp_path, class_names=names[:2])
+    assert [t.get_text() for t in drawn["data"].axes[0].get_legend().get_texts()] == names[:2]
+    net = nn.Linear(16, 3, bias=False)
+    net.weight.data = torch.stack([X[y == c].sum(0) for c in range(3)])
+    certificate = nm.certify(net, (X, y))
+    nm.figures.draw_certificate(certificate, X, y, tmp_path, class_names=names)
+    shown = {axis.get_title().split("\n")[0] for axis in drawn["support"].axes} - {""}
+    assert shown
+    assert all(set(title.split(" | ")) <= set(names) for title in shown)
+    for wrong in ("cat", ["cat"], [1, 2]):
+        with pytest.raises(nm.ArgumentError, match="class_names must be a list of names"):
+            nm.figures.draw_data(X, y, tmp_path, class_names=wrong)

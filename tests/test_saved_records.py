@@ -1,0 +1,301 @@
+"""Records as files: every class of records comes back bit for bit, and no file runs code or hides
+that it is damaged.
+"""
+
+import contextlib
+import dataclasses
+import io
+import json
+import math
+import pickle
+import subprocess
+import sys
+import zipfile
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import netmargin as nm
+from netmargin.core import record_codec
+from netmargin.core.matrices import SolverData
+from netmargin.losses import BY_NAME, Exponential, Loss
+from tests.test_records import records
+
+NOT_SAVED = (  # they hold functions, are settings, or never reach a user
+    "netmargin.papers.",
+    "netmargin.recipes.",
+    "netmargin.core.batches.",
+    "netmargin.core.gradients.",
+    "netmargin.core.named_inputs.",
+    "netmargin.homogeneity.derivation.",
+    "netmargin.training.stopping.",
+    "netmargin.twolayer.functionals.Functional",
+)
+SAVED = {name: kind for name, kind in records().items() if not name.startswith(NOT_SAVED)}
+DRAWN = np.random.default_rng(0)
+HARD = [  # values that a careless format loses
+    0.1 + 0.2,
+    -0.0,
+    5e-324,
+    math.inf,
+    -math.inf,
+    math.nan,
+    2**80,
+    True,
+    None,
+    "naïve \U0001d703\n",
+    Fraction(-7, 3),
+    (1, (2.5, [])),
+    {1.5: {"a": (None,)}, ("k", 2): 3},
+    np.float32(0.1),
+    np.int64(7),
+    np.bool_(True),
+    np.array(3.5),
+    np.zeros((0, 3)),
+    np.asfortranarray(DRAWN.random((3, 4))),
+    DRAWN.random((2, 3)) + 1j,
+    np.array(["ddn", "deepfool"]),
+    np.array([True, False]),
+    np.arange(4, dtype=">i2"),
+    torch.tensor(math.nan, dtype=torch.float64),
+    torch.randn(2, 0, 3),
+    torch.randn(3, 4).bfloat16(),
+    torch.randn(4, 3).half().T,
+    torch.arange(3) > 1,
+    torch.randn(3, requires_grad=True),
+    Path("runs/mine"),
+    nm.Kind.PARTIAL,
+    next(iter(nm.Completeness)),
+    nm.Bracket(0.5, math.inf),
+    [nm.Bracket(0.5, 1.0)],
+]
+
+
+def same(one, other) -> bool:
+    """Whether two values are equal in type and in every bit."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, torch.Tensor):
+        bits = [
+            t.detach().contiguous().numpy().tobytes()
+            if t.dtype != torch.bfloat16
+            else t.contiguous().view(torch.int16).numpy().tobytes()
+            for t in (one, other)
+        ]
+        return one.dtype == other.dtype and one.shape == other.shape and bits[0] == bits[1]
+    if isinstance(one, (np.ndarray, np.generic)):
+        return (
+            one.dtype == other.dtype
+            and one.shape == other.shape
+            and one.tobytes() == other.tobytes()
+        )
+    if isinstance(one, float):
+        return np.float64(one).tobytes() == np.float64(other).tobytes()
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return same(list(one.items()), list(other.items()))
+    if dataclasses.is_dataclass(one):
+        return all(
+            same(getattr(one, f.name), getattr(other, f.name)) for f in dataclasses.fields(one)
+        )
+    if isinstance(one, Loss):
+        return one.name == other.name
+    return one == other
+
+
+def filled(kind: type):
+    """An instance whose fields hold one hard value after the other; its checks are passed over."""
+    record = object.__new__(kind)
+    for index, field in enumerate(dataclasses.fields(kind)):
+        object.__setattr__(record, field.name, HARD[(index * 5 + len(kind.__name__)) % len(HARD)])
+    return record
+
+
+@pytest.mark.parametrize(
+    "value", HARD, ids=lambda value: f"{type(value).__name__} {str(value)[:20]}"
+)
+def test_values_come_back_bit_for_bit(value, tmp_path):
+    history = nm.History([{"value": value}], "done")
+    loaded = nm.load(history.save(tmp_path / "deep" / "record.zip"))
+    assert same(loaded, history)
+
+
+@pytest.mark.parametrize(("name", "kind"), SAVED.items(), ids=list(SAVED))
+def test_every_record_comes_back_bit_for_bit(name, kind, tmp_path):
+    record = filled(kind)
+    assert same(nm.load(record.save(tmp_path / "record.zip")), record)
+
+
+def test_no_two_records_share_a_key():
+    keys = [record_codec._key_of(kind) for kind in SAVED.values()]
+    assert len(set(keys)) == len(keys)
+    for kind in SAVED.values():
+        assert record_codec._records[record_codec._key_of(kind)] is kind
+
+
+def test_real_answers_come_back_with_what_they_can_do(digits, separated, tmp_path):
+    report = nm.measure(separated, digits, loss=Exponential(5))
+    again = nm.load(report.save(tmp_path / "report"))
+    assert same(again, report)
+    assert again.summary() == report.summary()
+    assert again.smoothed_margin == report.smoothed_margin
+    certificate = nm.certify(separated, digits)
+    assert same(nm.load(certificate.save(tmp_path / "certificate")), certificate)
+    solution = nm.solvers.f1_max_margin(np.array([[1.0, 2.0], [2.0, -1.0]]), [1, -1])
+    again = nm.load(solution.save(tmp_path / "solution"))
+    X = np.array([[0.3, 0.4]])
+    assert again.decision_function(X) == solution.decision_function(X)
+    assert again.certified is True
+
+
+def test_a_fresh_process_reads_it_with_numpy_alone_or_with_us(tmp_path):
+    """No class must have been imported before; and the arrays are those of an .npz file."""
+    names = []
+    for kind in SAVED.values():
+        path = filled(kind).save(tmp_path / f"{record_codec._key_of(kind)}.npz")
+        names.append(str(path))
+    script = "import sys, netmargin as nm\nfor p in sys.argv[1:]: print(type(nm.load(p)).__name__)"
+    run = subprocess.run(
+        [sys.executable, "-c", script, *names], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == [kind.__name__ for kind in SAVED.values()]
+    data = SolverData(np.arange(6.0).reshape(3, 2), np.ones(3))
+    with np.load(data.save(tmp_path / "data.npz")) as arrays:
+        assert (arrays["arrays/0"] == data.Z).all()
+
+
+def test_what_a_file_cannot_hold_is_named(tmp_path):
+    own = Loss(lambda q: q, lambda q: q * 0 + 1, lambda x: x, name="logistic")
+    for value, where in (
+        (own, r"rows\[0\]\['value'\] is of type Loss"),
+        (np.array([object()]), "type ndarray"),
+        (len, "builtin_function"),
+    ):
+        with pytest.raises(nm.ArgumentError, match=where):
+            nm.History([{"value": value}]).save(tmp_path / "record.zip")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(nm.ArgumentError, match="path must be"):
+        nm.load(3)
+    with pytest.raises(nm.CheckpointError, match="Cannot read .*absent"):
+        nm.load(tmp_path / "absent")
+
+
+def written(path: Path, contents, members=(), compress=zipfile.ZIP_STORED) -> Path:
+    """A file with this JSON and these further members."""
+    with zipfile.ZipFile(path, "w", compress) as archive:
+        text = contents if isinstance(contents, str) else json.dumps(contents)
+        archive.writestr("record.json", text)
+        for name, member in members:
+            archive.writestr(name, member)
+    return path
+
+
+def array_file(array, **options) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, **options)
+    return file.getvalue()
+
+
+class Evil:
+    def __reduce__(self):
+        return (print, ("the file ran code",))
+
+
+def history_of(value, version=1):
+    return {
+        "format": version,
+        "record": {"record": ["training.History", {"rows": [value], "status": "x"}]},
+    }
+
+
+HOSTILE = {
+    "text": ("not a zip", "File is not a zip file"),
+    "no JSON": ("{", "JSONDecodeError"),
+    "no record": ({"format": 1, "record": 3}, "holds no record, but int"),
+    "a later version": (history_of(1, version=2), "later version of netmargin .format 2"),
+    "an unknown record": ({"format": 1, "record": {"record": ["margins.Nothing", {}]}}, "not know"),
+    "an unknown field": (
+        {"format": 1, "record": {"record": ["training.History", {"rows": [], "colour": 1}]}},
+        "the field 'colour'",
+    ),
+    "a missing field": (
+        {"format": 1, "record": {"record": ["result.Bracket", {"lower": 1.0}]}},
+        "field 'upper' of result.Bracket is missing",
+    ),
+    "another package": ({"format": 1, "record": {"record": ["os.system", {}]}}, "not know"),
+    "a command line": ({"format": 1, "record": {"record": ["__main__.X", {}]}}, "no class of"),
+    "a path for a room": ({"format": 1, "record": {"record": ["../os.X", {}]}}, "no class of"),
+    "a function as enumeration": (history_of({"enum": ["margins.measure", "x"]}), "enumeration"),
+    "a kind of the future": (history_of({"pickle": "x"}), "unknown kind 'pickle'"),
+    "a missing array": (history_of({"array": "arrays/0.npy"}), "KeyError"),
+    "a division by zero": (history_of({"fraction": ["1", "0"]}), "ZeroDivisionError"),
+    "depth": ("[" * 100_000, "damaged"),
+    "an unhashable key": (history_of({"dict": [[[], 1]]}), "TypeError"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_and_damaged_files_are_refused(name, tmp_path):
+    contents, message = HOSTILE[name]
+    path = tmp_path / "record.zip"
+    if name == "text":
+        path.write_text(contents)
+    else:
+        written(path, contents)
+    with pytest.raises(nm.CheckpointError, match=message):
+        nm.load(path)
+
+
+def test_arrays_of_a_hostile_file_run_no_code_and_take_no_memory(tmp_path, capsys):
+    contents = history_of({"array": "a.npy"})
+    objects = array_file(np.array([Evil()], dtype=object), allow_pickle=True)
+    huge = array_file(np.zeros(4))
+    at = huge.index(b"(4,)")
+    huge = huge[:at] + b"(99999999999,)" + huge[at + 4 : 118] + huge[128:]
+    for member in (objects, pickle.dumps(Evil()), huge, huge[:50], b""):
+        path = written(tmp_path / "record.zip", contents, [("a.npy", member)])
+        with pytest.raises(nm.CheckpointError, match="damaged"):
+            nm.load(path)
+    assert "ran code" not in capsys.readouterr().out
+    bomb = written(tmp_path / "bomb.zip", "[" + " " * 10**7, compress=zipfile.ZIP_DEFLATED)
+    with pytest.raises(nm.CheckpointError, match="compressed or overlap"):
+        nm.load(bomb)
+
+
+def test_every_flipped_bit_is_noticed(tmp_path):
+    path = SolverData(np.arange(6.0).reshape(3, 2), np.ones(3)).save(tmp_path / "record.zip")
+    whole = path.read_bytes()
+    expected, silent = nm.load(path), 0
+    for place in range(0, len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with contextlib.suppress(nm.CheckpointError):
+            silent += not same(nm.load(path), expected)
+    assert silent == 0
+    for length in range(0, len(whole) - 1, 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(nm.CheckpointError):
+            nm.load(path)
+
+
+def test_a_file_of_an_older_version_gets_defaults(tmp_path):
+    path = written(
+        tmp_path / "record.zip",
+        {"format": 1, "record": {"record": ["training.History", {"rows": []}]}},
+    )
+    assert nm.load(path) == nm.History([])
+
+
+def test_every_enumeration_of_the_package_is_found():
+    for kind in (nm.Status, nm.Kind, nm.Evidence, nm.Completeness):
+        assert issubclass(kind, Enum)
+        for member in kind:
+            encoded = record_codec.encode(member, {}, "here")
+            assert record_codec.decode(encoded, {}) is member
+    for name, loss in BY_NAME.items():
+        encoded = record_codec.encode(loss, {}, "here")
+        assert record_codec.decode(encoded, {}).name == name
