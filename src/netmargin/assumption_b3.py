@@ -13,9 +13,7 @@ from .core.saved_records import Record
 _GRID_POINTS = 2000
 """Margins of the logarithmic grid from 1e-3 up; neighbours differ by 0.8% on the default range."""
 _MONOTONE_SLACK = 1e-9
-"""Relative fall of f'(q) q between neighbours that counts as rounding: f' may have lost some digits
-of float64 to cancellation.
-"""
+"""Relative fall of f'(q) q between neighbours that counts as rounding, cancellation included."""
 _PROBE_STEP = 1e-5
 """Relative step of central differences: near the cube root of float64's precision, which balances
 their truncation and their rounding.

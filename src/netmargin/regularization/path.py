@@ -1,7 +1,4 @@
-"""Minimizers of loss + lambda ||theta||^r for falling lambda.
-
-Weak regularization finds the max margin.
-"""
+"""Minimizers of loss + lambda ||theta||^r for falling lambda, which find the max margin."""
 
 import math
 from collections.abc import Callable, Sequence
