@@ -49,8 +49,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="margins/measurement.py",
-        old="homogeneity = analyse(model, x, statistics=statistics)",
-        new="homogeneity = normalizing_homogeneity(analyse(model, x, statistics=statistics))",
+        old="return analyse(model, x, statistics=statistics)",
+        new="return normalizing_homogeneity(analyse(model, x, statistics=statistics))",
         why="quasi-homogeneous margins leave out the biases",
         killed_by=_TABLE + "quasi_margins_do_not_move_along_their_scaling",
     ),

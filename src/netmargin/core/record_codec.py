@@ -21,6 +21,7 @@ from torch import Tensor
 from ..errors import ArgumentError, CheckpointError
 
 PACKAGE = __name__.partition(".")[0]
+"""The package whose records can be saved; a file names them by their place in it."""
 _KINDS_OF_NUMBERS = "biufcSU"
 """Kinds of numpy's types that are plain bytes: no objects, which would be pickled."""
 

@@ -124,13 +124,7 @@ def measure(
             outputs = graph.detach()
             # The net is analysed on the first batch, the only inputs that are at hand for certain;
             # this comes after the forward pass, whose errors name their cause better.
-            if homogeneity is None:
-                require_finite(model)
-                if noise := noise_of(model, x):
-                    warnings.warn(
-                        f"{noise} These margins are those of one draw.", UserWarning, stacklevel=2
-                    )
-                homogeneity = analyse(model, x, statistics=statistics)
+            homogeneity = homogeneity or _analyse_batch(model, x, statistics)
             labels = labels or Labels(outputs.shape[1])
             targets = labels.encode(y).to(outputs.device)
             hard, soft = margins(outputs, targets)
@@ -139,14 +133,8 @@ def measure(
             classes.append(class_indices(targets, outputs.shape[1]))
             if input_margins is True:
                 boundaries.append(find_boundaries(point, graph, targets))
-            batch_loss = loss.log_sum(soft)
-            if math.isnan(batch_loss):
-                raise NonFiniteOutputError(
-                    f"The loss {loss.name} is not defined at margin {soft.min().item():g}. Use a"
-                    " loss that is defined for all margins."
-                )
             # Sums of losses as logs: deep in training a loss is far below the least float64.
-            log_loss = logspace.log_add(log_loss, batch_loss)
+            log_loss = logspace.log_add(log_loss, _sum_losses(loss, soft))
     assert homogeneity is not None
     found = torch.cat(q), torch.cat(classes)
     if input_margins is True:
@@ -158,6 +146,25 @@ def measure(
         )
     report = make_report(model, homogeneity, loss, found[0], log_loss)
     return replace(report, labels=found[1], input_margins=input_margins or None)
+
+
+def _analyse_batch(model: nn.Module, x: Tensor, statistics: str) -> Homogeneity:
+    """Analyse the net on the inputs of a batch, and warn of noise in its outputs."""
+    require_finite(model)
+    if noise := noise_of(model, x):
+        warnings.warn(f"{noise} These margins are those of one draw.", UserWarning, stacklevel=3)
+    return analyse(model, x, statistics=statistics)
+
+
+def _sum_losses(loss: Loss, soft: Tensor) -> float:
+    """The natural log of the summed loss of a batch, from its soft margins."""
+    log_loss = loss.log_sum(soft)
+    if math.isnan(log_loss):
+        raise NonFiniteOutputError(
+            f"The loss {loss.name} is not defined at margin {soft.min().item():g}. Use a loss that"
+            " is defined for all margins."
+        )
+    return log_loss
 
 
 def make_report(
