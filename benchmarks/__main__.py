@@ -11,6 +11,7 @@ from . import (
     interpolation,
     margin_ascent,
     measuring,
+    symmetries,
     training_step,
     two_layer,
     variation_norm,
@@ -30,6 +31,7 @@ LONG = {
     "input_margins": input_margins,
     "interpolation": interpolation,
     "margin_ascent": margin_ascent,
+    "symmetries": symmetries,
     "two_layer": two_layer,
     "zoo": zoo,
 }
