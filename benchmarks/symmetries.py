@@ -36,12 +36,12 @@ class Block(nn.Module):
         self.residual = nn.Sequential(
             *_normalized(inputs, outputs, 3, stride), nn.ReLU(), *_normalized(outputs, outputs, 3)
         )
-        same = inputs == outputs
+        self.relu, same = nn.ReLU(), inputs == outputs
         self.shortcut = nn.Sequential(*([] if same else _normalized(inputs, outputs, 1, stride)))
 
     def forward(self, h: Tensor) -> Tensor:
         """Return the block's output for h of shape (N, inputs, height, width)."""
-        return (self.residual(h) + self.shortcut(h)).relu()
+        return self.relu(self.residual(h) + self.shortcut(h))
 
 
 def make_resnet20() -> nn.Sequential:
@@ -78,7 +78,7 @@ def main() -> None:
         },
     )
     torch.manual_seed(0)
-    digits = X.flatten(1), y
+    digits = (X.flatten(1), y)
     mlp = nm.models.mlp([784, 100, 100, 10], bias="all")
     nm.train(mlp, digits, until=nm.LogLossBelow(-4), progress=False)
     print("MLP 784-100-100-10 with biases everywhere on 1,000 images of MNIST")
@@ -149,43 +149,63 @@ def _compare(
     leading: str,
     rescalings: Mapping[str, Callable[[nn.Module], None]],
 ) -> None:
-    """Print a table: what each rescaling changes, the first being the net that is compared with."""
-    columns = ["numbers", "factor", f'margins["{leading}"]', "change", "change over all samples"]
-    columns += ["input margins, change", "q_min", 'margins["global"]', "deviation"]
+    """Print a table of what each rescaling changes; the first leaves the net as it is."""
+    columns = ["numbers", "factor", f'margins["{leading}"]', "of all samples", "input margins"]
+    columns += ["with each ReLU's side held", "q_min", 'margins["global"]', "deviation"]
     print(f"| {' | '.join(columns)} |\n" + "|---" * len(columns) + "|")
     for title, variant in _variants(net):
-        before = None
+        X, y = data[0].to(next(variant.parameters()).dtype), data[1]
+        # The exponents are those of the net as trained, also where an eps is not negligible.
+        answer, before, sides = nm.analyse(variant.eval(), X), None, None
         for name, rescale in rescalings.items():
             changed = copy.deepcopy(variant)
             rescale(changed)
-            after = _measure(changed, data)
+            sides = sides or _find_sides(changed, X[:MEASURED])
+            report = nm.measure(changed, (X, y), homogeneity=answer)
+            deviation = answer.ignoring_biases().check(changed, X).deviation
+            free = _input_margins(changed, X, y)
+            _hold_sides(changed, sides)
+            after = (report.margins[leading].per_sample, free, _input_margins(changed, X, y))
             before = before or after
-            print(f"| {title} | {name} | {_row(leading, before, after)} |", flush=True)
+            cells = [f"{change:.1e}" for change in _changes(before, after)]
+            cells += [f"{report.q_min:.4g}", f"{report.normalized_margin:.3g}", f"{deviation:.1e}"]
+            print(f"| {title} | {name} | {' | '.join(cells)} |", flush=True)
 
 
-def _measure(
-    net: nn.Module, data: tuple[Tensor, Tensor]
-) -> tuple[nm.MarginReport, nm.InputMargins]:
-    X, y = data[0].to(next(net.parameters()).dtype), data[1]
-    near = nm.input_margins(net, (X[:MEASURED], y[:MEASURED]), progress=False)
-    return nm.measure(net, (X, y)), near
+def _input_margins(net: nn.Module, X: Tensor, y: Tensor) -> Tensor:
+    return nm.input_margins(net, (X[:MEASURED], y[:MEASURED]), progress=False).distances
 
 
-def _row(leading: str, before: tuple, after: tuple) -> str:
-    """The cells of one rescaling: values, and largest relative changes."""
-    (old, new), (old_near, new_near) = (
-        (before[0].margins[leading], after[0].margins[leading]),
-        (before[1].distances, after[1].distances),
-    )
-    value = f"{new.value:.6g} | {abs(new.value / old.value - 1):.1e}"
+@torch.no_grad()
+def _find_sides(net: nn.Module, X: Tensor) -> dict[str, Tensor]:
+    """Which inputs of every ReLU are positive."""
+    net, sides = copy.deepcopy(net), {}
+    for name, module in net.named_modules():
+        if isinstance(module, nn.ReLU):
+            module.register_forward_hook(
+                lambda _, inputs, __, name=name: sides.update({name: inputs[0] > 0})
+            )
+    net(X)
+    return sides
+
+
+def _hold_sides(net: nn.Module, sides: dict[str, Tensor]) -> None:
+    """Let every ReLU pass those inputs that were positive, whatever their sign is now."""
+    for name, side in sides.items():
+        net.get_submodule(name).register_forward_hook(
+            lambda _, inputs, output, side=side: (
+                inputs[0] * side if len(output) == len(side) else output
+            )
+        )
+
+
+def _changes(before: Sequence[Tensor], after: Sequence[Tensor]) -> list[Tensor]:
+    """Relative changes: of the smallest margin, of all margins, and the largest of distances."""
+    old, new = before[0], after[0]
     # As deviations are: relative to the largest.
-    spread = (new.per_sample - old.per_sample).abs().max() / old.per_sample.abs().max()
-    distances = ((new_near - old_near) / old_near).abs().max()
-    report = after[0]
-    return (
-        f"{value} | {spread:.1e} | {distances:.1e} | {report.q_min:.4g}"
-        f" | {report.normalized_margin:.3g} | {report.homogeneity.deviation:.1e}"
-    )
+    over_all = (new - old).abs().max() / old.abs().max()
+    distances = [(b / a - 1).abs().max() for a, b in zip(before[1:], after[1:], strict=True)]
+    return [(new.min() / old.min() - 1).abs(), over_all, *distances]
 
 
 if __name__ == "__main__":
