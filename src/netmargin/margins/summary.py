@@ -38,22 +38,16 @@ def describe_optimization(
         " raises it without end by growing the weights, so it is divided by what their size"
         " explains:"
     )
-    idle = [name for name, exponent in homogeneity.groups.items() if exponent == 0]
     for name, words in _NAMES.items():
         row = rows[name]
         # Where all weights scale, the part that does is all.
-        if name == "partial" and rows["global"].applies and not idle:
+        if name == "partial" and rows["global"].applies:
             continue
         if row.value is None or row.smoothed is None:
             why = "what blocks it is below" if name in ("global", "layers") else row.note
             lines.append(f"  {words:40} none: {why}")
         else:
             lines.append(f"  {words:40} {row.value:.6g}   (smoothed {row.smoothed:.4g})")
-    if idle and rows["global"].applies:
-        lines += _wrapped(
-            "The size of weights before a normalization does not change the scores: of these"
-            " margins only the one over all weights changes with it."
-        )
     if q_min <= 0:
         lines += _wrapped("Some samples are wrong: these margins tell little until all are right.")
     if any(rows[name].applies for name in _NAMES):
