@@ -59,7 +59,7 @@ def compare(
         Whether input margins are measured on the training data, with one backward pass per class
         and batch. Nets of token numbers have none: False.
     progress : bool, default True
-        Show which net is measured.
+        Whether to show which net is measured, and time left, as they come.
 
     Returns
     -------

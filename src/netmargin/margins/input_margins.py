@@ -158,7 +158,7 @@ def input_margins(
     batch_size : int, default 100
         Samples per pass when data is a pair.
     progress : bool, default True
-        Show batches and time left.
+        Whether to show batches and time left as they come.
 
     Returns
     -------
