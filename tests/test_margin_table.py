@@ -190,6 +190,44 @@ def test_every_row_has_a_value_per_sample_quantiles_and_classes():
     assert torch.equal(report.labels, y)
 
 
+def test_tables_call_classes_by_their_names(tmp_path):
+    import pandas
+
+    model, (X, y) = net_and_data([3, 6, 3])
+    X, y = X[y != 1], y[y != 1] % 3
+    names = ["cat", "dog", "hare"]
+    plain = nm.measure(model, (X, y), input_margins=True)
+    series = pandas.Series(np.array(names)[y.numpy()], dtype="category")
+    for given in (names, pandas.CategoricalDtype(names).categories, np.array(names)):
+        report = nm.measure(model, (X, y), input_margins=True, class_names=given)
+        again = nm.load(report.save(tmp_path / "report.zip"))
+        for found in (report.margins["global"], again.margins["input"], report.input_margins):
+            numbered = (plain.margins[found.name] if hasattr(found, "name") else found).by_class()
+            numbers = y.unique().tolist()
+            assert found.by_class().index.tolist() == [names[label] for label in numbers]
+            assert found.by_class().to_numpy().tolist() == numbered.to_numpy().tolist()
+    frame = nm.input_margins(model, (X, y), class_names=names, progress=False).frame()
+    assert frame["labels"].tolist() == series.tolist()
+    assert frame["rivals"].tolist() == [names[j] for j in plain.input_margins.rivals.tolist()]
+    binary = nm.measure(nn.Linear(3, 1), (X, torch.tensor([-1, 1]).repeat(50)[: len(X)]), class_names=names[:2])  # fmt: skip
+    assert binary.margins["global"].by_class().index.tolist() == ["cat", "dog"]
+    compared = nm.compare([model, model], (X, y), (X, y), class_names=names, progress=False)
+    assert {r.class_names for r in compared.training + compared.heldout} == {tuple(names)}
+
+
+@pytest.mark.parametrize("door", [nm.measure, nm.input_margins])
+def test_names_of_classes_that_do_not_fit_are_refused(door):
+    model, data = net_and_data([3, 6, 4])
+    for wrong, match in (
+        (["a", "b", "c"], "3 names, and the net 4 classes"),
+        (["a", "b", "c", "a"], "'a' more than once"),
+        ("abcd", "must be a list of names"),
+        ([0, 1, 2, 3], "must be a list of names"),
+    ):
+        with pytest.raises(nm.ArgumentError, match=match):
+            door(model, data, class_names=wrong)
+
+
 def test_input_margins_of_a_report_are_those_of_the_function():
     model, data = net_and_data([3, 6, 4])
     found = nm.input_margins(model, data, batch_size=7, progress=False)

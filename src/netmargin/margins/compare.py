@@ -32,6 +32,7 @@ def compare(
     loss: Loss | str | nn.Module | None = None,
     batch_size: int = 200,
     input_margins: bool = True,
+    class_names: Sequence[str] | None = None,
     progress: bool = True,
 ) -> Comparison:
     """Compare several nets, or checkpoints of one, on the same data.
@@ -58,6 +59,8 @@ def compare(
     input_margins : bool, default True
         Whether input margins are measured on the training data, with one backward pass per class
         and batch. Nets of token numbers have none: False.
+    class_names : sequence of str or None, default None
+        Names of the classes for the tables of each net's report, as for `measure`.
     progress : bool, default True
         Show which net is measured.
 
@@ -102,7 +105,9 @@ def compare(
     with Progress(progress, "compare") as display:
         for index, (name, model) in enumerate(named.items()):
             display.draw(index, len(named) - index, f"{name}, net {index + 1} of {len(named)}")
-            measured = partial(measure, model, loss=loss, batch_size=batch_size)
+            measured = partial(
+                measure, model, loss=loss, batch_size=batch_size, class_names=class_names
+            )
             training.append(measured(data, input_margins=input_margins))
             if heldout is not None:
                 held.append(measured(heldout))

@@ -67,6 +67,8 @@ class MarginReport(Record):
         The class of each sample; 0 or 1 for one output.
     input_margins : InputMargins or None
         Distances to the decision boundary, where `measure` was asked for them.
+    class_names : tuple of str or None
+        The names of the classes, where they were given; tables show them in place of numbers.
     """
 
     q: Tensor
@@ -78,6 +80,7 @@ class MarginReport(Record):
     reasons: dict[str, str] = field(default_factory=dict, repr=False)
     labels: Tensor | None = field(default=None, repr=False)
     input_margins: InputMargins | None = field(default=None, repr=False)
+    class_names: tuple[str, ...] | None = field(default=None, repr=False)
     _chain: list[Tensor] = field(default_factory=list, repr=False, compare=False)
     """The matrices of a chain of layers, until the row "bartlett" is first asked for: their norms
     take as long as a few hundred forward passes.
@@ -304,5 +307,11 @@ class MarginReport(Record):
         norm, note = self.log_norms.get(name), self.reasons.get(name, "")
         smoothed = self.loss.inverse_link(self.log_loss)
         return normalized_row(
-            name, FORMULAS[name], norm, (self.q, smoothed), note=note, labels=self.labels
+            name,
+            FORMULAS[name],
+            norm,
+            (self.q, smoothed),
+            note=note,
+            labels=self.labels,
+            class_names=self.class_names,
         )
