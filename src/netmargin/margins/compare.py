@@ -49,7 +49,8 @@ def compare(
     models : dict of str to nn.Module, or list of them
         At least two nets. For checkpoints load each into a net of its own.
     data : tuple (X, y), or iterable of (x, y)
-        The training data, as for `measure`; an iterable must yield the same order each time.
+        The training data, as for `measure`; an iterable must yield the same order each time. Inputs
+        by name, such as a dict with `labels`, are read as well: see docs/inputs.md.
     heldout : tuple (X, y), iterable of (x, y), or None, default None
         Labelled data that no net was trained on, 200 samples or more.
     loss : Loss, str, torch criterion or None, default None

@@ -156,7 +156,8 @@ def input_margins(
         A net that returns scores of shape (N,), (N, 1) (binary) or (N, C), by operations that torch
         can differentiate.
     data : tuple (X, y), or iterable of (x, y)
-        Samples and labels, as for `measure`; streamed batch by batch.
+        Samples and labels, as for `measure`; streamed batch by batch. Inputs by name, such as a
+        dict with `labels`, are read as well: see docs/inputs.md.
     layer : nn.Module or None, default None
         A module of the model, in whose output distances are measured in place of the input. Models
         of tokens need it, since whole numbers have no gradient: `layer=model.embedding`.

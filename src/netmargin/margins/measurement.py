@@ -50,7 +50,8 @@ def measure(
         A net that returns scores of shape (N,), (N, 1) (binary) or (N, C).
     data : tuple (X, y), or iterable of (x, y)
         All samples at once, X of shape (N, ...) and y of shape (N,), or batches of them. Labels are
-        {-1, +1} or {0, 1} (binary), or class indices.
+        {-1, +1} or {0, 1} (binary), or class indices. Inputs by name, such as a dict with `labels`,
+        are read as well: see docs/inputs.md.
     loss : Loss, str, torch criterion or None, default None
         The loss whose log and smoothed margins are reported, as `losses.as_loss` reads it; the
         cross-entropy (logistic for one output) by default.
