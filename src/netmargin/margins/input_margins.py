@@ -126,9 +126,12 @@ class InputMargins(Record):
     @classmethod
     def joined(cls, parts: list[Boundaries], q: Tensor, labels: Tensor) -> "InputMargins":
         """Join what was found for the batches of a data set."""
-        names = ("distances", "rivals", "relative", "headroom")
-        found = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
-        return cls(**found, q=q, labels=labels)
+
+        def join(name: str) -> Tensor:
+            return torch.cat([getattr(part, name) for part in parts])
+
+        distances, rivals, relative = map(join, ("distances", "rivals", "relative"))
+        return cls(distances, rivals, relative, q, labels, join("headroom"))
 
 
 def input_margins(
