@@ -23,6 +23,10 @@ _PLAIN_EXPONENT = 300
 """Losses between 10 to this power, and to minus it, are shown as numbers: float64 holds them."""
 
 
+_EQUAL = 1e-9
+"""Relative difference below which two normalized margins are shown once."""
+
+
 def describe_samples(q: Tensor, log10_loss: float, loss: Loss) -> list[str]:
     """Lines on the samples of a report: error and loss, and what a margin is."""
     wrong = (q <= 0).double().mean().item()
@@ -110,46 +114,56 @@ def describe_optimization(
             f"Wrong samples: {wrong} of {len(q)}, and this is the worst of them. Until all are"
             " right, follow the loss, or the quantiles over all samples: report.margins.frame()."
         )
-    lines += _wrapped(
-        "Larger weights make it larger without changing one answer, so it is divided by what their"
-        " size explains. Compare each quotient with its own value earlier in the same training: it"
-        " is to rise."
-    )
-    for name, words in _name_quotients(rows, homogeneity).items():
-        row = rows[name]
-        if row.value is not None and row.smoothed is not None:
-            lines.append(_entry(words, f"{row.value:.6g}   (smoothed {row.smoothed:.4g})"))
-        else:
-            blocked = name in ("global", "layers")
-            lines.append(_entry(words, "none, see below" if blocked else f"none: {row.note}"))
     if any(row.smoothed is not None for row in rows.values()):
+        lines += _wrapped(
+            "Larger weights stretch all margins without changing one answer, so it is divided by"
+            " what their size explains. Compare each quotient with its own value earlier in the"
+            " same training: it is to rise."
+        )
+        lines += _list_quotients(rows, homogeneity)
         lines += _explain_smoothed(loss, log_loss)
-    lines += _describe_order(rows, homogeneity)
+        lines += _describe_order(rows, homogeneity)
+    else:
+        lines += _wrapped(
+            "Larger weights stretch all margins, and in this net no power of their size says by how"
+            " much: there is no normalized margin. Follow the loss, and the distance to the"
+            " boundary."
+        )
     # In one piece, as `analyse` says them: they are searched for and pasted.
     lines += [f"  note: {note}" for note in homogeneity.notes]
     if rows["global"].value is None and homogeneity.blockers:
         lines += _wrapped(
-            "Why there is no power for all weights (no fault of the net; the remedies are for those"
-            " who need that quotient):"
+            "Why no power of the size of all weights explains the scores (no fault of the net; the"
+            " remedies are for those who need that quotient):"
         )
         for text in group_blockers(homogeneity.blockers):
             lines += _wrapped(f"- blocked by {text}")
     return lines
 
 
-def _name_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> dict[str, str]:
-    """The normalized margins that a summary shows, in words of one who has not read the papers."""
+def _list_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> list[str]:
+    """The normalized margins, in words of one who has not read the papers."""
+    whole, quasi = rows["global"].value, rows["quasi"].value
     power = homogeneity.order or "L"
-    if rows["global"].applies:  # where all weights scale, the part that does is all
-        power_of_all, part = power, {}
-    else:
-        power_of_all, part = "L", {"partial": f"q_min / (norm of the part below)^{power}"}
-    return {
-        "global": f"q_min / (norm of all weights)^{power_of_all}",
+    words = {
+        "global": f"q_min / (norm of all weights)^{'L' if whole is None else power}",
         "layers": "q_min / product of the layers' norms",
-        **part,
+        "partial": f"q_min / (norm of the part below)^{power}",
         "quasi": "q_min / size with every bias counted",
     }
+    if whole is not None:
+        del words["partial"]  # where all weights scale, the part that does is all
+        if quasi is not None and math.isclose(whole, quasi, rel_tol=_EQUAL):
+            del words["quasi"]  # there are no biases that the norm of all weights leaves out
+    lines = []
+    for name, quotient in words.items():
+        row = rows[name]
+        if row.value is not None and row.smoothed is not None:
+            lines.append(_entry(quotient, f"{row.value:.6g}   (smoothed {row.smoothed:.4g})"))
+        else:
+            blocked = name in ("global", "layers")
+            lines.append(_entry(quotient, "none, see below" if blocked else f"none: {row.note}"))
+    return lines
 
 
 def _explain_smoothed(loss: Loss, log_loss: float) -> list[str]:
@@ -173,7 +187,7 @@ def _describe_order(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> lis
     """What happens to the scores when the weights are doubled, and how exactly that holds."""
     order = homogeneity.order
     if order is None:
-        return _wrapped("Order of homogeneity: none. No power of the size of weights explains them")
+        return []
     scaling = [name for name, exponent in homogeneity.groups.items() if exponent > 0]
     if rows["global"].applies:
         which = "all weights" + " (but later biases, see the note)" * bool(homogeneity.ignored)
