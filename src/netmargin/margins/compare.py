@@ -63,7 +63,7 @@ def compare(
     class_names : sequence of str or None, default None
         Names of the classes for the tables of each net's report, as for `measure`.
     progress : bool, default True
-        Show which net is measured.
+        Whether to show the nets as they come.
 
     Returns
     -------

@@ -174,7 +174,7 @@ def input_margins(
     class_names : sequence of str or None, default None
         Names of the classes for tables, as for `measure`.
     progress : bool, default True
-        Show batches and time left.
+        Whether to show batches and time left as they come.
 
     Returns
     -------
