@@ -1,0 +1,264 @@
+"""The tables and the picture of docs/comparing.md, from the records of the nets."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from netmargin.drawing.style import BOTH, OTHER, OUTPUT, open_canvas
+
+from .ranking import Pairs, Taus, agree, average_tau, pair_by_setting, pair_within
+
+FIT = 0.05
+"""Nets with a larger training loss have not fitted their data, and are left out."""
+ONE_SETTING = ("wide", "deep", "optimizer", "decay", "batch")
+"""Settings over whose pairs tau is averaged; BatchNorm and noise are shown by themselves."""
+KIND = ("architecture", "batch_norm", "noise")
+"""Settings in which nets of one kind agree."""
+HELD_OUT, INPUT, TRAINING, NORMALIZED = "held-out", "input", "training", "normalized"
+COLORS = {HELD_OUT: BOTH, INPUT: OTHER, TRAINING: "#777777", NORMALIZED: OUTPUT}
+
+
+@dataclass(frozen=True)
+class Number:
+    """What nets are ranked by: its title, its name in the records, and the sign of "better"."""
+
+    title: str
+    key: str
+    sign: int
+    family: str
+
+    @property
+    def cell(self) -> str:
+        """The title in a table of Markdown, where bars end cells."""
+        return self.title.replace("|", r"\|")
+
+
+NUMBERS = [
+    Number("z, 200 held-out labels", "z 200", 1, HELD_OUT),
+    Number("z, 500 labels", "z 500", 1, HELD_OUT),
+    Number("margin-weighted error, 200 labels", "weighted 200", -1, HELD_OUT),
+    Number("error, 200 labels", "error 200", -1, HELD_OUT),
+    Number("error, 500 labels", "error 500", -1, HELD_OUT),
+    Number("error, 1,000 labels", "error 1000", -1, HELD_OUT),
+    Number("input margin, 10%", "input 10%", 1, INPUT),
+    Number("input margin, 25%", "input 25%", 1, INPUT),
+    Number("input margin, 50%", "input 50%", 1, INPUT),
+    Number("relative input margin, 25%", "relative input 25%", 1, INPUT),
+    Number("training loss (control)", "train loss", -1, TRAINING),
+    Number("score margin q, median", "q 50%", 1, TRAINING),
+    Number("smallest q / ||theta||^L", "global min", 1, NORMALIZED),
+    Number("median q / ||theta||^L", "global 50%", 1, NORMALIZED),
+    Number("median q e^(-a*), quasi-homogeneous", "quasi 50%", 1, NORMALIZED),
+    Number("median q / product of layer norms", "layers 50%", 1, NORMALIZED),
+    Number("median q / Bartlett's norm (MLPs)", "bartlett 50%", 1, NORMALIZED),
+]
+INDEX = {number.key: index for index, number in enumerate(NUMBERS)}
+STRATA: Mapping[str, Callable[[Mapping], bool]] = {
+    "plain": lambda setting: not setting["batch_norm"] and not setting["noise"],
+    "BatchNorm": lambda setting: setting["batch_norm"],
+    "label noise": lambda setting: setting["noise"] > 0,
+}
+_IN_STRATA = ("z 200", "error 200", "input 25%", "relative input 25%", "train loss", "global 50%")
+
+
+class Population:
+    """The nets of one data set that fit it, and how numbers rank them.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        What `study_net` returned, for one data set.
+    """
+
+    def __init__(self, records: Sequence[dict]) -> None:
+        self.trained = len(records)
+        self.records = [r for r in records if r["numbers"]["train loss"] < FIT]
+        self.settings = [record["setting"] for record in self.records]
+        self.errors = np.array([record["numbers"]["test error"] for record in self.records])
+        self.by_setting = pair_by_setting(self.settings)
+
+    @cached_property
+    def one_setting(self) -> Taus:
+        """Tau over pairs that differ in one setting, averaged over settings."""
+        return self.rank([self.by_setting[s] for s in ONE_SETTING if s in self.by_setting])
+
+    def rank(self, groups: Sequence[Pairs]) -> Taus:
+        """Tau of every number, averaged over groups of pairs."""
+        values = [
+            number.sign
+            * np.array(
+                [{**r["numbers"], **r["heldout"]}.get(number.key, np.nan) for r in self.records]
+            )
+            for number in NUMBERS
+        ]
+        agreements = [
+            np.stack([agree(value, self.errors, pairs) for value in values], 1) for pairs in groups
+        ]
+        return average_tau(groups, agreements, len(self.records))
+
+
+def group_records(records: Sequence[dict]) -> dict[str, list[dict]]:
+    """The records of each data set, by its title."""
+    titles = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
+    found: dict[str, list[dict]] = {}
+    for record in records:
+        setting = record["setting"]
+        title = f"{titles[setting['data']]}, {setting['images']:,} images"
+        found.setdefault(title, []).append(record)
+    return found
+
+
+def show(value: float) -> str:
+    """A tau with two digits, without the zero before the point."""
+    return "-" if np.isnan(value) else f"{value:.2f}".replace("0.", ".", 1)
+
+
+def write_ranking(populations: Mapping[str, Population]) -> str:
+    """The table of all numbers: pairs that differ in one setting, of one kind, and all."""
+    head = "| number |" + "".join(
+        f" {title}: one setting [95%] | one kind | all |" for title in populations
+    )
+    rows = [head, "|---" * (1 + 3 * len(populations)) + "|"]
+    cells = []
+    for population in populations.values():
+        kinds = population.rank([pair_within(population.settings, KIND)])
+        everything = population.rank([pair_within(population.settings, ())])
+        one, (low, high) = population.one_setting, population.one_setting.intervals
+        cells.append(
+            [
+                f" {show(one.values[k])} [{show(low[k])}, {show(high[k])}]"
+                f" | {show(kinds.values[k])} | {show(everything.values[k])} |"
+                for k in range(len(NUMBERS))
+            ]
+        )
+    for number, *row in zip(NUMBERS, *cells, strict=True):
+        rows.append(f"| {number.cell} |" + "".join(row))
+    return "\n".join(rows)
+
+
+def write_nets(populations: Mapping[str, Population]) -> str:
+    """The table of what was trained."""
+    rows = [
+        "| data | nets trained | of them fit | pairs that differ in one setting | test errors |"
+        " with label noise |",
+        "|---|---|---|---|---|---|",
+    ]
+    for title, p in populations.items():
+        noisy = np.array([setting["noise"] > 0 for setting in p.settings])
+        ranges = [
+            f"{100 * part.min():.1f} to {100 * part.max():.1f}%" if len(part) else "-"
+            for part in (p.errors[~noisy], p.errors[noisy])
+        ]
+        pairs = [f"{s} {len(p.by_setting.get(s, ()))}" for s in ONE_SETTING]
+        rows.append(
+            f"| {title} | {p.trained} | {len(p.records)} | {p.one_setting.pairs}"
+            f" ({', '.join(pairs)}) | {ranges[0]} | {ranges[1]} |"
+        )
+    return "\n".join(rows)
+
+
+def write_strata(populations: Mapping[str, Population]) -> str:
+    """The table of strata: tau within each, and over pairs with another noise or BatchNorm."""
+    titles = [NUMBERS[INDEX[key]].cell for key in _IN_STRATA]
+    rows = [f"| nets | pairs | {' | '.join(titles)} |", "|---" * (2 + len(titles)) + "|"]
+
+    def add(name: str, taus: Taus) -> None:
+        shown = [show(taus.values[INDEX[key]]) for key in _IN_STRATA]
+        rows.append(f"| {name} | {taus.pairs} | {' | '.join(shown)} |")
+
+    for title, p in populations.items():
+        for name, holds in STRATA.items():
+            part = Population([r for r in p.records if holds(r["setting"])])
+            if part.by_setting:
+                add(f"{title}: {name}", part.one_setting)
+        for name, key in (
+            ("0, 10 or 20% label noise", "noise"),
+            ("BatchNorm or not", "batch_norm"),
+        ):
+            if key in p.by_setting:
+                add(f"{title}: alike but for {name}", p.rank([p.by_setting[key]]))
+    return "\n".join(rows)
+
+
+def write_expectations(populations: Mapping[str, Population]) -> str:
+    """The table of what was expected before the study, and what it found."""
+    rows = ["| expected |" + "".join(f" {title} |" for title in populations)]
+    rows.append("|---" * (1 + len(populations)) + "|")
+    titles: dict[str, list[str]] = {}
+    for title, p in populations.items():
+        one = p.one_setting
+        tau = {key: one.values[index] for key, index in INDEX.items()}
+        least = 0.5 if title.startswith("MNIST") else 0.4
+        ahead, low, high = one.difference(INDEX["z 200"], INDEX["error 200"])
+        control, under, over = one.difference(INDEX["input 25%"], INDEX["train loss"])
+        for text, met, found in (
+            ("z at 200 labels: tau at least .5", tau["z 200"] >= 0.5, show(tau["z 200"])),
+            (
+                "z minus error, the same 200 labels: interval above 0",
+                low > 0,
+                f"{show(ahead)} [{show(low)}, {show(high)}]",
+            ),
+            (
+                "z at 200 at most .02 below the error at 500",
+                tau["z 200"] >= tau["error 500"] - 0.02,
+                f"{show(tau['z 200'])}, {show(tau['error 500'])}",
+            ),
+            (
+                "input margin 25%: at least .5 (MNIST), .4 (CIFAR-10)",
+                tau["input 25%"] >= least,
+                show(tau["input 25%"]),
+            ),
+            (
+                "input margin 25% above the training loss",
+                control > 0,
+                f"{show(control)} [{show(under)}, {show(over)}]",
+            ),
+            (
+                "median q / \\|\\|theta\\|\\|^L: at most .1",
+                tau["global 50%"] <= 0.1,
+                show(tau["global 50%"]),
+            ),
+        ):
+            titles.setdefault(text, []).append(f" {'yes' if met else '**no**'}: {found} |")
+    return "\n".join(rows + [f"| {text} |" + "".join(found) for text, found in titles.items()])
+
+
+TABLES: Mapping[str, Callable[[Mapping[str, Population]], str]] = {
+    "nets": write_nets,
+    "ranking": write_ranking,
+    "expectations": write_expectations,
+    "strata": write_strata,
+}
+
+
+def fill_page(text: str, populations: Mapping[str, Population]) -> str:
+    """The page with its tables written anew, each between two comments."""
+    for name, write in TABLES.items():
+        table = f"<!-- {name} -->\n{write(populations)}\n<!-- end -->"
+        text = re.sub(
+            rf"<!-- {name} -->.*?<!-- end -->", lambda _, new=table: new, text, flags=re.S
+        )
+    return text
+
+
+def draw_ranking(populations: Mapping[str, Population], path: Path) -> None:
+    """Draw tau over pairs that differ in one setting, with its intervals, number by number."""
+    drawn, axes = open_canvas(len(populations), width=4.6, height=4.6)
+    places = -np.arange(len(NUMBERS))
+    for axis, (title, population) in zip(axes[0], populations.items(), strict=True):
+        one, (low, high) = population.one_setting, population.one_setting.intervals
+        for k, number in enumerate(NUMBERS):
+            color = COLORS[number.family]
+            axis.plot([low[k], high[k]], [places[k]] * 2, color=color, linewidth=1.5)
+            axis.plot(one.values[k], places[k], "o", color=color, markersize=5)
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.set(xlim=(-1, 1), xlabel="Kendall's tau with the test error", yticks=places)
+        axis.set_title(f"{title}: {len(population.records)} nets, {one.pairs} pairs", fontsize=10)
+        axis.grid(axis="x", alpha=0.3)
+        axis.set_yticklabels([])
+    axes[0, 0].set_yticklabels([number.title for number in NUMBERS], fontsize=9)
+    drawn.savefig(path, dpi=110)
