@@ -14,6 +14,7 @@ from . import (
     training_step,
     two_layer,
     variation_norm,
+    which_margin,
 )
 
 QUICK = {
@@ -30,6 +31,7 @@ LONG = {
     "interpolation": interpolation,
     "margin_ascent": margin_ascent,
     "two_layer": two_layer,
+    "which_margin": which_margin,
 }
 
 for name in sys.argv[1:] or QUICK:

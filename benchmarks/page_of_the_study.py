@@ -18,6 +18,8 @@ ONE_SETTING = ("wide", "deep", "optimizer", "decay", "batch")
 """Settings over whose pairs tau is averaged; BatchNorm and noise are shown by themselves."""
 KIND = ("architecture", "batch_norm", "noise")
 """Settings in which nets of one kind agree."""
+TEST_IMAGES = 10_000
+"""What the test errors were counted on."""
 HELD_OUT, INPUT, TRAINING, NORMALIZED = "held-out", "input", "training", "normalized"
 COLORS = {HELD_OUT: BOTH, INPUT: OTHER, TRAINING: "#777777", NORMALIZED: OUTPUT}
 
@@ -86,6 +88,14 @@ class Population:
         """Tau over pairs that differ in one setting, averaged over settings."""
         return self.rank([self.by_setting[s] for s in ONE_SETTING if s in self.by_setting])
 
+    @cached_property
+    def clear_pairs(self) -> Pairs:
+        """Pairs that differ in one setting, and in their test errors by two standard errors."""
+        pairs = np.concatenate([self.by_setting[s] for s in ONE_SETTING if s in self.by_setting])
+        first, second = self.errors[pairs.T]
+        variance = (first * (1 - first) + second * (1 - second)) / TEST_IMAGES
+        return pairs[np.abs(first - second) > 2 * np.sqrt(variance)]
+
     def rank(self, groups: Sequence[Pairs]) -> Taus:
         """Tau of every number, averaged over groups of pairs."""
         values = [
@@ -101,15 +111,15 @@ class Population:
         return average_tau(groups, agreements, len(self.records))
 
 
-def group_records(records: Sequence[dict]) -> dict[str, list[dict]]:
-    """The records of each data set, by its title."""
+def make_populations(records: Sequence[dict]) -> dict[str, Population]:
+    """The nets of each data set, by its title."""
     titles = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
     found: dict[str, list[dict]] = {}
     for record in records:
         setting = record["setting"]
         title = f"{titles[setting['data']]}, {setting['images']:,} images"
         found.setdefault(title, []).append(record)
-    return found
+    return {title: Population(group) for title, group in found.items()}
 
 
 def show(value: float) -> str:
@@ -118,26 +128,32 @@ def show(value: float) -> str:
 
 
 def write_ranking(populations: Mapping[str, Population]) -> str:
-    """The table of all numbers: pairs that differ in one setting, of one kind, and all."""
-    head = "| number |" + "".join(
-        f" {title}: one setting [95%] | one kind | all |" for title in populations
-    )
-    rows = [head, "|---" * (1 + 3 * len(populations)) + "|"]
-    cells = []
-    for population in populations.values():
-        kinds = population.rank([pair_within(population.settings, KIND)])
-        everything = population.rank([pair_within(population.settings, ())])
-        one, (low, high) = population.one_setting, population.one_setting.intervals
-        cells.append(
-            [
-                f" {show(one.values[k])} [{show(low[k])}, {show(high[k])}]"
-                f" | {show(kinds.values[k])} | {show(everything.values[k])} |"
-                for k in range(len(NUMBERS))
-            ]
+    """One table for each data set: what every number says of several kinds of pairs."""
+    parts = []
+    for title, population in populations.items():
+        clear, kind, everything = (
+            population.rank([pairs])
+            for pairs in (
+                population.clear_pairs,
+                pair_within(population.settings, KIND),
+                pair_within(population.settings, ()),
+            )
         )
-    for number, *row in zip(NUMBERS, *cells, strict=True):
-        rows.append(f"| {number.cell} |" + "".join(row))
-    return "\n".join(rows)
+        one, (low, high) = population.one_setting, population.one_setting.intervals
+        rows = [
+            f"**{title}** ({len(population.records)} nets)\n",
+            f"| number | one setting ({one.pairs} pairs) [95%] | ranked right of {clear.pairs} clear"
+            f" pairs | one kind ({kind.pairs}) | all ({everything.pairs}) |",
+            "|---|---|---|---|---|",
+        ]
+        for k, number in enumerate(NUMBERS):
+            right = "-" if np.isnan(clear.values[k]) else f"{50 * (1 + clear.values[k]):.0f}%"
+            rows.append(
+                f"| {number.cell} | {show(one.values[k])} [{show(low[k])}, {show(high[k])}]"
+                f" | {right} | {show(kind.values[k])} | {show(everything.values[k])} |"
+            )
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts)
 
 
 def write_nets(populations: Mapping[str, Population]) -> str:

@@ -16,14 +16,7 @@ Pairs = np.ndarray
 
 
 def pair_by_setting(settings: Sequence[Mapping[str, object]]) -> dict[str, Pairs]:
-    """The pairs of nets that differ in exactly one setting, by the name of that setting.
-
-    Examples
-    --------
-    >>> nets = [{"wide": w, "deep": d} for w, d in ((0, 0), (1, 0), (1, 1))]
-    >>> {name: pairs.tolist() for name, pairs in pair_by_setting(nets).items()}
-    {'wide': [[0, 1]], 'deep': [[1, 2]]}
-    """
+    """The pairs of nets that differ in exactly one setting, by the name of that setting."""
     found = defaultdict(list)
     for i, j in combinations(range(len(settings)), 2):
         differing = [name for name in settings[i] if settings[i][name] != settings[j][name]]
@@ -56,12 +49,6 @@ def agree(numbers: np.ndarray, errors: np.ndarray, pairs: Pairs) -> np.ndarray:
     ndarray, shape (pairs,)
         1 where they agree, -1 where they do not, 0 for ties; the mean over draws. Its mean over
         pairs is Kendall's tau.
-
-    Examples
-    --------
-    >>> pairs = np.array([[0, 1], [0, 2], [1, 2]])
-    >>> agree(np.array([3.0, 1.0, 1.0]), np.array([0.1, 0.2, 0.05]), pairs).tolist()
-    [1.0, -1.0, 0.0]
     """
     first, second = pairs.T
     numbers = numbers.reshape(len(numbers), -1)

@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 import netmargin as nm
 
 from .nets_of_the_study import Setting, list_settings, study_net
-from .page_of_the_study import Population, draw_ranking, fill_page, group_records
+from .page_of_the_study import draw_ranking, fill_page, make_populations
 
 DOCS = Path(__file__).parents[1] / "docs"
 NETS = DOCS / "data" / "which_margin.jsonl"
@@ -74,9 +74,7 @@ def run(path: Path, *, only: str, budget: float, jobs: int) -> None:
 
 def write_page(nets: Path, page: Path) -> None:
     """Write the tables of the page, and the picture beside it, from the records."""
-    populations = {
-        title: Population(records) for title, records in group_records(read_nets(nets)).items()
-    }
+    populations = make_populations(read_nets(nets))
     page.write_text(fill_page(page.read_text(), populations))
     draw_ranking(populations, page.with_name("which_margin.png"))
 
