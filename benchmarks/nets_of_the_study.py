@@ -213,7 +213,7 @@ def fold_norms(net: nn.Sequential) -> nn.Sequential:
 
 
 def study_net(setting: Setting) -> dict:
-    """Train and measure one net; the record holds JSON-ready numbers."""
+    """Train and measure one net; the record is JSON-ready, its setting in the order of the fields."""
     started = time.process_time()
     net, epochs = train(setting)
     net = fold_norms(net)
@@ -232,7 +232,7 @@ def study_net(setting: Setting) -> dict:
             found |= {f"{name} {kind}": values[kind] for kind in kept}
     q = nm.measure(net, pool, homogeneity=report.homogeneity).q
     return {
-        "setting": asdict(setting),
+        "setting": list(asdict(setting).values()),
         "epochs": epochs,
         "seconds": round(time.process_time() - started, 1),
         "numbers": {name: float(f"{value:.5g}") for name, value in found.items()},

@@ -1,7 +1,7 @@
 """The tables and the picture of docs/comparing.md, from the records of the nets."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from netmargin.drawing.style import BOTH, OTHER, OUTPUT, open_canvas
 
+from .nets_of_the_study import Setting
 from .ranking import Pairs, Taus, agree, average_tau, pair_by_setting, pair_within
 
 FIT = 0.05
@@ -88,7 +89,7 @@ class Population:
     def __init__(self, records: Sequence[dict]) -> None:
         self.trained = len(records)
         self.records = [r for r in records if r["numbers"]["train loss"] < FIT]
-        self.settings = [record["setting"] for record in self.records]
+        self.settings = [asdict(Setting(*record["setting"])) for record in self.records]
         self.errors = np.array([record["numbers"]["test error"] for record in self.records])
         self.by_setting = pair_by_setting(self.settings)
 
@@ -130,8 +131,8 @@ def make_populations(records: Sequence[dict]) -> dict[str, Population]:
     titles = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
     found: dict[str, list[dict]] = {}
     for record in records:
-        setting = record["setting"]
-        title = f"{titles[setting['data']]}, {setting['images']:,} images"
+        setting = Setting(*record["setting"])
+        title = f"{titles[setting.data]}, {setting.images:,} images"
         found.setdefault(title, []).append(record)
     return {title: Population(group) for title, group in found.items()}
 
@@ -195,7 +196,8 @@ def write_strata(populations: Mapping[str, Population]) -> str:
 
     for title, p in populations.items():
         for name, holds in STRATA.items():
-            part = Population([r for r in p.records if holds(r["setting"])])
+            kept = zip(p.records, p.settings, strict=True)
+            part = Population([record for record, setting in kept if holds(setting)])
             if part.by_setting:
                 add(f"{title}: {name}", part.one_setting)
         for name, key in AXES.items():

@@ -13,7 +13,6 @@ import argparse
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from joblib import Parallel, delayed
@@ -48,8 +47,8 @@ def run(path: Path, *, only: str, budget: float, jobs: int) -> None:
     known = read_nets(path)
     # Written anew, so that no line follows one that was cut off.
     path.write_text("".join(as_line(record) for record in known))
-    there = [record["setting"] for record in known]
-    left = [s for s in list_settings() if asdict(s) not in there and only in s.key]
+    there = [Setting(*record["setting"]) for record in known]
+    left = [s for s in list_settings() if s not in there and only in s.key]
     started = time.monotonic()
 
     def next_settings() -> Iterator[Setting]:
@@ -65,7 +64,7 @@ def run(path: Path, *, only: str, budget: float, jobs: int) -> None:
             file.write(as_line(record))
         numbers = record["numbers"]
         print(
-            "/".join(str(value) for value in record["setting"].values()),
+            Setting(*record["setting"]).key,
             f"{record['epochs']} epochs, {record['seconds']} CPU s,",
             *(f"{name} {numbers[name]:.4g}" for name in ("train loss", "test error")),
             flush=True,

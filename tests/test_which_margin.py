@@ -22,6 +22,11 @@ from benchmarks.page_of_the_study import (
 from benchmarks.ranking import agree, average_tau, pair_by_setting, pair_within
 
 
+def plain(batch: int) -> list:
+    """The setting of a net as records hold it."""
+    return ["mnist", 3000, "mlp", False, 0, False, False, "sgd", False, batch]
+
+
 def test_pairs_differ_in_exactly_one_setting_and_are_all_there():
     nets = [{"wide": w, "deep": d} for w, d in ((0, 0), (1, 0), (1, 1), (0, 2))]
     found = {name: pairs.tolist() for name, pairs in pair_by_setting(nets).items()}
@@ -85,12 +90,12 @@ def test_interval_covers_the_truth_and_sees_a_real_difference():
 def test_only_nets_that_fit_are_ranked():
     numbers = {"test error": 0.1, "train loss": FIT / 2}
     records = [
-        {"setting": {"wide": w}, "numbers": numbers | {"train loss": loss}, "heldout": {}}
-        for w, loss in ((0, FIT / 2), (1, 2 * FIT), (2, FIT / 3))
+        {"setting": plain(batch), "numbers": numbers | {"train loss": loss}, "heldout": {}}
+        for batch, loss in ((1, FIT / 2), (2, 2 * FIT), (3, FIT / 3))
     ]
     population = Population(records)
     assert (population.trained, len(population.records)) == (3, 2)
-    assert population.by_setting["wide"].tolist() == [[0, 1]]
+    assert population.by_setting["batch"].tolist() == [[0, 1]]
     taus = population.one_setting
     assert taus.values.shape == (len(NUMBERS),)
 
@@ -99,8 +104,8 @@ def test_pairs_are_clear_where_the_test_set_can_tell_them_apart():
     """At 10% error 10,000 images leave .3 points each, so .42 in a difference, and 2 of these."""
     losses = [{"test error": e, "train loss": 0.0} for e in (0.1, 0.1084, 0.1087)]
     records = [
-        {"setting": {"wide": k}, "numbers": numbers, "heldout": {}}
-        for k, numbers in enumerate(losses)
+        {"setting": plain(batch), "numbers": numbers, "heldout": {}}
+        for batch, numbers in enumerate(losses)
     ]
     assert Population(records).clear_pairs.tolist() == [[0, 2]]
 
@@ -111,7 +116,12 @@ def test_a_killed_study_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     def study(setting: Setting) -> dict:
         made.append(setting)
         numbers = {"train loss": 0.01, "test error": 0.1}
-        return {"setting": asdict(setting), "epochs": 1, "seconds": 1.0, "numbers": numbers}
+        return {
+            "setting": list(asdict(setting).values()),
+            "epochs": 1,
+            "seconds": 1.0,
+            "numbers": numbers,
+        }
 
     monkeypatch.setattr(which_margin, "study_net", study)
     only = "mnist/3000/cnn/True"
@@ -123,9 +133,9 @@ def test_a_killed_study_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     made.clear()
     which_margin.run(path, only=only, budget=60, jobs=1)
     assert made == expected[2:]
-    assert [json.loads(line)["setting"] for line in path.read_text().splitlines()] == [
-        asdict(s) for s in expected
-    ]
+    assert [
+        Setting(*json.loads(line)["setting"]) for line in path.read_text().splitlines()
+    ] == expected
     made.clear()
     path.unlink()
     which_margin.run(path, only=only, budget=-1, jobs=1)
