@@ -67,6 +67,7 @@ STRATA: Mapping[str, Callable[[Mapping], bool]] = {
 AXES = {
     "0, 10 or 20% label noise": "noise",
     "BatchNorm or not": "batch_norm",
+    "architecture": "architecture",
     "width": "wide",
     "depth": "deep",
     "optimizer": "optimizer",

@@ -18,6 +18,7 @@ from pathlib import Path
 from joblib import Parallel, delayed
 
 import netmargin as nm
+from netmargin.core.files import write_atomically
 
 from .nets_of_the_study import Setting, list_settings, study_net
 from .page_of_the_study import draw_ranking, fill_page, make_populations
@@ -43,10 +44,9 @@ def as_line(record: dict) -> str:
 
 def run(path: Path, *, only: str, budget: float, jobs: int) -> None:
     """Train and measure what the file lacks, and append one line per net as soon as it is known."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     known = read_nets(path)
     # Written anew, so that no line follows one that was cut off.
-    path.write_text("".join(as_line(record) for record in known))
+    write_atomically(path, "".join(map(as_line, known)).encode())
     there = [Setting(*record["setting"]) for record in known]
     left = [s for s in list_settings() if s not in there and only in s.key]
     started = time.monotonic()
