@@ -14,6 +14,7 @@ from . import (
     training_step,
     two_layer,
     variation_norm,
+    which_margin,
     zoo,
 )
 
@@ -31,6 +32,7 @@ LONG = {
     "interpolation": interpolation,
     "margin_ascent": margin_ascent,
     "two_layer": two_layer,
+    "which_margin": which_margin,
     "zoo": zoo,
 }
 

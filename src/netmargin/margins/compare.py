@@ -38,11 +38,12 @@ def compare(
     """Compare several nets, or checkpoints of one, on the same data.
 
     Held-out and training data are kept apart. What compares nets is held-out data: the error with
-    its interval; z = mean q / std q, which ranks nets as well as the error on two to five times as
-    many labels (it does not estimate the error); and the margin-weighted error, which ranks nets of
-    different kinds as well. On training data it is the 25% quantile of the input margins, for nets
-    of one architecture that both fit the data. A difference is called real if 95% of the data sets
-    that are drawn from the samples, the same ones for both nets, agree on its sign.
+    its interval; z = mean q / std q, which ranks nets as well as the error on one and a half to
+    four times as many labels (it does not estimate the error); and the margin-weighted error, which
+    ranks nets of different kinds as well. On training data it is the 25% quantile of the input
+    margins, for nets of one architecture, trained in one way, that both fit the data. A
+    difference is called real if 95% of the data sets that are drawn from the samples, the same ones
+    for both nets, agree on its sign.
 
     Parameters
     ----------

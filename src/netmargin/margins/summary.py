@@ -85,8 +85,8 @@ def describe_heldout(heldout: tuple[Tensor, Tensor | None] | None, names: ClassN
         _entry("z = mean margin / standard deviation", "none" if z is None else f"{z:.4g}"),
     ]
     lines += _wrapped(
-        "Larger is better. z ranks nets as well as the error on two to five times as many labels;"
-        " it ranks, it does not estimate the error."
+        "Larger is better. z ranks nets as well as the error on one and a half to four times as"
+        " many labels; it ranks, it does not estimate the error."
     )
     shown = "none" if weighted is None else f"{100 * weighted:.2f}%"
     lines.append(_entry("margin-weighted error", shown))
