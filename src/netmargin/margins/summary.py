@@ -59,8 +59,8 @@ def describe_certainty(
         lines += _wrapped(
             "A quarter of the samples turn to another class when they are moved by this Euclidean"
             " length or less (in the units of the inputs, to first order; negative: wrong already)."
-            " Larger is surer. On training data, compare by it only nets of one architecture that"
-            " both fit them (error below 1%)."
+            " Larger is surer. On training data, compare by it only nets of one architecture,"
+            " trained in one way, that both fit them (error below 1%)."
         )
     return lines + _list_class_errors(q, labels, names)
 
