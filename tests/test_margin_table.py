@@ -359,6 +359,20 @@ def test_the_page_names_the_classes_with_the_largest_errors():
     assert found.replace("dog", "1").replace("cat", "0") in numbered + " "
 
 
+def test_the_page_shows_the_margin_that_idle_weights_do_not_change():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 7, bias=False), nn.LayerNorm(7), nn.ReLU(), nn.Linear(7, 3))
+    data = torch.randn(9, 5), torch.arange(9) % 3
+    report = nm.measure(model, data)
+    assert f"(norm of what scales)^2          {report.partial_normalized_margin:.6g}" in (
+        report.summary()
+    )
+    assert "does not change the scores" in report.summary()
+    whole = nm.measure(mlp([5, 7, 3]), data).summary()
+    assert "what scales" not in whole
+    assert "does not change the scores" not in whole
+
+
 def test_a_pickled_report_holds_numbers_in_place_of_weights():
     model, (X, y) = net_and_data([3, 600, 600, 4])
     report = nm.measure(model, (X, y), input_margins=True)

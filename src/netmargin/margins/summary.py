@@ -151,10 +151,13 @@ def _list_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> lis
         "partial": f"q_min / (norm of the part below)^{power}",
         "quasi": "q_min / size with every bias counted",
     }
-    if whole is not None:
+    idle = whole is not None and any(not exponent for exponent in homogeneity.groups.values())
+    if idle:
+        words["partial"] = f"q_min / (norm of what scales)^{power}"
+    elif whole is not None:
         del words["partial"]  # where all weights scale, the part that does is all
-        if quasi is not None and math.isclose(whole, quasi, rel_tol=_EQUAL):
-            del words["quasi"]  # there are no biases that the norm of all weights leaves out
+    if whole is not None and quasi is not None and math.isclose(whole, quasi, rel_tol=_EQUAL):
+        del words["quasi"]  # there are no biases that the norm of all weights leaves out
     lines = []
     for name, quotient in words.items():
         row = rows[name]
@@ -163,6 +166,11 @@ def _list_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> lis
         else:
             blocked = name in ("global", "layers")
             lines.append(_entry(quotient, "none, see below" if blocked else f"none: {row.note}"))
+    if idle:
+        lines += _wrapped(
+            "The size of weights before a normalization does not change the scores. The quotient"
+            " with the norm of all weights changes with it all the same; the others do not."
+        )
     return lines
 
 
