@@ -15,6 +15,7 @@ from . import (
     training_step,
     two_layer,
     variation_norm,
+    which_margin,
     zoo,
 )
 
@@ -33,6 +34,7 @@ LONG = {
     "margin_ascent": margin_ascent,
     "symmetries": symmetries,
     "two_layer": two_layer,
+    "which_margin": which_margin,
     "zoo": zoo,
 }
 

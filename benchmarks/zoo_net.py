@@ -62,7 +62,7 @@ def _describe(answer: nm.Homogeneity) -> dict:
         "order": None if answer.order is None else str(answer.order),
         "scaled": sum(exponent != 0 for exponent in answer.groups.values()),
         "invariant": sum(exponent == 0 for exponent in answer.groups.values()),
-        "quasi": answer.quasi is not None,
+        "quasi": answer.quasi_exponents is not None,
         "deviation": answer.deviation,
         "evidence": answer.evidence.name.lower(),
         "blockers": dict(blockers.most_common()),
@@ -75,7 +75,7 @@ def _which_margin(report: nm.MarginReport) -> str:
     if report.normalized_margin is not None:
         ignored = ", later biases ignored" if report.homogeneity.ignored else ""
         return f"normalized (order {report.order}{ignored})"
-    if getattr(report, "quasi_normalized_margin", None) is not None:
+    if report.quasi_normalized_margin is not None:
         return "quasi-normalized"
     if report.partial_normalized_margin is not None:
         return f"partial (order {report.homogeneity.order})"

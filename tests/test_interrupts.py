@@ -292,17 +292,17 @@ DOORS = {
     ),
     "flow.gradient_descent": Door(
         on_model(lambda net: nm.flow.gradient_descent(net, (X, Y), steps=8, rate=0.05), trained),
-        ("flow.gradient_descent:norms",),
+        ("flow.gradient_descent:make_report",),
         loss_of_rows(nm.losses.Exponential()),
     ),
     "gradient_flow": Door(
         on_model(lambda net: nm.gradient_flow(net, (X, Y), **FLOW), trained),
-        (STEP, "flow.run:norms"),
+        (STEP, "flow.run:make_report"),
         flow_holds,
     ),
     "gradient_flow, proximal": Door(
         on_model(lambda net: nm.gradient_flow(net, (X, Y), **PROXIMAL), trained),
-        ("flow.proximal:minimize", "flow.run:norms"),
+        ("flow.proximal:minimize", "flow.run:make_report"),
         flow_holds,
     ),
     "twolayer.mirror_flow": Door(
@@ -310,7 +310,7 @@ DOORS = {
             lambda net: twolayer.mirror_flow(net, (X, Y), time=0.2, **QUIET),
             lambda: normalized()[0],
         ),
-        (STEP, "flow.run:norms"),
+        (STEP, "flow.run:make_report"),
         mirror_holds,
     ),
     "regularization_path": Door(

@@ -221,6 +221,44 @@ def test_every_row_has_a_value_per_sample_quantiles_and_classes():
     assert torch.equal(report.labels, y)
 
 
+def test_tables_call_classes_by_their_names(tmp_path):
+    import pandas
+
+    model, (X, y) = net_and_data([3, 6, 3])
+    X, y = X[y != 1], y[y != 1] % 3
+    names = ["cat", "dog", "hare"]
+    plain = nm.measure(model, (X, y), input_margins=True)
+    series = pandas.Series(np.array(names)[y.numpy()], dtype="category")
+    for given in (names, pandas.CategoricalDtype(names).categories, np.array(names)):
+        report = nm.measure(model, (X, y), input_margins=True, class_names=given)
+        again = nm.load(report.save(tmp_path / "report.zip"))
+        for found in (report.margins["global"], again.margins["input"], report.input_margins):
+            numbered = (plain.margins[found.name] if hasattr(found, "name") else found).by_class()
+            numbers = y.unique().tolist()
+            assert found.by_class().index.tolist() == [names[label] for label in numbers]
+            assert found.by_class().to_numpy().tolist() == numbered.to_numpy().tolist()
+    frame = nm.input_margins(model, (X, y), class_names=names, progress=False).frame()
+    assert frame["labels"].tolist() == series.tolist()
+    assert frame["rivals"].tolist() == [names[j] for j in plain.input_margins.rivals.tolist()]
+    binary = nm.measure(nn.Linear(3, 1), (X, torch.tensor([-1, 1]).repeat(50)[: len(X)]), class_names=names[:2])  # fmt: skip
+    assert binary.margins["global"].by_class().index.tolist() == ["cat", "dog"]
+    compared = nm.compare([model, model], (X, y), (X, y), class_names=names, progress=False)
+    assert {r.class_names for r in compared.training + compared.heldout} == {tuple(names)}
+
+
+@pytest.mark.parametrize("door", [nm.measure, nm.input_margins])
+def test_names_of_classes_that_do_not_fit_are_refused(door):
+    model, data = net_and_data([3, 6, 4])
+    for wrong, match in (
+        (["a", "b", "c"], "3 names, and the net 4 classes"),
+        (["a", "b", "c", "a"], "'a' more than once"),
+        ("abcd", "must be a list of names"),
+        ([0, 1, 2, 3], "must be a list of names"),
+    ):
+        with pytest.raises(nm.ArgumentError, match=match):
+            door(model, data, class_names=wrong)
+
+
 def test_input_margins_of_a_report_are_those_of_the_function():
     model, data = net_and_data([3, 6, 4])
     found = nm.input_margins(model, data, batch_size=7, progress=False)
@@ -284,7 +322,7 @@ def test_the_page_groups_what_blocks_and_keeps_held_out_data_apart():
     page = report.summary()
     assert len(report.homogeneity.blockers) == 27
     assert page.count("blocked by") == 1
-    assert "27 modules (0.1, 1.1, ..., 26.1): GELU is not homogeneous" in " ".join(page.split())
+    assert "27 modules (0.1, 1.1, ..., 26.1): GELU is not homogeneous" in words_of(page)
     assert "Not given" in page
     assert f"{report.margins['input'].value:.4g}" in page
     held = nm.measure(model, (X[:10], y[:10]))
@@ -294,6 +332,76 @@ def test_the_page_groups_what_blocks_and_keeps_held_out_data_apart():
     assert all(len(line) <= 110 for line in page.splitlines())
     with pytest.raises(nm.ArgumentError, match="heldout"):
         report.summary(heldout=(X, y))
+
+
+def words_of(page: str) -> str:
+    """A page without line breaks and double spaces."""
+    return " ".join(page.split())
+
+
+def test_the_page_writes_out_its_quotients_and_says_why_a_smoothed_margin_is_negative():
+    model, (X, y) = net_and_data([3, 6, 4])
+    right = nm.measure(model, (X[4:], y[4:]))
+    page = words_of(right.summary())
+    assert right.q_min > 0 > right.smoothed_margin
+    counted = math.sqrt(sum(p.square().sum().item() for n, p in model.named_parameters() if n != "2.bias"))  # fmt: skip
+    assert f"(norm of all weights)^2 {right.q_min / counted**2:.6g}" in page
+    assert f"every bias counted {right.quasi_normalized_margin:.6g}" in page
+    total = math.exp(right.log_loss)
+    assert f"add up to less than 0.693, the loss of one at margin 0; now they add up to {total:.3g}" in page  # fmt: skip
+    assert "Wrong samples" not in page
+    assert "Wrong samples: 4 of 40" in words_of(nm.measure(model, (X, y)).summary())
+    with torch.no_grad():
+        model[-1].weight.mul_(1e4)
+        model[-1].bias.zero_()
+    far = nm.measure(model, (X, model(X).argmax(1)))
+    assert far.smoothed_margin > 0
+    assert "add up to" not in far.summary()
+    plain, data = net_and_data([3, 6, 4], bias="none")  # nothing is left out, and shown twice
+    assert "every bias counted" not in nm.measure(plain, data).summary()
+
+
+def test_the_page_of_a_net_without_any_normalized_margin():
+    class Bounded(nn.Linear):
+        def forward(self, x):
+            return torch.tanh(super().forward(x).sigmoid())
+
+    torch.manual_seed(0)
+    page = words_of(nm.measure(Bounded(3, 3), (torch.randn(9, 3), torch.arange(9) % 3)).summary())
+    assert "there is no normalized margin. Follow the loss" in page
+    assert "blocked by the model itself: sigmoid" in page
+    assert "q_min /" not in page
+    assert "Order of homogeneity" not in page
+
+
+def test_the_page_names_the_classes_with_the_largest_errors():
+    model = nn.Linear(3, 3, bias=False).double()
+    model.weight.data = torch.eye(3).double()
+    X = torch.eye(3).double().repeat(10, 1)
+    y = X.argmax(1)
+    y[:2], y[5] = torch.tensor([1, 0]), 1  # wrong: one of 0's 10, two of 1's 11, none of 2's 9
+    names = ["cat", "dog", "hare"]
+    heldout = nm.measure(model, (X, y))
+    found = "largest error by class dog: 18.2% of 11, cat: 10% of 10 "
+    page = words_of(nm.measure(model, (X, X.argmax(1)), class_names=names).summary(heldout=heldout))
+    assert page.count("largest error") == 1
+    assert found in page[page.index("ON HELD-OUT") :]
+    numbered = words_of(heldout.summary())
+    assert found.replace("dog", "1").replace("cat", "0") in numbered + " "
+
+
+def test_the_page_shows_the_margin_that_idle_weights_do_not_change():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 7, bias=False), nn.LayerNorm(7), nn.ReLU(), nn.Linear(7, 3))
+    data = torch.randn(9, 5), torch.arange(9) % 3
+    report = nm.measure(model, data)
+    assert f"(norm of what scales)^2          {report.partial_normalized_margin:.6g}" in (
+        report.summary()
+    )
+    assert "does not change the scores" in report.summary()
+    whole = nm.measure(mlp([5, 7, 3]), data).summary()
+    assert "what scales" not in whole
+    assert "does not change the scores" not in whole
 
 
 def test_a_pickled_report_holds_numbers_in_place_of_weights():

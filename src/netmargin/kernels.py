@@ -173,7 +173,7 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
     model : nn.Module
         A net with scores of shape (N,), (N, 1) or (N, C).
     X : array_like, shape (n, ...)
-        Inputs of the model.
+        Inputs of the model, or a dict of inputs by name: see docs/inputs.md.
     X2 : array_like, shape (m, ...), or None, default None
         Other inputs; X itself by default.
     output : int, default 0

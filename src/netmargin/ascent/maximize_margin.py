@@ -91,6 +91,7 @@ def maximize_margin(
         device and dtype.
     data : pair or iterable
         Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
+        Inputs by name, such as a dict with `labels`, are read as well: see docs/inputs.md.
     temperatures : sequence of float, default (0.1, 0.03, 0.01, 0.003)
         Temperatures > 0, each relative to the median margin at the beginning of its stage; falling.
     iterations : int, default 100

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from torch import Tensor
+
 from ..errors import ArgumentError
 
 
@@ -11,14 +14,14 @@ class ClassNames:
 
     Parameters
     ----------
-    names : sequence of str or None
+    names : sequence of str, array or pandas Index of them, or None
         The name of each class, in the order of the class indices; of two classes, that of label -1
         or 0 and that of label 1. None for numbers.
 
     Raises
     ------
     ArgumentError
-        If it is no sequence of texts, or has fewer than two.
+        If it is no sequence of texts, has fewer than two, or one of them twice.
 
     Examples
     --------
@@ -32,18 +35,26 @@ numbers, such as ["cat", "dog"]; got 'cat'
     """
 
     def __init__(self, names: Any):
-        fits = names is None or (
-            isinstance(names, Sequence)
-            and not isinstance(names, (str, bytes))
-            and len(names) > 1
-            and all(isinstance(name, str) for name in names)
+        # Of arrays, and of the categories of pandas.
+        given = names.tolist() if hasattr(names, "tolist") else names
+        fits = given is None or (
+            isinstance(given, Sequence)
+            and not isinstance(given, (str, bytes))
+            and len(given) > 1
+            and all(isinstance(name, str) for name in given)
         )
         if not fits:
             raise ArgumentError(
                 "class_names must be a list of names in the order of the class numbers, such as"
                 f' ["cat", "dog"]; got {names!r:.100}'
             )
-        self.names: tuple[str, ...] | None = None if names is None else tuple(names)
+        self.names: tuple[str, ...] | None = None if given is None else tuple(given)
+        double = next((name for name in self.names or () if given.count(name) > 1), None)
+        if double is not None:
+            raise ArgumentError(
+                f"class_names has {double!r} more than once. Give every class one name of its own;"
+                " of a pandas column y of categories they are y.cat.categories."
+            )
 
     def of(self, label: float) -> str:
         """The name of a label; a number beyond the names stays a number."""
@@ -51,3 +62,27 @@ numbers, such as ["cat", "dog"]; got 'cat'
         if self.names is None or index >= len(self.names):
             return str(int(label))
         return self.names[index]
+
+    def require_number(self, outputs: int) -> None:
+        """Raise ArgumentError where there are names, but not one for each class of a net.
+
+        A net with one output has two classes.
+        """
+        classes = max(outputs, 2)
+        if self.names is not None and len(self.names) != classes:
+            raise ArgumentError(
+                f"class_names has {len(self.names)} names, and the net {classes} classes. Give one"
+                " name for each, in the order of the class numbers."
+            )
+
+
+def name_labels(labels: Tensor, names: Sequence[str] | None) -> np.ndarray:
+    """The names of class indices, an array of texts; without names the indices themselves.
+
+    Examples
+    --------
+    >>> import torch
+    >>> name_labels(torch.tensor([1, 0, 1]), ["cat", "dog"]).tolist()
+    ['dog', 'cat', 'dog']
+    """
+    return labels.numpy() if names is None else np.array(names, dtype=object)[labels.numpy()]

@@ -71,10 +71,11 @@ def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor
 def require_differentiable(model: nn.Module, x: Tensor) -> int:
     """The number of outputs of a net, which are seen to have derivatives in its parameters.
 
-    Raises ModelError where they have none, though a parameter requires a gradient.
+    Two samples are looked at, as a net with batch statistics has no outputs of one. Raises
+    ModelError where there are none, though a parameter requires a gradient.
     """
     with torch.enable_grad():
-        outputs = scores(model, x[:1])
+        outputs = scores(model, x[:2])
     if not outputs.requires_grad and any(p.requires_grad for p in model.parameters()):
         raise ModelError(
             "The model's outputs have no derivative in its parameters. Remove .detach(), .data,"

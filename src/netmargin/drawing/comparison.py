@@ -22,7 +22,7 @@ def draw_comparison(comparison: Comparison, folder: str | Path) -> list[Path]:
     comparison : Comparison
         What `netmargin.compare` returned.
     folder : str or Path
-        Where to write; made where it is not there.
+        Folder for the picture, made where it is not there.
 
     Returns
     -------

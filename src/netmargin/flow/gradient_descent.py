@@ -45,6 +45,7 @@ def gradient_descent(
         A homogeneous net; with bounds it must be C^2 away from 0.
     data : pair or iterable
         Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
+        Inputs by name, such as a dict with `labels`, are read as well: see docs/inputs.md.
     steps : int
         Number of steps, at least 0.
     rate : float or SmoothnessBounds

@@ -78,6 +78,7 @@ def gradient_flow(
         The net; its parameters are the start, and those that are frozen stay.
     data : pair or iterable
         Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
+        Inputs by name, such as a dict with `labels`, are read as well: see docs/inputs.md.
     time : float, optional
         Time t > 0 at which to stop, reached exactly. One of `time` and `until` is needed.
     until : StoppingRule or sequence of StoppingRule, default ()

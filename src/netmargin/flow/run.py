@@ -101,7 +101,7 @@ class FlowRun(ABC):
             raise ModelError(
                 "No parameter of the model requires a gradient, so there is no flow. Unfreeze some."
             )
-        require_differentiable(self.twin, self.scored.first_inputs(1))
+        require_differentiable(self.twin, self.scored.first_inputs(2))
         self.field = FlowField(self.scored, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
         self.levels = sorted(levels, reverse=True)

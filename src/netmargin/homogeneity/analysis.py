@@ -44,7 +44,8 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
         A module that maps one tensor (or one tuple of tensors) to one tensor of scores. It is not
         changed.
     x : array_like or tensor of shape (n, ...), or tuple of them
-        A batch of inputs, on any device and in any floating dtype; a few samples suffice.
+        A batch of inputs, on any device and in any floating dtype; a few samples suffice. Inputs by
+        name are a dict, with labels or without: see docs/inputs.md.
     statistics : {"follow", "fixed"}, default "follow"
         Whether the means and variances that BatchNorm stores, and uses in evaluation mode, follow
         the parameters as if they were estimated again (a mean scales like its signal, a variance

@@ -50,7 +50,8 @@ def certify(
         A net that classifies all samples correctly, homogeneous in the sense that `norm` asks for.
         It is not changed; a float64 copy of it is evaluated, in evaluation mode.
     data : pair (X, y), or iterable of (x, y) batches
-        Inputs of shape (n, ...) and n labels; batches are read once and held in memory.
+        Inputs of shape (n, ...) and n labels; batches are read once and held in memory. Inputs by
+        name, such as a dict with `labels`, are read as well: see docs/inputs.md.
     norm : {"global", "layers", "partial"}, default "global"
         "global" is the norm of all parameters. "layers" is the problem with the product of layer
         norms instead, which is (P) after the layers of a multi-homogeneous net are rescaled to

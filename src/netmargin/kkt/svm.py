@@ -69,7 +69,8 @@ def tangent_svm(
         A net that classifies all samples correctly, homogeneous in the sense that `norm` asks for.
         It is not changed.
     data : pair (X, y), or iterable of (x, y) batches
-        Inputs of shape (n, ...) and n labels; batches are read once and held in memory.
+        Inputs of shape (n, ...) and n labels; batches are read once and held in memory. Inputs by
+        name, such as a dict with `labels`, are read as well: see docs/inputs.md.
     norm : {"global", "layers", "partial"}, default "global"
         The norm of the max-margin problem, as for `certify`.
     max_constraints : int, default 2000

@@ -59,7 +59,8 @@ def robustness(
         mode, on its device.
     data : pair (X, y), or iterable of (x, y) batches
         Inputs of shape (n, ...), in the units in which radii are given, and n labels, as for
-        `measure`.
+        `measure`. Inputs by name, such as a dict with `labels`, are read as well: see
+        docs/inputs.md.
     box : (float, float) or None, default None
         Smallest and largest value of an input, such as (0, 1) for images; None is all of R^d. Lower
         radii ignore it.

@@ -32,23 +32,26 @@ def compare(
     loss: Loss | str | nn.Module | None = None,
     batch_size: int = 200,
     input_margins: bool = True,
+    class_names: Sequence[str] | None = None,
     progress: bool = True,
 ) -> Comparison:
     """Compare several nets, or checkpoints of one, on the same data.
 
     Held-out and training data are kept apart. What compares nets is held-out data: the error with
-    its interval; z = mean q / std q, which ranks nets as well as the error on two to five times as
-    many labels (it does not estimate the error); and the margin-weighted error, which ranks nets of
-    different kinds as well. On training data it is the 25% quantile of the input margins, for nets
-    of one architecture that both fit the data. A difference is called real if 95% of the data sets
-    that are drawn from the samples, the same ones for both nets, agree on its sign.
+    its interval; z = mean q / std q, which ranks nets as well as the error on one and a half to
+    four times as many labels (it does not estimate the error); and the margin-weighted error, which
+    ranks nets of different kinds as well. On training data it is the 25% quantile of the input
+    margins, for nets of one architecture, trained in one way, that both fit the data. A
+    difference is called real if 95% of the data sets that are drawn from the samples, the same ones
+    for both nets, agree on its sign.
 
     Parameters
     ----------
     models : dict of str to nn.Module, or list of them
         At least two nets. For checkpoints load each into a net of its own.
     data : tuple (X, y), or iterable of (x, y)
-        The training data, as for `measure`; an iterable must yield the same order each time.
+        The training data, as for `measure`; an iterable must yield the same order each time. Inputs
+        by name, such as a dict with `labels`, are read as well: see docs/inputs.md.
     heldout : tuple (X, y), iterable of (x, y), or None, default None
         Labelled data that no net was trained on, 200 samples or more.
     loss : Loss, str, torch criterion or None, default None
@@ -58,8 +61,10 @@ def compare(
     input_margins : bool, default True
         Whether input margins are measured on the training data, with one backward pass per class
         and batch. Nets of token numbers have none: False.
+    class_names : sequence of str or None, default None
+        Names of the classes for the tables of each net's report, as for `measure`.
     progress : bool, default True
-        Show which net is measured.
+        Whether to show which net is measured, as they come.
 
     Returns
     -------
@@ -102,7 +107,9 @@ def compare(
     with Progress(progress, "compare") as display:
         for index, (name, model) in enumerate(named.items()):
             display.draw(index, len(named) - index, f"{name}, net {index + 1} of {len(named)}")
-            measured = partial(measure, model, loss=loss, batch_size=batch_size)
+            measured = partial(
+                measure, model, loss=loss, batch_size=batch_size, class_names=class_names
+            )
             training.append(measured(data, input_margins=input_margins))
             if heldout is not None:
                 held.append(measured(heldout))

@@ -1,9 +1,12 @@
 """What margins on labelled data that a net was not trained on say about it."""
 
+import torch
 from torch import Tensor
 
 CONFIDENCE = 0.95
 """Share of data sets whose interval covers the true error, or the true difference."""
+_SHOWN_CLASSES = 3
+"""Classes that a line about the largest errors names."""
 
 
 def error_interval(wrong: int, n: int) -> tuple[float, float]:
@@ -53,3 +56,22 @@ def margin_weighted_error(q: Tensor) -> float | None:
     sizes = q.abs() / (q.abs().max() or 1.0)
     total = sizes.sum().item()
     return sizes[q <= 0].sum().item() / total if total else None
+
+
+def worst_classes(q: Tensor, labels: Tensor | None) -> list[tuple[int, int, int]]:
+    """The classes with the largest shares of errors, at most three: label, errors and samples.
+
+    Empty where all samples are right, or the labels are not known.
+
+    Examples
+    --------
+    >>> worst_classes(torch.tensor([1.0, -1.0, 2.0, -3.0]), torch.tensor([0, 0, 1, 2]))
+    [(2, 1, 1), (0, 1, 2)]
+    """
+    if labels is None:
+        return []
+    counts = torch.bincount(labels)
+    wrong = torch.bincount(labels[q <= 0], minlength=len(counts))
+    order = torch.argsort(wrong / counts.clamp(min=1), descending=True, stable=True)
+    worst = [label for label in order[:_SHOWN_CLASSES].tolist() if wrong[label]]
+    return [(label, int(wrong[label]), int(counts[label])) for label in worst]

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..core.accepted_models import noise_of, require_finite
 from ..core.arguments import check_count, check_flag
 from ..core.batches import Arrays, Data, Labels, batches
+from ..core.class_names import ClassNames, name_labels
 from ..core.doors import open_door
 from ..core.nets import in_mode
 from ..core.progress import Progress
@@ -42,6 +43,8 @@ class InputMargins(Record):
         Infinite where all classes were looked at. Otherwise d_n is exact unless the gradient of a
         class that was left out is more than `headroom` times the largest that was seen; 0 where
         nothing is known.
+    class_names : tuple of str or None
+        The names of the classes, where they were given; tables show them in place of numbers.
     """
 
     distances: Tensor
@@ -50,6 +53,7 @@ class InputMargins(Record):
     q: Tensor
     labels: Tensor
     headroom: Tensor
+    class_names: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         shown = zip(quantile_names(), self.quantiles(), strict=True)
@@ -71,14 +75,19 @@ class InputMargins(Record):
 
     def by_class(self):
         """Return a pandas DataFrame with one row per class: n and quantiles of the distances."""
-        return class_table(self.distances, self.labels)
+        return class_table(self.distances, self.labels, self.class_names)
 
     def frame(self):
-        """Return a pandas DataFrame with one row per sample."""
+        """Return a pandas DataFrame with one row per sample; classes by name, if given."""
         import pandas
 
-        columns = ("labels", "q", "distances", "relative", "rivals", "headroom")
-        return pandas.DataFrame({name: getattr(self, name).numpy() for name in columns})
+        columns = {
+            name: getattr(self, name).numpy()
+            for name in ("labels", "q", "distances", "relative", "rivals", "headroom")
+        }
+        for name in ("labels", "rivals"):
+            columns[name] = name_labels(getattr(self, name), self.class_names)
+        return pandas.DataFrame(columns)
 
     def to_dict(self) -> dict:
         """Return sizes and quantiles as JSON-ready values; infinite numbers are None."""
@@ -117,9 +126,12 @@ class InputMargins(Record):
     @classmethod
     def joined(cls, parts: list[Boundaries], q: Tensor, labels: Tensor) -> "InputMargins":
         """Join what was found for the batches of a data set."""
-        names = ("distances", "rivals", "relative", "headroom")
-        found = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
-        return cls(**found, q=q, labels=labels)
+
+        def join(name: str) -> Tensor:
+            return torch.cat([getattr(part, name) for part in parts])
+
+        distances, rivals, relative = map(join, ("distances", "rivals", "relative"))
+        return cls(distances, rivals, relative, q, labels, join("headroom"))
 
 
 def input_margins(
@@ -129,6 +141,7 @@ def input_margins(
     layer: nn.Module | None = None,
     rivals: int | None = None,
     batch_size: int = 100,
+    class_names: Sequence[str] | None = None,
     progress: bool = True,
 ) -> InputMargins:
     """Measure how far each input is from the decision boundary, to first order.
@@ -146,7 +159,8 @@ def input_margins(
         A net that returns scores of shape (N,), (N, 1) (binary) or (N, C), by operations that torch
         can differentiate.
     data : tuple (X, y), or iterable of (x, y)
-        Samples and labels, as for `measure`; streamed batch by batch.
+        Samples and labels, as for `measure`; streamed batch by batch. Inputs by name, such as a
+        dict with `labels`, are read as well: see docs/inputs.md.
     layer : nn.Module or None, default None
         A module of the model, in whose output distances are measured in place of the input. Models
         of tokens need it, since whole numbers have no gradient: `layer=model.embedding`.
@@ -157,8 +171,10 @@ def input_margins(
         would have to exceed those seen to make it smaller.
     batch_size : int, default 100
         Samples per pass when data is a pair.
+    class_names : sequence of str or None, default None
+        Names of the classes for tables, as for `measure`.
     progress : bool, default True
-        Show batches and time left.
+        Whether to show batches and time left as they come.
 
     Returns
     -------
@@ -199,7 +215,7 @@ def input_margins(
     beyond the papers.
     """
     (model, samples), layer = open_door(model, data), check_layer(layer)
-    rivals = check_count("rivals", rivals, optional=True)
+    rivals, names = check_count("rivals", rivals, optional=True), ClassNames(class_names)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
     total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
     labels: Labels | None = None
@@ -216,6 +232,7 @@ def input_margins(
                 if noise := noise_of(model, x):
                     message = f"{noise} These input margins are those of one draw."
                     warnings.warn(message, UserWarning, stacklevel=2)
+            names.require_number(outputs.shape[1])
             labels = labels or Labels(outputs.shape[1])
             targets = labels.encode(y).to(outputs.device)
             hard, soft = margins(outputs.detach(), targets)
@@ -223,4 +240,5 @@ def input_margins(
             parts.append(find_boundaries(point, outputs, targets, rivals=rivals))
             q.append(hard.cpu())
             classes.append(class_indices(targets, outputs.shape[1]))
-    return InputMargins.joined(parts, torch.cat(q), torch.cat(classes))
+    found = InputMargins.joined(parts, torch.cat(q), torch.cat(classes))
+    return replace(found, class_names=names.names)

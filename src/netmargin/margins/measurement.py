@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -11,6 +12,7 @@ from ..core import logspace
 from ..core.accepted_models import noise_of, require_finite
 from ..core.arguments import check_choice, check_count, check_flag, check_instance
 from ..core.batches import Data, Labels, batches
+from ..core.class_names import ClassNames
 from ..core.doors import open_door
 from ..core.nets import in_mode, scores
 from ..errors import ArgumentError, NonFiniteOutputError
@@ -33,6 +35,7 @@ def measure(
     homogeneity: Homogeneity | None = None,
     input_margins: bool | InputMargins = False,
     statistics: str = "follow",
+    class_names: Sequence[str] | None = None,
 ) -> MarginReport:
     """Margins of `model` on `data`, normalized by the model's own homogeneity.
 
@@ -47,7 +50,8 @@ def measure(
         A net that returns scores of shape (N,), (N, 1) (binary) or (N, C).
     data : tuple (X, y), or iterable of (x, y)
         All samples at once, X of shape (N, ...) and y of shape (N,), or batches of them. Labels are
-        {-1, +1} or {0, 1} (binary), or class indices.
+        {-1, +1} or {0, 1} (binary), or class indices. Inputs by name, such as a dict with `labels`,
+        are read as well: see docs/inputs.md.
     loss : Loss, str, torch criterion or None, default None
         The loss whose log and smoothed margins are reported, as `losses.as_loss` reads it; the
         cross-entropy (logistic for one output) by default.
@@ -61,6 +65,10 @@ def measure(
         class and batch; or what `nm.input_margins` found for the same data, where it needs options.
     statistics : {"follow", "fixed"}, default "follow"
         Whether the statistics that BatchNorm stores follow the parameters, as `analyse` takes it.
+    class_names : sequence of str or None, default None
+        Names of the classes in the order of the class indices (of two classes, that of label -1 or
+        0 first). The report keeps them, and its tables and its summary show them in place of
+        numbers.
 
     Returns
     -------
@@ -111,6 +119,7 @@ def measure(
     if not isinstance(input_margins, InputMargins):
         input_margins = check_flag("input_margins", input_margins)
     check_choice("statistics", statistics, ("follow", "fixed"))
+    names = ClassNames(class_names)
     labels: Labels | None = None
     q: list[Tensor] = []
     classes: list[Tensor] = []
@@ -125,6 +134,7 @@ def measure(
             # The net is analysed on the first batch, the only inputs that are at hand for certain;
             # this comes after the forward pass, whose errors name their cause better.
             homogeneity = homogeneity or _analyse_batch(model, x, statistics)
+            names.require_number(outputs.shape[1])
             labels = labels or Labels(outputs.shape[1])
             targets = labels.encode(y).to(outputs.device)
             hard, soft = margins(outputs, targets)
@@ -145,7 +155,11 @@ def measure(
             " what nm.input_margins found for these data."
         )
     report = make_report(model, homogeneity, loss, found[0], log_loss)
-    return replace(report, labels=found[1], input_margins=input_margins or None)
+    if input_margins and names.names:
+        input_margins = replace(input_margins, class_names=names.names)
+    return replace(
+        report, labels=found[1], input_margins=input_margins or None, class_names=names.names
+    )
 
 
 def _analyse_batch(model: nn.Module, x: Tensor, statistics: str) -> Homogeneity:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..core import logspace
 from ..core.arguments import check_instance
+from ..core.class_names import ClassNames
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..homogeneity import Homogeneity
@@ -16,7 +17,12 @@ from ..losses import Loss
 from .heldout import error_interval, margin_weighted_error, z_score
 from .input_margins import InputMargins
 from .spectral import log_spectral_norm
-from .summary import describe_certainty, describe_heldout, describe_optimization
+from .summary import (
+    describe_certainty,
+    describe_heldout,
+    describe_optimization,
+    describe_samples,
+)
 from .table import Margin, MarginTable, input_row, normalized_row
 
 NEAR_SUPPORT = 0.01
@@ -67,6 +73,8 @@ class MarginReport(Record):
         The class of each sample; 0 or 1 for one output.
     input_margins : InputMargins or None
         Distances to the decision boundary, where `measure` was asked for them.
+    class_names : tuple of str or None
+        The names of the classes, where they were given; tables show them in place of numbers.
     """
 
     q: Tensor
@@ -78,6 +86,7 @@ class MarginReport(Record):
     reasons: dict[str, str] = field(default_factory=dict, repr=False)
     labels: Tensor | None = field(default=None, repr=False)
     input_margins: InputMargins | None = field(default=None, repr=False)
+    class_names: tuple[str, ...] | None = field(default=None, repr=False)
     _chain: list[Tensor] = field(default_factory=list, repr=False, compare=False)
     """The matrices of a chain of layers, until the row "bartlett" is first asked for: their norms
     take as long as a few hundred forward passes.
@@ -203,8 +212,8 @@ class MarginReport(Record):
     def z(self) -> float | None:
         """The mean of the margins over their standard deviation; None where all are equal.
 
-        On held-out samples it ranks nets as well as the error on two to five times as many labels.
-        It does not estimate the error. Beyond the papers.
+        On held-out samples it ranks nets as well as the error on one and a half to four times as
+        many labels, most where errors are rare. It does not estimate the error. Beyond the papers.
         """
         return z_score(self.q)
 
@@ -256,8 +265,8 @@ class MarginReport(Record):
     def summary(self, heldout: "MarginReport | None" = None) -> str:
         """Describe the report on a page of text that assumes none of the papers.
 
-        It keeps apart how far optimization has come, which does not compare nets, and how sure the
-        net is of its data.
+        It keeps apart how sure the net is of its data, and how far optimization has come, which
+        does not compare nets.
 
         Parameters
         ----------
@@ -278,15 +287,12 @@ class MarginReport(Record):
             "heldout", heldout, MarginReport, "what nm.measure(model, data) returned", optional=True
         )
         rows = {name: self._row(name) for name in ("global", "layers", "partial", "quasi", "input")}
-        head = (
-            f"{self.n} samples, {100 * self.accuracy:.2f}% correct, log10 mean {self.loss.name}"
-            f" loss {self.log10_mean_loss:.3f}"
-        )
+        names = ClassNames(self.class_names)
         parts = [
-            [head],
-            describe_optimization(self.q_min, rows, self.homogeneity),
-            describe_certainty(rows, self.error, self.log10_mean_loss),
-            describe_heldout(None if heldout is None else heldout.q),
+            describe_samples(self.q, self.log10_mean_loss, self.loss),
+            describe_certainty(rows, self.q, self.labels, names),
+            describe_heldout(None if heldout is None else (heldout.q, heldout.labels), names),
+            describe_optimization(self.q, rows, self.homogeneity, self.loss, self.log_loss),
         ]
         return "\n\n".join("\n".join(lines) for lines in parts)
 
@@ -304,5 +310,11 @@ class MarginReport(Record):
         norm, note = self.log_norms.get(name), self.reasons.get(name, "")
         smoothed = self.loss.inverse_link(self.log_loss)
         return normalized_row(
-            name, FORMULAS[name], norm, (self.q, smoothed), note=note, labels=self.labels
+            name,
+            FORMULAS[name],
+            norm,
+            (self.q, smoothed),
+            note=note,
+            labels=self.labels,
+            class_names=self.class_names,
         )

@@ -1,136 +1,236 @@
-"""A report in plain words: how far optimization has come, and how sure the net is of its data."""
+"""A report in plain words: how sure the net is of its data, and how far optimization has come."""
 
+import math
 import textwrap
 from collections.abc import Mapping
 
 from torch import Tensor
 
+from ..core.class_names import ClassNames
 from ..homogeneity import Homogeneity
+from ..losses import Loss
 from .blockers import group_blockers
-from .heldout import error_interval, margin_weighted_error, z_score
+from .heldout import error_interval, margin_weighted_error, worst_classes, z_score
 from .table import Margin
 
 _WIDTH = 100
 """Characters of a line: what terminals and notebooks show without wrapping."""
+_COLUMN = 40
+"""Characters of the names of numbers, which stand below each other."""
 _SHOWN_LAYERS = 4
 """Layers whose names a line shows."""
-
-_NAMES = {
-    "global": "over the norm of all weights",
-    "layers": "over the product of the layers' norms",
-    "partial": "over the norm of a part of the weights",
-    "quasi": "the same with every bias counted",
-}
-"""The normalized margins of a summary, in the words of one who has not read the papers."""
+_PLAIN_EXPONENT = 300
+"""Losses between 10 to this power, and to minus it, are shown as numbers: float64 holds them."""
 
 
-def describe_optimization(
-    q_min: float, rows: Mapping[str, Margin], homogeneity: Homogeneity
-) -> list[str]:
-    """Lines on the normalized margins of a net, and on what keeps others from being defined."""
+_EQUAL = 1e-9
+"""Relative difference below which two normalized margins are shown once."""
+
+
+def describe_samples(q: Tensor, log10_loss: float, loss: Loss) -> list[str]:
+    """Lines on the samples of a report: error and loss, and what a margin is."""
+    wrong = (q <= 0).double().mean().item()
     lines = [
-        "HOW FAR OPTIMIZATION HAS COME  (to follow one net while it trains; it does not compare"
-        " nets)",
-        f"  {'smallest score margin, q_min':40} {q_min:.6g}",
+        f"{len(q)} samples: error {100 * wrong:.2f}%, mean {loss.name} loss"
+        f" {_show_loss(log10_loss)} (log10 {log10_loss:.3f})"
     ]
-    lines += _wrapped(
-        "The score margin is the score of the right class minus the best other score. Training"
-        " raises it without end by growing the weights, so it is divided by what their size"
-        " explains:"
+    return lines + _wrapped(
+        "The margin of a sample is the score of its class minus the best other score (with one"
+        " output: the score times the label, 1 or -1). It is negative where the net is wrong."
     )
-    for name, words in _NAMES.items():
-        row = rows[name]
-        # Where all weights scale, the part that does is all.
-        if name == "partial" and rows["global"].applies:
-            continue
-        if row.value is None or row.smoothed is None:
-            why = "what blocks it is below" if name in ("global", "layers") else row.note
-            lines.append(f"  {words:40} none: {why}")
-        else:
-            lines.append(f"  {words:40} {row.value:.6g}   (smoothed {row.smoothed:.4g})")
-    if q_min <= 0:
-        lines += _wrapped("Some samples are wrong: these margins tell little until all are right.")
-    if any(rows[name].applies for name in _NAMES):
-        lines += _wrapped(
-            "The smoothed margin counts all samples, the nearest ones most: it is below the"
-            " smallest margin, rises steadily in training once all samples are right, and meets it"
-            " late."
-        )
-    lines.append(f"  {_order_sentence(rows, homogeneity)}")
-    lines += [f"  homogeneity: {line}" for line in homogeneity.accuracy_lines()[:1]]
-    # In one piece, as `analyse` says them: they are searched for and pasted.
-    lines += [f"  note: {note}" for note in homogeneity.notes]
-    if rows["global"].value is None:
-        for text in group_blockers(homogeneity.blockers):
-            lines += _wrapped(f"blocked by {text}")
-    return lines
 
 
-def describe_certainty(rows: Mapping[str, Margin], error: float, log10_loss: float) -> list[str]:
-    """Lines on the input margins of a net on the samples of a report."""
-    lines = [
-        "HOW SURE THE NET IS OF THESE SAMPLES  (compare only nets of one architecture that both"
-        " fit them)"
-    ]
-    row = rows["input"]
-    quantiles = row.quantiles()
+def describe_certainty(
+    rows: Mapping[str, Margin], q: Tensor, labels: Tensor | None, names: ClassNames
+) -> list[str]:
+    """Lines on the input margins of a net, and its errors by class, on its samples."""
+    lines = ["HOW SURE THE NET IS OF THESE SAMPLES"]
+    quantiles = rows["input"].quantiles()
     if quantiles is None:
-        lines.append("  distance to the decision boundary        not measured: input_margins=True")
+        lines.append(_entry("distance to the boundary", "not measured: input_margins=True"))
     else:
         low, quarter, median = quantiles
         lines.append(
-            f"  {'distance to the decision boundary, 25%':40} {quarter:.4g}   (10% {low:.4g},"
-            f" median {median:.4g})"
+            _entry(
+                "distance to the boundary, 25% quantile",
+                f"{quarter:.4g}   (10% quantile {low:.4g}, median {median:.4g})",
+            )
         )
         lines += _wrapped(
-            "For a quarter of the samples a change of the input of this Euclidean length or less"
-            " turns the class (to first order; negative: it is wrong already), in the units of the"
-            " inputs."
+            "A quarter of the samples turn to another class when they are moved by this Euclidean"
+            " length or less (in the units of the inputs, to first order; negative: wrong already)."
+            " Larger is surer. On training data, compare by it only nets of one architecture,"
+            " trained in one way, that both fit them (error below 1%)."
         )
-    lines.append(
-        f"  {'beside it: error, log10 of the mean loss':40} {100 * error:.2f}%, {log10_loss:.3f}"
-    )
-    return lines
+    return lines + _list_class_errors(q, labels, names)
 
 
-def describe_heldout(q: Tensor | None) -> list[str]:
-    """Lines on margins of held-out samples, or on why they should be given."""
-    lines = ["ON HELD-OUT SAMPLES  (this is what compares nets)"]
-    if q is None:
+def describe_heldout(heldout: tuple[Tensor, Tensor | None] | None, names: ClassNames) -> list[str]:
+    """Lines on margins and labels of held-out samples, or on why they should be given."""
+    lines = ["ON HELD-OUT SAMPLES  (this is what compares nets, all measured on the same samples)"]
+    if heldout is None:
         return lines + _wrapped(
             "Not given. Measure labelled samples that the net was not trained on, 200 or more, and"
             " give report.summary(heldout=nm.measure(model, heldout)) to compare this net with"
             " others."
         )
+    q, labels = heldout
     wrong = int((q <= 0).sum())
     low, high = error_interval(wrong, len(q))
     z, weighted = z_score(q), margin_weighted_error(q)
+    error = f"{100 * wrong / len(q):.2f}% of {len(q)}"
     lines += [
-        f"  {'error':40} {100 * wrong / len(q):.2f}% of {len(q)}, 95% interval {100 * low:.2f} to"
-        f" {100 * high:.2f}%",
-        f"  {'z = mean margin / standard deviation':40} {'none' if z is None else f'{z:.4g}'}",
+        _entry("error", f"{error}, 95% interval {100 * low:.2f} to {100 * high:.2f}%"),
+        *_list_class_errors(q, labels, names),
+        _entry("z = mean margin / standard deviation", "none" if z is None else f"{z:.4g}"),
     ]
     lines += _wrapped(
-        "Larger is better. z ranks nets as well as the error on two to five times as many labels;"
-        " it ranks, it does not estimate the error."
+        "Larger is better. z ranks nets as well as the error on one and a half to four times as"
+        " many labels; it ranks, it does not estimate the error."
     )
     shown = "none" if weighted is None else f"{100 * weighted:.2f}%"
-    lines.append(f"  {'margin-weighted error':40} {shown}")
+    lines.append(_entry("margin-weighted error", shown))
     return lines + _wrapped(
-        "Wrong margins as a share of all margins. Smaller is better; it ranks nets of different"
-        " kinds too."
+        "The size of the margins of wrong samples, as a share of that of all. Smaller is better; it"
+        " ranks nets of different kinds too. Which differences between nets are more than chance:"
+        " nm.compare."
     )
 
 
-def _order_sentence(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> str:
-    """What happens to the scores when the weights are doubled, in one sentence."""
+def describe_optimization(
+    q: Tensor, rows: Mapping[str, Margin], homogeneity: Homogeneity, loss: Loss, log_loss: float
+) -> list[str]:
+    """Lines on the normalized margins of a net, and on what keeps others from being defined.
+
+    `log_loss` is the natural log of the summed loss.
+    """
+    lines = [
+        "HOW FAR OPTIMIZATION HAS COME  (to follow one net while it trains; it does not compare"
+        " nets)",
+        _entry("smallest margin, q_min", f"{q.min().item():.6g}"),
+    ]
+    if wrong := int((q <= 0).sum()):
+        lines += _wrapped(
+            f"Wrong samples: {wrong} of {len(q)}, and this is the worst of them. Until all are"
+            " right, follow the loss, or the quantiles over all samples: report.margins.frame()."
+        )
+    if any(row.smoothed is not None for row in rows.values()):
+        lines += _wrapped(
+            "Larger weights stretch all margins without changing one answer, so it is divided by"
+            " what their size explains. Compare each quotient with its own value earlier in the"
+            " same training: it is to rise."
+        )
+        lines += _list_quotients(rows, homogeneity)
+        lines += _explain_smoothed(loss, log_loss)
+        lines += _describe_order(rows, homogeneity)
+    else:
+        lines += _wrapped(
+            "Larger weights stretch all margins, and in this net no power of their size says by how"
+            " much: there is no normalized margin. Follow the loss, and the distance to the"
+            " boundary."
+        )
+    # In one piece, as `analyse` says them: they are searched for and pasted.
+    lines += [f"  note: {note}" for note in homogeneity.notes]
+    if rows["global"].value is None and homogeneity.blockers:
+        lines += _wrapped(
+            "Why no power of the size of all weights explains the scores (no fault of the net; the"
+            " remedies are for those who need that quotient):"
+        )
+        for text in group_blockers(homogeneity.blockers):
+            lines += _wrapped(f"- blocked by {text}")
+    return lines
+
+
+def _list_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> list[str]:
+    """The normalized margins, in words of one who has not read the papers."""
+    whole, quasi = rows["global"].value, rows["quasi"].value
+    power = homogeneity.order or "L"
+    words = {
+        "global": f"q_min / (norm of all weights)^{'L' if whole is None else power}",
+        "layers": "q_min / product of the layers' norms",
+        "partial": f"q_min / (norm of the part below)^{power}",
+        "quasi": "q_min / size with every bias counted",
+    }
+    idle = whole is not None and any(not exponent for exponent in homogeneity.groups.values())
+    if idle:
+        words["partial"] = f"q_min / (norm of what scales)^{power}"
+    elif whole is not None:
+        del words["partial"]  # where all weights scale, the part that does is all
+    if whole is not None and quasi is not None and math.isclose(whole, quasi, rel_tol=_EQUAL):
+        del words["quasi"]  # there are no biases that the norm of all weights leaves out
+    lines = []
+    for name, quotient in words.items():
+        row = rows[name]
+        if row.value is not None and row.smoothed is not None:
+            lines.append(_entry(quotient, f"{row.value:.6g}   (smoothed {row.smoothed:.4g})"))
+        else:
+            blocked = name in ("global", "layers")
+            lines.append(_entry(quotient, "none, see below" if blocked else f"none: {row.note}"))
+    if idle:
+        lines += _wrapped(
+            "The size of weights before a normalization does not change the scores. The quotient"
+            " with the norm of all weights changes with it all the same; the others do not."
+        )
+    return lines
+
+
+def _explain_smoothed(loss: Loss, log_loss: float) -> list[str]:
+    """What the smoothed margin is, and why it is negative where it is."""
+    text = (
+        "Smoothed: computed from the loss, so that all samples count, the nearest ones most. It is"
+        " never above the smallest margin, rises steadily in training once it is positive, and"
+        " meets the smallest margin late."
+    )
+    at_boundary = loss.log_sum([0.0])
+    if log_loss > at_boundary:
+        one, total = (_show_loss(found / math.log(10)) for found in (at_boundary, log_loss))
+        text += (
+            f" It is negative until the losses of all samples add up to less than {one}, the loss"
+            f" of one at margin 0; now they add up to {total}."
+        )
+    return _wrapped(text)
+
+
+def _describe_order(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> list[str]:
+    """What happens to the scores when the weights are doubled, and how exactly that holds."""
     order = homogeneity.order
     if order is None:
-        return "order of homogeneity: none (no power of the weights' size explains the scores)"
+        return []
     scaling = [name for name, exponent in homogeneity.groups.items() if exponent > 0]
-    shown = ", ".join(scaling[:_SHOWN_LAYERS]) + ", ..." * (len(scaling) > _SHOWN_LAYERS)
-    which = "all weights" if rows["global"].applies else f"the part, {shown},"
-    return f"order of homogeneity: {order} (doubling {which} multiplies the scores by 2^{order})"
+    if rows["global"].applies:
+        which = "all weights" + " (but later biases, see the note)" * bool(homogeneity.ignored)
+    else:
+        more = ", ..." * (len(scaling) > _SHOWN_LAYERS)
+        which = f"the part {', '.join(scaling[:_SHOWN_LAYERS])}{more}"
+    text = f"Order of homogeneity {order}: doubling {which} multiplies the scores by 2^{order}."
+    if homogeneity.deviation is not None:
+        found = f"off by {homogeneity.deviation:.1g} of their size, because of {homogeneity.cause}"
+        text += (
+            f" Checked on {homogeneity.samples} samples:"
+            f" {found if homogeneity.deviation else 'exact'}."
+        )
+    return _wrapped(text)
+
+
+def _list_class_errors(q: Tensor, labels: Tensor | None, names: ClassNames) -> list[str]:
+    """A line on the classes with the largest error, none where all samples are right."""
+    shown = [
+        f"{names.of(label)}: {100 * wrong / count:.3g}% of {count}"
+        for label, wrong, count in worst_classes(q, labels)
+    ]
+    return [_entry("largest error by class", ", ".join(shown))] if shown else []
+
+
+def _show_loss(log10_loss: float) -> str:
+    """A loss as a number, or as a power of 10 beyond the range of float64."""
+    if abs(log10_loss) < _PLAIN_EXPONENT or log10_loss == -math.inf:
+        return f"{10**log10_loss:.3g}"
+    return f"10^{log10_loss:.1f}"
+
+
+def _entry(name: str, value: str) -> str:
+    """A line with a number behind its name."""
+    return f"  {name:{_COLUMN}} {value}"
 
 
 def _wrapped(text: str) -> list[str]:

@@ -38,6 +38,8 @@ class Margin(Record):
         Why it does not apply, or what it leaves out; "" otherwise.
     labels : Tensor, shape (n,), int64, or None
         The classes of the samples, where they are known.
+    class_names : tuple of str or None
+        The names of the classes, where they were given; tables show them in place of numbers.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Margin(Record):
     labels: Tensor | None
     _numerators: Tensor = field(repr=False)
     _log_norm: float = field(default=0.0, repr=False)
+    class_names: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         return short_repr(self, "name", "value", "smoothed", "note")
@@ -81,7 +84,7 @@ class Margin(Record):
         """
         if self.per_sample is None or self.labels is None:
             return None
-        return class_table(self.per_sample, self.labels)
+        return class_table(self.per_sample, self.labels, self.class_names)
 
 
 class MarginTable(dict[str, Margin]):
@@ -145,6 +148,7 @@ def normalized_row(
     *,
     note: str = "",
     labels: Tensor | None = None,
+    class_names: tuple[str, ...] | None = None,
 ) -> Margin:
     """A row of margins q divided by a norm.
 
@@ -160,6 +164,8 @@ def normalized_row(
         As in `Margin`.
     labels : Tensor or None, default None
         As in `Margin`.
+    class_names : tuple of str or None, default None
+        As in `Margin`.
 
     Returns
     -------
@@ -168,7 +174,7 @@ def normalized_row(
     """
     q, smoothed = numerators
     if log_norm is None:
-        return Margin(name, formula, None, None, note, labels, q)
+        return Margin(name, formula, None, None, note, labels, q, class_names=class_names)
     value = logspace.scaled_ratio(q.min().item(), log_norm)
     return Margin(
         name,
@@ -179,6 +185,7 @@ def normalized_row(
         labels,
         q,
         log_norm,
+        class_names,
     )
 
 
@@ -191,4 +198,13 @@ def input_row(name: str, formula: str, found: InputMargins | None) -> Margin:
     # Not the smallest, which is one sample, and of no use to compare nets by.
     (quarter,) = quantiles(distances, (0.25,))
     note = "the value is the 25% quantile"
-    return Margin(name, formula, quarter, None, note, found.labels, distances)
+    return Margin(
+        name,
+        formula,
+        quarter,
+        None,
+        note,
+        found.labels,
+        distances,
+        class_names=found.class_names,
+    )

@@ -84,7 +84,7 @@ def regularization_path(
         Makes a net with fresh random weights; called once per start, without arguments, under
         `torch.manual_seed(seed + start)`.
     data : pair or iterable
-        Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
+        Inputs and labels as for `measure`, also by name (docs/inputs.md); read into memory once.
     lambdas : sequence of float
         Strengths lambda > 0 of the penalty, in any order; taken from the largest down.
     r : float, default 2.0

@@ -70,7 +70,8 @@ def train(
         switched to training. Frozen parameters stay, but count in the norms.
     data : pair or iterable
         A pair (X, y), shuffled anew each epoch, or a re-iterable of (x, y) batches such as a
-        DataLoader.
+        DataLoader. Inputs by name, such as a dict with `labels`, are read as well: see
+        docs/inputs.md.
     until : StoppingRule or sequence of StoppingRule, default Epochs(100)
         When to stop; of several rules, the first one reached ends the run.
     lr : LearningRate or float, optional
