@@ -133,7 +133,7 @@ def test_your_own_model_and_data(own, capsys):
         )
         == 0
     )
-    assert "100.00% correct" in capsys.readouterr().out
+    assert "error 0.00%" in capsys.readouterr().out
     assert main(["analyse", "--factory", "mynets:make_model", "--shape", "2"]) == 0
     assert "order 2" in capsys.readouterr().out
 
