@@ -7,6 +7,7 @@ import math
 import pickle
 import weakref
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -289,7 +290,10 @@ def test_every_group_is_judged_on_its_own(monkeypatch):
     )
     del model.first, model.head
     model.forward = lambda x: gated(model, x)
-    assert analyse(model, X).groups == {"left": 1, "right": 1}
+    right = analyse(model, X)
+    assert right.groups == {"left": 1, "right": 1}
+    assert right.check(model, X).deviation < 1e-9
+    assert replace(right, groups={"left": 2, "right": 0}).check(model, X).deviation > 0.1
     monkeypatch.setitem(RULES, "mul", crooked)
     answer = analyse(model, X)
     assert (answer.kind, answer.evidence) == (Kind.UNKNOWN, Evidence.CONTRADICTED)
