@@ -90,6 +90,7 @@ class LeastNormProblem(RestrictedNorm):
         self.lower, self._local_lower = self._value(self.dual), 0.0
         self._rounds, self._slack = 0, np.inf
         self._patience, self._proof_failed = Patience(_PATIENCE, _PROGRESS), False
+        self._search_is_over, self._proved_centre = False, None
 
     @property
     def bracket(self) -> Bracket:
@@ -136,14 +137,16 @@ class LeastNormProblem(RestrictedNorm):
         return found if len(found) else self._improving(self._price_at(dual), dual)
 
     def proof_is_due(self) -> bool:
-        """Whether the bracket is closed, if search has found the largest response."""
-        return bool(
+        """Whether the bracket is closed, if search has found the largest response, or search helps
+        no more.
+        """
+        return self._search_is_over or bool(
             np.isfinite(self.norm) and self.norm - self._local_lower <= 0.5 * self.tol * self.norm
         )
 
     def prove(self, report: Callable[[Bracket], None]) -> np.ndarray:
         """Prove a bound at the best dual weights."""
-        known = self._value(self._centre) / self._local_lower
+        known, self._proved_centre = self._value(self._centre) / self._local_lower, self._centre
         largest, neurons = self._prove_at(self._centre, report)
         # Branch and bound that met no better neuron would end where it ended now.
         self._proof_failed = not self.exact and largest <= known
@@ -166,8 +169,11 @@ class LeastNormProblem(RestrictedNorm):
             self._patience.reset()
         elif not len(found):
             found = self._price_thoroughly(self._last_dual)
-        over = self._patience.is_over or (not len(found) and self._patience.idle)
-        return None if over else found
+        self._search_is_over = self._patience.is_over or (
+            not len(found) and self._patience.idle > 0
+        )
+        # No search ends before its best dual weights have proved what they can.
+        return None if self._search_is_over and self._proved_centre is self._centre else found
 
     def finish(self, *, early: bool) -> None:
         """Take a bound at once, and any function through the points, after an early end."""
@@ -233,6 +239,9 @@ class LeastNormProblem(RestrictedNorm):
             return
         value = self._value(dual) / known
         if dual is self._centre:
+            if value < self._local_lower * (1 - _PROGRESS):
+                # The gaps so far were too small by that: none of them is a mark for progress.
+                self._patience.reset()
             self._local_lower = min(self._local_lower, value) if self._local_lower else value
         elif value > self._local_lower:
             self._centre, self._local_lower = dual, value
