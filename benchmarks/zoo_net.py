@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import netmargin as nm
+from netmargin.homogeneity.derivation import layers_of
 
 from .zoo_nets import CLASSES, ZOO, Entry
 
@@ -51,7 +52,8 @@ def measure_net(entry: Entry) -> dict:
     }
     y = torch.arange(len(x)) % CLASSES
     report = nm.measure(model, (x, y), homogeneity=answer)
-    return found | _describe(answer) | {"margin": _which_margin(report)}
+    used = answer if report.normalized_margin is None else report.homogeneity
+    return found | _describe(answer) | _reach(used, model) | {"margin": _which_margin(report)}
 
 
 def _describe(answer: nm.Homogeneity) -> dict:
@@ -60,13 +62,26 @@ def _describe(answer: nm.Homogeneity) -> dict:
     return {
         "kind": answer.kind.name.lower().replace("_", "-"),
         "order": None if answer.order is None else str(answer.order),
-        "scaled": sum(exponent != 0 for exponent in answer.groups.values()),
-        "invariant": sum(exponent == 0 for exponent in answer.groups.values()),
         "quasi": answer.quasi_exponents is not None,
         "deviation": answer.deviation,
         "evidence": answer.evidence.name.lower(),
         "blockers": dict(blockers.most_common()),
         "notes": list(answer.notes),
+    }
+
+
+def _reach(answer: nm.Homogeneity, model: nn.Module) -> dict:
+    """How much of a net the scaling of its margin covers.
+
+    `streams`: sets of several layers that scale together, since their outputs are added up.
+    """
+    sizes = {name: p.numel() for name, p in model.named_parameters()}
+    covered = {name for members in answer.members.values() for name in members}
+    return {
+        "scaled": sum(exponent != 0 for exponent in answer.groups.values()),
+        "invariant": sum(exponent == 0 for exponent in answer.groups.values()),
+        "streams": sum(len(layers_of(names)) > 1 for names in answer.members.values()),
+        "covered": sum(sizes.get(name, 0) for name in covered) / sum(sizes.values()),
     }
 
 

@@ -27,16 +27,18 @@ def write_page(path: Path, results: list[dict], absent: list[str], before: dict[
         "",
         "What `nm.analyse` says of classification nets of torchvision, timm and transformers with"
         " random weights,",
-        "in evaluation mode; written by `python -m benchmarks.zoo` (`pip install"
-        " 'netmargin[zoo]'`).",
+        "in evaluation mode, with the statistics that normalization layers begin with; written by"
+        " `python -m benchmarks.zoo` (`pip install 'netmargin[zoo]'`).",
         "",
         *_summarize(results, good),
         "",
         "*passes*: time of `analyse` over the time of one forward pass of the same batch (16"
         " samples, or 4 where marked);",
-        "*MB*: peak memory beyond the model and the batch; *layers*: with a positive exponent +"
-        " with exponent 0 (scale-invariant);",
-        "*blocked by*: modules that no exponent covers, by reason.",
+        "*MB*: peak memory beyond the model and the batch;",
+        "*groups*: sets of layers that can be scaled on their own, with a positive exponent + with"
+        " exponent 0 (scale-invariant);",
+        "*covered*: their share of all parameters; *blocked by*: modules that no exponent covers,"
+        " by reason.",
         "",
         *_table(good, before),
     ]
@@ -57,13 +59,15 @@ def _summarize(results: list[dict], good: list[dict]) -> list[str]:
     contradicted = [row["name"] for row in good if row["evidence"] == "contradicted"]
     observed = [row["name"] for row in good if row["evidence"] == "numerical"]
     residual = [row for row in good if row["family"] == "residual" and row["batch_norm"]]
-    reached = [row for row in residual if row["scaled"] > 1]
+    reached = [row for row in residual if row["streams"]]
+    left = [row["name"] for row in residual if not row["streams"]]
     lines = [
         f"{len(results)} nets; failed: {len(results) - len(good)}; kind unknown:"
         f" {_name_all(unknown)}; derivation and check disagree: {_name_all(contradicted)}; observed"
         f" numerically only: {_name_all(observed)}.",
-        f"Of {len(residual)} residual nets with BatchNorm {len(reached)} have an order that"
-        " includes more than the last layer.",
+        f"Of {len(residual)} residual nets with BatchNorm {len(reached)} have an order whose"
+        " scalings include residual streams (layers that write to one sum scale together); the"
+        f" others: {_name_all(left)}.",
     ]
     for words, rows in (
         ("all nets", good),
@@ -96,7 +100,7 @@ def _spread(values: list[float], form: str) -> str:
 
 def _table(rows: list[dict], before: dict[str, dict]) -> list[str]:
     """The rows as a table of markdown."""
-    head = ["net", "family", "million parameters", "kind", "order", "layers", "margin", "passes"]
+    head = ["net", "family", "million parameters", "kind", "order", "groups", "covered", "margin", "passes"]
     head += ["before"] * bool(before) + ["MB", "blocked by"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in rows:
@@ -107,6 +111,7 @@ def _table(rows: list[dict], before: dict[str, dict]) -> list[str]:
             row["kind"],
             row["order"] or "none",
             f"{row['scaled']} + {row['invariant']}",
+            f"{row['covered']:.0%}",
             row["margin"],
             _passes(row),
         ]

@@ -205,7 +205,7 @@ def test_only_the_epsilon_that_counts_is_blamed():
     torch.manual_seed(0)
     answer = analyse(nn.Sequential(nn.Linear(INPUTS, 16), *layers), X)
     assert [b.module for b in answer.blockers] == ["3"]
-    assert answer.groups == {"3": 1, "5": 1}
+    assert answer.groups == {"0": 0, "3": 1, "5": 1}
     assert answer.deviation < 1e-2
 
 

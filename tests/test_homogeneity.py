@@ -143,6 +143,12 @@ CASES = {
     "LayerNorm before a head with bias": Case(
         seq(linear(5, 7), nn.ReLU(), nn.LayerNorm(7), linear(7, 3, True)), VECTOR, PARTIAL, 1, {"3": 1}, 1
     ),
+    "residual stream between norms, ReLU6 inside": Case(
+        lambda: Custom(
+            lambda m, x: m.head(nn.functional.relu6(m.last((h := m.stem(x)) + m.write(nn.functional.relu6(m.norm(m.read(h))))))),
+            stem=linear(5, 7), read=linear(7, 6), norm=nn.BatchNorm1d(6), write=linear(6, 7), last=nn.BatchNorm1d(7), head=linear(7, 3, True),
+        ), VECTOR, PARTIAL, 1, {"stem + write": 0, "read": 0, "head": 1}, 3
+    ),
     "LayerNorm without affine": Case(
         seq(linear(5, 7), nn.LayerNorm(7, elementwise_affine=False), nn.ReLU(), linear(7, 3)), VECTOR, MULTI, 1, {"0": 0, "3": 1}
     ),

@@ -39,6 +39,8 @@ class Derivation:
         How many numbers the forward pass computes for a sample: a measure of its cost.
     ignored : tuple of str
         The biases that were left out.
+    narrow : bool
+        Whether an answer that does not cover all parameters leaves out what is scale-invariant.
     """
 
     names: tuple[str, ...]
@@ -49,6 +51,7 @@ class Derivation:
     statistics: Mapping[str, Degree] = field(default_factory=dict)
     numbers: float = 0.0
     ignored: tuple[str, ...] = ()
+    narrow: bool = False
 
     __repr__ = short_repr
 
@@ -91,7 +94,7 @@ class Derivation:
     @cached_property
     def bias_free(self) -> "Derivation | None":
         """The derivation of the net without the biases that block it, if nothing else does."""
-        biases = {b.bias for b in self.answer.blockers}
+        biases = {b.bias for b in self._blockers}
         return self.without({b for b in biases if b}) if biases and None not in biases else None
 
     def let_biases_follow(
@@ -113,15 +116,11 @@ class Derivation:
     @cached_property
     def answer(self) -> Homogeneity:
         """The answer of the rules: with the epsilons neglected, and before any numerical check."""
-        violated = [c for c in self._binding if c.difference.total(self.names)]
-        blockers = tuple(
-            dict.fromkeys(Blocker(c.where, c.reason, c.replacement, c.bias) for c in violated)
-        )
-        order = self.degree.total(self.names)
+        blockers, order = self._blockers, self.degree.total(self.names)
         conditions = Conditions(self.names, self._binding)
         quasi = QuasiExponents(conditions, self.degree)
-        scaled = self.names if not violated and order > 0 else self._partial(conditions)
-        if not violated and order <= 0:
+        scaled = self.names if not blockers and order > 0 else self._partial(conditions)
+        if not blockers and order <= 0:
             blockers = (
                 Blocker(
                     "",
@@ -157,6 +156,14 @@ class Derivation:
             statistics=dict(self.statistics),
         )
 
+    @cached_property
+    def _blockers(self) -> tuple[Blocker, ...]:
+        """The conditions that a scaling of all parameters violates, each once."""
+        violated = [c for c in self._binding if c.difference.total(self.names)]
+        return tuple(
+            dict.fromkeys(Blocker(c.where, c.reason, c.replacement, c.bias) for c in violated)
+        )
+
     @property
     def _binding(self) -> list[Constraint]:
         """The constraints that hold for sure: those not due to a neglected epsilon."""
@@ -184,35 +191,66 @@ class Derivation:
         return {name: tidy(self.degree.total(names)) for name, names in parts}, dict(parts)
 
     def _partial(self, conditions: Conditions) -> tuple[str, ...]:
-        """Find the subset of parameters of largest order in which the net is homogeneous.
+        """Find the subset of parameters of largest order in which the net is homogeneous, and all
+        else that is scale-invariant.
 
         Ties go to fewer parameters, then to later ones; () if there is no such subset.
         """
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
-        if not conditions.tied:
+        tied = list(conditions.tied.values())
+        if not tied:
             return ()
         # One integer program for the three criteria: exponents of nets are multiples of 1/2 or so,
         # and 4 n times that outweighs the number of parameters (1 each), which outweighs their
         # places (below 1 together).
         places = np.linspace(1, 0, len(self.names)) / len(self.names)
         rank = dict(zip(self.names, places.tolist(), strict=True))
-        sizes = [sum(1 + rank[n] for n in names) for names in conditions.tied.values()]
-        cost = np.array(sizes) - conditions.sums_over_tied(self.degree) * 4 * len(self.names)
-        left = LinearConstraint(conditions.matrix, 0, 0) if len(conditions.matrix) else ()
-        found = milp(cost, constraints=left, integrality=np.ones(len(cost)), bounds=Bounds(0, 1))
-        if found.x is None:
+        sizes = np.array([sum(1 + rank[n] for n in names) for names in tied])
+        gain = conditions.sums_over_tied(self.degree)
+        grown = self._select(conditions, sizes - gain * 4 * len(self.names), np.ones(len(tied)))
+        if self.degree.total(grown) <= 0:
             return ()
-        parts = [
-            names for names, s in zip(conditions.tied.values(), found.x, strict=True) if s > 0.5
-        ]
-        together = {n for names in parts for n in names}
-        chosen = tuple(n for n in self.names if n in together)
-        # The solver works in floating point: its candidate is validated in rational arithmetic.
-        valid = self.degree.total(chosen) > 0 and not any(
-            c.difference.total(chosen) for c in conditions.constraints
+        # Weights before a normalization, and all that writes to a stream before one: whoever scales
+        # them too changes nothing. The net without its biases tells that where they alone block.
+        if self.narrow or self.bias_free is not None:
+            return tuple(n for n in self.names if n in grown)
+        others = np.array([not grown.intersection(names) for names in tied])
+        invariant = self._select(conditions, -sizes, others, unchanged=gain)
+        if self.degree.total(invariant):
+            invariant = frozenset()
+        return tuple(n for n in self.names if n in grown or n in invariant)
+
+    def _select(
+        self,
+        conditions: Conditions,
+        cost: np.ndarray,
+        allowed: np.ndarray,
+        unchanged: np.ndarray | None = None,
+    ) -> frozenset[str]:
+        """Select, at least cost, tied parameters that meet all conditions when they are scaled.
+
+        cost, allowed : for each set of tied parameters; `unchanged` are numbers for each, which
+        have to add up to 0.
+        """
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        rows = conditions.matrix if unchanged is None else np.vstack([conditions.matrix, unchanged])
+        found = milp(
+            cost,
+            constraints=LinearConstraint(rows, 0, 0) if len(rows) else (),
+            integrality=np.ones(len(cost)),
+            bounds=Bounds(0, allowed.astype(float)),
         )
-        return chosen if valid else ()
+        if found.x is None:
+            return frozenset()
+        chosen = frozenset(
+            n
+            for names, share in zip(conditions.tied.values(), found.x, strict=True)
+            if share > 0.5
+            for n in names
+        )
+        # The solver works in floating point: its candidate is validated in rational arithmetic.
+        broken = any(c.difference.total(chosen) for c in conditions.constraints)
+        return frozenset() if broken else chosen
 
 
 def layers_of(names: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -57,6 +57,12 @@ class Validator(Measurements):
             return replace(answer, casts=())
         deviation = self.measure_deviation(answer, exact)
         if deviation > LARGEST_MISS:
+            if answer.kind is Kind.PARTIAL and 0 in answer.groups.values():
+                # They do not count for its order: no reason to look for the epsilons to blame.
+                left_out = f"{answer.cause} would make them miss by {deviation:.1%}"
+                answer = self.settle(replace(derivation, narrow=True), exact)
+                note = f"parameters that are nearly scale-invariant are left out: {left_out}"
+                return replace(answer, notes=(*answer.notes, note))
             return self._blame_epsilons(answer, derivation)
         return self._add_deviation(answer, deviation)
 
