@@ -100,7 +100,17 @@ def _spread(values: list[float], form: str) -> str:
 
 def _table(rows: list[dict], before: dict[str, dict]) -> list[str]:
     """The rows as a table of markdown."""
-    head = ["net", "family", "million parameters", "kind", "order", "groups", "covered", "margin", "passes"]
+    head = [
+        "net",
+        "family",
+        "million parameters",
+        "kind",
+        "order",
+        "groups",
+        "covered",
+        "margin",
+        "passes",
+    ]
     head += ["before"] * bool(before) + ["MB", "blocked by"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in rows:

@@ -209,6 +209,18 @@ def test_only_the_epsilon_that_counts_is_blamed():
     assert answer.deviation < 1e-2
 
 
+def test_what_epsilons_keep_from_being_scale_invariant_is_left_out():
+    """Only the head is homogeneous: that the rest hardly matters must not cost it its answer."""
+    torch.manual_seed(0)
+    before_head = (nn.Linear(INPUTS, 16, bias=False), nn.LayerNorm(16, eps=0.1), nn.ReLU6())
+    answer = analyse(nn.Sequential(*before_head, nn.Linear(16, 3, bias=False)), X)
+    assert answer.groups == {"3": 1}
+    assert answer.order == 1
+    assert answer.deviation == 0
+    assert "left out" in answer.notes[-1]
+    assert [b.module for b in answer.blockers] == ["2"]
+
+
 def test_two_spoilers_that_are_small_alone_are_not_small_together():
     """Many epsilons, each with an effect below 1%: the largest are counted until the rest is
     small.
