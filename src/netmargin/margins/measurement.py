@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.accepted_models import noise_of, require_finite
+from ..core.accepted_models import noise_of
 from ..core.arguments import check_choice, check_count, check_flag, check_instance
 from ..core.batches import Data, Labels, batches
 from ..core.class_names import ClassNames
@@ -164,7 +164,6 @@ def measure(
 
 def _analyse_batch(model: nn.Module, x: Tensor, statistics: str) -> Homogeneity:
     """Analyse the net on the inputs of a batch, and warn of noise in its outputs."""
-    require_finite(model)
     if noise := noise_of(model, x):
         warnings.warn(f"{noise} These margins are those of one draw.", UserWarning, stacklevel=3)
     return analyse(model, x, statistics=statistics)
