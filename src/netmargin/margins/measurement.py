@@ -124,7 +124,7 @@ def measure(
     q: list[Tensor] = []
     classes: list[Tensor] = []
     boundaries: list[Boundaries] = []
-    log_loss = -math.inf
+    log_loss, measured = -math.inf, 0
     with in_mode(model, training=False), torch.no_grad():
         for x, y in batches(samples, batch_size, model):
             point, graph = (
@@ -138,7 +138,8 @@ def measure(
             labels = labels or Labels(outputs.shape[1])
             targets = labels.encode(y).to(outputs.device)
             hard, soft = margins(outputs, targets)
-            require_finite_margins(soft, measured=sum(len(part) for part in q))
+            require_finite_margins(soft, measured=measured)
+            measured += len(soft)
             q.append(hard.cpu())
             classes.append(class_indices(targets, outputs.shape[1]))
             if input_margins is True:
