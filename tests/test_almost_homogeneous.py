@@ -274,13 +274,13 @@ def test_exponents_made_of_a_batch_size_are_no_exponents():
     ):
         answer = analyse(named(function, 0.0), X)
         assert (answer.kind, answer.evidence) == (Kind.UNKNOWN, Evidence.CONTRADICTED)
-        assert "number of samples, here 3 and 4" in answer.notes[-1]
+        assert "number of samples, here 2 and 3" in answer.notes[-1]
         assert (
-            analyse(named(function, 0.0), X[:3]).evidence is Evidence.CONTRADICTED
-        )  # one of three is taken twice
+            analyse(named(function, 0.0), X[:2]).evidence is Evidence.CONTRADICTED
+        )  # one of two is taken twice
     assert analyse(named(lambda m, h, e: h.relu(), 0.0), X[:1]).order == 2  # one sample is doubled
-    for_three = named(lambda m, h, e: h.reshape(3, HIDDEN).relu(), 0.0)
-    assert analyse(for_three, X[:3]).order == 2  # the net takes no other number
+    for_two = named(lambda m, h, e: h.reshape(2, HIDDEN).relu(), 0.0)
+    assert analyse(for_two, X[:2]).order == 2  # the net takes no other number
 
 
 def test_every_group_is_judged_on_its_own(monkeypatch):

@@ -3,8 +3,10 @@ argument.
 """
 
 import pytest
+import torch
 
-from tests.fuzz import ODD, ROOMS, foreign
+import netmargin as nm
+from tests.fuzz import DATA, NET, ODD, ROOMS, foreign
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -22,8 +24,19 @@ def test_odd_arguments_are_answered_or_named(room, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_good_calls_are_good(room, tmp_path, monkeypatch):
+def test_good_calls_are_answered_under_no_grad_as_well(room, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for door in ROOMS[room]():
-        if door.name != "load_weights":
-            door.call()
+        if door.name == "load_weights":  # there is no file of weights
+            continue
+        answer = door.call()
+        assert answer is not None, door.name
+        assert "nan" not in repr(answer), door.name
+        with torch.no_grad():
+            assert type(door.call()) is type(answer), door.name
+
+
+def test_a_certificate_under_inference_mode_is_the_same():
+    expected = nm.certify(NET, DATA).epsilon
+    with torch.inference_mode():
+        assert nm.certify(NET, DATA).epsilon == expected

@@ -104,6 +104,28 @@ def test_nothing_is_promised_once_the_features_have_drifted():
     assert early_margin(net, (X, y), time=3e5, states=[turned]).guarantee is None
 
 
+def test_an_early_margin_takes_what_measure_takes_and_names_what_it_cannot():
+    net = NormalizedNet(NormalizedReLU(2, 50), 50)
+    X, y = [[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], [1, -1, 1]
+    expected = early_margin(net, (X, y), time=3e4).guarantee
+    assert expected > 0
+    batches = [(torch.tensor(X[:2], dtype=torch.float64), torch.tensor(y[:2])), ([X[2]], [y[2]])]
+    assert early_margin(net, {"x": X, "labels": y}, time=3e4).guarantee == expected
+    assert early_margin(net, batches, time=3e4).guarantee == expected
+    assert early_margin(torch.nn.DataParallel(net), (X, y), time=3e4).guarantee == expected
+    with pytest.raises(nm.ModelError, match=r"torch\.nn\.Module; got None"):
+        early_margin(None, (X, y), time=3e4)
+    with pytest.raises(nm.ModelError, match="NormalizedNet; got Linear"):
+        early_margin(torch.nn.Linear(2, 1), (X, y), time=3e4)
+    with pytest.raises(nm.DataError, match=r"could not process a batch of shape \(2, 1\)"):
+        early_margin(net, ([[1.0], [2.0]], [1, -1]), time=3e4)
+    with pytest.raises(nm.ArgumentError, match="states"):
+        early_margin(net, (X, y), time=3e4, states=5)
+    for wrong in (1, torch.ones(2)):
+        with pytest.raises(nm.ModelError, match="'inner.v' of a state must be a tensor of shape"):
+            early_margin(net, (X, y), time=3e4, states=[{"inner.v": wrong}])
+
+
 PARITY = [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], [1, -1, -1, 1]
 LINE = [[0.0], [1.0], [2.0]], [1, -1, 1]
 

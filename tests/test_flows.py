@@ -474,6 +474,21 @@ def test_gamma_hat_never_falls_under_s5(power):
         )  # far beyond the rate of the theory the margin does fall: the check can fail
 
 
+@pytest.mark.parametrize(
+    ("X", "power", "error", "names"),
+    [
+        ([[1.0, 0.0]], 1, nm.ArgumentError, "power"),
+        ([[1.0, 0.0]], 2.5, nm.ArgumentError, "power"),
+        ([1.0, 0.0], 2, nm.DataError, "X must have shape"),
+        ([[math.nan, 0.0]], 2, nm.DataError, "X holds NaN"),
+        ([["odd"]], 2, nm.DataError, "X cannot be read"),
+    ],
+)
+def test_smoothness_bounds_refuse_what_they_do_not_cover(X, power, error, names):
+    with pytest.raises(error, match=names):
+        SmoothnessBounds.two_layer(X, power)
+
+
 @pytest.mark.parametrize("power", [2, 3])
 def test_smoothness_bounds_hold_and_are_nearly_attained(power):
     random = np.random.default_rng(0)

@@ -14,6 +14,7 @@ from .core.accepted_models import require_repeatable
 from .core.arguments import check_count, check_flag, check_number, check_seed
 from .core.batches import as_inputs
 from .core.doors import open_door_inputs
+from .core.grad_mode import with_gradients
 from .core.gradients import SampleGradients, StoredGradients
 from .core.nets import float64_copy, require_differentiable, scores
 from .errors import ArgumentError, DataError, ModelError
@@ -161,6 +162,7 @@ def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.nd
     return np.maximum(Z @ U.T, 0.0) / np.sqrt(count)
 
 
+@with_gradients
 def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarray:
     """The tangent kernel <grad f(x), grad f(x')> of any net at its present parameters.
 

@@ -12,6 +12,7 @@ from ..core.arguments import check_count, check_flag, check_number, check_number
 from ..core.batches import Arrays, Data, batches
 from ..core.denormals import flush_denormals
 from ..core.doors import open_door_whole
+from ..core.grad_mode import with_gradients
 from ..core.nets import require_differentiable
 from ..core.progress import Progress
 from ..core.threads import fitting_threads, work_of
@@ -57,6 +58,7 @@ class MarginAscent(History):
     __repr__ = History.__repr__
 
 
+@with_gradients
 def maximize_margin(
     model: nn.Module,
     data: Data,

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.arguments import check_count, check_number, check_seed
 from ..core.deadline import Deadline
+from ..core.grad_mode import with_gradients
 from ..core.matrices import binary_data
 from ..core.records import short_repr
 from ..core.saved_records import Record
@@ -48,6 +49,7 @@ class InterclassDistance(Record):
         return Bracket(self.distance, self.upper_bound)
 
 
+@with_gradients
 def interclass_distance(
     X,
     y,

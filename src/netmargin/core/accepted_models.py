@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from ..errors import ModelError
 from .forward_failures import explain_forward_errors
 from .score_outputs import tensor_of_scores
+from .whole_tensors import are_finite, hold_nan
 
 _QUANTIZED = (
     "torch.ao.nn.quantized",
@@ -116,14 +117,14 @@ def unwrap(model: Any) -> Any:
 def require_finite(model: nn.Module) -> None:
     """Raise ModelError for parameters that are NaN or infinite, and for buffers that are NaN."""
     for name, parameter in model.named_parameters():
-        if not torch.isfinite(parameter).all():
+        if not are_finite(parameter.detach()):
             raise ModelError(
                 f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or"
                 " lower the rate."
             )
     # Buffers may be infinite: masks of attention are so on purpose.
     for name, buffer in model.named_buffers():
-        if buffer.is_floating_point() and torch.isnan(buffer).any():
+        if buffer.is_floating_point() and hold_nan(buffer):
             raise ModelError(
                 f"Buffer {name!r} holds NaN. Load an earlier checkpoint, or run the net in training"
                 " mode anew."

@@ -13,6 +13,7 @@ from .arguments import check_count
 from .data_advice import STREAM_HINT, describe_several_labels, how_to_pair, why_no_data
 from .nets import device_and_dtype
 from .records import short_repr
+from .whole_tensors import are_finite
 
 
 @dataclass(frozen=True)
@@ -264,8 +265,7 @@ def _check_inputs(X: Tensor, name: str, where: str) -> None:
             f"{where}{name} lives on the 'meta' device, which holds no numbers. Load it onto a real"
             " device."
         )
-    # A finite sum has finite terms; only otherwise is it worth looking at each.
-    if X.is_floating_point() and not torch.isfinite(X.sum()) and not torch.isfinite(X).all():
+    if X.is_floating_point() and not are_finite(X):
         bad = torch.nonzero(~torch.isfinite(X.reshape(len(X), -1)).all(1))[:, 0]
         raise DataError(
             f"{where}{name} holds NaN or infinite values in {len(bad)} samples, first sample"

@@ -36,7 +36,7 @@ def warn_if_hopeless(run: ExactFlow) -> None:
             f' all, and max_evaluations is {run.most:,}. Use method="proximal", whose long steps'
             " pass all kinks; or fewer samples, or a nearer end.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,  # at the call of gradient_flow, past its decorator
         )
 
 

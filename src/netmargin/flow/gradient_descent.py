@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ..core import logspace
 from ..core.arguments import check_count, check_number
 from ..core.batches import Data
+from ..core.grad_mode import with_gradients
 from ..core.scored_samples import ScoredSamples
 from ..errors import DivergenceError, NotHomogeneousError
 from ..homogeneity import Homogeneity, Kind
@@ -24,6 +25,7 @@ _LARGEST_LOG_STEP = 700.0
 """Natural log of the largest step along the field that is taken: e^709 overflows float64."""
 
 
+@with_gradients
 def gradient_descent(
     model: nn.Module,
     data: Data,

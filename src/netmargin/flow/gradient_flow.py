@@ -15,6 +15,7 @@ from ..core.arguments import (
     check_numbers,
 )
 from ..core.batches import Data
+from ..core.grad_mode import with_gradients
 from ..core.progress import Progress
 from ..core.threads import fitting_threads
 from ..errors import ArgumentError
@@ -31,6 +32,7 @@ from .run import FlowRun, Trajectory
 __all__ = ["Trajectory", "gradient_flow"]
 
 
+@with_gradients
 def gradient_flow(
     model: nn.Module,
     data: Data,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.arguments import check_count
+from ..core.batches import as_inputs
 from ..core.saved_records import Record
 from ..errors import DataError
 
@@ -59,8 +61,10 @@ class SmoothnessBounds(Record):
 
         Raises
         ------
-        ValueError
-            `power` is below 2, so that second derivatives are not continuous.
+        ArgumentError
+            `power` is no whole number of at least 2, from which second derivatives are continuous.
+        DataError
+            The inputs are no matrix of finite numbers.
 
         Notes
         -----
@@ -68,12 +72,11 @@ class SmoothnessBounds(Record):
         so one neuron attains the largest values: |x|^p sqrt(1 / (p + 1)) (p / (p + 1))^{p/2} and
         |x|^p sqrt(p) (p / (p + 1))^{(p-1)/2}; the Hessian is at most p^2 |x|^p.
         """
-        if power < 2:
-            raise ValueError(
-                "power must be at least 2, for a net with continuous second derivatives; got"
-                f" {power}"
-            )
-        size = float(np.linalg.norm(np.asarray(X, dtype=np.float64), axis=1).max()) ** power
+        power = check_count("power", power, at_least=2)
+        X = as_inputs(X).double().cpu().numpy()
+        if X.ndim != 2:
+            raise DataError(f"X must have shape (n, d), one row per sample; got {X.shape}")
+        size = float(np.linalg.norm(X, axis=1).max()) ** power
         p = power / (power + 1)
         return cls(
             size * (1 - p) ** 0.5 * p ** (power / 2),

@@ -141,7 +141,9 @@ def _find_answer(model: nn.Module, x, structure: Hashable, *, follow: bool) -> H
 def _settle(model: nn.Module, derivation: Derivation, validator: Validator) -> Homogeneity:
     """Check a derivation, with and without the biases where nothing else blocks homogeneity."""
     count = count_as_it_is_samples(derivation.numbers)
-    validator.measure_as_it_is_on(count, expensive=is_expensive(derivation.numbers))
+    # Weights are converted to float64 once, however many samples there are.
+    weights = sum(p.numel() for p in model.parameters())
+    validator.measure_as_it_is_on(count, expensive=is_expensive(derivation.numbers, weights))
     notes = describe_statistics(model, derivation.statistics)
     without = derivation.bias_free
     if without is None:

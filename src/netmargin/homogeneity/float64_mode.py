@@ -1,5 +1,7 @@
 """Modes that run a forward pass with chosen epsilons made negligible, or in float64 as well."""
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -46,18 +48,15 @@ class EpsilonMode(EagerMode):
 
     def _set_epsilons(self, func, args: list, kwargs: dict) -> None:
         """Replace epsilons among the arguments of an operation, in place."""
-        name = func._schema.name.removeprefix("aten::").removesuffix("_")
-        for index, argument in enumerate(func._schema.arguments):
-            if argument.name not in ("eps", "epsilon"):
-                continue
-            given = args[index] if index < len(args) else kwargs.get(argument.name)
+        for index, name in _find_epsilons(func):
+            given = args[index] if index < len(args) else kwargs.get(name)
             # Without one, normalizations take the precision of the type.
             value = self._replace(self._of_type if given is None else given)
             if index < len(args):
                 args[index] = value
             else:
-                kwargs[argument.name] = value
-        if name in ("add", "clamp", "clamp_min"):
+                kwargs[name] = value
+        if func.overloadpacket.__name__.removesuffix("_") in ("add", "clamp", "clamp_min"):
             args[:] = [self._replace(a) if isinstance(a, (int, float)) else a for a in args]
 
     def _replace(self, number):
@@ -101,6 +100,13 @@ class Float64Mode(EpsilonMode):
         if asked in ROUGH and self._rounding and isinstance(result, Tensor):
             result = result.to(asked)
         return to_float64(result)
+
+
+@cache  # a schema is translated from C++ whenever it is read, which takes as long as a small layer
+def _find_epsilons(func) -> tuple[tuple[int, str], ...]:
+    """Where the arguments of an operation that are called eps stand, and their names."""
+    arguments = enumerate(func._schema.arguments)
+    return tuple((i, a.name) for i, a in arguments if a.name in ("eps", "epsilon"))
 
 
 def to_float64(value):

@@ -21,11 +21,11 @@ from .group_scalings import (
 from .samples import are_all_equal, count_samples, repeat_first_sample, take_samples
 from .scaling import FACTORS, TOLERANCE, ScalingProbe, generic_inputs
 
-_FOLLOWED_SAMPLES = 3
-"""Samples that the rules follow: enough for batch statistics, and cheap."""
-_CHECKED_SAMPLES = 4
+_FOLLOWED_SAMPLES = 2
+"""Samples that the rules follow, for which batch statistics exist: no rule looks at values."""
+_CHECKED_SAMPLES = 3
 """Samples on which exponents are checked: another number than the rules follow, so that exponents
-that depend on the batch size show.
+that depend on the batch size show; of two samples batch statistics leave signs only.
 """
 _DECADES = 2.0
 """Decades on both sides of 1 in which factors are drawn for the check of exponents: a wrong one

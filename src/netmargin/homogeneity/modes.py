@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -77,15 +78,21 @@ class Escapes(TorchFunctionMode):
 
 def list_written_tensors(func, args, kwargs) -> list[Tensor]:
     """List the tensors that an in-place operation or an `out=` variant writes its result to."""
-    targets = []
-    for index, argument in enumerate(func._schema.arguments):
-        if (
-            argument.alias_info is not None
-            and argument.alias_info.is_write
-            and (index == 0 or argument.is_out)
-        ):
-            targets.append(args[index] if index < len(args) else kwargs[argument.name])
-    return targets
+    return [
+        args[index] if index < len(args) else kwargs[name] for index, name in _find_written(func)
+    ]
+
+
+@cache  # a schema is translated from C++ whenever it is read, which takes as long as a small layer
+def _find_written(func) -> tuple[tuple[int, str], ...]:
+    """Where the arguments of an operation that it writes to stand, and their names."""
+    return tuple(
+        (index, argument.name)
+        for index, argument in enumerate(func._schema.arguments)
+        if argument.alias_info is not None
+        and argument.alias_info.is_write
+        and (index == 0 or argument.is_out)
+    )
 
 
 def iterate_tensors(tree) -> Iterator[Tensor]:

@@ -16,8 +16,9 @@ between ...
 """
 _AS_IT_IS_NUMBERS = 2**20
 """... as many samples are taken as make the net compute so many numbers: in float64 that takes some
-hundredths of a second, less than what else `analyse` does. Nets that compute more for the least
-number of samples are measured in float32: float64 takes four to ten times as long.
+hundredths of a second, less than what else `analyse` does. Nets with more, weights and numbers for
+the least number of samples together, are measured in float32: float64 takes four to ten times as
+long.
 """
 
 
@@ -61,9 +62,9 @@ def count_as_it_is_samples(numbers: float) -> int:
     return int(min(max(_AS_IT_IS_NUMBERS / max(numbers, 1), least), most))
 
 
-def is_expensive(numbers: float) -> bool:
-    """Whether a net that computes so many numbers for a sample is not measured in float64."""
-    return numbers * _AS_IT_IS_SAMPLES[0] > _AS_IT_IS_NUMBERS
+def is_expensive(numbers: float, weights: int) -> bool:
+    """Whether a net of so many weights and numbers for a sample is not measured in float64."""
+    return numbers * _AS_IT_IS_SAMPLES[0] + weights > _AS_IT_IS_NUMBERS
 
 
 def are_all_equal(x) -> bool:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core.nets import call_with, device_and_dtype
+from ..core.whole_tensors import euclidean_norm
 from .degree import Degree, Epsilon
 from .float64_mode import EpsilonMode, Float64Mode, to_float64
 from .modes import ModulePath
@@ -262,9 +263,7 @@ def _typical_sizes(parameters: Mapping[str, Tensor]) -> dict[str, float]:
 
 def _size(values: Tensor) -> float:
     """The root mean square of a tensor, in float64."""
-    return torch.linalg.vector_norm(values, dtype=torch.float64).item() / math.sqrt(
-        max(values.numel(), 1)
-    )
+    return euclidean_norm(values) / math.sqrt(max(values.numel(), 1))
 
 
 def _generic(

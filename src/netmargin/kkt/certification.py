@@ -9,6 +9,7 @@ from torch import nn
 from ..core.arguments import check_choice, check_count, check_number, check_seed
 from ..core.batches import Data
 from ..core.denormals import flush_denormals
+from ..core.grad_mode import with_gradients
 from ..core.threads import fitting_threads
 from ..losses import Loss, as_loss
 from ..result import Status
@@ -19,6 +20,7 @@ from .problem import NORMS, Problem
 from .subgradients import kink_share, within_radius
 
 
+@with_gradients
 def certify(
     model: nn.Module,
     data: Data,

@@ -13,6 +13,7 @@ from ..core.accepted_models import require_repeatable
 from ..core.arguments import check_count, check_flag, check_path, check_words
 from ..core.batches import Arrays, Data
 from ..core.doors import open_door_whole
+from ..core.grad_mode import with_gradients
 from ..core.nets import scores
 from ..core.progress import Progress
 from ..core.scored_samples import ScoredSamples
@@ -27,6 +28,7 @@ from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
 
 
+@with_gradients
 def robustness(
     model: nn.Module,
     data: Data,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.accepted_models import noise_of, require_finite
+from ..core.accepted_models import noise_of
 from ..core.arguments import check_choice, check_count, check_flag, check_instance
 from ..core.batches import Data, Labels, batches
 from ..core.class_names import ClassNames
@@ -124,7 +124,7 @@ def measure(
     q: list[Tensor] = []
     classes: list[Tensor] = []
     boundaries: list[Boundaries] = []
-    log_loss = -math.inf
+    log_loss, measured = -math.inf, 0
     with in_mode(model, training=False), torch.no_grad():
         for x, y in batches(samples, batch_size, model):
             point, graph = (
@@ -138,7 +138,8 @@ def measure(
             labels = labels or Labels(outputs.shape[1])
             targets = labels.encode(y).to(outputs.device)
             hard, soft = margins(outputs, targets)
-            require_finite_margins(soft, measured=sum(len(part) for part in q))
+            require_finite_margins(soft, measured=measured)
+            measured += len(soft)
             q.append(hard.cpu())
             classes.append(class_indices(targets, outputs.shape[1]))
             if input_margins is True:
@@ -164,7 +165,6 @@ def measure(
 
 def _analyse_batch(model: nn.Module, x: Tensor, statistics: str) -> Homogeneity:
     """Analyse the net on the inputs of a batch, and warn of noise in its outputs."""
-    require_finite(model)
     if noise := noise_of(model, x):
         warnings.warn(f"{noise} These margins are those of one draw.", UserWarning, stacklevel=3)
     return analyse(model, x, statistics=statistics)

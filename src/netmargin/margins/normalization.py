@@ -4,11 +4,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import torch
 from torch import nn
 
-from ..core.devices import where_float64_is
 from ..core.records import short_repr
+from ..core.whole_tensors import euclidean_norm
 from ..errors import ModelError, NotHomogeneousError
 from ..homogeneity import Homogeneity, Kind
 from .blockers import group_blockers
@@ -100,11 +99,7 @@ def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
 
 def _squares(model: nn.Module) -> dict[str, float]:
     """The squared norm of every parameter. Raises ModelError where one is not finite."""
-    squares = {
-        name: torch.linalg.vector_norm(where_float64_is(p.detach()), dtype=torch.float64).item()
-        ** 2
-        for name, p in model.named_parameters()
-    }
+    squares = {name: euclidean_norm(p) ** 2 for name, p in model.named_parameters()}
     for name, square in squares.items():
         if not math.isfinite(square):
             raise ModelError(

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..core import logspace
+from ..core.whole_tensors import are_finite
 from ..errors import NonFiniteOutputError
 
 
@@ -59,7 +60,7 @@ def require_finite_margins(soft: Tensor, *, measured: int) -> None:
 
     `measured` is the number of samples before this batch, so that the message names the sample.
     """
-    if not torch.isfinite(soft).all():
+    if not are_finite(soft):
         first = measured + int(torch.nonzero(~torch.isfinite(soft))[0, 0])
         raise NonFiniteOutputError(
             f"The model's outputs are NaN or infinite on sample {first}. Check its weights."

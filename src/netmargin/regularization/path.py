@@ -19,6 +19,7 @@ from ..core.arguments import (
 from ..core.batches import Arrays, Data, as_arrays
 from ..core.denormals import flush_denormals
 from ..core.doors import pack_data
+from ..core.grad_mode import with_gradients
 from ..core.named_inputs import view_with_fields
 from ..core.progress import Progress
 from ..core.threads import fitting_threads
@@ -54,6 +55,7 @@ class RegularizationPath(History):
     __repr__ = History.__repr__
 
 
+@with_gradients
 def regularization_path(
     make_model: Callable[[], nn.Module],
     data: Data,

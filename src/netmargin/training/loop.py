@@ -20,6 +20,7 @@ from ..core.arguments import (
 from ..core.batches import Arrays, Data
 from ..core.denormals import flush_denormals
 from ..core.doors import open_door
+from ..core.grad_mode import with_gradients
 from ..core.progress import Progress, describe
 from ..core.threads import fitting_threads
 from ..errors import DataError, Interrupted
@@ -33,6 +34,7 @@ from .run_files import RunFiles, describe_settings
 from .stopping import Epochs, StoppingRule, as_stopping_rules
 
 
+@with_gradients
 def train(
     model: nn.Module,
     data: Data,

@@ -246,7 +246,7 @@ def _warn_of_unrestored(reasons: list[str]) -> None:
             f" {'; '.join(reasons[:2])}{more}. Draw from the global generators or from one that the"
             " data hold, or give the data state_dict() and load_state_dict().",
             UserWarning,
-            stacklevel=4,  # at the call of nm.train
+            stacklevel=5,  # at the call of nm.train, past its decorator
         )
 
 

@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 
 from ..core.arguments import check_number
-from ..core.batches import Data, as_arrays
+from ..core.batches import Data
+from ..core.doors import open_door_whole
+from ..core.forward_failures import explain_forward_errors
 from ..core.matrices import binary_data
 from ..core.nets import call_with, float64_copy
 from ..core.records import short_repr
 from ..core.saved_records import Record
-from ..errors import DataError, ModelError
+from ..errors import ArgumentError, DataError, ModelError
 from ..result import Status
 from .fixed_features import matrix_game
 from .normalized_nets import NormalizedNet
@@ -101,8 +103,8 @@ def early_margin(
     ----------
     net : NormalizedNet
         The start; it is not changed.
-    data : tuple or Arrays
-        (X, y) with labels {-1, +1} or {0, 1}, as for `nm.measure`.
+    data : tuple, dict or iterable of batches
+        (X, y) with labels {-1, +1} or {0, 1}, in any form that `nm.measure` takes.
     time : float
         t, above 1 / n.
     states : iterable of dict of str to Tensor, optional
@@ -117,11 +119,13 @@ def early_margin(
     Raises
     ------
     DataError
-        If labels are not binary, or the features do not separate the data (gamma <= 0).
+        If the data cannot be used, labels are not binary, or the features do not separate the data
+        (gamma <= 0).
     ArgumentError
-        If time <= 1 / n.
+        If time <= 1 / n, or the states cannot be iterated over.
     ModelError
-        If |a_j| != |b_j|, a state lacks V, or the Jacobians of F do not fit in memory.
+        If the net is no `NormalizedNet`, |a_j| != |b_j|, a state lacks V, or the Jacobians of F do
+        not fit in memory.
 
     Examples
     --------
@@ -136,16 +140,26 @@ def early_margin(
     Source: "The ubiquity of 2-homogeneity" 2024, Theorem 3.1 and Lemma 3.4, with the corrections of
     docs/errata.md.
     """
-    product = net.balanced_product()
-    twin = cast(NormalizedNet, float64_copy(net))
-    samples = as_arrays(data)
+    model, samples = open_door_whole(net, data)
+    if not isinstance(model, NormalizedNet):
+        raise ModelError(
+            "The theorem is about nets <a . b, F(x; V)>: give a netmargin.twolayer.NormalizedNet;"
+            f" got {type(model).__name__}"
+        )
+    if not isinstance(states, Iterable):
+        raise ArgumentError(
+            "states must be states along the flow, such as trajectory.states.values(); got"
+            f" {states!r}"
+        )
+    product = model.balanced_product()
+    twin = cast(NormalizedNet, float64_copy(model))
     x = samples.X.to(twin.a)
     beta, u = torch.sign(product), product.abs().cpu().numpy()
     n = len(x)
     time = check_number("time", time, above=1 / n)  # where log(t n) > 0
 
     def signed_features() -> np.ndarray:
-        with torch.no_grad():
+        with torch.no_grad(), explain_forward_errors(x):
             return y[:, None] * (twin.features(x) * beta).cpu().numpy()
 
     # Only the labels are checked here; the net takes the inputs in their own shape.
@@ -196,16 +210,20 @@ def early_margin(
 
 
 def _load_inner(twin: NormalizedNet, names: set[str], state: dict[str, Tensor]) -> None:
-    """Give the inner module the parameters of a state. Raises ModelError where one is missing."""
+    """Give the inner module the parameters of a state. Raises ModelError where one does not fit."""
     if not isinstance(state, Mapping) or not names <= state.keys():
         raise ModelError(
             f"Each state must hold the parameters {', '.join(sorted(names))}, as those in"
             " trajectory.states.values()."
         )
-    # Not strict, because a module may have buffers, which no state holds.
-    twin.inner.load_state_dict(
-        {name.removeprefix("inner."): state[name] for name in names}, strict=False
-    )
+    for name, own in twin.inner.named_parameters():
+        given = state[f"inner.{name}"]
+        if not isinstance(given, Tensor) or given.shape != own.shape:
+            raise ModelError(
+                f"'inner.{name}' of a state must be a tensor of shape {tuple(own.shape)}, as that"
+                f" of the net; got {tuple(given.shape) if isinstance(given, Tensor) else given!r}"
+            )
+        own.data.copy_(given)
 
 
 def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:

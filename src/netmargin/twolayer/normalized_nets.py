@@ -3,13 +3,11 @@
 They are 2-homogeneous in (a, b).
 """
 
-import operator
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core.arguments import check_seed
+from ..core.arguments import check_count, check_seed
 from ..core.batches import Data
 from ..errors import ModelError
 from ..flow.gradient_flow import Trajectory, gradient_flow
@@ -116,8 +114,8 @@ class NormalizedNet(nn.Module):
 
     Raises
     ------
-    ValueError
-        If `width` is below 1, or `seed` is out of its range.
+    ArgumentError
+        If `width` is no whole number of at least 1, or `seed` is out of its range.
 
     Examples
     --------
@@ -131,9 +129,7 @@ class NormalizedNet(nn.Module):
 
     def __init__(self, inner: nn.Module, width: int, *, seed: int = 0):
         super().__init__()
-        width = operator.index(width)
-        if width < 1:
-            raise ValueError(f"width must be at least 1; got {width}")
+        width = check_count("width", width)
         # Drawn as integers, so that signs are the same whatever the default dtype.
         signs = (
             torch.randint(2, (2, width), generator=torch.Generator().manual_seed(check_seed(seed)))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ...core.arguments import check_count, check_flag, check_numbers, check_seed, suggest_word
+from ...core.grad_mode import with_gradients
 from ...core.progress import Progress
 from ...core.records import short_repr
 from ...errors import ArgumentError
@@ -112,6 +113,7 @@ class Ledger:
         return write_html(self.entries, self.conclusion())
 
 
+@with_gradients
 def verify(
     ids: str | Iterable[str] | None = None,
     quick: bool = False,
