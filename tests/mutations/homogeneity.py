@@ -45,7 +45,7 @@ _ROWS = [
     ("homogeneity/derivation.py", "others = np.array([not grown.intersection(names) for names in tied])", "others = np.zeros(len(tied))", _CASES),
     ("homogeneity/measurements.py", 'kept = {"neglected": neglected,', 'kept = {"neglected": answer.epsilons,', _USUAL),
     ("homogeneity/measurements.py", "probe = self.probe(answer, x, as_it_is=True, **kept)", "probe = self.probe(answer, x, **kept)", _DEVIATION),
-    ("homogeneity/validation.py", "if miss > LARGEST_MISS or (miss == max(misses) and not found):", "if True:", _A + "test_only_the_epsilon_that_counts_is_blamed"),
+    ("homogeneity/validation.py", "if miss > LARGEST_MISS or last_hope:", "if True:", _A + "test_only_the_epsilon_that_counts_is_blamed"),
     ("homogeneity/validation.py", "[e for e in answer.epsilons if e not in half]", "half", _A + "test_only_the_epsilon_that_counts_is_blamed"),
     ("homogeneity/measurements.py", "self.more = repeat_first_sample(self.traced)", "pass", _BATCH),
     ("homogeneity/samples.py", "_AS_IT_IS_SAMPLES = (2, 32)", "_AS_IT_IS_SAMPLES = (2, 2)", _DEVIATION),

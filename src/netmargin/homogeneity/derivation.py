@@ -75,18 +75,15 @@ class Derivation:
         constraints = tuple(c for c in self.constraints if c.bias not in biases)
         return replace(self, names=kept, constraints=constraints, ignored=tuple(sorted(biases)))
 
-    def counting(self, effects: Mapping[Epsilon, float]) -> "Derivation":
+    def counting(self, effects: Mapping[Epsilon, str]) -> "Derivation":
         """The derivation that no longer neglects the given epsilons.
 
-        effects : the relative miss of the outputs that each of these epsilons causes on its own.
+        effects : what each of these epsilons does to the outputs, in words.
         """
         constraints = []
         for c in self.constraints:
             if c.epsilon is not None and c.epsilon in effects:
-                effect = (
-                    f"alone it makes the outputs miss their power of c by {effects[c.epsilon]:.1%}"
-                )
-                reason = f"the number {c.epsilon.value:g} is not negligible: {effect}"
+                reason = f"the number {c.epsilon.value:g} is not negligible: {effects[c.epsilon]}"
                 c = replace(c, epsilon=None, reason=reason)
             constraints.append(c)
         return replace(self, constraints=tuple(constraints))

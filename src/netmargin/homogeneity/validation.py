@@ -4,7 +4,8 @@ Two questions are asked: are the exponents right once epsilons are negligible, a
 net as it is miss them?
 """
 
-from collections.abc import Sequence
+import math
+from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,6 +23,11 @@ from .scaling_check import LARGEST_MISS, ScalingCheck
 from .sentences import tidy
 from .trace import Trace
 from .vocabulary import Blocker, Evidence, Kind
+
+_MOST_BLAMING = 16
+"""Measurements, half a forward pass of 16 samples each, by which epsilons are blamed one by one:
+enough for a few of them. Where dozens are too large, naming some of them together says as much.
+"""
 
 
 class Validator(Measurements):
@@ -144,30 +150,38 @@ class Validator(Measurements):
             )
             return _refuse(answer, blockers)
         # If only several together miss by too much, the largest goes first; settle comes back here.
-        guilty = self._find_guilty(answer, answer.epsilons)
-        return self.settle(derivation.counting(guilty))
+        return self.settle(derivation.counting(self._find_guilty(answer)))
 
-    def _find_guilty(
-        self, answer: Homogeneity, suspects: Sequence[Epsilon]
-    ) -> dict[Epsilon, float]:
-        """Find the epsilons that miss by over 1% alone, or else the one that misses most.
+    def _find_guilty(self, answer: Homogeneity) -> dict[Epsilon, str]:
+        """Find the epsilons that miss by over 1% alone, or else the one that misses most; those
+        that are told apart by too many measurements go together.
 
-        Returns the miss that each causes. The suspects together miss by more, and are halved.
+        Returns what each causes, in words.
         """
-        halves = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
-        misses = [
-            self.measure_near(
-                answer, neglected=[e for e in answer.epsilons if e not in half], casts=False
-            )
-            for half in halves
-            if half
-        ]
-        if len(suspects) == 1:
-            return {suspects[0]: misses[0]}
-        found: dict[Epsilon, float] = {}
-        for half, miss in zip(halves, misses, strict=True):
-            if miss > LARGEST_MISS or (miss == max(misses) and not found):
-                found |= self._find_guilty(answer, half)
+        found: dict[Epsilon, str] = {}
+        # Parts that miss by too much are halved, the larger ones first.
+        parts = deque([(answer.epsilons, math.inf)])
+        left = _MOST_BLAMING
+        while parts:
+            part, miss = parts.popleft()
+            if math.isfinite(miss) and (len(part) == 1 or left <= 0):
+                who = f"it and {len(part) - 1} others make" if len(part) > 1 else "alone it makes"
+                effect = f"{who} the outputs miss their power of c by {miss:.1%}"
+                found |= dict.fromkeys(part, effect)
+                continue
+            middle = (len(part) + 1) // 2
+            halves = [half for half in (part[:middle], part[middle:]) if half]
+            misses = [
+                self.measure_near(
+                    answer, neglected=[e for e in answer.epsilons if e not in half], casts=False
+                )
+                for half in halves
+            ]
+            left -= len(halves)
+            for half, miss in zip(halves, misses, strict=True):
+                last_hope = miss == max(misses) and not found and not parts
+                if miss > LARGEST_MISS or last_hope:
+                    parts.append((half, miss))
         return found
 
     # -- answers from numbers alone
