@@ -5,7 +5,8 @@
     python -m benchmarks.zoo --jobs 4           four nets at a time
 
 Every net runs in a process of its own, and its result is a line of runs/zoo.jsonl: a run that was
-stopped goes on where it was. Delete that file to measure all nets anew.
+stopped goes on where it was. Delete that file to measure all nets anew. What `python -m
+benchmarks.zoo_reports` wrote ends the page.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from .zoo_nets import ZOO
 from .zoo_page import write_page
+from .zoo_reports import REPORTS
 
 RESULTS = Path("runs/zoo.jsonl")
 PAGE = Path("docs/zoo.md")
@@ -53,7 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
             print(_in_a_line(result), flush=True)
     before = read_results(options.before) if options.before else {}
     results = [done[name] for name in ZOO if name in done]
-    write_page(options.page, results, absent, before)
+    reports = REPORTS.read_text(encoding="utf-8") if REPORTS.exists() else ""
+    write_page(options.page, results, absent, before, reports)
     print(f"{len(results)} nets in {options.page}")
 
 

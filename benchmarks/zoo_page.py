@@ -7,7 +7,9 @@ _SHOWN = 3
 """Kinds of blockers in a row; the others are counted."""
 
 
-def write_page(path: Path, results: list[dict], absent: list[str], before: dict[str, dict]) -> None:
+def write_page(
+    path: Path, results: list[dict], absent: list[str], before: dict[str, dict], reports: str
+) -> None:
     """Write the results as a page of markdown.
 
     Parameters
@@ -20,6 +22,8 @@ def write_page(path: Path, results: list[dict], absent: list[str], before: dict[
         Names of nets that were skipped, since their library is not installed.
     before : dict of str to dict
         Results of an earlier version by name, for a column of their times.
+    reports : str
+        Reports of trained nets in markdown, for the end of the page; "" for none.
     """
     good = [row for row in results if "error" not in row]
     lines = [
@@ -47,6 +51,8 @@ def write_page(path: Path, results: list[dict], absent: list[str], before: dict[
     ]
     if absent:
         lines += ["", f"Not measured, since their library is not installed: {', '.join(absent)}."]
+    if reports:
+        lines += ["", reports.rstrip()]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
