@@ -1,0 +1,1 @@
+"""Everything about one net in the browser, in one file."""
