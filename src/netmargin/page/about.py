@@ -60,7 +60,8 @@ def list_terms(facts: Facts, shown: Mapping[str, int]) -> tuple[tuple[str, str],
     terms.append(
         (
             "Made by",
-            f"{facts.call} with {_describe_versions()}. Nothing on this page was loaded from a network.",
+            f"{facts.call} with {_describe_versions()}. Nothing on this page was loaded from a"
+            " network.",
         )
     )
     return tuple(terms)

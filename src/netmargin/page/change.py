@@ -76,9 +76,9 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
             f" {distance(middle)} flips the answer"
         )
     else:
-        some = int((lower > 0).sum())
+        safe = int((lower > 0).sum())
         proof = (
-            f"For {count(some) if some else 'none'} of {count(n)} {noun}s it is proved that small"
+            f"For {count(safe) if safe else 'none'} of {count(n)} {noun}s it is proved that small"
             " changes do not flip the answer"
         )
     if not report.attacks:
@@ -87,10 +87,14 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
     if math.isfinite(middle):
         found = f"for half, a change of {distance(middle)} or less was found that does"
         if report.no_lower:
-            found = f"for half of {count(n)} {noun}s a change of {distance(middle)} or less was found that flips the answer"
+            found = (
+                f"for half of {count(n)} {noun}s a change of {distance(middle)} or less was found"
+                " that flips the answer"
+            )
     else:
         flipped = int(np.isfinite(upper).sum())
-        found = f"a change that does was found for {count(flipped) if flipped else 'none'} of {count(n)}"
+        some = count(flipped) if flipped else "none"
+        found = f"a change that does was found for {some} of {count(n)}"
     return f"{proof}; {found}. What lies between is open."
 
 

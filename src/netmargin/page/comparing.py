@@ -32,7 +32,7 @@ def write_comparison(facts: Facts) -> Comparison | None:
         nets=_make_rows(found),
         distances=_measure_nets(facts),
         distances_of=facts.phrase(facts.splits[0]) if facts.splits else "",
-        note="Distances on training data compare only nets of one architecture that fit their data.",
+        note="Distances on training data compare only nets of one kind that fit these data.",
     )
 
 
@@ -43,27 +43,26 @@ def _describe(facts: Facts, found: Compared) -> str:
             "Training data alone do not say which net is better: give held-out data,"
             " heldout=(X, y)."
         )
-    n = count(found.heldout[0].n)
-    real = {number: _largest_real(found, number) for number in (ERROR, Z)}
-    parts = []
-    if (difference := real[ERROR]) is not None:
+    lines: dict[tuple[str, str], list[str]] = {}  # by the better and the worse net
+    if (difference := _largest_real(found, ERROR)) is not None:
         better, worse, low, high = _order(difference, smaller_is_better=True)
-        parts.append(
-            f"{quoted(better)} errs on {percent(low, 1)} to {percent(high, 1)} of the"
-            f" {facts.noun}s less than {quoted(worse)} (95%)"
-        )
-    if (difference := real[Z]) is not None:
+        points = f"{percent(low, 1)[:-1]} to {percent(high, 1)[:-1]} percentage points"
+        lines.setdefault((better, worse), []).append(f"error {points} lower")
+    if (difference := _largest_real(found, Z)) is not None:
         better, worse, low, high = _order(difference, smaller_is_better=False)
-        parts.append(
-            f"{quoted(better)} is better: z {significant(low)} to {significant(high)} higher than"
-            f" that of {quoted(worse)} (95%)"
-        )
-    if not parts:
+        between = f"{significant(low)} to {significant(high)}"
+        lines.setdefault((better, worse), []).append(f"z {between} higher")
+    if not lines:
+        n = count(found.heldout[0].n)
         return f"These {n} {facts.noun}s do not tell the nets apart by error, nor by margin score."
-    if real[ERROR] is None:
-        parts.append("by error they are not told apart")
-    if real[Z] is None:
-        parts.append("by margin score they are not told apart")
+    parts = [
+        f"{quoted(better)} is better than {quoted(worse)}: {' and '.join(own)} (95%)"
+        for (better, worse), own in lines.items()
+    ]
+    said = [text for own in lines.values() for text in own]
+    if len(said) == 1:
+        other = "margin score" if said[0].startswith("error") else "error"
+        parts.append(f"by {other} they are not told apart")
     return "; ".join(parts) + "."
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..core.arguments import check_instance
 from ..core.records import short_repr
 from ..errors import ArgumentError
-from .numbers import count, plural, significant
+from .numbers import count, plain, plural, significant
 
 _LEAST_SIDE = 4
 """Pixels of the side of an image: vectors of length 4 and 9 are more often points."""
@@ -113,7 +113,7 @@ def describe_inputs(
     if feature_names is None and as_images(X) is not None:
         low = min(part.min().item() for part in parts)
         high = max(part.max().item() for part in parts)
-        unit = f"L2; pixel values {significant(low, 3)} to {significant(high, 3)}"
+        unit = f"L2; pixel values {plain(low)} to {plain(high)}"
         return Inputs("image", unit, size, low, high, notes=_describe_images(X, low, high))
     deviations = parts[-1].double().reshape(len(parts[-1]), -1).std(0, correction=0)
     standardized = bool(((deviations > _UNIT_SPREAD[0]) & (deviations < _UNIT_SPREAD[1])).all())
@@ -210,10 +210,7 @@ def _describe_images(X: Tensor, low: float, high: float) -> tuple[str, ...]:
     """What was changed to show images, in sentences."""
     notes = []
     if not (low >= 0 and high <= 1 and high > 0.5):
-        notes.append(
-            f"Their values, {significant(low, 3)} to {significant(high, 3)}, are shown from dark"
-            " to light."
-        )
+        notes.append(f"Their values, {plain(low)} to {plain(high)}, are shown from dark to light.")
     if X.ndim == 4 and X.shape[1] not in (1, 3):
         kept = "first channel" if X.shape[1] < 3 else "first three channels"
         notes.append(f"Of {X.shape[1]} channels the {kept} are shown.")

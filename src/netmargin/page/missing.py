@@ -8,7 +8,7 @@ from ..kkt.problem import NORMS, require_homogeneity
 from ..margins import normalizing_homogeneity
 from .facts import Facts
 from .inputs import Inputs
-from .numbers import count, plural, significant
+from .numbers import count, plural
 from .payload import Missing
 
 _FIRST = 100
@@ -94,7 +94,8 @@ def _missing_radii(facts: Facts) -> Missing | None:
         )
     box = _box(facts.inputs)
     some = split.n > _FIRST
-    given = f"({'X_test' if facts.heldout else 'X'}[:{_FIRST}], {'y_test' if facts.heldout else 'y'}[:{_FIRST}])"
+    X, y = ("X_test", "y_test") if facts.heldout else ("X", "y")
+    given = f"({X}[:{_FIRST}], {y}[:{_FIRST}])"
     line = f"radii = nm.robustness(model, {given if some else name}{box})"
     return Missing(
         question,
@@ -108,7 +109,7 @@ def _box(inputs: Inputs | None) -> str:
     """The argument that keeps images in their range."""
     if inputs is None or inputs.noun != "image":
         return ""
-    return f", box=({significant(inputs.low, 6)}, {significant(inputs.high, 6)})".replace("−", "-")
+    return f", box=({inputs.low:g}, {inputs.high:g})"
 
 
 def _missing_certificate(facts: Facts) -> Missing | None:

@@ -33,7 +33,7 @@ def describe_net(facts: Facts) -> str:
 
 
 def list_links(facts: Facts, sections: Mapping[str, Any]) -> tuple[Link, ...]:
-    """The links in the order of the sections; comparison comes early where there are several nets."""
+    """The links in the order of the sections; several nets are compared first."""
     links = []
     if facts.splits:
         title = {"image": "Images", "text": "Texts"}.get(facts.noun, "Samples")

@@ -7,7 +7,7 @@ from torch import Tensor
 from .facts import Facts
 from .inputs import as_images, snippets
 from .measured import Measured
-from .numbers import count, distance, one_digit, significant
+from .numbers import count, one_digit, plain
 from .payload import Columns, Images, Nearest, Split
 from .sampling import choose_shown
 from .sprites import make_sprites
@@ -40,8 +40,7 @@ def _describe_near(facts: Facts, split: Measured) -> str:
         near, close = 0, "near the boundary"
     else:
         near = int((~split.wrong & (split.distances < limit)).sum())
-        shown = distance(limit) if facts.has_distances else significant(limit)
-        close = f"within {shown} of the boundary"
+        close = f"within {plain(limit)} of the boundary"
     if not facts.has_distances:
         close = close.replace(" of the boundary", " of the next answer")
     look = f"These are the {nouns} to look at first: hard, ambiguous or mislabelled."

@@ -4,7 +4,7 @@ import math
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FEW_DECIMALS = 0.095
-"""Distances below it have three decimals: 0.09 would hide that one is a tenth larger than another."""
+"""Distances below it have three decimals: with two, one a tenth larger would look the same."""
 _LEAST = 0.0005
 """Distances below it would be shown as 0.000."""
 
@@ -101,6 +101,17 @@ def significant(value: float, digits: int = 2) -> str:
     if not -5 < int(exponent) < 6:
         return sign(value, f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPTS)}")
     return sign(value, f"{abs(value):,.{max(digits - 1 - int(exponent), 0)}f}")
+
+
+def plain(value: float) -> str:
+    """A number as short as it can be written, for limits that somebody chose.
+
+    Examples
+    --------
+    >>> plain(1.0), plain(0.2), plain(-0.5)
+    ('1', '0.2', '−0.5')
+    """
+    return f"{value:.4g}".replace("-", "−")
 
 
 def one_digit(value: float) -> float:

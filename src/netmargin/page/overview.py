@@ -234,7 +234,7 @@ def _choose_edges(
         first = min(first, -1)  # what is wrong by nothing lies left of 0 too
     if any(not bool(split.wrong.all()) for split in splits):
         last = max(last, 1)
-    edges = np.arange(first, last + 1) * width
+    edges = np.round(np.arange(first, last + 1) * width, 12)
     beyond = (
         any(bool((part < edges[0]).any()) for part in parts),
         any(bool((part > edges[-1]).any()) for part in parts),

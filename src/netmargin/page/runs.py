@@ -16,7 +16,7 @@ from ..training import History, load_weights
 HISTORY, SUMMARY = "history.jsonl", "summary.json"
 """The files of a run that are read here."""
 WEIGHTS = ("model.pt", "checkpoint.pt")
-"""Files with weights, the first one that is there is read: the second is that of a run that goes on."""
+"""Files with weights: the first one that is there is read; a run that goes on has the second."""
 
 
 @dataclass(frozen=True)

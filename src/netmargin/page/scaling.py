@@ -37,7 +37,12 @@ def write_scaling(facts: Facts) -> Scaling | None:
     if facts.model is None or facts.homogeneity is None:
         return None
     found = facts.homogeneity
-    root = fold(_build(facts.model, "", "", found))
+    # Biases that margins leave out are shown as blockers, and the rest with its exponents.
+    root = fold(
+        _build(
+            facts.model, "", "", replace(normalizing_homogeneity(found), blockers=found.blockers)
+        )
+    )
     derived = found.evidence is Evidence.DERIVED
     tags = [Tag(Certainty.PROVED, "followed through every operation")] if derived else []
     if found.order is not None:
@@ -81,7 +86,8 @@ def _describe(found: Homogeneity) -> str:
         )
     places = len(found.blockers)
     number = _ONE_TO_TEN[places] if places < len(_ONE_TO_TEN) else count(places)
-    tie = f"{number.capitalize()} {'place ties' if places == 1 else 'places tie'} the rest to its size."
+    ties = "place ties" if places == 1 else "places tie"
+    tie = f"{number.capitalize()} {ties} the rest to its size."
     free = [name for name, exponent in found.groups.items() if exponent]
     if found.kind is Kind.PARTIAL and free:
         named = " and ".join(f"“{name}”" for name in free)
@@ -136,7 +142,8 @@ def _describe_module(module: nn.Module) -> str:
 def _exponent(module: nn.Module, path: str, found: Homogeneity) -> str:
     """The exponents of a module's own parameters; of the whole net its order."""
     if not path and found.whole and found.order is not None:
-        return f"order {found.order}"
+        without = " without the later biases" if found.ignored else ""
+        return f"order {found.order}{without}"
     groups = {
         name: exponent for group, exponent in found.groups.items() for name in found.members[group]
     }
@@ -146,7 +153,7 @@ def _exponent(module: nn.Module, path: str, found: Homogeneity) -> str:
     }
     known = {name: exponent for name, exponent in own.items() if exponent is not None}
     if not known:
-        return ""
+        return "no exponent of its own" if own else ""
     if len(known) == len(own) and len(set(known.values())) == 1:
         return f"exponent {next(iter(known.values()))}"
     return ", ".join(f"{name} exponent {exponent}" for name, exponent in known.items())
