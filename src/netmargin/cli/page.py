@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _read_data(options: argparse.Namespace, made_by: dict[str, Any]) -> tuple[Any, Any]:
-    """The training data and the held-out data, or None for each. Raises DataError, ArgumentError."""
+    """The training data and the held-out data, or None. Raises DataError, ArgumentError."""
     same = options.data is None
     options.split = made_by.get("split", "train") if same else "train"
     options.data = options.data or made_by.get("data")
