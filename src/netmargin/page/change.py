@@ -57,12 +57,11 @@ def _radii(linked: LinkedRadii) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _start(lower: np.ndarray, upper: np.ndarray, largest: float) -> float:
-    """A size of change at which some samples are proved, open and flipped each."""
+    """A size of change at which some samples are proved, open and flipped each, where it exists."""
+    if len(positive := lower[lower > 0]):
+        return float(np.median(positive))
     found = upper[np.isfinite(upper) & (upper > 0)]
-    if len(found):
-        return float(np.median(found)) / 4
-    positive = lower[lower > 0]
-    return float(np.median(positive)) if len(positive) else largest / 4
+    return float(np.median(found)) / 4 if len(found) else largest / 4
 
 
 def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.ndarray) -> str:

@@ -49,16 +49,20 @@ def _describe_classes(facts: Facts, split: Measured) -> str:
     name = quoted(facts.names.of(present[closest].item()))
     median = medians[closest]
     shown = distance(median) if facts.has_distances else significant(median)
-    parts = [f"Class {name} lies closest to the boundary (median {shown})."]
+    start = f"Class {name} lies closest to the boundary (median {shown})."
+    if median < 0:
+        start = f"More than half of class {name} lie on the wrong side (median {shown})."
     pair = None if len(present) == 2 else _largest_pair(split.labels, split.rivals)
     mistakes = _largest_pair(split.labels[split.wrong], split.answers[split.wrong])
     said = _describe_mistakes(facts, mistakes, int(split.wrong.sum()))
     if pair is None:
-        return f"{parts[0]} {said[0].upper()}{said[1:]}."
+        return f"{start} {said[0].upper()}{said[1:]}."
     label, rival, n = pair
-    noun = facts.noun if n == 1 else f"{facts.noun}s"
+    if n == 1:
+        return f"{start} No two classes are neighbours twice; {said}."
+    noun = f"{facts.noun}s"
     return (
-        f"{parts[0]} The most common neighbours: {quoted(facts.names.of(label))} next to"
+        f"{start} The most common neighbours: {quoted(facts.names.of(label))} next to"
         f" {quoted(facts.names.of(rival))} ({count(n)} {noun}); {said}."
     )
 

@@ -51,6 +51,11 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
             heldout = test if heldout is None else heldout
     if not given.models:
         return _collect_records(given, data, options)
+    if len(given.models) > 1 and data is None:
+        raise DataError(
+            "Several nets are compared on training data and on held-out data: give the first as"
+            " data, and the second as heldout."
+        )
     if data is None and heldout is None:
         raise DataError(
             "A page of a model needs labelled data: nm.page(model, (X, y)), and held-out data as"

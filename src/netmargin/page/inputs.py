@@ -11,7 +11,7 @@ from torch import Tensor
 from ..core.arguments import check_instance
 from ..core.records import short_repr
 from ..errors import ArgumentError
-from .numbers import count, plain, plural, significant
+from .numbers import plain, plural, significant
 
 _LEAST_SIDE = 4
 """Pixels of the side of an image: vectors of length 4 and 9 are more often points."""
@@ -182,16 +182,19 @@ def check_texts(texts: Any, sizes: Sequence[int]) -> list[list[str]] | None:
     """
     if texts is None:
         return None
-    parts = [texts] if len(sizes) == 1 and len(texts) == sizes[0] else list(texts)
-    found = [list(map(str, part)) for part in parts]
-    if [len(part) for part in found] != list(sizes):
-        wanted = " and ".join(plural(size, "text") for size in sizes)
+    parts = [texts] if len(sizes) == 1 else texts
+    fits = isinstance(parts, Sequence) and len(parts) == len(sizes)
+    fits = fits and all(
+        hasattr(part, "__len__") and not isinstance(part, str) and len(part) == size
+        for part, size in zip(parts, sizes, strict=True)
+    )
+    if not fits:
+        wanted = " and ".join(f"a list of {plural(size, 'text')}" for size in sizes)
         raise ArgumentError(
-            f"texts must hold one text for each sample: {wanted}, as a pair (training, held-out)"
-            " where held-out data are given; got"
-            f" {' and '.join(count(len(part)) for part in found)}"
+            f"texts must hold one text for each sample, here {wanted}"
+            + ", as a pair (training, held-out)" * (len(sizes) > 1)
         )
-    return found
+    return [list(map(str, part)) for part in parts]
 
 
 def _check_feature_names(names: Any, size: int) -> tuple[str, ...]:

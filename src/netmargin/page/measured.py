@@ -105,7 +105,7 @@ def open_split(name: str, model: Any, data: Data) -> tuple[nn.Module, Arrays]:
     try:
         return open_door_whole(model, data)
     except DataError as error:
-        raise DataError(f"{name}: {error}") from error
+        raise DataError(f"{name}: {str(error).removeprefix('the data: ')}") from error
 
 
 def analyse_net(model: nn.Module, samples: Arrays) -> Homogeneity:

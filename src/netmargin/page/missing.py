@@ -8,6 +8,7 @@ from ..kkt.problem import NORMS, require_homogeneity
 from ..margins import normalizing_homogeneity
 from .facts import Facts
 from .inputs import Inputs
+from .measured import token_layer
 from .numbers import count, plural
 from .payload import Missing
 
@@ -85,13 +86,9 @@ def _missing_radii(facts: Facts) -> Missing | None:
         return None
     split = facts.splits[0]
     question, name = "How much change can it stand?", "heldout" if facts.heldout else "data"
-    if not split.X.is_floating_point():
-        return Missing(
-            question,
-            "",
-            "",
-            "Its inputs are whole numbers, which cannot be changed a little: there are no radii.",
-        )
+    if facts.model is not None and token_layer(facts.model, split.X) is not None:
+        reason = "Its inputs are tokens, which cannot be changed a little: there are no radii."
+        return Missing(question, "", "", reason)
     box = _box(facts.inputs)
     some = split.n > _FIRST
     X, y = ("X_test", "y_test") if facts.heldout else ("X", "y")
@@ -126,11 +123,10 @@ def _missing_certificate(facts: Facts) -> Missing | None:
     wrong = int(training.wrong.sum())
     before = ""
     if wrong:
-        are = "image is" if wrong == 1 else f"{facts.noun}s are"
-        are = are.replace("image", facts.noun)
+        are, they = (f"{facts.noun} is", "it") if wrong == 1 else (f"{facts.noun}s are", "them")
         before = (
             f"{count(wrong)} training {are} still wrong, and a certificate needs all to be right:"
-            " train until they are, or leave them out."
+            f" train until all are, or leave {they} out."
         )
         line = f"nm.train(model, data, until=nm.Separated())\n{line}"
     return Missing(question, "Seconds for small nets, minutes for large ones.", line, before)

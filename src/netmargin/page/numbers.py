@@ -7,6 +7,8 @@ _FEW_DECIMALS = 0.095
 """Distances below it have three decimals: with two, one a tenth larger would look the same."""
 _LEAST = 0.0005
 """Distances below it would be shown as 0.000."""
+_LARGEST = 1e6
+"""Distances from it on are powers of ten: nobody counts their digits."""
 
 
 def count(n: int) -> str:
@@ -42,6 +44,8 @@ def distance(value: float) -> str:
     size = abs(value)
     if math.isinf(value):
         return sign(value, "∞")
+    if size >= _LARGEST:
+        return significant(value)
     if 0 < size < _LEAST:
         return "<0.001" if value > 0 else "−<0.001"
     decimals = 2 if size == 0 else 3 if size < _FEW_DECIMALS else 2

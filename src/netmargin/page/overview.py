@@ -81,6 +81,9 @@ def _typical(facts: Facts, split: Measured) -> str:
     other = median_to_other_class(facts)
     if other is None or not other > 0:
         return about + "."
+    if median > other:
+        far = f"farther, to first order, than the nearest {facts.noun} of another class"
+        return f"{about}, {far} ({distance(other)})."
     share = percent(median / other)
     return f"{about}: {share} of the way to the nearest {facts.noun} of another class."
 
