@@ -7,16 +7,16 @@ Python fills these records; templates and scripts only lay them out. Two ways le
   text, with the numbers formatted (see `numbers.py`); a template computes nothing. A text that
   follows the switch between held-out and training comes once for each split, in a dict by the key
   of the split.
-* **One JSON block**, `block.make_block(page)`: the columns that charts, gallery, filters and table read.
-  Fields of it are marked "(block)". Numbers have four significant digits, an infinite one is
-  `1e999`, which JSON.parse reads as Infinity, and what was not computed is null. `</` cannot occur.
+* **One JSON block**, `block.make_block(page)`: the columns that charts, gallery, filters and table
+  read. Fields of it are marked "(block)". Numbers have four significant digits, an infinite one is
+  `1e999`, which JSON.parse reads as Infinity; what was not computed is null. `</` cannot occur.
 
 The block is an object with these keys, each absent or null where the page has no such part:
 
     splits      {key: {"title", "noun", "n", "columns"}}, see `Split`
     names       [text], what the classes are called, by their number
     axis        {"name", "unit", "label"}: what the distance is
-    histograms  {key: {"from", "to", "count", "share"}, "range": [low, high], "folded": [bool, bool]}
+    histograms  {key: {"from", "to", "count", "share"}, "range": [low, high], "folded": [two flags]}
     pairs       {key: {"rival": [[count]], "mistake": [[count]]}}, or by lists: see `Classes`
     classes     {key: {"label", "n", "low", "first", "median", "third", "high"}}
     change      see `Change`
