@@ -1,0 +1,58 @@
+"""How much change the answers can stand: proved below, open between, flipped above."""
+
+from typing import Any
+
+import altair as alt
+
+from .style import RULE_DASH, few_ticks, read_rows, style_chart
+
+
+def draw_change() -> Any:
+    """Rows `curves` (size, proved, kept, found); signals `size` (the slider) and `extent`.
+
+    proved : share of images that no smaller change flips
+    kept : share of images for which no flip of that size was found; 1 where none was looked for
+    found : the same, null where no flip was looked for, so that no line is drawn
+    """
+    signals = [alt.param(name="size", value=0), alt.param(name="extent", value=[0, 1])]
+    curves = alt.Chart(read_rows("curves"))
+    x = alt.X(
+        "size:Q",
+        scale=alt.Scale(domain={"expr": "extent"}, nice=False),
+        axis=alt.Axis(tickCount=few_ticks()),
+    )
+    scale = alt.Scale(domain=[0, 1], nice=False)
+    axis = alt.Axis(format=".0%", tickCount=5)
+
+    def fill(top: str, bottom: str, paint: str, opacity: float = 1.0) -> Any:
+        return curves.mark_area(
+            interpolate="step-after", fill=paint, fillOpacity=opacity, clip=True
+        ).encode(x=x, y=alt.Y(top, scale=scale, axis=axis), y2=bottom)
+
+    flipped = (
+        curves.transform_calculate(all="1")
+        .mark_area(interpolate="step-after", fill="var(--wrong)", fillOpacity=0.22, clip=True)
+        .encode(x=x, y=alt.Y("all:Q", scale=scale, axis=axis), y2="kept:Q")
+    )
+    proved = (
+        curves.transform_calculate(none="0")
+        .mark_area(interpolate="step-after", fill="var(--proved)", clip=True)
+        .encode(x=x, y=alt.Y("proved:Q", scale=scale, axis=axis), y2="none:Q")
+    )
+    found = curves.mark_line(
+        interpolate="step-after", stroke="var(--wrong)", strokeWidth=2, clip=True
+    ).encode(x=x, y=alt.Y("found:Q", scale=scale, axis=axis))
+    rule = (
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_rule(stroke="var(--ink)", strokeWidth=1.5, strokeDash=RULE_DASH)
+        .encode(x=alt.datum(alt.expr("size"), type="quantitative"))
+    )
+    layers = alt.layer(
+        flipped,
+        fill("kept:Q", "proved:Q", "var(--open)"),
+        fill("kept:Q", "proved:Q", "url(#hatch)"),
+        proved,
+        found,
+        rule,
+    )
+    return style_chart(layers.add_params(*signals), height=256)

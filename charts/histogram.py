@@ -1,0 +1,86 @@
+"""How far the images lie from the boundary: bars, the other split as a line, a brush."""
+
+from typing import Any
+
+import altair as alt
+
+from .style import read_rows, style_chart
+
+FADED = 0.28
+"""Opacity of the bars that are not picked: they stay readable, the picked ones stand out."""
+
+TICK_LABEL = (
+    "(datum.value < lowest ? '≤ ' : datum.value > highest ? '≥ ' : '')"
+    " + format(datum.value < lowest ? lowest : datum.value > highest ? highest : datum.value,"
+    " tick_format)"
+)
+"""The two end bins hold what lies beyond them too: their tick, in their middle, says so."""
+
+SHARE_LABEL = "format(datum.value, domain('y')[1] < 0.05 ? '.1%' : '.0%')"
+
+
+def draw_histogram() -> Any:
+    """Rows `bars` (low, high, share, side, tip) and `steps` (x, share); signals set by the page.
+
+    `picked` is the picked range (null: all), `extent` the range of the bins, `ticks` where labels
+    stand, `lowest` and `highest` the inner edges of the end bins.
+    """
+    signals = [
+        alt.param(name="picked", value=None),
+        alt.param(name="extent", value=[0, 1]),
+        alt.param(name="ticks", value=[]),
+        alt.param(name="tick_format", value=".1f"),
+        alt.param(name="lowest", value=-1e308),
+        alt.param(name="highest", value=1e308),
+    ]
+    brush = alt.selection_interval(
+        name="brush",
+        encodings=["x"],
+        mark=alt.BrushConfig(fill="var(--ink)", fillOpacity=0.06, stroke="var(--border)"),
+    )
+    x = alt.X(
+        "low:Q",
+        scale=alt.Scale(domain={"expr": "extent"}, nice=False, zero=False),
+        axis=alt.Axis(values={"expr": "ticks"}, labelExpr=TICK_LABEL),
+    )
+    y = alt.Y("share:Q", axis=alt.Axis(labelExpr=SHARE_LABEL, tickCount=5))
+    bars = (
+        alt.Chart(read_rows("bars"))
+        .mark_bar(stroke="var(--bg)", strokeWidth=1, cursor="pointer")
+        .encode(
+            x=x,
+            x2="high:Q",
+            y=y,
+            fill=alt.Fill(
+                "side:N",
+                scale=alt.Scale(
+                    domain=["wrong", "right"], range=["var(--wrong)", "var(--right)"]
+                ),
+                legend=None,
+            ),
+            opacity=alt.condition(
+                "!picked || (datum.low >= picked[0] && datum.high <= picked[1])",
+                alt.value(1),
+                alt.value(FADED),
+            ),
+            tooltip="tip:N",
+        )
+        .add_params(brush)
+    )
+    steps = (
+        alt.Chart(read_rows("steps"))
+        .mark_line(
+            interpolate="step-after",
+            stroke="var(--ink)",
+            strokeWidth=1.3,
+            strokeDash=[2, 2],
+            clip=True,
+        )
+        .encode(x="x:Q", y="share:Q")
+    )
+    zero = (
+        alt.Chart(alt.InlineData(values=[{"x": 0}]))
+        .mark_rule(stroke="var(--ink)", strokeWidth=1.5, clip=True)
+        .encode(x="x:Q")
+    )
+    return style_chart(alt.layer(bars, steps, zero).add_params(*signals), height=182)
