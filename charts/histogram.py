@@ -9,29 +9,20 @@ from .style import read_rows, style_chart
 FADED = 0.28
 """Opacity of the bars that are not picked: they stay readable, the picked ones stand out."""
 
-TICK_LABEL = (
-    "(datum.value < lowest ? '≤ ' : datum.value > highest ? '≥ ' : '')"
-    " + format(datum.value < lowest ? lowest : datum.value > highest ? highest : datum.value,"
-    " tick_format)"
-)
-"""The two end bins hold what lies beyond them too: their tick, in their middle, says so."""
-
 SHARE_LABEL = "format(datum.value, domain('y')[1] < 0.05 ? '.1%' : '.0%')"
 
 
 def draw_histogram() -> Any:
     """Rows `bars` (low, high, share, side, tip) and `steps` (x, share); signals set by the page.
 
-    `picked` is the picked range (null: all), `extent` the range of the bins, `ticks` where labels
-    stand, `lowest` and `highest` the inner edges of the end bins.
+    `picked` is the picked range (null: all), `extent` the range of the bins, `ticks` where the
+    `labels` stand: the two end bins hold what lies beyond them too, and their labels say so.
     """
     signals = [
         alt.param(name="picked", value=None),
         alt.param(name="extent", value=[0, 1]),
         alt.param(name="ticks", value=[]),
-        alt.param(name="tick_format", value=".1f"),
-        alt.param(name="lowest", value=-1e308),
-        alt.param(name="highest", value=1e308),
+        alt.param(name="labels", value=[]),
     ]
     brush = alt.selection_interval(
         name="brush",
@@ -41,7 +32,7 @@ def draw_histogram() -> Any:
     x = alt.X(
         "low:Q",
         scale=alt.Scale(domain={"expr": "extent"}, nice=False, zero=False),
-        axis=alt.Axis(values={"expr": "ticks"}, labelExpr=TICK_LABEL),
+        axis=alt.Axis(values={"expr": "ticks"}, labelExpr="labels[indexof(ticks, datum.value)]"),
     )
     y = alt.Y("share:Q", axis=alt.Axis(labelExpr=SHARE_LABEL, tickCount=5))
     bars = (
@@ -51,6 +42,7 @@ def draw_histogram() -> Any:
             x=x,
             x2="high:Q",
             y=y,
+            y2=alt.datum(0),
             fill=alt.Fill(
                 "side:N",
                 scale=alt.Scale(

@@ -37,7 +37,7 @@ def draw_spread() -> Any:
     bar = rows.mark_bar(fill="var(--right)", opacity=0.55, height=12).encode(
         x="p25:Q", x2="p75:Q", y=y, tooltip="tip:N"
     )
-    tick = rows.mark_tick(stroke="var(--ink)", thickness=3, size=16).encode(
+    tick = rows.mark_tick(fill="var(--ink)", thickness=3, size=18).encode(
         x="p50:Q", y=y, tooltip="tip:N"
     )
     return style_chart(alt.layer(zero, line, bar, tick).add_params(names), height={"step": 26})

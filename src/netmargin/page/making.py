@@ -187,7 +187,6 @@ def make_page(facts: Facts) -> Page:
         subtitle=describe_net(facts),
         links=list_links(facts, sections),
         splits=splits,
-        nouns=f"{facts.noun}s",
         images=images,
         missing=list_missing(facts),
         about=list_terms(facts, shown),

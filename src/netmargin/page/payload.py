@@ -414,8 +414,6 @@ class Page:
     links: tuple[Link, ...]
     splits: tuple[Split, ...]
     """Held-out first; the switch is shown where there are two. Empty for records alone."""
-    nouns: str = "samples"
-    """What samples are called: "images", "texts" or "samples"."""
     images: Images | None = None
     overview: Overview | None = None
     nearest: Nearest | None = None

@@ -3,13 +3,15 @@
 What a template is given:
 
     page     the record, `Page` or `LedgerPage`
+    tables   the numbers behind each picture, by its name, see `tables.py`
+    known    the names of the columns in which some sample has a value
     block    the JSON block of a `Page`, safe inside of <script type="application/json">
     css      the style sheets of `static/*.css`, joined in the order of their names
     js       the scripts of `static/*.js`, joined in the order of their names
     vega     the text of `static/vega/vega.min.js`
     specs    the compiled charts of `static/specs/*.json`, one JSON object by the name of the file
 
-The last five are marked safe; everything else is escaped where it is shown.
+`block` and what comes below it are marked safe; everything else is escaped where it is shown.
 """
 
 import json
@@ -18,6 +20,7 @@ from pathlib import Path
 
 from .block import make_block
 from .payload import LedgerPage, Page
+from .tables import write_tables
 
 _HERE = Path(__file__).parent
 
@@ -30,12 +33,24 @@ def render(page: Page | LedgerPage) -> str:
         return _template("ledger.html.j2").render(page=page, css=Markup(_join("*.css")))
     return _template("page.html.j2").render(
         page=page,
+        tables=write_tables(page),
+        known=_known_columns(page),
         block=Markup(make_block(page)),
         css=Markup(_join("*.css")),
         js=Markup(_join("*.js")),
         vega=Markup(_join("vega/vega.min.js")),
         specs=Markup(_specs()),
     )
+
+
+def _known_columns(page: Page) -> set[str]:
+    """The columns in which some sample has a value: what can be filtered and sorted by."""
+    return {
+        name
+        for split in page.splits
+        for name, values in split.columns.items()
+        if any(value is not None for value in values)
+    }
 
 
 @cache

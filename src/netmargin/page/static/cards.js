@@ -1,56 +1,45 @@
 // One sample as a card: its image or text, what it is, how far it lies from the boundary.
-function placeImage(pic, cell) {
+
+/** The image of a sample, or an empty frame where it is not on the page. */
+function makeImage({ image }) {
+  if (image == null) return make("span", { class: "pic none", title: "not among the images here" });
   const { columns, per_sprite: perSprite } = BLOCK.sprites;
-  const inside = cell % perSprite;
-  pic.style.backgroundImage = `var(--sprite-${Math.floor(cell / perSprite)})`;
-  const down = Math.floor(inside / columns);
-  pic.style.backgroundPosition = `calc(var(--s) * ${-(inside % columns)}) calc(var(--s) * var(--tall) * ${-down})`;
+  const cell = image % perSprite;
+  const [right, down] = [cell % columns, Math.floor(cell / columns)];
+  const pic = make("span", { class: "pic" });
+  pic.style.backgroundImage = `var(--sprite-${Math.floor(image / perSprite)})`;
+  pic.style.backgroundPosition =
+    `calc(var(--s) * ${-right}) calc(var(--s) * var(--tall) * ${-down})`;
   return pic;
 }
 
-/** The image of a sample, or an empty frame if it is not on the page. */
-function makeImage(columns, row) {
-  const cell = columns.image?.[row];
-  if (cell == null) return make("span", { class: "pic none", title: "its image is not on this page" });
-  return placeImage(make("span", { class: "pic" }), cell);
-}
+const makePicture = (sample) =>
+  BLOCK.sprites
+    ? makeImage(sample)
+    : make("span", { class: "text" }, sample.text ?? `${sample.noun} ${sample.row}`);
 
-/** "image 362, label 2, right, rival 7, distance <0.001": what a card says to those who hear it. */
-function sayCard(split, row) {
-  const columns = columnsOf(split);
-  const answer = isWrong(columns, row) ? `wrong, answer ${className(columns.p[row])}` : "right";
-  const rival = isWrong(columns, row) ? "" : `, rival ${className(columns.r[row])}`;
-  const distance = writeDistance(columns.d[row]).replace(MINUS, "minus ");
-  return `${nounOf(split)} ${row}, label ${className(columns.y[row])}, ${answer}${rival}, distance ${distance}`;
-}
+/** What a card says to those who hear it. */
+const sayCard = ({ noun, row, label, wrong, answer, rival, d }) =>
+  `${noun} ${row}, label ${label}, ${wrong ? `wrong, answer ${answer}` : `right, rival ${rival}`}, ` +
+  `distance ${writeDistance(d).replace("−", "minus ")}`;
 
-/** "4 → 9" of a wrong sample, else "4 vs 9" with the label in bold. */
-function makeCaption(columns, row) {
-  const label = className(columns.y[row]);
-  if (isWrong(columns, row))
-    return make("span", { class: "caption" }, `${label} → ${className(columns.p[row])}`);
-  const rival = columns.r[row] == null ? "" : ` vs ${className(columns.r[row])}`;
-  return make("span", { class: "caption" }, make("b", {}, label), rival);
-}
+const makeCaption = ({ wrong, label, answer, rival }) =>
+  wrong
+    ? make("span", { class: "caption" }, `${label} → ${answer}`)
+    : make("span", { class: "caption" }, make("b", {}, label), ` vs ${rival}`);
 
-function makeCard(split, row, { number = true, caption = true } = {}) {
-  const columns = columnsOf(split);
-  const picture = BLOCK.sprites
-    ? makeImage(columns, row)
-    : make("span", { class: "text" }, columns.text?.[row] ?? `${nounOf(split)} ${row}`);
-  const card = make(
-    "button",
+/** A button that opens the sample, with its picture and what is given below it. */
+const makeCard = (sample, ...below) =>
+  makeButton(
     {
-      type: "button",
-      class: isWrong(columns, row) ? "image wrong" : "image",
-      "aria-label": sayCard(split, row),
-      "data-row": row,
-      tabindex: -1,
+      class: sample.wrong ? "image wrong" : "image",
+      "aria-label": sayCard(sample),
+      "data-row": sample.row,
+      onclick: () => openSample(sample),
     },
-    picture,
-    caption ? makeCaption(columns, row) : null,
-    number ? make("span", { class: "number" }, writeDistance(columns.d[row])) : null,
+    makePicture(sample),
+    ...below,
   );
-  card.addEventListener("click", () => openSample(split, row));
-  return card;
-}
+
+const makeFullCard = (sample) =>
+  makeCard(sample, makeCaption(sample), make("span", { class: "number" }, writeDistance(sample.d)));

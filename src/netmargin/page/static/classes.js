@@ -1,85 +1,88 @@
 // Which classes lie close to each other: a matrix or a list of pairs, and distances by class.
 const FIRST_CLASSES = 20;
-const looks = { relation: "rival", allClasses: false };
-
 const RELATIONS = {
-  rival: { note: "row: label; column: nearest other class; number of images, pick one to see them", paint: "--right", say: (a, b) => `“${a}” next to “${b}”` },
-  mistake: { note: "row: label; column: answer; number of images, pick one to see them", paint: "--wrong", say: (a, b) => `“${a}” taken for “${b}”` },
+  rival: { column: "nearest other class", paint: "--right", word: "next to" },
+  mistake: { column: "answer", paint: "--wrong", word: "taken for" },
 };
+let relation = "rival";
+let allClasses = false;
 
 function drawClasses() {
-  if (!byId("classes")) return;
   drawPairs();
   const columns = BLOCK.classes[state.split];
   const count = columns.label.length;
-  const limit = looks.allClasses ? count : Math.min(count, FIRST_CLASSES);
-  const part = Object.fromEntries(Object.entries(columns).map(([key, values]) => [key, values.slice(0, limit)]));
-  drawSpread("classes", part, part.label.map(className), "class");
+  const part = {};
+  for (const [key, values] of Object.entries(columns))
+    part[key] = allClasses ? values : values.slice(0, FIRST_CLASSES);
+  drawSpread("classes", part, part.label.map(className));
   byId("all-classes").hidden = count <= FIRST_CLASSES;
-  byId("all-classes").textContent = looks.allClasses ? `Show the first ${FIRST_CLASSES}` : `Show all ${commas(count)} classes`;
+  byId("all-classes").textContent =
+    allClasses ? `Show the first ${FIRST_CLASSES}` : `Show all ${commas(count)} classes`;
 }
 
 function drawPairs() {
-  const pairs = BLOCK.pairs?.[state.split]?.[looks.relation];
-  byId("pairs").hidden = !pairs;
-  if (!pairs) return;
-  const { note, paint } = RELATIONS[looks.relation];
-  press(byId("relation"), looks.relation);
-  byId("relation-note").textContent = note.replaceAll("images", BLOCK.splits[state.split].noun);
-  const matrix = byId("matrix");
-  matrix.style.setProperty("--paint", `var(${paint})`);
-  matrix.replaceChildren(Array.isArray(pairs) ? makeMatrix(pairs) : makePairs(pairs));
-  restFocus(matrix);
+  const counts = BLOCK.pairs[state.split][relation];
+  byId("pairs").hidden = !counts;
+  if (!counts) return;
+  press(byId("relation"), relation);
+  const { column, paint } = RELATIONS[relation];
+  byId("relation-note").textContent =
+    `row: label; column: ${column}; number of ${BLOCK.splits[state.split].noun}, pick one to see them`;
+  byId("matrix").style.setProperty("--paint", `var(${paint})`);
+  byId("matrix").replaceChildren(Array.isArray(counts) ? makeMatrix(counts) : makePairs(counts));
+  restFocus(byId("matrix"));
 }
 
 /** A button that shows the samples of a pair; pressed while they are shown. */
 function makePair(label, other, count, largest, ...content) {
-  const mistakes = looks.relation === "mistake";
-  const say = RELATIONS[looks.relation].say(className(label), className(other));
-  const pressed = state.class === String(label) && state.rival === String(other) && (state.show === "wrong") === mistakes;
-  const filter = { ...DEFAULTS, split: state.split, view: state.view, class: String(label), rival: String(other), show: mistakes ? "wrong" : "all" };
-  return make("button", {
-    type: "button",
-    style: `--share: ${count / largest}`,
-    "aria-label": `${say}: ${commas(count)}`,
-    "aria-pressed": String(pressed),
-    title: `${say}: ${commas(count)}`,
-    onclick: () => {
-      choose(filter);
-      showSection("images");
+  const show = relation === "mistake" ? "wrong" : "all";
+  const said = `“${className(label)}” ${RELATIONS[relation].word} “${className(other)}”`;
+  const filter = { class: String(label), rival: String(other), show };
+  const pressed = Object.entries(filter).every(([name, value]) => state[name] === value);
+  return makeButton(
+    {
+      style: `--share: ${count / largest}`,
+      title: `${said}: ${commas(count)}`,
+      "aria-label": `${said}: ${commas(count)}`,
+      "aria-pressed": String(pressed),
+      onclick: () => {
+        choose({ ...filter, from: "", to: "" });
+        showSection("images");
+      },
     },
-  }, ...content);
+    ...(content.length ? content : [said, make("span", {}, commas(count))]),
+  );
 }
 
 function makeMatrix(counts) {
   const largest = Math.max(1, ...counts.flat());
-  const long = NAMES.some((name) => name.length > 3);
-  const head = NAMES.map((name) => make("th", { scope: "col", title: name }, make("span", {}, name)));
+  const head = (scope, name) => make("th", { scope, title: name }, make("span", {}, name));
+  const cell = (count, label, other) =>
+    label === other
+      ? make("td", { class: "same" })
+      : make("td", {}, count ? makePair(label, other, count, largest, commas(count)) : "");
   const line = (row, label) =>
-    make("tr", {}, make("th", { scope: "row", title: NAMES[label] }, NAMES[label]), ...row.map((count, other) =>
-      make("td", { class: label === other ? "same" : null }, count && label !== other ? makePair(label, other, count, largest, commas(count)) : null)));
-  return make("table", { class: long ? "matrix long" : "matrix", style: long ? "--names: 92px" : null },
-    make("thead", {}, make("tr", {}, make("th", { scope: "row" }), ...head)),
-    make("tbody", {}, ...counts.map(line)));
+    make("tr", {}, head("row", className(label)), ...row.map((n, other) => cell(n, label, other)));
+  return make(
+    "table",
+    { class: BLOCK.names.some((name) => name.length > 3) ? "matrix long" : "matrix" },
+    make("thead", {}, make("tr", {}, make("td"), ...BLOCK.names.map((name) => head("col", name)))),
+    make("tbody", {}, ...counts.map(line)),
+  );
 }
 
-function makePairs({ label, other, count }) {
-  const largest = Math.max(1, ...count);
-  const { say } = RELATIONS[looks.relation];
-  return make("ol", { class: "pairs" }, ...label.map((a, i) =>
-    make("li", {}, makePair(a, other[i], count[i], largest,
-      make("span", {}, say(className(a), className(other[i]))), make("span", {}, commas(count[i]))))));
-}
+const makePairs = ({ label, other, count }) =>
+  make("ol", { class: "pairs" }, ...label.map((first, i) =>
+    make("li", {}, makePair(first, other[i], count[i], count[0]))));
 
 function listenToClasses() {
-  if (!byId("classes")) return;
   rove(byId("matrix"));
-  onPress(byId("relation"), (relation) => {
-    looks.relation = relation;
+  onPress(byId("relation"), (value) => {
+    relation = value;
     drawPairs();
   });
-  byId("all-classes").addEventListener("click", () => {
-    looks.allClasses = !looks.allClasses;
+  byId("all-classes").onclick = () => {
+    allClasses = !allClasses;
     drawClasses();
-  });
+  };
 }

@@ -1,49 +1,37 @@
-// Elements of the page made by script; every text goes in as text, never as HTML.
+// Elements of the page; every text goes in as text, never as HTML.
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value === false || value == null) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : value);
+    if (name === "onclick") element.onclick = value;
+    else if (value != null) element.setAttribute(name, value);
   }
   element.append(...children.filter((child) => child != null));
   return element;
 }
 
-const certainty = (kind) => make("span", { class: `certainty ${kind.toLowerCase()}` }, kind);
+const makeButton = (attributes, ...children) =>
+  make("button", { type: "button", ...attributes }, ...children);
 
-/** Press the one button of a group whose value is given. */
+/** Of a group of buttons the one with this value is pressed. */
 function press(group, value) {
-  for (const button of group?.querySelectorAll("button") ?? [])
+  for (const button of group?.children ?? [])
     button.setAttribute("aria-pressed", String(button.value === value));
 }
 
-/** Call `choose` with the value of the button that is pressed in a group. */
+/** Call `choose` with the value of the button of a group that is pressed. */
 function onPress(group, choose) {
-  group?.addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (button) choose(button.value);
-  });
+  for (const button of group?.children ?? []) button.onclick = () => choose(button.value);
 }
 
-/** A folded table, filled when it is opened: `rows` gives its head and its lines. */
-function fillNumbers(name, rows) {
-  const details = byId(`n-${name}`);
-  if (!details) return;
-  const fill = () => {
-    if (!details.open) return;
-    const [head, ...lines] = rows();
-    const cells = (line, tag) =>
-      make("tr", {}, ...line.map((cell) => make(tag, {}, String(cell))));
-    details.lastElementChild.replaceChildren(
-      make(
-        "table",
-        {},
-        make("thead", {}, cells(head, "th")),
-        make("tbody", {}, ...lines.map((line) => cells(line, "td"))),
-      ),
-    );
-  };
-  details.ontoggle = fill;
-  fill();
+/** Go to a section, with the focus too, and leave the URL to the choices. */
+function showSection(id) {
+  const heading = byId(id).querySelector("h2") ?? byId(id);
+  byId(id).scrollIntoView();
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+}
+
+function followLink(event) {
+  event.preventDefault();
+  showSection(event.currentTarget.hash.slice(1));
 }

@@ -1,167 +1,97 @@
-// What is chosen: the switch, filters, order and view. The URL keeps it, so that a view can be sent.
-const DEFAULTS = {
-  split: SPLITS[0],
-  show: "all",
-  class: "",
-  rival: "",
-  from: "",
-  to: "",
-  sort: "near",
-  view: "images",
-};
-const state = { ...DEFAULTS };
+// What is chosen: the form holds it, with the switch and the view in hidden fields, and so does the
+// URL, so that a view can be sent.
+const state = {};
+const initial = {};
 
-const SHOW = {
-  all: "all",
-  wrong: "wrong",
-  right: "right",
-  weight: "with weight",
-  radii: "with radii",
-};
-const SORT = {
-  near: "nearest to the boundary",
-  d: "most wrong first",
-  "-d": "farthest from the boundary",
-  "-w": "heaviest first",
-};
+const fields = () => [...byId("filters").elements].filter(({ name }) => name);
 
-/** The rows that the filters leave, in order; those without the value that orders them last. */
-function chooseRows() {
-  const columns = columnsOf();
-  const { y, r, d, w, lower, upper } = columns;
-  const last = BLOCK.histograms?.range[1];
-  const from = state.from === "" ? -Infinity : Number(state.from);
-  const to = state.to === "" ? Infinity : Number(state.to);
-  const near = (value) =>
-    (state.from === "" && state.to === "") ||
-    (value != null && value >= from && (value < to || (value === to && (to === last || to === Infinity))));
-  const shown = {
-    all: () => true,
-    wrong: (i) => isWrong(columns, i),
-    right: (i) => !isWrong(columns, i),
-    weight: (i) => w?.[i] > 0,
-    radii: (i) => lower?.[i] != null || upper?.[i] != null,
-  }[state.show];
-  const rows = y
-    .map((_, i) => i)
-    .filter(
-      (i) =>
-        shown(i) &&
-        (state.class === "" || y[i] === Number(state.class)) &&
-        (state.rival === "" || r[i] === Number(state.rival)) &&
-        near(d[i]),
-    );
-  return sortRows(rows, columns);
-}
-
-function sortRows(rows, columns) {
-  const down = state.sort.startsWith("-");
-  const name = state.sort.replace("-", "");
-  const values = name === "near" ? columns.d.map((d) => d && Math.abs(d)) : columns[name];
-  if (name === "row") return down ? rows.reverse() : rows;
-  if (!values) return rows;
-  const key = (i) => values[i] ?? (down ? -Infinity : Infinity);
-  const order =
-    name === "text"
-      ? (a, b) => String(values[a]).localeCompare(String(values[b]))
-      : (a, b) => (key(a) === key(b) ? (values[a] == null) - (values[b] == null) : key(a) < key(b) ? -1 : 1);
-  return rows.sort((a, b) => (down ? -order(a, b) : order(a, b)) || a - b);
-}
-
-/** Take over some choices and show what follows from them. */
+/** Take over some choices, "" for no choice, and show what follows from them. */
 function choose(changes) {
-  Object.assign(state, changes);
+  for (const [name, value] of Object.entries(changes)) setField(name, value);
   showState();
 }
 
-/** The choices from the URL, such as #show=wrong&class=4; a name of a section chooses nothing. */
-function readHash() {
-  const given = new URLSearchParams(location.hash.slice(1));
-  for (const key of Object.keys(DEFAULTS)) {
-    const value = given.get(key) ?? DEFAULTS[key];
-    state[key] = isChoice(key, value) ? value : DEFAULTS[key];
-  }
+function setField(name, value) {
+  const field = byId("filters").elements[name];
+  if (name === "sort" && TABLE.some(([key]) => key === value.replace("-", "")) && !hasOption(field, value))
+    field.add(new Option("as in the table", value));
+  field.value = field.options && !hasOption(field, value) ? initial[name] : value;
 }
 
-function isChoice(key, value) {
-  if (key === "split") return SPLITS.includes(value);
-  if (key === "show") return value in SHOW;
-  if (key === "view") return ["images", "table"].includes(value);
-  if (key === "sort") return value in SORT || value.replace("-", "") in TABLE;
-  if (key === "class" || key === "rival") return value === "" || Number(value) in NAMES;
-  return value === "" || Number.isFinite(Number(value));
+const hasOption = (select, value) => [...select.options].some((option) => option.value === value);
+
+function readHash() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  for (const { name } of fields()) setField(name, given.get(name) ?? initial[name]);
+  if (!SPLITS.includes(byId("filters").elements.split.value)) setField("split", SPLITS[0]);
 }
 
 function writeHash() {
-  const kept = Object.entries(state).filter(([key, value]) => value !== DEFAULTS[key]);
-  const hash = new URLSearchParams(kept).toString();
-  if (hash === location.hash.slice(1) || (!hash && !location.hash.includes("="))) return;
-  // A page shown inside of another one may not write its URL: it works without.
+  const kept = Object.entries(state).filter(([name, value]) => value !== initial[name]);
+  const hash = `#${new URLSearchParams(kept)}`;
+  if (hash === location.hash || (hash === "#" && !location.hash.includes("="))) return;
   try {
-    history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+    history.replaceState(null, "", hash);
   } catch {
-    return;
+    // A page inside of another one may not write its URL: it works without.
   }
 }
 
-/** What the filters say, in words: "wrong, class 4, distance below 0.25". */
+/** The filters in words, such as "wrong, class 4, distance below 0.25". */
 function describeFilters() {
-  const { from, to } = state;
-  const between =
-    from !== "" && to !== ""
-      ? `distance ${writeDistance(+from)} to ${writeDistance(+to)}`
-      : from !== ""
-        ? `distance from ${writeDistance(+from)}`
-        : to !== ""
-          ? `distance below ${writeDistance(+to)}`
-          : "";
+  const { show, rival, from, to } = state;
   return [
-    state.show !== "all" && SHOW[state.show],
-    state.class !== "" && `class ${className(state.class)}`,
-    state.rival !== "" && `rival ${className(state.rival)}`,
-    between,
-  ]
-    .filter(Boolean)
-    .join(", ");
+    show !== "all" && byId("filters").elements.show.selectedOptions[0].text,
+    state.class && `class ${className(state.class)}`,
+    rival && `rival ${className(rival)}`,
+    from && `distance from ${writeDistance(+from)}${to && ` to ${writeDistance(+to)}`}`,
+    !from && to && `distance below ${writeDistance(+to)}`,
+  ].filter(Boolean).join(", ");
 }
 
-function fillSelect(select, options, value) {
-  select.replaceChildren(
-    ...options.map(([key, text]) => make("option", { value: key }, text)),
-  );
-  select.value = value;
+/** The rows that the filters leave, in order. */
+function chooseRows() {
+  const { show, rival, from, to } = state;
+  const { y, p, r, d, w, lower, upper } = BLOCK.splits[state.split].columns;
+  const shown = {
+    all: () => true,
+    wrong: (i) => y[i] !== p[i],
+    right: (i) => y[i] === p[i],
+    weight: (i) => w?.[i] > 0,
+    radii: (i) => (lower?.[i] ?? upper?.[i]) != null,
+  }[show];
+  const isNear = (i) =>
+    (!from && !to) || (d[i] != null && (!from || d[i] >= +from) && (!to || d[i] < +to));
+  const isOf = (values, label) => (i) => !label || values[i] === +label;
+  const isClass = isOf(y, state.class);
+  const isRival = isOf(r, rival);
+  return sortRows([...y.keys()].filter((i) => shown(i) && isClass(i) && isRival(i) && isNear(i)));
 }
 
-/** The form shows the choices; what no sample has cannot be chosen. */
-function showFilters() {
-  const form = byId("filters");
-  const weights = Boolean(columnsOf().w);
-  const radii = Boolean(columnsOf().lower ?? columnsOf().upper);
-  const shows = Object.entries(SHOW).filter(
-    ([key]) => (key !== "weight" || weights) && (key !== "radii" || radii),
-  );
-  const sorts = Object.entries(SORT).filter(([key]) => key !== "-w" || weights);
-  if (!(state.sort in SORT)) sorts.push([state.sort, "as in the table"]);
-  const classes = [["", "all"], ...NAMES.map((name, label) => [String(label), name])];
-  fillSelect(form.elements.show, shows, state.show);
-  fillSelect(form.elements.sort, sorts, state.sort);
-  for (const name of ["class", "rival"]) {
-    if (form.elements[name].length !== classes.length) fillSelect(form.elements[name], classes, "");
-    form.elements[name].value = state[name];
-  }
-  for (const name of ["from", "to"])
-    if (form.elements[name].value !== state[name]) form.elements[name].value = state[name];
+/** Rows without the value that orders them come last, either way. */
+function sortRows(rows) {
+  const [, minus, name] = state.sort.match(/(-?)(.*)/);
+  const { columns } = BLOCK.splits[state.split];
+  const value = {
+    near: (i) => columns.d[i] && Math.abs(columns.d[i]),
+    row: (i) => i,
+  }[name] ?? ((i) => columns[name]?.[i]);
+  const sign = minus ? -1 : 1;
+  return rows.sort((a, b) => {
+    const [x, y] = [value(a) ?? null, value(b) ?? null];
+    if (x === y) return a - b;
+    if (x === null || y === null) return x === null ? 1 : -1;
+    return x < y ? -sign : sign;
+  });
 }
 
 function listenToFilters() {
   const form = byId("filters");
-  if (!form) return;
-  form.addEventListener("input", ({ target }) => choose({ [target.name]: target.value }));
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", (event) => {
-    event.preventDefault();
-    choose({ ...DEFAULTS, split: state.split, view: state.view });
-  });
+  for (const { name, value } of fields()) initial[name] = value;
+  form.elements.rival.append(...[...form.elements.class.options].slice(1).map((o) => o.cloneNode(true)));
+  form.oninput = showState;
+  form.onsubmit = () => false;
+  form.onreset = () => setTimeout(showState);
   addEventListener("hashchange", () => {
     readHash();
     showState();

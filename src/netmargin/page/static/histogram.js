@@ -3,147 +3,118 @@ const EXAMPLE_EVERY = 50; // pixels; an example is 40 wide
 
 const binsOf = (split) => {
   const { from, to, count } = BLOCK.histograms[split];
-  const all = Math.max(1, BLOCK.splits[split].n);
-  return from.map((low, i) => ({ low, high: to[i], count: count[i], share: count[i] / all }));
+  return from.map((low, i) => ({
+    low, high: to[i], count: count[i], share: count[i] / BLOCK.splits[split].n,
+  }));
 };
 
 function drawHistogram() {
-  if (!byId("c-histogram") || !BLOCK.histograms) return;
   const bins = binsOf(state.split);
   const other = SPLITS.find((split) => split !== state.split);
-  const steps = other ? binsOf(other).map(({ low, share }) => ({ x: low, share })) : [];
-  if (steps.length) steps.push({ x: bins.at(-1).high, share: steps.at(-1).share });
-  const first = !views.histogram;
-  const view = draw("histogram", "histogram", {
-    bars: bins.map((bin) => ({ ...bin, side: bin.high <= 0 ? "wrong" : "right", tip: sayBin(bin) })),
-    steps,
-  }, { extent: BLOCK.histograms.range, ...ticksOf(bins, byId("c-histogram").clientWidth) });
-  if (first) listenToHistogram(view);
+  const steps = (other ? binsOf(other) : []).map(({ low, share }) => ({ x: low, share }));
+  if (other) steps.push({ x: bins.at(-1).high, share: steps.at(-1).share });
+  const bars = bins.map((bin, i) => ({
+    ...bin,
+    side: bin.high <= 0 ? "wrong" : "right",
+    tip: `${sayRange(bins, i)}: ${commas(bin.count)} ${samplesOf(state.split)} (${writePercent(bin.share)})`,
+  }));
+  const isNew = !views.histogram;
+  const signals = { extent: BLOCK.histograms.range, picked: pickedRange(), ...placeTicks(bins) };
+  draw("histogram", "histogram", { bars, steps }, signals);
+  if (isNew) listenToHistogram(views.histogram);
   showPicked();
-  fillNumbers("histogram", () => [
-    ["distance", ...SPLITS.map((split) => samplesOf(split))],
-    ...bins.map((bin, i) => [sayRange(bin), ...SPLITS.map((split) => commas(binsOf(split)[i].count))]),
-  ]);
 }
 
 /** The range of a bin in words; the bins at the ends hold what lies beyond them too. */
-function sayRange({ low, high }) {
-  const { range, folded } = BLOCK.histograms;
-  if (folded[0] && low === range[0]) return `below ${writeDistance(high)}`;
-  if (folded[1] && high === range[1]) return `from ${writeDistance(low)}`;
-  return `${writeDistance(low)} to ${writeDistance(high)}`;
+function sayRange(bins, i) {
+  const { folded } = BLOCK.histograms;
+  const [low, high] = [writeDistance(bins[i].low), writeDistance(bins[i].high)];
+  if (folded[0] && i === 0) return `below ${high}`;
+  return folded[1] && i === bins.length - 1 ? `from ${low}` : `${low} to ${high}`;
 }
 
-const sayBin = (bin) => `${sayRange(bin)}: ${commas(bin.count)} ${samplesOf()} (${writePercent(bin.share, 1)})`;
-
-/** Where ticks stand: round numbers, and the middles of end bins that hold what lies beyond. */
-function ticksOf(bins, width) {
+/** Ticks at round numbers, and ≤ and ≥ below the end bins that hold what lies beyond. */
+function placeTicks(bins) {
   const { range, folded } = BLOCK.histograms;
-  const round = vega.scale("linear")().domain(range).ticks(Math.max(3, width / 75));
+  const width = byId("c-histogram").clientWidth;
+  const scale = vega.scale("linear")().domain(range);
+  const write = scale.tickFormat(width / 75);
   const space = (60 * (range[1] - range[0])) / width;
-  const ticks = round.filter(
-    (tick) => !(folded[0] && tick < range[0] + space) && !(folded[1] && tick > range[1] - space),
-  );
-  const ends = [bins[0], bins.at(-1)].filter((_, i) => folded[i]);
-  const decimals = Math.max(0, Math.ceil(-Math.log10(round[1] - round[0]) - 1e-9));
+  const round = scale.ticks(width / 75).filter((tick) =>
+    !(folded[0] && tick < range[0] + space) && !(folded[1] && tick > range[1] - space));
+  const ends = [
+    { ...bins[0], text: `≤ ${write(bins[0].high)}` },
+    { ...bins.at(-1), text: `≥ ${write(bins.at(-1).low)}` },
+  ].filter((_, i) => folded[i]);
   return {
-    ticks: [...ticks, ...ends.map(({ low, high }) => (low + high) / 2)],
-    lowest: folded[0] ? bins[0].high : -1e308,
-    highest: folded[1] ? bins.at(-1).low : 1e308,
-    tick_format: `,.${decimals}f`,
+    ticks: [...round, ...ends.map(({ low, high }) => (low + high) / 2)],
+    labels: [...round.map(write), ...ends.map(({ text }) => text)],
   };
 }
 
 function listenToHistogram(view) {
-  const isBrushed = () => Boolean(view.signal("brush")?.low);
-  view.addSignalListener("brush", (_, { low }) => {
-    if (low) pickRange(Math.min(...low), Math.max(...low));
-  });
+  const isBrushed = () => Boolean(view.signal("brush").low);
+  view.addSignalListener("brush", (_, { low }) => low && pickBars(...low));
   view.addEventListener("click", (_, item) => {
     if (isBrushed()) return; // the end of a drag
-    if (item?.datum?.high != null) pickRange(item.datum.low, item.datum.high);
-    else clearPicked();
+    if (item?.datum?.high != null) pickBars(item.datum.low, item.datum.high);
+    else choose({ from: "", to: "" });
   });
-  addEventListener("resize", () => requestAnimationFrame(drawHistogram));
+  addEventListener("resize", () => setTimeout(drawHistogram));
 }
 
 let picking;
-/** Pick the bars that the range touches, and the samples in them; the list follows at rest. */
-function pickRange(low, high) {
-  const touched = binsOf(state.split).filter((bin) => bin.high > low && bin.low < high);
+/** Pick the bars that a range touches; the list of their samples follows when the hand rests. */
+function pickBars(...range) {
+  const [low, high] = [Math.min(...range), Math.max(...range)];
+  const bins = binsOf(state.split);
+  const touched = bins.filter((bin) => bin.high > low && bin.low < high);
   if (!touched.length) return;
-  const { range, folded } = BLOCK.histograms;
-  const from = touched[0].low;
-  const to = touched.at(-1).high;
-  Object.assign(state, {
-    from: folded[0] && from === range[0] ? "" : String(from),
-    to: folded[1] && to === range[1] ? "" : String(to),
-  });
-  // A drag over everything picks everything.
-  if (state.from === "" && state.to === "") Object.assign(state, { from: String(-1e9) });
-  views.histogram.signal("picked", pickedRange()).run();
+  const from = touched[0] === bins[0] ? "" : String(touched[0].low);
+  const to = touched.at(-1) === bins.at(-1) ? "" : String(touched.at(-1).high);
+  views.histogram.signal("picked", pickedRange({ from, to })).run();
   clearTimeout(picking);
-  picking = setTimeout(showState, 80);
-}
-
-function clearPicked() {
-  choose({ from: "", to: "" });
+  picking = setTimeout(() => choose({ from, to }), 80);
 }
 
 /** The picked range for the chart, null where nothing is picked. */
-function pickedRange() {
-  const { from, to } = state;
-  return from === "" && to === "" ? null : [from === "" ? -1e308 : +from, to === "" ? 1e308 : +to];
-}
+const pickedRange = ({ from, to } = state) =>
+  from || to ? [from ? +from : -1e308, to ? +to : 1e308] : null;
 
 /** What is picked, said in the caption, for the list may be below the screen. */
 function showPicked() {
-  if (!views.histogram) return;
-  const picked = pickedRange();
-  const view = views.histogram;
-  if (!picked && view.signal("brush")?.low) view.signal("brush_x", [0, 0]);
-  view.signal("picked", picked).run();
-  const caption = byId("picked");
-  const unpicked = caption.parentElement.querySelectorAll(".unpicked");
-  for (const element of unpicked) element.hidden = Boolean(picked);
-  caption.hidden = !picked;
-  if (picked)
-    caption.replaceChildren(
-      `${commas(shown.rows.length)} ${BLOCK.splits[state.split].noun} picked. `,
-      make("a", { href: "#images", onclick: goTo }, "See them below"),
-      " / ",
-      make("button", { type: "button", class: "link", onclick: clearPicked }, "Clear"),
-    );
-  drawExamples();
+  const picked = Boolean(pickedRange());
+  const brushed = views.histogram.signal("brush").low;
+  if (brushed && !picked) views.histogram.signal("brush_x", [0, 0]).run();
+  for (const hint of document.querySelectorAll(".unpicked")) hint.hidden = picked;
+  byId("picked").hidden = !picked;
+  byId("picked-count").textContent =
+    picked ? `${commas(rows.length)} ${BLOCK.splits[state.split].noun} picked.` : "";
+  if (byId("examples")) drawExamples(byId("examples"));
 }
 
 /** About every 50 pixels the picked image that lies nearest, below its place on the axis. */
-function drawExamples() {
-  const place = document.querySelector(".examples");
-  if (!place) return;
-  const view = views.histogram;
-  const columns = columnsOf();
+function drawExamples(place) {
+  const { d, image } = BLOCK.splits[state.split].columns;
   const [start, end] = BLOCK.histograms.range;
-  const width = view.width();
-  const total = byId("c-histogram").clientWidth;
-  const slots = Math.max(1, Math.floor(width / EXAMPLE_EVERY));
-  const best = new Map();
-  for (const row of shown.rows) {
-    const d = columns.d[row];
-    if (d == null || columns.image?.[row] == null) continue;
-    const x = (Math.min(Math.max((d - start) / (end - start), 0), 1)) * slots;
-    const slot = Math.min(Math.floor(x), slots - 1);
-    const off = Math.abs(x - slot - 0.5);
-    if (off < 0.4 && (!best.has(slot) || off < best.get(slot).off)) best.set(slot, { row, off, x });
+  const view = views.histogram;
+  const slots = Math.max(1, Math.floor(view.width() / EXAMPLE_EVERY));
+  const best = [];
+  for (const row of rows) {
+    if (d[row] == null || image[row] == null) continue;
+    const share = Math.min(Math.max((d[row] - start) / (end - start), 0), 1);
+    const slot = Math.min(Math.floor(share * slots), slots - 1);
+    const off = Math.abs(share * slots - slot - 0.5);
+    if (off < (best[slot]?.off ?? 0.4)) best[slot] = { row, off, share };
   }
-  const left = view.origin()[0];
-  const cards = [...best.entries()].sort((a, b) => a[0] - b[0]).map(([, { row, x }]) => {
-    const card = makeCard(state.split, row, { number: false });
-    card.style.left = `${(100 * (left + (x / slots) * width)) / total}%`;
-    if (!isWrong(columns, row)) card.querySelector(".caption").textContent = className(columns.y[row]);
-    else card.querySelector(".caption").textContent = `${className(columns.y[row])}→${className(columns.p[row])}`;
+  // In percent of the width, so that images stay below their bars in print too.
+  const left = (share) => (100 * (view.origin()[0] + share * view.width())) / place.clientWidth;
+  place.replaceChildren(...best.filter(Boolean).map(({ row, share }) => {
+    const sample = sampleOf(state.split, row);
+    const text = sample.wrong ? `${sample.label}→${sample.answer}` : sample.label;
+    const card = makeCard(sample, make("span", { class: "caption" }, text));
+    card.style.left = `${left(share)}%`;
     return card;
-  });
-  place.replaceChildren(...cards);
+  }));
   restFocus(place);
 }

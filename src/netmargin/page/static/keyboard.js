@@ -1,35 +1,37 @@
 // One tab stop for a group of many buttons: arrows, Home and End move inside of it.
-const members = (group) => [...(group?.querySelectorAll("button:not([disabled])") ?? [])];
+const members = (group) => [...group.querySelectorAll(":is(button.image, td button, li button)")];
 
 /** Tab comes to the first button of the group. */
 function restFocus(group) {
-  members(group).forEach((button, index) => (button.tabIndex = index ? -1 : 0));
+  members(group).forEach((button, i) => (button.tabIndex = i ? -1 : 0));
 }
 
-/** The next button in the direction of a key, by where the buttons stand. */
-function nextButton(buttons, from, key) {
+/** The button that a key leads to, by where the buttons stand. */
+function findNext(buttons, from, key) {
   const at = buttons.indexOf(from);
-  if (key === "Home") return buttons[0];
-  if (key === "End") return buttons.at(-1);
-  if (key === "ArrowRight") return buttons[at + 1];
-  if (key === "ArrowLeft") return buttons[at - 1];
   const { left, top } = from.getBoundingClientRect();
-  const down = key === "ArrowDown";
-  const placed = buttons.map((button) => ({ button, box: button.getBoundingClientRect() }));
-  const beyond = placed.filter(({ box }) => (down ? box.top > top + 4 : box.top < top - 4));
-  const gap = ({ box }) => 1000 * Math.abs(box.top - top) + Math.abs(box.left - left);
-  return beyond.sort((a, b) => gap(a) - gap(b))[0]?.button;
+  const inRow = (up) => {
+    const away = (button) => {
+      const box = button.getBoundingClientRect();
+      const rise = up ? top - box.top : box.top - top;
+      return rise > 4 ? 1e4 * rise + Math.abs(box.left - left) : Infinity;
+    };
+    const near = buttons.map(away);
+    const least = near.reduce((a, b) => Math.min(a, b), Infinity);
+    return least < Infinity ? buttons[near.indexOf(least)] : null;
+  };
+  if (key === "ArrowUp" || key === "ArrowDown") return inRow(key === "ArrowUp");
+  return buttons[{ Home: 0, End: buttons.length - 1, ArrowLeft: at - 1, ArrowRight: at + 1 }[key]];
 }
 
 function rove(group) {
   group?.addEventListener("keydown", (event) => {
-    const keys = ["ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown", "Home", "End"];
-    if (!keys.includes(event.key) || event.target.closest("thead")) return;
-    const buttons = members(group).filter((button) => !button.closest("thead"));
-    const next = nextButton(buttons, event.target, event.key);
+    const buttons = members(group);
+    if (!/^(Arrow|Home|End)/.test(event.key) || !buttons.includes(event.target)) return;
     event.preventDefault();
+    const next = findNext(buttons, event.target, event.key);
     if (!next) return;
-    for (const button of buttons) button.tabIndex = -1;
+    event.target.tabIndex = -1;
     next.tabIndex = 0;
     next.focus();
   });

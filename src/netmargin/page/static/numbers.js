@@ -1,43 +1,37 @@
-// Numbers as the page writes them: a true minus sign, commas, few digits.
-const MINUS = "−";
+// Numbers as the page writes them: a true minus sign, commas, few digits, "–" for none.
 const commas = (count) => count.toLocaleString("en-US");
+const signed = (value, text) => (value < 0 ? `−${text}` : text);
 
 /** A distance: two decimals, three below 0.095, fewer where it is large, as Python writes it. */
 function writeDistance(value) {
   if (value == null) return "–";
   const size = Math.abs(value);
-  const minus = value < 0 ? MINUS : "";
-  if (size === Infinity) return `${minus}∞`;
-  if (size > 0 && size < 0.0005) return `${minus}<0.001`;
+  if (size === Infinity) return signed(value, "∞");
+  if (size > 0 && size < 0.0005) return signed(value, "<0.001");
+  if (size >= 1e6) return writeNumber(value);
   const digits = size >= 1000 ? 0 : size >= 100 ? 1 : size > 0 && size < 0.095 ? 3 : 2;
-  return (
-    minus +
-    size.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })
-  );
+  const sameDigits = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return signed(value, size.toLocaleString("en-US", sameDigits));
 }
 
-/** A share of 1 as percent, never 0% or 100% for what is only near to it. */
-function writePercent(share, digits = 0) {
+/** A share of 1 as percent with one decimal, never 0.0% or 100.0% for what is only near to it. */
+function writePercent(share) {
   if (share == null) return "–";
-  const value = 100 * share;
-  const step = 10 ** -digits;
-  if (value > 0 && value < step / 2) return `<${step.toFixed(digits)}%`;
-  if (value > 100 - step / 2 && value < 100) return `>${(100 - step).toFixed(digits)}%`;
-  return `${value.toFixed(digits)}%`;
+  if (share > 0 && share < 0.0005) return "<0.1%";
+  if (share > 0.9995 && share < 1) return ">99.9%";
+  return `${(100 * share).toFixed(1)}%`;
 }
 
 /** A number with three significant digits, powers of ten where it is very large or small. */
 function writeNumber(value) {
   if (value == null) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && size !== Infinity && (size < 1e-4 || size >= 1e6)) {
-    const exponent = Math.floor(Math.log10(size));
-    return `${value < 0 ? MINUS : ""}${(size / 10 ** exponent).toFixed(1)}·${tenTo(exponent)}`;
-  }
-  if (size === Infinity) return value < 0 ? `${MINUS}∞` : "∞";
-  return value.toLocaleString("en-US", { maximumSignificantDigits: 3 }).replace("-", MINUS);
+  if (size === Infinity) return signed(value, "∞");
+  if (size === 0 || (size >= 1e-4 && size < 1e6))
+    return signed(value, size.toLocaleString("en-US", { maximumSignificantDigits: 3 }));
+  const [digits, exponent] = size.toExponential(1).split("e");
+  return signed(value, `${digits}·${powerOfTen(+exponent)}`);
 }
 
-/** A power of ten in writing. */
-const tenTo = (exponent) =>
-  `10${String(Math.round(exponent)).replace(/[-\d]/g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)])}`;
+const powerOfTen = (exponent) =>
+  "10" + String(Math.round(exponent)).replace(/./g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);

@@ -1,34 +1,18 @@
-// The page as a whole: the switch, the sections, the order in which things are drawn.
+// The page as a whole: what the choices show, and the order in which sections are drawn.
 function showState() {
+  for (const { name, value } of fields()) state[name] = value;
   writeHash();
   press(byId("switch"), state.split);
   for (const element of document.querySelectorAll("[data-split]"))
     element.hidden = element.dataset.split !== state.split;
-  if (byId("gallery")) {
-    showFilters();
-    showSamples();
-  }
+  showSamples();
   drawHistogram();
   drawClasses();
 }
 
-/** Go to a section and leave the URL to the choices. */
-function showSection(id) {
-  const section = byId(id);
-  section?.scrollIntoView();
-  const heading = section?.querySelector("h2") ?? section;
-  heading?.setAttribute("tabindex", "-1");
-  heading?.focus({ preventScroll: true });
-}
-
-function goTo(event) {
-  event.preventDefault();
-  showSection(event.currentTarget.hash.slice(1));
-}
-
-/** Copy a line of Python; where the browser forbids it the line is marked, ready to be copied. */
+/** Copy a line of Python; where the browser forbids it, mark the line, ready to be copied. */
 async function copyLine({ currentTarget: button }) {
-  const line = button.parentElement.querySelector("code");
+  const line = button.previousElementSibling;
   try {
     await navigator.clipboard.writeText(line.textContent);
     button.textContent = "Copied";
@@ -39,23 +23,26 @@ async function copyLine({ currentTarget: button }) {
 }
 
 function start() {
-  const section = location.hash.includes("=") ? null : location.hash.slice(1);
-  readHash();
-  onPress(byId("switch"), (split) => choose({ split }));
-  for (const link of document.querySelectorAll("nav a")) link.addEventListener("click", goTo);
-  for (const button of document.querySelectorAll(".copy")) button.addEventListener("click", copyLine);
-  rove(document.querySelector(".examples"));
-  // On a phone the filters wait folded; on a desktop they have no fold.
-  const fold = document.querySelector("details.fold");
-  if (fold) fold.open = innerWidth > 640;
-  listenToFilters();
-  listenToGallery();
-  listenToClasses();
-  showState();
-  drawSupport();
-  drawTraining();
-  drawComparison();
-  drawChange();
-  if (section) showSection(section);
+  for (const link of document.querySelectorAll("a[href^='#']")) link.onclick = followLink;
+  for (const button of document.querySelectorAll(".copy")) button.onclick = copyLine;
+  byId("sample-close").onclick = () => byId("sample").close();
+  if (SPLITS.length) {
+    // On a phone the filters wait folded; on a desktop they have no fold.
+    byId("fold").open = innerWidth > 640;
+    onPress(byId("switch"), (split) => choose({ split }));
+    rove(byId("examples"));
+    byId("clear-picked").onclick = () => choose({ from: "", to: "" });
+    listenToFilters();
+    listenToGallery();
+    listenToClasses();
+    readHash();
+    showState();
+  }
+  if (BLOCK.support) drawSupport();
+  if (BLOCK.training) drawTraining();
+  if (BLOCK.compare?.name?.length) drawSpread("compare", BLOCK.compare, BLOCK.compare.name);
+  if (BLOCK.change) drawChange();
+  const section = location.hash.slice(1);
+  if (section && !section.includes("=") && byId(section)) showSection(section);
   document.documentElement.dataset.ready = "";
 }
