@@ -531,16 +531,19 @@ def test_what_cannot_be_shown_is_refused_by_name(tmp_path):
 def test_records_alone_make_a_page(tmp_path):
     certificate, radii, history = digits_records()
     saved = certificate.save(tmp_path / "certificate.zip")
+    net, (data, heldout) = digits_net()[0], digits_data()
     for subject, section in (
         (certificate, "support"),
         (str(saved), "support"),
         (radii, "change"),
         (history, "training"),
+        (nm.compare([net, digits_net(3)[0]], data, heldout, progress=False), "comparison"),
     ):
         page = make_page(facts_of(subject))
         assert getattr(page, section) is not None
         assert page.overview is None
         assert not page.splits
+        assert nm.page(subject, out=tmp_path / "page.html").bytes < 800_000
     assert (
         nm.page([certificate, history], out=tmp_path / "page.html").title
         == "KKTCertificate, History"
