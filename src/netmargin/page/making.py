@@ -145,7 +145,7 @@ def page(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found = nm.page(net, nm.datasets.digits(limit=100), out=f"{folder}/digits.html")
     ...     found.path.name, found.title, 500_000 < found.bytes < 1_500_000
-    ('digits.html', 'MLP', True)
+    ('digits.html', 'Sequential', True)
 
     Beyond the papers.
     """
