@@ -12,6 +12,7 @@ import torch
 import netmargin as nm
 
 INTERNAL = {  # never returned by a public function
+    "netmargin.core.notebook_tables.NotebookTable",
     "netmargin.homogeneity.degree.Constraint",
     "netmargin.homogeneity.degree.Degree",
     "netmargin.homogeneity.degree.Unknown",
