@@ -1,5 +1,5 @@
 // How far the samples lie from the boundary: bars that can be picked, examples at their places.
-const EXAMPLE_EVERY = 50; // pixels; an example is 40 wide
+const [EXAMPLE_EVERY, EXAMPLE_WIDTH] = [50, 46]; // pixels
 
 const binsOf = (split) => {
   const { from, to, count } = BLOCK.histograms[split];
@@ -109,7 +109,13 @@ function drawExamples(place) {
   }
   // In percent of the width, so that images stay below their bars in print too.
   const left = (share) => (100 * (view.origin()[0] + share * view.width())) / place.clientWidth;
-  place.replaceChildren(...best.filter(Boolean).map(({ row, share }) => {
+  let last = -1;
+  const apart = best.filter(({ share }) => {
+    const free = (share - last) * view.width() >= EXAMPLE_WIDTH;
+    if (free) last = share;
+    return free;
+  });
+  place.replaceChildren(...apart.map(({ row, share }) => {
     const sample = sampleOf(state.split, row);
     const text = sample.wrong ? `${sample.label}→${sample.answer}` : sample.label;
     const card = makeCard(sample, make("span", { class: "caption" }, text));

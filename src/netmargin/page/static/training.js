@@ -37,5 +37,7 @@ function drawTraining() {
   const writeLoss = (value) => `loss ${value > -3 ? writeNumber(10 ** value) : powerOfTen(value)}`;
   draw("loss", "loss", { rows: line(loss, writeLoss) }, signals);
   const writeMargin = (value) => `margin ${writeNumber(value)}`;
-  if (byId("c-margin")) draw("margin", "margin", { rows: line(margin, writeMargin) }, signals);
+  // Before all samples are right the smallest margin is negative, and means nothing.
+  const counts = margin.map((value, i) => (epoch[i] < separated ? null : value));
+  if (byId("c-margin")) draw("margin", "margin", { rows: line(counts, writeMargin) }, signals);
 }
