@@ -7,8 +7,10 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 
 from .facts import Facts
+from .inputs import as_images
 from .numbers import count
 from .sampling import describe_shown
+from .sprites import LARGEST_IMAGE
 
 _SCORE_MARGIN = (
     "Score of the right class minus the highest other score (with one output: the score, with the"
@@ -97,9 +99,12 @@ def _describe_samples(facts: Facts, shown: Mapping[str, int]) -> str:
 def _describe_colours(facts: Facts) -> str:
     """How images are stored."""
     X = facts.splits[0].X
+    images = as_images(X[:1])
+    assert images is not None  # the noun says so
+    small = ", shrunk to 64 pixels" if max(images.shape[1:3]) > LARGEST_IMAGE else ""
     if X.ndim == 4 and X.shape[1] >= 3:
-        return "Colour images are WebP of quality 80, at most 64 pixels wide."
-    return "Shown in 16 grey levels, at most 64 pixels wide."
+        return f"Stored in colour as WebP of quality 80{small}."
+    return f"Stored in 16 grey levels{small}."
 
 
 def _describe_proof(facts: Facts) -> str:

@@ -145,7 +145,7 @@ def page(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found = nm.page(net, nm.datasets.digits(limit=100), out=f"{folder}/digits.html")
     ...     found.path.name, found.title, 500_000 < found.bytes < 1_500_000
-    ('digits.html', 'MLP', True)
+    ('digits.html', 'Sequential', True)
 
     Beyond the papers.
     """
@@ -197,5 +197,5 @@ def make_page(facts: Facts) -> Page:
 def _describe_call(subject: Any, heldout: Any, records: Any) -> str:
     """The call that makes the page, for About."""
     parts = [repr(str(subject))] if isinstance(subject, (str, Path)) else ["model", "data"]
-    parts += ["heldout"] * (heldout is not None) + ["records=[...]"] * bool(records)
+    parts += ["heldout=heldout"] * (heldout is not None) + ["records=[...]"] * bool(records)
     return f"nm.page({', '.join(parts)})"

@@ -1,10 +1,12 @@
 """Section 9 of a page, what is not on it: the question, its cost, and the line that adds it."""
 
+from torch import nn
+
 from ..core.batches import Arrays, batches
 from ..core.nets import in_mode
 from ..errors import NotHomogeneousError
 from ..homogeneity import analyse
-from ..kkt.problem import NORMS, require_homogeneity
+from ..kkt.problem import require_homogeneity
 from ..margins import normalizing_homogeneity
 from .facts import Facts
 from .inputs import Inputs
@@ -29,19 +31,15 @@ def list_missing(facts: Facts) -> tuple[Missing, ...]:
     return tuple(card for card in found if card is not None)
 
 
-def find_norm(facts: Facts) -> tuple[str, str]:
-    """The norm with which `certify` works on the net, or "" and why none does."""
-    training = facts.training
-    if facts.model is None or training is None:
-        return "global", ""
-    with in_mode(facts.model, training=False):
-        x, _ = next(batches(Arrays(training.X, training.labels), 20, facts.model))
-        found = normalizing_homogeneity(analyse(facts.model, x, statistics="fixed"))
+def find_norm(model: nn.Module, samples: Arrays) -> tuple[str, str]:
+    """The norm with which `certify` works on a net, or "" and why none does."""
+    with in_mode(model, training=False):
+        x, _ = next(batches(samples, 20, model))  # `analyse` itself looks at a few
+        found = normalizing_homogeneity(analyse(model, x, statistics="fixed"))
     reason = ""
     for norm in ("global", "partial"):
-        assert norm in NORMS
         try:
-            require_homogeneity(facts.model, found, norm)
+            require_homogeneity(model, found, norm)
         except NotHomogeneousError as error:
             reason = reason or str(error)
         else:
@@ -112,10 +110,10 @@ def _box(inputs: Inputs | None) -> str:
 def _missing_certificate(facts: Facts) -> Missing | None:
     """The certificate, and what must be done before it."""
     training = facts.training
-    if facts.certificate is not None or training is None:
+    if facts.certificate is not None or training is None or facts.model is None:
         return None
     question = f"Which training {facts.noun}s carry the decision?"
-    norm, reason = find_norm(facts)
+    norm, reason = find_norm(facts.model, Arrays(training.X, training.labels))
     if not norm:
         return Missing(question, "", "", reason)
     option = "" if norm == "global" else f', norm="{norm}"'

@@ -413,7 +413,7 @@ class Page:
     subtitle: str
     links: tuple[Link, ...]
     splits: tuple[Split, ...]
-    """Held-out first; the switch is shown where there are two."""
+    """Held-out first; the switch is shown where there are two. Empty for records alone."""
     images: Images | None = None
     overview: Overview | None = None
     nearest: Nearest | None = None

@@ -8,8 +8,10 @@ from .payload import Certainty, Columns, Tag, Training
 
 _POINTS = 600
 """Epochs of a curve: about one for each pixel."""
-_LAST = 10
-"""Epochs over which a margin still rises or does not."""
+_LAST, _LAST_SHARE = 10, 0.1
+"""Epochs over which a margin still rises or does not: ten, and of long runs a tenth, since margins
+grow with the logarithm of time.
+"""
 _RISES = 0.005
 """Relative growth over these epochs that counts as rising: less is not seen in the picture."""
 _MARGINS = {
@@ -81,11 +83,11 @@ def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) 
     after = [row[name] for row in rows if row["epoch"] >= separated and row[name] is not None]
     if len(after) < 2:
         return f"{since} The normalized margin is {significant(after[-1])}." if after else since
-    span = min(_LAST, len(after) - 1)
+    span = min(max(_LAST, round(_LAST_SHARE * len(after))), len(after) - 1)
     before = after[-1 - span]
     # Near the first epoch without errors the margin is near 0, and a ratio means nothing.
     growth = after[-1] / before - 1 if before > 0 else math.inf
-    over = "since the last epoch" if span == 1 else f"over the last {span} epochs"
+    over = "since the last epoch" if span == 1 else f"over the last {count(span)} epochs"
     change = sign(growth, f"{abs(100 * growth):.0f}%")
     plus = "+" if growth > 0 and abs(100 * growth) >= 0.5 else ""
     if growth == math.inf:

@@ -14,7 +14,7 @@ COLUMNS = 40
 """Images of one row of a sprite."""
 _LARGEST_SIDE = 8000
 """Pixels of a side of a sprite: browsers refuse larger bitmaps."""
-_LARGEST_IMAGE = 64
+LARGEST_IMAGE = 64
 """Pixels of the longer side of an image in a sprite; it is shown at 56 and at 168."""
 _LEVELS = 16
 """Levels of grey: 1,000 images of 28x28 take 135 kB, and 217 kB with 256 levels; no eye that was
@@ -54,8 +54,8 @@ def _to_bytes(images: Tensor, low: float, high: float) -> np.ndarray:
     scale = 255 / (high - low) if high > low else 0.0
     values = (images.float() - low) * scale
     longest = max(values.shape[1:3])
-    if longest > _LARGEST_IMAGE:
-        share = _LARGEST_IMAGE / longest
+    if longest > LARGEST_IMAGE:
+        share = LARGEST_IMAGE / longest
         size = [max(1, round(side * share)) for side in values.shape[1:3]]
         channels = values[:, None] if values.ndim == 3 else values.movedim(-1, 1)
         channels = torch.nn.functional.interpolate(channels, size=size, mode="area")

@@ -90,18 +90,18 @@ def _list_heaviest(
 ) -> tuple[SupportSample, ...]:
     """The heaviest samples, each with the rival of its largest multiplier."""
     assert facts.certificate is not None
+    training = facts.training
+    if training is None:  # without its samples nothing can be shown of them
+        return ()
     rivals: dict[int, int] = {}
     for row, rival in facts.certificate.constraints.tolist():  # largest multipliers first
         rivals.setdefault(row, rival)
-    training = facts.training
     largest = weights[rows[0]].item()
     found = []
     for row in rows:
-        text = f"sample {count(row)}"
-        if training is not None:
-            label = int(training.labels[row])
-            # A net with one output has one constraint for each sample, without a class.
-            text = caption(facts, label, rivals[row] if rivals[row] >= 0 else 1 - label)
+        label = int(training.labels[row])
+        # A net with one output has one constraint for each sample, without a class.
+        text = caption(facts, label, rivals[row] if rivals[row] >= 0 else 1 - label)
         share = weights[row].item()
         found.append(SupportSample(row, share / largest, percent(share, 1), text))
     return tuple(found)
