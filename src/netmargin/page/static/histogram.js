@@ -72,7 +72,7 @@ function pickBars(...range) {
   if (!touched.length) return;
   const from = touched[0] === bins[0] ? "" : String(touched[0].low);
   const to = touched.at(-1) === bins.at(-1) ? "" : String(touched.at(-1).high);
-  views.histogram.signal("picked", pickedRange({ from, to })).run();
+  views.histogram.signal("picked", pickedRange({ from, to })).runAsync();
   clearTimeout(picking);
   picking = setTimeout(() => choose({ from, to }), 80);
 }

@@ -10,8 +10,8 @@ function writeDistance(value) {
   if (size > 0 && size < 0.0005) return signed(value, "<0.001");
   if (size >= 1e6) return writeNumber(value);
   const digits = size >= 1000 ? 0 : size >= 100 ? 1 : size > 0 && size < 0.095 ? 3 : 2;
-  const sameDigits = { minimumFractionDigits: digits, maximumFractionDigits: digits };
-  return signed(value, size.toLocaleString("en-US", sameDigits));
+  const rounded = Number(size.toFixed(digits)); // as Python rounds, which toLocaleString does not
+  return signed(value, rounded.toLocaleString("en-US", { minimumFractionDigits: digits }));
 }
 
 /** A share of 1 as percent with one decimal, never 0.0% or 100.0% for what is only near to it. */

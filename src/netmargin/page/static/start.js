@@ -42,7 +42,5 @@ function start() {
   if (BLOCK.training) drawTraining();
   if (BLOCK.compare?.name?.length) drawSpread("compare", BLOCK.compare, BLOCK.compare.name);
   if (BLOCK.change) drawChange();
-  const section = location.hash.slice(1);
-  if (section && !section.includes("=") && byId(section)) showSection(section);
   document.documentElement.dataset.ready = "";
 }

@@ -13,8 +13,8 @@ function drawSupport() {
   if (!heaviest || !SPLITS.includes("training")) return;
   for (const card of members(heaviest)) {
     const sample = sampleOf("training", Number(card.dataset.row));
-    card.prepend(makePicture(sample));
-    card.setAttribute("aria-label", `${sayCard(sample)}, weight ${writePercent(sample.w)}`);
+    card.prepend(makePicture(sample), " ");
+    card.setAttribute("aria-label", `${card.textContent} ${sayCard(sample)}`);
     card.onclick = () => openSample(sample);
   }
   rove(heaviest);
