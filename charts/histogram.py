@@ -13,7 +13,7 @@ SHARE_LABEL = "format(datum.value, domain('y')[1] < 0.05 ? '.1%' : '.0%')"
 
 
 def draw_histogram() -> Any:
-    """Rows `bars` (low, high, share, side, tip) and `steps` (x, share); signals set by the page.
+    """Rows `bars` (low, high, share, tip) and `steps` (x, share); signals set by the page.
 
     `picked` is the picked range (null: all), `extent` the range of the bins, `ticks` where the
     `labels` stand: the two end bins hold what lies beyond them too, and their labels say so.
@@ -43,12 +43,8 @@ def draw_histogram() -> Any:
             x2="high:Q",
             y=y,
             y2=alt.datum(0),
-            fill=alt.Fill(
-                "side:N",
-                scale=alt.Scale(
-                    domain=["wrong", "right"], range=["var(--wrong)", "var(--right)"]
-                ),
-                legend=None,
+            fill=alt.condition(
+                "datum.high <= 0", alt.value("var(--wrong)"), alt.value("var(--right)")
             ),
             opacity=alt.condition(
                 "!picked || (datum.low >= picked[0] && datum.high <= picked[1])",

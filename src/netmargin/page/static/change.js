@@ -2,12 +2,9 @@
 function drawChange() {
   const { nets, largest, attacked } = BLOCK.change;
   nets.forEach(({ curve: { x, proved, flipped } }, i) => {
-    const curves = x.map((size, k) => {
-      const kept = attacked ? 1 - flipped[k] / 100 : 1;
-      return { size, proved: proved[k] / 100, kept, found: attacked ? kept : null };
-    });
+    const curves = x.map((size, k) => ({ size, proved: proved[k], flipped: flipped[k] }));
     curves.push({ ...curves.at(-1), size: largest });
-    draw(`change-${i}`, "change", { curves }, { extent: [0, largest] });
+    draw(`change-${i}`, "change", { curves }, { extent: [0, largest], attacked });
   });
   byId("size").oninput = countChange;
   countChange();

@@ -31,8 +31,7 @@ function showTip({ clientX, clientY }, text) {
 const toRows = (columns, toRow) =>
   Object.values(columns)[0]
     .map((_, i) => toRow(i))
-    .filter((row) => Object.values(row).every((value) => value !== null && value === value
-      && Math.abs(value) !== Infinity));
+    .filter((row) => !Object.values(row).some((value) => [null, Infinity, -Infinity].includes(value)));
 
 /** Distances by class or by net: the spread chart #c-NAME. */
 function drawSpread(name, columns, names) {

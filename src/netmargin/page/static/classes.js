@@ -15,9 +15,8 @@ function drawClasses() {
   for (const [key, values] of Object.entries(columns))
     part[key] = allClasses ? values : values.slice(0, FIRST_CLASSES);
   drawSpread("classes", part, part.label.map(className));
-  byId("all-classes").hidden = count <= FIRST_CLASSES;
-  byId("all-classes").textContent =
-    allClasses ? `Show the first ${FIRST_CLASSES}` : `Show all ${commas(count)} classes`;
+  byId("all-classes").hidden = allClasses || count <= FIRST_CLASSES;
+  byId("all-classes").textContent = `Show all ${commas(count)} classes`;
 }
 
 function drawPairs() {
@@ -27,7 +26,7 @@ function drawPairs() {
   press(byId("relation"), relation);
   const { column, paint } = RELATIONS[relation];
   byId("relation-note").textContent =
-    `row: label; column: ${column}; number of ${BLOCK.splits[state.split].noun}, pick one to see them`;
+    `row: label; column: ${column}; number of ${shown().noun}, pick one to see them`;
   byId("matrix").style.setProperty("--paint", `var(${paint})`);
   byId("matrix").replaceChildren(Array.isArray(counts) ? makeMatrix(counts) : makePairs(counts));
   restFocus(byId("matrix"));
@@ -82,7 +81,7 @@ function listenToClasses() {
     drawPairs();
   });
   byId("all-classes").onclick = () => {
-    allClasses = !allClasses;
+    allClasses = true;
     drawClasses();
   };
 }

@@ -5,7 +5,7 @@ function make(tag, attributes = {}, ...children) {
     if (name === "onclick") element.onclick = value;
     else if (value != null) element.setAttribute(name, value);
   }
-  element.append(...children.filter((child) => child != null));
+  element.append(...children.filter((child) => child != null && child !== ""));
   return element;
 }
 

@@ -1,5 +1,5 @@
 // How far the samples lie from the boundary: bars that can be picked, examples at their places.
-const [EXAMPLE_EVERY, EXAMPLE_WIDTH] = [50, 46]; // pixels
+const EXAMPLE_EVERY = 50; // pixels
 
 const binsOf = (split) => {
   const { from, to, count } = BLOCK.histograms[split];
@@ -15,7 +15,6 @@ function drawHistogram() {
   if (other) steps.push({ x: bins.at(-1).high, share: steps.at(-1).share });
   const bars = bins.map((bin, i) => ({
     ...bin,
-    side: bin.high <= 0 ? "wrong" : "right",
     tip: `${sayRange(bins, i)}: ${commas(bin.count)} ${samplesOf(state.split)} (${writePercent(bin.share)})`,
   }));
   const isNew = !views.histogram;
@@ -89,37 +88,32 @@ function showPicked() {
   for (const hint of document.querySelectorAll(".unpicked")) hint.hidden = picked;
   byId("picked").hidden = !picked;
   byId("picked-count").textContent =
-    picked ? `${commas(rows.length)} ${BLOCK.splits[state.split].noun} picked.` : "";
+    picked ? `${commas(rows.length)} ${shown().noun} picked.` : "";
   if (byId("examples")) drawExamples(byId("examples"));
 }
 
-/** About every 50 pixels the picked image that lies nearest, below its place on the axis. */
+/** About every 50 pixels a picked image, below its place on the axis. */
 function drawExamples(place) {
-  const { d, image } = BLOCK.splits[state.split].columns;
+  const { d, image } = shown().columns;
   const [start, end] = BLOCK.histograms.range;
   const view = views.histogram;
-  const slots = Math.max(1, Math.floor(view.width() / EXAMPLE_EVERY));
-  const best = [];
-  for (const row of rows) {
-    if (d[row] == null || image[row] == null) continue;
-    const share = Math.min(Math.max((d[row] - start) / (end - start), 0), 1);
-    const slot = Math.min(Math.floor(share * slots), slots - 1);
-    const off = Math.abs(share * slots - slot - 0.5);
-    if (off < (best[slot]?.off ?? 0.4)) best[slot] = { row, off, share };
-  }
-  // In percent of the width, so that images stay below their bars in print too.
-  const left = (share) => (100 * (view.origin()[0] + share * view.width())) / place.clientWidth;
+  const shareOf = (row) => Math.min(Math.max((d[row] - start) / (end - start), 0), 1);
   let last = -1;
-  const apart = best.filter(({ share }) => {
-    const free = (share - last) * view.width() >= EXAMPLE_WIDTH;
-    if (free) last = share;
-    return free;
-  });
-  place.replaceChildren(...apart.map(({ row, share }) => {
+  const apart = rows
+    .filter((row) => d[row] != null && image[row] != null)
+    .sort((a, b) => d[a] - d[b])
+    .filter((row) => {
+      const free = (shareOf(row) - last) * view.width() >= EXAMPLE_EVERY;
+      if (free) last = shareOf(row);
+      return free;
+    });
+  place.replaceChildren(...apart.map((row) => {
     const sample = sampleOf(state.split, row);
     const text = sample.wrong ? `${sample.label}→${sample.answer}` : sample.label;
     const card = makeCard(sample, make("span", { class: "caption" }, text));
-    card.style.left = `${left(share)}%`;
+    // In percent of the width, so that it stays below its bar in print too.
+    const left = view.origin()[0] + shareOf(row) * view.width();
+    card.style.left = `${(100 * left) / place.clientWidth}%`;
     return card;
   }));
   restFocus(place);
