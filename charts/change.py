@@ -8,7 +8,7 @@ from .style import RULE_DASH, few_ticks, read_rows, style_chart
 
 
 def draw_change() -> Any:
-    """Rows `curves` (size, proved, flipped), in percent; signals `size` (the slider), `extent`, and
+    """Rows `curves` (x, proved, flipped), shares in percent; signals `size` (the slider), `extent`, and
     `attacked`: whether flips were looked for; where not, all above what is proved is open.
     """
     signals = [
@@ -22,7 +22,7 @@ def draw_change() -> Any:
         found="attacked ? 1 - datum.flipped / 100 : null",
     )
     x = alt.X(
-        "size:Q",
+        "x:Q",
         scale=alt.Scale(domain={"expr": "extent"}, nice=False),
         axis=alt.Axis(tickCount=few_ticks()),
     )

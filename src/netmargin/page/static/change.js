@@ -1,9 +1,9 @@
 // How much change the answers can stand: proved, open and flipped shares, counted at the slider.
 function drawChange() {
   const { nets, largest, attacked } = BLOCK.change;
-  nets.forEach(({ curve: { x, proved, flipped } }, i) => {
-    const curves = x.map((size, k) => ({ size, proved: proved[k], flipped: flipped[k] }));
-    curves.push({ ...curves.at(-1), size: largest });
+  nets.forEach(({ curve }, i) => {
+    const curves = toRows(curve);
+    curves.push({ ...curves.at(-1), x: largest });
     draw(`change-${i}`, "change", { curves }, { extent: [0, largest], attacked });
   });
   byId("size").oninput = countChange;

@@ -14,7 +14,7 @@ function drawClasses() {
   const part = {};
   for (const [key, values] of Object.entries(columns))
     part[key] = allClasses ? values : values.slice(0, FIRST_CLASSES);
-  drawSpread("classes", part, part.label.map(className));
+  draw("classes", "spread", { rows: toRows(part) }, { names: part.label.map(className) });
   byId("all-classes").hidden = allClasses || count <= FIRST_CLASSES;
   byId("all-classes").textContent = `Show all ${commas(count)} classes`;
 }
@@ -37,7 +37,7 @@ function makePair(label, other, count, largest, ...content) {
   const show = relation === "mistake" ? "wrong" : "all";
   const said = `“${className(label)}” ${RELATIONS[relation].word} “${className(other)}”`;
   const filter = { class: String(label), rival: String(other), show };
-  const pressed = Object.entries(filter).every(([name, value]) => state[name] === value);
+  const pressed = Object.keys(filter).every((name) => state[name] === filter[name]);
   return makeButton(
     {
       style: `--share: ${count / largest}`,

@@ -33,11 +33,6 @@ function drawSpan({ wrong, d, lower, upper }) {
   const percent = (value) => (100 * Math.min(value, end)) / end;
   const part = (kind, from, to) =>
     make("i", { class: kind, style: `left:${percent(from)}%;width:${percent(to) - percent(from)}%` });
-  const said = [
-    safe > 0 && `proved below ${writeDistance(safe)}`,
-    flip < Infinity && `flipped from ${writeDistance(flip)}`,
-    d != null && `estimate ${writeDistance(d)} (dashed)`,
-  ];
   return make(
     "div",
     { class: "span" },
@@ -45,6 +40,6 @@ function drawSpan({ wrong, d, lower, upper }) {
     part("fill-open", safe, flip),
     part("fill-flipped", flip, end),
     d == null ? null : part("mark", d, d),
-    make("span", {}, said.filter(Boolean).join("; ")),
+    make("span", {}, "solid: proved; hatched: open; tint: flipped; dashed: the estimate"),
   );
 }

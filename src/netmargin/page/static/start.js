@@ -40,7 +40,8 @@ function start() {
   }
   if (BLOCK.support) drawSupport();
   if (BLOCK.training) drawTraining();
-  if (BLOCK.compare?.name?.length) drawSpread("compare", BLOCK.compare, BLOCK.compare.name);
+  const nets = BLOCK.compare;
+  if (byId("c-compare")) draw("compare", "spread", { rows: toRows(nets) }, { names: nets.name });
   if (BLOCK.change) drawChange();
   document.documentElement.dataset.ready = "";
 }

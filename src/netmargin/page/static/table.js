@@ -66,5 +66,4 @@ function saveCsv() {
   const href = URL.createObjectURL(new Blob([writeCsv()], { type: "text/csv" }));
   const name = `${BLOCK.name}-${state.split}`.replace(/[^\w-]+/g, "_");
   make("a", { href, download: `${name}.csv` }).click();
-  setTimeout(() => URL.revokeObjectURL(href), 1000);
 }
