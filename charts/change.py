@@ -8,16 +8,21 @@ from .style import RULE_DASH, few_ticks, read_rows, style_chart
 
 
 def draw_change() -> Any:
-    """Rows `curves` (size, proved, kept, found); signals `size` (the slider) and `extent`.
-
-    proved : share of images that no smaller change flips
-    kept : share of images for which no flip of that size was found; 1 where none was looked for
-    found : the same, null where no flip was looked for, so that no line is drawn
+    """Rows `curves` (x, proved, flipped), shares in percent; signals `size` (the slider), `extent`, and
+    `attacked`: whether flips were looked for; where not, all above what is proved is open.
     """
-    signals = [alt.param(name="size", value=0), alt.param(name="extent", value=[0, 1])]
-    curves = alt.Chart(read_rows("curves"))
+    signals = [
+        alt.param(name="size", value=0),
+        alt.param(name="extent", value=[0, 1]),
+        alt.param(name="attacked", value=True),
+    ]
+    curves = alt.Chart(read_rows("curves")).transform_calculate(
+        proved="datum.proved / 100",
+        kept="attacked ? 1 - datum.flipped / 100 : 1",
+        found="attacked ? 1 - datum.flipped / 100 : null",
+    )
     x = alt.X(
-        "size:Q",
+        "x:Q",
         scale=alt.Scale(domain={"expr": "extent"}, nice=False),
         axis=alt.Axis(tickCount=few_ticks()),
     )

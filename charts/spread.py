@@ -4,18 +4,27 @@ from typing import Any
 
 import altair as alt
 
-from .style import LABELS_WIDTH, few_ticks, read_rows, style_chart
+from .style import LABELS_WIDTH, few_ticks, read_rows, style_chart, write_distance
 
 LONGEST_LABEL = 130
 """Pixels; longer names are cut by Vega with an ellipsis, and stand in full in the table below."""
 
 
 def draw_spread() -> Any:
-    """Rows `rows` (order, p10, p25, p50, p75, p90, tip); the signal `names` labels them in order."""
+    """Rows `rows` (row, low, first, median, third, high); the signal `names` names them."""
     names = alt.param(name="names", value=[])
-    rows = alt.Chart(read_rows("rows"))
+    said = [
+        f"names[datum.row] + ': median ' + {write_distance('datum.median')}",
+        f"', middle half ' + {write_distance('datum.first')}",
+        f"' to ' + {write_distance('datum.third')}",
+    ]
+    rows = (
+        alt.Chart(read_rows("rows"))
+        .transform_filter("isFinite(datum.low) && isFinite(datum.high)")
+        .transform_calculate(tip=" + ".join(said))
+    )
     y = alt.Y(
-        "order:O",
+        "row:O",
         axis=alt.Axis(
             labelExpr="names[datum.value]",
             labelLimit=LONGEST_LABEL,
@@ -25,19 +34,19 @@ def draw_spread() -> Any:
             maxExtent=LONGEST_LABEL,
         ),
     )
-    x = alt.X("p10:Q", axis=alt.Axis(grid=True, tickCount=few_ticks()))
+    x = alt.X("low:Q", axis=alt.Axis(grid=True, tickCount=few_ticks()))
     zero = (
         alt.Chart(alt.InlineData(values=[{"x": 0}]))
         .mark_rule(stroke="var(--ink)", strokeWidth=1.5)
         .encode(x="x:Q")
     )
     line = rows.mark_rule(stroke="var(--right)", strokeWidth=2, opacity=0.5).encode(
-        x=x, x2="p90:Q", y=y, tooltip="tip:N"
+        x=x, x2="high:Q", y=y, tooltip="tip:N"
     )
     bar = rows.mark_bar(fill="var(--right)", opacity=0.55, height=12).encode(
-        x="p25:Q", x2="p75:Q", y=y, tooltip="tip:N"
+        x="first:Q", x2="third:Q", y=y, tooltip="tip:N"
     )
     tick = rows.mark_tick(fill="var(--ink)", thickness=3, size=18).encode(
-        x="p50:Q", y=y, tooltip="tip:N"
+        x="median:Q", y=y, tooltip="tip:N"
     )
     return style_chart(alt.layer(zero, line, bar, tick).add_params(names), height={"step": 26})

@@ -47,3 +47,8 @@ def few_ticks() -> Any:
 def read_rows(name: str) -> Any:
     """The data set `name`, empty until the page sends its rows."""
     return alt.NamedData(name=name)
+
+
+def write_distance(value: str) -> str:
+    """An expression that writes a distance as the page does: small ones with three decimals."""
+    return f"format({value}, abs({value}) < 0.095 ? '.3f' : '.2f')"

@@ -7,7 +7,7 @@ What a template is given:
     known    the names of the columns in which some sample has a value
     block    the JSON block of a `Page`, safe inside of <script type="application/json">
     css      the style sheets of `static/*.css`, joined in the order of their names
-    js       the scripts of `static/*.js`, joined in the order of their names
+    js       the scripts of `static/*.js`, joined in the order of their names, without comments
     vega     the text of `static/vega/vega.min.js`
     specs    the compiled charts of `static/specs/*.json`, one JSON object by the name of the file
 
@@ -37,7 +37,7 @@ def render(page: Page | LedgerPage) -> str:
         known=_known_columns(page),
         block=Markup(make_block(page)),
         css=Markup(_join("*.css")),
-        js=Markup(_join("*.js")),
+        js=Markup(_join_scripts()),
         vega=Markup(_join("vega/vega.min.js")),
         specs=Markup(_specs()),
     )
@@ -73,6 +73,13 @@ def _join(pattern: str) -> str:
     """The texts of static files, in the order of their names."""
     files = sorted((_HERE / "static").glob(pattern))
     return "\n".join(path.read_text(encoding="utf-8") for path in files)
+
+
+@cache
+def _join_scripts() -> str:
+    """The scripts without indents and without lines that are comments, a fifth of them."""
+    lines = (line.strip() for line in _join("*.js").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith(("//", "/**")))
 
 
 @cache

@@ -4,6 +4,9 @@ const BLOCK = JSON.parse(byId("block").textContent);
 const SPECS = JSON.parse(byId("specs").textContent);
 const SPLITS = Object.keys(BLOCK.splits ?? {});
 
+/** The split that is shown. */
+const shown = () => BLOCK.splits[state.split];
+
 const className = (label) => BLOCK.names?.[label] ?? String(label ?? "–");
 
 /** "held-out images" or "training images". */

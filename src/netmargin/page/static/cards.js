@@ -18,10 +18,10 @@ const makePicture = (sample) =>
     ? makeImage(sample)
     : make("span", { class: "text" }, sample.text ?? `${sample.noun} ${sample.row}`);
 
-/** What a card says to those who hear it. */
+/** What is said of a card to those who hear it, beside what stands on it. */
 const sayCard = ({ noun, row, label, wrong, answer, rival, d }) =>
-  `${noun} ${row}, label ${label}, ${wrong ? `wrong, answer ${answer}` : `right, rival ${rival}`}, ` +
-  `distance ${writeDistance(d).replace("−", "minus ")}`;
+  `(${noun} ${row}, label ${label}, ${wrong ? `wrong, answer ${answer}` : `right, rival ${rival}`}, ` +
+  `distance ${writeDistance(d).replace("−", "minus ")})`;
 
 const makeCaption = ({ wrong, label, answer, rival }) =>
   wrong
@@ -29,17 +29,18 @@ const makeCaption = ({ wrong, label, answer, rival }) =>
     : make("span", { class: "caption" }, make("b", {}, label), ` vs ${rival}`);
 
 /** A button that opens the sample, with its picture and what is given below it. */
-const makeCard = (sample, ...below) =>
-  makeButton(
+function makeCard(sample, ...below) {
+  const parts = [makePicture(sample), ...below];
+  return makeButton(
     {
       class: sample.wrong ? "image wrong" : "image",
-      "aria-label": sayCard(sample),
+      "aria-label": `${parts.map((part) => part.textContent).join(" ")} ${sayCard(sample)}`,
       "data-row": sample.row,
       onclick: () => openSample(sample),
     },
-    makePicture(sample),
-    ...below,
+    ...parts.flatMap((part) => [part, " "]), // words apart for those who hear them
   );
+}
 
 const makeFullCard = (sample) =>
   makeCard(sample, makeCaption(sample), make("span", { class: "number" }, writeDistance(sample.d)));

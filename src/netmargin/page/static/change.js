@@ -1,13 +1,10 @@
 // How much change the answers can stand: proved, open and flipped shares, counted at the slider.
 function drawChange() {
   const { nets, largest, attacked } = BLOCK.change;
-  nets.forEach(({ curve: { x, proved, flipped } }, i) => {
-    const curves = x.map((size, k) => {
-      const kept = attacked ? 1 - flipped[k] / 100 : 1;
-      return { size, proved: proved[k] / 100, kept, found: attacked ? kept : null };
-    });
-    curves.push({ ...curves.at(-1), size: largest });
-    draw(`change-${i}`, "change", { curves }, { extent: [0, largest] });
+  nets.forEach(({ curve }, i) => {
+    const curves = toRows(curve);
+    curves.push({ ...curves.at(-1), x: largest });
+    draw(`change-${i}`, "change", { curves }, { extent: [0, largest], attacked });
   });
   byId("size").oninput = countChange;
   countChange();

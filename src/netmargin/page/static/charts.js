@@ -27,21 +27,9 @@ function showTip({ clientX, clientY }, text) {
   tip.style.top = `${Math.max(clientY - tip.offsetHeight - 12, 4)}px`;
 }
 
-/** A row for each entry of the columns, those without finite numbers left out. */
-const toRows = (columns, toRow) =>
-  Object.values(columns)[0]
-    .map((_, i) => toRow(i))
-    .filter((row) => Object.values(row).every((value) => value !== null && value === value
-      && Math.abs(value) !== Infinity));
-
-/** Distances by class or by net: the spread chart #c-NAME. */
-function drawSpread(name, columns, names) {
-  const { low, first, median, third, high } = columns;
-  const said = (i) =>
-    `${names[i]}: median ${writeDistance(median[i])}, ` +
-    `middle half ${writeDistance(first[i])} to ${writeDistance(third[i])}`;
-  const rows = toRows(columns, (order) => ({
-    order, p10: low[order], p25: first[order], p50: median[order], p75: third[order], p90: high[order],
+/** A row for each entry of the columns, with its number. */
+const toRows = (columns) =>
+  Object.values(columns)[0].map((_, row) => ({
+    row,
+    ...Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values?.[row]])),
   }));
-  draw(name, "spread", { rows: rows.map((row) => ({ ...row, tip: said(row.order) })) }, { names });
-}

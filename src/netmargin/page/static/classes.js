@@ -14,10 +14,9 @@ function drawClasses() {
   const part = {};
   for (const [key, values] of Object.entries(columns))
     part[key] = allClasses ? values : values.slice(0, FIRST_CLASSES);
-  drawSpread("classes", part, part.label.map(className));
-  byId("all-classes").hidden = count <= FIRST_CLASSES;
-  byId("all-classes").textContent =
-    allClasses ? `Show the first ${FIRST_CLASSES}` : `Show all ${commas(count)} classes`;
+  draw("classes", "spread", { rows: toRows(part) }, { names: part.label.map(className) });
+  byId("all-classes").hidden = allClasses || count <= FIRST_CLASSES;
+  byId("all-classes").textContent = `Show all ${commas(count)} classes`;
 }
 
 function drawPairs() {
@@ -27,7 +26,7 @@ function drawPairs() {
   press(byId("relation"), relation);
   const { column, paint } = RELATIONS[relation];
   byId("relation-note").textContent =
-    `row: label; column: ${column}; number of ${BLOCK.splits[state.split].noun}, pick one to see them`;
+    `row: label; column: ${column}; number of ${shown().noun}, pick one to see them`;
   byId("matrix").style.setProperty("--paint", `var(${paint})`);
   byId("matrix").replaceChildren(Array.isArray(counts) ? makeMatrix(counts) : makePairs(counts));
   restFocus(byId("matrix"));
@@ -38,7 +37,7 @@ function makePair(label, other, count, largest, ...content) {
   const show = relation === "mistake" ? "wrong" : "all";
   const said = `“${className(label)}” ${RELATIONS[relation].word} “${className(other)}”`;
   const filter = { class: String(label), rival: String(other), show };
-  const pressed = Object.entries(filter).every(([name, value]) => state[name] === value);
+  const pressed = Object.keys(filter).every((name) => state[name] === filter[name]);
   return makeButton(
     {
       style: `--share: ${count / largest}`,
@@ -82,7 +81,7 @@ function listenToClasses() {
     drawPairs();
   });
   byId("all-classes").onclick = () => {
-    allClasses = !allClasses;
+    allClasses = true;
     drawClasses();
   };
 }

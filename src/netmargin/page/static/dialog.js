@@ -5,47 +5,34 @@ function openSample(sample) {
   byId("sample-body").replaceChildren(
     makePicture(sample),
     make("dl", {}, ...listNumbers(sample)),
-    drawSpan(sample) ?? "",
+    drawSpan(sample),
   );
   byId("sample").showModal();
 }
 
-/** Label, value and certainty of each number that there is. */
-function listNumbers({ label, answer, rival, wrong, q, d, lower, upper, w }) {
-  const { name, label: kind } = BLOCK.axis;
-  return [
-    ["label", label],
-    [wrong ? "answer (wrong)" : "answer (right)", answer, "Measured"],
-    !wrong && ["nearest rival", rival, kind],
-    ["score margin", writeNumber(q), "Measured"],
-    kind === "Estimated" && [name, writeDistance(d), kind],
-    !wrong && lower != null && ["proved safe below", writeDistance(lower), "Proved"],
-    !wrong && upper != null && ["flip found at", writeDistance(upper), "Measured"],
-    w > 0 && ["share of the weight", writePercent(w), "Measured"],
-  ].filter(Boolean).map(([term, value, sure]) =>
-    make(
-      "div",
-      {},
-      make("dt", {}, term),
-      make("dd", {}, value),
-      make("dd", {}, sure ? make("span", { class: `certainty ${sure.toLowerCase()}` }, sure) : ""),
-    ));
-}
+/** Name, value and certainty of each number that there is, as in the table. */
+const listNumbers = (sample) =>
+  TABLE.slice(1)
+    .filter(([key]) => sample[key] != null && key !== "text")
+    .filter(([key]) => !sample.wrong || !["lower", "upper", "r"].includes(key))
+    .map(([key, title, write, sure]) =>
+      make(
+        "div",
+        {},
+        make("dt", {}, title),
+        make("dd", {}, write(sample[key])),
+        make("dd", {}, sure && make("span", { class: `certainty ${sure.toLowerCase()}` }, sure)),
+      ));
 
 /** One bar: proved, open, flipped, and a dashed tick at the estimate. */
 function drawSpan({ wrong, d, lower, upper }) {
-  if (lower == null && upper == null) return null;
+  if (lower == null && upper == null) return "";
   if (wrong) return make("p", { class: "note" }, "Wrong as it is: no change is needed.");
   const [safe, flip] = [lower ?? 0, upper ?? Infinity];
   const end = 1.15 * Math.max(...[safe, flip, d].filter(Number.isFinite)) || 1;
   const percent = (value) => (100 * Math.min(value, end)) / end;
   const part = (kind, from, to) =>
     make("i", { class: kind, style: `left:${percent(from)}%;width:${percent(to) - percent(from)}%` });
-  const said = [
-    safe > 0 && `proved below ${writeDistance(safe)}`,
-    flip < Infinity && `flipped from ${writeDistance(flip)}`,
-    d != null && `estimate ${writeDistance(d)} (dashed)`,
-  ];
   return make(
     "div",
     { class: "span" },
@@ -53,6 +40,6 @@ function drawSpan({ wrong, d, lower, upper }) {
     part("fill-open", safe, flip),
     part("fill-flipped", flip, end),
     d == null ? null : part("mark", d, d),
-    make("span", {}, said.filter(Boolean).join("; ")),
+    make("span", {}, "solid: proved; hatched: open; tint: flipped; dashed: the estimate"),
   );
 }

@@ -5,7 +5,7 @@ function make(tag, attributes = {}, ...children) {
     if (name === "onclick") element.onclick = value;
     else if (value != null) element.setAttribute(name, value);
   }
-  element.append(...children.filter((child) => child != null));
+  element.append(...children.filter((child) => child != null && child !== ""));
   return element;
 }
 
@@ -26,9 +26,9 @@ function onPress(group, choose) {
 /** Go to a section, with the focus too, and leave the URL to the choices. */
 function showSection(id) {
   const heading = byId(id).querySelector("h2") ?? byId(id);
-  byId(id).scrollIntoView();
   heading.tabIndex = -1;
   heading.focus({ preventScroll: true });
+  byId(id).scrollIntoView();
 }
 
 function followLink(event) {

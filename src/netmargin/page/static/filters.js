@@ -44,16 +44,16 @@ function describeFilters() {
     show !== "all" && byId("filters").elements.show.selectedOptions[0].text,
     state.class && `class ${className(state.class)}`,
     rival && `rival ${className(rival)}`,
-    from && `distance from ${writeDistance(+from)}${to && ` to ${writeDistance(+to)}`}`,
-    !from && to && `distance below ${writeDistance(+to)}`,
+    from && `distance from ${writeDistance(+from)}`,
+    to && `distance below ${writeDistance(+to)}`,
   ].filter(Boolean).join(", ");
 }
 
 /** The rows that the filters leave, in order. */
 function chooseRows() {
   const { show, rival, from, to } = state;
-  const { y, p, r, d, w, lower, upper } = BLOCK.splits[state.split].columns;
-  const shown = {
+  const { y, p, r, d, w, lower, upper } = shown().columns;
+  const isShown = {
     all: () => true,
     wrong: (i) => y[i] !== p[i],
     right: (i) => y[i] === p[i],
@@ -65,13 +65,13 @@ function chooseRows() {
   const isOf = (values, label) => (i) => !label || values[i] === +label;
   const isClass = isOf(y, state.class);
   const isRival = isOf(r, rival);
-  return sortRows([...y.keys()].filter((i) => shown(i) && isClass(i) && isRival(i) && isNear(i)));
+  return sortRows([...y.keys()].filter((i) => isShown(i) && isClass(i) && isRival(i) && isNear(i)));
 }
 
 /** Rows without the value that orders them come last, either way. */
 function sortRows(rows) {
   const [, minus, name] = state.sort.match(/(-?)(.*)/);
-  const { columns } = BLOCK.splits[state.split];
+  const { columns } = shown();
   const value = {
     near: (i) => columns.d[i] && Math.abs(columns.d[i]),
     row: (i) => i,

@@ -9,7 +9,7 @@ function showSamples() {
   limit = innerWidth <= 640 ? 20 : BLOCK.sprites ? 39 : 24;
   const said = describeFilters();
   byId("count").textContent =
-    `${commas(rows.length)} of ${commas(BLOCK.splits[state.split].n)} ${samplesOf(state.split)}` +
+    `${commas(rows.length)} of ${commas(shown().n)} ${samplesOf(state.split)}` +
     (said && ` (${said})`);
   showPart();
 }

@@ -1,40 +1,22 @@
 // How far the samples lie from the boundary: bars that can be picked, examples at their places.
-const EXAMPLE_EVERY = 50; // pixels; an example is 40 wide
-
-const binsOf = (split) => {
-  const { from, to, count } = BLOCK.histograms[split];
-  return from.map((low, i) => ({
-    low, high: to[i], count: count[i], share: count[i] / BLOCK.splits[split].n,
-  }));
-};
+const EXAMPLE_EVERY = 50; // pixels
 
 function drawHistogram() {
-  const bins = binsOf(state.split);
+  const bars = toRows(BLOCK.histograms[state.split]);
   const other = SPLITS.find((split) => split !== state.split);
-  const steps = (other ? binsOf(other) : []).map(({ low, share }) => ({ x: low, share }));
-  if (other) steps.push({ x: bins.at(-1).high, share: steps.at(-1).share });
-  const bars = bins.map((bin, i) => ({
-    ...bin,
-    side: bin.high <= 0 ? "wrong" : "right",
-    tip: `${sayRange(bins, i)}: ${commas(bin.count)} ${samplesOf(state.split)} (${writePercent(bin.share)})`,
-  }));
+  const steps = other ? toRows(BLOCK.histograms[other]) : [];
+  // A step holds up to the next one: the last needs an end.
+  if (other) steps.push({ ...steps.at(-1), from: steps.at(-1).to });
   const isNew = !views.histogram;
-  const signals = { extent: BLOCK.histograms.range, picked: pickedRange(), ...placeTicks(bins) };
-  draw("histogram", "histogram", { bars, steps }, signals);
+  const { range: extent, folded } = BLOCK.histograms;
+  const signals = { extent, folded, picked: pickedRange(), samples: samplesOf(state.split) };
+  draw("histogram", "histogram", { bars, steps }, { ...signals, ...placeTicks(bars) });
   if (isNew) listenToHistogram(views.histogram);
   showPicked();
 }
 
-/** The range of a bin in words; the bins at the ends hold what lies beyond them too. */
-function sayRange(bins, i) {
-  const { folded } = BLOCK.histograms;
-  const [low, high] = [writeDistance(bins[i].low), writeDistance(bins[i].high)];
-  if (folded[0] && i === 0) return `below ${high}`;
-  return folded[1] && i === bins.length - 1 ? `from ${low}` : `${low} to ${high}`;
-}
-
 /** Ticks at round numbers, and ≤ and ≥ below the end bins that hold what lies beyond. */
-function placeTicks(bins) {
+function placeTicks(bars) {
   const { range, folded } = BLOCK.histograms;
   const width = byId("c-histogram").clientWidth;
   const scale = vega.scale("linear")().domain(range);
@@ -43,21 +25,21 @@ function placeTicks(bins) {
   const round = scale.ticks(width / 75).filter((tick) =>
     !(folded[0] && tick < range[0] + space) && !(folded[1] && tick > range[1] - space));
   const ends = [
-    { ...bins[0], text: `≤ ${write(bins[0].high)}` },
-    { ...bins.at(-1), text: `≥ ${write(bins.at(-1).low)}` },
+    { ...bars[0], text: `≤ ${write(bars[0].to)}` },
+    { ...bars.at(-1), text: `≥ ${write(bars.at(-1).from)}` },
   ].filter((_, i) => folded[i]);
   return {
-    ticks: [...round, ...ends.map(({ low, high }) => (low + high) / 2)],
+    ticks: [...round, ...ends.map(({ from, to }) => (from + to) / 2)],
     labels: [...round.map(write), ...ends.map(({ text }) => text)],
   };
 }
 
 function listenToHistogram(view) {
-  const isBrushed = () => Boolean(view.signal("brush").low);
-  view.addSignalListener("brush", (_, { low }) => low && pickBars(...low));
+  const isBrushed = () => view.signal("brush").from;
+  view.addSignalListener("brush", (_, { from }) => from && pickBars(...from));
   view.addEventListener("click", (_, item) => {
     if (isBrushed()) return; // the end of a drag
-    if (item?.datum?.high != null) pickBars(item.datum.low, item.datum.high);
+    if (item?.datum?.count != null) pickBars(item.datum.from, item.datum.to);
     else choose({ from: "", to: "" });
   });
   addEventListener("resize", () => setTimeout(drawHistogram));
@@ -67,12 +49,13 @@ let picking;
 /** Pick the bars that a range touches; the list of their samples follows when the hand rests. */
 function pickBars(...range) {
   const [low, high] = [Math.min(...range), Math.max(...range)];
-  const bins = binsOf(state.split);
-  const touched = bins.filter((bin) => bin.high > low && bin.low < high);
+  const bars = toRows(BLOCK.histograms[state.split]);
+  const touched = bars.filter((bar) => bar.to > low && bar.from < high);
   if (!touched.length) return;
-  const from = touched[0] === bins[0] ? "" : String(touched[0].low);
-  const to = touched.at(-1) === bins.at(-1) ? "" : String(touched.at(-1).high);
-  views.histogram.signal("picked", pickedRange({ from, to })).run();
+  // What lies beyond the axis is in its last bars.
+  const from = touched[0] === bars[0] ? "" : String(touched[0].from);
+  const to = touched.at(-1) === bars.at(-1) ? "" : String(touched.at(-1).to);
+  views.histogram.signal("picked", pickedRange({ from, to })).runAsync();
   clearTimeout(picking);
   picking = setTimeout(() => choose({ from, to }), 80);
 }
@@ -84,36 +67,36 @@ const pickedRange = ({ from, to } = state) =>
 /** What is picked, said in the caption, for the list may be below the screen. */
 function showPicked() {
   const picked = Boolean(pickedRange());
-  const brushed = views.histogram.signal("brush").low;
-  if (brushed && !picked) views.histogram.signal("brush_x", [0, 0]).run();
+  if (!picked) views.histogram.signal("brush_x", [0, 0]).run();
   for (const hint of document.querySelectorAll(".unpicked")) hint.hidden = picked;
   byId("picked").hidden = !picked;
   byId("picked-count").textContent =
-    picked ? `${commas(rows.length)} ${BLOCK.splits[state.split].noun} picked.` : "";
+    picked ? `${commas(rows.length)} ${shown().noun} picked.` : "";
   if (byId("examples")) drawExamples(byId("examples"));
 }
 
-/** About every 50 pixels the picked image that lies nearest, below its place on the axis. */
+/** About every 50 pixels a picked image, below its place on the axis. */
 function drawExamples(place) {
-  const { d, image } = BLOCK.splits[state.split].columns;
+  const { d, image } = shown().columns;
   const [start, end] = BLOCK.histograms.range;
   const view = views.histogram;
-  const slots = Math.max(1, Math.floor(view.width() / EXAMPLE_EVERY));
-  const best = [];
-  for (const row of rows) {
-    if (d[row] == null || image[row] == null) continue;
-    const share = Math.min(Math.max((d[row] - start) / (end - start), 0), 1);
-    const slot = Math.min(Math.floor(share * slots), slots - 1);
-    const off = Math.abs(share * slots - slot - 0.5);
-    if (off < (best[slot]?.off ?? 0.4)) best[slot] = { row, off, share };
-  }
-  // In percent of the width, so that images stay below their bars in print too.
-  const left = (share) => (100 * (view.origin()[0] + share * view.width())) / place.clientWidth;
-  place.replaceChildren(...best.filter(Boolean).map(({ row, share }) => {
+  const shareOf = (row) => Math.min(Math.max((d[row] - start) / (end - start), 0), 1);
+  let last = -1;
+  const apart = rows
+    .filter((row) => d[row] != null && image[row] != null)
+    .sort((a, b) => d[a] - d[b])
+    .filter((row) => {
+      const free = (shareOf(row) - last) * view.width() >= EXAMPLE_EVERY;
+      if (free) last = shareOf(row);
+      return free;
+    });
+  place.replaceChildren(...apart.map((row) => {
     const sample = sampleOf(state.split, row);
     const text = sample.wrong ? `${sample.label}→${sample.answer}` : sample.label;
     const card = makeCard(sample, make("span", { class: "caption" }, text));
-    card.style.left = `${left(share)}%`;
+    // In percent of the width, so that it stays below its bar in print too.
+    const left = view.origin()[0] + shareOf(row) * view.width();
+    card.style.left = `${(100 * left) / place.clientWidth}%`;
     return card;
   }));
   restFocus(place);

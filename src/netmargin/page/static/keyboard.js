@@ -6,22 +6,19 @@ function restFocus(group) {
   members(group).forEach((button, i) => (button.tabIndex = i ? -1 : 0));
 }
 
-/** The button that a key leads to, by where the buttons stand. */
+/** The button that a key leads to; up and down by where the buttons stand. */
 function findNext(buttons, from, key) {
   const at = buttons.indexOf(from);
+  const step = { Home: -at, End: buttons.length - 1 - at, ArrowLeft: -1, ArrowRight: 1 }[key];
+  if (step != null) return buttons[at + step];
   const { left, top } = from.getBoundingClientRect();
-  const inRow = (up) => {
-    const away = (button) => {
-      const box = button.getBoundingClientRect();
-      const rise = up ? top - box.top : box.top - top;
-      return rise > 4 ? 1e4 * rise + Math.abs(box.left - left) : Infinity;
-    };
-    const near = buttons.map(away);
-    const least = near.reduce((a, b) => Math.min(a, b), Infinity);
-    return least < Infinity ? buttons[near.indexOf(least)] : null;
+  const away = (button) => {
+    const box = button.getBoundingClientRect();
+    const rise = key === "ArrowUp" ? top - box.top : box.top - top;
+    return { button, rise, gap: 1e4 * rise + Math.abs(box.left - left) };
   };
-  if (key === "ArrowUp" || key === "ArrowDown") return inRow(key === "ArrowUp");
-  return buttons[{ Home: 0, End: buttons.length - 1, ArrowLeft: at - 1, ArrowRight: at + 1 }[key]];
+  const beyond = buttons.map(away).filter(({ rise }) => rise > 4);
+  return beyond.sort((a, b) => a.gap - b.gap)[0]?.button;
 }
 
 function rove(group) {

@@ -3,16 +3,21 @@ const commas = (count) => count.toLocaleString("en-US");
 const signed = (value, text) => (value < 0 ? `−${text}` : text);
 
 /** A distance: two decimals, three below 0.095, fewer where it is large, as Python writes it. */
-function writeDistance(value) {
+function writeDistance(value, down = false) {
   if (value == null) return "–";
   const size = Math.abs(value);
   if (size === Infinity) return signed(value, "∞");
   if (size > 0 && size < 0.0005) return signed(value, "<0.001");
   if (size >= 1e6) return writeNumber(value);
   const digits = size >= 1000 ? 0 : size >= 100 ? 1 : size > 0 && size < 0.095 ? 3 : 2;
-  const sameDigits = { minimumFractionDigits: digits, maximumFractionDigits: digits };
-  return signed(value, size.toLocaleString("en-US", sameDigits));
+  const unit = 10 ** digits;
+  // toFixed rounds as Python does, and toLocaleString does not.
+  const rounded = down ? Math.floor(size * unit) / unit : Number(size.toFixed(digits));
+  return signed(value, rounded.toLocaleString("en-US", { minimumFractionDigits: digits }));
 }
+
+/** What is proved is rounded down. */
+const writeProved = (value) => writeDistance(value, true);
 
 /** A share of 1 as percent with one decimal, never 0.0% or 100.0% for what is only near to it. */
 function writePercent(share) {

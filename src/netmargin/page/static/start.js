@@ -40,9 +40,8 @@ function start() {
   }
   if (BLOCK.support) drawSupport();
   if (BLOCK.training) drawTraining();
-  if (BLOCK.compare?.name?.length) drawSpread("compare", BLOCK.compare, BLOCK.compare.name);
+  const nets = BLOCK.compare;
+  if (byId("c-compare")) draw("compare", "spread", { rows: toRows(nets) }, { names: nets.name });
   if (BLOCK.change) drawChange();
-  const section = location.hash.slice(1);
-  if (section && !section.includes("=") && byId(section)) showSection(section);
   document.documentElement.dataset.ready = "";
 }

@@ -2,21 +2,20 @@
 const TABLE = [
   ["row", "#", String],
   ["y", "label", className],
-  ["p", "answer", className],
-  ["r", "rival", className],
-  ["q", "score margin", writeNumber],
-  ["d", BLOCK.axis?.label === "Estimated" ? "distance (est.)" : "distance", writeDistance],
-  ["lower", "proved safe below", writeDistance],
-  ["upper", "flip found at", writeDistance],
-  ["w", "weight", writePercent],
+  ["p", "answer", className, "Measured"],
+  ["r", "rival", className, BLOCK.axis?.label],
+  ["q", "score margin", writeNumber, "Measured"],
+  ["d", BLOCK.axis?.label === "Estimated" ? "distance (est.)" : "distance", writeDistance, BLOCK.axis?.label],
+  ["lower", "proved safe below", writeProved, "Proved"],
+  ["upper", "flip found at", writeDistance, "Measured"],
+  ["w", "weight", writePercent, "Measured"],
   ["text", "text", (text) => text ?? "–"],
 ];
-const isText = (key) => ["y", "p", "r", "text"].includes(key);
 
 /** Columns without any value are left out. */
 const tableColumns = () =>
   TABLE.filter(([key]) =>
-    key === "row" || BLOCK.splits[state.split].columns[key]?.some((value) => value != null));
+    key === "row" || shown().columns[key]?.some((value) => value != null));
 
 /** A title that sorts by its column, again the other way round. */
 function makeTitle([key, title]) {
@@ -27,17 +26,15 @@ function makeTitle([key, title]) {
   };
   return make(
     "th",
-    { scope: "col", class: isText(key) ? "left" : null, "aria-sort": order },
+    { scope: "col", class: key, "aria-sort": order },
     makeButton({ value: key, onclick: sort }, title),
   );
 }
 
 function makeTable(samples) {
   const columns = tableColumns();
-  const cell = (sample, [key, , write]) => {
-    const kind = [isText(key) && "left", key === "text" && "text", key === "p" && sample.wrong && "wrong"];
-    return make("td", { class: kind.filter(Boolean).join(" ") }, write(sample[key]));
-  };
+  const cell = (sample, [key, , write]) =>
+    make("td", { class: sample.wrong ? `${key} wrong` : key }, write(sample[key]));
   const opened = (sample) => {
     const card = makeCard(sample);
     if (!BLOCK.sprites) card.replaceChildren("Open");
@@ -69,5 +66,4 @@ function saveCsv() {
   const href = URL.createObjectURL(new Blob([writeCsv()], { type: "text/csv" }));
   const name = `${BLOCK.name}-${state.split}`.replace(/[^\w-]+/g, "_");
   make("a", { href, download: `${name}.csv` }).click();
-  setTimeout(() => URL.revokeObjectURL(href), 1000);
 }

@@ -1,20 +1,15 @@
 // Which samples carry the decision, and how training went.
 function drawSupport() {
   const { k, share } = BLOCK.support;
-  const curve = toRows(BLOCK.support, (i) => ({
-    number: k[i],
-    share: share[i] / 100,
-    tip: `the heaviest ${commas(k[i])} carry ${writePercent(share[i] / 100)}`,
-  }));
-  const half = curve.find((row) => row.share >= 0.5).number;
+  const signals = { half: k[share.findIndex((part) => part >= 50)], extent: [0, k.at(-1)] };
   // The last row, all samples, tells where the axis ends; the curve ends where the weights do.
-  draw("weights", "weights", { rows: curve.slice(0, -1) }, { half, extent: [0, k.at(-1)] });
+  draw("weights", "weights", { rows: toRows(BLOCK.support).slice(0, -1) }, signals);
   const heaviest = byId("heaviest");
   if (!heaviest || !SPLITS.includes("training")) return;
   for (const card of members(heaviest)) {
     const sample = sampleOf("training", Number(card.dataset.row));
-    card.prepend(makePicture(sample));
-    card.setAttribute("aria-label", `${sayCard(sample)}, weight ${writePercent(sample.w)}`);
+    card.prepend(makePicture(sample), " ");
+    card.setAttribute("aria-label", `${card.textContent} ${sayCard(sample)}`);
     card.onclick = () => openSample(sample);
   }
   rove(heaviest);
@@ -26,16 +21,9 @@ function drawSupport() {
 }
 
 function drawTraining() {
-  const { epoch, log10_loss: loss, margin, right, separated } = BLOCK.training;
-  const signals = { since: separated, extent: [Math.min(0, ...epoch), Math.max(...epoch)] };
-  const line = (values, write) =>
-    toRows(BLOCK.training, (i) => ({
-      epoch: epoch[i],
-      value: values[i],
-      tip: `epoch ${epoch[i]}: ${write(values[i])}; ${writePercent(right[i] / 100)} right`,
-    }));
-  const writeLoss = (value) => `loss ${value > -3 ? writeNumber(10 ** value) : powerOfTen(value)}`;
-  draw("loss", "loss", { rows: line(loss, writeLoss) }, signals);
-  const writeMargin = (value) => `margin ${writeNumber(value)}`;
-  if (byId("c-margin")) draw("margin", "margin", { rows: line(margin, writeMargin) }, signals);
+  const { separated, ...columns } = BLOCK.training;
+  const ends = [Math.min(0, ...columns.epoch), Math.max(...columns.epoch)];
+  for (const name of ["loss", "margin"])
+    if (byId(`c-${name}`))
+      draw(name, name, { rows: toRows(columns) }, { since: separated, extent: ends });
 }
