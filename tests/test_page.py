@@ -634,3 +634,15 @@ def test_the_ledger_is_a_page_of_the_same_style(tmp_path):
     assert ledger.conclusion() in " ".join(Parts(text).shown)
     assert "lyu-li/euler" in text
     assert "<style>" in text
+
+
+def test_ties_are_wrong_and_lie_left_of_the_boundary():
+    X, y = nm.datasets.digits(limit=20)
+    net = nn.Linear(64, 10, bias=False)
+    with torch.no_grad():
+        net.weight.zero_()
+        net.weight[0, 0] = 1.0  # of a pixel that is always dark: all scores are equal
+    page = make_page(facts_of(net, (X, y)))
+    bars = page.overview.histograms["training"]
+    assert sum(n for n, end in zip(bars["count"], bars["to"], strict=True) if end <= 0) == 20
+    assert page.overview.lead.endswith("right on none of 20.")

@@ -30,16 +30,8 @@ Sprites are not in the block: `Images.uris` go into the CSS variables `--sprite-
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-
-class Certainty(StrEnum):
-    """How far a number can be relied on; the members are what their labels say."""
-
-    PROVED = "Proved"
-    MEASURED = "Measured"
-    ESTIMATED = "Estimated"
-
+from ..core.notebook_tables import Certainty as Certainty
 
 Columns = dict[str, list]
 """Rows column by column, each of the same length."""
