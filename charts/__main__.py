@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from .lines import draw_loss, draw_margin, draw_weights
 from .spread import draw_spread
 
 SHIPPED = Path(__file__).parent.parent / "src" / "netmargin" / "page" / "static" / "specs"
+
+MADE_BY = "versions"
+"""The file beside the charts that says which versions compiled them: others may differ."""
 
 CHARTS = {
     "histogram": draw_histogram,
@@ -32,6 +36,8 @@ def compile_chart(name: str) -> Any:
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    versions = {name: version(name) for name in ("altair", "vl-convert-python")}
+    (folder / MADE_BY).write_text(json.dumps(versions) + "\n")
     for name in CHARTS:
         text = json.dumps(compile_chart(name), ensure_ascii=False, sort_keys=True)
         path = folder / f"{name}.json"

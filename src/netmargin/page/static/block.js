@@ -13,11 +13,14 @@ const className = (label) => BLOCK.names?.[label] ?? String(label ?? "–");
 const samplesOf = (split) =>
   `${BLOCK.splits[split].title.toLowerCase()} ${BLOCK.splits[split].noun}`;
 
+/** What the columns hold in one row. */
+const rowOf = (columns, row) =>
+  Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[row]]));
+
 /** One sample with all that is known of it; a net that gives no answer is wrong. */
 function sampleOf(split, row) {
-  const sample = { split, row, noun: BLOCK.splits[split].noun.replace(/s$/, "") };
-  for (const [name, values] of Object.entries(BLOCK.splits[split].columns))
-    sample[name] = values[row];
+  const { columns, noun } = BLOCK.splits[split];
+  const sample = { split, row, noun: noun.replace(/s$/, ""), ...rowOf(columns, row) };
   sample.wrong = sample.y !== sample.p;
   sample.label = className(sample.y);
   sample.answer = className(sample.p);

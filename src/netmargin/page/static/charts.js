@@ -29,7 +29,4 @@ function showTip({ clientX, clientY }, text) {
 
 /** A row for each entry of the columns, with its number. */
 const toRows = (columns) =>
-  Object.values(columns)[0].map((_, row) => ({
-    row,
-    ...Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values?.[row]])),
-  }));
+  Object.values(columns)[0].map((_, row) => ({ row, ...rowOf(columns, row) }));

@@ -9,21 +9,18 @@ let allClasses = false;
 
 function drawClasses() {
   drawPairs();
-  const columns = BLOCK.classes[state.split];
-  const count = columns.label.length;
-  const part = {};
-  for (const [key, values] of Object.entries(columns))
-    part[key] = allClasses ? values : values.slice(0, FIRST_CLASSES);
-  draw("classes", "spread", { rows: toRows(part) }, { names: part.label.map(className) });
-  byId("all-classes").hidden = allClasses || count <= FIRST_CLASSES;
-  byId("all-classes").textContent = `Show all ${commas(count)} classes`;
+  const every = toRows(BLOCK.classes[state.split]);
+  const part = allClasses ? every : every.slice(0, FIRST_CLASSES);
+  draw("classes", "spread", { rows: part }, { names: part.map(({ label }) => className(label)) });
+  byId("all-classes").hidden = part.length === every.length;
+  byId("all-classes").textContent = `Show all ${commas(every.length)} classes`;
 }
 
 function drawPairs() {
   const counts = BLOCK.pairs[state.split][relation];
   byId("pairs").hidden = !counts;
   if (!counts) return;
-  press(byId("relation"), relation);
+  press("relation", relation);
   const { column, paint } = RELATIONS[relation];
   byId("relation-note").textContent =
     `row: label; column: ${column}; number of ${shown().noun}, pick one to see them`;
@@ -75,8 +72,7 @@ const makePairs = ({ label, other, count }) =>
     make("li", {}, makePair(first, other[i], count[i], count[0]))));
 
 function listenToClasses() {
-  rove(byId("matrix"));
-  onPress(byId("relation"), (value) => {
+  onPress("relation", (value) => {
     relation = value;
     drawPairs();
   });

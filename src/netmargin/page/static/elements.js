@@ -12,15 +12,17 @@ function make(tag, attributes = {}, ...children) {
 const makeButton = (attributes, ...children) =>
   make("button", { type: "button", ...attributes }, ...children);
 
+const all = (selector) => document.querySelectorAll(selector);
+
 /** Of a group of buttons the one with this value is pressed. */
-function press(group, value) {
-  for (const button of group?.children ?? [])
+function press(id, value) {
+  for (const button of all(`#${id} button`))
     button.setAttribute("aria-pressed", String(button.value === value));
 }
 
-/** Call `choose` with the value of the button of a group that is pressed. */
-function onPress(group, choose) {
-  for (const button of group?.children ?? []) button.onclick = () => choose(button.value);
+/** Call `take` with the value of the button of a group that is pressed. */
+function onPress(id, take) {
+  for (const button of all(`#${id} button`)) button.onclick = () => take(button.value);
 }
 
 /** Go to a section, with the focus too, and leave the URL to the choices. */

@@ -72,10 +72,8 @@ function chooseRows() {
 function sortRows(rows) {
   const [, minus, name] = state.sort.match(/(-?)(.*)/);
   const { columns } = shown();
-  const value = {
-    near: (i) => columns.d[i] && Math.abs(columns.d[i]),
-    row: (i) => i,
-  }[name] ?? ((i) => columns[name]?.[i]);
+  const near = (i) => columns.d[i] && Math.abs(columns.d[i]);
+  const value = name === "near" ? near : (i) => (name === "row" ? i : columns[name]?.[i]);
   const sign = minus ? -1 : 1;
   return rows.sort((a, b) => {
     const [x, y] = [value(a) ?? null, value(b) ?? null];

@@ -18,7 +18,7 @@ function showPart() {
   const table = state.view === "table";
   byId("gallery").hidden = table;
   byId("table").hidden = !table;
-  press(byId("view"), state.view);
+  press("view", state.view);
   const samples = rows.slice(0, limit).map((row) => sampleOf(state.split, row));
   if (table) byId("table").replaceChildren(makeTable(samples));
   else byId("gallery").replaceChildren(...samples.map(makeFullCard));
@@ -33,7 +33,5 @@ function listenToGallery() {
     showPart();
   };
   byId("csv").onclick = saveCsv;
-  onPress(byId("view"), (view) => choose({ view }));
-  rove(byId("gallery"));
-  rove(byId("table"));
+  onPress("view", (view) => choose({ view }));
 }

@@ -68,7 +68,7 @@ const pickedRange = ({ from, to } = state) =>
 function showPicked() {
   const picked = Boolean(pickedRange());
   if (!picked) views.histogram.signal("brush_x", [0, 0]).run();
-  for (const hint of document.querySelectorAll(".unpicked")) hint.hidden = picked;
+  for (const hint of all(".unpicked")) hint.hidden = picked;
   byId("picked").hidden = !picked;
   byId("picked-count").textContent =
     picked ? `${commas(rows.length)} ${shown().noun} picked.` : "";
@@ -78,9 +78,9 @@ function showPicked() {
 /** About every 50 pixels a picked image, below its place on the axis. */
 function drawExamples(place) {
   const { d, image } = shown().columns;
-  const [start, end] = BLOCK.histograms.range;
+  const [left, right] = BLOCK.histograms.range;
   const view = views.histogram;
-  const shareOf = (row) => Math.min(Math.max((d[row] - start) / (end - start), 0), 1);
+  const shareOf = (row) => Math.min(Math.max((d[row] - left) / (right - left), 0), 1);
   let last = -1;
   const apart = rows
     .filter((row) => d[row] != null && image[row] != null)
@@ -95,8 +95,8 @@ function drawExamples(place) {
     const text = sample.wrong ? `${sample.label}→${sample.answer}` : sample.label;
     const card = makeCard(sample, make("span", { class: "caption" }, text));
     // In percent of the width, so that it stays below its bar in print too.
-    const left = view.origin()[0] + shareOf(row) * view.width();
-    card.style.left = `${(100 * left) / place.clientWidth}%`;
+    const x = view.origin()[0] + shareOf(row) * view.width();
+    card.style.left = `${(100 * x) / place.clientWidth}%`;
     return card;
   }));
   restFocus(place);

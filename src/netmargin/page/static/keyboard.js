@@ -1,9 +1,10 @@
 // One tab stop for a group of many buttons: arrows, Home and End move inside of it.
 const members = (group) => [...group.querySelectorAll(":is(button.image, td button, li button)")];
 
-/** Tab comes to the first button of the group. */
+/** Tab comes to the first button of the group, keys lead on. */
 function restFocus(group) {
   members(group).forEach((button, i) => (button.tabIndex = i ? -1 : 0));
+  group.onkeydown = moveFocus;
 }
 
 /** The button that a key leads to; up and down by where the buttons stand. */
@@ -21,15 +22,13 @@ function findNext(buttons, from, key) {
   return beyond.sort((a, b) => a.gap - b.gap)[0]?.button;
 }
 
-function rove(group) {
-  group?.addEventListener("keydown", (event) => {
-    const buttons = members(group);
-    if (!/^(Arrow|Home|End)/.test(event.key) || !buttons.includes(event.target)) return;
-    event.preventDefault();
-    const next = findNext(buttons, event.target, event.key);
-    if (!next) return;
-    event.target.tabIndex = -1;
-    next.tabIndex = 0;
-    next.focus();
-  });
+function moveFocus(event) {
+  const buttons = members(event.currentTarget);
+  if (!/^(Arrow|Home|End)/.test(event.key) || !buttons.includes(event.target)) return;
+  event.preventDefault();
+  const next = findNext(buttons, event.target, event.key);
+  if (!next) return;
+  event.target.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
 }

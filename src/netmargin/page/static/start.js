@@ -2,8 +2,8 @@
 function showState() {
   for (const { name, value } of fields()) state[name] = value;
   writeHash();
-  press(byId("switch"), state.split);
-  for (const element of document.querySelectorAll("[data-split]"))
+  press("switch", state.split);
+  for (const element of all("[data-split]"))
     element.hidden = element.dataset.split !== state.split;
   showSamples();
   drawHistogram();
@@ -16,21 +16,19 @@ async function copyLine({ currentTarget: button }) {
   try {
     await navigator.clipboard.writeText(line.textContent);
     button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Copy"), 2000);
   } catch {
     getSelection().selectAllChildren(line);
   }
 }
 
 function start() {
-  for (const link of document.querySelectorAll("a[href^='#']")) link.onclick = followLink;
-  for (const button of document.querySelectorAll(".copy")) button.onclick = copyLine;
+  for (const link of all("a[href^='#']")) link.onclick = followLink;
+  for (const button of all(".copy")) button.onclick = copyLine;
   byId("sample-close").onclick = () => byId("sample").close();
   if (SPLITS.length) {
     // On a phone the filters wait folded; on a desktop they have no fold.
     byId("fold").open = innerWidth > 640;
-    onPress(byId("switch"), (split) => choose({ split }));
-    rove(byId("examples"));
+    onPress("switch", (split) => choose({ split }));
     byId("clear-picked").onclick = () => choose({ from: "", to: "" });
     listenToFilters();
     listenToGallery();

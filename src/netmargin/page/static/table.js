@@ -1,11 +1,12 @@
 // The table of samples, and the same rows as CSV.
+const SURE = BLOCK.axis?.label;
 const TABLE = [
   ["row", "#", String],
   ["y", "label", className],
   ["p", "answer", className, "Measured"],
-  ["r", "rival", className, BLOCK.axis?.label],
+  ["r", "rival", className, SURE],
   ["q", "score margin", writeNumber, "Measured"],
-  ["d", BLOCK.axis?.label === "Estimated" ? "distance (est.)" : "distance", writeDistance, BLOCK.axis?.label],
+  ["d", SURE === "Estimated" ? "distance (est.)" : "distance", writeDistance, SURE],
   ["lower", "proved safe below", writeProved, "Proved"],
   ["upper", "flip found at", writeDistance, "Measured"],
   ["w", "weight", writePercent, "Measured"],

@@ -12,7 +12,6 @@ function drawSupport() {
     card.setAttribute("aria-label", `${card.textContent} ${sayCard(sample)}`);
     card.onclick = () => openSample(sample);
   }
-  rove(heaviest);
   restFocus(heaviest);
   byId("all-support").onclick = () => {
     choose({ split: "training", show: "weight", sort: "-w", class: "", rival: "", from: "", to: "" });
