@@ -650,3 +650,86 @@ def test_ties_are_wrong_and_lie_left_of_the_boundary():
     bars = page.overview.histograms["training"]
     assert sum(n for n, end in zip(bars["count"], bars["to"], strict=True) if end <= 0) == 20
     assert page.overview.lead.endswith("right on none of 20.")
+
+
+def history_of(margins, accuracies=None, name="normalized_margin"):
+    """A history with these margins, epoch by epoch."""
+    accuracies = accuracies or [1.0] * len(margins)
+    return nm.History(
+        [
+            {"epoch": e, "log10_mean_loss": -12.2, "accuracy": a, name: m}
+            for e, (m, a) in enumerate(zip(margins, accuracies, strict=True))
+        ]
+    )
+
+
+TOLD = {
+    "not separated": (
+        history_of([-1.0, -0.5], [0.5, 0.9]),
+        "10.0% of the training samples are still wrong; the normalized margin counts once there",
+    ),
+    "rises": (
+        history_of([0.005] + [0.030 + 0.0001 * k for k in range(21)]),
+        "since epoch 0. Since then the normalized margin has gone from 0.0050 to 0.032; it still"
+        " rises (+3% over the last 10 epochs).",
+    ),
+    "falls": (
+        history_of([0.005] + [0.033 - 0.0001 * k for k in range(21)]),
+        "0.0050 to 0.031; over the last 10 epochs it no longer rose (−3%).",
+    ),
+    "a long run": (
+        history_of([0.01 + 0.00001 * k for k in range(1001)]),
+        "it still rises (+5% over the last 100 epochs).",
+    ),
+    "just separated": (  # a margin near 0 to begin with makes any ratio
+        history_of([-1.0, 1e-6, 0.01], [0.9, 1.0, 1.0]),
+        "since epoch 1. Since then the normalized margin has gone from 1.0·10⁻⁶ to 0.010; it still"
+        " rises.",
+    ),
+    "no margin": (
+        history_of([None] * 3),
+        "since epoch 0. The loss is down to 10⁻¹²; this net has no normalized margin.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_how_far_training_has_come_is_told_by_its_history(name):
+    history, said = TOLD[name]
+    assert said in make_page(facts_of(history)).training.takeaway
+
+
+def test_the_scaling_tree_joins_what_repeats_and_opens_to_the_first_blocker():
+    class Block(nn.Sequential):
+        def __init__(self):
+            super().__init__(nn.Linear(64, 64), nn.GELU(), nn.Dropout(), nn.Flatten())
+
+    net = nn.Sequential(nn.Sequential(Block(), Block(), Block()), nn.Linear(64, 10))
+    X, y = nm.datasets.digits(limit=20)
+    found = make_page(facts_of(net, (X, y))).scaling
+    assert found.takeaway.startswith("Only “1” can be scaled freely. ")
+    blocks, last = found.root.children
+    assert (last.name, last.exponent, last.blocked) == ("1", "exponent 1", "")
+    (joined,) = blocks.children
+    assert (joined.name, joined.kind) == ("0–2", "3 times Block")
+    assert found.root.open and blocks.open and joined.open  # noqa: PT018
+    first, gelu, quiet = joined.children
+    assert (first.exponent, first.blocked) == ("no exponent of its own", "")
+    assert (gelu.blocked, gelu.instead) == ("GELU is not homogeneous", "nn.ReLU or a power of it")
+    assert (quiet.name, quiet.kind, quiet.quiet) == ("2–3", "Dropout, Flatten", True)
+
+
+def test_many_classes_are_listed_by_their_largest_pairs():
+    X, y = nm.datasets.digits(limit=100)
+    net = nn.Linear(64, 60)
+    page = make_page(facts_of(net, (X, 3 * y), (X, 3 * y)))
+    pairs = page.classes.pairs["heldout"]["mistake"]
+    answers = predict(net, X)
+    counts = {}
+    for label, answer in zip((3 * y).tolist(), answers.tolist(), strict=True):
+        if label != answer:
+            counts[label, answer] = counts.get((label, answer), 0) + 1
+    assert pairs["count"] == sorted(counts.values(), reverse=True)[:20]
+    found = zip(pairs["label"], pairs["other"], pairs["count"], strict=True)
+    assert all(counts[label, other] == n for label, other, n in found)
+    assert "ten classes" in dict(page.about)["Estimated distance"]
