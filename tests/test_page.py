@@ -733,3 +733,24 @@ def test_many_classes_are_listed_by_their_largest_pairs():
     found = zip(pairs["label"], pairs["other"], pairs["count"], strict=True)
     assert all(counts[label, other] == n for label, other, n in found)
     assert "ten classes" in dict(page.about)["Estimated distance"]
+
+
+def test_nets_of_inputs_by_name_are_compared_like_others():
+    class Sum(nn.Linear):
+        def forward(self, left, right):
+            return super().forward(left + right)
+
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(50, 6, generator=generator) for _ in range(2))
+    data = {"left": left, "right": right, "labels": (left[:, 0] > 0).long()}
+    nets = {"one": Sum(6, 2), "two": Sum(6, 2)}
+    page = make_page(facts_of(nets, data, data))
+    wrong = [int((predict_sum(net, left + right) != data["labels"]).sum()) for net in nets.values()]
+    assert [row.wrong for row in page.comparison.nets] == list(map(str, wrong))
+    assert f"Right on {50 - wrong[0]} of 50" in page.overview.lead
+
+
+def predict_sum(net, x):
+    """The answers of a linear layer."""
+    with torch.no_grad():
+        return (x @ net.weight.T + net.bias).argmax(1)
