@@ -20,12 +20,12 @@ class Table:
     ----------
     heads : tuple of str
         The titles of the columns.
-    lines : list of tuple of str
+    lines : sequence of tuple of str
         The cells, line by line.
     """
 
     heads: tuple[str, ...]
-    lines: list[tuple[str, ...]]
+    lines: Sequence[tuple[str, ...]]
 
 
 def write_tables(page: Page) -> dict[str, Table]:
@@ -106,7 +106,7 @@ def _write_training(training: Training) -> Table:
     columns = [rows[name] for name in ("epoch", "log10_loss", "right", "margin")]
     lines = []
     for epoch, loss, right, margin in _thin(list(zip(*columns, strict=True))):
-        cells = (count(epoch), power_of_ten(loss), percent(right / 100, 1))
+        cells: tuple[str, ...] = (count(epoch), power_of_ten(loss), percent(right / 100, 1))
         if training.margin_name:
             cells = (*cells, "–" if margin is None else significant(margin))
         lines.append(cells)
