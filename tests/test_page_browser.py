@@ -401,6 +401,36 @@ def test_paper_is_light_and_holds_every_section(browser, files):
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 7
 
 
+@pytest.mark.parametrize("width", [320, 1280])
+def test_labels_of_the_axis_name_the_edges_of_the_bars(browser, files, width):
+    """The end bars hold what lies beyond them: their labels are their inner edges, not rounded."""
+    overview = full_page().overview
+    bars, folded = overview.histograms["heldout"], overview.folded
+    assert any(folded)
+    with open_page(browser, files["full"], width=width) as tab:
+        labels = tab.locator("#c-histogram .role-axis-label text").all_inner_texts()
+    if folded[0]:
+        assert any(
+            text.startswith("≤ ")
+            and float(text[2:].replace("−", "-")) == pytest.approx(bars["to"][0])
+            for text in labels
+        )
+    if folded[1]:
+        assert any(
+            text.startswith("≥ ") and float(text[2:]) == pytest.approx(bars["from"][-1])
+            for text in labels
+        )
+
+
+def test_slider_stands_below_its_rule(full):
+    """The middle of the thumb, which runs over the plot from end to end, is where the rule is."""
+    size, largest = float(full.input_value("#size")), float(full.get_attribute("#size", "max"))
+    track = full.locator("#size").bounding_box()
+    thumb = track["x"] + 12 + (track["width"] - 24) * size / largest
+    rule = full.locator("#c-change-0 .mark-rule line").last.bounding_box()
+    assert rule["x"] == pytest.approx(thumb, abs=2)
+
+
 def test_forced_colours_mark_what_is_pressed(browser, files):
     with open_page(browser, files["full"], forced_colors="active") as tab:
         pressed = tab.locator("#switch [aria-pressed=true]")
