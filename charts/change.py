@@ -8,8 +8,10 @@ from .style import RULE_DASH, few_ticks, read_rows, style_chart
 
 
 def draw_change() -> Any:
-    """Rows `curves` (x, proved, flipped), shares in percent; signals `size` (the slider), `extent`, and
-    `attacked`: whether flips were looked for; where not, all above what is proved is open.
+    """Rows `curves` (x, proved, flipped), shares in percent; three signals set by the page.
+
+    `size` is where the slider stands, `extent` the range of sizes, `attacked` whether flips were
+    looked for; where not, all above what is proved is open.
     """
     signals = [
         alt.param(name="size", value=0),

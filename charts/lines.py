@@ -48,22 +48,17 @@ def draw_weights() -> Any:
     signals = [alt.param(name="half", value=None), alt.param(name="extent", value=[0, 1])]
     rows = alt.Chart(read_rows("rows")).transform_calculate(
         part="datum.share / 100",
-        tip="'the heaviest ' + format(datum.k, ',') + ' carry '"
-        " + format(datum.share / 100, '.1%')",
+        tip="'the heaviest ' + format(datum.k, ',') + ' carry ' + format(datum.share / 100, '.1%')",
     )
     x = alt.X(
         "k:Q",
         scale=alt.Scale(domain={"expr": "extent"}, nice=False),
         axis=alt.Axis(tickCount=few_ticks(), format=",d"),
     )
-    y = alt.Y(
-        "part:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=5)
-    )
+    y = alt.Y("part:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=5))
     area = rows.mark_area(fill="var(--weight)", fillOpacity=0.22).encode(x=x, y=y)
     line = rows.mark_line(stroke="var(--weight)", strokeWidth=2).encode(x=x, y=y)
-    layers = alt.layer(
-        area, line, mark_where("half"), mark_nearest(rows, x, y, "var(--weight)")
-    )
+    layers = alt.layer(area, line, mark_where("half"), mark_nearest(rows, x, y, "var(--weight)"))
     return style_chart(layers.add_params(*signals), height=178)
 
 

@@ -6,7 +6,7 @@ import altair as alt
 
 from .style import LABELS_WIDTH, few_ticks, read_rows, style_chart, write_distance
 
-LONGEST_LABEL = 130
+LONGEST_LABEL = 122
 """Pixels; longer names are cut by Vega with an ellipsis, and stand in full in the table below."""
 
 
@@ -31,7 +31,7 @@ def draw_spread() -> Any:
             ticks=False,
             domain=False,
             minExtent=LABELS_WIDTH,
-            maxExtent=LONGEST_LABEL,
+            maxExtent=LONGEST_LABEL + 8,
         ),
     )
     x = alt.X("low:Q", axis=alt.Axis(grid=True, tickCount=few_ticks()))

@@ -39,8 +39,14 @@ def open_page(browser, path: Path, *, hash: str = "", width: int = 1280, **optio
     tab.on("console", lambda message: said.append(f"console: {message.text}"))
     tab.on("pageerror", lambda error: said.append(f"error: {error}"))
     own = path.as_uri()
-    tab.on("request", lambda request: said.append(request.url[:200]) if not (
-        request.url.split("#")[0] == own or request.url.startswith(("data:", "blob:"))) else None)
+    tab.on(
+        "request",
+        lambda request: (
+            said.append(request.url[:200])
+            if not (request.url.split("#")[0] == own or request.url.startswith(("data:", "blob:")))
+            else None
+        ),
+    )
     try:
         tab.goto(own + hash)
         tab.wait_for_selector("html[data-ready]", timeout=60_000)

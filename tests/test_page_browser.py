@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from netmargin.page.making import make_page
 from netmargin.page.numbers import distance
 from netmargin.page.payload import Split
 from netmargin.page.render import render
-
 from tests.browser import AXE, open_browser, open_page
 from tests.page_fixture import digits_records, facts_of, full_page, plain_page, table_page
-from netmargin.page.making import make_page
 
 # One browser for all: its start takes a second.
 pytestmark = pytest.mark.xdist_group("browser")
@@ -74,7 +73,8 @@ def choose(tab, **fields: str) -> None:
 def test_every_chart_holds_marks_and_no_width_scrolls_sideways(browser, files, name):
     with open_page(browser, files[name], width=320) as tab:
         marks = tab.eval_on_selector_all(
-            ".chart", "all => all.map(c => [c.id, c.querySelectorAll('svg [role=graphics-symbol] path, svg .mark-rect path, svg .mark-line path, svg .mark-area path').length])"
+            ".chart",
+            "all => all.map(c => [c.id, c.querySelectorAll('svg [role=graphics-symbol] path, svg .mark-rect path, svg .mark-line path, svg .mark-area path').length])",
         )
         assert [chart for chart, count in marks if count == 0] == []
         assert len(marks) == {"full": 7, "plain": 2, "table": 2}.get(name, len(marks))
@@ -99,7 +99,9 @@ def test_filters_count_as_python_does(full):
     assert read_count(full) == sum(y == label != p for y, p, _, _ in rows)
     assert full.inner_text("#count").endswith(f"held-out images (wrong, class {label})")
     full.click("#filters button[type=reset]")
-    full.wait_for_function(f"document.getElementById('count').textContent.startsWith('{len(rows)} of')")
+    full.wait_for_function(
+        f"document.getElementById('count').textContent.startsWith('{len(rows)} of')"
+    )
     choose(full, **{"from": "0.1", "to": "0.3"})
     assert read_count(full) == sum(0.1 <= float(f"{d:.4g}") < 0.3 for *_, d in rows)
     choose(full, rival="8")
@@ -124,7 +126,9 @@ def test_bars_are_picked_by_click_and_by_drag(full):
     full.mouse.move(box["x"] + box["width"] + 8, box["y"] + 12, steps=4)
     full.mouse.up()
     both = bars["count"][index] + bars["count"][index + 1]
-    full.wait_for_function(f"document.getElementById('picked-count').textContent.startsWith('{both} ')")
+    full.wait_for_function(
+        f"document.getElementById('picked-count').textContent.startsWith('{both} ')"
+    )
     full.click("#clear-picked")
     full.wait_for_selector("#picked", state="hidden")
     assert read_count(full) == 200
@@ -148,9 +152,12 @@ def test_cells_of_both_matrices_show_their_samples(full):
         full.get_by_role("button", name=button).click()
         counts = pairs[relation]
         label, other = max(
-            ((a, b) for a in range(10) for b in range(10) if a != b), key=lambda p: counts[p[0]][p[1]]
+            ((a, b) for a in range(10) for b in range(10) if a != b),
+            key=lambda p: counts[p[0]][p[1]],
         )
-        cell = full.locator(f"#matrix tbody tr:nth-child({label + 1}) td:nth-child({other + 2}) button")
+        cell = full.locator(
+            f"#matrix tbody tr:nth-child({label + 1}) td:nth-child({other + 2}) button"
+        )
         assert cell.inner_text() == str(counts[label][other])
         cell.click()
         assert read_count(full) == counts[label][other]
@@ -165,10 +172,12 @@ def test_table_is_sorted_by_its_titles_and_writes_numbers_as_python(full):
     assert title.get_attribute("aria-sort") == "ascending"
     while full.locator("#more").is_visible():
         full.click("#more")
-    place = [text.strip("▲▼ ") for text in full.locator("#table thead tr > *").all_inner_texts()].index(
-        "distance (est.)"
+    place = [
+        text.strip("▲▼ ") for text in full.locator("#table thead tr > *").all_inner_texts()
+    ].index("distance (est.)")
+    shown = full.eval_on_selector_all(
+        "#table tbody tr", f"rows => rows.map(r => r.children[{place}].textContent)"
     )
-    shown = full.eval_on_selector_all("#table tbody tr", f"rows => rows.map(r => r.children[{place}].textContent)")
     assert shown == [distance(float(f"{d:.4g}")) for d in sorted(columns["d"])]
     title.locator("button").click()
     assert title.get_attribute("aria-sort") == "descending"
@@ -201,21 +210,29 @@ def test_a_view_can_be_sent_by_its_address(browser, files, full):
         other.evaluate("location.hash = '#show=wrong'")
         other.wait_for_function("document.getElementById('count').textContent.includes('wrong')")
     # What does not exist chooses nothing; a name of a section leads to it.
-    with open_page(browser, files["full"], hash="#show=none&class=77&split=no&sort=x&view=3d") as other:
+    with open_page(
+        browser, files["full"], hash="#show=none&class=77&split=no&sort=x&view=3d"
+    ) as other:
         assert read_count(other) == 200
         assert other.locator("#gallery .image").count() == 39
     with open_page(browser, files["full"], hash="#support") as other:
-        other.wait_for_function("document.getElementById('support').getBoundingClientRect().y < 200")
+        other.wait_for_function(
+            "document.getElementById('support').getBoundingClientRect().y < 200"
+        )
 
 
 def test_keys_reach_every_card_and_open_and_close_it(full):
     for group in ("#gallery", "#examples", "#matrix", "#heaviest"):
-        stops = full.eval_on_selector_all(f"{group} button", "all => all.filter(b => b.tabIndex === 0).length")
+        stops = full.eval_on_selector_all(
+            f"{group} button", "all => all.filter(b => b.tabIndex === 0).length"
+        )
         assert stops == 1, group
     full.focus("#gallery button")
     full.keyboard.press("ArrowRight")
     full.keyboard.press("ArrowDown")
-    at = full.evaluate("[...document.querySelectorAll('#gallery button')].indexOf(document.activeElement)")
+    at = full.evaluate(
+        "[...document.querySelectorAll('#gallery button')].indexOf(document.activeElement)"
+    )
     assert at == 14  # a desktop has 13 in a row
     row = full.evaluate("document.activeElement.dataset.row")
     full.keyboard.press("Enter")
@@ -225,14 +242,20 @@ def test_keys_reach_every_card_and_open_and_close_it(full):
     assert full.locator("dialog[open]").count() == 0
     assert full.evaluate("document.activeElement.dataset.row") == row
     full.keyboard.press("End")
-    assert full.evaluate("document.activeElement === document.querySelector('#gallery').lastElementChild")
+    assert full.evaluate(
+        "document.activeElement === document.querySelector('#gallery').lastElementChild"
+    )
     full.keyboard.press("Home")
-    assert full.evaluate("document.activeElement === document.querySelector('#gallery').firstElementChild")
+    assert full.evaluate(
+        "document.activeElement === document.querySelector('#gallery').firstElementChild"
+    )
 
 
 def test_a_sample_tells_what_is_proved_open_and_flipped(full):
     columns = columns_of()
-    row = next(i for i, low in enumerate(columns["lower"]) if low and columns["y"][i] == columns["p"][i])
+    row = next(
+        i for i, low in enumerate(columns["lower"]) if low and columns["y"][i] == columns["p"][i]
+    )
     choose(full, show="radii", sort="d")
     while full.locator("#more").is_visible():
         full.click("#more")
@@ -241,7 +264,10 @@ def test_a_sample_tells_what_is_proved_open_and_flipped(full):
     assert re.search(rf"flip found at\n{distance(columns['upper'][row])}\nMeasured", shown)
     proved = float(re.search(r"proved safe below\n(\S+)\nProved", shown)[1])
     assert columns["lower"][row] - 0.01 < proved <= columns["lower"][row]
-    parts = [full.locator(f"#sample .{kind}").bounding_box() for kind in ("fill-proved", "fill-open", "fill-flipped")]
+    parts = [
+        full.locator(f"#sample .{kind}").bounding_box()
+        for kind in ("fill-proved", "fill-open", "fill-flipped")
+    ]
     whole = sum(part["width"] for part in parts)
     end = 1.15 * max(columns["upper"][row], columns["d"][row])
     assert parts[0]["width"] / whole == pytest.approx(columns["lower"][row] / end, abs=0.02)
@@ -268,10 +294,16 @@ def test_slider_counts_what_is_proved_open_and_flipped(full):
             share,
         )
         size = float(full.input_value("#size"))
-        lower, upper = ([float(f"{radius:.4g}") for radius in side] for side in (net.lower, net.upper))
+        lower, upper = (
+            [float(f"{radius:.4g}") for radius in side] for side in (net.lower, net.upper)
+        )
         flipped = sum(radius <= size for radius in upper)
-        safe = sum(0 < low and size <= low and not up <= size for low, up in zip(lower, upper, strict=True))
-        counts = [full.inner_text(f"#stand-0 [data-count={kind}]") for kind in ("safe", "open", "flipped")]
+        safe = sum(
+            low > 0 and size <= low and not up <= size for low, up in zip(lower, upper, strict=True)
+        )
+        counts = [
+            full.inner_text(f"#stand-0 [data-count={kind}]") for kind in ("safe", "open", "flipped")
+        ]
         assert counts == [str(safe), str(len(lower) - safe - flipped), str(flipped)]
     assert counts[0] != "40"
 
@@ -309,11 +341,13 @@ def test_names_and_texts_are_text(browser, tmp_path):
         tab.keyboard.press("Escape")
         with tab.expect_download() as started:
             tab.click("#csv")
-        lines = list(csv.reader(io.StringIO(started.value.path().read_text(encoding="utf-8"), newline="")))
+        lines = list(
+            csv.reader(io.StringIO(started.value.path().read_text(encoding="utf-8"), newline=""))
+        )
         assert len(lines) == 1 + split.n
         cells = {cell for line in lines for cell in line}
         assert evil in cells
-        assert "'=1+1,\"x\"" in cells  # no spreadsheet reads it as a formula
+        assert '\'=1+1,"x"' in cells  # no spreadsheet reads it as a formula
     assert started.value.suggested_filename.endswith("-training.csv")
 
 
@@ -358,11 +392,43 @@ def test_no_target_is_below_24_pixels(browser, files):
 def test_paper_is_light_and_holds_every_section(browser, files):
     with open_page(browser, files["full"], color_scheme="dark") as tab:
         tab.emulate_media(media="print")
-        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert (
+            tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        )
         assert not tab.locator("#filters").is_visible()
         assert tab.locator("#scaling").is_visible()
         pdf = tab.pdf(format="A4")
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 7
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_labels_of_the_axis_name_the_edges_of_the_bars(browser, files, width):
+    """The end bars hold what lies beyond them: their labels are their inner edges, not rounded."""
+    overview = full_page().overview
+    bars, folded = overview.histograms["heldout"], overview.folded
+    assert any(folded)
+    with open_page(browser, files["full"], width=width) as tab:
+        labels = tab.locator("#c-histogram .role-axis-label text").all_inner_texts()
+    if folded[0]:
+        assert any(
+            text.startswith("≤ ")
+            and float(text[2:].replace("−", "-")) == pytest.approx(bars["to"][0])
+            for text in labels
+        )
+    if folded[1]:
+        assert any(
+            text.startswith("≥ ") and float(text[2:]) == pytest.approx(bars["from"][-1])
+            for text in labels
+        )
+
+
+def test_slider_stands_below_its_rule(full):
+    """The middle of the thumb, which runs over the plot from end to end, is where the rule is."""
+    size, largest = float(full.input_value("#size")), float(full.get_attribute("#size", "max"))
+    track = full.locator("#size").bounding_box()
+    thumb = track["x"] + 12 + (track["width"] - 24) * size / largest
+    rule = full.locator("#c-change-0 .mark-rule line").last.bounding_box()
+    assert rule["x"] == pytest.approx(thumb, abs=2)
 
 
 def test_forced_colours_mark_what_is_pressed(browser, files):

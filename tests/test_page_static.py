@@ -15,10 +15,13 @@ from tests.browser import AXE
 STATIC = _HERE / "static"
 VEGA = STATIC / "vega"
 
-TEXT, GROUND = ("ink", "ink2", "muted", "right", "wrong", "proved", "estimated", "weight", "link"), (
-    "bg",
-    "surface",
-    "open",
+TEXT, GROUND = (
+    ("ink", "ink2", "muted", "right", "wrong", "proved", "estimated", "weight", "link"),
+    (
+        "bg",
+        "surface",
+        "open",
+    ),
 )
 
 
@@ -68,7 +71,8 @@ def test_own_scripts_are_small_and_have_no_slip():
 
 def test_no_style_asks_for_a_file():
     for path in STATIC.glob("*.css"):
-        assert "url(" not in path.read_text() and "@import" not in path.read_text()
+        assert "url(" not in path.read_text()
+        assert "@import" not in path.read_text()
 
 
 @pytest.mark.parametrize(("scheme", "least"), [("light", 4.8), ("dark", 6.4)])

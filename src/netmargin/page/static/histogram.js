@@ -21,12 +21,13 @@ function placeTicks(bars) {
   const width = byId("c-histogram").clientWidth;
   const scale = vega.scale("linear")().domain(range);
   const write = scale.tickFormat(width / 75);
+  const writeEdge = scale.tickFormat(bars.length);
   const space = (60 * (range[1] - range[0])) / width;
   const round = scale.ticks(width / 75).filter((tick) =>
     !(folded[0] && tick < range[0] + space) && !(folded[1] && tick > range[1] - space));
   const ends = [
-    { ...bars[0], text: `≤ ${write(bars[0].to)}` },
-    { ...bars.at(-1), text: `≥ ${write(bars.at(-1).from)}` },
+    { ...bars[0], text: `≤ ${writeEdge(bars[0].to)}` },
+    { ...bars.at(-1), text: `≥ ${writeEdge(bars.at(-1).from)}` },
   ].filter((_, i) => folded[i]);
   return {
     ticks: [...round, ...ends.map(({ from, to }) => (from + to) / 2)],
