@@ -1,5 +1,6 @@
 """Records in notebooks: small tables that say what the records say, readable on any ground."""
 
+import math
 import re
 from html.parser import HTMLParser
 
@@ -35,6 +36,11 @@ class Cells(HTMLParser):
         return {row[0]: row[1:] for row in self.rows}
 
 
+def down(value: float) -> str:
+    """A number below 1 and above 0.1 with four digits, rounded down, as bounds are."""
+    return f"{math.floor(value * 1e4) / 1e4:.4g}"
+
+
 def shown() -> dict[str, tuple]:
     """Records, and rows that their tables hold."""
     certificate, radii, history = digits_records()
@@ -61,12 +67,12 @@ def shown() -> dict[str, tuple]:
             certificate,
             {
                 "relative epsilon (0: a KKT point)": f"{certificate.relative_epsilon:.4g} Measured",
-                "no multipliers give less than": f"{certificate.epsilon_lower / certificate.norm:.4g} Proved",
+                "no multipliers give less than": f"{down(certificate.epsilon_lower / certificate.norm)} Proved",
             },
         ),
         "radii": (
             radii,
-            {"no smaller change flips half of them": f"{np.median(radii.lower):.4g} Proved"},
+            {"no smaller change flips half of them": f"{down(np.median(radii.lower))} Proved"},
         ),
         "history": (
             history,
@@ -75,7 +81,7 @@ def shown() -> dict[str, tuple]:
         "comparison": (comparison, {"held-out: error Measured": f"{wrong / 200:.4g}"}),
         "solution": (
             solution,
-            {"upper bound": f"{solution.upper_bound:.4g} Proved", "certified": "yes"},
+            {"upper bound": f"{math.ceil(solution.upper_bound * 1e3) / 1e3:.4g} Proved", "certified": "yes"},
         ),
     }
 

@@ -5,6 +5,7 @@ status that is a sentence, and the weights of the samples that prove it.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
 from enum import StrEnum
 
 import numpy as np
@@ -180,6 +181,11 @@ _ENDS = {
     "lower_bound": Certainty.PROVED,
 }
 """Fields that are ends of brackets: attained by what is returned, or proved by the dual weights."""
+_ROUNDINGS = dict.fromkeys(_ENDS, ROUND_HALF_EVEN) | {
+    "upper_bound": ROUND_CEILING,
+    "lower_bound": ROUND_FLOOR,
+}
+"""How tables round them: a bound must not be cut."""
 
 
 @describe_in_notebook.register
@@ -187,7 +193,8 @@ def _describe_solution(solution: Solution) -> NotebookTable:
     """Both ends of the bracket: which is attained, and which is proved by the dual weights."""
     names = [name for name in _ENDS if isinstance(getattr(solution, name, None), float)]
     rows = [
-        (name.replace("_", " "), (number(getattr(solution, name)), _ENDS[name])) for name in names
+        (name.replace("_", " "), (number(getattr(solution, name), _ROUNDINGS[name]), _ENDS[name]))
+        for name in names
     ]
     return NotebookTable(
         type(solution).__name__,

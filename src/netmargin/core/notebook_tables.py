@@ -1,7 +1,9 @@
 """Small tables in which a notebook shows records, readable on light and on dark ground."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context
 from enum import StrEnum
 from functools import singledispatch
 from html import escape
@@ -67,15 +69,22 @@ def describe_in_notebook(record: Any) -> NotebookTable | None:
     return None
 
 
-def number(value: float | None) -> str:
-    """A number as tables show it, a dash for none.
+def number(value: float | None, rounding: str = ROUND_HALF_EVEN) -> str:
+    """A number with four digits as tables show it, a dash for none.
+
+    What is proved is rounded away from what is not: lower bounds with `decimal.ROUND_FLOOR`, upper
+    ones with `decimal.ROUND_CEILING`.
 
     Examples
     --------
-    >>> number(0.123456), number(-2.0), number(None)
-    ('0.1235', '−2', '–')
+    >>> number(0.123456), number(-2.0), number(None), number(0.123456, "ROUND_FLOOR")
+    ('0.1235', '−2', '–', '0.1234')
     """
-    return "–" if value is None else f"{value:.4g}".replace("-", "−")
+    if value is None:
+        return "–"
+    if value and math.isfinite(value):
+        value = float(Context(prec=4, rounding=rounding).create_decimal_from_float(value))
+    return f"{value:.4g}".replace("-", "−")
 
 
 # No colour of text and no ground but the notebook's own, except for white on teal: 6.4 to 1.

@@ -1,5 +1,7 @@
 """Certificates as the small tables of notebooks."""
 
+from decimal import ROUND_FLOOR
+
 from ..core.notebook_tables import Certainty, NotebookTable, describe_in_notebook, number
 from .certificate import KKTCertificate
 
@@ -7,7 +9,7 @@ from .certificate import KKTCertificate
 @describe_in_notebook.register
 def describe_certificate(found: KKTCertificate) -> NotebookTable:
     """How far the net is from a KKT point, with the bound that is proved, and what it rests on."""
-    least = number(found.epsilon_lower / found.norm)
+    least = number(found.epsilon_lower / found.norm, ROUND_FLOOR)
     heaviest = ", ".join(map(str, found.support[:6].tolist()))
     rows = (
         ("relative epsilon (0: a KKT point)", (number(found.relative_epsilon), Certainty.MEASURED)),

@@ -1,5 +1,7 @@
 """Radii as the small tables of notebooks."""
 
+from decimal import ROUND_FLOOR
+
 import numpy as np
 
 from ..core.notebook_tables import Cell, Certainty, NotebookTable, describe_in_notebook, number
@@ -13,7 +15,7 @@ def describe_radii(found: RobustnessReport) -> NotebookTable:
     if found.no_lower:
         rows.append(("no radius is proved", found.no_lower))
     else:
-        middle = number(float(np.median(found.lower)))
+        middle = number(float(np.median(found.lower)), ROUND_FLOOR)
         rows.append(("no smaller change flips half of them", (middle, Certainty.PROVED)))
     if found.attacks:
         middle = number(float(np.median(found.upper)))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .facts import Facts, LinkedRadii
-from .numbers import count, distance, one_digit, percent
+from .numbers import count, distance, one_digit, percent, round_down
 from .payload import Certainty, Change, Columns, Radii, Tag
 
 _POINTS = 300
@@ -72,7 +72,7 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
     elif (middle := _middle(lower)) > 0:
         proof = (
             f"For half of {count(n)} {noun}s it is proved that no change smaller than"
-            f" {distance(middle)} flips the answer"
+            f" {distance(middle, down=True)} flips the answer"
         )
     else:
         safe = int((lower > 0).sum())
@@ -139,7 +139,8 @@ def _describe_net(linked: LinkedRadii, several: bool, largest: float) -> Radii:
         lower = np.zeros_like(lower)
     wrong = int((linked.report.q[: len(lower)] <= 0).sum())
     name = linked.name if several else ""
-    return Radii(name, _draw_curve(lower, upper, largest), lower.tolist(), upper.tolist(), wrong)
+    curve, proved = _draw_curve(lower, upper, largest), list(map(round_down, lower.tolist()))
+    return Radii(name, curve, proved, upper.tolist(), wrong)
 
 
 def _draw_curve(lower: np.ndarray, upper: np.ndarray, largest: float) -> Columns:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..core.batches import Arrays
 from ..core.class_names import ClassNames
+from ..core.doors import open_door
 from ..core.records import short_repr
 from ..errors import ArgumentError, DataError
 from ..homogeneity import Homogeneity
@@ -69,6 +70,8 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         if samples is not None
     }
     _refuse_shuffled(given, data, heldout)
+    if len(given.models) > 1:  # inputs by name were packed: every net takes them apart again
+        given.models = {name: open_door(own, data)[0] for name, own in given.models.items()}
     model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
     homogeneity = analyse_net(model, next(iter(arrays.values())))
     splits = tuple(

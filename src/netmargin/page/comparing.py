@@ -50,7 +50,7 @@ def _describe(facts: Facts, found: Compared) -> str:
         lines.setdefault((better, worse), []).append(f"error {points} lower")
     if (difference := _largest_real(found, Z)) is not None:
         better, worse, low, high = _order(difference, smaller_is_better=False)
-        between = f"{significant(low)} to {significant(high)}"
+        between = f"{distance(low)} to {distance(high)}"
         lines.setdefault((better, worse), []).append(f"z {between} higher")
     if not lines:
         n = count(found.heldout[0].n)

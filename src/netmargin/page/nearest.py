@@ -7,7 +7,7 @@ from torch import Tensor
 from .facts import Facts
 from .inputs import as_images, snippets
 from .measured import Measured
-from .numbers import count, one_digit, plain
+from .numbers import count, one_digit, plain, round_down
 from .payload import Columns, Images, Nearest, Split
 from .sampling import choose_shown
 from .sprites import make_sprites
@@ -98,7 +98,8 @@ def _make_columns(facts: Facts, split: Measured, weights: Tensor | None) -> Colu
             continue
         examined = linked.rows[: linked.report.examined]
         if not linked.report.no_lower:
-            columns["lower"] = _spread(linked.report.lower.tolist(), examined, split.n)
+            proved = map(round_down, linked.report.lower.tolist())
+            columns["lower"] = _spread(proved, examined, split.n)
         if linked.report.attacks:
             columns["upper"] = _spread(linked.report.upper.tolist(), examined, split.n)
     if weights is not None:

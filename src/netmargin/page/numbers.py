@@ -1,6 +1,7 @@
 """Numbers as a page writes them: a true minus sign, thousands with commas, powers of ten."""
 
 import math
+from decimal import ROUND_FLOOR, Decimal
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FEW_DECIMALS = 0.095
@@ -33,24 +34,46 @@ def plural(n: int, noun: str) -> str:
     return f"{count(n)} {noun}{'' if n == 1 else 's'}"
 
 
-def distance(value: float) -> str:
+def round_down(value: float, digits: int = 4) -> float:
+    """The largest number of so many significant digits that is not above a positive number.
+
+    What is proved of a radius is proved of smaller ones, and of no larger one.
+
+    Examples
+    --------
+    >>> round_down(0.123456), round_down(0.99999, 2), round_down(math.inf)
+    (0.1234, 0.99, inf)
+    """
+    if not (value > 0 and math.isfinite(value)):
+        return value
+    exact = Decimal(value)
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() + 1 - digits), ROUND_FLOOR))
+
+
+def distance(value: float, *, down: bool = False) -> str:
     """A distance with two decimals, small ones with three, large ones with fewer.
+
+    With `down`, for what is proved, it is never above the number.
 
     Examples
     --------
     >>> [distance(d) for d in (0.962, -0.0571, 0.0001, 0.0, 12345.6, 345.67, float("inf"))]
     ['0.96', '−0.057', '<0.001', '0.00', '12,346', '345.7', '∞']
+    >>> distance(0.999, down=True), distance(0.0316, down=True), distance(0.00099, down=True)
+    ('0.99', '0.031', '0.000')
     """
     size = abs(value)
     if math.isinf(value):
         return sign(value, "∞")
     if size >= _LARGEST:
         return significant(value)
-    if 0 < size < _LEAST:
+    if 0 < size < _LEAST and not down:
         return "<0.001" if value > 0 else "−<0.001"
     decimals = 2 if size == 0 else 3 if size < _FEW_DECIMALS else 2
     if size >= 100:
         decimals = 1 if size < 1000 else 0
+    if down:
+        size = math.floor(size * 10**decimals) / 10**decimals
     return sign(value, f"{size:,.{decimals}f}")
 
 

@@ -156,7 +156,7 @@ def _second_tile(facts: Facts) -> Tile | None:
             return Tile(
                 "Proved radius, median",
                 Certainty.PROVED,
-                distance(middle),
+                distance(middle, down=True),
                 f"For half of the {count(examined)} examined {facts.noun}s no smaller change flips"
                 " the answer: there is no exception.",
             )

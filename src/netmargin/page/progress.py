@@ -86,11 +86,12 @@ def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) 
     span = min(max(_LAST, round(_LAST_SHARE * len(after))), len(after) - 1)
     before = after[-1 - span]
     # Near the first epoch without errors the margin is near 0, and a ratio means nothing.
+    whole = span == len(after) - 1
     growth = after[-1] / before - 1 if before > 0 else math.inf
     over = "since the last epoch" if span == 1 else f"over the last {count(span)} epochs"
     change = sign(growth, f"{abs(100 * growth):.0f}%")
     plus = "+" if growth > 0 and abs(100 * growth) >= 0.5 else ""
-    if growth == math.inf:
+    if growth == math.inf or (whole and growth > _RISES):
         trend = "it still rises"
     elif growth > _RISES:
         trend = f"it still rises ({plus}{change} {over})"

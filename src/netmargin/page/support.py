@@ -6,7 +6,7 @@ import torch
 
 from .facts import Facts
 from .nearest import caption
-from .numbers import count, percent, significant
+from .numbers import count, distance, percent, significant
 from .payload import Certainty, Columns, Support, SupportSample, Tag
 
 _SHOWN = 24
@@ -35,7 +35,10 @@ def write_support(facts: Facts) -> Support | None:
         data=f"training {noun}s",
         tags=(
             Tag(Certainty.MEASURED, "weights: those that rebuild the parameters best"),
-            Tag(Certainty.PROVED, f"no other weights bring the gap below {significant(least)}"),
+            Tag(
+                Certainty.PROVED,
+                f"no other weights bring the gap below {distance(least, down=True)}",
+            ),
         ),
         gauge=min(max(gap, 0.0), 1.0),
         gauge_text=significant(gap),
