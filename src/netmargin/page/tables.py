@@ -106,10 +106,9 @@ def _write_training(training: Training) -> Table:
     columns = [rows[name] for name in ("epoch", "log10_loss", "right", "margin")]
     lines = []
     for epoch, loss, right, margin in _thin(list(zip(*columns, strict=True))):
-        cells: tuple[str, ...] = (count(epoch), power_of_ten(loss), percent(right / 100, 1))
-        if training.margin_name:
-            cells = (*cells, "–" if margin is None else significant(margin))
-        lines.append(cells)
+        shown = "–" if margin is None else significant(margin)
+        known = (shown,) if training.margin_name else ()
+        lines.append((count(epoch), power_of_ten(loss), percent(right / 100, 1), *known))
     heads = ("epoch", "loss", "right", *["normalized margin"] * bool(training.margin_name))
     return Table(heads, lines)
 
