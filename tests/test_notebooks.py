@@ -81,7 +81,10 @@ def shown() -> dict[str, tuple]:
         "comparison": (comparison, {"held-out: error Measured": f"{wrong / 200:.4g}"}),
         "solution": (
             solution,
-            {"upper bound": f"{math.ceil(solution.upper_bound * 1e3) / 1e3:.4g} Proved", "certified": "yes"},
+            {
+                "upper bound": f"{math.ceil(solution.upper_bound * 1e3) / 1e3:.4g} Proved",
+                "certified": "yes",
+            },
         ),
     }
 

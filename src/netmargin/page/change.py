@@ -69,7 +69,7 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
     n, noun, report = len(lower), facts.noun, linked.report
     if report.no_lower:
         proof = "Nothing is proved about changes of this net"
-    elif (middle := _middle(lower)) > 0:
+    elif (middle := middle_of(lower)) > 0:
         proof = (
             f"For half of {count(n)} {noun}s it is proved that no change smaller than"
             f" {distance(middle, down=True)} flips the answer"
@@ -82,7 +82,7 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         )
     if not report.attacks:
         return f"{proof}. No flips were searched for: everything above is open."
-    middle = _middle(upper)
+    middle = middle_of(upper)
     if math.isfinite(middle):
         found = f"for half, a change of {distance(middle)} or less was found that does"
         if report.no_lower:
@@ -97,7 +97,7 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
     return f"{proof}; {found}. What lies between is open."
 
 
-def _middle(radii: np.ndarray) -> float:
+def middle_of(radii: np.ndarray) -> float:
     """The radius that half of the samples reach; of two in the middle the lower one."""
     return float(np.sort(radii)[(len(radii) - 1) // 2])
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import torch
 
+from .change import middle_of
 from .facts import Facts
 from .measured import Measured
 from .numbers import count, distance, percent, percent_number, significant
@@ -151,7 +152,7 @@ def _second_tile(facts: Facts) -> Tile | None:
     if facts.radii and not facts.radii[0].report.no_lower:
         report = facts.radii[0].report
         examined = report.examined
-        middle = float(np.median(report.lower[:examined])) if examined else 0.0
+        middle = middle_of(report.lower[:examined]) if examined else 0.0
         if middle > 0:
             return Tile(
                 "Proved radius, median",
