@@ -5,10 +5,11 @@ BIN := .venv/bin
 # One thread of torch and BLAS in each of the processes that pytest starts: more would wait for each other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses=2 --dist=loadgroup
 
-.PHONY: demo test test-slow check-all bench lint lock clean
+.PHONY: demo test test-slow check-all bench lint lint-page charts lock clean
 
 demo: .venv/ready
 	$(BIN)/netmargin train digits-mlp --until-log10-loss -40 --out runs/demo
+	$(BIN)/netmargin page runs/demo --radii 100
 
 test: .venv/ready lint
 	$(PYTEST)
@@ -31,6 +32,16 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.docstrings
+
+# The charts of the page: compiled by whoever changes them, shipped compiled.
+charts: .venv/ready
+	$(BIN)/python -m charts
+
+# The scripts of the page, joined as a page joins them; needs node, and npm's eslint from the network.
+lint-page: .venv/ready
+	mkdir -p runs
+	$(BIN)/python -c "from netmargin.page.render import _join_scripts as s; print('(() => {', s(), 'start(); })();', sep='\n')" > runs/page.js
+	npx --yes eslint@9 --config charts/eslint.config.mjs --no-ignore runs/page.js
 
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -19,7 +19,10 @@ MEANINGS = {
     "progress": (r"bool, default (True|False)", r"Whether to show .* as they come"),
     "folder": (r"str(, Path or None, default None| or Path)", r"Folder for "),
     "checkpoint_dir": (r"str or path, optional", r"Folder for "),
-    "out": (r'str or Path(, default "runs/reproduce")?', r"Folder (for all|that `reproduce`) "),
+    "out": (
+        r'str or Path(, default "(runs/reproduce|page.html)")?',
+        r"(Folder (for all|that `reproduce`)|The file to write) ?",
+    ),
 }
 
 

@@ -12,6 +12,7 @@ import torch
 import netmargin as nm
 
 INTERNAL = {  # never returned by a public function
+    "netmargin.core.notebook_tables.NotebookTable",
     "netmargin.homogeneity.degree.Constraint",
     "netmargin.homogeneity.degree.Degree",
     "netmargin.homogeneity.degree.Unknown",
@@ -52,7 +53,12 @@ def all_records() -> dict[str, type]:
 
 def records() -> dict[str, type]:
     """Those that a public function returns, alone or in another one."""
-    return {name: kind for name, kind in all_records().items() if name not in INTERNAL}
+    return {
+        name: kind
+        for name, kind in all_records().items()
+        # What a page is written from never leaves its room; callers get the file.
+        if name not in INTERNAL and (kind is nm.PageFile or not name.startswith("netmargin.page."))
+    }
 
 
 def test_the_list_of_internal_records_is_of_records_that_exist():

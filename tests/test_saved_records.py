@@ -32,6 +32,7 @@ NOT_SAVED = (  # they hold functions, are settings, or never reach a user
     "netmargin.core.gradients.",
     "netmargin.core.named_inputs.",
     "netmargin.homogeneity.derivation.",
+    "netmargin.page.",
     "netmargin.training.stopping.",
     "netmargin.twolayer.functionals.Functional",
 )

@@ -133,6 +133,12 @@ from .margins import (
 from .margins import (
     measure as measure,
 )
+from .page import (
+    PageFile as PageFile,
+)
+from .page import (
+    page as page,
+)
 from .regularization import (
     RegularizationPath as RegularizationPath,
 )

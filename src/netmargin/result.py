@@ -5,10 +5,12 @@ status that is a sentence, and the weights of the samples that prove it.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
 from enum import StrEnum
 
 import numpy as np
 
+from .core.notebook_tables import Certainty, NotebookTable, describe_in_notebook, number
 from .core.records import short_repr
 from .core.saved_records import Record
 
@@ -169,6 +171,41 @@ class Solution(Record, ABC):
     def support(self) -> np.ndarray:
         """The indices of the samples with a dual weight other than 0, ascending."""
         return np.flatnonzero(self.dual)
+
+
+_ENDS = {
+    "margin": Certainty.MEASURED,
+    "upper_bound": Certainty.PROVED,
+    "objective": Certainty.MEASURED,
+    "norm": Certainty.MEASURED,
+    "lower_bound": Certainty.PROVED,
+}
+"""Fields that are ends of brackets: attained by what is returned, or proved by the dual weights."""
+_ROUNDINGS = dict.fromkeys(_ENDS, ROUND_HALF_EVEN) | {
+    "upper_bound": ROUND_CEILING,
+    "lower_bound": ROUND_FLOOR,
+}
+"""How tables round them: a bound must not be cut."""
+
+
+@describe_in_notebook.register
+def _describe_solution(solution: Solution) -> NotebookTable:
+    """Both ends of the bracket: which is attained, and which is proved by the dual weights."""
+    names = [name for name in _ENDS if isinstance(getattr(solution, name, None), float)]
+    rows = [
+        (name.replace("_", " "), (number(getattr(solution, name), _ROUNDINGS[name]), _ENDS[name]))
+        for name in names
+    ]
+    return NotebookTable(
+        type(solution).__name__,
+        (
+            *rows,
+            ("gap", number(solution.gap)),
+            ("certified", "yes" if solution.certified else "no"),
+            ("status", str(solution.status)),
+            ("samples with a weight", f"{len(solution.support):,} of {len(solution.dual):,}"),
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,19 @@ from importlib.metadata import version
 from typing import NoReturn
 
 from ..core.arguments import suggest_word
-from . import analyse, bounds, certify, data, measure, reproduce, robustness, solve, train, verify
+from . import (
+    analyse,
+    bounds,
+    certify,
+    data,
+    measure,
+    page,
+    reproduce,
+    robustness,
+    solve,
+    train,
+    verify,
+)
 
 VERBS = {
     "analyse": analyse,
@@ -15,6 +27,7 @@ VERBS = {
     "certify": certify,
     "robustness": robustness,
     "train": train,
+    "page": page,
     "solve": solve,
     "bounds": bounds,
     "verify": verify,
@@ -29,6 +42,7 @@ _EXAMPLES = """examples:
   netmargin train digits-mlp --until-log10-loss -40
   NETMARGIN_DATA=data netmargin train mnist-cnn-small --limit 1000 --until-log10-loss -30
   netmargin train --factory mypackage.nets:make_model --data points.npz --epochs 200
+  netmargin page runs/digits-mlp --out digits.html
   netmargin measure runs/digits-mlp/model.pt --factory digits-mlp --data digits
   netmargin certify runs/digits-mlp/model.pt --factory digits-mlp --data digits --radius 1e-3
   netmargin robustness runs/digits-mlp/model.pt --factory digits-mlp --data digits --box 0 1 \

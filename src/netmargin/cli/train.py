@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
         progress=not options.quiet,
     )
     report = measure(model, data, loss=loss)
-    figures = _save_results(folder, model, history, report)
+    figures = _save_results(folder, model, history, report, _describe_origin(options))
     milestones = _select_milestones(history.rows)
     if options.json:
         result = {
@@ -114,13 +114,25 @@ def run(options: argparse.Namespace) -> None:
         )
 
 
-def _save_results(folder: Path, model: nn.Module, history, report) -> list[Path]:
+def _describe_origin(options: argparse.Namespace) -> dict:
+    """The net and the data that were asked for, from which `netmargin page` makes them again."""
+    return {
+        "factory": options.recipe or options.factory,
+        "bias": options.bias,
+        "data": inputs.data_name(options),
+        "split": options.split,
+        "limit": options.limit,
+    }
+
+
+def _save_results(folder: Path, model: nn.Module, history, report, made_by: dict) -> list[Path]:
     """Write weights, summary and pictures of a run; return the pictures' paths."""
     from ..drawing import draw_run
     from ..training import checkpoint
 
     checkpoint.save(folder / "model.pt", model.state_dict())
     summary = {
+        "made_by": made_by,
         "status": history.status,
         "message": history.message,
         "epochs": history.rows[-1]["epoch"],

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import CheckpointError
 from .arguments import check_path
 from .files import write_atomically
+from .notebook_tables import describe_in_notebook
 from .record_codec import PACKAGE, decode, encode, register_record
 
 _FORMAT = 1
@@ -38,6 +39,11 @@ class Record:
         super().__init_subclass__(**options)
         if cls.__module__.startswith(f"{PACKAGE}."):
             register_record(cls)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: a small table, or the line of `repr` where there is none."""
+        table = describe_in_notebook(self)
+        return None if table is None else table.html()
 
     def save(self, path: str | Path) -> Path:
         """Write this record to a file, whole or not at all.

@@ -76,15 +76,20 @@ def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) 
         label = f"{name}, " if name else ""
         if report.attacks:
             axis.plot(
-                curve["epsilon"], 100 * curve["attacked"], color=colour, label=f"{label}attacked"
+                curve["epsilon"],
+                100 * curve["attacked"],
+                color=colour,
+                linewidth=1,
+                label=f"{label}attacked (measured)",
             )
         if not report.no_lower:
-            axis.plot(
+            # What is proved is an area, what was found a line: dashes are for estimates.
+            axis.fill_between(
                 curve["epsilon"],
                 100 * curve["certified"],
                 color=colour,
-                linestyle="--",
-                label=f"{label}certified",
+                alpha=0.3,
+                label=f"{label}certified (proved)",
             )
     axis.set(
         xlabel=r"$\epsilon$ (L2)",

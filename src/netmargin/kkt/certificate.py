@@ -199,7 +199,7 @@ class KKTCertificate(Record):
                 f"epsilon / norm                   {self.relative_epsilon:.3g}  (0: a KKT point of"
                 " the max-margin problem; 1: nothing like one)"
             ),
-            f"  at least                       {self.epsilon_lower / self.norm:.3g}",
+            f"  at least                       {self.epsilon_lower / self.norm:.3g}  (proved)",
             f"delta                            {self.delta:.3g}",
             f"cosine of theta and -grad loss   {self.alignment:.9f}",
             (

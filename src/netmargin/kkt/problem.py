@@ -68,7 +68,7 @@ class Problem:
         report = measure(twin, scored.samples, loss=loss, batch_size=BATCH, statistics="fixed")
         homogeneity = report.homogeneity
         try:
-            _require_homogeneity(twin, homogeneity, norm)
+            require_homogeneity(twin, homogeneity, norm)
         except NotHomogeneousError as error:
             # No training cures that, so it is said first, and a negative margin with it.
             besides = f"\nBesides, {_explain_not_separated(report)}." if report.q_min <= 0 else ""
@@ -134,8 +134,11 @@ def _explain_not_separated(report: MarginReport) -> str:
     )
 
 
-def _require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) -> None:
-    """Raise NotHomogeneousError where the net does not scale as the norm asks."""
+def require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) -> None:
+    """Raise NotHomogeneousError where the net does not scale as the norm asks.
+
+    `homogeneity` is that of a report of margins, with stored statistics held fixed.
+    """
     reasons = "\n  ".join(map(str, homogeneity.blockers)) or f"it is {homogeneity.kind}"
     if norm != "partial" and homogeneity.statistics_sentence:
         raise NotHomogeneousError(homogeneity.statistics_sentence)

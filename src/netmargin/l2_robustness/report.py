@@ -137,13 +137,13 @@ class RobustnessReport(Record):
                 f" {'R^d' if self.box is None else f'[{self.box[0]:g}, {self.box[1]:g}]^d'}"
             ),
             f"certified radius   median {np.median(self.lower):.4g}"
-            + (f"  (none: {self.no_lower})" if self.no_lower else ""),
+            + (f"  (none: {self.no_lower})" if self.no_lower else "  (proved)"),
         ]
         if self.attacks:
             lines += [
                 (
-                    f"attacked radius    median {np.median(self.upper):.4g}, {self.not_found}"
-                    " samples that no attack could turn"
+                    f"attacked radius    median {np.median(self.upper):.4g} (measured),"
+                    f" {self.not_found} samples that no attack could turn"
                 ),
                 "nearest found by   "
                 + (

@@ -8,6 +8,7 @@ from .input_margins import InputMargins, input_margins
 from .measurement import make_report as make_report
 from .measurement import measure
 from .normalization import normalizing_homogeneity as normalizing_homogeneity
+from .notebook import describe_report as describe_report
 from .of_outputs import margins as margins
 from .of_outputs import score_gaps as score_gaps
 from .of_outputs import soft_margins as soft_margins

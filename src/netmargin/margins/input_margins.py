@@ -112,8 +112,8 @@ class InputMargins(Record):
         )
         lines = [
             f"{self.n} samples, {100 * (self.q > 0).double().mean():.2f}% correct",
-            f"input margin at {names}      {distances}  (in the units of the inputs, first order)",
-            f"relative margin at {names}   {relative}  (in relative changes of the entries)",
+            f"input margin at {names}      {distances}  (in the units of the inputs; estimated)",
+            f"relative margin at {names}   {relative}  (in relative changes; estimated)",
         ]
         if torch.isfinite(self.headroom).any():
             lines.append(

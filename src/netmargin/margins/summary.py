@@ -53,7 +53,7 @@ def describe_certainty(
         lines.append(
             _entry(
                 "distance to the boundary, 25% quantile",
-                f"{quarter:.4g}   (10% quantile {low:.4g}, median {median:.4g})",
+                f"{quarter:.4g}   (10% quantile {low:.4g}, median {median:.4g}; estimated)",
             )
         )
         lines += _wrapped(

@@ -6,6 +6,7 @@ from .checkpoint import load_weights
 from .history import History
 from .learning_rate import AnnealedLR, ConstantLR, LearningRate, LossBasedLR
 from .loop import train
+from .notebook import describe_history as describe_history
 from .stopping import Epochs, LogLossBelow, MarginGrowthBelow, Separated, StoppingRule
 
 __all__ = [

@@ -4,6 +4,8 @@ import html
 import math
 from collections.abc import Sequence
 
+from ...page.payload import LedgerPage, LedgerRow
+from ...page.render import render
 from .claim import Entry
 
 HEADER = f"{'claim':36} {'instances':>9} {'worst':>9} {'tolerance':>9} {'seconds':>8}  result"
@@ -103,56 +105,38 @@ def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
 
 
 def write_html(entries: Sequence[Entry], conclusion: str) -> str:
-    """Write the same as one self-contained page of HTML."""
-    e = html.escape
-    parts = [_PAGE_HEAD, f"<p>{e(conclusion)}.</p>"]
-    for paper, own in _group_by_paper(entries):
-        heads = "".join(f"<th>{name}" for name in _COLUMNS)
-        parts.append(f"<h2>{e(paper)}</h2><table><tr>{heads}</tr>")
-        parts += map(_format_html_row, own)
-        parts.append("</table>")
-    return "\n".join(parts)
+    """Write the same as one self-contained page of HTML, in the style of the pages of nets."""
+    papers = tuple(
+        (paper, tuple(map(_describe_entry, own))) for paper, own in _group_by_paper(entries)
+    )
+    found = LedgerPage("The ledger", f"{conclusion}.", papers, "netmargin verify")
+    return render(found)
 
 
-_COLUMNS = (
-    "claim",
-    "statement",
-    "source",
-    "instances",
-    "worst",
-    "tolerance",
-    "seconds",
-    "result",
-)
-
-
-def _format_html_row(entry: Entry) -> str:
-    """Format one claim as a row of HTML: below the statement stand notes and counterexamples."""
-    e, claim = html.escape, entry.claim
+def _describe_entry(entry: Entry) -> LedgerRow:
+    """One claim as a row of the page: below the statement stand notes and counterexamples."""
+    claim = entry.claim
     notes = (
         f"Instances: {claim.hypotheses}",
         f"Tolerance: {claim.because}",
         entry.measured,
     )
-    extra = "".join(f"<p class=note>{e(text)}</p>" for text in notes if text)
-    printed = "".join(
-        f"<p class=printed>As printed, “{e(text)}” fails by {violation:.3g}:"
-        f" {e(counterexample)}</p>"
-        for text, violation, counterexample in entry.refuted
+    return LedgerRow(
+        id=claim.id,
+        statement=claim.statement,
+        source=claim.source,
+        notes=tuple(note for note in notes if note),
+        printed=tuple(
+            f"As printed, “{text}” fails by {violation:.3g}: {counterexample}"
+            for text, violation, counterexample in entry.refuted
+        ),
+        failures=tuple(failure(entry)),
+        instances=f"{entry.instances:,}",
+        worst=f"{entry.worst:.2g}",
+        tolerance=f"{claim.tolerance:.2g}",
+        seconds=f"{entry.seconds:.1f}",
+        holds=entry.holds,
     )
-    found = "".join(f"<p class=fails>{e(line)}</p>" for line in failure(entry))
-    cells = (
-        f"<code>{e(claim.id)}</code>",
-        f"{e(claim.statement)}{extra}{printed}{found}",
-        e(claim.source),
-        f"{entry.instances:,}",
-        f"{entry.worst:.2g}",
-        f"{claim.tolerance:.2g}",
-        f"{entry.seconds:.1f}",
-    )
-    verdict = "holds" if entry.holds else "fails"
-    row_of_cells = "".join(f"<td>{cell}" for cell in cells)
-    return f"<tr>{row_of_cells}<td class={verdict}>{verdict}</tr>"
 
 
 def _group_by_paper(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
@@ -181,22 +165,3 @@ def _escape_cell(text: str) -> str:
     """Escape a text so that it fits into one cell of a Markdown table."""
     # Markdown takes < for HTML, and | for the end of a cell.
     return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
-
-
-_STYLE = """\
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1200px;\
- padding: 0 1em; color: #222 }
-table { border-collapse: collapse; width: 100% }\
- th, td { text-align: left; vertical-align: top; padding: .4em .6em; border-bottom: 1px solid #ddd }
-code { white-space: nowrap }\
- .note { color: #666; font-size: 13px; margin: .3em 0 }\
- .printed { color: #8a4b00; font-size: 13px; margin: .3em 0 }
-.holds { color: #006b3c; font-weight: 600 } .fails { color: #b00020; font-weight: 600 }"""
-
-_PAGE_HEAD = f"""\
-<!doctype html><html lang=en><meta charset=utf-8><title>netmargin: the ledger</title>
-<style>
-{_STYLE}
-</style><h1>The ledger</h1>
-<p>Every claim of the five papers, examined by <code>netmargin verify</code>.\
- A violation is how far an instance is from satisfying the statement.</p>"""

@@ -1,0 +1,130 @@
+"""The verb `netmargin page`: everything about a saved run in one file for the browser."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from .. import datasets
+from ..core.batches import as_arrays
+from ..errors import ArgumentError
+from . import inputs
+from .printing import as_json
+
+if TYPE_CHECKING:  # these rooms take a second to load
+    from ..kkt import KKTCertificate
+    from ..l2_robustness import RobustnessReport
+
+HELP = "Everything about a run in the browser, in one file: images, margins, what training reached."
+EPILOG = inputs.RECIPE_LIST
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments: the folder of a run, its net and data where it does not name them."""
+    parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder that train wrote")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the page (default: page.html in that folder)"
+    )
+    inputs.add_model(parser)
+    names = ", ".join(datasets.BY_NAME)
+    parser.add_argument(
+        "--data", help=f"training data, if not those of the run: {names}, or an .npz file"
+    )
+    parser.add_argument("--limit", type=inputs.positive(int), help="class-balanced subset of them")
+    parser.add_argument(
+        "--heldout",
+        help=f"held-out data: {names} (the test part), or an .npz file (default: the test part of"
+        " the data of the run, where it has one)",
+    )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a certificate, radii or a comparison that its method save wrote; may be repeated",
+    )
+    parser.add_argument(
+        "--radii",
+        type=inputs.positive(int),
+        metavar="N",
+        help="also proved and attacked radii of N held-out samples: seconds for small nets",
+    )
+    parser.add_argument(
+        "--certificate",
+        action="store_true",
+        help="also the samples that carry the decision: seconds for small nets, minutes for large",
+    )
+    inputs.add_json(parser, "the file and its size")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the page, and say where it is."""
+    from ..page import page
+    from ..page.runs import read_run
+
+    found = read_run(options.run_folder)
+    out = options.out or options.run_folder / "page.html"
+    inputs.require_writable(out)
+    if options.factory is None:
+        own = found.made_by.get("factory")
+        if own is not None and ":" in own:  # somebody's code, which is named by whoever runs it
+            raise ArgumentError(
+                f"{found.path} was trained with the net of {own!r}. Name it: --factory {own}"
+            )
+        model = found.make_model()
+    else:
+        model = found.load_into(inputs.model(options))
+    data, heldout = _read_data(options, found.made_by)
+    records: list[Any] = [str(found.path), *options.record]
+    if options.radii:
+        records.append(_find_radii(model, heldout or data, options.radii))
+    if options.certificate:
+        records.append(_certify(model, data))
+    name = options.run_folder.resolve().name
+    written = page({name: model}, data, heldout, out=out, records=records)
+    if options.json:
+        print(as_json({"path": written.path, "bytes": written.bytes}))
+    else:
+        print(f"Written: {written.path} ({written.bytes / 1000:,.0f} kB). Open it in a browser.")
+
+
+def _find_radii(model: nn.Module, data: Any, number: int) -> "RobustnessReport":
+    """The radii of samples that lie evenly in the data; of images within their range of values."""
+    from ..l2_robustness import robustness
+    from ..page.inputs import as_images
+
+    X, y = (torch.as_tensor(part) for part in data)
+    rows = torch.linspace(0, len(X) - 1, min(number, len(X))).long()
+    box = None if as_images(X) is None else (X.min().item(), X.max().item())
+    return robustness(model, (X[rows], y[rows]), box=box, progress=sys.stderr.isatty())
+
+
+def _certify(model: nn.Module, data: Any) -> "KKTCertificate":
+    """The certificate in the norm that suits the net. Raises NotHomogeneousError without any."""
+    from ..kkt import certify
+    from ..page.missing import find_norm
+
+    norm, _ = find_norm(model, as_arrays(data))
+    return certify(model, data, norm=norm or "global")  # which says why it cannot
+
+
+def _read_data(options: argparse.Namespace, made_by: dict[str, Any]) -> tuple[Any, Any]:
+    """The training data and the held-out data, or None. Raises DataError, ArgumentError."""
+    same = options.data is None
+    options.split = made_by.get("split", "train") if same else "train"
+    options.data = options.data or made_by.get("data")
+    limit = options.limit or (made_by.get("limit") if same else None)
+    data = inputs.data(options, limit=limit)
+    name = options.heldout
+    if name is None and options.split == "train" and options.data in datasets.BY_NAME:
+        name = options.data
+    if name is None:
+        return data, None
+    if name in datasets.BY_NAME:
+        return data, datasets.BY_NAME[name]("test")
+    X, y = inputs.arrays(name)
+    return data, (X.astype("float32") if X.dtype.kind == "f" else X, y)

@@ -1,0 +1,126 @@
+"""Section 10 of a page, about its numbers: what they are, what was sampled, how it was made."""
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+import torch
+
+from .facts import Facts
+from .inputs import as_images
+from .numbers import count
+from .sampling import describe_shown
+from .sprites import LARGEST_IMAGE
+
+_SCORE_MARGIN = (
+    "Score of the right class minus the highest other score (with one output: the score, with the"
+    " sign of the label). Positive exactly when the answer is right."
+)
+_DISTANCE = (
+    "The score margin divided by how fast it can change with the {noun} (its gradient): exact for a"
+    " linear net, a first-order estimate elsewhere."
+)
+
+
+def list_terms(facts: Facts, shown: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
+    """The terms of the page in their order, each with what it means.
+
+    `shown` says how many samples of each split are embedded.
+    """
+    terms = []
+    if facts.splits:
+        terms.append(("Score margin", _SCORE_MARGIN))
+        if facts.has_distances:
+            terms.append(("Estimated distance", _describe_distance(facts)))
+        terms.append(
+            (
+                "Rival",
+                "The class whose boundary is nearest"
+                if facts.has_distances
+                else "The class with the next highest score",
+            )
+        )
+        terms[-1] = (
+            "Rival",
+            f"{terms[-1][1]}; for a wrong {facts.noun} often the class that the net answered.",
+        )
+        terms.append((f"{facts.noun.capitalize()}s on this page", _describe_samples(facts, shown)))
+    if facts.radii:
+        terms.append(("Proved radius", _describe_proof(facts)))
+    if facts.certificate is not None:
+        terms.append(
+            (
+                "Weight",
+                "The share of a sample in the multipliers of the max-margin problem with which its"
+                " gradients rebuild the parameters best, in float64.",
+            )
+        )
+    if facts.heldout is not None:
+        terms.append(
+            ("Intervals", "95%: of the error by Clopper and Pearson, of z by the bootstrap.")
+        )
+    terms.append(
+        (
+            "Made by",
+            f"{facts.call} with {_describe_versions()}. Nothing on this page was loaded from a"
+            " network.",
+        )
+    )
+    return tuple(terms)
+
+
+def _describe_distance(facts: Facts) -> str:
+    """What the estimated distance is, here."""
+    text = _DISTANCE.format(noun=facts.noun)
+    split = facts.splits[0]
+    found = split.report.input_margins
+    if not split.X.is_floating_point():
+        text += " Tokens have no distance: it is measured in the output of the first embedding."
+    if found is not None and bool(torch.isfinite(found.headroom).any()):
+        text += " Only the ten classes with the highest scores are looked at as rivals."
+    if any(linked.report.attacks for linked in facts.radii):
+        text += " On this net it is checked against found flips, above."
+    return text
+
+
+def _describe_samples(facts: Facts, shown: Mapping[str, int]) -> str:
+    """What was sampled, and how images were changed."""
+    assert facts.inputs is not None  # where there are splits
+    sentences = [describe_shown(split, shown[split.key], facts.noun) for split in facts.splits]
+    sentences = [sentence for sentence in sentences if sentence]
+    if not sentences:
+        each = " and ".join(f"{count(split.n)} {facts.phrase(split)}" for split in facts.splits)
+        sentences = [f"All {each}."]
+    if facts.noun == "image":
+        sentences.append(_describe_colours(facts))
+    return " ".join([*sentences, *facts.inputs.notes])
+
+
+def _describe_colours(facts: Facts) -> str:
+    """How images are stored."""
+    X = facts.splits[0].X
+    images = as_images(X[:1])
+    assert images is not None  # the noun says so
+    small = ", shrunk to 64 pixels" if max(images.shape[1:3]) > LARGEST_IMAGE else ""
+    if X.ndim == 4 and X.shape[1] >= 3:
+        return f"Stored in colour as WebP of quality 80{small}."
+    return f"Stored in 16 grey levels{small}."
+
+
+def _describe_proof(facts: Facts) -> str:
+    """What proved radii rest on."""
+    if all(linked.report.no_lower for linked in facts.radii):
+        return f"None: {facts.radii[0].report.no_lower}"
+    return (
+        "The score margin, less what rounding may have added to it, over proved Lipschitz constants"
+        " of the net, in float64."
+    )
+
+
+def _describe_versions() -> str:
+    """The versions of what computed the page."""
+    try:
+        own = version("netmargin")
+    except PackageNotFoundError:  # run from its sources
+        own = "from its sources"
+    return f"netmargin {own}, torch {torch.__version__}, Python {platform.python_version()}"

@@ -1,0 +1,165 @@
+"""Section 4 of a page, how much change the net can stand: certified and attacked radii."""
+
+import math
+
+import numpy as np
+
+from .facts import Facts, LinkedRadii
+from .numbers import count, distance, one_digit, percent, quoted, round_down
+from .payload import Certainty, Change, Columns, Radii, Tag
+
+_POINTS = 300
+"""Steps of a curve: more than the pixels that tell them apart, and a few kB."""
+
+
+def write_change(facts: Facts) -> Change | None:
+    """Write section 4; None without radii."""
+    known = [linked for linked in facts.radii if linked.report.examined]
+    if not known:
+        return None
+    first = known[0]
+    lower, upper = _radii(first)
+    proved = any(not linked.report.no_lower for linked in known)
+    attacked = any(linked.report.attacks for linked in known)
+    tags = []
+    if proved:
+        tags.append(Tag(Certainty.PROVED, "lower curve"))
+    if attacked:
+        tags.append(
+            Tag(
+                Certainty.MEASURED,
+                f"upper curve: each flip is an actual {facts.noun}, checked",
+            )
+        )
+    largest = max(linked.report.largest for linked in known)
+    per_input = math.nan if facts.inputs is None else facts.inputs.per_input
+    whose = f"{quoted(first.name)}: " if len(known) > 1 else ""
+    return Change(
+        takeaway=whose + _describe(facts, first, lower, upper),
+        data=_describe_data(facts, first),
+        tags=tuple(tags),
+        calibration=_calibrate(facts, first),
+        no_proof="" if proved else f"Nothing is proved here: {first.report.no_lower}",
+        unit="L2" if facts.inputs is None else facts.inputs.unit,
+        nets=tuple(_describe_net(linked, len(known) > 1, largest) for linked in known),
+        largest=largest,
+        start=one_digit(_start(lower, upper, largest)),
+        per_input=100 * per_input if math.isfinite(per_input) else 0.0,
+        per_input_text=_per_input_text(facts),
+        attacked=attacked,
+        proved=proved,
+    )
+
+
+def _radii(linked: LinkedRadii) -> tuple[np.ndarray, np.ndarray]:
+    """The radii of the samples that were examined; without attacks nothing is known above."""
+    examined, report = linked.report.examined, linked.report
+    return report.lower[:examined], report.upper[:examined]
+
+
+def _start(lower: np.ndarray, upper: np.ndarray, largest: float) -> float:
+    """A size of change at which some samples are proved, open and flipped each, where it exists."""
+    if len(positive := lower[lower > 0]):
+        return float(np.median(positive))
+    found = upper[np.isfinite(upper) & (upper > 0)]
+    return float(np.median(found)) / 4 if len(found) else largest / 4
+
+
+def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.ndarray) -> str:
+    """What is proved, what was found, and what is open."""
+    n, noun, report = len(lower), facts.noun, linked.report
+    if report.no_lower:
+        proof = "Nothing is proved about changes of this net"
+    elif (middle := middle_of(lower)) > 0:
+        proof = (
+            f"For half of {count(n)} {noun}s it is proved that no change smaller than"
+            f" {distance(middle, down=True)} flips the answer"
+        )
+    else:
+        safe = int((lower > 0).sum())
+        proof = (
+            f"For {count(safe) if safe else 'none'} of {count(n)} {noun}s it is proved that small"
+            " changes do not flip the answer"
+        )
+    if not report.attacks:
+        return f"{proof}. No flips were searched for: everything above is open."
+    middle = middle_of(upper)
+    if math.isfinite(middle):
+        found = f"for half, a change of {distance(middle)} or less was found that does"
+        if report.no_lower:
+            found = (
+                f"for half of {count(n)} {noun}s a change of {distance(middle)} or less was found"
+                " that flips the answer"
+            )
+    else:
+        flipped = int(np.isfinite(upper).sum())
+        some = count(flipped) if flipped else "none"
+        found = f"a change that does was found for {some} of {count(n)}"
+    return f"{proof}; {found}. What lies between is open."
+
+
+def middle_of(radii: np.ndarray) -> float:
+    """The radius that half of the samples reach; of two in the middle the lower one."""
+    return float(np.sort(radii)[(len(radii) - 1) // 2])
+
+
+def _describe_data(facts: Facts, linked: LinkedRadii) -> str:
+    """The samples that were examined."""
+    n = linked.report.examined
+    split = next((split for split in facts.splits if split.key == linked.split), None)
+    if split is None:
+        return f"{count(n)} {facts.noun}s, not among those of this page"
+    if n == split.n:
+        return f"all {count(n)} {facts.phrase(split)}"
+    return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}"
+
+
+def _calibrate(facts: Facts, linked: LinkedRadii) -> str:
+    """How good the first-order estimate is on these samples, or ""."""
+    split = next((split for split in facts.splits if split.key == linked.split), None)
+    if split is None or linked.rows is None or split.no_distance:
+        return ""
+    if not split.X.is_floating_point():  # distances are those of a layer, radii of the inputs
+        return ""
+    _, upper = _radii(linked)
+    estimates = split.distances[linked.rows[: len(upper)]].numpy()
+    known = np.isfinite(upper) & (upper > 0) & np.isfinite(estimates) & (estimates > 0)
+    if known.sum() < 10:  # of fewer no middle 80% is left
+        return ""
+    low, middle, high = np.quantile(estimates[known] / upper[known], [0.1, 0.5, 0.9])
+    return (
+        f"Here the first-order estimate is {distance(middle)} times the found flip in the median"
+        f" ({percent(0.8)} of {facts.noun}s: {distance(low)} to {distance(high)})."
+    )
+
+
+def _describe_net(linked: LinkedRadii, several: bool, largest: float) -> Radii:
+    """The curves of one net."""
+    lower, upper = _radii(linked)
+    if linked.report.no_lower:
+        lower = np.zeros_like(lower)
+    wrong = int((linked.report.q[: len(lower)] <= 0).sum())
+    name = linked.name if several else ""
+    curve, proved = _draw_curve(lower, upper, largest), list(map(round_down, lower.tolist()))
+    return Radii(name, curve, proved, upper.tolist(), wrong)
+
+
+def _draw_curve(lower: np.ndarray, upper: np.ndarray, largest: float) -> Columns:
+    """The shares proved below each size and flipped up to it, in percent."""
+    steps = np.unique(np.concatenate([[0.0, largest], lower, upper[np.isfinite(upper)]]))
+    steps = steps[steps <= largest]
+    if len(steps) > _POINTS:
+        steps = steps[np.unique(np.linspace(0, len(steps) - 1, _POINTS).round().astype(int))]
+    # From a step to the next: samples with a radius beyond it are proved up to there.
+    proved = 100 * (lower[None] > steps[:, None]).mean(1)
+    flipped = 100 * (upper[None] <= steps[:, None]).mean(1)
+    return {"x": steps.tolist(), "proved": proved.tolist(), "flipped": flipped.tolist()}
+
+
+def _per_input_text(facts: Facts) -> str:
+    """What a size is as a change of every input, with {} where size and percentage stand."""
+    if facts.inputs is None or not math.isfinite(facts.inputs.per_input):
+        return ""
+    if facts.noun == "image":
+        return "{} is like changing every pixel by {}% of its range."
+    return "{} is like changing every input by {}% of its typical standard deviation."

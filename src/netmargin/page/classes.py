@@ -1,0 +1,142 @@
+"""Section 3 of a page, which classes are close to each other."""
+
+import torch
+from torch import Tensor
+
+from ..margins.quantiles import quantiles
+from .facts import Facts
+from .measured import Measured
+from .numbers import count, distance, quoted, significant
+from .payload import Certainty, Classes, Columns, Tag
+
+_MATRIX = 20
+"""Classes of a matrix that can be read; more are listed by their pairs."""
+_LISTED = 20
+"""Pairs of that list."""
+_LEVELS = (0.10, 0.25, 0.50, 0.75, 0.90)
+"""Quantiles of a row: the line, the bar for the middle half, and the tick of the median."""
+
+
+def write_classes(facts: Facts) -> Classes:
+    """Write section 3."""
+    number = max(
+        int(torch.cat([split.labels, split.answers, split.rivals]).max()) + 1
+        for split in facts.splits
+    )
+    if facts.names.names is not None:
+        number = len(facts.names.names)
+    certainty = Certainty.ESTIMATED if facts.has_distances else Certainty.MEASURED
+    return Classes(
+        takeaway={split.key: _describe_classes(facts, split) for split in facts.splits},
+        tags=(
+            Tag(certainty, "distances" if facts.has_distances else "score margins"),
+            Tag(Certainty.MEASURED, "counts"),
+        ),
+        names=tuple(map(facts.names.of, range(number))),
+        pairs={split.key: _count_pairs(split, number) for split in facts.splits},
+        rows={split.key: _measure_classes(split) for split in facts.splits},
+    )
+
+
+def _describe_classes(facts: Facts, split: Measured) -> str:
+    """The class nearest to the boundary, its neighbours, and the most common mistake."""
+    present = torch.unique(split.labels)
+    if len(present) == 1:
+        name = quoted(facts.names.of(present.item()))
+        return f"All {facts.phrase(split)} are of class {name}: there is nothing to compare."
+    medians = [quantiles(split.distances[split.labels == label], (0.5,))[0] for label in present]
+    closest = min(range(len(medians)), key=medians.__getitem__)
+    name = quoted(facts.names.of(present[closest].item()))
+    median = medians[closest]
+    shown = distance(median) if facts.has_distances else significant(median)
+    start = f"Class {name} lies closest to the boundary (median {shown})."
+    if median < 0:
+        start = f"More than half of class {name} lie on the wrong side (median {shown})."
+    pair = None if len(present) == 2 else _largest_pair(split.labels, split.rivals)
+    mistakes = _largest_pair(split.labels[split.wrong], split.answers[split.wrong])
+    said = _describe_mistakes(facts, mistakes, int(split.wrong.sum()))
+    if pair is None:
+        return f"{start} {said[0].upper()}{said[1:]}."
+    label, rival, n = pair
+    if n == 1:
+        return f"{start} No two classes are neighbours twice; {said}."
+    noun = f"{facts.noun}s"
+    return (
+        f"{start} The most common neighbours: {quoted(facts.names.of(label))} next to"
+        f" {quoted(facts.names.of(rival))} ({count(n)} {noun}); {said}."
+    )
+
+
+def _describe_mistakes(facts: Facts, pair: tuple[int, int, int] | None, wrong: int) -> str:
+    """The most common mistake, without a full stop."""
+    if pair is None:
+        return "there is no mistake"
+    label, answer, n = pair
+    if n == 1:
+        return "there is one mistake" if wrong == 1 else "no mistake occurs twice"
+    return (
+        f"the most common mistake: {quoted(facts.names.of(label))} taken for"
+        f" {quoted(facts.names.of(answer))} ({count(n)} times)"
+    )
+
+
+def _largest_pair(labels: Tensor, others: Tensor) -> tuple[int, int, int] | None:
+    """The most common pair of a label and another class, and how often; None without any."""
+    if not len(labels):
+        return None
+    pairs, counts = torch.unique(torch.stack([labels, others]), dim=1, return_counts=True)
+    largest = int(counts.argmax())
+    return int(pairs[0, largest]), int(pairs[1, largest]), int(counts[largest])
+
+
+def _count_pairs(split: Measured, number: int) -> dict:
+    """How often each class is next to, and taken for, each other one."""
+    if number <= 2:
+        return {}
+    wrong = split.wrong
+    found = {
+        "rival": (split.labels, split.rivals),
+        "mistake": (split.labels[wrong], split.answers[wrong]),
+    }
+    make = _make_matrix if number <= _MATRIX else _list_pairs
+    return {name: make(labels, others, number) for name, (labels, others) in found.items()}
+
+
+def _make_matrix(labels: Tensor, others: Tensor, number: int) -> list[list[int]]:
+    """The counts by label (rows) and other class (columns)."""
+    flat = torch.bincount(labels * number + others, minlength=number * number)
+    return flat.reshape(number, number).tolist()
+
+
+def _list_pairs(labels: Tensor, others: Tensor, number: int) -> Columns:
+    """The most common pairs, the largest counts first."""
+    if not len(labels):
+        return {"label": [], "other": [], "count": []}
+    pairs, counts = torch.unique(torch.stack([labels, others]), dim=1, return_counts=True)
+    order = torch.argsort(counts, descending=True, stable=True)[:_LISTED]
+    return {
+        "label": pairs[0, order].tolist(),
+        "other": pairs[1, order].tolist(),
+        "count": counts[order].tolist(),
+    }
+
+
+def _measure_classes(split: Measured) -> Columns:
+    """The quantiles of the distances, a row for each class that occurs."""
+    rows = [
+        (int(label), *summarize(split.distances[split.labels == label]))
+        for label in torch.unique(split.labels)
+    ]
+    if len(rows) > _MATRIX:
+        rows.sort(key=lambda row: row[4])
+    names = ("label", "n", *ROW)
+    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+ROW = ("low", "first", "median", "third", "high")
+"""The names of the quantiles of a row."""
+
+
+def summarize(distances: Tensor) -> tuple:
+    """The number of distances, and their quantiles from 10% to 90%, which may be infinite."""
+    return (len(distances), *quantiles(distances, _LEVELS))

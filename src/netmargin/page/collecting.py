@@ -1,0 +1,221 @@
+"""From what was given to all that is known: what is cheap is measured, the rest is linked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..core.batches import Arrays
+from ..core.class_names import ClassNames
+from ..core.doors import open_door
+from ..core.records import short_repr
+from ..errors import ArgumentError, DataError
+from ..homogeneity import Homogeneity
+from ..margins import Comparison, compare, input_margins
+from .facts import Facts, LinkedRadii, link_certificate, link_radii
+from .inputs import check_texts, describe_inputs
+from .measured import Measured, analyse_net, measure_split, open_split, token_layer
+from .subject import Given
+
+
+@dataclass(frozen=True)
+class Options:
+    """How inputs and classes are called.
+
+    Attributes
+    ----------
+    class_names, feature_names, texts : object or None
+        As `page` takes them.
+    call : str
+        The call that makes the page, for About.
+    """
+
+    class_names: Any = None
+    feature_names: Any = None
+    texts: Any = None
+    call: str = "nm.page(...)"
+
+    __repr__ = short_repr
+
+
+def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
+    """Measure what is cheap, and join it with the records.
+
+    Raises DataError, ModelError and ArgumentError for what cannot be used, by name.
+    """
+    if given.run is not None and not given.models:
+        given.models = {given.run.path.resolve().name: given.run.make_model()}
+        if data is None:
+            data, test = given.run.load_data()
+            heldout = test if heldout is None else heldout
+    if not given.models:
+        return _collect_records(given, data, options)
+    if len(given.models) > 1 and data is None:
+        raise DataError(
+            "Several nets are compared on training data and on held-out data: give the first as"
+            " data, and the second as heldout."
+        )
+    if data is None and heldout is None:
+        raise DataError(
+            "A page of a model needs labelled data: nm.page(model, (X, y)), and held-out data as"
+            " heldout=(X, y)."
+        )
+    names = ClassNames(options.class_names)
+    title, model = next(iter(given.models.items()))
+    opened = {
+        key: open_split(argument, model, samples)
+        for key, argument, samples in (("heldout", "heldout", heldout), ("training", "data", data))
+        if samples is not None
+    }
+    _refuse_shuffled(given, data, heldout)
+    if len(given.models) > 1:  # inputs by name were packed: every net takes them apart again
+        given.models = {name: open_door(own, data)[0] for name, own in given.models.items()}
+    model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
+    homogeneity = analyse_net(model, next(iter(arrays.values())))
+    splits = tuple(
+        measure_split(key, model, samples, homogeneity, names.names)
+        for key, samples in arrays.items()
+    )
+    return _join(given, options, title, model, homogeneity, splits, names, arrays)
+
+
+def _join(
+    given: Given,
+    options: Options,
+    title: str,
+    model: nn.Module,
+    homogeneity: Homogeneity,
+    splits: tuple[Measured, ...],
+    names: ClassNames,
+    arrays: Mapping[str, Arrays],
+) -> Facts:
+    """The facts of a net that was measured, and of the records about it."""
+    training = next((split for split in splits if split.key == "training"), None)
+    layer = token_layer(model, splits[0].X)
+    where = None
+    if layer is not None:
+        where = next(name for name, part in model.named_modules() if part is layer)
+    inputs = describe_inputs(
+        [split.X for split in splits], options.texts, options.feature_names, where
+    )
+    comparison, distances = _compare(given, options, splits, arrays)
+    return Facts(
+        title=title,
+        names=names,
+        call=options.call,
+        model=model,
+        homogeneity=homogeneity,
+        inputs=inputs,
+        splits=splits,
+        texts=_order_texts(options.texts, splits),
+        certificate=(
+            None if given.certificate is None else link_certificate(given.certificate, training)
+        ),
+        radii=_link_all_radii(given, title, splits),
+        history=given.history,
+        comparison=comparison,
+        net_distances=distances,
+    )
+
+
+def _link_all_radii(
+    given: Given, title: str, splits: tuple[Measured, ...]
+) -> tuple[LinkedRadii, ...]:
+    """The radii of all nets, those of the page's own net first; only its samples are linked.
+
+    Raises ArgumentError for radii of a net that is not on the page.
+    """
+    for name in given.radii:
+        if name and name not in given.models:
+            raise ArgumentError(
+                f"records holds radii of {name!r}, and the page has {', '.join(given.models)}. Name"
+                " radii like their nets."
+            )
+    own = {name: report for name, report in given.radii.items() if name in ("", title)}
+    others = {name: report for name, report in given.radii.items() if name not in own}
+    return (
+        *(link_radii(title, report, splits) for report in own.values()),
+        *(link_radii(name, report, ()) for name, report in others.items()),
+    )
+
+
+def _collect_records(given: Given, data: Any, options: Options) -> Facts:
+    """The facts of records alone, without a net."""
+    if data is not None:
+        raise ArgumentError(
+            "Data without a model cannot be measured. Give the model first, and the records beside"
+            " it: nm.page(model, data, records=[...])."
+        )
+    found: Sequence[Any] = (
+        given.certificate,
+        *given.radii.values(),
+        given.history,
+        given.comparison,
+    )
+    title = ", ".join(type(record).__name__ for record in found if record is not None)
+    return Facts(
+        title=title,
+        names=ClassNames(options.class_names),
+        call=options.call,
+        certificate=given.certificate,
+        radii=tuple(link_radii(name, report, ()) for name, report in given.radii.items()),
+        history=given.history,
+        comparison=given.comparison,
+    )
+
+
+def _compare(
+    given: Given, options: Options, splits: tuple[Measured, ...], arrays: Mapping[str, Arrays]
+) -> tuple[Comparison | None, dict[str, Tensor]]:
+    """The comparison of several nets, and the distances of each on the first split."""
+    if len(given.models) < 2 or "training" not in arrays:
+        return given.comparison, {}
+    measurable = all(not split.no_distance for split in splits)
+    tokens = not splits[0].X.is_floating_point()
+    found = given.comparison or compare(
+        given.models,
+        arrays["training"],
+        arrays.get("heldout"),
+        input_margins=measurable and not tokens,
+        class_names=options.class_names,
+        progress=False,
+    )
+    distances: dict[str, Tensor] = {}
+    if measurable and not tokens:
+        rivals = None if splits[0].report.input_margins is None else _rivals(splits[0])
+        for index, (name, model) in enumerate(given.models.items()):
+            own = splits[0].distances
+            if index:
+                first = next(iter(arrays.values()))
+                own = input_margins(model, first, rivals=rivals, progress=False).distances
+            distances[name] = own
+    return found, distances
+
+
+def _rivals(split: Measured) -> int | None:
+    """How many rivals were looked at on a split."""
+    found = split.report.input_margins
+    assert found is not None
+    return None if bool(torch.isinf(found.headroom).all()) else 10
+
+
+def _order_texts(texts: Any, splits: tuple[Measured, ...]) -> tuple[list[str] | None, ...]:
+    """The texts of each split, in the order of the splits; callers give training first."""
+    ordered = check_texts(texts, [split.n for split in reversed(splits)])
+    if ordered is None:
+        return ()
+    return tuple(reversed(ordered))
+
+
+def _refuse_shuffled(given: Given, data: Any, heldout: Any) -> None:
+    """Raise DataError for loaders that shuffle where records number the samples."""
+    sampler = torch.utils.data.RandomSampler
+    for name, loader in (("data", data), ("heldout", heldout)):
+        numbered = given.certificate is not None if name == "data" else bool(given.radii)
+        if numbered and isinstance(getattr(loader, "sampler", None), sampler):
+            raise DataError(
+                f"{name} is a DataLoader that shuffles, and the records number its samples in"
+                " another order. Give (X, y), or a DataLoader with shuffle=False, here and there."
+            )

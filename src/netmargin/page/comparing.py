@@ -1,0 +1,196 @@
+"""Section 8 of a page, how the nets compare: on held-out data, and how far each has come."""
+
+from collections.abc import Sequence
+
+from ..margins import Comparison as Compared
+from ..margins import Difference, MarginReport
+from ..margins.bootstrap import ERROR, WEIGHTED_ERROR, Z
+from .classes import ROW, summarize
+from .facts import Facts
+from .numbers import count, distance, percent, quoted, significant
+from .payload import Cell, Certainty, Columns, Comparison, NetRow, Tag
+
+_PADDING = 0.08
+"""Share of a column's width that is left free beside the outermost ends of intervals."""
+_Interval = tuple[float, float] | None
+
+
+def write_comparison(facts: Facts) -> Comparison | None:
+    """Write section 8; None where there is one net."""
+    found = facts.comparison
+    if found is None:
+        return None
+    heldout = bool(found.heldout)
+    tags = [Tag(Certainty.MEASURED, "bars: 95% intervals; differences by paired bootstrap")]
+    if facts.net_distances:
+        tags.append(Tag(Certainty.ESTIMATED, "distances"))
+    return Comparison(
+        takeaway=_describe(facts, found),
+        data=f"the same {facts.noun}s for all nets",
+        tags=tuple(tags),
+        heldout=heldout,
+        nets=_make_rows(found),
+        distances=_measure_nets(facts),
+        distances_of=facts.phrase(facts.splits[0]) if facts.splits else "",
+        note="Distances on training data compare only nets of one kind that fit these data.",
+    )
+
+
+def _describe(facts: Facts, found: Compared) -> str:
+    """Which net is better, or that these data do not tell."""
+    if not found.heldout:
+        return (
+            "Training data alone do not say which net is better: give held-out data,"
+            " heldout=(X, y)."
+        )
+    lines: dict[tuple[str, str], list[str]] = {}  # by the better and the worse net
+    if (difference := _largest_real(found, ERROR)) is not None:
+        better, worse, low, high = _order(difference, smaller_is_better=True)
+        points = f"{percent(low, 1)[:-1]} to {percent(high, 1)[:-1]} percentage points"
+        lines.setdefault((better, worse), []).append(f"error {points} lower")
+    if (difference := _largest_real(found, Z)) is not None:
+        better, worse, low, high = _order(difference, smaller_is_better=False)
+        between = f"{distance(low)} to {distance(high)}"
+        lines.setdefault((better, worse), []).append(f"z {between} higher")
+    if not lines:
+        n = count(found.heldout[0].n)
+        return f"These {n} {facts.noun}s do not tell the nets apart by error, nor by margin score."
+    parts = [
+        f"{quoted(better)} is better than {quoted(worse)}: {' and '.join(own)} (95%)"
+        for (better, worse), own in lines.items()
+    ]
+    said = [text for own in lines.values() for text in own]
+    if len(said) == 1:
+        other = "margin score" if said[0].startswith("error") else "error"
+        parts.append(f"by {other} they are not told apart")
+    return "; ".join(parts) + "."
+
+
+def _largest_real(found: Compared, number: str) -> Difference | None:
+    """The largest difference of a number that is more than chance."""
+    real = [d for d in found.differences if d.data == "held-out" and d.number == number and d.real]
+    return max(real, key=lambda d: abs(d.value or 0.0), default=None)
+
+
+def _order(difference: Difference, *, smaller_is_better: bool) -> tuple[str, str, float, float]:
+    """The better and the worse net of a difference, and the ends of its interval, both positive."""
+    assert difference.interval is not None  # it is real
+    low, high = difference.interval
+    first_larger = low > 0
+    low, high = (low, high) if first_larger else (-high, -low)
+    if first_larger == smaller_is_better:
+        return difference.second, difference.first, low, high
+    return difference.first, difference.second, low, high
+
+
+def _make_rows(found: Compared) -> tuple[NetRow, ...]:
+    """One row for each net."""
+    columns: dict[str, Sequence[Cell | None]] = dict.fromkeys(
+        ("error", "z", "weighted"), [None] * len(found.names)
+    )
+    if found.heldout:
+        errors = [(r.error, r.error_interval) for r in found.heldout]
+        scores = list(zip((r.z for r in found.heldout), found.z_intervals, strict=True))
+        weighted = [(r.margin_weighted_error, None) for r in found.heldout]
+        columns = {
+            "error": _make_cells(found, ERROR, errors, percentages=True),
+            "z": _make_cells(found, Z, scores, percentages=False),
+            "weighted": _make_cells(found, WEIGHTED_ERROR, weighted, percentages=True),
+        }
+    return tuple(
+        NetRow(
+            name=name,
+            here=index == 0,
+            error=columns["error"][index],
+            z=columns["z"][index],
+            weighted=columns["weighted"][index],
+            quarter=_quarter(found.training[index]),
+            wrong=count(int((found.training[index].q <= 0).sum())),
+            margin=_margin(found.training[index]),
+        )
+        for index, name in enumerate(found.names)
+    )
+
+
+def _make_cells(
+    found: Compared,
+    number: str,
+    values: Sequence[tuple[float | None, _Interval]],
+    *,
+    percentages: bool,
+) -> list[Cell]:
+    """The cells of a column, their bars on one scale."""
+    ends = [end for _, interval in values if interval is not None for end in interval]
+    width = (max(ends) - min(ends)) * (1 + 2 * _PADDING) if ends else 0.0
+    start = min(ends) - _PADDING * (max(ends) - min(ends)) if ends else 0.0
+
+    def place(value: float) -> float:
+        return 100 * (value - start) / width if width else 50.0
+
+    def show(value: float) -> str:
+        return percent(value, 1) if percentages else significant(value, 3)
+
+    cells = []
+    for index, (value, interval) in enumerate(values):
+        verdict = _verdict(found, number, index)
+        if value is None:
+            cells.append(Cell("–"))
+        elif interval is None:
+            cells.append(Cell(show(value), verdict=verdict))
+        else:
+            low, high = interval
+            cells.append(
+                Cell(
+                    show(value),
+                    place(low),
+                    place(high),
+                    place(value),
+                    verdict,
+                    f"{show(low)} to {show(high)}",
+                )
+            )
+    return cells
+
+
+def _verdict(found: Compared, number: str, index: int) -> str:
+    """Whether a net is better or worse than the first one by a number, or not clearly different."""
+    if not index:
+        return ""
+    pair = (found.names[0], found.names[index])
+    difference = next(
+        (
+            d
+            for d in found.differences
+            if d.data == "held-out" and d.number == number and (d.first, d.second) == pair
+        ),
+        None,
+    )
+    if difference is None or not difference.real:
+        return "not clearly different"
+    better, *_ = _order(difference, smaller_is_better=number != Z)
+    return "better" if better == found.names[index] else "worse"
+
+
+def _quarter(report: MarginReport) -> str:
+    """The distance within which the nearest quarter of the training samples lies."""
+    found = report.margins["input"].quantiles((0.25,))
+    return "–" if found is None else distance(found[0])
+
+
+def _margin(report: MarginReport) -> str:
+    """The normalized margin of a net that has one and fits its data."""
+    if report.q_min <= 0:
+        return "not yet"
+    value = report.normalized_margin
+    return "–" if value is None else significant(value)
+
+
+def _measure_nets(facts: Facts) -> Columns:
+    """The quantiles of the distances, a row for each net."""
+    rows = [(name, *summarize(values)) for name, values in facts.net_distances.items()]
+    names = ("name", "n", *ROW)
+    columns: Columns = {name: [] for name in names}
+    for row in rows:
+        for name, value in zip(names, row, strict=True):
+            columns[name].append(value)
+    return columns

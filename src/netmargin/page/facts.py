@@ -1,0 +1,140 @@
+"""All that is known when a page is written: measurements, and the records that were given."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from ..core.class_names import ClassNames
+from ..core.records import short_repr
+from ..errors import ArgumentError
+from ..homogeneity import Homogeneity
+from ..kkt import KKTCertificate
+from ..l2_robustness import RobustnessReport
+from ..margins import Comparison
+from ..training import History
+from .inputs import Inputs
+from .measured import Measured
+
+_SAME_SCORE = 1e-4
+"""Difference of two score margins, relative to their median size, up to which they are those of one
+sample: the radii come from a float64 copy of the net, and float32 differs by about 1e-6.
+"""
+
+
+@dataclass(frozen=True)
+class LinkedRadii:
+    """The radii of a net, and the samples of the page that they belong to.
+
+    Attributes
+    ----------
+    name : str
+        Of the net.
+    report : RobustnessReport
+        The radii.
+    split : str
+        "heldout", "training", or "" where the samples are not on the page.
+    rows : Tensor, shape (n,), int64, or None
+        Their numbers in that split.
+    """
+
+    name: str
+    report: RobustnessReport
+    split: str = ""
+    rows: Tensor | None = None
+
+    __repr__ = short_repr
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a page is made of; a part that was not computed is None or empty."""
+
+    title: str
+    names: ClassNames
+    call: str
+    model: nn.Module | None = None
+    homogeneity: Homogeneity | None = None
+    inputs: Inputs | None = None
+    splits: tuple[Measured, ...] = ()
+    """Held-out first."""
+    texts: tuple[list[str] | None, ...] = ()
+    certificate: KKTCertificate | None = None
+    radii: tuple[LinkedRadii, ...] = ()
+    history: History | None = None
+    comparison: Comparison | None = None
+    net_distances: Mapping[str, Tensor] = field(default_factory=dict)
+    """Distances of each compared net, on `splits[0]`."""
+
+    __repr__ = short_repr
+
+    @property
+    def heldout(self) -> Measured | None:
+        """The held-out samples."""
+        return next((split for split in self.splits if split.key == "heldout"), None)
+
+    @property
+    def training(self) -> Measured | None:
+        """The training samples."""
+        return next((split for split in self.splits if split.key == "training"), None)
+
+    @property
+    def noun(self) -> str:
+        """What a sample is called."""
+        return "sample" if self.inputs is None else self.inputs.noun
+
+    @property
+    def has_distances(self) -> bool:
+        """Whether there are estimated distances, and not score margins only."""
+        return all(not split.no_distance for split in self.splits)
+
+    def phrase(self, split: Measured) -> str:
+        """Its samples in words, such as "held-out images"."""
+        return f"{'held-out' if split.key == 'heldout' else 'training'} {self.noun}s"
+
+    def weights(self) -> Tensor | None:
+        """The share of each training sample in all multipliers of the certificate, shape (N,)."""
+        if self.certificate is None or not len(self.certificate.multipliers):
+            return None
+        found = torch.zeros(self.certificate.samples, dtype=torch.float64)
+        rows, sizes = self.certificate.constraints[:, 0], self.certificate.multipliers
+        return found.index_add(0, rows, sizes / sizes.sum())
+
+
+def link_certificate(certificate: KKTCertificate, training: Measured | None) -> KKTCertificate:
+    """Return the certificate. Raises ArgumentError where it is about other data."""
+    if training is not None and certificate.samples != training.n:
+        raise ArgumentError(
+            f"The certificate is about {certificate.samples} samples, and the training data hold"
+            f" {training.n}. Give the data that nm.certify was called with."
+        )
+    return certificate
+
+
+def link_radii(name: str, report: RobustnessReport, splits: tuple[Measured, ...]) -> LinkedRadii:
+    """Find the samples of radii on the page, by their score margins.
+
+    `robustness` does not keep which samples it was given: all of a split in order, or some of them.
+    """
+    q = torch.as_tensor(report.q)
+    for split in splits:
+        own = split.report.q
+        close = _SAME_SCORE * own.abs().median().item()
+        if len(own) == len(q) and bool(((own - q).abs() <= close).all()):
+            return LinkedRadii(name, report, split.key, torch.arange(len(q)))
+        order = torch.argsort(own)
+        found = _nearest(own[order], q)
+        rows = order[found]
+        distinct = len(torch.unique(rows)) == len(rows)
+        if distinct and bool(((own[rows] - q).abs() <= close).all()):
+            return LinkedRadii(name, report, split.key, rows)
+    return LinkedRadii(name, report)
+
+
+def _nearest(ordered: Tensor, values: Tensor) -> Tensor:
+    """The index of the number in rising order that is nearest to each value."""
+    right = torch.searchsorted(ordered, values).clamp(max=len(ordered) - 1)
+    left = (right - 1).clamp(min=0)
+    nearer = (ordered[left] - values).abs() < (ordered[right] - values).abs()
+    return torch.where(nearer, left, right)

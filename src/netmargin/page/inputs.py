@@ -1,0 +1,231 @@
+"""What the inputs of a page are: images, texts or rows of a table, and in which units."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..core.arguments import check_instance
+from ..core.records import short_repr
+from ..errors import ArgumentError
+from .numbers import plain, plural, significant
+
+_LEAST_SIDE = 4
+"""Pixels of the side of an image: vectors of length 4 and 9 are more often points."""
+_LARGEST_CHANNELS = 16
+"""Channels of an image: first dimensions that are larger are those of sequences or features."""
+_UNIT_SPREAD = (0.5, 2.0)
+"""Standard deviations of inputs between these are those of standardized columns."""
+_SNIPPET = 160
+"""Characters of a text on its card, three lines of it."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """How the inputs of a page are shown, and what they are called.
+
+    Attributes
+    ----------
+    noun : str
+        "image", "text" or "sample".
+    unit : str
+        The unit of distances, in words.
+    size : int
+        The number of inputs of one sample.
+    low, high : float
+        The smallest and the largest value of an input on the page; of images only.
+    spread : float
+        The root mean square of the standard deviations of the inputs; of tables only.
+    standardized : bool
+        Whether every column has a standard deviation near 1.
+    feature_names : tuple of str or None
+        The names of the columns of a table.
+    notes : tuple of str
+        What was changed to show them, in sentences.
+    """
+
+    noun: str
+    unit: str
+    size: int
+    low: float = 0.0
+    high: float = 1.0
+    spread: float = 1.0
+    standardized: bool = False
+    feature_names: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    __repr__ = short_repr
+
+    @property
+    def nouns(self) -> str:
+        """The plural."""
+        return self.noun + "s"
+
+    @property
+    def per_input(self) -> float:
+        """What a distance of 1 is as a change of every input, as a share of range or spread."""
+        scale = self.high - self.low if self.noun == "image" else self.spread
+        return 1 / (math.sqrt(self.size) * scale) if scale > 0 and self.size else math.nan
+
+    def describe_change(self, distance: float) -> str:
+        """A distance as a change of every input, such as "2.5% of the range in every pixel"."""
+        share = distance * self.per_input
+        if self.noun == "text" or not math.isfinite(share):
+            return ""
+        if self.noun == "image":
+            return f"{significant(100 * share)}% of the range in every pixel"
+        if self.standardized:
+            return f"{significant(share)} standard deviations in every input"
+        return f"{significant(share)} times the typical standard deviation in every input"
+
+
+def describe_inputs(
+    parts: Sequence[Tensor], texts: Any, feature_names: Any, tokens: str | None
+) -> Inputs:
+    """Say what the inputs of all splits are.
+
+    Parameters
+    ----------
+    parts : sequence of Tensor, shapes (N, ...)
+        The inputs of each split, on the CPU.
+    texts : object or None
+        The texts of the samples, where they were given.
+    feature_names : sequence of str or None
+        The names of the columns of a table.
+    tokens : str or None
+        The name of the layer in whose output distances are measured, for whole numbers.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not one name for each column.
+    """
+    X = parts[0]
+    size = X[0].numel()
+    if feature_names is not None:
+        feature_names = _check_feature_names(feature_names, size)
+    if texts is not None or tokens is not None:
+        where = f"L2, in the output of {tokens or 'the embedding'}" if tokens is not None else "L2"
+        return Inputs("text" if texts is not None else "sample", where, size)
+    if feature_names is None and as_images(X) is not None:
+        low = min(part.min().item() for part in parts)
+        high = max(part.max().item() for part in parts)
+        unit = f"L2; pixel values {plain(low)} to {plain(high)}"
+        return Inputs("image", unit, size, low, high, notes=_describe_images(X, low, high))
+    deviations = parts[-1].double().reshape(len(parts[-1]), -1).std(0, correction=0)
+    standardized = bool(((deviations > _UNIT_SPREAD[0]) & (deviations < _UNIT_SPREAD[1])).all())
+    spread = deviations.square().mean().sqrt().item()
+    unit = "L2; standardized inputs" if standardized else "L2, in the units of the inputs"
+    return Inputs(
+        "sample",
+        unit,
+        size,
+        spread=spread,
+        standardized=standardized,
+        feature_names=feature_names,
+    )
+
+
+def as_images(X: Tensor) -> Tensor | None:
+    """Inputs as images (n, height, width) or (n, height, width, 3), or None where they are none.
+
+    Images have channels, height and width; or height and width, or are vectors of square length,
+    with no negative value: standardized columns have such.
+
+    Examples
+    --------
+    >>> as_images(torch.zeros(5, 1, 28, 20)).shape, as_images(torch.zeros(5, 64)).shape
+    (torch.Size([5, 28, 20]), torch.Size([5, 8, 8]))
+    >>> as_images(torch.randn(5, 64)) is None, as_images(torch.zeros(5, 7, 9, 9)).shape
+    (True, torch.Size([5, 9, 9, 3]))
+    """
+    if X.ndim == 4 and X.shape[1] <= _LARGEST_CHANNELS and min(X.shape[2:]) > 1:
+        # Of two channels the first, of more than three the first three.
+        return X[:, 0] if X.shape[1] < 3 else X[:, :3].movedim(1, -1)
+    if bool((X < 0).any()):
+        return None
+    if X.ndim == 3 and min(X.shape[1:]) >= _LEAST_SIDE:
+        return X
+    side = math.isqrt(X.shape[1]) if X.ndim == 2 else 0
+    if side >= _LEAST_SIDE and side**2 == X.shape[1] and X.is_floating_point():
+        return X.reshape(-1, side, side)
+    return None
+
+
+def snippets(X: Tensor, rows: Sequence[int], inputs: Inputs, texts: Sequence[str] | None) -> list:
+    """What stands on the cards of samples that are no images, row by row.
+
+    A text is cut short; of a table the three inputs that are farthest from their means are named.
+    """
+    if texts is not None:
+        return [_shorten(texts[row]) for row in rows]
+    if not X.is_floating_point() or X[0].numel() < 1:
+        return [_shorten(" ".join(str(v) for v in X[row].reshape(-1).tolist())) for row in rows]
+    flat = X.double().reshape(len(X), -1)
+    mean, deviation = flat.mean(0), flat.std(0, correction=0)
+    scores = torch.where(deviation > 0, (flat[list(rows)] - mean) / deviation, 0.0)
+    far = scores.abs().topk(min(3, scores.shape[1]), dim=1).indices
+    names = inputs.feature_names or tuple(f"x{index}" for index in range(flat.shape[1]))
+    return [
+        ", ".join(f"{names[j]} {_signed(own[j].item())} sd" for j in chosen.tolist())
+        for own, chosen in zip(scores, far, strict=True)
+    ]
+
+
+def check_texts(texts: Any, sizes: Sequence[int]) -> list[list[str]] | None:
+    """The texts of each split, or None.
+
+    Raises ArgumentError where there is not one text for each sample of each split.
+    """
+    if texts is None:
+        return None
+    parts = [texts] if len(sizes) == 1 else texts
+    fits = isinstance(parts, Sequence) and len(parts) == len(sizes)
+    fits = fits and all(
+        hasattr(part, "__len__") and not isinstance(part, str) and len(part) == size
+        for part, size in zip(parts, sizes, strict=True)
+    )
+    if not fits:
+        wanted = " and ".join(f"a list of {plural(size, 'text')}" for size in sizes)
+        raise ArgumentError(
+            f"texts must hold one text for each sample, here {wanted}"
+            + ", as a pair (training, held-out)" * (len(sizes) > 1)
+        )
+    return [list(map(str, part)) for part in parts]
+
+
+def _check_feature_names(names: Any, size: int) -> tuple[str, ...]:
+    """The names of the columns. Raises ArgumentError."""
+    names = names.tolist() if hasattr(names, "tolist") else names
+    check_instance("feature_names", names, (list, tuple), 'a list such as ["age", "height"]')
+    if len(names) != size:
+        raise ArgumentError(
+            f"feature_names has {len(names)} names, and a sample {size} inputs. Give one name for"
+            " each, in the order of the columns."
+        )
+    return tuple(map(str, names))
+
+
+def _describe_images(X: Tensor, low: float, high: float) -> tuple[str, ...]:
+    """What was changed to show images, in sentences."""
+    notes = []
+    if not (low >= 0 and high <= 1 and high > 0.5):
+        notes.append(f"Their values, {plain(low)} to {plain(high)}, are shown from dark to light.")
+    if X.ndim == 4 and X.shape[1] not in (1, 3):
+        kept = "first channel" if X.shape[1] < 3 else "first three channels"
+        notes.append(f"Of {X.shape[1]} channels the {kept} are shown.")
+    return tuple(notes)
+
+
+def _shorten(text: str) -> str:
+    """A text of at most three lines of a card."""
+    text = " ".join(text.split())
+    return text if len(text) <= _SNIPPET else text[: _SNIPPET - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _signed(value: float) -> str:
+    """A number with its sign, + or −."""
+    return f"{'−' if value < 0 else '+'}{abs(value):.1f}"

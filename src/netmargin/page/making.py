@@ -1,0 +1,201 @@
+"""The function `page`: everything about a net in one file for the browser."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ..core.arguments import check_path
+from ..core.batches import Data
+from ..core.files import write_atomically
+from ..core.records import short_repr
+from ..errors import ArgumentError
+from .about import list_terms
+from .change import write_change
+from .classes import write_classes
+from .collecting import Options, collect
+from .comparing import write_comparison
+from .facts import Facts
+from .missing import list_missing
+from .navigation import describe_net, list_links
+from .nearest import make_splits, write_nearest
+from .overview import write_overview
+from .payload import Page
+from .progress import write_training
+from .render import render
+from .scaling import write_scaling
+from .subject import read_given
+from .support import write_support
+
+_FRAME_HEIGHT = 700
+"""Pixels of a page inside of a notebook: its first screen."""
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """A page that was written, as `page` returns it; a notebook shows it inline.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    title : str
+        What the page is about.
+    bytes : int
+        The size of the file.
+    """
+
+    path: Path
+    title: str
+    bytes: int
+
+    __repr__ = short_repr
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, which holds all of it."""
+        # Without the file's own origin: the page can neither read nor reach anything else.
+        text = escape(self.path.read_text(encoding="utf-8"), quote=True)
+        return (
+            f'<iframe srcdoc="{text}" title="{escape(self.title, quote=True)}"'
+            f' style="width:100%;height:{_FRAME_HEIGHT}px;border:1px solid #858e9a"'
+            ' sandbox="allow-scripts allow-downloads allow-popups"></iframe>'
+        )
+
+
+def page(
+    subject: nn.Module | Mapping[str, nn.Module] | Sequence[nn.Module] | str | Path | Any,
+    data: Data | None = None,
+    heldout: Data | None = None,
+    *,
+    out: str | Path = "page.html",
+    records: Any = (),
+    class_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    texts: Sequence[str] | Sequence[Sequence[str]] | None = None,
+) -> PageFile:
+    """Write everything about one net, or several side by side, to one file for the browser.
+
+    The file holds all it needs, and loads nothing from a network. It shows how often the net is
+    right and how close a call that is, the samples nearest to the boundary, which classes are close
+    to each other, and which parts of the net can be scaled freely; with records also how much
+    change it can stand, which training samples carry the decision, how far training has come, and
+    how it compares with other nets. What is not given and not cheap is not computed: the page names
+    the line that adds it. Numbers that are proved, measured and estimated are told apart by words.
+
+    Parameters
+    ----------
+    subject : nn.Module, dict or list of them, path, or record
+        The net; several by name, of which the page is about the first and compares it with the
+        others; the folder of a run of `netmargin train`; a record alone; or the ledger of
+        `nm.theory.verify`.
+    data : tuple (X, y), iterable of (x, y), or None, default None
+        The training data, as for `measure`, but not of one pass. None for the folder of a run on a
+        named data set, and for a record alone.
+    heldout : tuple (X, y), iterable of (x, y), or None, default None
+        Labelled data that the net was not trained on.
+    out : str or Path, default "page.html"
+        The file to write; folders are made as needed, an older file is replaced.
+    records : record, or list of them, default ()
+        What is known already: what `certify` (of the training data), `robustness` (of any samples
+        of the page; of several nets a dict by name), `train` and `compare` returned, files of such,
+        or the folder of a run, for its history.
+    class_names : sequence of str or None, default None
+        Names of the classes in the order of the class numbers.
+    feature_names : sequence of str or None, default None
+        Names of the columns, where the inputs are a table; with them inputs are never images.
+    texts : sequence of str, pair of them, or None, default None
+        The texts of the samples, where the inputs are tokens: those of `data`, or with held-out
+        data the pair of those of `data` and of `heldout`.
+
+    Returns
+    -------
+    PageFile
+        The path of the file; in a notebook it shows the page.
+
+    Raises
+    ------
+    DataError
+        If data have no labels or can be read only once, or cannot be used, as in `measure`.
+    ModelError
+        If the model cannot be used, as in `measure`.
+    NonFiniteOutputError
+        If its outputs are NaN or infinite.
+    ArgumentError
+        If there is nothing to show, a record is about other data, or another argument cannot be
+        used.
+    CheckpointError
+        If the file cannot be written, or the folder of a run holds no weights.
+
+    Notes
+    -----
+    Images are inputs of shape (N, channels, height, width) or (N, height, width), or vectors of
+    square length without negative values. Of splits with more than 1,000 samples 1,000 images are
+    embedded; charts, counts and the table use all samples.
+
+    Examples
+    --------
+    >>> import tempfile, torch, netmargin as nm
+    >>> net = nm.models.mlp([64, 32, 10])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = nm.page(net, nm.datasets.digits(limit=100), out=f"{folder}/digits.html")
+    ...     found.path.name, found.title, 500_000 < found.bytes < 1_500_000
+    ('digits.html', 'Sequential', True)
+
+    Beyond the papers.
+    """
+    file: Path = check_path("out", out)
+    if file.is_dir():
+        raise ArgumentError(f"out is a folder, {file}; give the name of a file in it.")
+    write_own = getattr(subject, "html", None)
+    if callable(write_own):  # of the ledger, which lives above this room
+        title, content = "The ledger", write_own().encode()
+    else:
+        given = read_given(subject, records)
+        options = Options(
+            class_names, feature_names, texts, _describe_call(subject, heldout, records)
+        )
+        made = make_page(collect(given, data, heldout, options))
+        title, content = made.title, render(made).encode()
+    write_atomically(file, content)
+    return PageFile(file, title, len(content))
+
+
+def make_page(facts: Facts) -> Page:
+    """Fill every section that there are facts for."""
+    splits, images, shown = make_splits(facts)
+    sections: dict[str, Any] = {
+        "change": write_change(facts),
+        "support": write_support(facts),
+        "training": write_training(facts),
+        "scaling": write_scaling(facts),
+        "comparison": write_comparison(facts),
+    }
+    if splits:
+        sections |= {
+            "overview": write_overview(facts),
+            "nearest": write_nearest(facts),
+            "classes": write_classes(facts),
+        }
+    return Page(
+        title=facts.title,
+        subtitle=describe_net(facts),
+        links=list_links(facts, sections),
+        splits=splits,
+        images=images,
+        missing=list_missing(facts),
+        about=list_terms(facts, shown),
+        **sections,
+    )
+
+
+def _describe_call(subject: Any, heldout: Any, records: Any) -> str:
+    """The call that makes the page, for About."""
+    parts = [repr(str(subject))] if isinstance(subject, (str, Path)) else ["model", "data"]
+    parts += ["heldout=heldout"] * (heldout is not None) + ["records=[...]"] * bool(records)
+    return f"nm.page({', '.join(parts)})"

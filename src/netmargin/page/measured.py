@@ -1,0 +1,177 @@
+"""What a page measures of a net on one split of the data: answers, margins, distances."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..core.batches import Arrays, Data, Labels, batches
+from ..core.doors import open_door_whole
+from ..core.nets import in_mode, scores
+from ..core.records import short_repr
+from ..errors import ArgumentError, DataError, ModelError
+from ..homogeneity import Homogeneity, analyse
+from ..margins import InputMargins, MarginReport, input_margins, measure
+
+_ALL_RIVALS = 20
+"""Up to so many classes every one is looked at as a rival, with a backward pass each."""
+_SOME_RIVALS = 10
+"""Rivals of a net with more classes: `input_margins` says of 1,000 classes that ten take a
+hundredth of the time, and the nearest boundary is nearly always among them.
+"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A net on the samples of one split.
+
+    Attributes
+    ----------
+    key : str
+        "heldout" or "training".
+    X : Tensor, shape (N, ...)
+        The inputs, on the CPU.
+    report : MarginReport
+        Margins and labels; with input margins where there are such.
+    answers : Tensor, shape (N,), int64
+        The class that the net answers; never the label of a sample that counts as wrong.
+    rivals : Tensor, shape (N,), int64
+        The class whose boundary is nearest.
+    no_distance : str
+        Why there are no distances, or "".
+    """
+
+    key: str
+    X: Tensor
+    report: MarginReport
+    answers: Tensor
+    rivals: Tensor
+    no_distance: str
+
+    __repr__ = short_repr
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return self.report.n
+
+    @property
+    def title(self) -> str:
+        """What the switch calls the split."""
+        return "Held-out" if self.key == "heldout" else "Training"
+
+    @property
+    def labels(self) -> Tensor:
+        """The class of each sample, int64, shape (N,)."""
+        assert self.report.labels is not None  # `measure` always fills them
+        return self.report.labels
+
+    @cached_property
+    def wrong(self) -> Tensor:
+        """Whether each sample is wrong, shape (N,); ties count as wrong."""
+        return self.report.q <= 0
+
+    @cached_property
+    def distances(self) -> Tensor:
+        """Estimated distances, float64, shape (N,); score margins where there are none."""
+        found = self.report.input_margins
+        return self.report.q if found is None else found.distances
+
+    @property
+    def median(self) -> float:
+        """The median distance of the samples that are right; NaN where none is."""
+        right = self.distances[~self.wrong]
+        # Of two in the middle the lower one: it may be that the other is infinite.
+        return right.median().item() if len(right) else math.nan
+
+    def __len__(self) -> int:
+        return self.n
+
+
+def open_split(name: str, model: Any, data: Data) -> tuple[nn.Module, Arrays]:
+    """A net and all samples of a split, in memory; `name` is that of the argument.
+
+    Raises DataError for data of one pass, data without labels, and data that `measure` refuses.
+    """
+    if isinstance(data, Iterator):
+        raise DataError(
+            f"{name} is a {type(data).__name__}, which can be read only once, and a page reads it"
+            " several times. Give a pair (X, y), or a DataLoader."
+        )
+    try:
+        return open_door_whole(model, data)
+    except DataError as error:
+        raise DataError(f"{name}: {str(error).removeprefix('the data: ')}") from error
+
+
+def analyse_net(model: nn.Module, samples: Arrays) -> Homogeneity:
+    """Analyse a net in evaluation mode, on some of its samples."""
+    with in_mode(model, training=False):
+        x, _ = next(batches(samples, 20, model))  # `analyse` itself looks at a few
+        scores(model, x)  # whose errors name their cause better
+        return analyse(model, x)
+
+
+def measure_split(
+    key: str,
+    model: nn.Module,
+    samples: Arrays,
+    homogeneity: Homogeneity,
+    class_names: Sequence[str] | None,
+) -> Measured:
+    """Measure a net on a split.
+
+    Raises what `measure` raises. That there are no distances is no error: `no_distance` says why.
+    """
+    report = measure(model, samples, homogeneity=homogeneity, class_names=class_names)
+    outputs, best_other = _find_best_others(model, samples)
+    found, why = _measure_distances(model, samples, outputs)
+    if found is not None:
+        named = replace(found, class_names=report.class_names)
+        report = replace(report, input_margins=named)
+    assert report.labels is not None  # `measure` always fills them
+    # Where there are no distances, the rival is the next best answer.
+    rivals = best_other if found is None else found.rivals
+    answers = torch.where(report.q > 0, report.labels, best_other)
+    return Measured(key, samples.X.detach().cpu(), report, answers, rivals, why)
+
+
+def token_layer(model: nn.Module, X: Tensor) -> nn.Module | None:
+    """The first embedding of a net whose inputs are whole numbers, else None."""
+    if X.is_floating_point():
+        return None
+    return next((part for part in model.modules() if isinstance(part, nn.Embedding)), None)
+
+
+def _measure_distances(
+    model: nn.Module, samples: Arrays, outputs: int
+) -> tuple[InputMargins | None, str]:
+    """The distances to the boundary, or why there are none."""
+    rivals = None if outputs <= _ALL_RIVALS else _SOME_RIVALS
+    layer = token_layer(model, samples.X)
+    try:
+        found = input_margins(model, samples, layer=layer, rivals=rivals, progress=False)
+    # Nets without gradients in their inputs have no distances, and everything else on the page.
+    except (ModelError, DataError, ArgumentError) as error:
+        return None, str(error)
+    return found, ""
+
+
+def _find_best_others(model: nn.Module, samples: Arrays) -> tuple[int, Tensor]:
+    """The number of outputs, and of each sample the best of the other classes, int64, (N,)."""
+    labels, found, outputs = None, [], 1
+    with in_mode(model, training=False), torch.no_grad():
+        for x, y in batches(samples, 200, model):
+            values = scores(model, x)
+            outputs = values.shape[1]
+            labels = labels or Labels(outputs)
+            own = labels.encode(y).to(values.device)
+            if outputs == 1:
+                found.append((own < 0).long().cpu())
+            else:
+                found.append(values.scatter(1, own[:, None], -math.inf).argmax(1).cpu())
+    return outputs, torch.cat(found)

@@ -1,0 +1,120 @@
+"""Section 2 of a page, the samples nearest to the boundary, and the rows of gallery and table."""
+
+import math
+
+from torch import Tensor
+
+from .facts import Facts
+from .inputs import as_images, snippets
+from .measured import Measured
+from .numbers import count, one_digit, plain, round_down
+from .payload import Columns, Images, Nearest, Split
+from .sampling import choose_shown
+from .sprites import make_sprites
+
+
+def write_nearest(facts: Facts) -> Nearest:
+    """Write section 2."""
+    return Nearest(
+        takeaway={split.key: _describe_near(facts, split) for split in facts.splits},
+        question=f"Which {facts.noun}s lie nearest to the boundary?",
+    )
+
+
+def near_threshold(split: Measured) -> float:
+    """The distance below which a right sample counts as near: a quarter of the median."""
+    return one_digit(split.median / 4)
+
+
+def _describe_near(facts: Facts, split: Measured) -> str:
+    """How many samples lie on the wrong side, and how many just on the right one."""
+    wrong = int(split.wrong.sum())
+    nouns = f"{facts.noun}s"
+    if wrong == split.n:
+        return (
+            f"All {count(wrong)} lie on the wrong side: compare labels and classes before you look"
+            " at single ones."
+        )
+    limit = near_threshold(split)
+    if not math.isfinite(limit):
+        near, close = 0, "near the boundary"
+    else:
+        near = int((~split.wrong & (split.distances < limit)).sum())
+        close = f"within {plain(limit)} of the boundary"
+    if not facts.has_distances:
+        close = close.replace(" of the boundary", " of the next answer")
+    look = f"These are the {nouns} to look at first: hard, ambiguous or mislabelled."
+    if not wrong and not near:
+        return f"None lies on the wrong side, and none {close}."
+    if near == 1:
+        few = f"1 more is right, but {close}" if wrong else f"1 is right, but {close}"
+    elif near:
+        few = f"{count(near)} {'more ' if wrong else ''}are right, but {close}"
+    else:
+        few = f"no other lies {close}"
+    side = "None lies" if not wrong else "1 lies" if wrong == 1 else f"{count(wrong)} lie"
+    return f"{side} on the wrong side; {few}. {look}"
+
+
+def make_splits(facts: Facts) -> tuple[tuple[Split, ...], Images | None, dict[str, int]]:
+    """The rows of all splits, their images, and how many samples of each split are shown."""
+    splits, pictures, shown, cells = [], [], {}, 0
+    for index, split in enumerate(facts.splits):
+        weights = facts.weights() if split.key == "training" else None
+        linked = next((r.rows for r in facts.radii if r.split == split.key), None)
+        chosen = choose_shown(split, weights, linked)
+        shown[split.key] = len(chosen)
+        columns = _make_columns(facts, split, weights)
+        if facts.noun == "image":
+            drawn = as_images(split.X[chosen])
+            assert drawn is not None  # `describe_inputs` has looked
+            pictures.append(drawn)
+            columns["image"] = _spread(range(cells, cells + len(chosen)), chosen, split.n)
+            cells += len(chosen)
+        else:
+            assert facts.inputs is not None  # where there are splits
+            texts = facts.texts[index] if facts.texts else None
+            lines = snippets(split.X, chosen.tolist(), facts.inputs, texts)
+            columns["text"] = _spread(lines, chosen, split.n)
+        splits.append(Split(split.key, split.title, f"{facts.noun}s", split.n, columns))
+    images = None
+    if pictures:
+        assert facts.inputs is not None
+        images = make_sprites(pictures, facts.inputs.low, facts.inputs.high)
+    return tuple(splits), images, shown
+
+
+def _make_columns(facts: Facts, split: Measured, weights: Tensor | None) -> Columns:
+    """The columns of every sample of a split."""
+    columns: Columns = {
+        "y": split.labels.tolist(),
+        "p": split.answers.tolist(),
+        "r": split.rivals.tolist(),
+        "d": split.distances.tolist(),
+        "q": split.report.q.tolist(),
+    }
+    for linked in facts.radii[:1]:
+        if linked.split != split.key or linked.rows is None:
+            continue
+        examined = linked.rows[: linked.report.examined]
+        if not linked.report.no_lower:
+            proved = map(round_down, linked.report.lower.tolist())
+            columns["lower"] = _spread(proved, examined, split.n)
+        if linked.report.attacks:
+            columns["upper"] = _spread(linked.report.upper.tolist(), examined, split.n)
+    if weights is not None:
+        columns["w"] = weights.tolist()
+    return columns
+
+
+def _spread(values, rows: Tensor, n: int) -> list:
+    """A column of n rows with values at some of them, and None elsewhere."""
+    column: list = [None] * n
+    for row, value in zip(rows.tolist(), values, strict=False):
+        column[row] = value
+    return column
+
+
+def caption(facts: Facts, label: int, other: int) -> str:
+    """A label and the class beside it, such as "4 vs 9"."""
+    return f"{facts.names.of(label)} vs {facts.names.of(other)}"

@@ -1,0 +1,164 @@
+"""Numbers as a page writes them: a true minus sign, thousands with commas, powers of ten."""
+
+import math
+from decimal import ROUND_FLOOR, Decimal
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_FEW_DECIMALS = 0.095
+"""Distances below it have three decimals: with two, one a tenth larger would look the same."""
+_LEAST = 0.0005
+"""Distances below it would be shown as 0.000."""
+_LARGEST = 1e6
+"""Distances from it on are powers of ten: nobody counts their digits."""
+
+
+def count(n: int) -> str:
+    """A whole number with commas.
+
+    Examples
+    --------
+    >>> count(12345)
+    '12,345'
+    """
+    return f"{n:,}"
+
+
+def plural(n: int, noun: str) -> str:
+    """A number and what it counts, whose plural ends in s.
+
+    Examples
+    --------
+    >>> plural(1, "image"), plural(1000, "image")
+    ('1 image', '1,000 images')
+    """
+    return f"{count(n)} {noun}{'' if n == 1 else 's'}"
+
+
+def round_down(value: float, digits: int = 4) -> float:
+    """The largest number of so many significant digits that is not above a positive number.
+
+    What is proved of a radius is proved of smaller ones, and of no larger one.
+
+    Examples
+    --------
+    >>> round_down(0.123456), round_down(0.99999, 2), round_down(math.inf)
+    (0.1234, 0.99, inf)
+    """
+    if not (value > 0 and math.isfinite(value)):
+        return value
+    exact = Decimal(value)
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() + 1 - digits), ROUND_FLOOR))
+
+
+def distance(value: float, *, down: bool = False) -> str:
+    """A distance with two decimals, small ones with three, large ones with fewer.
+
+    With `down`, for what is proved, it is never above the number.
+
+    Examples
+    --------
+    >>> [distance(d) for d in (0.962, -0.0571, 0.0001, 0.0, 12345.6, 345.67, float("inf"))]
+    ['0.96', '−0.057', '<0.001', '0.00', '12,346', '345.7', '∞']
+    >>> distance(0.999, down=True), distance(0.0316, down=True), distance(0.00099, down=True)
+    ('0.99', '0.031', '0.000')
+    """
+    size = abs(value)
+    if math.isinf(value):
+        return sign(value, "∞")
+    if size >= _LARGEST:
+        return significant(value)
+    if 0 < size < _LEAST and not down:
+        return "<0.001" if value > 0 else "−<0.001"
+    decimals = 2 if size == 0 else 3 if size < _FEW_DECIMALS else 2
+    if size >= 100:
+        decimals = 1 if size < 1000 else 0
+    if down:
+        size = math.floor(size * 10**decimals) / 10**decimals
+    return sign(value, f"{size:,.{decimals}f}")
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """A share as percent, never 0% or 100% for what is only near to it.
+
+    Examples
+    --------
+    >>> percent(0.1433), percent(0.064, 1), percent(0.0001), percent(0.9999), percent(1.0)
+    ('14%', '6.4%', '<1%', '>99%', '100%')
+    """
+    return percent_number(share, decimals) + "%"
+
+
+def percent_number(share: float, decimals: int = 0) -> str:
+    """The same without its sign, for tiles."""
+    step = 10.0**-decimals
+    value = 100 * share
+    if 0 < value < step / 2:
+        return f"<{step:.{decimals}f}"
+    if 100 - step / 2 < value < 100:
+        return f">{100 - step:.{decimals}f}"
+    return sign(value, f"{abs(value):.{decimals}f}")
+
+
+def power_of_ten(log10: float) -> str:
+    """A number that is given by its logarithm: as it is where that is short, else a power of ten.
+
+    Examples
+    --------
+    >>> power_of_ten(-12.2), power_of_ten(-0.5), power_of_ten(-1000.0), power_of_ten(-float("inf"))
+    ('10⁻¹²', '0.32', '10⁻¹⁰⁰⁰', '0')
+    """
+    if log10 == -math.inf:
+        return "0"
+    if -2 < log10 < 3:
+        return significant(10**log10, 2)
+    return "10" + str(round(log10)).translate(_SUPERSCRIPTS)
+
+
+def significant(value: float, digits: int = 2) -> str:
+    """A number with so many significant digits; very large and small ones as powers of ten.
+
+    Examples
+    --------
+    >>> [significant(v) for v in (0.0321, 1234.5, 3.2e-7, -4.6e12, 0.0)]
+    ['0.032', '1,234', '3.2·10⁻⁷', '−4.6·10¹²', '0']
+    """
+    if value == 0 or math.isinf(value):
+        return "0" if value == 0 else sign(value, "∞")
+    mantissa, exponent = f"{abs(value):.{digits - 1}e}".split("e")
+    if not -5 < int(exponent) < 6:
+        return sign(value, f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPTS)}")
+    return sign(value, f"{abs(value):,.{max(digits - 1 - int(exponent), 0)}f}")
+
+
+def plain(value: float) -> str:
+    """A number as short as it can be written, for limits that somebody chose.
+
+    Examples
+    --------
+    >>> plain(1.0), plain(0.2), plain(-0.5)
+    ('1', '0.2', '−0.5')
+    """
+    return f"{value:.4g}".replace("-", "−")
+
+
+def one_digit(value: float) -> float:
+    """A positive number rounded to one significant digit.
+
+    Examples
+    --------
+    >>> one_digit(0.24), one_digit(17.0)
+    (0.2, 20.0)
+    """
+    if not (value > 0 and math.isfinite(value)):
+        return value
+    return float(f"{value:.0e}")
+
+
+def sign(value: float, text: str) -> str:
+    """The text of a size with the minus sign of its number, which 0.00 has not."""
+    return f"−{text}" if value < 0 and text.strip("0.,") else text
+
+
+def quoted(name: str) -> str:
+    """The name of a class, which may be a digit."""
+    return f"“{name}”"

@@ -1,0 +1,119 @@
+"""Section 6 of a page, how far training has come: the history of a run."""
+
+import math
+
+from .facts import Facts
+from .numbers import count, plural, power_of_ten, sign, significant
+from .payload import Certainty, Columns, Tag, Training
+
+_POINTS = 600
+"""Epochs of a curve: about one for each pixel."""
+_LAST, _LAST_SHARE = 10, 0.1
+"""Epochs over which a margin still rises or does not: ten, and of long runs a tenth, since margins
+grow with the logarithm of time.
+"""
+_RISES = 0.005
+"""Relative growth over these epochs that counts as rising: less is not seen in the picture."""
+_MARGINS = {
+    "normalized_margin": "smallest margin, the size of the weights divided out",
+    "partial_normalized_margin": "smallest margin, the size of the part that scales divided out",
+    "quasi_normalized_margin": "smallest margin, the size of weights and biases divided out",
+}
+"""Margins of a history, the best known first, and what they are in words."""
+
+
+def write_training(facts: Facts) -> Training | None:
+    """Write section 6; None without a history."""
+    if facts.history is None or not facts.history.rows:
+        return None
+    rows = facts.history.rows
+    name = next((key for key in _MARGINS if any(r.get(key) is not None for r in rows)), "")
+    separated = find_separation(rows)
+    return Training(
+        takeaway=_describe(facts, rows, name, separated),
+        data=f"training {facts.noun}s",
+        tags=(
+            Tag(
+                Certainty.MEASURED,
+                f"in every epoch; dashed: the first epoch in which all {facts.noun}s are right"
+                if separated is not None
+                else "in every epoch",
+            ),
+        ),
+        rows=_select_rows(rows, name, separated),
+        separated=separated,
+        margin_name=_MARGINS.get(name, ""),
+        note="This says how far training has come. It does not compare nets: wider or deeper ones"
+        " have other scales.",
+    )
+
+
+def find_separation(rows: list[dict]) -> int | None:
+    """The first epoch from which on all samples are right, or None."""
+    last_wrong = max((index for index, row in enumerate(rows) if not _right(row)), default=-1)
+    return None if last_wrong == len(rows) - 1 else rows[last_wrong + 1]["epoch"]
+
+
+def describe_loss(facts: Facts) -> str:
+    """The last loss, for the navigation."""
+    assert facts.history is not None
+    return f"loss {power_of_ten(facts.history.rows[-1]['log10_mean_loss'])}"
+
+
+def _right(row: dict) -> bool:
+    """Whether all samples are right after an epoch."""
+    return row["accuracy"] == 1
+
+
+def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) -> str:
+    """Since when all samples are right, and how the margin has gone on."""
+    noun, last = facts.noun, rows[-1]
+    if separated is None:
+        if facts.training is not None:
+            n = round((1 - last["accuracy"]) * facts.training.n)
+            wrong = f"{plural(n, f'training {noun}')} {'is' if n == 1 else 'are'}"
+        else:
+            wrong = f"{100 * (1 - last['accuracy']):.1f}% of the training {noun}s are"
+        counts = "; the normalized margin counts once there are none" if name else ""
+        return f"{wrong} still wrong{counts}."
+    since = f"All training {noun}s have been right since epoch {count(separated)}."
+    if not name:
+        loss = power_of_ten(last["log10_mean_loss"])
+        return f"{since} The loss is down to {loss}; this net has no normalized margin."
+    after = [row[name] for row in rows if row["epoch"] >= separated and row[name] is not None]
+    if len(after) < 2:
+        return f"{since} The normalized margin is {significant(after[-1])}." if after else since
+    span = min(max(_LAST, round(_LAST_SHARE * len(after))), len(after) - 1)
+    before = after[-1 - span]
+    # Near the first epoch without errors the margin is near 0, and a ratio means nothing.
+    whole = span == len(after) - 1
+    growth = after[-1] / before - 1 if before > 0 else math.inf
+    over = "since the last epoch" if span == 1 else f"over the last {count(span)} epochs"
+    change = sign(growth, f"{abs(100 * growth):.0f}%")
+    plus = "+" if growth > 0 and abs(100 * growth) >= 0.5 else ""
+    if growth == math.inf or (whole and growth > _RISES):
+        trend = "it still rises"
+    elif growth > _RISES:
+        trend = f"it still rises ({plus}{change} {over})"
+    else:
+        trend = f"{over} it no longer rose ({plus}{change})"
+    return (
+        f"{since} Since then the normalized margin has gone from {significant(after[0])} to"
+        f" {significant(after[-1])}; {trend}."
+    )
+
+
+def _select_rows(rows: list[dict], name: str, separated: int | None) -> Columns:
+    """Epochs evenly over the run, the first and the last and that of separation among them."""
+    step = max(1, math.ceil(len(rows) / _POINTS))
+    kept = [
+        row
+        for index, row in enumerate(rows)
+        if index % step == 0 or index == len(rows) - 1 or row["epoch"] == separated
+    ]
+    return {
+        "epoch": [row["epoch"] for row in kept],
+        "log10_loss": [row["log10_mean_loss"] for row in kept],
+        "margin": [row.get(name) if name else None for row in kept],
+        "right": [100 * row["accuracy"] for row in kept],
+    }

@@ -1,0 +1,92 @@
+"""A page as HTML: templates with autoescape, and the styles, scripts and charts beside them.
+
+What a template is given:
+
+    page     the record, `Page` or `LedgerPage`
+    tables   the numbers behind each picture, by its name, see `tables.py`
+    known    the names of the columns in which some sample has a value
+    block    the JSON block of a `Page`, safe inside of <script type="application/json">
+    css      the style sheets of `static/*.css`, joined in the order of their names
+    js       the scripts of `static/*.js`, joined in the order of their names, without comments
+    vega     the text of `static/vega/vega.min.js`
+    specs    the compiled charts of `static/specs/*.json`, one JSON object by the name of the file
+
+`block` and what comes below it are marked safe; everything else is escaped where it is shown.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+
+from .block import make_block
+from .payload import LedgerPage, Page
+from .tables import write_tables
+
+_HERE = Path(__file__).parent
+
+
+def render(page: Page | LedgerPage) -> str:
+    """Write a page as one self-contained text of HTML."""
+    from markupsafe import Markup
+
+    if isinstance(page, LedgerPage):
+        return _template("ledger.html.j2").render(page=page, css=Markup(_join("*.css")))
+    return _template("page.html.j2").render(
+        page=page,
+        tables=write_tables(page),
+        known=_known_columns(page),
+        block=Markup(make_block(page)),
+        css=Markup(_join("*.css")),
+        js=Markup(_join_scripts()),
+        vega=Markup(_join("vega/vega.min.js")),
+        specs=Markup(_specs()),
+    )
+
+
+def _known_columns(page: Page) -> set[str]:
+    """The columns in which some sample has a value: what can be filtered and sorted by."""
+    return {
+        name
+        for split in page.splits
+        for name, values in split.columns.items()
+        if any(value is not None for value in values)
+    }
+
+
+@cache
+def _template(name: str):
+    """A template by name, in which a name that is not defined is an error."""
+    import jinja2  # late: a third of the time of importing this package otherwise
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
+
+
+@cache
+def _join(pattern: str) -> str:
+    """The texts of static files, in the order of their names."""
+    files = sorted((_HERE / "static").glob(pattern))
+    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+
+
+@cache
+def _join_scripts() -> str:
+    """The scripts without indents and without lines that are comments, a fifth of them."""
+    lines = (line.strip() for line in _join("*.js").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith(("//", "/**")))
+
+
+@cache
+def _specs() -> str:
+    """The compiled charts by name, as JSON without spaces."""
+    found = {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted((_HERE / "static" / "specs").glob("*.json"))
+    }
+    return json.dumps(found, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,0 +1,60 @@
+"""Which samples of a split are shown as images or texts, where there are too many for one file."""
+
+import torch
+from torch import Tensor
+
+from .measured import Measured
+
+MOST = 1000
+"""Images of a split in one page: 1,000 of 28x28 take 135 kB, and nobody scrolls through more."""
+_SEED = 0
+"""Of the random rest: two calls make the same page."""
+
+
+def choose_shown(split: Measured, weights: Tensor | None, extra: Tensor | None) -> Tensor:
+    """The samples that are shown as images: all, or the nearest half, then others.
+
+    Of a split with more than `MOST` samples these are taken in turn, as far as there is room: the
+    heaviest 24 support vectors and the samples with radii, the samples nearest to the boundary up
+    to a half, the wrong ones, all support vectors, and a random rest.
+
+    Parameters
+    ----------
+    split : Measured
+        The samples.
+    weights : Tensor or None, shape (N,)
+        The weight of each sample.
+    extra : Tensor or None, shape (k,), int64
+        Samples that are shown first, such as those with radii.
+
+    Returns
+    -------
+    Tensor, shape (m,), int64
+        Their numbers in rising order; m is at most `MOST`.
+    """
+    n = split.n
+    if n <= MOST:
+        return torch.arange(n)
+    order = [] if extra is None else [extra]
+    heavy = torch.empty(0, dtype=torch.int64)
+    if weights is not None:
+        heavy = torch.argsort(weights, descending=True, stable=True)[: int((weights > 0).sum())]
+        order.append(heavy[:24])
+    nearest = torch.argsort(split.distances.abs(), stable=True)
+    order.append(nearest[: MOST // 2])
+    wrong = torch.nonzero(split.wrong)[:, 0]
+    order += [wrong[torch.argsort(split.distances[wrong].abs(), stable=True)], heavy]
+    order.append(torch.randperm(n, generator=torch.Generator().manual_seed(_SEED)))
+    chosen = list(dict.fromkeys(torch.cat(order).tolist()))[:MOST]
+    return torch.tensor(sorted(chosen))
+
+
+def describe_shown(split: Measured, shown: int, noun: str) -> str:
+    """A sentence on what is shown, for About; "" where all are."""
+    if shown == split.n:
+        return ""
+    name = "held-out" if split.key == "heldout" else "training"
+    return (
+        f"{shown:,} of {split.n:,} {name} {noun}s are embedded: the nearest half, the heaviest and"
+        " the wrong ones, then a random sample. Charts, counts and table use all."
+    )

@@ -1,0 +1,95 @@
+"""Images of samples as sprites: grids of 40 columns, each one picture in a data URI."""
+
+import base64
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .payload import Images
+
+COLUMNS = 40
+"""Images of one row of a sprite."""
+_LARGEST_SIDE = 8000
+"""Pixels of a side of a sprite: browsers refuse larger bitmaps."""
+LARGEST_IMAGE = 64
+"""Pixels of the longer side of an image in a sprite; it is shown at 56 and at 168."""
+_LEVELS = 16
+"""Levels of grey: 1,000 images of 28x28 take 135 kB, and 217 kB with 256 levels; no eye that was
+asked told them apart at 56 pixels.
+"""
+_QUALITY = 80
+"""Of WebP for colour: 1,000 images of 32x32 take 416 kB, and 2,262 kB without loss."""
+
+
+def make_sprites(parts: Sequence[Tensor], low: float, high: float) -> Images:
+    """Draw images into sprites.
+
+    Parameters
+    ----------
+    parts : sequence of Tensor, shapes (n, height, width) or (n, height, width, 3)
+        The images, split after split; cells are numbered through.
+    low, high : float
+        The values that are shown dark and light.
+
+    Returns
+    -------
+    Images
+        The sprites, grey ones as PNG of 16 levels, coloured ones as WebP.
+    """
+    cells = np.concatenate([_to_bytes(part, low, high) for part in parts])
+    height, width = cells.shape[1:3]
+    rows = max(1, _LARGEST_SIDE // height)
+    uris = [
+        _encode(_lay_out(cells[start : start + rows * COLUMNS]))
+        for start in range(0, len(cells), rows * COLUMNS)
+    ]
+    return Images(tuple(uris), rows * COLUMNS, width, height)
+
+
+def _to_bytes(images: Tensor, low: float, high: float) -> np.ndarray:
+    """Images as bytes, at most 64 pixels high and wide."""
+    scale = 255 / (high - low) if high > low else 0.0
+    values = (images.float() - low) * scale
+    longest = max(values.shape[1:3])
+    if longest > LARGEST_IMAGE:
+        share = LARGEST_IMAGE / longest
+        size = [max(1, round(side * share)) for side in values.shape[1:3]]
+        channels = values[:, None] if values.ndim == 3 else values.movedim(-1, 1)
+        channels = torch.nn.functional.interpolate(channels, size=size, mode="area")
+        values = channels[:, 0] if values.ndim == 3 else channels.movedim(1, -1)
+    return values.round().clamp(0, 255).byte().numpy()
+
+
+def _lay_out(cells: np.ndarray) -> np.ndarray:
+    """The cells of one sprite as one image, empty cells black."""
+    height, width = cells.shape[1:3]
+    rows = -(-len(cells) // COLUMNS)
+    columns = COLUMNS
+    grid = np.zeros((rows * columns, *cells.shape[1:]), dtype=np.uint8)
+    grid[: len(cells)] = cells
+    grid = grid.reshape(rows, columns, height, width, -1).transpose(0, 2, 1, 3, 4)
+    return (
+        grid.reshape(rows * height, columns * width, -1).squeeze(-1)
+        if (cells.ndim == 3)
+        else grid.reshape(rows * height, columns * width, 3)
+    )
+
+
+def _encode(pixels: np.ndarray) -> str:
+    """A picture as a data URI."""
+    from PIL import Image  # late; it comes with matplotlib
+
+    file = io.BytesIO()
+    if pixels.ndim == 3:
+        Image.fromarray(pixels).save(file, "WEBP", quality=_QUALITY, method=6)
+        kind = "webp"
+    else:
+        levels = np.round(pixels.astype(np.float32) * (_LEVELS - 1) / 255).astype(np.uint8)
+        picture = Image.fromarray(levels, mode="P")
+        picture.putpalette([round(i * 255 / (_LEVELS - 1)) for i in range(_LEVELS) for _ in "rgb"])
+        picture.save(file, "PNG", optimize=True, bits=4)
+        kind = "png"
+    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -1,0 +1,83 @@
+// Which classes lie close to each other: a matrix or a list of pairs, and distances by class.
+const FIRST_CLASSES = 20;
+const RELATIONS = {
+  rival: { column: "nearest other class", paint: "--right", word: "next to" },
+  mistake: { column: "answer", paint: "--wrong", word: "taken for" },
+};
+let relation = "rival";
+let allClasses = false;
+
+function drawClasses() {
+  drawPairs();
+  const every = toRows(BLOCK.classes[state.split]);
+  const part = allClasses ? every : every.slice(0, FIRST_CLASSES);
+  draw("classes", "spread", { rows: part }, { names: part.map(({ label }) => className(label)) });
+  byId("all-classes").hidden = part.length === every.length;
+  byId("all-classes").textContent = `Show all ${commas(every.length)} classes`;
+}
+
+function drawPairs() {
+  const counts = BLOCK.pairs[state.split][relation];
+  byId("pairs").hidden = !counts;
+  if (!counts) return;
+  press("relation", relation);
+  const { column, paint } = RELATIONS[relation];
+  byId("relation-note").textContent =
+    `row: label; column: ${column}; number of ${shown().noun}, pick one to see them`;
+  byId("matrix").style.setProperty("--paint", `var(${paint})`);
+  byId("matrix").replaceChildren(Array.isArray(counts) ? makeMatrix(counts) : makePairs(counts));
+  restFocus(byId("matrix"));
+}
+
+/** A button that shows the samples of a pair; pressed while they are shown. */
+function makePair(label, other, count, largest, ...content) {
+  const show = relation === "mistake" ? "wrong" : "all";
+  const said = `“${className(label)}” ${RELATIONS[relation].word} “${className(other)}”`;
+  const filter = { class: String(label), rival: String(other), show };
+  const pressed = Object.keys(filter).every((name) => state[name] === filter[name]);
+  return makeButton(
+    {
+      style: `--share: ${count / largest}`,
+      title: `${said}: ${commas(count)}`,
+      "aria-label": `${said}: ${commas(count)}`,
+      "aria-pressed": String(pressed),
+      onclick: () => {
+        choose({ ...filter, from: "", to: "" });
+        showSection("images");
+      },
+    },
+    ...(content.length ? content : [said, make("span", {}, commas(count))]),
+  );
+}
+
+function makeMatrix(counts) {
+  const largest = Math.max(1, ...counts.flat());
+  const head = (scope, name) => make("th", { scope, title: name }, make("span", {}, name));
+  const cell = (count, label, other) =>
+    label === other
+      ? make("td", { class: "same" })
+      : make("td", {}, count ? makePair(label, other, count, largest, commas(count)) : "");
+  const line = (row, label) =>
+    make("tr", {}, head("row", className(label)), ...row.map((n, other) => cell(n, label, other)));
+  return make(
+    "table",
+    { class: BLOCK.names.some((name) => name.length > 3) ? "matrix long" : "matrix" },
+    make("thead", {}, make("tr", {}, make("td"), ...BLOCK.names.map((name) => head("col", name)))),
+    make("tbody", {}, ...counts.map(line)),
+  );
+}
+
+const makePairs = ({ label, other, count }) =>
+  make("ol", { class: "pairs" }, ...label.map((first, i) =>
+    make("li", {}, makePair(first, other[i], count[i], count[0]))));
+
+function listenToClasses() {
+  onPress("relation", (value) => {
+    relation = value;
+    drawPairs();
+  });
+  byId("all-classes").onclick = () => {
+    allClasses = true;
+    drawClasses();
+  };
+}

@@ -1,0 +1,45 @@
+// The page as a whole: what the choices show, and the order in which sections are drawn.
+function showState() {
+  for (const { name, value } of fields()) state[name] = value;
+  writeHash();
+  press("switch", state.split);
+  for (const element of all("[data-split]"))
+    element.hidden = element.dataset.split !== state.split;
+  showSamples();
+  drawHistogram();
+  drawClasses();
+}
+
+/** Copy a line of Python; where the browser forbids it, mark the line, ready to be copied. */
+async function copyLine({ currentTarget: button }) {
+  const line = button.previousElementSibling;
+  try {
+    await navigator.clipboard.writeText(line.textContent);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(line);
+  }
+}
+
+function start() {
+  for (const link of all("a[href^='#']")) link.onclick = followLink;
+  for (const button of all(".copy")) button.onclick = copyLine;
+  byId("sample-close").onclick = () => byId("sample").close();
+  if (SPLITS.length) {
+    // On a phone the filters wait folded; on a desktop they have no fold.
+    byId("fold").open = innerWidth > 640;
+    onPress("switch", (split) => choose({ split }));
+    byId("clear-picked").onclick = () => choose({ from: "", to: "" });
+    listenToFilters();
+    listenToGallery();
+    listenToClasses();
+    readHash();
+    showState();
+  }
+  if (BLOCK.support) drawSupport();
+  if (BLOCK.training) drawTraining();
+  const nets = BLOCK.compare;
+  if (byId("c-compare")) draw("compare", "spread", { rows: toRows(nets) }, { names: nets.name });
+  if (BLOCK.change) drawChange();
+  document.documentElement.dataset.ready = "";
+}

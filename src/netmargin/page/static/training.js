@@ -1,0 +1,28 @@
+// Which samples carry the decision, and how training went.
+function drawSupport() {
+  const { k, share } = BLOCK.support;
+  const signals = { half: k[share.findIndex((part) => part >= 50)], extent: [0, k.at(-1)] };
+  // The last row, all samples, tells where the axis ends; the curve ends where the weights do.
+  draw("weights", "weights", { rows: toRows(BLOCK.support).slice(0, -1) }, signals);
+  const heaviest = byId("heaviest");
+  if (!heaviest || !SPLITS.includes("training")) return;
+  for (const card of members(heaviest)) {
+    const sample = sampleOf("training", Number(card.dataset.row));
+    card.prepend(makePicture(sample), " ");
+    card.setAttribute("aria-label", `${card.textContent} ${sayCard(sample)}`);
+    card.onclick = () => openSample(sample);
+  }
+  restFocus(heaviest);
+  byId("all-support").onclick = () => {
+    choose({ split: "training", show: "weight", sort: "-w", class: "", rival: "", from: "", to: "" });
+    showSection("images");
+  };
+}
+
+function drawTraining() {
+  const { separated, ...columns } = BLOCK.training;
+  const ends = [Math.min(0, ...columns.epoch), Math.max(...columns.epoch)];
+  for (const name of ["loss", "margin"])
+    if (byId(`c-${name}`))
+      draw(name, name, { rows: toRows(columns) }, { since: separated, extent: ends });
+}

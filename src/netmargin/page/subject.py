@@ -1,0 +1,137 @@
+"""What `page` was given, sorted: nets, a run, and records by their kind."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ..core.records import short_repr
+from ..core.saved_records import load
+from ..errors import ArgumentError
+from ..kkt import KKTCertificate
+from ..l2_robustness import RobustnessReport
+from ..margins import Comparison
+from ..training import History
+from .runs import RunFolder, read_run
+
+_EXPECTED = (
+    "a model, a dict of models by name, a list of models, the folder of a run, or a record of"
+    " nm.certify, nm.robustness, nm.train or nm.compare"
+)
+
+
+@dataclass
+class Given:
+    """What `page` was given, by kind.
+
+    Attributes
+    ----------
+    models : dict of str to nn.Module
+        The nets, that of the page first; empty without one.
+    run : RunFolder or None
+        The folder of a run.
+    certificate, history, comparison : record or None
+        Records, at most one of each.
+    radii : dict of str to RobustnessReport
+        Radii by the name of their net; "" for that of the page.
+    """
+
+    models: dict[str, nn.Module] = field(default_factory=dict)
+    run: RunFolder | None = None
+    certificate: KKTCertificate | None = None
+    history: History | None = None
+    comparison: Comparison | None = None
+    radii: dict[str, RobustnessReport] = field(default_factory=dict)
+
+    __repr__ = short_repr
+
+    def add(self, record: Any) -> None:
+        """Add a record, the file of one, or the folder of a run. Raises ArgumentError."""
+        if isinstance(record, (str, Path)):
+            path = Path(record)
+            record = read_run(path) if path.is_dir() else load(path)
+        if isinstance(record, RunFolder):
+            self._put("run", record)
+            self._put("history", record.history)
+        elif isinstance(record, KKTCertificate):
+            self._put("certificate", record)
+        elif isinstance(record, History):
+            self._put("history", record)
+        elif isinstance(record, Comparison):
+            self._put("comparison", record)
+        elif isinstance(record, RobustnessReport):
+            self._put_radii("", record)
+        elif isinstance(record, Mapping) and all(
+            isinstance(value, RobustnessReport) for value in record.values()
+        ):
+            for name, value in record.items():
+                self._put_radii(str(name), value)
+        else:
+            raise ArgumentError(
+                "records must hold what nm.certify, nm.robustness, nm.train or nm.compare returned,"
+                f" files of such, or the folder of a run; got {type(record).__name__}"
+            )
+
+    def _put(self, name: str, record: Any) -> None:
+        """Keep a record. Raises ArgumentError where there is one of its kind."""
+        if getattr(self, name) is not None:
+            raise ArgumentError(
+                f"records holds more than one {type(record).__name__}. A page shows one of them:"
+                " leave out the others."
+            )
+        setattr(self, name, record)
+
+    def _put_radii(self, name: str, report: RobustnessReport) -> None:
+        """Keep radii. Raises ArgumentError where their net has some."""
+        if name in self.radii:
+            raise ArgumentError(
+                "records holds more than one RobustnessReport. Give those of several nets as a"
+                " dict by the names of the nets."
+            )
+        self.radii[name] = report
+
+
+def read_given(subject: Any, records: Any) -> Given:
+    """Sort what `page` was given.
+
+    Raises ArgumentError for what no page is made of.
+    """
+    given = Given()
+    if isinstance(subject, nn.Module):
+        given.models = {type(subject).__name__: subject}
+    elif isinstance(subject, Mapping) and subject and _all_modules(subject.values()):
+        given.models = {str(name): model for name, model in subject.items()}
+    elif _is_list(subject) and subject and _all_modules(subject):
+        given.models = {f"net {index}": model for index, model in enumerate(subject)}
+    else:
+        try:
+            for record in subject if _is_list(subject) and subject else [subject]:
+                given.add(record)
+        except ArgumentError as error:
+            if "more than one" in str(error):
+                raise
+            raise ArgumentError(
+                f"A page is made of {_EXPECTED}; got {type(subject).__name__}"
+            ) from None
+    for record in _as_list(records):
+        given.add(record)
+    return given
+
+
+def _as_list(records: Any) -> Iterable[Any]:
+    """Records as a list; one alone need not be put into a list."""
+    if records is None:
+        return []
+    return records if _is_list(records) else [records]
+
+
+def _is_list(values: Any) -> bool:
+    """Whether something is a list of things, and no text."""
+    return isinstance(values, Sequence) and not isinstance(values, (str, bytes))
+
+
+def _all_modules(values: Iterable[Any]) -> bool:
+    """Whether all are nets."""
+    return all(isinstance(value, nn.Module) for value in values)

@@ -1,0 +1,110 @@
+"""Section 5 of a page, which training samples carry the decision: the multipliers."""
+
+import math
+
+import torch
+
+from .facts import Facts
+from .nearest import caption
+from .numbers import count, distance, percent, significant
+from .payload import Certainty, Columns, Support, SupportSample, Tag
+
+_SHOWN = 24
+"""Support vectors with a picture: two rows of a screen."""
+_CLOSE, _ON_ITS_WAY, _PROVISIONAL = 0.05, 0.3, 0.1
+"""Relative epsilons: at 0.05 the weights rebuild 99.9% of the parameters (cosine), at 0.3 they
+rebuild 95%.
+"""
+_POINTS = 300
+"""Points of the curve."""
+
+
+def write_support(facts: Facts) -> Support | None:
+    """Write section 5; None without a certificate that has multipliers."""
+    certificate, weights = facts.certificate, facts.weights()
+    if certificate is None or weights is None:
+        return None
+    order = torch.argsort(weights, descending=True, stable=True)[: int((weights > 0).sum())]
+    cumulative = torch.cumsum(weights[order], 0)
+    half = min(int((cumulative < 0.5).sum()) + 1, len(order))
+    gap, noun = certificate.relative_epsilon, facts.noun
+    least = certificate.epsilon_lower / certificate.norm
+    cosine = math.sqrt(max(1 - gap**2, 0.0))
+    return Support(
+        takeaway=_describe(facts, len(order), half, gap),
+        data=f"training {noun}s",
+        tags=(
+            Tag(Certainty.MEASURED, "weights: those that rebuild the parameters best"),
+            Tag(
+                Certainty.PROVED,
+                f"no other weights bring the gap below {distance(least, down=True)}",
+            ),
+        ),
+        gauge=min(max(gap, 0.0), 1.0),
+        gauge_text=significant(gap),
+        rebuilt=(
+            "A support vector machine ends exactly there, a net of this kind comes closer the"
+            f" longer it trains. Here the weighted {noun}s rebuild {percent(cosine)} of the"
+            " parameters (cosine)."
+        ),
+        next_step="" if gap < _CLOSE else "nm.maximize_margin(model, data)",
+        curve=_draw_curve(cumulative, certificate.samples),
+        half=half,
+        count=len(order),
+        heaviest=_list_heaviest(facts, order[:_SHOWN].tolist(), weights),
+    )
+
+
+def _describe(facts: Facts, support: int, half: int, gap: float) -> str:
+    """How many samples have a weight, and how far the net is from where weights are exact."""
+    assert facts.certificate is not None
+    noun, n = facts.noun, facts.certificate.samples
+    have = (
+        "has a weight (the support vector)"
+        if support == 1
+        else "have a weight (the support vectors)"
+    )
+    who = f"{count(support)} of {count(n)} training {noun}s {have}"
+    carry = f"; {count(half)} of them {'carries' if half == 1 else 'carry'} half of it" * (
+        support > 1
+    )
+    where = (
+        "is close to"
+        if gap < _CLOSE
+        else "is on its way to"
+        if gap < _ON_ITS_WAY
+        else "is still far from"
+    )
+    provisional = ", so read these weights as provisional" * (gap > _PROVISIONAL)
+    return f"{who}{carry}. The net {where} a point of largest margin{provisional}."
+
+
+def _draw_curve(cumulative: torch.Tensor, n: int) -> Columns:
+    """The share of the weight of the heaviest samples, in percent, up to all n of them."""
+    k = torch.arange(1, len(cumulative) + 1)
+    if len(k) > _POINTS:
+        k = torch.unique(torch.linspace(1, len(cumulative), _POINTS).round().long())
+    shares = 100 * cumulative[k - 1] / cumulative[-1]
+    return {"k": [0, *k.tolist(), n], "share": [0.0, *shares.tolist(), 100.0]}
+
+
+def _list_heaviest(
+    facts: Facts, rows: list[int], weights: torch.Tensor
+) -> tuple[SupportSample, ...]:
+    """The heaviest samples, each with the rival of its largest multiplier."""
+    assert facts.certificate is not None
+    training = facts.training
+    if training is None:  # without its samples nothing can be shown of them
+        return ()
+    rivals: dict[int, int] = {}
+    for row, rival in facts.certificate.constraints.tolist():  # largest multipliers first
+        rivals.setdefault(row, rival)
+    largest = weights[rows[0]].item()
+    found = []
+    for row in rows:
+        label = int(training.labels[row])
+        # A net with one output has one constraint for each sample, without a class.
+        text = caption(facts, label, rivals[row] if rivals[row] >= 0 else 1 - label)
+        share = weights[row].item()
+        found.append(SupportSample(row, share / largest, percent(share, 1), text))
+    return tuple(found)

@@ -1,0 +1,119 @@
+"""The numbers behind each picture of a page as a table, for those who do not see the picture."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .numbers import count, distance, percent, power_of_ten, significant
+from .payload import Columns, Overview, Page, Radii, Split, Training
+
+_LINES = 50
+"""Lines of a table: enough to follow a curve, few enough to be read out."""
+_SIZES = 21
+"""Sizes of change in a table: twenty equal steps from 0."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What stands in a table, written out.
+
+    Attributes
+    ----------
+    heads : tuple of str
+        The titles of the columns.
+    lines : sequence of tuple of str
+        The cells, line by line.
+    """
+
+    heads: tuple[str, ...]
+    lines: Sequence[tuple[str, ...]]
+
+
+def write_tables(page: Page) -> dict[str, Table]:
+    """Write the tables of a page.
+
+    Parameters
+    ----------
+    page : Page
+        The page.
+
+    Returns
+    -------
+    dict of str to Table
+        By the name of the chart; those of the classes by "classes-" and the key of the split.
+    """
+    tables: dict[str, Table] = {}
+    if page.overview is not None:
+        tables["histogram"] = _write_histogram(page.overview, page.splits)
+    if page.classes is not None:
+        for key, rows in page.classes.rows.items():
+            names = [page.classes.names[label] for label in rows["label"]]
+            tables[f"classes-{key}"] = _write_spread("class", names, rows)
+    if page.change is not None:
+        tables["change"] = _write_change(page.change.nets, page.change.largest)
+    if page.support is not None:
+        curve = _thin(list(zip(page.support.curve["k"], page.support.curve["share"], strict=True)))
+        lines = [(count(k), percent(share / 100, 1)) for k, share in curve]
+        tables["weights"] = Table(("heaviest", "share of the weight"), lines)
+    if page.training is not None:
+        tables["training"] = _write_training(page.training)
+    if page.comparison is not None and page.comparison.distances.get("name"):
+        distances = page.comparison.distances
+        tables["compare"] = _write_spread("net", distances["name"], distances)
+    return tables
+
+
+def _write_histogram(overview: Overview, splits: tuple[Split, ...]) -> Table:
+    """How many samples of each split lie in each bar."""
+    columns = [overview.histograms[split.key] for split in splits]
+    bars = zip(columns[0]["from"], columns[0]["to"], strict=True)
+    ranges = [f"{distance(low)} to {distance(high)}" for low, high in bars]
+    if overview.folded[0]:
+        ranges[0] = f"below {distance(columns[0]['to'][0])}"
+    if overview.folded[1]:
+        ranges[-1] = f"from {distance(columns[0]['from'][-1])}"
+    heads = ("distance", *(f"{split.title.lower()} {split.noun}" for split in splits))
+    counts = [map(count, column["count"]) for column in columns]
+    return Table(heads, list(zip(ranges, *counts, strict=True)))
+
+
+def _write_spread(of: str, names: Sequence[str], rows: Columns) -> Table:
+    """The quantiles of distances by class or by net."""
+    quantiles = [map(distance, rows[key]) for key in ("low", "first", "median", "third", "high")]
+    heads = (of, "10%", "25%", "median", "75%", "90%")
+    return Table(heads, list(zip(names, *quantiles, strict=True)))
+
+
+def _write_change(nets: tuple[Radii, ...], largest: float) -> Table:
+    """The shares that are proved safe and flipped, at sizes in equal steps."""
+    heads = ["size"]
+    for net in nets:
+        before = f"{net.name}: " if net.name else ""
+        heads += [f"{before}proved safe", f"{before}flipped"]
+    lines = []
+    for step in range(_SIZES):
+        size = step * largest / (_SIZES - 1)
+        cells = [distance(size)]
+        for net in nets:
+            at = sum(x <= size for x in net.curve["x"]) - 1
+            cells += [percent(net.curve[name][at] / 100) for name in ("proved", "flipped")]
+        lines.append(tuple(cells))
+    return Table(tuple(heads), lines)
+
+
+def _write_training(training: Training) -> Table:
+    """Epoch, loss, share of right samples, and the normalized margin where there is one."""
+    rows = training.rows
+    columns = [rows[name] for name in ("epoch", "log10_loss", "right", "margin")]
+    lines = []
+    for epoch, loss, right, margin in _thin(list(zip(*columns, strict=True))):
+        shown = "–" if margin is None else significant(margin)
+        known = (shown,) if training.margin_name else ()
+        lines.append((count(epoch), power_of_ten(loss), percent(right / 100, 1), *known))
+    heads = ("epoch", "loss", "right", *["normalized margin"] * bool(training.margin_name))
+    return Table(heads, lines)
+
+
+def _thin(rows: list) -> list:
+    """At most about 50 rows, evenly over all, the last one among them."""
+    step = max(1, -(-len(rows) // _LINES))
+    return rows[::step] + rows[-1:] * ((len(rows) - 1) % step != 0)

@@ -1,0 +1,117 @@
+"""Records in notebooks: small tables that say what the records say, readable on any ground."""
+
+import math
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import netmargin as nm
+from netmargin.core.notebook_tables import Certainty, NotebookTable
+from tests.page_fixture import digits_data, digits_net, digits_records
+
+
+class Cells(HTMLParser):
+    """The rows of a table as lists of texts, and the styles of all elements."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.rows, self.styles, self.tags = [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.styles.append(dict(attributes).get("style", ""))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_data(self, data):
+        if self.rows:
+            self.rows[-1][-1] += data if self.rows[-1][-1] == "" else f" {data}"
+
+    def by_name(self) -> dict[str, list[str]]:
+        return {row[0]: row[1:] for row in self.rows}
+
+
+def down(value: float) -> str:
+    """A number below 1 and above 0.1 with four digits, rounded down, as bounds are."""
+    return f"{math.floor(value * 1e4) / 1e4:.4g}"
+
+
+def shown() -> dict[str, tuple]:
+    """Records, and rows that their tables hold."""
+    certificate, radii, history = digits_records()
+    net, (data, heldout) = digits_net()[0], digits_data()
+    report = nm.measure(net, heldout, input_margins=True)
+    wrong = int((report.q <= 0).sum())
+    comparison = nm.compare({"a": net, "<b>": digits_net(3)[0]}, data, heldout, progress=False)
+    X = np.array([[2.0, 0.0], [0.0, -2.0], [3.0, 1.0]])
+    solution = nm.solvers.linear_max_margin(X, np.array([1, -1, 1]))
+    quarter = np.quantile(report.input_margins.distances, 0.25)
+    return {
+        "report": (
+            report,
+            {
+                "wrong": f"{wrong} of 200 Measured",
+                "input margin, 25% quantile": f"{quarter:.4g} Estimated",
+            },
+        ),
+        "input margins": (
+            report.input_margins,
+            {"distance, 25% quantile": f"{quarter:.4g} Estimated"},
+        ),
+        "certificate": (
+            certificate,
+            {
+                "relative epsilon (0: a KKT point)": f"{certificate.relative_epsilon:.4g} Measured",
+                "no multipliers give less than": f"{down(certificate.epsilon_lower / certificate.norm)} Proved",
+            },
+        ),
+        "radii": (
+            radii,
+            {"no smaller change flips half of them": f"{down(np.median(radii.lower))} Proved"},
+        ),
+        "history": (
+            history,
+            {"150": f"{history.rows[-1]['log10_mean_loss']:.4g}".replace("-", "−")},
+        ),
+        "comparison": (comparison, {"held-out: error Measured": f"{wrong / 200:.4g}"}),
+        "solution": (
+            solution,
+            {
+                "upper bound": f"{math.ceil(solution.upper_bound * 1e3) / 1e3:.4g} Proved",
+                "certified": "yes",
+            },
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["report", "input margins", "certificate", "radii", "history", "comparison", "solution"]
+)
+def test_a_notebook_shows_the_numbers_of_a_record_with_their_labels(name):
+    record, rows = shown()[name]
+    cells = Cells(record._repr_html_())
+    for head, value in rows.items():
+        assert cells.by_name()[head][0] == value
+    # The colours of text and ground are the notebook's, but for the one label that has both.
+    for style in cells.styles:
+        colours = re.findall(r"(?<![-\\w])(?:color|background):([^;]+)", style)
+        assert set(colours) <= {"inherit", "transparent"} or colours == ["#0b6b5d", "#fff"], style
+    assert cells.tags <= {"table", "caption", "tr", "th", "td", "span", "div"}
+
+
+def test_records_without_a_table_are_shown_as_text():
+    X, _ = nm.datasets.digits(limit=10)
+    assert nm.analyse(digits_net()[0], X)._repr_html_() is None
+    assert nm.History()._repr_html_()  # without rows
+
+
+def test_texts_of_tables_are_escaped():
+    nasty = "<img src=x onerror=alert(1)>"
+    table = NotebookTable(nasty, [(nasty, (nasty, Certainty.PROVED))], [nasty, nasty], [nasty])
+    assert "img" not in Cells(table.html()).tags
+    assert table.html().count("&lt;img") == 6

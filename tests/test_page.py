@@ -1,0 +1,771 @@
+"""The page: what its sections say equals what the records say, whatever it is given."""
+
+import base64
+import dataclasses
+import io
+import json
+import math
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+import netmargin as nm
+from netmargin.cli import main
+from netmargin.page.block import make_block
+from netmargin.page.making import make_page
+from netmargin.page.numbers import distance
+from netmargin.page.sampling import MOST
+from netmargin.page.sprites import COLUMNS, make_sprites
+from tests.page_fixture import (
+    digits_data,
+    digits_net,
+    digits_records,
+    facts_of,
+    full_page,
+    plain_page,
+    table_page,
+)
+
+
+def read_block(page) -> dict:
+    """The block as a browser reads it: 1e999 is infinite there, and in Python."""
+    return json.loads(make_block(page))
+
+
+def texts_of(record) -> str:
+    """Every text of a record and what it holds, joined."""
+    if isinstance(record, str):
+        return record
+    if isinstance(record, dict):
+        return "\n".join(map(texts_of, record.values()))
+    if isinstance(record, (list, tuple)):
+        return "\n".join(map(texts_of, record))
+    return texts_of(vars(record)) if hasattr(record, "__dataclass_fields__") else ""
+
+
+def predict(net, X):
+    """The answers of a net."""
+    with torch.no_grad():
+        return net(X).argmax(1)
+
+
+def test_the_overview_counts_what_a_plain_loop_counts():
+    net, (data, (X, y)) = digits_net()[0], digits_data()
+    page = full_page()
+    right = int((predict(net, X) == y).sum())
+    assert 0 < right < 200
+    assert page.overview.lead.startswith(f"Right on {right} of 200 held-out images. Where it is")
+    found = nm.input_margins(net, (X, y), progress=False)
+    d = found.distances
+    median = d[found.q > 0].median()
+    other = torch.stack(
+        [(data[0][data[1] != c] - x).norm(dim=1).min() for x, c in zip(X, y, strict=True)]
+    )
+    share = median / other[found.q > 0].median()
+    assert f"about {median:.2f} from the boundary: {100 * share:.0f}% of" in page.overview.lead
+    error, z, quarter = page.overview.tiles
+    assert (error.value, error.certainty) == (f"{100 * (1 - right / 200):.1f}", "Measured")
+    q = found.q
+    assert z.value == f"{q.mean() / q.std(correction=0):.2f}"
+    training = nm.input_margins(net, data, progress=False).distances
+    first = np.quantile(training, 0.25)
+    assert (quarter.value, quarter.certainty) == (f"{first:.2f}", "Estimated")
+    assert f"as much as {100 * first / 8:.1f}% of the range in every pixel" in quarter.text
+    assert f"Held-out: {np.quantile(d, 0.25):.2f}." in quarter.text
+
+
+def test_rows_of_the_block_are_those_of_the_records():
+    net, (_, heldout) = digits_net()[0], digits_data()
+    certificate, radii, _ = digits_records()
+    block = read_block(full_page())
+    assert list(block["splits"]) == ["heldout", "training"]
+    held, training = (block["splits"][key]["columns"] for key in ("heldout", "training"))
+    assert held["y"] == heldout[1].tolist()
+    assert held["p"] == predict(net, heldout[0]).tolist()
+    found = nm.input_margins(net, heldout, progress=False)
+    assert held["r"] == found.rivals.tolist()
+    assert np.allclose(held["d"], found.distances, rtol=6e-4, atol=0)
+    assert np.allclose(held["q"], found.q, rtol=6e-4, atol=0)
+    # The radii were given without their numbers: they are found by their margins.
+    known = [row for row, lower in enumerate(held["lower"]) if lower is not None]
+    assert known == list(range(20, 60))
+    assert np.allclose(held["lower"][20:60], radii.lower, rtol=1.1e-3)
+    assert (np.array(held["lower"][20:60]) <= radii.lower).all()  # what is proved is rounded down
+    assert np.allclose(held["upper"][20:60], radii.upper, rtol=6e-4)
+    weights = np.zeros(400)
+    for (row, _), size in zip(
+        certificate.constraints.tolist(), certificate.multipliers.tolist(), strict=True
+    ):
+        weights[row] += size
+    assert np.allclose(training["w"], weights / weights.sum(), rtol=6e-4)
+
+
+@pytest.mark.parametrize("make", [full_page, plain_page, table_page])
+def test_every_histogram_holds_every_sample_on_its_side(make):
+    page, block = make(), read_block(make())
+    edges = None
+    for key, split in block["splits"].items():
+        d, bars = np.array(split["columns"]["d"]), block["histograms"][key]
+        wrong = np.array(split["columns"]["y"]) != np.array(split["columns"]["p"])
+        low, high = np.array(bars["from"]), np.array(bars["to"])
+        assert edges is None or np.array_equal(edges, low)
+        edges, counts = low, np.array(bars["count"])
+        assert counts.sum() == split["n"] == len(d)
+        assert counts[high <= 0].sum() == wrong.sum()
+        assert np.allclose(bars["share"], 100 * counts / split["n"], atol=0.01)
+        # Bars between the ends hold what lies in them.
+        for index in range(1, len(low) - 1):
+            inside = ((d > low[index] * (1 + 1e-3)) & (d < high[index] * (1 - 1e-3))).sum()
+            around = ((d >= low[index] * (1 - 1e-3)) & (d <= high[index] * (1 + 1e-3))).sum()
+            if low[index] > 0:
+                assert inside <= counts[index] <= around
+    folded = [
+        any((np.array(split.columns["d"]) < page.overview.range[0]).any() for split in page.splits)
+    ]
+    folded += [
+        any((np.array(split.columns["d"]) > page.overview.range[1]).any() for split in page.splits)
+    ]
+    assert list(page.overview.folded) == folded
+
+
+def test_nearest_images_and_classes_say_what_is_there():
+    page, block = full_page(), read_block(full_page())
+    held = {
+        name: np.array(c)
+        for name, c in block["splits"]["heldout"]["columns"].items()
+        if c[0] is not None
+    }
+    wrong = held["y"] != held["p"]
+    limit = float(f"{np.median(held['d'][~wrong]) / 4:.0e}")
+    near = int((~wrong & (held["d"] < limit)).sum())
+    assert near > 1
+    assert page.nearest.takeaway["heldout"].startswith(
+        f"{wrong.sum()} lie on the wrong side; {near} more are right, but within {limit:g} of the"
+    )
+    assert page.nearest.takeaway["training"].startswith("None lies on the wrong side")
+    pairs, said = block["pairs"]["heldout"], page.classes.takeaway["heldout"]
+    for name, others in (("rival", held["r"]), ("mistake", np.where(wrong, held["p"], -1))):
+        wanted = [
+            [int(((held["y"] == i) & (others == j)).sum()) for j in range(10)] for i in range(10)
+        ]
+        assert pairs[name] == wanted
+        i, j = np.unravel_index(np.argmax(wanted), (10, 10))
+        word = "next to" if name == "rival" else "taken for"
+        assert f"“{i}” {word} “{j}” ({np.max(wanted)} " in said
+    medians = [np.median(held["d"][held["y"] == label]) for label in range(10)]
+    assert said.startswith(
+        f"Class “{np.argmin(medians)}” lies closest to the boundary (median {min(medians):.2f})"
+    )
+    assert np.allclose(block["classes"]["heldout"]["median"], medians, rtol=1e-3)
+    assert page.classes.takeaway["training"].endswith("there is no mistake.")
+
+
+def test_radii_are_counted_and_the_estimate_is_calibrated_by_them():
+    net, (_, (X, y)) = digits_net()[0], digits_data()
+    _, radii, _ = digits_records()
+    page, block = full_page(), read_block(full_page())["change"]
+    assert page.change.data == "40 of the 200 held-out images"
+    safe, flipped = np.sort(radii.lower)[19], np.sort(radii.upper)[19]
+    assert (radii.lower >= safe).sum() >= 20 <= (radii.upper <= flipped).sum()
+    # What is proved is rounded down.
+    assert (
+        f"smaller than {math.floor(100 * safe) / 100:.2f} flips the answer" in page.change.takeaway
+    )
+    assert f"for half, a change of {flipped:.2f} or less was found" in page.change.takeaway
+    assert {tag.certainty: tag.text for tag in page.change.tags}["Proved"] == "lower curve"
+    curve = {name: np.array(column) for name, column in block["nets"][0]["curve"].items()}
+    for x, proved, flipped in zip(curve["x"], curve["proved"], curve["flipped"], strict=True):
+        assert abs(proved - 100 * (radii.lower > x).mean()) <= 2.6  # x has four digits
+        assert abs(flipped - 100 * (radii.upper <= x).mean()) <= 2.6
+    assert (curve["proved"] + curve["flipped"] <= 100 + 1e-9).all()
+    assert block["nets"][0]["wrong"] == int((predict(net, X[20:60]) != y[20:60]).sum())
+    d = nm.input_margins(net, (X[20:60], y[20:60]), progress=False).distances.numpy()
+    ratios = (d / np.where(radii.upper > 0, radii.upper, 1))[radii.upper > 0]
+    assert (
+        f"is {np.median(ratios):.2f} times the found flip in the median" in page.change.calibration
+    )
+
+
+def test_support_training_and_scaling_follow_their_records():
+    certificate, _, history = digits_records()
+    page, block = full_page(), read_block(full_page())
+    weights = np.sort(np.array(page.splits[1].columns["w"]))[::-1]
+    half = int(np.argmax(np.cumsum(weights) >= 0.5)) + 1
+    assert page.support.takeaway.startswith(
+        f"{len(certificate.support)} of 400 training images have a weight (the support vectors);"
+        f" {half} of them carry half of it. The net is "
+    )
+    assert page.support.gauge == certificate.relative_epsilon
+    assert ("provisional" in page.support.takeaway) == (certificate.relative_epsilon > 0.1)
+    assert page.support.heaviest[0].row == int(np.argmax(page.splits[1].columns["w"]))
+    cosine = math.sqrt(1 - certificate.relative_epsilon**2)
+    assert f"rebuild {100 * cosine:.0f}% of" in page.support.rebuilt
+    accuracy = history.column("accuracy")
+    first = next(e for e in range(len(accuracy)) if all(a == 1 for a in accuracy[e:]))
+    assert page.training.separated == block["training"]["separated"] == first > 0
+    margins = history.column("normalized_margin")
+    assert page.training.takeaway.startswith(
+        f"All training images have been right since epoch {first}."
+    )
+    assert f"from {margins[first]:.2g} to {margins[-1]:.2g}" in page.training.takeaway
+    assert "multiplies every score by 4:" in page.scaling.takeaway
+    assert [child.exponent for child in page.scaling.root.children] == [
+        "exponent 1",
+        "",
+        "exponent 1",
+    ]
+
+
+def test_several_nets_are_compared_and_only_real_differences_are_said():
+    page = full_page()
+    assert page.comparison.takeaway.startswith("“150 epochs” is better than “3 epochs”: error ")
+    assert [net.here for net in page.comparison.nets] == [True, False]
+    assert page.comparison.nets[1].error.verdict == page.comparison.nets[1].z.verdict == "worse"
+    assert page.comparison.nets[1].margin == "not yet"
+    net, (data, heldout) = digits_net()[0], digits_data()
+    same = make_page(facts_of({"a": net, "b": net}, data, heldout))
+    assert (
+        same.comparison.takeaway
+        == "These 200 images do not tell the nets apart by error, nor by margin score."
+    )
+    assert same.comparison.nets[1].z.verdict == "not clearly different"
+    for cell in (page.comparison.nets[0].error, page.comparison.nets[1].z):
+        assert 0 <= cell.low <= cell.at <= cell.high <= 100
+    assert page.links[0].id == "compare"
+    assert same.missing  # no record is there, and none is invented
+    assert same.change is same.support is same.training is None
+
+
+def test_lines_of_missing_parts_work_on_this_net(tmp_path):
+    page = plain_page()
+    assert page.overview.advice.endswith("heldout=(X, y).")
+    assert "On its own training images it is right on all 400" in page.overview.lead
+    assert not any("error" in tile.title.lower() for tile in page.overview.tiles)
+    (X, y), (X_test, y_test) = digits_data()
+    model = nm.models.mlp([64, 32, 10])
+    model.load_state_dict(digits_net()[0].state_dict())
+    names = {"nm": nm, "model": model, "data": (X, y), "X": X, "y": y}
+    names |= {"X_test": X_test, "y_test": y_test, "other": digits_net(3)[0]}
+    quick = "attacks=(), progress=False, box="
+    lines = [card.line for card in page.missing]
+    assert len(lines) == len(set(lines)) == 5
+    for card in page.missing:
+        line = card.line.replace("box=", quick).replace(
+            "nm.train(model, data", "nm.train(model, data, until=nm.Epochs(1), progress=False"
+        )
+        *before, last = line.split("\n")
+        exec("\n".join(before), names)
+        exec(f"facts = facts_of{last.removeprefix('nm.page')}", names | {"facts_of": facts_of})
+
+
+def test_a_certificate_is_asked_for_only_where_there_can_be_one():
+    X, y = nm.datasets.digits(limit=60)
+    torch.manual_seed(0)
+    blocked = nn.Sequential(nn.Linear(64, 8), nn.GELU(), nn.Linear(8, 10))
+    cards = make_page(facts_of(blocked, (X, y))).missing
+    card = next(card for card in cards if "carry" in card.question)
+    assert 'norm="partial"' in card.line
+    assert "training images are still wrong" in card.before
+    biased = nn.Sequential(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
+    card = next(c for c in make_page(facts_of(biased, (X, y))).missing if "carry" in c.question)
+    assert not card.line
+    assert "bias" in card.before
+
+
+class Parts(HTMLParser):
+    """The tags of a page, and what it shows and runs."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags, self.scripts, self.shown, self._inside = [], [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self._inside = tag if tag in ("script", "style") else self._inside
+        if tag == "script":
+            self.scripts.append((dict(attributes), ""))
+
+    def handle_endtag(self, tag):
+        self._inside = None if tag == self._inside else self._inside
+
+    def handle_data(self, data):
+        if self._inside == "script":
+            self.scripts[-1] = (self.scripts[-1][0], self.scripts[-1][1] + data)
+        elif self._inside is None:
+            self.shown.append(data)
+
+    def block(self) -> dict:
+        """The JSON block with the rows."""
+        blocks = [
+            json.loads(text)
+            for head, text in self.scripts
+            if head.get("type") == "application/json"
+        ]
+        return next(block for block in blocks if "splits" in block)
+
+
+NASTY = ("</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", '"><b>&amp;</b>')
+
+
+def test_html_in_names_labels_and_files_is_text(tmp_path):
+    (X, y), heldout = nm.datasets.digits(limit=40), nm.datasets.digits("test", limit=20)
+    names = [*NASTY, *"3456789"]
+    net = nm.models.mlp([64, 8, 10])
+    tokens = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(8, 10))
+    pages = {
+        "names": nm.page(
+            {NASTY[0]: net, NASTY[1]: net},
+            (X, y),
+            heldout,
+            out=tmp_path / f"{NASTY[1]}.html",
+            class_names=names,
+        ),
+        "texts": nm.page(
+            tokens,
+            (y[:, None].repeat(1, 2) % 9, y),
+            out=tmp_path / "texts.html",
+            texts=[NASTY[i % 3] for i in range(40)],
+        ),
+        "columns": nm.page(
+            net,
+            (X, y),
+            out=tmp_path / "columns.html",
+            feature_names=[f"{NASTY[i % 3]}{i}" for i in range(64)],
+        ),
+    }
+    plain = Parts(nm.page(net, (X, y), heldout, out=tmp_path / "plain.html").path.read_text())
+    for name, written in pages.items():
+        parts = Parts(written.path.read_text())
+        assert len(parts.scripts) == len(plain.scripts)
+        assert not any(
+            "alert" in text
+            for head, text in parts.scripts
+            if head.get("type") != "application/json"
+        )
+        assert not any(
+            "onerror" in attributes or attributes.get("src") for _, attributes in parts.tags
+        )
+        assert (
+            "default-src 'none'"
+            in parts.tags[[t for t, _ in parts.tags].index("meta") :].__repr__()
+        )
+        # And yet they are there, as text.
+        block = parts.block()
+        if name == "names":
+            assert block["names"][:3] == list(NASTY)
+            assert f"“{NASTY[0]}”" in "".join(parts.shown)
+            assert NASTY[0] in parts.shown[:40]
+        else:
+            assert any(NASTY[1] in text for text in block["splits"]["training"]["columns"]["text"])
+
+
+def test_a_page_of_a_thousand_images_is_small_and_loads_nothing(tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    data = os.environ.get("NETMARGIN_DATA")
+    if data:
+        X, y = nm.datasets.mnist(limit=1000)
+        held = nm.datasets.mnist("test", limit=1000)
+    else:  # blobs compress worse than strokes do
+        X = (
+            torch.rand(1000, 1, 7, 7, generator=generator)
+            .repeat_interleave(4, 2)
+            .repeat_interleave(4, 3)
+        )
+        y, held = torch.arange(1000) % 10, None
+    net = nn.Sequential(nn.Flatten(), nn.Linear(784, 10))
+    written = nm.page(net, (X, y), held, out=tmp_path / "page.html")
+    assert written.bytes == written.path.stat().st_size < 1_500_000
+    parts = Parts(written.path.read_text())
+    for _, attributes in parts.tags:
+        for name in ("src", "href"):
+            assert not re.match(r"(https?:)?//", attributes.get(name) or ""), attributes
+    split = parts.block()["splits"]["training"]
+    assert split["n"] == len(split["columns"]["d"]) == 1000
+    assert sorted(split["columns"]["image"])[-1] == (1999 if held else 999)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"), [((8, 8), "png"), ((8, 6, 3), "webp"), ((300, 200), "png")]
+)
+def test_sprites_hold_the_images_in_their_cells(shape, kind):
+    values = torch.linspace(0, 1, 90)
+    images = values.reshape(-1, *[1] * len(shape)).expand(90, *shape) * 50 - 10
+    found = make_sprites([images[:60], images[60:]], -10, 40)
+    assert max(found.width, found.height) <= 64
+    head, data = found.uris[0].split(",")
+    assert head == f"data:image/{kind};base64"
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("L"), dtype=float)
+    assert pixels.shape == (3 * found.height, COLUMNS * found.width)
+    for cell in (0, 39, 40, 89):
+        row, column = divmod(cell, COLUMNS)
+        own = pixels[row * found.height :, column * found.width :][: found.height, : found.width]
+        assert abs(own.mean() - 255 * cell / 89) < 10  # 16 levels, 80% quality
+
+
+def test_many_samples_keep_their_numbers_and_show_the_images_that_matter():
+    generator = torch.Generator().manual_seed(0)
+    n = 3000
+    X, y = torch.rand(n, 16, generator=generator), torch.randint(0, 3, (n,), generator=generator)
+    facts = facts_of(nn.Linear(16, 3), (X, y))
+    page = make_page(facts)
+    columns = page.splits[0].columns
+    assert len(columns["d"]) == n
+    shown = np.array([cell is not None for cell in columns["image"]])
+    assert shown.sum() == MOST
+    nearest = np.argsort(np.abs(columns["d"]), kind="stable")[: MOST // 2]
+    assert shown[nearest].all()
+    assert [cell for cell in columns["image"] if cell is not None] == list(range(MOST))
+    assert "1,000 of 3,000 training images are embedded" in texts_of(page.about)
+    counts = page.overview.histograms["training"]["count"]
+    assert sum(counts) == n
+
+
+CASES = {
+    "one class": (lambda X, y: (X[y == 3], y[y == 3]), "All training images are of class “3”"),
+    "two samples": (lambda X, y: (X[:2], y[:2]), "right on"),
+    "one sample": (lambda X, y: (X[:1], y[:1]), "right on"),
+    "all wrong": (lambda X, y: (X[y > 0], y[y > 0]), "All 72 lie on the wrong side"),
+    "no gradient": (lambda X, y: (X, y), "at no finite distance from the boundary"),
+    "a thousand classes": (lambda X, y: (X, y * 100), "right on"),
+    "rectangles": (lambda X, y: (X.reshape(-1, 1, 16, 4), y), "right on"),
+    "odd range": (lambda X, y: (X * 300 + 5, y), "Their values, 5 to 305, are shown"),
+    "seven channels": (
+        lambda X, y: (X[:, :63].reshape(-1, 7, 3, 3), y),
+        "Of 7 channels the first three",
+    ),
+    "whole numbers": (lambda X, y: ((X * 16).to(torch.uint8), y), "There is no score margin"),
+}
+
+
+class Odd(nn.Module):
+    """A net that takes anything, and always says 0 more or less."""
+
+    def __init__(self, inputs: int, classes: int, slope: float):
+        super().__init__()
+        self.last = nn.Linear(inputs, classes)
+        with torch.no_grad():
+            self.last.weight.mul_(0)
+            self.last.weight[0, 0] = slope
+            self.last.bias.copy_((torch.arange(classes) == 0) * 10.0)
+
+    def forward(self, x):
+        return self.last(x.float().flatten(1))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_odd_data_make_a_page_that_says_so(name):
+    cut, said = CASES[name]
+    X, y = cut(*nm.datasets.digits(limit=80))
+    classes = 1000 if "thousand" in name else 10
+    net = Odd(X[0].numel(), classes, 0.0 if name == "no gradient" else 0.3)
+    page = make_page(facts_of(net, (X, y), (X, y)))
+    text = texts_of(page)
+    if name == "whole numbers":
+        assert page.overview.axis.name == "score margin"
+        assert page.overview.tiles[0].title == "Held-out error"
+        said = "in which there is no gradient"
+    assert said.lower() in (text + page.overview.lead).lower()
+    assert not re.search(r"\bnan\b|\binf\b|−0\.00\b|\b1 images\b", text), text
+    block = read_block(page)
+    assert sum(block["histograms"]["heldout"]["count"]) == len(X)
+    assert "nan" not in make_block(page).lower()
+
+
+def once(*batch):
+    """A stream that can be read once."""
+    yield batch
+
+
+def refuse(X, y, net, folder):
+    """What no page is made of, and a word of why."""
+    certificate, _, history = digits_records()
+    shuffled = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(*digits_data()[0]), 50, shuffle=True
+    )
+    own = digits_net()[0]
+    return {
+        "data is a generator, which can be read only once": ((net, once(X, y)), {}),
+        "heldout is a generator": ((net, (X, y), once(X, y)), {}),
+        "data: .* without labels": ((net, X), {}),
+        "heldout: .* without labels": ((net, (X, y), X), {}),
+        "needs labelled data": ((net,), {}),
+        "Several nets are compared": (([net, net], None, (X, y)), {}),
+        "got int": ((3,), {}),
+        "got list": (([],), {}),
+        "NaN or infinite": ((nn.Sequential(net, Nothing()), (X, y)), {}),
+        "certificate is about 400 samples": ((own, (X, y)), {"records": certificate}),
+        "DataLoader that shuffles": ((own, shuffled), {"records": certificate}),
+        "more than one History": ((net, (X, y)), {"records": [history, history]}),
+        "records must hold": ((net, (X, y)), {"records": [3]}),
+        "one text for each sample": ((net, (X, y)), {"texts": ["a"]}),
+        "texts must hold": ((net, (X, y)), {"texts": 5}),
+        "feature_names has 1 names": ((net, (X, y)), {"feature_names": ["a"]}),
+        "class_names": ((net, (X, y)), {"class_names": ["a"]}),
+        "Data without a model": ((history, (X, y)), {}),
+        "out is a folder": ((net, (X, y)), {"out": folder}),
+        "Cannot write": ((net, (X, y)), {"out": folder / "file" / "page.html"}),
+    }
+
+
+class Nothing(nn.Module):
+    """Scores that are no numbers."""
+
+    def forward(self, x):
+        return x * math.nan
+
+
+def test_what_cannot_be_shown_is_refused_by_name(tmp_path):
+    X, y = nm.datasets.digits(limit=20)
+    (tmp_path / "file").write_text("")
+    net = nm.models.mlp([64, 4, 10])
+    for said, (arguments, options) in refuse(X, y, net, tmp_path).items():
+        with pytest.raises(nm.NetmarginError, match=said):
+            nm.page(*arguments, **({"out": tmp_path / "never.html"} | options))
+    assert not (tmp_path / "never.html").exists()
+
+
+def test_records_alone_make_a_page(tmp_path):
+    certificate, radii, history = digits_records()
+    saved = certificate.save(tmp_path / "certificate.zip")
+    net, (data, heldout) = digits_net()[0], digits_data()
+    for subject, section in (
+        (certificate, "support"),
+        (str(saved), "support"),
+        (radii, "change"),
+        (history, "training"),
+        (nm.compare([net, digits_net(3)[0]], data, heldout, progress=False), "comparison"),
+    ):
+        page = make_page(facts_of(subject))
+        assert getattr(page, section) is not None
+        assert page.overview is None
+        assert not page.splits
+        assert nm.page(subject, out=tmp_path / "page.html").bytes < 800_000
+    assert (
+        nm.page([certificate, history], out=tmp_path / "page.html").title
+        == "KKTCertificate, History"
+    )
+
+
+def test_radii_without_proof_or_attack_never_show_a_radius_of_zero():
+    _, radii, _ = digits_records()
+    data, heldout = digits_data()
+    unproved = dataclasses.replace(radii, no_lower="the net is recurrent", lower=radii.lower * 0)
+    page = make_page(facts_of(digits_net()[0], data, heldout, records=[unproved]))
+    assert page.change.no_proof == "Nothing is proved here: the net is recurrent"
+    assert "Proved" not in {tag.certainty for tag in page.change.tags}
+    assert "lower" not in page.splits[0].columns
+    assert page.overview.tiles[1].title == "Margin-weighted error"
+    alone = dataclasses.replace(radii, attacks=(), upper=np.where(radii.q > 0, np.inf, 0.0))
+    page = make_page(facts_of(digits_net()[0], data, heldout, records=[alone]))
+    assert "open" in page.change.takeaway
+    assert "upper" not in page.splits[0].columns
+    assert not page.change.attacked
+    assert page.overview.tiles[1].title == "Proved radius, median"
+    assert page.overview.tiles[1].value == distance(np.sort(radii.lower)[19], down=True)
+
+
+def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert (
+        main(
+            [
+                "train",
+                "digits-mlp",
+                "--limit",
+                "60",
+                "--epochs",
+                "3",
+                "--out",
+                str(folder),
+                "--quiet",
+            ]
+        )
+        == 0
+    )
+    capsys.readouterr()
+    assert main(["page", str(folder), "--radii", "5", "--certificate", "--json"]) == 1
+    assert "samples have a margin that is not positive" in capsys.readouterr().err
+    assert main(["page", str(folder), "--radii", "5", "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)
+    parts = Parts(Path(written["path"]).read_text())
+    assert Path(written["path"]) == folder / "page.html"
+    net = nm.models.mlp([64, 256, 10])
+    nm.load_weights(net, folder / "model.pt")
+    X, y = nm.datasets.digits("test")
+    right = int((predict(net, X) == y).sum())
+    assert f"Right on {right} of 359 held-out images." in " ".join(parts.shown)
+    assert parts.block()["splits"]["training"]["n"] == 60
+    assert parts.block()["training"]["epoch"] == [0, 1, 2, 3]
+    # In Python by the folder alone.
+    assert nm.page(folder, out=tmp_path / "page.html").title == "run"
+    for name in ("model.pt", "checkpoint.pt"):
+        (folder / name).unlink()
+    assert main(["page", str(folder)]) == 1
+    said = capsys.readouterr().err
+    assert "holds a history, but no weights" in said
+    assert (
+        nm.page(nm.History.load(folder / "history.jsonl"), out=tmp_path / "page.html").title
+        == "History"
+    )
+    (folder / "history.jsonl").unlink()
+    assert main(["page", str(folder)]) == 1
+    assert "is not the folder of a run" in capsys.readouterr().err
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path):
+    X, y = nm.datasets.digits(limit=20)
+    written = nm.page(nm.models.mlp([64, 4, 10]), (X, y), out=tmp_path / "page.html")
+    frame = Parts(written._repr_html_())
+    (tag, attributes), *others = frame.tags
+    assert tag == "iframe"
+    assert not others
+    assert attributes["srcdoc"] == written.path.read_text()
+    assert "allow-same-origin" not in attributes["sandbox"]
+
+
+def test_the_ledger_is_a_page_of_the_same_style(tmp_path):
+    ledger = nm.theory.verify("lyu-li/euler", quick=True)
+    written = nm.page(ledger, out=tmp_path / "ledger.html")
+    text = written.path.read_text()
+    assert ledger.conclusion() in " ".join(Parts(text).shown)
+    assert "lyu-li/euler" in text
+    assert "<style>" in text
+
+
+def test_ties_are_wrong_and_lie_left_of_the_boundary():
+    X, y = nm.datasets.digits(limit=20)
+    net = nn.Linear(64, 10, bias=False)
+    with torch.no_grad():
+        net.weight.zero_()
+        net.weight[0, 0] = 1.0  # of a pixel that is always dark: all scores are equal
+    page = make_page(facts_of(net, (X, y)))
+    bars = page.overview.histograms["training"]
+    assert sum(n for n, end in zip(bars["count"], bars["to"], strict=True) if end <= 0) == 20
+    assert page.overview.lead.endswith("right on none of 20.")
+
+
+def history_of(margins, accuracies=None, name="normalized_margin"):
+    """A history with these margins, epoch by epoch."""
+    accuracies = accuracies or [1.0] * len(margins)
+    return nm.History(
+        [
+            {"epoch": e, "log10_mean_loss": -12.2, "accuracy": a, name: m}
+            for e, (m, a) in enumerate(zip(margins, accuracies, strict=True))
+        ]
+    )
+
+
+TOLD = {
+    "not separated": (
+        history_of([-1.0, -0.5], [0.5, 0.9]),
+        "10.0% of the training samples are still wrong; the normalized margin counts once there",
+    ),
+    "rises": (
+        history_of([0.005] + [0.030 + 0.0001 * k for k in range(21)]),
+        "since epoch 0. Since then the normalized margin has gone from 0.0050 to 0.032; it still"
+        " rises (+3% over the last 10 epochs).",
+    ),
+    "falls": (
+        history_of([0.005] + [0.033 - 0.0001 * k for k in range(21)]),
+        "0.0050 to 0.031; over the last 10 epochs it no longer rose (−3%).",
+    ),
+    "a long run": (
+        history_of([0.01 + 0.00001 * k for k in range(1001)]),
+        "it still rises (+5% over the last 100 epochs).",
+    ),
+    "just separated": (  # a margin near 0 to begin with makes any ratio
+        history_of([-1.0, 1e-6, 0.01], [0.9, 1.0, 1.0]),
+        "since epoch 1. Since then the normalized margin has gone from 1.0·10⁻⁶ to 0.010; it still"
+        " rises.",
+    ),
+    "no margin": (
+        history_of([None] * 3),
+        "since epoch 0. The loss is down to 10⁻¹²; this net has no normalized margin.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_how_far_training_has_come_is_told_by_its_history(name):
+    history, said = TOLD[name]
+    assert said in make_page(facts_of(history)).training.takeaway
+
+
+def test_the_scaling_tree_joins_what_repeats_and_opens_to_the_first_blocker():
+    class Block(nn.Sequential):
+        def __init__(self):
+            super().__init__(nn.Linear(64, 64), nn.GELU(), nn.Dropout(), nn.Flatten())
+
+    net = nn.Sequential(nn.Sequential(Block(), Block(), Block()), nn.Linear(64, 10))
+    X, y = nm.datasets.digits(limit=20)
+    found = make_page(facts_of(net, (X, y))).scaling
+    assert found.takeaway.startswith("Only “1” can be scaled freely. ")
+    blocks, last = found.root.children
+    assert (last.name, last.exponent, last.blocked) == ("1", "exponent 1", "")
+    (joined,) = blocks.children
+    assert (joined.name, joined.kind) == ("0–2", "3 times Block")
+    assert found.root.open and blocks.open and joined.open  # noqa: PT018
+    first, gelu, quiet = joined.children
+    assert (first.exponent, first.blocked) == ("no exponent of its own", "")
+    assert (gelu.blocked, gelu.instead) == ("GELU is not homogeneous", "nn.ReLU or a power of it")
+    assert (quiet.name, quiet.kind, quiet.quiet) == ("2–3", "Dropout, Flatten", True)
+
+
+def test_many_classes_are_listed_by_their_largest_pairs():
+    X, y = nm.datasets.digits(limit=100)
+    net = nn.Linear(64, 60)
+    page = make_page(facts_of(net, (X, 3 * y), (X, 3 * y)))
+    pairs = page.classes.pairs["heldout"]["mistake"]
+    answers = predict(net, X)
+    counts = {}
+    for label, answer in zip((3 * y).tolist(), answers.tolist(), strict=True):
+        if label != answer:
+            counts[label, answer] = counts.get((label, answer), 0) + 1
+    assert pairs["count"] == sorted(counts.values(), reverse=True)[:20]
+    found = zip(pairs["label"], pairs["other"], pairs["count"], strict=True)
+    assert all(counts[label, other] == n for label, other, n in found)
+    assert "ten classes" in dict(page.about)["Estimated distance"]
+
+
+def test_nets_of_inputs_by_name_are_compared_like_others():
+    class Sum(nn.Linear):
+        def forward(self, left, right):
+            return super().forward(left + right)
+
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(50, 6, generator=generator) for _ in range(2))
+    data = {"left": left, "right": right, "labels": (left[:, 0] > 0).long()}
+    nets = {"one": Sum(6, 2), "two": Sum(6, 2)}
+    page = make_page(facts_of(nets, data, data))
+    wrong = [int((predict_sum(net, left + right) != data["labels"]).sum()) for net in nets.values()]
+    assert [row.wrong for row in page.comparison.nets] == list(map(str, wrong))
+    assert f"Right on {50 - wrong[0]} of 50" in page.overview.lead
+
+
+def predict_sum(net, x):
+    """The answers of a linear layer."""
+    with torch.no_grad():
+        return (x @ net.weight.T + net.bias).argmax(1)
+
+
+def test_radii_of_several_nets_stand_side_by_side_with_those_of_the_page_first():
+    _, radii, _ = digits_records()
+    data, heldout = digits_data()
+    nets = {"mine": digits_net()[0], "other": digits_net(3)[0]}
+    given = {"other": dataclasses.replace(radii, lower=radii.lower / 2), "mine": radii}
+    page = make_page(facts_of(nets, data, heldout, records=given))
+    assert [net.name for net in page.change.nets] == ["mine", "other"]
+    assert page.change.takeaway.startswith("“mine”: For half of 40 images")
+    assert sum(page.change.nets[0].lower) > sum(page.change.nets[1].lower) > 0
+    known = [row for row, r in enumerate(page.splits[0].columns["lower"]) if r is not None]
+    assert known == list(range(20, 60))
+    with pytest.raises(nm.ArgumentError, match="radii of 'another'"):
+        facts_of(nets, data, heldout, records={"another": radii})
