@@ -754,3 +754,18 @@ def predict_sum(net, x):
     """The answers of a linear layer."""
     with torch.no_grad():
         return (x @ net.weight.T + net.bias).argmax(1)
+
+
+def test_radii_of_several_nets_stand_side_by_side_with_those_of_the_page_first():
+    _, radii, _ = digits_records()
+    data, heldout = digits_data()
+    nets = {"mine": digits_net()[0], "other": digits_net(3)[0]}
+    given = {"other": dataclasses.replace(radii, lower=radii.lower / 2), "mine": radii}
+    page = make_page(facts_of(nets, data, heldout, records=given))
+    assert [net.name for net in page.change.nets] == ["mine", "other"]
+    assert page.change.takeaway.startswith("“mine”: For half of 40 images")
+    assert sum(page.change.nets[0].lower) > sum(page.change.nets[1].lower) > 0
+    known = [row for row, r in enumerate(page.splits[0].columns["lower"]) if r is not None]
+    assert known == list(range(20, 60))
+    with pytest.raises(nm.ArgumentError, match="radii of 'another'"):
+        facts_of(nets, data, heldout, records={"another": radii})

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .facts import Facts, LinkedRadii
-from .numbers import count, distance, one_digit, percent, round_down
+from .numbers import count, distance, one_digit, percent, quoted, round_down
 from .payload import Certainty, Change, Columns, Radii, Tag
 
 _POINTS = 300
@@ -33,8 +33,9 @@ def write_change(facts: Facts) -> Change | None:
         )
     largest = max(linked.report.largest for linked in known)
     per_input = math.nan if facts.inputs is None else facts.inputs.per_input
+    whose = f"{quoted(first.name)}: " if len(known) > 1 else ""
     return Change(
-        takeaway=_describe(facts, first, lower, upper),
+        takeaway=whose + _describe(facts, first, lower, upper),
         data=_describe_data(facts, first),
         tags=tuple(tags),
         calibration=_calibrate(facts, first),

@@ -14,7 +14,7 @@ from ..core.records import short_repr
 from ..errors import ArgumentError, DataError
 from ..homogeneity import Homogeneity
 from ..margins import Comparison, compare, input_margins
-from .facts import Facts, link_certificate, link_radii
+from .facts import Facts, LinkedRadii, link_certificate, link_radii
 from .inputs import check_texts, describe_inputs
 from .measured import Measured, analyse_net, measure_split, open_split, token_layer
 from .subject import Given
@@ -113,10 +113,31 @@ def _join(
         certificate=(
             None if given.certificate is None else link_certificate(given.certificate, training)
         ),
-        radii=tuple(link_radii(name, report, splits) for name, report in given.radii.items()),
+        radii=_link_all_radii(given, title, splits),
         history=given.history,
         comparison=comparison,
         net_distances=distances,
+    )
+
+
+def _link_all_radii(
+    given: Given, title: str, splits: tuple[Measured, ...]
+) -> tuple[LinkedRadii, ...]:
+    """The radii of all nets, those of the page's own net first; only its samples are linked.
+
+    Raises ArgumentError for radii of a net that is not on the page.
+    """
+    for name in given.radii:
+        if name and name not in given.models:
+            raise ArgumentError(
+                f"records holds radii of {name!r}, and the page has {', '.join(given.models)}. Name"
+                " radii like their nets."
+            )
+    own = {name: report for name, report in given.radii.items() if name in ("", title)}
+    others = {name: report for name, report in given.radii.items() if name not in own}
+    return (
+        *(link_radii(title, report, splits) for report in own.values()),
+        *(link_radii(name, report, ()) for name, report in others.items()),
     )
 
 

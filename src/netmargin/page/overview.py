@@ -149,10 +149,10 @@ def _second_tile(facts: Facts) -> Tile | None:
             f"Average score margin over its spread, on held-out {facts.noun}s{between}. Use it to"
             f" rank nets on the same {facts.noun}s; it is not an error rate.",
         )
-    if facts.radii and not facts.radii[0].report.no_lower:
-        report = facts.radii[0].report
-        examined = report.examined
-        middle = middle_of(report.lower[:examined]) if examined else 0.0
+    own = next((linked.report for linked in facts.radii if linked.name == facts.title), None)
+    if own is not None and not own.no_lower:
+        examined = own.examined
+        middle = middle_of(own.lower[:examined]) if examined else 0.0
         if middle > 0:
             return Tile(
                 "Proved radius, median",
