@@ -92,7 +92,8 @@ def draw_loss() -> Any:
     """The loss over epochs; values are its log10."""
     # Whole powers only: a tick between two of them has no label that can be read.
     ticks = alt.Axis(labelExpr=write_power("datum.value"), tickMinStep=1, tickCount=6)
-    loss = "'loss ' + " + write_power("datum.log10_loss")
+    large = "format(pow(10, datum.log10_loss), '.2~g')"
+    loss = f"'loss ' + (datum.log10_loss > -3 ? {large} : {write_power('datum.log10_loss')})"
     scale = alt.Scale(zero=False, nice=False)
     return draw_over_epochs("log10_loss", loss, "var(--ink2)", scale, ticks)
 

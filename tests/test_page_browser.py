@@ -420,6 +420,18 @@ def test_labels_of_the_axis_name_the_edges_of_the_bars(browser, tmp_path):
     assert "10" in labels
 
 
+def test_the_pointer_tells_the_numbers_of_a_mark(full):
+    bars = full_page().overview.histograms["heldout"]
+    index = bars["count"].index(max(bars["count"]))
+    full.locator("#c-histogram .mark-rect path[aria-roledescription='bar']").nth(index).hover()
+    said = f"{distance(bars['from'][index])} to {distance(bars['to'][index])}: "
+    assert full.inner_text("#tip").startswith(f"{said}{bars['count'][index]} held-out images (")
+    full.locator("#c-loss svg").hover()
+    assert re.fullmatch(r"epoch \d+: loss 0\.\d+; [\d.]+% right", full.inner_text("#tip"))
+    full.mouse.move(5, 5)
+    assert not full.locator("#tip").is_visible()
+
+
 def test_slider_stands_below_its_rule(full):
     """The middle of the thumb, which runs over the plot from end to end, is where the rule is."""
     size, largest = float(full.input_value("#size")), float(full.get_attribute("#size", "max"))

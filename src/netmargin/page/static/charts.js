@@ -13,7 +13,8 @@ function openView(place, spec) {
   // A chart is described by its sentence and its table; its hundreds of marks are not read out.
   const container = place.appendChild(make("div", { "aria-hidden": "true" }));
   const view = new vega.View(vega.parse(spec), { renderer: "svg", logLevel: vega.Error });
-  view.tooltip((_, event, __, text) => showTip(event, text));
+  // What is nearest to the pointer is a cell around a mark: the row is that of the mark.
+  view.tooltip((_, event, item, text) => showTip(event, text && (item.datum.datum ?? item.datum).tip));
   return view.initialize(container).hover();
 }
 
