@@ -125,7 +125,7 @@ def bound_minimum(matrix: np.ndarray, linear: np.ndarray) -> float:
     for _ in range(2):  # one refinement, as the factor is that of a shifted matrix
         half = solve_triangular(factor, matrix @ v + linear, lower=True, check_finite=False)
         v = v - solve_triangular(factor, half, lower=True, trans=1, check_finite=False)
-    # The value at v is q.v/2 + r.v/2 with r = Sv + q, and the minimum is at most r.r/(2 least) less.
+    # The value at v is q.v/2 + r.v/2 with r = Sv + q; the minimum is less by r.r/(2 least) at most.
     slack = share(len(v) + 1) * (np.abs(matrix) @ np.abs(v) + np.abs(linear))
     rest = np.abs(matrix @ v + linear) * (1 + share(1)) + 2 * slack
     lost = rest @ np.abs(v) / 2 + bound_length(rest) ** 2 / (2 * least)
