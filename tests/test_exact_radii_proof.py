@@ -518,3 +518,44 @@ def test_nets_without_a_rule_are_refused_by_name(make, said):
     x = torch.randn(3, 4).double()
     with pytest.raises(ModelError, match=f"(?s){said}"):
         read_chain(make().double().eval(), x)
+
+
+def test_multipliers_that_are_not_finite_prove_nothing():
+    rng = np.random.default_rng(0)
+    _, _, _, ball, functional = random_case(rng, 2)
+    region = Region(tuple(np.zeros(len(z), np.int8) for z in ball.anchors))
+    for bad in (math.nan, math.inf, -math.inf, 1e308, -1e308):
+        for row in range(5):
+            multipliers = random_multipliers(np.random.default_rng(1), ball, 0.3)
+            multipliers.theta[0][row, 0] = bad
+            assert bound_gap(ball, functional, region, multipliers) == -math.inf
+        multipliers = Multipliers(random_multipliers(rng, ball, 0.3).theta, bad)
+        assert bound_gap(ball, functional, region, multipliers) < 0
+
+
+def test_the_size_of_the_parameters_changes_no_bound():
+    """Layers times 1e-3 to 1e3 with multipliers in the new units: the bound in units of the gap."""
+    rng, finite = np.random.default_rng(0), 0
+    for _ in range(40):
+        chain, anchor, radius, ball, functional = random_case(rng, 2)
+        region = Region(tuple(ball.fix_stable(k) for k in range(2)))
+        multipliers = random_multipliers(rng, ball, 0.1)
+        own = bound_gap(ball, functional, region, multipliers)
+        factors = 10.0 ** rng.uniform(-3, 3, size=3)
+        sizes = np.cumprod(factors)
+        scaled = make_chain(
+            [w * f for w, f in zip(chain.weights, factors, strict=True)],
+            [b * s for b, s in zip(chain.biases, sizes, strict=True)],
+            chain.slopes,
+        )
+        powers = np.array([1, 1, 2, 2, 2])[:, None]
+        theta = tuple(
+            sizes[2] * values / size**powers
+            for values, size in zip(multipliers.theta, sizes[:2], strict=True)
+        )
+        there = enclose(compact(scaled), anchor, radius)
+        lower = bound_gap(there, functional, region, Multipliers(theta, sizes[2] * multipliers.mu))
+        if math.isfinite(own):
+            assert lower / sizes[2] == pytest.approx(own, rel=1e-7)
+            finite += 1
+    assert finite >= 10

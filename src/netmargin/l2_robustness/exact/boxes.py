@@ -88,6 +88,7 @@ class BoxBuilder:
         self.through: list[np.ndarray] = []
         self.sectors: list[Sector] = []
         self.norms: list[float] = []
+        self.width = first.shape[1]
         # Sums of the absolute values of all that is added up, for the rounding errors.
         self.sizes = bound_lengths(first) * radius
         self.errors = np.zeros(len(first))
@@ -102,8 +103,8 @@ class BoxBuilder:
         self.direct = weight @ (sector.m[:, None] * self.direct)
         self.through = [weight @ (sector.m[:, None] * part) for part in self.through] + [weight]
         self.sizes = np.abs(weight) @ (np.abs(sector.m) * self.sizes + sector.reach)
-        depth, width = len(self.sectors), max(weight.shape[1], self.first.shape[1])
-        self.errors = 2 * depth * share(width + 4) * self.sizes
+        self.width = max(self.width, weight.shape[1])  # the longest sum of all layers so far
+        self.errors = 2 * len(self.sectors) * share(self.width + 4) * self.sizes
         straight = bound_lengths(self.direct) * self.radius + self.errors
         low, high = -straight, straight.copy()
         for part, behind, size in zip(self.through, self.sectors, self.norms, strict=True):

@@ -54,14 +54,13 @@ def bound_functionals(
     lost = size * (
         share(len(first)) + 2 * basis.defect + share(p.shape[1]) * bound_length(basis.vectors)
     )
-    live = k > 0
-    loss = (np.where(convex, 0.0, functionals)[:, live] ** 2 * sector.spread[live]).sum(1)
+    loss = np.where(convex, 0.0, functionals) ** 2 @ k
     start = np.sqrt(loss / max(values[-1], 1e-300)) / radius
     best = np.full(len(functionals), -np.inf)
     for factor in _WEIGHTS:
         lam = factor * start[:, None]
         mu = _solve_for_ball(p, lam * values, grown)
-        poles = (mu - lam * values) * (1 - share(2))
+        poles = mu - lam * values - share(2) * mu  # it may be small beside both
         with np.errstate(divide="ignore", invalid="ignore"):
             fractions = np.where(p != 0, p * p / poles, 0.0).sum(1)
         theta = (g, -functionals, -lam * k, 0.0, 0.0)

@@ -73,10 +73,10 @@ def bound_gap(
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(len(ball.slopes)):
             branches = _list_branches(ball, region, k)
+            if np.all([branch.low > branch.high for branch in branches], axis=0).any():
+                return math.inf  # no point of the ball has such a sign
             theta = _read_theta(multipliers, region, k, last if k == len(ball.slopes) - 1 else None)
             h = np.minimum.reduce([minimize_on_branch(theta, branch) for branch in branches])
-            if (h == np.inf).any():
-                return math.inf
             units += float(h.sum())
             lost += share(len(h)) * float(np.abs(h).sum())
             quadratic.add_layer(k, theta, branches)
