@@ -559,3 +559,34 @@ def test_the_size_of_the_parameters_changes_no_bound():
             assert lower / sizes[2] == pytest.approx(own, rel=1e-7)
             finite += 1
     assert finite >= 10
+
+
+def test_scores_of_all_nets_within_the_errors_of_a_chain_are_within_its_output_errors():
+    """Errors as large as a hundredth of the weights, so that sampling sees what they do."""
+    rng, worst = np.random.default_rng(0), 0.0
+    for _ in range(40):
+        chain, anchor, radius, _, _ = random_case(rng, int(rng.integers(0, 4)))
+        errors = [0.01 * np.abs(rng.normal(size=w.shape)) for w in chain.weights]
+        bias_errors = [0.01 * np.abs(rng.normal(size=b.shape)) for b in chain.biases]
+        widened = Chain(
+            chain.weights, chain.biases, chain.slopes, tuple(errors), tuple(bias_errors)
+        )
+        allowed = enclose(compact(widened), anchor, radius).output_errors
+        x = sample_ball(rng, anchor, radius, 500)
+        scores = chain.evaluate(x)[-1]
+        for _ in range(20):
+            other = make_chain(
+                [
+                    w + rng.choice([-1, 1], size=w.shape) * e
+                    for w, e in zip(chain.weights, errors, strict=True)
+                ],
+                [
+                    b + rng.choice([-1, 1]) * e
+                    for b, e in zip(chain.biases, bias_errors, strict=True)
+                ],
+                chain.slopes,
+            )
+            off = np.abs(other.evaluate(x)[-1] - scores).max(0)
+            assert (off <= allowed).all()
+            worst = max(worst, float((off / allowed).max()))
+    assert worst > 0.9  # one with a single unit a layer attains them
