@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy.linalg import cho_solve
 from torch import nn
 
 from netmargin.errors import ModelError
+from netmargin.l2_robustness.exact import quadratics
 from netmargin.l2_robustness.exact.ball import compact, enclose
 from netmargin.l2_robustness.exact.boxes import Box, find_sectors
 from netmargin.l2_robustness.exact.chain import Chain, activate, make_chain, read_chain
@@ -278,6 +280,23 @@ def test_no_matrix_is_proved_positive_that_is_not():
             assert bound_minimum(matrix, np.ones(n)) == -math.inf
     assert bound_least_eigenvalue(np.eye(5)) > 0
     assert bound_minimum(np.diag([1.0, math.nan]), np.ones(2)) == -math.inf
+
+
+def test_factors_and_solutions_are_not_trusted(monkeypatch):
+    """Wrong answers of LAPACK cost the proof, or make the bound lower, never higher."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(6, 8))
+    matrix, linear = rows @ rows.T / 8, rng.normal(size=6)
+    matrix = (matrix + matrix.T) / 2
+    exact = exact_minimum(matrix, linear)
+    for factor in (0.0, 0.9, 1.1, -1.0):
+        with monkeypatch.context() as patch:
+            wrong = lambda *a, **k: factor * cho_solve(*a, **k)  # noqa: B023, E731
+            patch.setattr(quadratics, "cho_solve", wrong)
+            assert Fraction(bound_minimum(matrix, linear)) <= exact
+    indefinite = matrix - 2 * np.linalg.eigvalsh(matrix)[0] * np.eye(6)
+    monkeypatch.setattr(np.linalg, "cholesky", lambda _: np.eye(6))
+    assert bound_least_eigenvalue(indefinite) == 0
 
 
 def test_norms_are_bounded_from_above():

@@ -4,7 +4,11 @@ attacks.
 
 from .mutation import Mutation
 
-TESTS = ["tests/test_sound_radii.py", "tests/test_robustness.py"]
+TESTS = [
+    "tests/test_sound_radii.py",
+    "tests/test_robustness.py",
+    "tests/test_exact_radii_proof.py",
+]
 MUTATIONS = [
     Mutation(
         file="l2_robustness/lipschitz.py",
@@ -630,5 +634,173 @@ MUTATIONS = [
         new="(radii[None] >= epsilons[:, None])",
         why="misclassified samples called robust at epsilon 0",
         killed_by="tests/test_sound_radii.py::test_ties_are_misclassified",
+    ),
+    Mutation(
+        file="l2_robustness/exact/units.py",
+        old="curvature = -(al + 2 * be * s + de * s * s)",
+        new="curvature = -(al + be * s + de * s * s)",
+        why="half of a mixed term in a unit's minimum",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/units.py",
+        old="gradient = -(g + e * s + be * o + de * s * o)",
+        new="gradient = -(g + e * s + be * o - de * s * o)",
+        why="a sign in a unit's minimum",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/units.py",
+        old="np.where(anchor >= 0, (slope - 1) * anchor, 0.0)",
+        new="np.where(anchor >= 0, slope * anchor, 0.0)",
+        why="the graph behind the kink moved",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/units.py",
+        old="least = np.minimum(np.minimum(evaluate(low), evaluate(high)), evaluate(vertex.clip(low, high)))",
+        new="least = evaluate(vertex.clip(low, high))",
+        why="an end of a concave unit's interval forgotten",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="self._add_products(de, t.linear, t.linear)",
+        new="pass",
+        why="the squares of outputs dropped",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="(g + al * y.constant + be * t.constant) @ y.linear",
+        new="(g + be * t.constant) @ y.linear",
+        why="a linear term behind fixed units dropped",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="high=np.where(signs == -sign, -np.inf, branch.high)",
+        new="high=branch.high",
+        why="intervals of fixed units not clipped at the kink",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="np.where(positive, branches[0].offset, branches[1].offset)",
+        new="branches[0].offset",
+        why="the offset of units fixed behind the kink",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="self.constant = -self.mu * ball.radius**2 / 2",
+        new="self.constant = -self.mu * ball.radius**2 / 4",
+        why="half of the ball's term",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="lost += float(np.abs(functional) @ ball.output_errors)",
+        new="pass",
+        why="rounding of the scores forgotten",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_gap_that_may_be_rounding_is_not_proved"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/quadratics.py",
+        old="if shift > 2 * lost:",
+        new="if shift > 0:",
+        why="positive definite by a factor that rounding made",
+        killed_by=("tests/test_exact_radii_proof.py::test_factors_and_solutions_are_not_trusted"),
+    ),
+    Mutation(
+        file="l2_robustness/exact/quadratics.py",
+        old=" + bound_length(rest) ** 2 / (2 * least)",
+        new="",
+        why="a minimum where the gradient is not 0",
+        killed_by="tests/test_exact_radii_proof.py::test_factors_and_solutions_are_not_trusted",
+    ),
+    Mutation(
+        file="l2_robustness/exact/ball.py",
+        old="size @ errors\n            + chain.weight_errors[k] @ (a + errors)",
+        new="size @ errors",
+        why="errors of folded weights at the anchor forgotten",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_scores_of_all_nets_within_the_errors_of_a_chain_are_within_its_output_errors"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/ball.py",
+        old="change = chain.weight_errors[k + 1] @ reach",
+        new="change = 0.0 * reach.sum()",
+        why="errors of folded weights forgotten away from the anchor",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_scores_of_all_nets_within_the_errors_of_a_chain_are_within_its_output_errors"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/boxes.py",
+        old="spread = np.abs(other - own) * crossed / 2 + rounding",
+        new="spread = np.abs(other - own) * crossed / 3 + rounding",
+        why="sectors, and so boxes, too small",
+        killed_by=("tests/test_exact_radii_proof.py::test_secants_lie_in_their_sector"),
+    ),
+    Mutation(
+        file="l2_robustness/exact/boxes.py",
+        old="straight = bound_lengths(self.direct) * self.radius + self.errors",
+        new="straight = 0.99 * bound_lengths(self.direct) * self.radius",
+        why="boxes a hundredth too small",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_intervals_are_attained_where_nothing_bends"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/first_layer_quadratic.py",
+        old="fractions / 2",
+        new="fractions / 4",
+        why="boxes of the second layer too small",
+        killed_by=("tests/test_exact_radii_proof.py::test_intervals_hold_at_sampled_points"),
+    ),
+    Mutation(
+        file="l2_robustness/exact/proof.py",
+        old="if rival != label",
+        new="if rival not in (label, 0)",
+        why="a rival left out",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_the_radius_of_a_linear_net_is_proved_up_to_its_distance_and_not_beyond"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/proof.py",
+        old="        if not _covers(half, signs):\n            return False\n",
+        new="",
+        why="half of the ball left out",
+        killed_by=("tests/test_exact_radii_proof.py::test_regions_must_cover_the_ball"),
+    ),
+    Mutation(
+        file="l2_robustness/exact/proof.py",
+        old="signs = signs[~((signs * fixed < 0).any(1))]",
+        new="pass",
+        why="regions of the other half counted",
+        killed_by=("tests/test_exact_radii_proof.py::test_regions_must_cover_the_ball"),
     ),
 ]
