@@ -1,0 +1,318 @@
+"""The relaxation of one region: its variables, its units, and its bound at given multipliers.
+
+The bound is that of `multipliers`, which has the symbols. Here everything is scaled: the score gap
+at the anchor is 1, the ball has radius 1, and y and t of a unit are divided by the unit's reach, the
+largest |y| of its interval. Whatever the size of the parameters, multipliers are of order 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .multipliers import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE, Multipliers, Region
+
+_WIDEN = 1e-9
+"""Share of a unit's reach by which intervals of the barrier are widened at each end: one of width 0
+would leave it no interior. Exact bounds use the intervals as they are.
+"""
+
+
+@dataclass(frozen=True)
+class DenseChain:
+    """A chain in numpy, with the first layer in coordinates of its row space.
+
+    Attributes
+    ----------
+    weights : tuple of float64 arrays
+        R, W_2 .. W_{K+1}, where W_1 = R basis'.
+    slopes : tuple of float
+        The slopes of the hidden layers on their negative sides.
+    basis : float64 array, (n_0, r)
+        Orthonormal columns that span the rows of W_1: only these directions change the scores.
+    """
+
+    weights: tuple[np.ndarray, ...]
+    slopes: tuple[float, ...]
+    basis: np.ndarray
+
+
+@dataclass(frozen=True)
+class Question:
+    """Is one score gap positive in a whole ball?
+
+    Attributes
+    ----------
+    chain : DenseChain
+        The net.
+    values : tuple of float64 arrays, (n_k,)
+        z^_k of the hidden layers at the anchor.
+    low, high : tuples of float64 arrays, (n_k,)
+        Intervals of y_k = z_k - z^_k in the ball.
+    functional : float64 array, (outputs,)
+        c.
+    gap : float
+        G, the score gap at the anchor.
+    radius : float
+        rho.
+    """
+
+    chain: DenseChain
+    values: tuple[np.ndarray, ...]
+    low: tuple[np.ndarray, ...]
+    high: tuple[np.ndarray, ...]
+    functional: np.ndarray
+    gap: float
+    radius: float
+
+    def stable_signs(self) -> tuple[np.ndarray, ...]:
+        """The signs of all units that cannot change in the ball, 0 for the others."""
+        return tuple(
+            np.where(z + low >= 0, 1, np.where(z + high <= 0, -1, 0)).astype(np.int8)
+            for z, low, high in zip(self.values, self.low, self.high, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The scaled relaxation of one region, whose units are ordered: full ones, then the others.
+
+    Full units are free and have their t among the variables v; only they have the multipliers e,
+    be, de. Others have g and al: free ones of the last hidden layer, and those whose sign the
+    region fixes though the ball does not.
+
+    Attributes
+    ----------
+    question : Question
+        What is asked.
+    region : Region
+        The region.
+    layers, units : int64 arrays, (U,)
+        Which unit each one is.
+    full : int
+        The number of full units.
+    rows : float64 array, (1 + U + full, 1 + m)
+        The functionals 1, y of all units and t of full ones, of (1, v).
+    inputs : int
+        How many of the m variables are coordinates of d: the first ones.
+    directions : float64 array, (r, inputs)
+        Orthonormal columns: d = basis @ directions @ v[:inputs] * radius.
+    target : float64 array, (1 + m,)
+        1 + w . t_K without the free units of layer K, as a functional of (1, v).
+    weight : float64 array, (U,)
+        w of free units of layer K, 0 elsewhere.
+    reach : float64 array, (U,)
+        The scale of y and t.
+    slope, offset, low, high : float64 arrays, (U, 2)
+        t = slope y + offset for y in [low, high] on the positive and on the negative side.
+    open : bool array, (U, 2)
+        Which sides the region has.
+    """
+
+    question: Question
+    region: Region
+    layers: np.ndarray
+    units: np.ndarray
+    full: int
+    rows: np.ndarray
+    inputs: int
+    directions: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    reach: np.ndarray
+    slope: np.ndarray
+    offset: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    open: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """U, the number of units with multipliers."""
+        return len(self.units)
+
+
+def relax(question: Question, region: Region) -> Relaxation:
+    """Set up the relaxation of a region."""
+    chain, last = question.chain, len(question.values) - 1
+    stable = question.stable_signs()
+    reach = [
+        np.maximum(np.maximum(-low, high), 1e-300)
+        for low, high in zip(question.low, question.high, strict=True)
+    ]
+    active = [np.flatnonzero(s == 0) for s in stable]
+    free = [region.signs[k][units] == 0 for k, units in enumerate(active)]
+    outputs = [units[f] for units, f in zip(active[:-1], free[:-1], strict=True)]
+    y, t_last = _write_functionals(question, region, reach, outputs)
+    w = chain.weights[-1].T @ question.functional / question.gap
+    last_free = region.signs[last] == 0
+    target = (w * ~last_free) @ t_last
+    target[0] += 1.0
+    layers = np.concatenate([np.full(len(u), k) for k, u in enumerate(active)])
+    units, is_free = np.concatenate(active), np.concatenate(free)
+    is_full = is_free & (layers < last)
+    order = np.argsort(~is_full, kind="stable")
+    layers, units, is_free = layers[order], units[order], is_free[order]
+    full, scale = int(is_full.sum()), np.concatenate([r[u] for r, u in zip(reach, active)])[order]
+    stacked = np.concatenate([y[k][u] for k, u in enumerate(active)])[order] / scale[:, None]
+    rows, target, inputs, directions = _reduce_inputs(
+        stacked, target, chain.weights[0].shape[1], full
+    )
+    value = np.concatenate([question.values[k][u] for k, u in enumerate(active)])[order]
+    negative = np.array(chain.slopes)[layers]
+    at = np.where(value >= 0, value, negative * value)
+    sign = np.concatenate([region.signs[k][u] for k, u in enumerate(active)])[order]
+    low = np.concatenate([question.low[k][u] for k, u in enumerate(active)])[order]
+    high = np.concatenate([question.high[k][u] for k, u in enumerate(active)])[order]
+    kink = np.clip(-value, low, high)
+    weight = np.where(is_free & (layers == last), w[np.where(layers == last, units, 0)], 0.0)
+    return Relaxation(
+        question,
+        region,
+        layers,
+        units,
+        full,
+        rows,
+        inputs,
+        directions,
+        target,
+        weight * scale,
+        scale,
+        np.stack([np.ones_like(negative), negative], 1),
+        np.stack([value - at, negative * value - at], 1) / scale[:, None],
+        np.stack([kink, low], 1) / scale[:, None],
+        np.stack([high, kink], 1) / scale[:, None],
+        np.stack([sign >= 0, sign <= 0], 1),
+    )
+
+
+def _write_functionals(
+    question: Question,
+    region: Region,
+    reach: list[np.ndarray],
+    outputs: list[np.ndarray],
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Write y of every hidden layer, and t of the last one, as functionals of (1, v).
+
+    Variables are scaled: d by the radius, t of free units by their reach. Rows t of free units of
+    the last layer are 0.
+    """
+    chain, last = question.chain, len(question.values) - 1
+    inputs = chain.weights[0].shape[1]
+    size, start = 1 + inputs + sum(map(len, outputs)), 1 + inputs
+    y, t = [], np.zeros((inputs, size))
+    t[:, 1 : 1 + inputs] = np.eye(inputs) * question.radius
+    for k, (value, signs) in enumerate(zip(question.values, region.signs, strict=True)):
+        y.append(chain.weights[k] @ t)
+        negative = chain.slopes[k]
+        slope = np.where(signs > 0, 1.0, np.where(signs < 0, negative, 0.0))
+        t = slope[:, None] * y[-1]
+        t[:, 0] += np.where(
+            signs == 0, 0.0, slope * value - np.where(value >= 0, value, negative * value)
+        )
+        if k < last:
+            t[outputs[k], start + np.arange(len(outputs[k]))] = reach[k][outputs[k]]
+            start += len(outputs[k])
+    return y, t
+
+
+def _reduce_inputs(
+    y: np.ndarray, target: np.ndarray, inputs: int, full: int
+) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
+    """Keep only directions of d that some functional sees; add the rows 1 and t."""
+    seen = np.concatenate([y[:, 1 : 1 + inputs], target[None, 1 : 1 + inputs]])
+    if len(seen) < inputs:
+        directions, triangle = np.linalg.qr(seen.T)
+        seen = triangle.T
+    else:
+        directions = np.eye(inputs)
+    kept, size = seen.shape[1], y.shape[1] - inputs + seen.shape[1]
+    rows = np.zeros((1 + len(y) + full, size))
+    rows[0, 0] = 1.0
+    rows[1 : 1 + len(y), 0] = y[:, 0]
+    rows[1 : 1 + len(y), 1 : 1 + kept] = seen[:-1]
+    rows[1 : 1 + len(y), 1 + kept :] = y[:, 1 + inputs :]
+    rows[1 + len(y) + np.arange(full), 1 + kept + np.arange(full)] = 1.0
+    return (
+        rows,
+        np.concatenate([target[:1], seen[-1], target[1 + inputs :]]),
+        kept,
+        directions,
+    )
+
+
+def quadratic_matrix(relaxation: Relaxation, theta: np.ndarray, mu: float) -> np.ndarray:
+    """The matrix M, (1 + m, 1 + m), with P(v) = (1, v) M (1, v)' / 2; theta is (U, 5), scaled."""
+    rows, count, full = relaxation.rows, relaxation.count, relaxation.full
+    y, t = rows[1 : 1 + count], rows[1 + count :]
+    weighted = theta[:, SQUARE, None] * y
+    weighted[:full] += theta[:full, PRODUCT, None] * t
+    matrix = y.T @ weighted
+    inner = theta[:full, PRODUCT, None] * y[:full] + theta[:full, OUTPUT_SQUARE, None] * t
+    matrix += t.T @ inner
+    linear = relaxation.target + theta[:, LINEAR] @ y + theta[:full, OUTPUT] @ t
+    matrix[0] += linear
+    matrix[:, 0] += linear
+    inputs = np.arange(1, 1 + relaxation.inputs)
+    matrix[inputs, inputs] += mu
+    matrix[0, 0] -= mu
+    return matrix
+
+
+def unit_minima(relaxation: Relaxation, theta: np.ndarray) -> np.ndarray:
+    """h of every unit, (U,): the minimum of -psi over its open sides."""
+    constant, linear, square = unit_quadratics(relaxation, theta)
+    low, high = relaxation.low, relaxation.high
+
+    def value(y: np.ndarray) -> np.ndarray:
+        return constant + (linear + square * y / 2) * y
+
+    vertex = -linear / np.where(square > 0, square, 1.0)
+    vertex = np.where(square > 0, np.clip(vertex, low, high), low)
+    least = np.minimum(np.minimum(value(low), value(high)), value(vertex))
+    return np.where(relaxation.open, least, np.inf).min(1)
+
+
+def unit_quadratics(
+    relaxation: Relaxation, theta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """-psi on each side, (U, 2) each: its constant, its slope at y = 0 and its second derivative.
+
+    The t of free units of the last layer enter with e = -w.
+    """
+    g, e, al, be, de = (theta[:, index, None] for index in range(5))
+    e = e - relaxation.weight[:, None]
+    s, o = relaxation.slope, relaxation.offset
+    return -(e + de * o / 2) * o, -(g + e * s + (be + de * s) * o), -(al + (2 * be + de * s) * s)
+
+
+def evaluate_bound(
+    relaxation: Relaxation, theta: np.ndarray, mu: float
+) -> tuple[float, np.ndarray | None]:
+    """The scaled bound B at multipliers, and the minimiser v; -infinity and None without one."""
+    matrix = quadratic_matrix(relaxation, theta, mu)
+    try:
+        factor = np.linalg.cholesky(matrix[1:, 1:])
+    except np.linalg.LinAlgError:
+        return -np.inf, None
+    solved = np.linalg.solve(factor, matrix[1:, 0])
+    value = float((matrix[0, 0] - solved @ solved) / 2 + unit_minima(relaxation, theta).sum())
+    return value, -np.linalg.solve(factor.T, solved)
+
+
+def unscale(relaxation: Relaxation, theta: np.ndarray, mu: float) -> Multipliers:
+    """The multipliers of the net itself, for the judge."""
+    question, reach = relaxation.question, relaxation.reach
+    powers = np.stack([reach, reach, reach**2, reach**2, reach**2], 1)
+    scaled = question.gap * theta / powers
+    scaled[:, OUTPUT] -= question.gap * relaxation.weight / reach
+    found = []
+    for k, value in enumerate(question.values):
+        here, own = relaxation.layers == k, np.zeros((5, len(value)))
+        own[:, relaxation.units[here]] = scaled[here].T
+        found.append(own)
+    return Multipliers(tuple(found), float(question.gap * mu / question.radius**2))
+
+
+def widened(relaxation: Relaxation) -> tuple[np.ndarray, np.ndarray]:
+    """The intervals for a barrier, (U, 2) each, wider by `_WIDEN` than the units' own."""
+    return relaxation.low - _WIDEN, relaxation.high + _WIDEN
