@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .ball import Ball
 from .multipliers import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE, Multipliers, Region
 
 _WIDEN = 1e-9
@@ -18,58 +19,33 @@ would leave it no interior. Exact bounds use the intervals as they are.
 
 
 @dataclass(frozen=True)
-class DenseChain:
-    """A chain in numpy, with the first layer in coordinates of its row space.
-
-    Attributes
-    ----------
-    weights : tuple of float64 arrays
-        R, W_2 .. W_{K+1}, where W_1 = R basis'.
-    slopes : tuple of float
-        The slopes of the hidden layers on their negative sides.
-    basis : float64 array, (n_0, r)
-        Orthonormal columns that span the rows of W_1: only these directions change the scores.
-    """
-
-    weights: tuple[np.ndarray, ...]
-    slopes: tuple[float, ...]
-    basis: np.ndarray
-
-
-@dataclass(frozen=True)
 class Question:
     """Is one score gap positive in a whole ball?
 
     Attributes
     ----------
-    chain : DenseChain
-        The net.
-    values : tuple of float64 arrays, (n_k,)
-        z^_k of the hidden layers at the anchor.
-    low, high : tuples of float64 arrays, (n_k,)
-        Intervals of y_k = z_k - z^_k in the ball.
+    ball : Ball
+        The ball, with the chain's values at the anchor and the intervals of its units.
     functional : float64 array, (outputs,)
         c.
-    gap : float
-        G, the score gap at the anchor.
-    radius : float
-        rho.
     """
 
-    chain: DenseChain
-    values: tuple[np.ndarray, ...]
-    low: tuple[np.ndarray, ...]
-    high: tuple[np.ndarray, ...]
+    ball: Ball
     functional: np.ndarray
-    gap: float
-    radius: float
 
-    def stable_signs(self) -> tuple[np.ndarray, ...]:
-        """The signs of all units that cannot change in the ball, 0 for the others."""
-        return tuple(
-            np.where(z + low >= 0, 1, np.where(z + high <= 0, -1, 0)).astype(np.int8)
-            for z, low, high in zip(self.values, self.low, self.high, strict=True)
-        )
+    @property
+    def gap(self) -> float:
+        """G, the score gap at the anchor."""
+        return float(self.functional @ self.ball.scores)
+
+    @property
+    def weight(self) -> np.ndarray:
+        """w, the coefficients of the last hidden layer, over the gap: (n_K,)."""
+        return self.ball.weights[-1].T @ self.functional / self.gap
+
+    def root(self) -> Region:
+        """The whole ball: signs are fixed of the units that cannot change there."""
+        return Region(tuple(map(self.ball.fix_stable, range(len(self.ball.anchors)))))
 
 
 @dataclass(frozen=True)
@@ -95,7 +71,7 @@ class Relaxation:
     inputs : int
         How many of the m variables are coordinates of d: the first ones.
     directions : float64 array, (r, inputs)
-        Orthonormal columns: d = basis @ directions @ v[:inputs] * radius.
+        Orthonormal columns: u = directions @ v[:inputs] * radius in the coordinates of the ball.
     target : float64 array, (1 + m,)
         1 + w . t_K without the free units of layer K, as a functional of (1, v).
     weight : float64 array, (U,)
@@ -133,85 +109,73 @@ class Relaxation:
 
 def relax(question: Question, region: Region) -> Relaxation:
     """Set up the relaxation of a region."""
-    chain, last = question.chain, len(question.values) - 1
-    stable = question.stable_signs()
-    reach = [
-        np.maximum(np.maximum(-low, high), 1e-300)
-        for low, high in zip(question.low, question.high, strict=True)
-    ]
-    active = [np.flatnonzero(s == 0) for s in stable]
-    free = [region.signs[k][units] == 0 for k, units in enumerate(active)]
-    outputs = [units[f] for units, f in zip(active[:-1], free[:-1], strict=True)]
-    y, t_last = _write_functionals(question, region, reach, outputs)
-    w = chain.weights[-1].T @ question.functional / question.gap
-    last_free = region.signs[last] == 0
-    target = (w * ~last_free) @ t_last
-    target[0] += 1.0
+    ball, w = question.ball, question.weight
+    last = len(ball.anchors) - 1
+    signs = question.root().signs
+    active = [np.flatnonzero(s == 0) for s in signs]
     layers = np.concatenate([np.full(len(u), k) for k, u in enumerate(active)])
-    units, is_free = np.concatenate(active), np.concatenate(free)
+    units = np.concatenate(active)
+    is_free = np.concatenate([s[u] == 0 for s, u in zip(region.signs, active, strict=True)])
     is_full = is_free & (layers < last)
     order = np.argsort(~is_full, kind="stable")
-    layers, units, is_free = layers[order], units[order], is_free[order]
-    full, scale = int(is_full.sum()), np.concatenate([r[u] for r, u in zip(reach, active)])[order]
-    stacked = np.concatenate([y[k][u] for k, u in enumerate(active)])[order] / scale[:, None]
+    layers, units, is_free, full = layers[order], units[order], is_free[order], int(is_full.sum())
+
+    def gather(values: tuple[np.ndarray, ...]) -> np.ndarray:
+        return np.concatenate([v[u] for v, u in zip(values, active, strict=True)])[order]
+
+    low, high, value, sign = map(gather, (ball.low, ball.high, ball.anchors, region.signs))
+    reach = np.maximum(-low, high)
+    y, t_last = _write_functionals(ball, region, layers[:full], units[:full], reach[:full])
+    target = (w * (region.signs[last] != 0)) @ t_last
+    target[0] += 1.0
     rows, target, inputs, directions = _reduce_inputs(
-        stacked, target, chain.weights[0].shape[1], full
+        gather(tuple(y)) / reach[:, None], target, ball.weights[0].shape[1], full
     )
-    value = np.concatenate([question.values[k][u] for k, u in enumerate(active)])[order]
-    negative = np.array(chain.slopes)[layers]
+    negative = np.array(ball.slopes)[layers]
     at = np.where(value >= 0, value, negative * value)
-    sign = np.concatenate([region.signs[k][u] for k, u in enumerate(active)])[order]
-    low = np.concatenate([question.low[k][u] for k, u in enumerate(active)])[order]
-    high = np.concatenate([question.high[k][u] for k, u in enumerate(active)])[order]
     kink = np.clip(-value, low, high)
-    weight = np.where(is_free & (layers == last), w[np.where(layers == last, units, 0)], 0.0)
+    is_last = is_free & (layers == last)
     return Relaxation(
-        question,
-        region,
-        layers,
-        units,
-        full,
-        rows,
-        inputs,
-        directions,
-        target,
-        weight * scale,
-        scale,
-        np.stack([np.ones_like(negative), negative], 1),
-        np.stack([value - at, negative * value - at], 1) / scale[:, None],
-        np.stack([kink, low], 1) / scale[:, None],
-        np.stack([high, kink], 1) / scale[:, None],
-        np.stack([sign >= 0, sign <= 0], 1),
+        question=question,
+        region=region,
+        layers=layers,
+        units=units,
+        full=full,
+        rows=rows,
+        inputs=inputs,
+        directions=directions,
+        target=target,
+        weight=np.where(is_last, w[np.where(is_last, units, 0)], 0.0) * reach,
+        reach=reach,
+        slope=np.stack([np.ones_like(negative), negative], 1),
+        offset=np.stack([value - at, negative * value - at], 1) / reach[:, None],
+        low=np.stack([kink, low], 1) / reach[:, None],
+        high=np.stack([high, kink], 1) / reach[:, None],
+        open=np.stack([sign >= 0, sign <= 0], 1),
     )
 
 
 def _write_functionals(
-    question: Question,
-    region: Region,
-    reach: list[np.ndarray],
-    outputs: list[np.ndarray],
+    ball: Ball, region: Region, layers: np.ndarray, units: np.ndarray, reach: np.ndarray
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Write y of every hidden layer, and t of the last one, as functionals of (1, v).
 
-    Variables are scaled: d by the radius, t of free units by their reach. Rows t of free units of
-    the last layer are 0.
+    Variables are scaled: d by the radius, t of full units (layers, units) by their reach. Rows t of
+    free units of the last layer are 0.
     """
-    chain, last = question.chain, len(question.values) - 1
-    inputs = chain.weights[0].shape[1]
-    size, start = 1 + inputs + sum(map(len, outputs)), 1 + inputs
-    y, t = [], np.zeros((inputs, size))
-    t[:, 1 : 1 + inputs] = np.eye(inputs) * question.radius
-    for k, (value, signs) in enumerate(zip(question.values, region.signs, strict=True)):
-        y.append(chain.weights[k] @ t)
-        negative = chain.slopes[k]
+    inputs = ball.weights[0].shape[1]
+    t = np.zeros((inputs, 1 + inputs + len(units)))
+    t[:, 1 : 1 + inputs] = np.eye(inputs) * ball.radius
+    y = []
+    for k, (value, signs) in enumerate(zip(ball.anchors, region.signs, strict=True)):
+        y.append(ball.weights[k] @ t)
+        negative = ball.slopes[k]
         slope = np.where(signs > 0, 1.0, np.where(signs < 0, negative, 0.0))
         t = slope[:, None] * y[-1]
-        t[:, 0] += np.where(
-            signs == 0, 0.0, slope * value - np.where(value >= 0, value, negative * value)
-        )
-        if k < last:
-            t[outputs[k], start + np.arange(len(outputs[k]))] = reach[k][outputs[k]]
-            start += len(outputs[k])
+        at = np.where(value >= 0, value, negative * value)
+        t[:, 0] += np.where(signs == 0, 0.0, slope * value - at)
+        here = np.flatnonzero(layers == k)
+        t[units[here], 1 + inputs + here] = reach[here]
     return y, t
 
 
@@ -306,11 +270,11 @@ def unscale(relaxation: Relaxation, theta: np.ndarray, mu: float) -> Multipliers
     scaled = question.gap * theta / powers
     scaled[:, OUTPUT] -= question.gap * relaxation.weight / reach
     found = []
-    for k, value in enumerate(question.values):
+    for k, value in enumerate(question.ball.anchors):
         here, own = relaxation.layers == k, np.zeros((5, len(value)))
         own[:, relaxation.units[here]] = scaled[here].T
         found.append(own)
-    return Multipliers(tuple(found), float(question.gap * mu / question.radius**2))
+    return Multipliers(tuple(found), float(question.gap * mu / question.ball.radius**2))
 
 
 def widened(relaxation: Relaxation) -> tuple[np.ndarray, np.ndarray]:

@@ -21,21 +21,21 @@ def start_multipliers(relaxation: Relaxation) -> tuple[np.ndarray, float]:
     the error of t = m y by p (t - m y)^2 - lam y^2 with lam = p (half width of its sector)^2.
     """
     question, region = relaxation.question, relaxation.region
-    chain, count = question.chain, relaxation.count
+    ball, count = question.ball, relaxation.count
     theta = np.zeros((count, 5))
-    coefficient = chain.weights[-1].T @ question.functional / question.gap
+    coefficient = question.weight
     behind: np.ndarray | None = None  # the matrix of the quadratic of t
-    for k in range(len(question.values) - 1, -1, -1):
-        reach = np.ones(len(question.values[k]))
+    for k in range(len(ball.anchors) - 1, -1, -1):
+        reach = np.ones(len(ball.anchors[k]))
         here = np.flatnonzero(relaxation.layers == k)
         units = relaxation.units[here]
         reach[units] = relaxation.reach[here]
-        fixed_sign = np.where(region.signs[k] == 0, np.sign(question.values[k]), region.signs[k])
-        slope = np.where(fixed_sign >= 0, 1.0, chain.slopes[k])
+        fixed_sign = np.where(region.signs[k] == 0, np.sign(ball.anchors[k]), region.signs[k])
+        slope = np.where(fixed_sign >= 0, 1.0, ball.slopes[k])
         least, most = _sectors(relaxation, here)
         middle, half = (least + most) / 2, (most - least) / 2
         is_free = region.signs[k][units] == 0
-        convex = coefficient[units] * (1 - chain.slopes[k]) > 0
+        convex = coefficient[units] * (1 - ball.slopes[k]) > 0
         used = np.where(is_free & ~convex, middle, slope[units])
         slope[units] = used
         g = coefficient * slope
@@ -61,11 +61,11 @@ def start_multipliers(relaxation: Relaxation) -> tuple[np.ndarray, float]:
         if quadratic is None:
             quadratic = np.zeros((len(slope),) * 2)
         quadratic[units, units] += lam / reach[units] ** 2
-        weights = chain.weights[k]
+        weights = ball.weights[k]
         behind, coefficient = weights.T @ quadratic @ weights, weights.T @ g
     assert behind is not None
-    largest = np.linalg.eigvalsh(behind)[-1] * question.radius**2
-    mu = _ROOM * largest + np.linalg.norm(coefficient) * question.radius
+    largest = np.linalg.eigvalsh(behind)[-1] * ball.radius**2
+    mu = _ROOM * largest + np.linalg.norm(coefficient) * ball.radius
     return theta, float(mu)
 
 
