@@ -170,15 +170,19 @@ class InteriorPoint:
         right[:, 6:] += np.where(self.open, scalar, 0.0)
         return hessian, right
 
-    def step(self) -> float:
-        """Do one iteration with predictor and corrector; returns the gap before it."""
+    def step(self) -> tuple[float, float]:
+        """Do one iteration with predictor and corrector.
+
+        Returns the gap before it, and the primal value before it: where the moments are feasible,
+        no multipliers have a larger B.
+        """
         at, relaxation = self.at, self.relaxation
         matrix = quadratic_matrix(relaxation, at.theta, at.mu)
         matrix[0, 0] -= 2 * at.sigma
         side = self._side_matrices(at.theta, at.tau, at.kappa)
         system = _System(self, matrix, side)
         gap = self._measure_gap(at, matrix, side)
-        nu = gap / self.pairs
+        nu, dual_value = gap / self.pairs, float(at.sigma + at.tau.sum())
         affine = system.solve(0.0, None)
         primal, dual = system.longest_steps(affine)
         moved = _move(at, affine, primal, dual)
@@ -191,8 +195,8 @@ class InteriorPoint:
         direction = system.solve(centring * nu, affine)
         primal, dual = system.longest_steps(direction)
         self.at = _move(at, direction, min(1.0, _STEP * primal), min(1.0, _STEP * dual))
-        self.steps = (primal, dual, centring)
-        return gap
+        self.steps = (primal, dual)
+        return gap, dual_value + gap
 
     def _measure_gap(self, at: Iterate, matrix: np.ndarray, side: np.ndarray) -> float:
         total = (at.X * matrix).sum() / 2 + (at.slack * at.kappa)[self.open].sum()

@@ -280,3 +280,27 @@ def unscale(relaxation: Relaxation, theta: np.ndarray, mu: float) -> Multipliers
 def widened(relaxation: Relaxation) -> tuple[np.ndarray, np.ndarray]:
     """The intervals for a barrier, (U, 2) each, wider by `_WIDEN` than the units' own."""
     return relaxation.low - _WIDEN, relaxation.high + _WIDEN
+
+
+def rescale(relaxation: Relaxation, multipliers: Multipliers) -> tuple[np.ndarray, float]:
+    """Scaled multipliers from those of the net, which may come from a larger region.
+
+    Where this region fixes the sign of a unit that was free there, t = s y + o is put into its
+    psi: the bound does not drop, and the quadratic stays positive definite.
+    """
+    question, reach = relaxation.question, relaxation.reach
+    theta = np.empty((relaxation.count, 5))
+    for k, own in enumerate(multipliers.theta):
+        here = relaxation.layers == k
+        theta[here] = own[:, relaxation.units[here]].T
+    theta *= np.stack([reach, reach, reach**2, reach**2, reach**2], 1) / question.gap
+    fixed = ~relaxation.open.all(1)
+    side = np.where(relaxation.open[:, 0], 0, 1)
+    index = np.arange(relaxation.count)
+    s, o = relaxation.slope[index, side], relaxation.offset[index, side]
+    _, e, _, be, de = theta.T.copy()
+    theta[:, LINEAR] += np.where(fixed, e * s + be * o + de * s * o, 0.0)
+    theta[:, SQUARE] += np.where(fixed, 2 * be * s + de * s * s, 0.0)
+    theta[relaxation.full :, OUTPUT] = 0.0
+    theta[relaxation.full :, PRODUCT:] = 0.0
+    return theta, multipliers.mu * question.ball.radius**2 / question.gap
