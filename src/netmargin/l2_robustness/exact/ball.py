@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .boxes import Interval, bound_first_layer, bound_next_layer
+from .boxes import Box, BoxBuilder
 from .chain import Chain, activate
 from .quadratics import bound_length, bound_lengths, share
 
@@ -60,10 +60,8 @@ class Ball:
 
     Attributes
     ----------
-    first : float64 array, (n_1, m)
-        L: y_1 = L u for |u| <= radius.
     weights : tuple of float64 arrays, (n_k, n_{k-1})
-        W_2 .. W_{K+1}.
+        L, W_2 .. W_{K+1}: y_1 = L u for |u| <= radius.
     slopes : tuple of float
         The slopes s_1 .. s_K of the chain.
     radius : float
@@ -78,7 +76,6 @@ class Ball:
         Bounds of |score of the net - score of the neighbour| in the ball.
     """
 
-    first: np.ndarray
     weights: tuple[np.ndarray, ...]
     slopes: tuple[float, ...]
     radius: float
@@ -111,20 +108,53 @@ def enclose(compacted: CompactChain, anchor: np.ndarray, radius: float) -> Ball:
     Ball
         Intervals, and bounds of what rounding may have changed.
     """
-    chain = compacted.chain
-    values = [value[0] for value in chain.evaluate(np.asarray(anchor)[None])]
+    chain, anchor = compacted.chain, np.asarray(anchor, np.float64).reshape(-1)
+    values = [value[0] for value in chain.evaluate(anchor[None])]
+    weights = (compacted.first, *chain.weights[1:])
     grown = radius * compacted.growth * (1 + share(1))
-    boxes = [bound_first_layer(compacted.first, values[0], chain.slopes[0], grown)] if chain.slopes else []
-    for k in range(1, len(chain.slopes)):
-        boxes.append(bound_next_layer(boxes, compacted.first, chain, values, grown))
+    builder = BoxBuilder(compacted.first, grown)
+    boxes = [builder.box]
+    for z, slope, weight in zip(values[:-2], chain.slopes[:-1], weights[1:-1], strict=True):
+        boxes.append(builder.pass_layer(z, slope, weight))
+    boxes = boxes[: len(chain.slopes)]
     return Ball(
-        compacted.first,
-        chain.weights[1:],
+        weights,
         chain.slopes,
         grown,
         tuple(values[:-1]),
         values[-1],
         tuple(box.low for box in boxes),
         tuple(box.high for box in boxes),
-        _bound_output_errors(compacted, np.asarray(anchor, np.float64).reshape(-1), values, boxes, radius),
+        _bound_output_errors(compacted, anchor, values, boxes, radius),
     )
+
+
+def _bound_output_errors(
+    compacted: CompactChain,
+    anchor: np.ndarray,
+    values: list[np.ndarray],
+    boxes: list[Box],
+    radius: float,
+) -> np.ndarray:
+    """Bound |score of the net - score of the neighbour| in the ball, (n_{K+1},)."""
+    chain = compacted.chain
+    a, errors = np.abs(anchor), np.zeros_like(anchor)
+    # Inputs are the same, and differ from the anchor by at most the radius.
+    change = compacted.rest * radius + bound_lengths(chain.weight_errors[0]) * radius
+    for k, (weight, bias) in enumerate(zip(chain.weights, chain.biases, strict=True)):
+        size = np.abs(weight)
+        errors = (
+            size @ errors
+            + chain.weight_errors[k] @ (a + errors)
+            + chain.bias_errors[k]
+            + share(len(a) + 1) * (size @ a + np.abs(bias))
+            + change
+        ) * (1 + share(len(a)))
+        if k < len(boxes):
+            steepest = max(1.0, abs(chain.slopes[k]))
+            errors = steepest * errors
+            a = np.abs(activate(values[k], chain.slopes[k]))
+            # The next layer's weights are wrong on the changes as well.
+            reach = steepest * np.maximum(-boxes[k].low, boxes[k].high)
+            change = chain.weight_errors[k + 1] @ reach
+    return errors
