@@ -12,6 +12,7 @@ from .relaxation import (
     Question,
     Relaxation,
     evaluate_bound,
+    pass_forward,
     relax,
     rescale,
     unit_minima,
@@ -88,11 +89,14 @@ def search_region(
     accept : the judge. is_over : whether the time is over.
     """
     relaxation = relax(question, region)
-    if inherited is None:
-        theta, mu = start_multipliers(relaxation)
-    else:
+    v = None
+    if inherited is not None:
         theta, mu = rescale(relaxation, inherited.multipliers)
-    value, v = evaluate_bound(relaxation, theta, mu)
+        value, v = evaluate_bound(relaxation, theta, mu)
+    if v is None:
+        inherited = None  # or rounding took the room that its multipliers had
+        theta, mu = start_multipliers(relaxation)
+        value, v = evaluate_bound(relaxation, theta, mu)
     multipliers = unscale(relaxation, theta, mu)
     verdict = Verdict.OPEN
     if value > 0 and accept(region, multipliers):
@@ -168,11 +172,7 @@ def _choose_unit(
     free = np.flatnonzero(relaxation.open.all(1))
     if not len(free):
         return None
-    ball, y, t = relaxation.question.ball, [], u
-    for weight, z, slope in zip(ball.weights, ball.anchors, ball.slopes, strict=False):
-        y.append(weight @ t)
-        after = z + y[-1]
-        t = np.where(after >= 0, after, slope * after) - np.where(z >= 0, z, slope * z)
+    y = pass_forward(relaxation.question.ball, u)[0]
     layers, units = relaxation.layers[free], relaxation.units[free]
     at = np.array([y[k][i] for k, i in zip(layers, units, strict=True)]) / relaxation.reach[free]
     side = np.where(at >= relaxation.low[free, 0], 0, 1)  # the positive side begins at the kink

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .ball import Ball
+from .chain import activate
 from .multipliers import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE, Multipliers, Region
 
 _WIDEN = 1e-9
@@ -304,3 +305,12 @@ def rescale(relaxation: Relaxation, multipliers: Multipliers) -> tuple[np.ndarra
     theta[relaxation.full :, OUTPUT] = 0.0
     theta[relaxation.full :, PRODUCT:] = 0.0
     return theta, multipliers.mu * question.ball.radius**2 / question.gap
+
+
+def pass_forward(ball: Ball, u: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """Compute y of every hidden layer at a point u of the ball, and t of the last one."""
+    y, t = [], u
+    for weight, z, slope in zip(ball.weights, ball.anchors, ball.slopes, strict=False):
+        y.append(weight @ t)
+        t = activate(z + y[-1], slope) - activate(z, slope)
+    return y, t
