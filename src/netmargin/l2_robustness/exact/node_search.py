@@ -1,0 +1,185 @@
+"""The search for multipliers that prove one region, or for why there are none."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from .interior_point import InteriorPoint
+from .multipliers import Multipliers, Region
+from .relaxation import (
+    Question,
+    Relaxation,
+    evaluate_bound,
+    pass_forward,
+    relax,
+    rescale,
+    unit_minima,
+    unscale,
+)
+from .start import start_multipliers
+
+_FIRST_NU = 0.02
+"""Complementarity at the start, as a share of what the first multipliers lack to 1. Smaller ones
+block the first steps on 784-256-256-10, where the start is far from the central path.
+"""
+_INHERITED_NU = 1e-3
+"""Complementarity from which the regions of a branch go on; later iterates leave them no room."""
+_MOST_STEPS = 60
+"""Steps at most. Ten to twenty are usual."""
+_CLOSED_GAP = 1e-9
+"""The gap at which the bound is the best there is, up to rounding."""
+_LEAST_STEP = 1e-3
+"""Steps shorter than this, three times in a row, lead nowhere."""
+
+
+_FEASIBLE = 1e-6
+"""Share of their first infeasibility at which moments count as feasible."""
+
+
+class Verdict(Enum):
+    """What a search found about a region."""
+
+    PROVED = "the gap is positive on the region"
+    OPEN = "no multipliers prove it"
+    STOPPED = "the time was over"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the search of a region found.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        PROVED, with the multipliers that the judge has accepted; OPEN or STOPPED.
+    multipliers : Multipliers
+        Those of the proof, or those from which the regions of a branch may start.
+    nu : float
+        The complementarity to start with from there.
+    value : float
+        The best scaled bound.
+    slope : float
+        mu, scaled: by how much the bound changes with the logarithm of the radius.
+    point : float64 array, (r,)
+        Where the gap may be smallest, in the coordinates of the ball.
+    branch : (int, int) or None
+        Layer and unit whose sign should be fixed next; None if none is free.
+    """
+
+    verdict: Verdict
+    multipliers: Multipliers
+    nu: float
+    value: float
+    slope: float
+    point: np.ndarray
+    branch: tuple[int, int] | None
+
+
+def search_region(
+    question: Question,
+    region: Region,
+    inherited: Finding | None,
+    accept: Callable[[Region, Multipliers], bool],
+    is_over: Callable[[], bool],
+) -> Finding:
+    """Search multipliers for a region, from those of a larger one if there are any.
+
+    accept : the judge. is_over : whether the time is over.
+    """
+    relaxation = relax(question, region)
+    v = None
+    if inherited is not None:
+        theta, mu = rescale(relaxation, inherited.multipliers)
+        value, v = evaluate_bound(relaxation, theta, mu)
+    if v is None:
+        inherited = None  # or rounding took the room that its multipliers had
+        theta, mu = start_multipliers(relaxation)
+        value, v = evaluate_bound(relaxation, theta, mu)
+    multipliers = unscale(relaxation, theta, mu)
+    verdict = Verdict.OPEN
+    if value > 0 and accept(region, multipliers):
+        verdict = Verdict.PROVED
+    if verdict is Verdict.PROVED or not np.isfinite(value) or v is None:
+        point = np.zeros(relaxation.inputs) if v is None else v[: relaxation.inputs]
+        return _report(relaxation, verdict, (multipliers, 0.0), value, (theta, mu), point)
+    nu = _FIRST_NU * (1 - value) if inherited is None else inherited.nu
+    return _iterate(relaxation, theta, mu, nu, accept, is_over)
+
+
+def _iterate(
+    relaxation: Relaxation,
+    theta: np.ndarray,
+    mu: float,
+    nu: float,
+    accept: Callable[[Region, Multipliers], bool],
+    is_over: Callable[[], bool],
+) -> Finding:
+    """Iterate until the judge accepts, no better bound is possible, or the time is over."""
+    kept, best = (unscale(relaxation, theta, mu), nu), (-np.inf, theta, mu)
+    program, infeasible, short = None, 1.0, 0
+    verdict = Verdict.OPEN
+    point = np.zeros(relaxation.inputs)
+    try:
+        program = InteriorPoint(relaxation, theta, mu, nu)
+        for _ in range(_MOST_STEPS):
+            if is_over():
+                verdict = Verdict.STOPPED
+                break
+            gap, most = program.step()
+            hopeless = infeasible < _FEASIBLE and most < 0
+            at = program.at
+            point = at.X[0, 1 : 1 + relaxation.inputs] / at.X[0, 0]
+            infeasible *= 1 - min(program.steps[0], 1.0)
+            value, _ = evaluate_bound(relaxation, at.theta, at.mu)
+            if value > best[0]:
+                best = (value, at.theta, at.mu)
+            if value > 0:
+                found = unscale(relaxation, at.theta, at.mu)
+                if accept(relaxation.region, found):
+                    return _report(
+                        relaxation, Verdict.PROVED, (found, 0.0), value, best[1:], point
+                    )
+            if gap / program.pairs > _INHERITED_NU:
+                kept = (unscale(relaxation, at.theta, at.mu), gap / program.pairs)
+            short = short + 1 if max(program.steps) < _LEAST_STEP else 0
+            if gap < _CLOSED_GAP or hopeless or short == 3:
+                break
+    except np.linalg.LinAlgError:  # rounding has the last word near the optimum
+        pass
+    return _report(relaxation, verdict, kept, best[0], best[1:], point)
+
+
+def _report(
+    relaxation: Relaxation,
+    verdict: Verdict,
+    kept: tuple[Multipliers, float],
+    value: float,
+    best: tuple[np.ndarray, float],
+    point: np.ndarray,
+) -> Finding:
+    """Put a finding together; for open regions with the unit to branch on."""
+    u = relaxation.directions @ point * relaxation.question.ball.radius
+    branch = None if verdict is Verdict.PROVED else _choose_unit(relaxation, best[0], u)
+    return Finding(verdict, *kept, value, float(best[1]), u, branch)
+
+
+def _choose_unit(
+    relaxation: Relaxation, theta: np.ndarray, u: np.ndarray
+) -> tuple[int, int] | None:
+    """The free unit whose h is farthest below its -psi at the point u."""
+    free = np.flatnonzero(relaxation.open.all(1))
+    if not len(free):
+        return None
+    y = pass_forward(relaxation.question.ball, u)[0]
+    layers, units = relaxation.layers[free], relaxation.units[free]
+    at = np.array([y[k][i] for k, i in zip(layers, units, strict=True)]) / relaxation.reach[free]
+    side = np.where(at >= relaxation.low[free, 0], 0, 1)  # the positive side begins at the kink
+    out = relaxation.slope[free, side] * at + relaxation.offset[free, side]
+    g, e, al, be, de = theta[free].T
+    e = e - relaxation.weight[free]
+    psi = g * at + e * out + al * at**2 / 2 + be * at * out + de * out**2 / 2
+    lost = -psi - unit_minima(relaxation, theta)[free]
+    worst = int(np.argmax(lost))
+    return int(layers[worst]), int(units[worst])
