@@ -7,7 +7,9 @@ from enum import Enum
 import numpy as np
 
 from .interior_point import InteriorPoint
+from .leaf import solve_leaf
 from .multipliers import Multipliers, Region
+from .node_bound import bound_gap
 from .relaxation import (
     Question,
     Relaxation,
@@ -88,6 +90,8 @@ def search_region(
 
     accept : the judge. is_over : whether the time is over.
     """
+    if all((signs != 0).all() for signs in region.signs):
+        return _settle_leaf(question, region, accept)
     relaxation = relax(question, region)
     v = None
     if inherited is not None:
@@ -106,6 +110,19 @@ def search_region(
         return _report(relaxation, verdict, (multipliers, 0.0), value, (theta, mu), point)
     nu = _FIRST_NU * (1 - value) if inherited is None else inherited.nu
     return _iterate(relaxation, theta, mu, nu, accept, is_over)
+
+
+def _settle_leaf(
+    question: Question, region: Region, accept: Callable[[Region, Multipliers], bool]
+) -> Finding:
+    """Prove a region where the gap is affine, or find the nearest misclassified point in it."""
+    ball, gap = question.ball, question.gap
+    multipliers, point = solve_leaf(ball, question.functional, region)
+    value = bound_gap(ball, question.functional, region, multipliers) / gap
+    verdict = Verdict.PROVED if value > 0 and accept(region, multipliers) else Verdict.OPEN
+    slope = multipliers.mu * ball.radius**2 / gap
+    point = np.zeros(ball.weights[0].shape[1]) if point is None else point
+    return Finding(verdict, multipliers, 0.0, value, slope, point, None)
 
 
 def _iterate(
