@@ -22,8 +22,10 @@ _STEP = 0.95
 """Share of the step to the boundary that is taken."""
 _RIDGE = 1e-13
 """Relative ridge of the Schur matrix: 1e-8 stalls along nearly flat multipliers."""
-_CENTRING_STEPS = 12
-"""Newton steps for tau and kappa of all units at the start; they are three variables a unit."""
+_CENTRING_STEPS = 50
+"""Newton steps for tau and kappa of all units at the start, at most: three variables a unit."""
+_CENTRED = 0.1
+"""The Newton decrement at which they are near enough to the centre."""
 _ONE = slice(0, 1)
 _SYMMETRIC = np.array([1.0, 2.0, 1.0])
 """Weights of the entries (11, 12, 22) of symmetric 2 x 2 matrices in their inner product."""
@@ -151,9 +153,12 @@ class InteriorPoint:
                 nu * inverse, inverse, nu / kappa, kappa, nu, None, None
             )
             step = np.linalg.solve(hessian[:, 5:, 5:], gradient[:, 5:, None])[..., 0]
-            size = np.sqrt(np.maximum((step * gradient[:, 5:]).sum(1), 0) / nu)[:, None]
-            step = step / (1 + np.maximum(size, 0))
-            tau, kappa = tau + step[:, 0], kappa + step[:, 1:]
+            # (1/2) log det is self-concordant up to a factor of 2: such a step stays inside.
+            size = np.sqrt(2 * np.maximum((step * gradient[:, 5:]).sum(1), 0) / nu)
+            tau = tau + step[:, 0] / (1 + size)
+            kappa = kappa + step[:, 1:] / (1 + size)[:, None]
+            if size.max(initial=0.0) < _CENTRED:
+                break
         return tau, kappa
 
     def _local_system(self, sides, inverse, slack, kappa, nu, side_corrector, slack_corrector):

@@ -32,12 +32,13 @@ _MOST_STEPS = 60
 """Steps at most. Ten to twenty are usual."""
 _CLOSED_GAP = 1e-9
 """The gap at which the bound is the best there is, up to rounding."""
-_LEAST_STEP = 1e-3
-"""Steps shorter than this, three times in a row, lead nowhere."""
-
-
-_FEASIBLE = 1e-6
-"""Share of their first infeasibility at which moments count as feasible."""
+_LEAST_STEP = 0.05
+"""A step shorter than this shows that the start was too near the boundary for its distance from the
+central path."""
+_OUTWARDS = 8.0
+"""Factor of the complementarity with which the search begins again then."""
+_MOST_TRIES = 5
+"""Times that it begins again: 8^5 leads from 1e-3 far beyond any start that is needed."""
 
 
 class Verdict(Enum):
@@ -135,9 +136,8 @@ def _iterate(
 ) -> Finding:
     """Iterate until the judge accepts, no better bound is possible, or the time is over."""
     kept, best = (unscale(relaxation, theta, mu), nu), (-np.inf, theta, mu)
-    program, infeasible, short = None, 1.0, 0
-    verdict = Verdict.OPEN
-    point = np.zeros(relaxation.inputs)
+    verdict, point = Verdict.OPEN, np.zeros(relaxation.inputs)
+    infeasible, tries = 1.0, 0
     try:
         program = InteriorPoint(relaxation, theta, mu, nu)
         for _ in range(_MOST_STEPS):
@@ -145,10 +145,17 @@ def _iterate(
                 verdict = Verdict.STOPPED
                 break
             gap, most = program.step()
-            hopeless = infeasible < _FEASIBLE and most < 0
-            at = program.at
-            point = at.X[0, 1 : 1 + relaxation.inputs] / at.X[0, 0]
+            if min(program.steps) < _LEAST_STEP:
+                if tries == _MOST_TRIES:
+                    break
+                # Too far from the central path: begin farther out on it.
+                tries, nu, infeasible = tries + 1, nu * _OUTWARDS, 1.0
+                program = InteriorPoint(relaxation, *best[1:], nu)
+                continue
+            # The primal value bounds B but for what the moments still lack.
+            at, hopeless = program.at, most < -infeasible
             infeasible *= 1 - min(program.steps[0], 1.0)
+            point = at.X[0, 1 : 1 + relaxation.inputs] / at.X[0, 0]
             value, _ = evaluate_bound(relaxation, at.theta, at.mu)
             if value > best[0]:
                 best = (value, at.theta, at.mu)
@@ -160,8 +167,7 @@ def _iterate(
                     )
             if gap / program.pairs > _INHERITED_NU:
                 kept = (unscale(relaxation, at.theta, at.mu), gap / program.pairs)
-            short = short + 1 if max(program.steps) < _LEAST_STEP else 0
-            if gap < _CLOSED_GAP or hopeless or short == 3:
+            if gap < _CLOSED_GAP or hopeless:
                 break
     except np.linalg.LinAlgError:  # rounding has the last word near the optimum
         pass

@@ -11,8 +11,12 @@ from .node_search import Finding, Verdict, search_region
 from .proof import covers_ball
 from .relaxation import Question, pass_forward
 
-_MOST_PROJECTIONS = 4
-"""Steps from a minimiser to the boundary of its linear region; it is near one."""
+_MOST_PROJECTIONS = 20
+"""Projections onto the boundary at most: they converge in a few, region by region."""
+_BEYOND = 1e-9
+"""Share by which projections go beyond the boundary, where the gap is 0 up to rounding."""
+_LEAST_PROGRESS = 1e-9
+"""Share of the distance that a projection must gain."""
 
 
 @dataclass(frozen=True)
@@ -119,22 +123,25 @@ def _branch(question: Question, region: Region, finding: Finding) -> list[Region
 def _try_near(
     question: Question, u: np.ndarray, try_point: Callable[[np.ndarray], bool]
 ) -> bool:
-    """Try a point, and the nearest zeros of the gap as it is linearized there, one by one."""
-    radius = question.ball.radius
+    """Try the nearest point of the boundary that projections from a point lead to.
+
+    Each goes to the nearest zero of the gap as it is linearized at the point before.
+    """
+    nearest, best = None, question.ball.radius
+    length = float(np.linalg.norm(u))
+    u = u * min(1.0, best / length) if length > 0 else u
     for _ in range(_MOST_PROJECTIONS):
-        length = float(np.linalg.norm(u))
-        u = u * min(1.0, radius / length) if length > 0 else u
         gap, slope = _measure_gap(question, u)
         if gap <= 0:
-            return try_point(u)
+            nearest, best = u, float(np.linalg.norm(u))
         square = float(slope @ slope)
         if square == 0:
-            return False
+            break
         # A little beyond the zero: the gap there is negative, not rounding.
-        u = (slope @ u - gap * (1 + 1e-9)) / square * slope
-        if np.linalg.norm(u) >= radius:
-            return False
-    return False
+        u = (1 + _BEYOND) * (slope @ u - gap) / square * slope
+        if np.linalg.norm(u) >= best * (1 - _LEAST_PROGRESS):
+            break
+    return nearest is not None and try_point(nearest)
 
 
 def _measure_gap(question: Question, u: np.ndarray) -> tuple[float, np.ndarray]:
