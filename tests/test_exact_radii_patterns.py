@@ -16,8 +16,8 @@ from netmargin.l2_robustness.exact.multipliers import Multipliers, Proof, Region
 from netmargin.l2_robustness.exact.node_bound import bound_gap
 from netmargin.l2_robustness.exact.proof import judge_ball, list_functionals
 
-MOST_REGIONS = 200
-"""Of a tree: nets of nine units need a few."""
+MOST_REGIONS = 1024
+"""Of a tree: at most all 2^9 patterns of nine units and what is above them."""
 
 
 def draw_net(rng) -> tuple[Chain, np.ndarray, int]:

@@ -1,5 +1,6 @@
 """A ball of inputs as the judge sees it: a neighbour of the chain whose values are exact floats."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,13 +102,14 @@ def enclose(compacted: CompactChain, anchor: np.ndarray, radius: float) -> Ball:
     anchor : float64 array, (n_0,)
         The centre of the ball.
     radius : float
-        Its radius.
+        Its radius, positive and finite.
 
     Returns
     -------
     Ball
         Intervals, and bounds of what rounding may have changed.
     """
+    assert 0 < radius < math.inf
     chain, anchor = compacted.chain, np.asarray(anchor, np.float64).reshape(-1)
     values = [value[0] for value in chain.evaluate(anchor[None])]
     weights = (compacted.first, *chain.weights[1:])

@@ -276,6 +276,8 @@ class _System:
                 both = min(p.place.stop - p.place.start, q.place.stop - q.place.start)
                 index = np.arange(both)
                 H[p.place.start + index, q.place.start + index] += own[:both, p.column, q.column]
+        if not (np.diag(H) > 0).all():
+            raise np.linalg.LinAlgError("rounding has made the Schur matrix indefinite")
         scale = 1 / np.sqrt(np.diag(H))
         H *= scale
         H *= scale[:, None]

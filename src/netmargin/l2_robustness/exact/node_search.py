@@ -110,7 +110,9 @@ def search_region(
         point = np.zeros(relaxation.inputs) if v is None else v[: relaxation.inputs]
         return _report(relaxation, verdict, (multipliers, 0.0), value, (theta, mu), point)
     nu = _FIRST_NU * (1 - value) if inherited is None else inherited.nu
-    return _iterate(relaxation, theta, mu, nu, accept, is_over)
+    # Iterates that overflow prove nothing, and end the search.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return _iterate(relaxation, theta, mu, nu, accept, is_over)
 
 
 def _settle_leaf(
@@ -153,7 +155,7 @@ def _iterate(
                 program = InteriorPoint(relaxation, *best[1:], nu)
                 continue
             # The primal value bounds B but for what the moments still lack.
-            at, hopeless = program.at, most < -infeasible
+            at, hopeless = program.at, most < 0 and infeasible < 1e-6
             infeasible *= 1 - min(program.steps[0], 1.0)
             point = at.X[0, 1 : 1 + relaxation.inputs] / at.X[0, 0]
             value, _ = evaluate_bound(relaxation, at.theta, at.mu)
