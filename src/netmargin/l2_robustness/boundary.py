@@ -83,7 +83,7 @@ def judge_points(
 def polish_points(
     net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
 ) -> tuple[Tensor, Tensor]:
-    """Judge points, and move those that are misclassified along the boundary to where it is nearest.
+    """Judge points, and move misclassified ones along the boundary to where it is nearest.
 
     Returns
     -------

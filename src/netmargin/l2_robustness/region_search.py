@@ -1,5 +1,6 @@
 """The nearest misclassified point of a linear region of a chain, and of the regions around it."""
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,8 +55,10 @@ class _Region:
         The kinks that were looked at, the gap first.
     rows, bounds : arrays, (sides, d) and (sides,)
         rows . step >= bounds is what they ask of a step from the sample.
-    step : array, (d,), or None
-        The shortest step that they allow; None where it would be too long, or there is none.
+    step : array, (d,)
+        The shortest step that they allow.
+    length : float
+        Its length, infinite where it would be too long, or there is none.
     weights : array, (sides,)
         Its multipliers.
     """
@@ -65,7 +68,8 @@ class _Region:
     sides: list[Kink]
     rows: np.ndarray
     bounds: np.ndarray
-    step: np.ndarray | None = None
+    step: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    length: float = math.inf
     weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
@@ -130,17 +134,11 @@ class _Descent:
         values = self.chain.evaluate(self.points.cpu().numpy())
         own = self.y.cpu().numpy()
         self.gaps = _choose_gaps(self.chain.weights[-1].shape[0], values[-1], own)
-        d = self.anchors.shape[1]
-        return [
-            _Region(n, [z[n] > 0 for z in values[:-1]], [_GAP], np.zeros((0, d)), np.zeros(0))
-            for n in range(len(own))
-        ]
+        return [self._open(n, [z[n] > 0 for z in values[:-1]], [_GAP]) for n in range(len(own))]
 
     def solve(self, regions: list[_Region]) -> None:
         """Find the shortest steps to the rival within regions, as far as they are short enough."""
-        at_sample = self._evaluate(
-            regions, np.zeros_like(self.anchors[[r.sample for r in regions]])
-        )
+        at_sample = self._evaluate(regions, np.zeros((len(regions), self.anchors.shape[1])))
         places = {id(region): place for place, region in enumerate(regions)}
         alive = regions
         for _ in range(_CUT_ROUNDS):
@@ -157,7 +155,7 @@ class _Descent:
 
     def keep_nearer(self, regions: list[_Region]) -> list[_Region]:
         """Judge the points that regions found; keep the nearest, and return their regions."""
-        solved = [r for r in regions if r.step is not None]
+        solved = [r for r in regions if r.length < math.inf]
         if not solved:
             return []
         samples = torch.tensor([r.sample for r in solved], device=self.x.device)
@@ -178,22 +176,26 @@ class _Descent:
         """The regions beyond the kinks that hold the nearest point back most."""
         order = np.argsort(-region.weights)[:_NEIGHBOURS]
         active = [region.sides[i] for i in order if region.weights[i] > 0]
+        kinks = [kink for kink in active if kink != _GAP]
         found = []
-        for layer, unit in (kink for kink in active if kink != _GAP):
+        for layer, unit in kinks:
             signs = list(region.signs)
             signs[layer] = signs[layer].copy()
             signs[layer][unit] ^= True
-            sides = [_GAP, *(kink for kink in active if kink != _GAP)]
-            d = self.anchors.shape[1]
-            found.append(_Region(region.sample, signs, sides, np.zeros((0, d)), np.zeros(0)))
+            # What holds the point back on this side often does so on the other.
+            found.append(self._open(region.sample, signs, [_GAP, *kinks]))
         return found
+
+    def _open(self, sample: int, signs: list[np.ndarray], sides: list[Kink]) -> _Region:
+        """A region whose sides have no rows yet."""
+        return _Region(sample, signs, sides, np.zeros((0, self.anchors.shape[1])), np.zeros(0))
 
     def _is_short(self, region: _Region) -> bool:
         """Whether the step of a region is nearer than the nearest point; else it is dropped."""
         limit = self.best[region.sample] * (1 - _LEAST_PROGRESS)
-        if region.step is None or not np.linalg.norm(region.step) < limit:
-            region.step = None
-        return region.step is not None
+        if not region.length < limit:
+            region.length = math.inf
+        return region.length < limit
 
     def _evaluate(self, regions: list[_Region], steps: np.ndarray) -> list[np.ndarray]:
         """Compute z_1 .. z_{K+1} at samples plus steps, each region's linear map taken everywhere.
@@ -223,8 +225,8 @@ class _Descent:
             for kink in region.sides[len(region.bounds) :]
         ]
         last = len(self.chain.slopes)
-        rows, owners = np.zeros((0, len(self.chain.weights[-1]))), []
-        bounds = np.zeros(len(wanted))
+        rows, bounds = np.zeros((0, len(self.chain.weights[-1]))), np.zeros(len(wanted))
+        owners: list[int] = []
         for layer in range(last, -1, -1):
             if owners:
                 rows = rows * self._factors([regions[wanted[q][0]] for q in owners], layer)
@@ -274,7 +276,7 @@ def _solve_least_distance(region: _Region) -> None:
     norms[norms == 0] = 1.0
     rows, bounds = region.rows / norms[:, None], region.bounds / norms
     size = np.abs(bounds).max()
-    region.step = None
+    region.length = math.inf
     if size == 0 or not np.isfinite(size):
         return
     system = np.vstack([rows.T, bounds / size])
@@ -288,6 +290,7 @@ def _solve_least_distance(region: _Region) -> None:
     if residual @ residual > _INFEASIBLE:
         region.weights = weights / residual[-1] * size
         region.step = rows.T @ region.weights
+        region.length = float(np.linalg.norm(region.step))
 
 
 def _add_violated(region: _Region, values: list[np.ndarray]) -> bool:

@@ -1,6 +1,7 @@
 """Our own attack: walks towards the nearest rivals, on a sphere that shrinks and grows."""
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -33,18 +34,12 @@ _STARTS_WITHOUT_REGIONS = 6
 """The same for other nets: on the max-pool CNN 2, 4 and 6 starts are farther than those attacks in
 6, 3 and 1 of 100 images.
 """
-_STEPS = 40
-"""Steps of these walks: of 30, 40, 60 and 100, more than 40 gained less than another start."""
 _HOPS = 8
-"""Walks from beside the nearest point so far. On 784-256-256-10 the first one leaves it for a nearer
-one in 5 of 100 images, the eighth in 1 or none.
+"""Walks from beside the nearest point so far. On 784-256-256-10 the first one leaves it for a
+nearer one in 5 of 100 images, the eighth in 1 or none.
 """
-_HOP_STEPS = 30
-"""Steps of these walks, which begin near their end."""
 _HOP = 0.5
 """How far aside a hop begins, as a share of the radius: .3 to 1 found the same radii."""
-_HOP_STRIDE = 0.3
-"""First step of a hop as a share of the radius: at 1 the hop would begin anywhere."""
 _LAST_STRIDE = 0.01
 """Last step of every walk, as a share of the radius, as in DDN."""
 _RATE = 0.05
@@ -57,6 +52,21 @@ and along the boundary gain some per cent.
 """
 _DOUBLINGS = 60
 """Doublings of a step that did not reach the boundary; they end at the widest radius."""
+
+
+class _Pace(NamedTuple):
+    """The number of steps of a walk, and its first step as a share of the radius."""
+
+    steps: int
+    stride: float
+
+
+_LONG = _Pace(40, 1.0)
+"""Walks from the sample: of 30, 40, 60 and 100 steps, more than 40 gained less than another start
+did. The stride is that of DDN.
+"""
+_SHORT = _Pace(30, 0.3)
+"""Hops, which begin near their end: with a stride of 1 they would begin anywhere."""
 
 
 def walk_to_boundary(
@@ -102,31 +112,87 @@ def walk_to_boundary(
     Source: Rony, Hafemann, Oliveira, Ben Ayed, Sabourin and Granger 2019 (DDN), for the sphere;
     Tashiro, Song and Ermon 2020, for points aside; the rest beyond the papers.
     """
-    random = torch.Generator(x.device).manual_seed(0)
-    best, nearest = x.new_full((len(x),), torch.inf), x.clone()
-    use_regions = chain is not None and box is None
-
-    def keep(points: Tensor) -> None:
-        nonlocal best, nearest
-        distance, points = judge_points(net, x, y, points, box)
-        worth = distance < _WORTH_A_LOOK * best
-        if use_regions and worth.any():
-            found = descend_through_regions(net, chain, x[worth], y[worth], points[worth])
-            distance[worth], points[worth] = judge_points(net, x[worth], y[worth], found, box)
-        nearest = torch.where(one_each(distance < best, x), points, nearest)
-        best = torch.minimum(best, distance)
-
+    regions = chain if box is None else None
+    search = _Search(net, x, y, box, widest, regions)
     rivals, first_order = _choose_rivals(net, x, y, widest)
-    for start in range(_STARTS if use_regions else _STARTS_WITHOUT_REGIONS):
-        keep(_walk_to_rivals(net, x, y, rivals, first_order, box, widest, start and random))
+    for start in range(_STARTS_WITHOUT_REGIONS if regions is None else _STARTS):
+        search.keep(search.walk_to_rivals(rivals, first_order, aside=start > 0))
     for _ in range(_HOPS):
-        found = best.isfinite()
-        if not found.any():
-            break
-        points = nearest.clone()
-        points[found] = _hop(net, x[found], y[found], nearest[found], box, random)
-        keep(points)
-    return nearest if use_regions else polish_points(net, x, y, nearest, box)[1]
+        search.keep(search.hop())
+    if regions is not None:
+        return search.nearest
+    return polish_points(net, x, y, search.nearest, box)[1]
+
+
+class _Search:
+    """Walks of a batch, and the nearest misclassified points so far."""
+
+    def __init__(
+        self,
+        net: nn.Module,
+        x: Tensor,
+        y: Tensor,
+        box: tuple[float, float] | None,
+        widest: float,
+        regions: Chain | None,
+    ):
+        self.net, self.x, self.y, self.box, self.widest = net, x, y, box, widest
+        self.regions = regions
+        self.random = torch.Generator(x.device).manual_seed(0)
+        self.best, self.nearest = x.new_full((len(x),), torch.inf), x.clone()
+
+    def keep(self, points: Tensor) -> None:
+        """Judge points, follow them through regions, and keep those that are nearer."""
+        net, x, y = self.net, self.x, self.y
+        distance, points = judge_points(net, x, y, points, self.box)
+        worth = distance < _WORTH_A_LOOK * self.best
+        if self.regions is not None and worth.any():
+            found = descend_through_regions(net, self.regions, x[worth], y[worth], points[worth])
+            distance[worth], points[worth] = judge_points(net, x[worth], y[worth], found, self.box)
+        self.nearest = torch.where(one_each(distance < self.best, x), points, self.nearest)
+        self.best = torch.minimum(self.best, distance)
+
+    def walk_to_rivals(self, rivals: Tensor, first_order: Tensor, *, aside: bool) -> Tensor:
+        """Walk to every rival, (N, R), from the sample or from aside; the nearest points."""
+        n, many = rivals.shape
+        x, y = self.x.repeat_interleave(many, 0), self.y.repeat_interleave(many, 0)
+        reach = first_order.flatten()
+        begin = _step_aside(self.net, x, reach, self.random) if aside else x
+        walked = _walk(self.net, x, y, rivals.flatten(), begin, reach, self.box, _LONG)
+        distance, points = walked.distances, walked.points
+        lost = distance.isinf()
+        if lost.any():
+            points[lost] = self._scale_outwards(x[lost], y[lost], walked.last[lost])
+            distance[lost] = judge_points(self.net, x[lost], y[lost], points[lost], self.box)[0]
+        chosen = distance.reshape(n, many).argmin(1) + many * torch.arange(n, device=x.device)
+        return points[chosen]
+
+    def hop(self) -> Tensor:
+        """Walk from beside the nearest points to the class that they have; the points found.
+
+        Samples without a point are returned themselves.
+        """
+        points, found = self.x.clone(), self.best.isfinite()
+        if found.any():
+            x, y, nearest, reach = (v[found] for v in (self.x, self.y, self.nearest, self.best))
+            with torch.no_grad():
+                rivals = scores(self.net, nearest).scatter(1, y[:, None], -torch.inf).argmax(1)
+            begin = _step_aside(self.net, nearest, _HOP * reach, self.random)
+            points[found] = _walk(self.net, x, y, rivals, begin, reach, self.box, _SHORT).points
+        return points
+
+    def _scale_outwards(self, x: Tensor, y: Tensor, points: Tensor) -> Tensor:
+        """Double the steps from x to points until they are misclassified, or the widest."""
+        found, step = points, points - x
+        lost = torch.ones(len(x), dtype=torch.bool, device=x.device)
+        for _ in range(_DOUBLINGS):
+            if not (lost & (step.flatten(1).norm(dim=1) < self.widest)).any():
+                break
+            step = 2 * step
+            distance, tried = judge_points(self.net, x, y, x + step, self.box)
+            hit = lost & distance.isfinite()
+            found, lost = torch.where(one_each(hit, x), tried, found), lost & ~hit
+        return found
 
 
 def _choose_rivals(net: nn.Module, x: Tensor, y: Tensor, widest: float) -> tuple[Tensor, Tensor]:
@@ -138,39 +204,9 @@ def _choose_rivals(net: nn.Module, x: Tensor, y: Tensor, widest: float) -> tuple
     for rivals in candidates.T:
         gap, slope = compute_gap_and_slope(net, x, y, rivals)
         distances.append(gap / slope.flatten(1).norm(dim=1).clamp(min=1e-300))
-    # Gaps that are no numbers come last.
+    # Rivals whose gap does not change, or has no slope that is a number, come last.
     ordered = torch.stack(distances, 1).nan_to_num(nan=widest).clamp(max=widest).sort(1)
-    return (
-        candidates.gather(1, ordered.indices)[:, :_RIVALS],
-        ordered.values[:, :_RIVALS],
-    )
-
-
-def _walk_to_rivals(net, x, y, rivals, first_order, box, widest, random) -> Tensor:
-    """Walk to every rival, from the sample or, with a generator, from aside; the nearest points."""
-    n, many = rivals.shape
-    anchors, classes = x.repeat_interleave(many, 0), y.repeat_interleave(many, 0)
-    towards, reach = rivals.flatten(), first_order.flatten()
-    begin = _step_aside(net, anchors, reach, random) if random else anchors
-    distance, points, last = _walk(net, anchors, classes, towards, begin, reach, box, _STEPS, 1.0)
-    lost = distance.isinf()
-    if lost.any():
-        points[lost] = _scale_outwards(
-            net, anchors[lost], classes[lost], last[lost], box, widest=widest
-        )
-        distance[lost] = judge_points(net, anchors[lost], classes[lost], points[lost], box)[0]
-    chosen = distance.reshape(n, many).argmin(1) + many * torch.arange(n, device=x.device)
-    return points[chosen]
-
-
-def _hop(net, x, y, nearest, box, random) -> Tensor:
-    """Walk from beside the nearest points to the class that they have; the points found."""
-    with torch.no_grad():
-        rivals = scores(net, nearest).scatter(1, y[:, None], -torch.inf).argmax(1)
-    reach = measure_distance(x, nearest)
-    begin = _step_aside(net, nearest, _HOP * reach, random)
-    found = _walk(net, x, y, rivals, begin, reach, box, _HOP_STEPS, _HOP_STRIDE)
-    return found[1]
+    return candidates.gather(1, ordered.indices)[:, :_RIVALS], ordered.values[:, :_RIVALS]
 
 
 def _step_aside(net: nn.Module, x: Tensor, lengths: Tensor, random: torch.Generator) -> Tensor:
@@ -188,43 +224,40 @@ def _rescale(steps: Tensor, lengths: Tensor) -> Tensor:
     return steps * one_each(lengths / steps.flatten(1).norm(dim=1).clamp(min=1e-300), steps)
 
 
-def _walk(
-    net, x, y, rivals, begin, reach, box, steps: int, stride: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Walk down the gap to a rival, brought back to a sphere around x after every step.
-
-    Returns the distances of the nearest points on the way where the rival wins, infinite for none;
-    these points; and the last ones of all.
+class _Walked(NamedTuple):
+    """Distances of the nearest points on the way where the rival wins, (N,), infinite for none;
+    these points, and the last ones of all, (N, ...).
     """
+
+    distances: Tensor
+    points: Tensor
+    last: Tensor
+
+
+def _walk(
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    rivals: Tensor,
+    begin: Tensor,
+    reach: Tensor,
+    box: tuple[float, float] | None,
+    pace: _Pace,
+) -> _Walked:
+    """Walk down the gap to a rival, brought back to a sphere around x after every step."""
     best, nearest, z = torch.full_like(reach, torch.inf), x.clone(), begin
-    for step in range(steps):
+    for step in range(pace.steps):
         gap, slope = compute_gap_and_slope(net, z, y, rivals)
         distance = measure_distance(x, z)
         hit = (gap <= 0) & (distance < best)
         best = torch.where(hit, distance, best)
         nearest = torch.where(one_each(hit, x), z, nearest)
-        cosine = (1 + math.cos(math.pi * step / steps)) / 2
+        cosine = (1 + math.cos(math.pi * step / pace.steps)) / 2
         rate = _LAST_RATE + (_RATE - _LAST_RATE) * cosine
         # Behind the boundary nothing beyond the best is of interest.
         reach = torch.where(gap <= 0, torch.minimum(reach, best) * (1 - rate), reach * (1 + rate))
-        length = reach * (_LAST_STRIDE + (stride - _LAST_STRIDE) * cosine)
+        length = reach * (_LAST_STRIDE + (pace.stride - _LAST_STRIDE) * cosine)
         z = z - _rescale(slope, length)
         z = x + _rescale(z - x, reach)
         z = z.clamp(*box) if box else z
-    return best, nearest, z
-
-
-def _scale_outwards(
-    net, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None, *, widest: float
-) -> Tensor:
-    """Double the steps from x to points until they are misclassified, or as long as may be."""
-    found, step = points, points - x
-    lost = torch.ones(len(x), dtype=torch.bool, device=x.device)
-    for _ in range(_DOUBLINGS):
-        if not lost.any() or not (step.flatten(1).norm(dim=1)[lost] < widest).any():
-            break
-        step = 2 * step
-        distance, tried = judge_points(net, x, y, x + step, box)
-        hit = lost & distance.isfinite()
-        found, lost = torch.where(one_each(hit, x), tried, found), lost & ~hit
-    return found
+    return _Walked(best, nearest, z)
