@@ -11,6 +11,7 @@ from .ball import Ball, CompactChain, enclose
 from .chain import Chain
 from .multipliers import Proof
 from .proof import list_functionals
+from .quadratics import bound_length
 from .relaxation import Question
 from .tree import search_rival
 
@@ -57,6 +58,11 @@ class Proved:
     proofs: tuple[tuple[float, Ball, Proof], ...]
     regions: int
     seconds: float
+
+    @property
+    def branched(self) -> bool:
+        """Whether some proof has more than one region."""
+        return any(len(proof.leaves) > 1 for _, _, proof in self.proofs)
 
 
 class RadiusSearch:
@@ -214,7 +220,7 @@ class RadiusSearch:
     def _judge_point(self, point: np.ndarray) -> float:
         scores = self.compacted.chain.evaluate(point[None])[-1][0]
         wrong = any(c @ scores <= 0 for c in self.functionals)
-        return float(np.linalg.norm(point - self.anchor)) if wrong else math.inf
+        return bound_length(point - self.anchor) if wrong else math.inf
 
     def _guess_radius(self) -> float:
         """The distance of the boundary if the net were linear."""
@@ -224,7 +230,7 @@ class RadiusSearch:
             for k in range(len(chain.slopes) - 1, -1, -1):
                 slope = np.where(self.values[k] >= 0, slope, chain.slopes[k] * slope)
                 slope = chain.weights[k].T @ slope
-            steepness = float(np.linalg.norm(slope))
+            steepness = bound_length(slope)
             distances.append(self.gaps[j] / steepness if steepness > 0 else math.inf)
         # Flat everywhere at the sample: any radius is as good a guess as any other.
         return min(distances) if math.isfinite(min(distances)) else 1.0

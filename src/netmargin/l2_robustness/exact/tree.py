@@ -134,11 +134,12 @@ def _try_near(
         gap, slope = _measure_gap(question, u)
         if gap <= 0:
             nearest, best = u, float(np.linalg.norm(u))
-        square = float(slope @ slope)
-        if square == 0:
+        size = float(np.abs(slope).max(initial=0.0))
+        if size == 0:
             break
+        slope, gap = slope / size, gap / size
         # A little beyond the zero: the gap there is negative, not rounding.
-        u = (1 + _BEYOND) * (slope @ u - gap) / square * slope
+        u = (1 + _BEYOND) * (slope @ u - gap) / (slope @ slope) * slope
         if np.linalg.norm(u) >= best * (1 - _LEAST_PROGRESS):
             break
     return nearest is not None and try_point(nearest)
