@@ -3,6 +3,7 @@
 import sys
 
 from . import (
+    attacks,
     bound_tightening,
     certificate,
     cost_growth,
@@ -26,6 +27,7 @@ QUICK = {
     "variation_norm": variation_norm,
 }
 LONG = {
+    "attacks": attacks,
     "cost_growth": cost_growth,
     "bound_tightening": bound_tightening,
     "certificate": certificate,
