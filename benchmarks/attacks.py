@@ -26,13 +26,15 @@ Find = Callable[[Trained], np.ndarray]
 
 def find_by(*attacks: str) -> Find:
     """Radii by attacks of `nm.robustness`, each point moved along the boundary and judged by it."""
-    return lambda trained: nm.robustness(
-        trained.net,
-        (trained.X, trained.y),
-        attacks=attacks,
-        carlini_wagner_steps=CARLINI_WAGNER_STEPS,
-        progress=False,
-    ).upper
+    return lambda trained: (
+        nm.robustness(
+            trained.net,
+            (trained.X, trained.y),
+            attacks=attacks,
+            carlini_wagner_steps=CARLINI_WAGNER_STEPS,
+            progress=False,
+        ).upper
+    )
 
 
 def find_by_fmn(trained: Trained) -> np.ndarray:

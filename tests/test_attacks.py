@@ -178,7 +178,6 @@ def test_no_weaker_than_the_attacks_of_foolbox(make, box, farther):
     right = ours.q > 0
     assert right.sum() > 50
     ratio = ours.upper[right] / theirs.upper[right]
-    print("RATIO", (ratio > 1 + 1e-3).sum(), ratio.max(), (ratio < 1 - 1e-3).sum(), right.sum())
     assert (ratio > 1 + 1e-3).sum() <= farther
     assert ratio.max() < 1.05
     assert (ratio < 1 - 1e-3).sum() > 3 * farther
