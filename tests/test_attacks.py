@@ -281,6 +281,6 @@ def test_the_nearest_rival_is_not_the_one_of_least_first_order():
 
 def test_the_names_of_attacks():
     """Our own comes first and is the default."""
-    assert ATTACKS == ("walk", *FOOLBOX)
+    assert ("walk", *FOOLBOX) == ATTACKS
     net, X, y = small_net(2, nn.ReLU(), seed=0)
     assert radii(net, X, y).attacks == ("walk",)
