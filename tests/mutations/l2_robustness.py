@@ -546,7 +546,7 @@ MUTATIONS = [
         old=".clamp(*box).reshape_as(x)",
         new=".reshape_as(x)",
         why="steps along the tangent that leave the box",
-        killed_by="tests/test_sound_radii.py::test_attacks_are_judged[outside the box]",
+        killed_by="tests/test_attacks.py::test_points_lie_in_the_box",
     ),
     Mutation(
         file="l2_robustness/boundary.py",
