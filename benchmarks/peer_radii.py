@@ -40,7 +40,7 @@ def certify_by_lirpa(file, method):
     from auto_LiRPA.perturbations import PerturbationLpNorm
 
     layers = []
-    for weight, bias in zip(*read_net(file)):
+    for weight, bias in zip(*read_net(file)):  # noqa: B905  (Python 3.9)
         layer = nn.Linear(weight.shape[1], weight.shape[0])
         layer.weight.data = torch.tensor(weight, dtype=torch.float32)
         layer.bias.data = torch.tensor(bias, dtype=torch.float32)
@@ -66,7 +66,7 @@ def certify_by_eclipse(file, method):
 
     weights, biases = read_net(file)
     a = file["X"]
-    for weight, bias in zip(weights[:-1], biases[:-1]):
+    for weight, bias in zip(weights[:-1], biases[:-1]):  # noqa: B905
         a = np.maximum(a @ weight.T + bias, 0)
     scores = a @ weights[-1].T + biases[-1]
     inner, constants = [torch.tensor(w) for w in weights[:-1]], {}

@@ -1,8 +1,8 @@
 """Certified radii of `nm.robustness` and of peers on the same nets and images.
 
 Peers pin older libraries, so that they run in environments of their own. NETMARGIN_PEERS names
-their interpreters, separated by ":", such as one where `pip install eclipse-nn` and one (Python 3.9)
-where `pip install auto_LiRPA==0.3 "numpy<2" tqdm` was done.
+their interpreters, separated by ":", such as one where `pip install eclipse-nn` was done, and one
+of Python 3.9 after `pip install auto_LiRPA==0.3 "numpy<2" tqdm`.
 """
 
 import json
