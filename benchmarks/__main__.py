@@ -3,6 +3,7 @@
 import sys
 
 from . import (
+    attacks,
     bound_tightening,
     certificate,
     cost_growth,
@@ -11,6 +12,7 @@ from . import (
     interpolation,
     margin_ascent,
     measuring,
+    radii_peers,
     symmetries,
     training_step,
     two_layer,
@@ -26,12 +28,14 @@ QUICK = {
     "variation_norm": variation_norm,
 }
 LONG = {
+    "attacks": attacks,
     "cost_growth": cost_growth,
     "bound_tightening": bound_tightening,
     "certificate": certificate,
     "input_margins": input_margins,
     "interpolation": interpolation,
     "margin_ascent": margin_ascent,
+    "radii_peers": radii_peers,
     "symmetries": symmetries,
     "two_layer": two_layer,
     "which_margin": which_margin,

@@ -19,7 +19,7 @@ QUICK = ("deepfool", "ddn")
 
 
 def radii(net, data, **options):
-    return nm.robustness(net, data, progress=False, **options)
+    return nm.robustness(net, data, progress=False, **({"effort": "quick"} | options))
 
 
 @pytest.fixture(scope="module")

@@ -64,6 +64,7 @@ def robustness(
     The radius is R(x, y) = inf {||x' - x||_2 : x' in the box is misclassified}; misclassified
     samples, q <= 0, have radius 0. Everything is computed in float64.
 
+<<<<<<< HEAD
     The lower radius is certified, and per sample the largest of its certificates. One is the score
     gaps over their Lipschitz constants, which are the product of the spectral norms of the layers
     (exact, bounds for large convolutions) with the differences of the last one's rows; for small
@@ -78,6 +79,16 @@ def robustness(
     proofs find. Each point is validated in float64 (it is misclassified and in the box; its
     distance is recomputed). Attacks see the scores divided by the median margin, so that the size
     of the parameters does not matter.
+=======
+    The lower radius is certified: the score gaps over their Lipschitz constants, which are the
+    product of the spectral norms of the layers (exact, bounds for large convolutions) with the
+    differences of the last one's rows; for small piecewise linear nets also with the slopes of the
+    sample's own linear region. The upper radius is the distance of the nearest point
+    that our own attack (walks towards the nearest rivals, then descents through linear regions, see
+    docs/attacked-radii.md), others that are asked for, and a random search find. Each point is
+    judged in float64: it is misclassified and in the box; its distance is recomputed. Attacks see
+    the scores divided by the median margin, so that the size of the parameters does not matter.
+>>>>>>> attack
 
     Parameters
     ----------
@@ -91,9 +102,11 @@ def robustness(
     box : (float, float) or None, default None
         Smallest and largest value of an input, such as (0, 1) for images; None is all of R^d. Lower
         radii ignore it.
-    attacks : sequence of str, default ("deepfool", "ddn", "carlini-wagner")
-        The attacks to run, some of these; () gives certified radii only.
+    attacks : sequence of str, default ("walk",)
+        The attacks to run: "walk" is our own; "deepfool", "ddn" and "carlini-wagner" are those of
+        the library foolbox, for comparison; () gives certified radii only.
     carlini_wagner_steps : int, default 300
+<<<<<<< HEAD
         Steps of Carlini-Wagner in each of its 6 binary search steps.
     effort : "quick", "standard" or "exact", default "standard"
         Which certificates are tried: Lipschitz constants alone; bounds of whole balls as well,
@@ -104,6 +117,9 @@ def robustness(
     time_limit : float or None, default None
         Seconds for the search of certificates, shared evenly by the samples that are left. Attacks
         and Lipschitz constants are not cut short.
+=======
+        Steps of Carlini-Wagner in each of its 6 binary search steps, where it runs.
+>>>>>>> attack
     batch_size : int, default 100
         Samples attacked at once.
     folder : str, Path or None, default None
@@ -128,7 +144,7 @@ def robustness(
     ArgumentError
         Another argument cannot be used.
     MissingLibraryError
-        Attacks are asked for, and foolbox is not installed.
+        Attacks of foolbox are asked for, and it is not installed.
     CheckpointError
         The folder cannot be written, or holds results of another net, data or settings.
     Interrupted
