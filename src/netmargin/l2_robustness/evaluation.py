@@ -19,10 +19,11 @@ from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, Interrupted, ModelError
 from ..margins import measure
 from ..result import Status
-from .attacks import ATTACKS, SEARCH, nearest_misclassified
+from .attacks import ATTACKS, OWN, SEARCH, Found, nearest_misclassified
 from .batch_files import BatchFiles
 from .certified import certified_radii, score_margins
-from .input_box import check_box, choose_bounds
+from .exact.chain import Chain, read_chain
+from .input_box import check_box
 from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
 
@@ -32,7 +33,7 @@ def robustness(
     data: Data,
     *,
     box: tuple[float, float] | None = None,
-    attacks: Sequence[str] = ATTACKS,
+    attacks: Sequence[str] = (OWN,),
     carlini_wagner_steps: int = 300,
     batch_size: int = 100,
     folder: str | Path | None = None,
@@ -127,7 +128,6 @@ def robustness(
     require_repeatable(net, first)
     measured = measure(net, samples)
     box = check_box(box, samples)
-    bounds = choose_bounds(samples) if box is None else box
     correct = measured.q[measured.q > 0]
     scale = float(correct.median()) if len(correct) else 1.0
     # Nets without a known Lipschitz constant can still be attacked.
@@ -140,10 +140,10 @@ def robustness(
         nearest_misclassified,
         net,
         attacks=attacks,
-        bounds=bounds,
-        clipped=box is not None,
+        box=box,
         scale=scale,
         steps=carlini_wagner_steps,
+        chain=_read_chain_or_none(net, first),
     )
     compute_radii = partial(
         _compute_radii, net, constants=constants, attack=attack if attacks else None
@@ -168,6 +168,14 @@ def robustness(
         status,
         examined,
     )
+
+
+def _read_chain_or_none(net: nn.Module, x: Tensor) -> Chain | None:
+    """Read a net as dense layers and kinks, if it is such a chain."""
+    try:
+        return read_chain(net, x)
+    except ModelError:
+        return None
 
 
 def _bracket_rest(q: Tensor) -> dict[str, Tensor]:
@@ -225,7 +233,7 @@ def _compute_radii(
     y: Tensor,
     *,
     constants: tuple[list[float], Tensor] | None,
-    attack: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] | None,
+    attack: Callable[[Tensor, Tensor], Found] | None,
 ) -> dict[str, Tensor]:
     """Compute the radii of one batch, and the index of the attack that was nearest, or -1."""
     n = len(x)
@@ -235,7 +243,8 @@ def _compute_radii(
     upper, by = x.new_zeros(n).masked_fill(correct, math.inf), torch.full((n,), -1, device=x.device)
     # The nearest misclassified point of a sample that is misclassified is the sample itself.
     if attack is not None and correct.any():
-        upper[correct], by[correct] = attack(x[correct], y[correct])
+        found = attack(x[correct], y[correct])
+        upper[correct], by[correct] = found.distances, found.found_by
     return {"lower": lower.cpu(), "upper": upper.cpu(), "found_by": by.cpu()}
 
 

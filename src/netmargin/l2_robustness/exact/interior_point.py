@@ -16,12 +16,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from .multipliers import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE
-from .relaxation import Relaxation, quadratic_matrix, unit_quadratics, widened
+from .relaxation import Relaxation, quadratic_matrix, widened
 
 _STEP = 0.95
 """Share of the step to the boundary that is taken."""
-_RIDGE = 1e-13
-"""Relative ridge of the Schur matrix: 1e-8 stalls along nearly flat multipliers."""
+_RIDGES = (1e-13, 1e-11, 1e-9)
+"""Relative ridges of the Schur matrix, the first with which it has a Cholesky factor: 1e-8 stalls
+along nearly flat multipliers.
+"""
 _CENTRING_STEPS = 50
 """Newton steps for tau and kappa of all units at the start, at most: three variables a unit."""
 _CENTRED = 0.1
@@ -140,12 +142,11 @@ class InteriorPoint:
 
     def _centre(self, theta: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray]:
         """Maximize tau + nu (sum of log kappa + (1/2) log det of its sides) for every unit."""
-        constant, linear, square = unit_quadratics(self.relaxation, theta)
-        low, high = widened(self.relaxation)
-        width = high - low
-        kappa = np.where(self.open, np.maximum(-square / 2, 0.0) + nu / width**2, 1.0)
-        curve, slope = square + 2 * kappa, linear - kappa * (low + high)
-        least = constant + kappa * low * high - slope**2 / (2 * np.maximum(curve, 1e-300))
+        zero = np.zeros((len(theta), 1))
+        fixed = self._side_matrices(theta, zero[:, 0], np.concatenate([zero, zero], 1))
+        constant, slope, square = fixed[..., 0] / 2, fixed[..., 1], fixed[..., 2]
+        kappa = np.where(self.open, np.maximum(-square / 2, 0.0) + nu, 1.0)
+        least = constant - kappa - slope**2 / (2 * np.maximum(square + 2 * kappa, 1e-300))
         tau = np.where(self.open, least, np.inf).min(1) - nu
         for _ in range(_CENTRING_STEPS):
             inverse = _invert_sides(self._side_matrices(theta, tau, kappa))
@@ -281,8 +282,7 @@ class _System:
         scale = 1 / np.sqrt(np.diag(H))
         H *= scale
         H *= scale[:, None]
-        H[np.diag_indices(n)] += _RIDGE
-        self.scale, self.schur = scale, cho_factor(H, lower=True, check_finite=False)
+        self.scale, self.schur = scale, _factor(H)
 
     def solve(self, nu: float, affine: _Direction | None) -> _Direction:
         """The direction to complementarity nu, with second-order terms of another direction."""
@@ -363,6 +363,18 @@ class _System:
         return _longest(least), dual
 
 
+def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
+    """A Cholesky factor of a matrix with a unit diagonal, and of as small a ridge as there is."""
+    for ridge in _RIDGES[:-1]:
+        matrix[np.diag_indices(len(matrix))] = 1 + ridge
+        try:
+            return cho_factor(matrix, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+    matrix[np.diag_indices(len(matrix))] = 1 + _RIDGES[-1]
+    return cho_factor(matrix, lower=True, check_finite=False)
+
+
 def _longest(least: list) -> float:
     worst = min(least)
     return min(1.0 / _STEP, -1.0 / worst) if worst < 0 else 1.0 / _STEP
@@ -394,7 +406,6 @@ def _map_sides(relaxation: Relaxation) -> tuple[np.ndarray, np.ndarray]:
     unit matrix.
     """
     s, o = relaxation.slope, relaxation.offset
-    low, high = widened(relaxation)
     linear = np.zeros((*s.shape, 3, 8))
     linear[..., 1, LINEAR] = -1
     linear[..., 0, OUTPUT], linear[..., 1, OUTPUT] = -2 * o, -s
@@ -403,12 +414,18 @@ def _map_sides(relaxation: Relaxation) -> tuple[np.ndarray, np.ndarray]:
     linear[..., 0, OUTPUT_SQUARE] = -(o**2)
     linear[..., 1, OUTPUT_SQUARE], linear[..., 2, OUTPUT_SQUARE] = -s * o, -(s**2)
     linear[..., 0, 5] = -2
-    for side in (0, 1):
-        linear[:, side, 0, 6 + side] = 2 * low[:, side] * high[:, side]
-        linear[:, side, 1, 6 + side] = -(low + high)[:, side]
-        linear[:, side, 2, 6 + side] = 2
     weight = relaxation.weight[:, None]
     constant = np.stack([2 * weight * o, weight * s, 0 * o], 2)
+    # In coordinates where the side is [-1, 1]: a side as narrow as 1e-8 would leave no digits.
+    low, high = widened(relaxation)
+    middle, half = (low + high)[..., None] / 2, (high - low)[..., None] / 2
+    parts = np.concatenate([linear, constant[..., None]], 3)
+    first = parts[..., 0, :] + 2 * middle * parts[..., 1, :] + middle**2 * parts[..., 2, :]
+    mixed = half * (parts[..., 1, :] + middle * parts[..., 2, :])
+    parts = np.stack([first, mixed, half**2 * parts[..., 2, :]], 2)
+    linear, constant = parts[..., :-1], parts[..., -1]
+    for side in (0, 1):  # kappa (y - l)(u - y), with kappa in the same units
+        linear[:, side, 0, 6 + side], linear[:, side, 2, 6 + side] = -2, 2
     linear[~relaxation.open] = 0
     constant[~relaxation.open] = [1.0, 0.0, 1.0]
     return linear, constant
