@@ -69,10 +69,11 @@ def find_sectors(anchor: np.ndarray, slope: float, box: Box) -> Sector:
 class BoxBuilder:
     """Boxes of the layers of a chain, one after the other.
 
-    With t_j = m_j y_j + r_j in every layer, y_k is a linear map of u plus one of each r_j, j < k.
-    The first is bounded by the norms of its rows. The others are bounded in two ways, of which the
-    better one counts: by the intervals of r_j, and, as |r_j| <= spread_j |y_j|, by the norms of the
-    rows times sqrt(spread_j), times a bound of |sqrt(spread_j) y_j| in the ball.
+    With t_j = m_j y_j + r_j in all layers but the first, y_k is a linear map of t_1 plus one of
+    each r_j, 1 < j < k. The map of t_1 is bounded by a quadratic, or, with t_1 = m_1 y_1 + r_1, by
+    the norms of rows for y_1 = L u, and as the others are for r_1. These are bounded in two ways:
+    by the intervals of r_j, and, as |r_j| <= spread_j |y_j|, by the norms of the rows times
+    sqrt(spread_j), times a bound of |sqrt(spread_j) y_j| in the ball. The best of all counts.
 
     Parameters
     ----------
@@ -97,27 +98,26 @@ class BoxBuilder:
     def pass_layer(self, anchor: np.ndarray, slope: float, weight: np.ndarray) -> Box:
         """The box of the next layer, given the present one's values at the anchor and slope."""
         sector = find_sectors(anchor, slope, self.box)
+        if not self.sectors:
+            self.bottom = (self.first, anchor, slope, self.box, sector, self.radius)
         self._bound_weighted_norm(sector.spread)
-        one = not self.sectors
         self.sectors.append(sector)
         self.direct = weight @ (sector.m[:, None] * self.direct)
         self.through = [weight @ (sector.m[:, None] * part) for part in self.through] + [weight]
         self.sizes = np.abs(weight) @ (np.abs(sector.m) * self.sizes + sector.reach)
         self.width = max(self.width, weight.shape[1])  # the longest sum of all layers so far
         self.errors = 2 * len(self.sectors) * share(self.width + 4) * self.sizes
-        straight = bound_lengths(self.direct) * self.radius + self.errors
-        low, high = -straight, straight.copy()
-        for part, behind, size in zip(self.through, self.sectors, self.norms, strict=True):
-            positive, negative = part.clip(min=0), part.clip(max=0)
-            rows = bound_lengths(part * np.sqrt(behind.spread)) * size
-            low += np.maximum(positive @ behind.low + negative @ behind.high, -rows)
-            high += np.minimum(positive @ behind.high + negative @ behind.low, rows)
-        if one:
-            both = np.concatenate([weight, -weight])
-            layer = (self.first, anchor, slope, self.box, sector, self.radius)
-            lower, upper = np.split(bound_functionals(both, *layer), 2)
-            low, high = np.maximum(low, lower), np.minimum(high, -upper)
-        slack = share(len(self.sectors) + 2) * self.sizes
+        bottom, *others = [
+            _bound_residuals(*parts)
+            for parts in zip(self.through, self.sectors, self.norms, strict=True)
+        ]
+        straight = bound_lengths(self.direct) * self.radius
+        # Row by row, the map of t_1 and its negative.
+        both = np.concatenate([self.through[0], -self.through[0]])
+        lower, upper = np.split(bound_functionals(both, *self.bottom), 2)
+        low = np.maximum(bottom.low - straight, lower) + sum(other.low for other in others)
+        high = np.minimum(bottom.high + straight, -upper) + sum(other.high for other in others)
+        slack = self.errors + share(len(self.sectors) + 2) * self.sizes
         self.box = Box(np.minimum(low - slack, 0.0), np.maximum(high + slack, 0.0))
         return self.box
 
@@ -130,3 +130,11 @@ class BoxBuilder:
             by_norms += bound_norm(root[:, None] * part * np.sqrt(behind.spread)) * size
         by_norms += bound_length(root * (self.errors + share(4) * self.sizes))
         self.norms.append(min(by_box, by_norms) * (1 + share(len(self.norms) + 4)))
+
+
+def _bound_residuals(part: np.ndarray, behind: Sector, size: float) -> Box:
+    """Bound the rows of a map times r, for |sqrt(spread) y| <= size."""
+    positive, negative = part.clip(min=0), part.clip(max=0)
+    rows = bound_lengths(part * np.sqrt(behind.spread)) * size
+    low = np.maximum(positive @ behind.low + negative @ behind.high, -rows)
+    return Box(low, np.minimum(positive @ behind.high + negative @ behind.low, rows))

@@ -59,11 +59,12 @@ def solve_leaf(
     target = np.append(np.zeros(len(slope)), 1.0)
     sizes = np.maximum(np.linalg.norm(stacked, axis=0), 1e-300)
     try:
-        dual = nnls(stacked / sizes, target, maxiter=10 * stacked.size)[0] / sizes
+        dual = nnls(stacked / sizes, target, maxiter=10 * len(least))[0] / sizes
     except RuntimeError:  # it did not converge, and nothing is proposed
         dual = np.zeros(len(least))
     rest = stacked @ dual - target
-    reach = np.linalg.norm(slope) * ball.radius + abs(gap)  # as large as F can be in the ball
+    # As large as F can be in the ball.
+    reach = float(np.linalg.norm(slope)) * ball.radius + abs(gap)
     dual, point = dual / lengths, None
     if np.linalg.norm(rest) > _EMPTY and rest[-1] < 0:
         point = rest[:-1] / -rest[-1] * ball.radius
@@ -82,13 +83,13 @@ def _make_multipliers(
     ball: Ball, signed: np.ndarray, normals: np.ndarray, slope: np.ndarray, reach: float
 ) -> Multipliers:
     """Multipliers of half-spaces, with the mu that is best for them."""
-    left = np.linalg.norm(slope - signed @ normals) / ball.radius
+    left = float(np.linalg.norm(slope - signed @ normals)) / ball.radius
     mu = max(left, _LEAST_MU * reach / ball.radius**2)
     theta = tuple(np.zeros((5, len(z))) for z in ball.anchors)
     ends = np.cumsum([len(z) for z in ball.anchors])[:-1]
     for values, own in zip(theta, np.split(signed, ends), strict=True):
         values[LINEAR] = -own
-    return Multipliers(theta, float(mu))
+    return Multipliers(theta, mu)
 
 
 def _list_half_spaces(
