@@ -1,4 +1,4 @@
-"""Certified radii of chains of dense layers and kinks: every one accepted by the judge of `exact`."""
+"""Certified radii of chains of dense layers and kinks, each accepted by the judge of `exact`."""
 
 import math
 import time

@@ -26,18 +26,10 @@ from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, Interrupted, ModelError
 from ..margins import measure
 from ..result import Status
-from .attacks import ATTACKS, OWN, SEARCH, Found, nearest_misclassified
+from .attacks import ATTACKS, OWN, SEARCH, nearest_misclassified
 from .batch_files import BatchFiles
-from .certified import (
-    BRANCHES,
-    CERTIFICATES,
-    LIPSCHITZ,
-    MISCLASSIFIED,
-    NOTHING,
-    RELAXATION,
-    certified_radii,
-    score_margins,
-)
+from .batch_radii import bracket_rest, compute_batch
+from .certified import CERTIFICATES
 from .chain_radii import EFFORTS, TREE, ChainRadii
 from .exact.chain import read_chain
 from .input_box import check_box
@@ -64,7 +56,6 @@ def robustness(
     The radius is R(x, y) = inf {||x' - x||_2 : x' in the box is misclassified}; misclassified
     samples, q <= 0, have radius 0. Everything is computed in float64.
 
-<<<<<<< HEAD
     The lower radius is certified, and per sample the largest of its certificates. One is the score
     gaps over their Lipschitz constants, which are the product of the spectral norms of the layers
     (exact, bounds for large convolutions) with the differences of the last one's rows; for small
@@ -75,20 +66,11 @@ def robustness(
     meets upper to `tol` if there is time. Our own judge checks every such proof in float64, with
     all rounding accounted for.
 
-    The upper radius is the nearest of the points that attacks, a random search and the search for
-    proofs find. Each point is validated in float64 (it is misclassified and in the box; its
-    distance is recomputed). Attacks see the scores divided by the median margin, so that the size
-    of the parameters does not matter.
-=======
-    The lower radius is certified: the score gaps over their Lipschitz constants, which are the
-    product of the spectral norms of the layers (exact, bounds for large convolutions) with the
-    differences of the last one's rows; for small piecewise linear nets also with the slopes of the
-    sample's own linear region. The upper radius is the distance of the nearest point
-    that our own attack (walks towards the nearest rivals, then descents through linear regions, see
-    docs/attacked-radii.md), others that are asked for, and a random search find. Each point is
-    judged in float64: it is misclassified and in the box; its distance is recomputed. Attacks see
-    the scores divided by the median margin, so that the size of the parameters does not matter.
->>>>>>> attack
+    The upper radius is the distance of the nearest point that our own attack (walks towards the
+    nearest rivals, then descents through linear regions, see docs/attacked-radii.md), others that
+    are asked for, a random search and the search for proofs find. Each point is judged in float64:
+    it is misclassified and in the box; its distance is recomputed. Attacks see the scores divided
+    by the median margin, so that the size of the parameters does not matter.
 
     Parameters
     ----------
@@ -106,8 +88,7 @@ def robustness(
         The attacks to run: "walk" is our own; "deepfool", "ddn" and "carlini-wagner" are those of
         the library foolbox, for comparison; () gives certified radii only.
     carlini_wagner_steps : int, default 300
-<<<<<<< HEAD
-        Steps of Carlini-Wagner in each of its 6 binary search steps.
+        Steps of Carlini-Wagner in each of its 6 binary search steps, where it runs.
     effort : "quick", "standard" or "exact", default "standard"
         Which certificates are tried: Lipschitz constants alone; bounds of whole balls as well,
         in fractions of a second a sample for some hundred units; or trees too, which take longer
@@ -117,9 +98,6 @@ def robustness(
     time_limit : float or None, default None
         Seconds for the search of certificates, shared evenly by the samples that are left. Attacks
         and Lipschitz constants are not cut short.
-=======
-        Steps of Carlini-Wagner in each of its 6 binary search steps, where it runs.
->>>>>>> attack
     batch_size : int, default 100
         Samples attacked at once.
     folder : str, Path or None, default None
@@ -172,7 +150,8 @@ def robustness(
         check_count("batch_size", batch_size),
         check_path("folder", folder, optional=True),
     )
-    effort, tol = check_choice("effort", effort, EFFORTS), check_number("tol", tol, above=0, below=1)
+    effort = check_choice("effort", effort, EFFORTS)
+    tol = check_number("tol", tol, above=0, below=1)
     time_limit = check_number("time_limit", time_limit, at_least=0, optional=True)
     model, samples = open_door_whole(model, data)
     scored = ScoredSamples(model, _prepare_inputs(samples))
@@ -209,21 +188,20 @@ def robustness(
         )
         no_lower = ""
     compute_radii = partial(
-        _compute_radii,
+        compute_batch,
         net,
         constants=constants,
         attack=attack if attacks else None,
         search=search,
         tol=tol,
     )
-    files = BatchFiles(
-        folder, net, samples, box, attacks, carlini_wagner_steps, effort, tol, time_limit, batch_size
-    )
+    settings = (box, attacks, carlini_wagner_steps, effort, tol, time_limit, batch_size)
+    files = BatchFiles(folder, net, samples, *settings)
     found, status = _run_batches(scored, batch_size, compute_radii, files, progress)
     examined = sum(len(part["lower"]) for part in found)
     if status is Status.FINISHED and any(part["over"].any() for part in found):
         status = Status.TIME_LIMIT
-    found.append(_bracket_rest(measured.q[examined:]))
+    found.append(bracket_rest(measured.q[examined:]))
     rows = {name: torch.cat([part[name] for part in found]).numpy() for name in found[-1]}
     names = np.array([*attacks, SEARCH, TREE, ""])  # index -1, for none, is the last
     return RobustnessReport(
@@ -242,18 +220,6 @@ def robustness(
         status=status,
         examined=examined,
     )
-
-
-def _bracket_rest(q: Tensor) -> dict[str, Tensor]:
-    """What margins q alone say of radii: 0 for misclassified samples, else anything from 0 on."""
-    lower = torch.zeros_like(q)
-    return {
-        "lower": lower,
-        "upper": lower.masked_fill(q > 0, math.inf),
-        "found_by": torch.full((len(q),), -1),
-        "certified_by": torch.where(q > 0, NOTHING, MISCLASSIFIED),
-        "over": torch.zeros(len(q), dtype=torch.bool),
-    }
 
 
 def _freeze(net: nn.Module) -> None:
@@ -304,51 +270,6 @@ def _run_batches(
 def _tell(display: Progress, index: int, total: int, line: str, more: str) -> None:
     """Show what is done within a batch."""
     display.draw(index, total - index, f"{line}, {more}")
-
-
-def _compute_radii(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    waiting: int,
-    tell: Callable[[str], None],
-    *,
-    constants: tuple[list[float], Tensor] | None,
-    attack: Callable[[Tensor, Tensor], Found] | None,
-    search: ChainRadii | None,
-    tol: float,
-) -> dict[str, Tensor]:
-    """Compute the radii of one batch.
-
-    waiting : the samples still to come, this batch included. tell : shows a line of progress.
-    """
-    rows = _bracket_rest(score_margins(net, x, y).amin(1).cpu())
-    correct = rows["certified_by"] != MISCLASSIFIED
-    if constants is not None:
-        lower = certified_radii(net, x, y, *constants).cpu()
-        rows["lower"] = torch.where(correct, lower, 0.0)
-        rows["certified_by"][rows["lower"] > 0] = LIPSCHITZ
-    # The nearest misclassified point of a sample that is misclassified is the sample itself.
-    if attack is not None and correct.any():
-        found = attack(x[correct], y[correct])
-        rows["upper"][correct], rows["found_by"][correct] = (
-            found.distances.cpu(),
-            found.found_by.cpu(),
-        )
-    for n in torch.nonzero(correct).flatten().tolist() if search else ():
-        lower, upper = float(rows["lower"][n]), float(rows["upper"][n])
-        if lower >= (1 - tol) * upper:
-            continue
-        tell(f"sample {n + 1} of {len(x)}")
-        assert search is not None
-        radius = search.bracket(x[n : n + 1], y[n : n + 1], upper, waiting - n)
-        rows["over"][n] = radius.proved.over
-        if radius.proved.lower > lower:
-            rows["lower"][n] = radius.proved.lower
-            rows["certified_by"][n] = BRANCHES if radius.proved.branched else RELAXATION
-        if radius.upper < upper:
-            rows["upper"][n], rows["found_by"][n] = radius.upper, -2  # TREE, the last but one
-    return rows
 
 
 def _prepare_inputs(samples: Arrays) -> Arrays:

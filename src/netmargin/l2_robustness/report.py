@@ -46,8 +46,9 @@ class RobustnessReport(Record):
     no_chain : str
         Why relaxations and trees could not be tried, or "".
     status : Status
-        FINISHED; TIME_LIMIT, which kept some radii from being closed; or INTERRUPTED: of the samples from `examined` on no more is known than whether
-        they are correct. Their radii are 0 and infinite, or both 0.
+        FINISHED; TIME_LIMIT, which kept some radii from being closed; or INTERRUPTED: of the
+        samples from `examined` on no more is known than whether they are correct. Their radii are
+        0 and infinite, or both 0.
     examined : int
         The number of samples whose radii were computed, the first ones.
 
@@ -118,9 +119,10 @@ class RobustnessReport(Record):
         return pandas.DataFrame({"epsilon": epsilons} | shares)
 
     def table(self):
-        """Return a pandas DataFrame with one row per sample: q, lower, upper, certified_by, found_by, closed.
+        """Return a pandas DataFrame with one row per sample.
 
-        lower is missing where nothing is certified.
+        The columns are q, lower, upper, certified_by, found_by and closed; lower is missing where
+        nothing is certified.
         """
         import pandas
 
@@ -192,7 +194,7 @@ class RobustnessReport(Record):
         return "\n".join(lines)
 
     def _describe_certified(self) -> list[str]:
-        """Lines about the certified radii: what they rest on, and what is not certified, and why."""
+        """Lines about certified radii: what they rest on; what is not certified, and why."""
         if self.no_lower:
             return [f"certified radius   none: {self.no_lower}"]
         names, counts = np.unique(self.certified_by[self.certified_by != ""], return_counts=True)

@@ -145,9 +145,7 @@ class InteriorPoint:
             nu / mu,
         )
 
-    def _side_matrices(
-        self, theta: np.ndarray, tau: np.ndarray, kappa: np.ndarray
-    ) -> np.ndarray:
+    def _side_matrices(self, theta: np.ndarray, tau: np.ndarray, kappa: np.ndarray) -> np.ndarray:
         """The 2 x 2 matrices of both sides, (U, 2, 3)."""
         local = np.concatenate([theta, tau[:, None], kappa], 1)
         return self.fixed + np.einsum("ubrp,up->ubr", self.map, local)
@@ -204,9 +202,7 @@ class InteriorPoint:
         affine = system.solve(0.0, None)
         primal, dual = system.longest_steps(affine)
         moved = _move(at, affine, primal, dual)
-        after = self._measure_gap(
-            moved, matrix + dual * affine.S, side + dual * affine.side_change
-        )
+        after = self._measure_gap(moved, matrix + dual * affine.S, side + dual * affine.side_change)
         centring = min(max((max(after, 0.0) / gap) ** 2, _LEAST_CENTRING), _MOST_CENTRING)
         if min(primal, dual) < _SHORT_PREDICTION:
             centring = _CENTRING_OF_SHORT
@@ -369,9 +365,7 @@ class _System:
             self.moment_side_inverse = _invert_sides(at.sides)
         half = self.moment_half
         least = [np.linalg.eigvalsh(half @ direction.X @ half.T)[0]]
-        least.append(
-            _least_of_sides(self.moment_side_inverse, direction.sides)[program.open].min()
-        )
+        least.append(_least_of_sides(self.moment_side_inverse, direction.sides)[program.open].min())
         least.append((direction.slack / at.slack)[program.open].min())
         least.append(direction.mu_slack / at.mu_slack)
         return _longest(least), dual

@@ -164,9 +164,7 @@ def _iterate(
             if value > 0:
                 found = unscale(relaxation, at.theta, at.mu)
                 if accept(relaxation.region, found):
-                    return _report(
-                        relaxation, Verdict.PROVED, (found, 0.0), value, best[1:], point
-                    )
+                    return _report(relaxation, Verdict.PROVED, (found, 0.0), value, best[1:], point)
             if gap / program.pairs > _INHERITED_NU:
                 kept = (unscale(relaxation, at.theta, at.mu), gap / program.pairs)
             if gap < _CLOSED_GAP or hopeless:

@@ -44,7 +44,8 @@ class Proved:
     over : bool
         Whether the time limit stopped the search.
     proofs : tuple of (float, Ball, Proof)
-        One for each rival that can win: a radius of at least `lower`, its ball, and what proves it. Empty where lower is 0 or infinite.
+        One for each rival that can win: a radius of at least `lower`, its ball, and what proves it.
+        Empty where lower is 0 or infinite.
     regions : int
         The number of regions that were looked at.
     seconds : float

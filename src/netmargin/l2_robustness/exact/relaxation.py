@@ -1,8 +1,8 @@
 """The relaxation of one region: its variables, its units, and its bound at given multipliers.
 
 The bound is that of `multipliers`, which has the symbols. Here everything is scaled: the score gap
-at the anchor is 1, the ball has radius 1, and y and t of a unit are divided by the unit's reach, the
-largest |y| of its interval. Whatever the size of the parameters, multipliers are of order 1.
+at the anchor is 1, the ball has radius 1, and y and t of a unit are divided by the unit's reach,
+the largest |y| of its interval. Whatever the size of the parameters, multipliers are of order 1.
 """
 
 from dataclasses import dataclass

@@ -16,9 +16,9 @@ def start_multipliers(relaxation: Relaxation) -> tuple[np.ndarray, float]:
     """Choose multipliers with a positive definite quadratic: theta, (U, 5), and mu; scaled.
 
     The slopes g are those of the backward pass (of the tangent where the gap is convex in a unit's
-    output, of the middle of the sector elsewhere), e = -(W' g) cancels the linear terms of t. Behind
-    layer k stands the quadratic t'P t / 2; p bounds it on the free units, and each unit pays for
-    the error of t = m y by p (t - m y)^2 - lam y^2 with lam = p (half width of its sector)^2.
+    output, of the middle of the sector elsewhere), e = -(W' g) cancels the linear terms of t.
+    Behind layer k stands the quadratic t'P t / 2; p bounds it on the free units, and each unit pays
+    for the error of t = m y by p (t - m y)^2 - lam y^2 with lam = p (half width of its sector)^2.
     """
     question, region = relaxation.question, relaxation.region
     ball, count = question.ball, relaxation.count

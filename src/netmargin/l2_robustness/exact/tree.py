@@ -120,9 +120,7 @@ def _branch(question: Question, region: Region, finding: Finding) -> list[Region
     return halves
 
 
-def _try_near(
-    question: Question, u: np.ndarray, try_point: Callable[[np.ndarray], bool]
-) -> bool:
+def _try_near(question: Question, u: np.ndarray, try_point: Callable[[np.ndarray], bool]) -> bool:
     """Try the nearest point of the boundary that projections from a point lead to.
 
     Each goes to the nearest zero of the gap as it is linearized at the point before.
@@ -152,5 +150,6 @@ def _measure_gap(question: Question, u: np.ndarray) -> tuple[float, np.ndarray]:
     last = ball.weights[-1].T @ question.functional
     gap = question.gap + float(last @ t)
     for k in range(len(y) - 1, -1, -1):
-        last = ball.weights[k].T @ np.where(ball.anchors[k] + y[k] >= 0, last, ball.slopes[k] * last)
+        last = np.where(ball.anchors[k] + y[k] >= 0, last, ball.slopes[k] * last)
+        last = ball.weights[k].T @ last
     return gap, last
