@@ -538,3 +538,24 @@ def test_scores_of_all_nets_within_the_errors_of_a_chain_are_within_its_output_e
             assert (off <= allowed).all()
             worst = max(worst, float((off / allowed).max()))
     assert worst > 0.9  # one with a single unit a layer attains them
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_anchors_on_kinks_and_ties_of_scores(depth):
+    """A float32 input of zeros into a net without biases: every unit is at its kink, scores tie."""
+    rng, finite = np.random.default_rng(depth), 0
+    for _ in range(30):
+        chain, anchor, radius, _, functional = random_case(rng, depth)
+        chain = make_chain(chain.weights, [0 * b for b in chain.biases], chain.slopes)
+        anchor = (0 * anchor).astype(np.float32)
+        ball = enclose(compact(chain), anchor, radius)
+        values = chain.evaluate(sample_ball(rng, anchor, radius, 2000))
+        for z, low, high in zip(values[:-1], ball.low, ball.high, strict=True):
+            assert (z >= low - 1e-12).all()
+            assert (z <= high + 1e-12).all()
+        region = Region(tuple(np.zeros(len(z), np.int8) for z in ball.anchors))
+        lower = bound_gap(ball, functional, region, random_multipliers(rng, ball, 0.1))
+        assert lower <= (values[-1] @ functional).min()
+        assert lower <= 0  # a tie is misclassified
+        finite += math.isfinite(lower)
+    assert finite >= 10
