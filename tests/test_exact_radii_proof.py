@@ -438,6 +438,24 @@ class _Counting(_Skip):
         return self.layer(x) * self.calls
 
 
+class _ComputedBias(_Skip):
+    def forward(self, x):
+        return F.linear(x, self.layer.weight, 2 * self.layer.bias)
+
+
+class _ByName(_Skip):
+    def forward(self, x):
+        x = F.relu(F.linear(x, bias=self.layer.bias, weight=self.layer.weight))
+        return torch.neg(2 - F.linear(torch.flatten(x, start_dim=1), self.layer.weight) * 3)
+
+
+def test_operations_by_name_and_in_any_order():
+    torch.manual_seed(0)
+    net, x = _ByName().double(), torch.randn(9, 4).double()
+    scores = read_chain(net, x).evaluate(x.numpy())[-1]
+    np.testing.assert_allclose(scores, net(x).detach().numpy(), rtol=1e-12, atol=1e-13)
+
+
 def _hooked():
     net = nn.Sequential(nn.Linear(4, 4))
     net[0].register_forward_hook(lambda module, inputs, output: 2 * output)
@@ -456,6 +474,7 @@ def _hooked():
         (lambda: nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False)), "statistics"),
         (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), "remove_param"),
         (_Skip, "no chain of layers.*'add'.*skip"),
+        (_ComputedBias, "computes its weight or bias"),
         (_Branching, "torch.fx cannot trace.*branches"),
         (_Counting, "differ on the data"),
         (_hooked, "hooks"),
