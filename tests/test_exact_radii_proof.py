@@ -438,6 +438,24 @@ class _Counting(_Skip):
         return self.layer(x) * self.calls
 
 
+class _ComputedBias(_Skip):
+    def forward(self, x):
+        return F.linear(x, self.layer.weight, 2 * self.layer.bias)
+
+
+class _ByName(_Skip):
+    def forward(self, x):
+        x = F.relu(F.linear(x, bias=self.layer.bias, weight=self.layer.weight))
+        return torch.neg(2 - F.linear(torch.flatten(x, start_dim=1), self.layer.weight) * 3)
+
+
+def test_operations_by_name_and_in_any_order():
+    torch.manual_seed(0)
+    net, x = _ByName().double(), torch.randn(9, 4).double()
+    scores = read_chain(net, x).evaluate(x.numpy())[-1]
+    np.testing.assert_allclose(scores, net(x).detach().numpy(), rtol=1e-12, atol=1e-13)
+
+
 def _hooked():
     net = nn.Sequential(nn.Linear(4, 4))
     net[0].register_forward_hook(lambda module, inputs, output: 2 * output)
@@ -456,6 +474,7 @@ def _hooked():
         (lambda: nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False)), "statistics"),
         (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), "remove_param"),
         (_Skip, "no chain of layers.*'add'.*skip"),
+        (_ComputedBias, "computes its weight or bias"),
         (_Branching, "torch.fx cannot trace.*branches"),
         (_Counting, "differ on the data"),
         (_hooked, "hooks"),
@@ -538,3 +557,24 @@ def test_scores_of_all_nets_within_the_errors_of_a_chain_are_within_its_output_e
             assert (off <= allowed).all()
             worst = max(worst, float((off / allowed).max()))
     assert worst > 0.9  # one with a single unit a layer attains them
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_anchors_on_kinks_and_ties_of_scores(depth):
+    """A float32 input of zeros into a net without biases: every unit is at its kink, scores tie."""
+    rng, finite = np.random.default_rng(depth), 0
+    for _ in range(30):
+        chain, anchor, radius, _, functional = random_case(rng, depth)
+        chain = make_chain(chain.weights, [0 * b for b in chain.biases], chain.slopes)
+        anchor = (0 * anchor).astype(np.float32)
+        ball = enclose(compact(chain), anchor, radius)
+        values = chain.evaluate(sample_ball(rng, anchor, radius, 2000))
+        for z, low, high in zip(values[:-1], ball.low, ball.high, strict=True):
+            assert (z >= low - 1e-12).all()
+            assert (z <= high + 1e-12).all()
+        region = Region(tuple(np.zeros(len(z), np.int8) for z in ball.anchors))
+        lower = bound_gap(ball, functional, region, random_multipliers(rng, ball, 0.1))
+        assert lower <= (values[-1] @ functional).min()
+        assert lower <= 0  # a tie is misclassified
+        finite += math.isfinite(lower)
+    assert finite >= 10

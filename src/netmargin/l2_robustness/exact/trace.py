@@ -171,12 +171,16 @@ class _Follower:
         if call in _DROPOUTS and not (args[2] if len(args) > 2 else named.get("training", True)):
             return "nothing", None, None
         if call is F.linear:
-            weight, bias = [*args[1:], *named.values(), None][:2]
-            if isinstance(weight, Tensor):
+            weight = args[1] if len(args) > 1 else named.get("weight")
+            bias = args[2] if len(args) > 2 else named.get("bias")
+            # Tensors that are computed have no value here, as those of samples.
+            computed = sum(isinstance(a, fx.Node) for a in [*node.args, *node.kwargs.values()])
+            given = 1 + (bias is not None)
+            if isinstance(weight, Tensor) and computed == 1 + given:
                 return "layer", _make_linear(weight, bias), None
             raise ModelError(
-                "A linear layer computes its weight from other parameters. For exact radii make"
-                " it a plain one: torch.nn.utils.parametrize.remove_parametrizations."
+                "A linear layer computes its weight or bias from other parameters. For exact radii"
+                " make them plain: torch.nn.utils.parametrize.remove_parametrizations."
             )
         if call in _ARITHMETIC and not named and _are_constants(args):
             return "arithmetic", _ARITHMETIC[call], args
