@@ -73,6 +73,11 @@ class _Region:
     weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
+def has_small_layers(chain: Chain) -> bool:
+    """Whether the layers of a chain are small enough for a search of its regions."""
+    return sum(weight.size for weight in chain.weights) <= _LARGEST_CHAIN
+
+
 def descend_through_regions(
     net: nn.Module, chain: Chain, x: Tensor, y: Tensor, points: Tensor
 ) -> Tensor:
@@ -105,8 +110,6 @@ def descend_through_regions(
     Source: Lawson and Hanson 1974, chapter 23, for the least distance problem; the descent is
     beyond the papers.
     """
-    if sum(weight.size for weight in chain.weights) > _LARGEST_CHAIN:
-        return points
     descent = _Descent(net, chain, x, y, points)
     regions = descent.find_regions()
     for _ in range(_ROUNDS):
