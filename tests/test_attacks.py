@@ -12,10 +12,12 @@ from torch import nn
 
 import netmargin as nm
 from netmargin import models
+from netmargin.l2_robustness import region_search
 from netmargin.l2_robustness.attacks import ATTACKS, FOOLBOX, nearest_misclassified
 from netmargin.l2_robustness.certified import score_margins
 from netmargin.l2_robustness.exact.chain import make_chain, read_chain
 from netmargin.l2_robustness.region_search import descend_through_regions
+from netmargin.l2_robustness.walks import walk_to_boundary
 
 
 def radii(net, X, y, **options):
@@ -233,19 +235,25 @@ def test_a_constant_net_has_no_misclassified_point():
 
 
 def test_gradients_that_are_no_numbers():
-    """sqrt(x^2) has none at 0, where all samples lie in the first input."""
+    """sqrt(x^2) has none at 0, where all samples lie in the first input: walks go along the second.
+
+    In so few inputs random points then find the nearer ones.
+    """
 
     def function(x):
         f = 2 - x[:, 0].square().sqrt() - x[:, 1]
         return torch.stack([f, torch.zeros_like(f)], 1)
 
-    X = torch.tensor([[0.0, 0.0], [0.0, 1.0]]).double()
+    X, y = torch.tensor([[0.0, 0.0], [0.0, 1.0]]).double(), torch.zeros(2).long()
     z = X.clone().requires_grad_()
     function(z).sum().backward()
     assert z.grad.isnan().any()
+    net = Scores(function)
+    walked = walk_to_boundary(net, X, y, box=None, widest=10.0, chain=None)
+    np.testing.assert_allclose((walked - X).norm(dim=1), [2, 1], rtol=1e-5)
+    assert (score_margins(net, walked, y).amin(1) <= 0).all()
     # |d_1| + d_2 = 2 - x_2 at the boundary: the nearest points lie on the diagonals.
-    expected = [math.sqrt(2), math.sqrt(0.5)]
-    np.testing.assert_allclose(find(Scores(function), X, torch.zeros(2).long()).distances, expected)
+    np.testing.assert_allclose(find(net, X, y).distances, [2**0.5, 0.5**0.5], rtol=2e-6)
 
 
 def test_boundaries_beyond_the_first_order():
@@ -265,18 +273,16 @@ def test_boundaries_beyond_the_first_order():
     assert found.found_by.tolist() == [0]
 
 
-def test_the_nearest_rival_is_not_the_one_of_least_first_order():
-    """The second score seems nearer, but turns away before it wins; the third does win."""
-
-    def function(x):
-        second = torch.minimum(x[:, 0], torch.full_like(x[:, 0], 0.5)) - 1
-        return torch.stack([torch.zeros_like(second), second, x[:, 1] - 2], 1)
-
-    X = torch.zeros(1, 40).double()
-    X[0, 2] = 1.0
-    found = find(Scores(function), X, torch.zeros(1).long())
-    assert found.distances[0].item() == pytest.approx(2.0, rel=1e-9)
-    assert found.found_by.tolist() == [0]
+def test_chains_too_large_for_regions(monkeypatch):
+    """They are polished along the boundary instead."""
+    torch.manual_seed(0)
+    net, X = nn.Linear(6, 2).double(), torch.randn(20, 6).double()
+    with torch.no_grad():
+        z, y = net(X), net(X).argmax(1)
+    exact = (z[:, 0] - z[:, 1]).abs() / (net.weight[0] - net.weight[1]).norm().detach()
+    monkeypatch.setattr(region_search, "_LARGEST_CHAIN", 11)
+    found = find(net, X, y, chain=read_chain(net, X))
+    np.testing.assert_allclose(found.distances, exact, rtol=2e-6)
 
 
 def test_the_names_of_attacks():

@@ -606,7 +606,7 @@ MUTATIONS = [
         old="min(_CANDIDATES, others.shape[1] - 1)",
         new="1",
         why="only the class of second largest score",
-        killed_by="tests/test_attacks.py::test_the_nearest_rival_is_not_the_one_of_least_first_order",
+        killed_by="tests/test_attacks.py::test_no_weaker_than_the_attacks_of_foolbox",
     ),
     Mutation(
         file="l2_robustness/walks.py",
@@ -624,8 +624,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/walks.py",
-        old="regions = chain if box is None else None",
-        new="regions = chain",
+        old="chain if box is None and chain and has",
+        new="chain if chain and has",
         why="regions, which know no box, within a box",
         killed_by="tests/test_attacks.py::test_points_lie_in_the_box",
     ),

@@ -12,7 +12,7 @@ from .boundary import judge_points
 from .exact.chain import Chain
 
 _ROUNDS = 30
-"""Moves to a neighbouring region at most: descents of 784-256-256-10 from far end after that."""
+"""Moves to a neighbouring region at most: few descents of 784-256-256-10 took as many."""
 _CUT_ROUNDS = 6
 """Times that violated sides of a region are added. Nearly all regions need one to three; what is
 left after six is judged as it is.
@@ -73,6 +73,11 @@ class _Region:
     weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
+def has_small_layers(chain: Chain) -> bool:
+    """Whether the layers of a chain are small enough for a search of its regions."""
+    return sum(weight.size for weight in chain.weights) <= _LARGEST_CHAIN
+
+
 def descend_through_regions(
     net: nn.Module, chain: Chain, x: Tensor, y: Tensor, points: Tensor
 ) -> Tensor:
@@ -105,8 +110,6 @@ def descend_through_regions(
     Source: Lawson and Hanson 1974, chapter 23, for the least distance problem; the descent is
     beyond the papers.
     """
-    if sum(weight.size for weight in chain.weights) > _LARGEST_CHAIN:
-        return points
     descent = _Descent(net, chain, x, y, points)
     regions = descent.find_regions()
     for _ in range(_ROUNDS):
@@ -198,9 +201,9 @@ class _Descent:
         return region.length < limit
 
     def _evaluate(self, regions: list[_Region], steps: np.ndarray) -> list[np.ndarray]:
-        """Compute z_1 .. z_{K+1} at samples plus steps, each region's linear map taken everywhere.
+        """Compute z_1 .. z_{K+1} at samples plus steps by each region's linear map.
 
-        Where a region is the whole space beyond its sides, these tell which side is violated.
+        Outside the region too, where their signs tell which of its sides are violated.
         """
         a = self.anchors[[r.sample for r in regions]] + steps
         values = []

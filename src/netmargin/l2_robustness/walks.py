@@ -15,7 +15,7 @@ from .boundary import (
     polish_points,
 )
 from .exact.chain import Chain
-from .region_search import descend_through_regions
+from .region_search import descend_through_regions, has_small_layers
 
 _CANDIDATES = 9
 """Classes of largest score that are walked to at first, as many as DeepFool looks at. To first
@@ -100,7 +100,7 @@ def walk_to_boundary(
         The largest radius that is tried.
     chain : Chain or None
         The same net as dense layers and kinks, up to a factor on its scores, if it is one. Regions
-        know no box; with one it is not used.
+        know no box, and take long for large layers: it is not used then.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def walk_to_boundary(
     Source: Rony, Hafemann, Oliveira, Ben Ayed, Sabourin and Granger 2019 (DDN), for the sphere;
     Tashiro, Song and Ermon 2020, for points aside; the rest beyond the papers.
     """
-    regions = chain if box is None else None
+    regions = chain if box is None and chain and has_small_layers(chain) else None
     search = _Search(net, x, y, box, widest, regions)
     rivals, reach = _list_rivals(net, x, y, widest)
     for start in range(_STARTS_WITHOUT_REGIONS if regions is None else _STARTS):
