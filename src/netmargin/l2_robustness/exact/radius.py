@@ -25,8 +25,12 @@ _LEAST_SHRINKAGE = 0.5
 """Smallest factor of one such step: a bound far below 0 says little about the next radius."""
 _GROWTH = 1.5
 """Factor of the radius while nothing stops it and no misclassified input is known."""
-_MOST_GROWTHS = 40
-"""Times that it grows: to 1e7 times the first guess, beyond which an answer is of no use."""
+_LARGEST_GUESS = 1e7
+"""Times the first guess up to which it grows: an answer beyond is of no use."""
+_MOST_ROUNDS = 400
+"""Radii that are tried: each ends with a nearer misclassified input, a larger proved ball, or the
+search. Without an attack's help a descent may need a hundred.
+"""
 
 
 @dataclass(frozen=True)
@@ -134,8 +138,8 @@ class RadiusSearch:
             return self._finish(0.0, True, False, start)
         if not self.rivals:
             return self._finish(math.inf, math.isinf(self.upper), False, start)
-        guess = self._guess_radius()
-        for _ in range(_MOST_GROWTHS):
+        first = guess = self._guess_radius()
+        for _ in range(_MOST_ROUNDS):
             known = math.isfinite(self.upper)
             radius = (1 - _SHARE_OF_TOL * tol) * self.upper if known else guess
             stuck = self._prove_all(radius, exact, is_over)
@@ -143,7 +147,9 @@ class RadiusSearch:
                 break
             if known and self.lower >= (1 - tol) * self.upper:
                 break
-            guess *= _GROWTH
+            guess *= 1.0 if known else _GROWTH
+            if guess > _LARGEST_GUESS * first:
+                break
         lower = min(self.lower, self.upper)
         return self._finish(lower, lower >= (1 - tol) * self.upper, over, start)
 

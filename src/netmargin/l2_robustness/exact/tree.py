@@ -127,7 +127,8 @@ def _try_near(question: Question, u: np.ndarray, try_point: Callable[[np.ndarray
     """
     nearest, best = None, question.ball.radius
     length = float(np.linalg.norm(u))
-    u = u * min(1.0, best / length) if length > 0 else u
+    # Nearest points of a region lie on its sides, and a little beyond the boundary is behind it.
+    u = u * min(1.0 + _BEYOND, best / length) if length > 0 else u
     for _ in range(_MOST_PROJECTIONS):
         gap, slope = _measure_gap(question, u)
         if gap <= 0:
