@@ -6,6 +6,7 @@ import sys
 from ..core.files import make_folder, write_atomically
 from ..errors import ArgumentError
 from ..l2_robustness.attacks import ATTACKS, OWN
+from ..l2_robustness.chain_radii import EFFORTS
 from ..result import Status
 from . import INTERRUPTED, inputs
 from .printing import as_json
@@ -47,6 +48,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=300,
         metavar="N",
         help="default: 300",
+    )
+    parser.add_argument(
+        "--effort",
+        choices=EFFORTS,
+        default="standard",
+        help="which certificates to try (default: standard)",
+    )
+    parser.add_argument(
+        "--tol",
+        type=inputs.positive(float),
+        default=1e-3,
+        help="share of a radius that may be left open (default: 0.001)",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=inputs.positive(float),
+        metavar="SECONDS",
+        help="for the search of certificates of each file (default: none)",
     )
     parser.add_argument(
         "--batch-size",
@@ -91,6 +110,9 @@ def run(options: argparse.Namespace) -> int:
             box=options.box,
             attacks=() if options.certified_only else options.attacks,
             carlini_wagner_steps=options.carlini_wagner_steps,
+            effort=options.effort,
+            tol=options.tol,
+            time_limit=options.time_limit,
             batch_size=options.batch_size,
             folder=options.out and options.out / f"batches-{index}",
             progress=not options.quiet,
