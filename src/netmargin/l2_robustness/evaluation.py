@@ -182,7 +182,9 @@ def robustness(
         chain=chain,
     )
     search = None
-    if chain is not None and effort != "quick":
+    # Lipschitz constants of the gaps of linear nets are exact.
+    linear = chain is not None and not chain.slopes and constants is not None
+    if chain is not None and effort != "quick" and not linear:
         search = ChainRadii(
             net, chain, scale=scale, box=box, effort=effort, tol=tol, time_limit=time_limit
         )
