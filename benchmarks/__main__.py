@@ -3,14 +3,17 @@
 import sys
 
 from . import (
+    attacks,
     bound_tightening,
     certificate,
     cost_growth,
+    exact_radii,
     importing,
     input_margins,
     interpolation,
     margin_ascent,
     measuring,
+    radii_peers,
     symmetries,
     training_step,
     two_layer,
@@ -26,12 +29,15 @@ QUICK = {
     "variation_norm": variation_norm,
 }
 LONG = {
+    "attacks": attacks,
     "cost_growth": cost_growth,
     "bound_tightening": bound_tightening,
     "certificate": certificate,
+    "exact_radii": exact_radii,
     "input_margins": input_margins,
     "interpolation": interpolation,
     "margin_ascent": margin_ascent,
+    "radii_peers": radii_peers,
     "symmetries": symmetries,
     "two_layer": two_layer,
     "which_margin": which_margin,

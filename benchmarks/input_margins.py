@@ -44,7 +44,7 @@ def _compare(title: str, net: torch.nn.Module, data) -> None:
     started = time.process_time()
     found = nm.input_margins(net, data, progress=False)
     middle = time.process_time()
-    radii = nm.robustness(net, data, carlini_wagner_steps=50, progress=False)
+    radii = nm.robustness(net, data, progress=False)
     ended = time.process_time()
     right = radii.q > 0
     upper = radii.upper[right]

@@ -56,7 +56,7 @@ def main() -> None:
     nm.train(net, (X, y), until=nm.LogLossBelow(-2), progress=False)
     methods = {name: lambda net, name=name: find_plain_radii(net, X, y, name) for name in PLAIN}
     methods["nm.robustness"] = lambda net: (
-        nm.robustness(net, (X, y), box=(0, 1), carlini_wagner_steps=100, progress=False).upper
+        nm.robustness(net, (X, y), box=(0, 1), progress=False).upper
     )
     print(f"{'':16} {'median at 1':>12}" + "".join(f"{f'x {factor:g}':>22}" for factor in FACTORS))
     for name, radii in methods.items():

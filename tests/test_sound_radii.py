@@ -15,7 +15,9 @@ from netmargin.l2_robustness import lipschitz, score_lipschitz
 
 
 def radii(net, X, y, **options):
-    return nm.robustness(net, (X, y), progress=False, **({"attacks": ()} | options))
+    return nm.robustness(
+        net, (X, y), progress=False, **({"attacks": (), "effort": "quick"} | options)
+    )
 
 
 def linear(weight, bias=0.0) -> nn.Linear:

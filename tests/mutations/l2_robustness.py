@@ -4,7 +4,12 @@ attacks.
 
 from .mutation import Mutation
 
-TESTS = ["tests/test_sound_radii.py", "tests/test_robustness.py"]
+TESTS = [
+    "tests/test_sound_radii.py",
+    "tests/test_robustness.py",
+    "tests/test_exact_radii_proof.py",
+]
+TESTS = ["tests/test_sound_radii.py", "tests/test_robustness.py", "tests/test_attacks.py"]
 MUTATIONS = [
     Mutation(
         file="l2_robustness/lipschitz.py",
@@ -525,9 +530,9 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="l2_robustness/attacks.py",
-        old="points = points.nan_to_num().clamp(*box) if box else points.nan_to_num()",
-        new="points = points.nan_to_num()",
+        file="l2_robustness/boundary.py",
+        old="points = points.clamp(*box) if box else points",
+        new="points = points",
         why="points not clipped to the box",
         killed_by="tests/test_sound_radii.py::test_attacks_are_judged[outside the box]",
     ),
@@ -542,45 +547,136 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="l2_robustness/attacks.py",
+        file="l2_robustness/boundary.py",
         old=".clamp(*box).reshape_as(x)",
         new=".reshape_as(x)",
         why="steps along the tangent that leave the box",
-        killed_by="tests/test_sound_radii.py::test_attacks_are_judged[outside the box]",
+        killed_by="tests/test_attacks.py::test_points_lie_in_the_box",
     ),
     Mutation(
-        file="l2_robustness/attacks.py",
-        old="wrong = _compute_margin(net, points, y) <= 0\n        distance",
-        new="wrong = _compute_margin(net, points, y) <= 1e-2\n        distance",
+        file="l2_robustness/boundary.py",
+        old="wrong = compute_margin(net, points, y) <= 0\n    return",
+        new="wrong = compute_margin(net, points, y) <= 1e-2\n    return",
         why="points that are not quite misclassified",
         killed_by="tests/test_sound_radii.py::test_attacks_are_judged",
     ),
     Mutation(
-        file="l2_robustness/attacks.py",
-        old="found = x + high.reshape(shape)",
-        new="found = x + low.reshape(shape)",
+        file="l2_robustness/boundary.py",
+        old="found = x + one_each(high, x)",
+        new="found = x + one_each(low, x)",
         why="the end of a bracket that is classified correctly",
         equivalent="after 48 bisections both ends are the same to 4e-15",
     ),
     Mutation(
-        file="l2_robustness/attacks.py",
-        old="torch.where(\n            wrong.reshape(shape), aim,",
-        new="torch.where(wrong.reshape(shape) | True, aim,",
+        file="l2_robustness/boundary.py",
+        old="one_each(wrong, x), aim,",
+        new="one_each(wrong | True, x), aim,",
         why="aims that are not misclassified",
     ),
     Mutation(
-        file="l2_robustness/attacks.py",
-        old="return (_find_first_crossing(net, x, y, nearest, _FINE_BISECTIONS) - x).flatten(1).norm(dim=1)",
-        new="return (_find_first_crossing(net, x, y, nearest, _FINE_BISECTIONS) - x).flatten(1).abs().amax(1)",
+        file="l2_robustness/boundary.py",
+        old="return (points - x).flatten(1).norm(dim=1)",
+        new="return (points - x).flatten(1).abs().amax(1)",
         why="largest difference of an entry for the distance",
         killed_by="tests/test_sound_radii.py::test_attacks_are_judged",
     ),
     Mutation(
-        file="l2_robustness/attacks.py",
-        old="distance[wrong] = _polish",
-        new="distance[~wrong] = _polish",
+        file="l2_robustness/boundary.py",
+        old=".masked_fill(~wrong, torch.inf), points",
+        new=".masked_fill(wrong, torch.inf), points",
         why="the points that are classified correctly",
-        killed_by="tests/test_robustness.py::test_linear_nets_are_exact",
+        killed_by="tests/test_attacks.py::test_linear_nets_to_the_last_digits",
+    ),
+    Mutation(
+        file="l2_robustness/boundary.py",
+        old="slope.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)",
+        new="slope",
+        why="gradients that are no numbers",
+        killed_by="tests/test_attacks.py::test_gradients_that_are_no_numbers",
+    ),
+    Mutation(
+        file="l2_robustness/walks.py",
+        old="points[lost] = self._scale_outwards(x[lost], y[lost], walked.last[lost])",
+        new="pass",
+        why="walks that end short of the boundary are lost",
+        killed_by="tests/test_attacks.py::test_boundaries_beyond_the_first_order",
+    ),
+    Mutation(
+        file="l2_robustness/walks.py",
+        old="min(_CANDIDATES, others.shape[1] - 1)",
+        new="1",
+        why="only the class of second largest score",
+        killed_by="tests/test_attacks.py::test_no_weaker_than_the_attacks_of_foolbox",
+    ),
+    Mutation(
+        file="l2_robustness/walks.py",
+        old="z = x + _rescale(z - x, reach)",
+        new="pass",
+        why="walks that are not brought back to the sphere",
+        killed_by="tests/test_attacks.py::test_no_weaker_than_the_attacks_of_foolbox",
+    ),
+    Mutation(
+        file="l2_robustness/walks.py",
+        old="self.nearest = torch.where(one_each(distance < self.best, x), points, self.nearest)",
+        new="self.nearest = points",
+        why="the last points for the nearest",
+        killed_by="tests/test_attacks.py::test_no_weaker_than_the_attacks_of_foolbox",
+    ),
+    Mutation(
+        file="l2_robustness/walks.py",
+        old="chain if box is None and chain and has",
+        new="chain if chain and has",
+        why="regions, which know no box, within a box",
+        killed_by="tests/test_attacks.py::test_points_lie_in_the_box",
+    ),
+    Mutation(
+        file="l2_robustness/region_search.py",
+        old="signs[layer][unit] ^= True",
+        new="pass",
+        why="neighbours beyond kinks not looked at",
+        killed_by="tests/test_attacks.py::test_descents_end_where_no_neighbour_is_nearer",
+    ),
+    Mutation(
+        file="l2_robustness/region_search.py",
+        old="1.0 if region.signs[layer][unit] else -1.0",
+        new="1.0",
+        why="the sides of units that are off",
+        killed_by="tests/test_attacks.py::test_descents_end_where_no_neighbour_is_nearer",
+    ),
+    Mutation(
+        file="l2_robustness/region_search.py",
+        old="np.where(signs, 1.0, self.chain.slopes[layer])",
+        new="np.where(signs, 1.0, 0.0)",
+        why="slopes of LeakyReLU forgotten",
+        killed_by="tests/test_attacks.py::test_descents_end_where_no_neighbour_is_nearer",
+    ),
+    Mutation(
+        file="l2_robustness/region_search.py",
+        old="+ _BEHIND * (kink == _GAP)",
+        new="- 1e6 * _BEHIND * (kink == _GAP)",
+        why="points just before the boundary",
+        killed_by="tests/test_attacks.py::test_descents_end_where_no_neighbour_is_nearer",
+    ),
+    Mutation(
+        file="l2_robustness/region_search.py",
+        old="np.where(y > 0, -1.0, 1.0)",
+        new="np.where(y > 0, 1.0, -1.0)",
+        why="the sign of a net with one output",
+        killed_by="tests/test_attacks.py::test_small_nets_against_all_linear_regions",
+    ),
+    Mutation(
+        file="l2_robustness/region_search.py",
+        old="return bool(added)",
+        new="return False",
+        why="violated sides added and not looked at",
+        killed_by="tests/test_attacks.py::test_descents_end_where_no_neighbour_is_nearer",
+    ),
+    Mutation(
+        file="l2_robustness/region_search.py",
+        old="ordered[owners] = rows",
+        new="ordered[:] = rows",
+        why="rows of one side handed to another",
+        killed_by="tests/test_attacks.py::test_descents_end_where_no_neighbour_is_nearer",
     ),
     Mutation(
         file="l2_robustness/evaluation.py",
@@ -590,9 +686,9 @@ MUTATIONS = [
         killed_by="tests/test_sound_radii.py::test_a_net_that_is_not_its_chain",
     ),
     Mutation(
-        file="l2_robustness/evaluation.py",
-        old="score_margins(net, x, y).amin(1) > 0\n",
-        new="score_margins(net, x, y).amin(1) >= 0\n",
+        file="l2_robustness/batch_radii.py",
+        old="lower.masked_fill(q > 0, math.inf)",
+        new="lower.masked_fill(q >= 0, math.inf)",
         why="ties called correct",
         killed_by="tests/test_sound_radii.py::test_ties_are_misclassified",
     ),
@@ -630,5 +726,173 @@ MUTATIONS = [
         new="(radii[None] >= epsilons[:, None])",
         why="misclassified samples called robust at epsilon 0",
         killed_by="tests/test_sound_radii.py::test_ties_are_misclassified",
+    ),
+    Mutation(
+        file="l2_robustness/exact/units.py",
+        old="curvature = -(al + 2 * be * s + de * s * s)",
+        new="curvature = -(al + be * s + de * s * s)",
+        why="half of a mixed term in a unit's minimum",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/units.py",
+        old="gradient = -(g + e * s + be * o + de * s * o)",
+        new="gradient = -(g + e * s + be * o - de * s * o)",
+        why="a sign in a unit's minimum",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/units.py",
+        old="np.where(anchor >= 0, (slope - 1) * anchor, 0.0)",
+        new="np.where(anchor >= 0, slope * anchor, 0.0)",
+        why="the graph behind the kink moved",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/units.py",
+        old="least = np.minimum(np.minimum(evaluate(low), evaluate(high)), evaluate(vertex.clip(low, high)))",
+        new="least = evaluate(vertex.clip(low, high))",
+        why="an end of a concave unit's interval forgotten",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="self._add_products(de, t.linear, t.linear)",
+        new="pass",
+        why="the squares of outputs dropped",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="(g + al * y.constant + be * t.constant) @ y.linear",
+        new="(g + be * t.constant) @ y.linear",
+        why="a linear term behind fixed units dropped",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="high=np.where(signs == -sign, -np.inf, branch.high)",
+        new="high=branch.high",
+        why="intervals of fixed units not clipped at the kink",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="np.where(positive, branches[0].offset, branches[1].offset)",
+        new="branches[0].offset",
+        why="the offset of units fixed behind the kink",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="self.constant = -self.mu * ball.radius**2 / 2",
+        new="self.constant = -self.mu * ball.radius**2 / 4",
+        why="half of the ball's term",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="lost += float(np.abs(functional) @ ball.output_errors)",
+        new="pass",
+        why="rounding of the scores forgotten",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_gap_that_may_be_rounding_is_not_proved"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/quadratics.py",
+        old="if shift > 2 * lost:",
+        new="if shift > 0:",
+        why="positive definite by a factor that rounding made",
+        killed_by=("tests/test_exact_radii_proof.py::test_factors_and_solutions_are_not_trusted"),
+    ),
+    Mutation(
+        file="l2_robustness/exact/quadratics.py",
+        old=" + bound_length(rest) ** 2 / (2 * least)",
+        new="",
+        why="a minimum where the gradient is not 0",
+        killed_by="tests/test_exact_radii_proof.py::test_factors_and_solutions_are_not_trusted",
+    ),
+    Mutation(
+        file="l2_robustness/exact/ball.py",
+        old="size @ errors\n            + chain.weight_errors[k] @ (a + errors)",
+        new="size @ errors",
+        why="errors of folded weights at the anchor forgotten",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_scores_of_all_nets_within_the_errors_of_a_chain_are_within_its_output_errors"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/ball.py",
+        old="change = chain.weight_errors[k + 1] @ reach",
+        new="change = 0.0 * reach.sum()",
+        why="errors of folded weights forgotten away from the anchor",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_scores_of_all_nets_within_the_errors_of_a_chain_are_within_its_output_errors"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/boxes.py",
+        old="spread = np.abs(other - own) * crossed / 2 + rounding",
+        new="spread = np.abs(other - own) * crossed / 3 + rounding",
+        why="sectors, and so boxes, too small",
+        killed_by=("tests/test_exact_radii_proof.py::test_secants_lie_in_their_sector"),
+    ),
+    Mutation(
+        file="l2_robustness/exact/boxes.py",
+        old="straight = bound_lengths(self.direct) * self.radius",
+        new="straight = 0.99 * bound_lengths(self.direct) * self.radius",
+        why="boxes a hundredth too small",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_intervals_are_attained_where_nothing_bends"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/first_layer_quadratic.py",
+        old="fractions / 2",
+        new="fractions / 4",
+        why="boxes of the second layer too small",
+        killed_by=("tests/test_exact_radii_proof.py::test_intervals_hold_at_sampled_points"),
+    ),
+    Mutation(
+        file="l2_robustness/exact/proof.py",
+        old="if rival != label",
+        new="if rival not in (label, 0)",
+        why="a rival left out",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_the_radius_of_a_linear_net_is_proved_up_to_its_distance_and_not_beyond"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/proof.py",
+        old="        if not _covers(half, signs):\n            return False\n",
+        new="",
+        why="half of the ball left out",
+        killed_by=("tests/test_exact_radii_proof.py::test_regions_must_cover_the_ball"),
+    ),
+    Mutation(
+        file="l2_robustness/exact/proof.py",
+        old="signs = signs[~((signs * fixed < 0).any(1))]",
+        new="pass",
+        why="regions of the other half counted",
+        killed_by=("tests/test_exact_radii_proof.py::test_regions_must_cover_the_ball"),
     ),
 ]

@@ -5,7 +5,8 @@ import sys
 
 from ..core.files import make_folder, write_atomically
 from ..errors import ArgumentError
-from ..l2_robustness.attacks import ATTACKS
+from ..l2_robustness.attacks import ATTACKS, OWN
+from ..l2_robustness.chain_radii import EFFORTS
 from ..result import Status
 from . import INTERRUPTED, inputs
 from .printing import as_json
@@ -34,17 +35,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="values that inputs may take, such as 0 1 for images (default: all)",
     )
     parser.add_argument(
-        "--attacks", nargs="+", choices=ATTACKS, default=ATTACKS, help="which to run (default: all)"
+        "--attacks",
+        nargs="+",
+        choices=ATTACKS,
+        default=(OWN,),
+        help=f"which to run (default: {OWN}, our own; the others need foolbox)",
     )
-    parser.add_argument(
-        "--certified-only", action="store_true", help="no attacks, which need foolbox"
-    )
+    parser.add_argument("--certified-only", action="store_true", help="no attacks")
     parser.add_argument(
         "--carlini-wagner-steps",
         type=inputs.positive(int),
         default=300,
         metavar="N",
         help="default: 300",
+    )
+    parser.add_argument(
+        "--effort",
+        choices=EFFORTS,
+        default="standard",
+        help="which certificates to try (default: standard)",
+    )
+    parser.add_argument(
+        "--tol",
+        type=inputs.positive(float),
+        default=1e-3,
+        help="share of a radius that may be left open (default: 0.001)",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=inputs.positive(float),
+        metavar="SECONDS",
+        help="for the search of certificates of each file (default: none)",
     )
     parser.add_argument(
         "--batch-size",
@@ -89,6 +110,9 @@ def run(options: argparse.Namespace) -> int:
             box=options.box,
             attacks=() if options.certified_only else options.attacks,
             carlini_wagner_steps=options.carlini_wagner_steps,
+            effort=options.effort,
+            tol=options.tol,
+            time_limit=options.time_limit,
             batch_size=options.batch_size,
             folder=options.out and options.out / f"batches-{index}",
             progress=not options.quiet,

@@ -43,7 +43,7 @@ def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) 
     >>> _ = torch.manual_seed(0)
     >>> net, data = nm.models.mlp([64, 16, 10]), nm.datasets.digits(limit=20)
     >>> _ = nm.train(net, data, until=nm.LogLossBelow(-1), progress=False)
-    >>> report = nm.robustness(net, data, carlini_wagner_steps=2, progress=False)
+    >>> report = nm.robustness(net, data, progress=False)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [path.name for path in nm.figures.draw_robustness({"net": report}, folder)]
     ['robustness.png']

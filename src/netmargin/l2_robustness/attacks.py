@@ -1,35 +1,36 @@
 """The nearest misclassified inputs that attacks find, each validated in float64."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..core.nets import scores
 from ..errors import MissingLibraryError
-from .certified import score_margins
+from .boundary import (
+    compute_margin,
+    compute_margin_and_slope,
+    judge_points,
+    measure_distance,
+    one_each,
+    polish_points,
+)
+from .exact.chain import Chain
+from .input_box import choose_bounds
+from .walks import walk_to_boundary
 
-ATTACKS = ("deepfool", "ddn", "carlini-wagner")
-"""The names of the attacks, in the order in which they run."""
+OWN = "walk"
+"""The name of our own attack, which runs unless others are asked for."""
+FOOLBOX = ("deepfool", "ddn", "carlini-wagner")
+"""The names of the attacks of foolbox, for comparison."""
+ATTACKS = (OWN, *FOOLBOX)
+"""The names of all attacks."""
 SEARCH = "random search"
 """The name under which points of the random search are reported."""
-_BOUNDARY_STEPS = 12
-"""Newton steps along the boundary at most; they converge quadratically on each smooth piece of it,
-and usually stop earlier.
-"""
-_COARSE_BISECTIONS = 16
-"""Bisections of a segment that crosses the boundary, while points move: 2^-16 of its length is less
-than the next step changes.
-"""
-_FINE_BISECTIONS = 48
-"""Bisections at the end: to 4e-15 of a segment, about the rounding of its ends."""
 _SCALED_MEDIAN_MARGIN = 10.0
 """Median margin of the scores that attacks see. At 1 the gradient of the cross-entropy is not yet
 that of the nearest class, and DDN finds radii 5% larger on digits.
-"""
-_TANGENT_OVERSHOOT = 1e-6
-"""Relative distance by which a step goes beyond the tangent: the boundary itself is misclassified,
-and rounding may miss it.
 """
 _RANDOM_POINTS = 2048
 """Random points per sample and round, divided by the dimension: a ball of many dimensions cannot be
@@ -60,17 +61,35 @@ class ScaledScores(nn.Module):
         return torch.cat([-z, z], 1) / 2 if z.shape[1] == 1 else z
 
 
+class Found(NamedTuple):
+    """The nearest misclassified points of a batch.
+
+    Attributes
+    ----------
+    distances : tensor, (N,)
+        Distances to the points, infinite where there is none.
+    points : tensor, (N, ...)
+        The points, NaN where there is none.
+    found_by : int64 tensor, (N,)
+        The index of the attack, len(attacks) for the random search, -1 for none.
+    """
+
+    distances: Tensor
+    points: Tensor
+    found_by: Tensor
+
+
 def nearest_misclassified(
     net: nn.Module,
     x: Tensor,
     y: Tensor,
     *,
     attacks: Sequence[str],
-    bounds: tuple[float, float],
-    clipped: bool,
+    box: tuple[float, float] | None,
     scale: float,
     steps: int,
-) -> tuple[Tensor, Tensor]:
+    chain: Chain | None,
+) -> Found:
     """Find the nearest misclassified points that attacks and a random search can find.
 
     Parameters
@@ -83,31 +102,53 @@ def nearest_misclassified(
         Signs for a net with one output, or class indices.
     attacks : sequence of str
         Names from `ATTACKS`.
-    bounds : (float, float)
-        Smallest and largest value of the inputs that attacks may try.
-    clipped : bool
-        Whether the bounds are a box that results must respect.
+    box : (float, float) or None
+        Smallest and largest value of an input that results must respect; None for all of R^d.
     scale : float
         The median margin. Scores are divided by it, so that attacks, whose steps are made for
         scores of order 1, see the same net whatever the size of its parameters.
     steps : int
         Steps of Carlini-Wagner in each of its binary search steps.
+    chain : Chain or None
+        The net as dense layers and kinks, if it is such a chain; walks then go on through its
+        linear regions.
 
     Returns
     -------
-    distances : tensor, (N,)
-        Distances to the points found, infinite where there is none.
-    found_by : int64 tensor, (N,)
-        The index of the attack, len(attacks) for the random search, -1 for none.
+    Found
+        Distances, points and attacks. Each point was judged by the net: it is misclassified, or a
+        tie, and in the box.
     """
-    foolbox = _import_foolbox()
-    box = bounds if clipped else None
     # From here on scores are of order 1: no square of a slope underflows.
     net = ScaledScores(net, scale / _SCALED_MEDIAN_MARGIN).eval()
     classes = (y > 0).long() if y.is_floating_point() else y
+    bounds = choose_bounds(x) if box is None else box
+    widest = (bounds[1] - bounds[0]) * x[0].numel() ** 0.5
+    best, nearest = x.new_full((len(x),), torch.inf), torch.full_like(x, torch.nan)
+    found_by = torch.full((len(x),), -1, device=x.device)
+    for index, name in enumerate([*attacks, SEARCH]):
+        if name == OWN:
+            points = walk_to_boundary(net, x, classes, box=box, widest=widest, chain=chain)
+            distance, points = judge_points(net, x, classes, points, box)
+        elif name == SEARCH:
+            distance, points = _search_ball(net, x, classes, best, box, widest=widest)
+        else:
+            points = _run_foolbox(name, net, x, classes, bounds, steps)
+            distance, points = polish_points(net, x, classes, points, box)
+        nearer = distance < best
+        best, found_by = torch.where(nearer, distance, best), torch.where(nearer, index, found_by)
+        nearest = torch.where(one_each(nearer, x), points, nearest)
+    return Found(best, nearest, found_by)
+
+
+def _run_foolbox(
+    name: str, net: nn.Module, x: Tensor, y: Tensor, bounds: tuple[float, float], steps: int
+) -> Tensor:
+    """Run an attack of foolbox; its points, which nobody has judged."""
+    foolbox = _import_foolbox()
     with torch.no_grad():
-        first_order = _measure_median_linear_distance(net, x, classes)
-    made = {  # only those that are asked for are made
+        first_order = _measure_median_linear_distance(net, x, y)
+    made = {  # only the one that is asked for is made
         "deepfool": lambda: foolbox.attacks.L2DeepFoolAttack(),
         "ddn": lambda: foolbox.attacks.DDNAttack(init_epsilon=first_order),
         "carlini-wagner": lambda: foolbox.attacks.L2CarliniWagnerAttack(
@@ -115,19 +156,10 @@ def nearest_misclassified(
         ),
     }
     attacked = foolbox.PyTorchModel(net, bounds=bounds, device=x.device)
-    best, found_by = x.new_full((len(x),), torch.inf), torch.full((len(x),), -1, device=x.device)
-    for index, name in enumerate(attacks):
-        # Attacks start within their bounds, also where rounding put a sample a bit outside.
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            points = made[name]()(attacked, x.clamp(*bounds), classes, epsilons=None)[0].detach()
-        distance = _validate_points(net, x, classes, points, box)
-        nearer = distance < best
-        best, found_by = torch.where(nearer, distance, best), torch.where(nearer, index, found_by)
-    distance = _search_ball(
-        net, x, classes, best, box, widest=(bounds[1] - bounds[0]) * x[0].numel() ** 0.5
-    )
-    return distance, torch.where(distance < best, len(attacks), found_by)
+    # Attacks start within their bounds, also where rounding put a sample a bit outside.
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return made[name]()(attacked, x.clamp(*bounds), y, epsilons=None)[0].detach()
 
 
 def _search_ball(
@@ -138,38 +170,49 @@ def _search_ball(
     box: tuple[float, float] | None,
     *,
     widest: float,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Search the ball around each sample, out to the distance known, by random points.
 
     The ball is as wide as the inputs may be where no distance is known. In few dimensions attacks
-    on their own miss the nearest piece of the boundary. Returns the distances, (N,).
+    on their own miss the nearest piece of the boundary. Returns distances, (N,), infinite where it
+    found nothing nearer, and points, (N, ...).
     """
     random = torch.Generator(x.device).manual_seed(0)
+    found, points = torch.full_like(best, torch.inf), x.clone()
     rounds_without = 0
     while rounds_without < _PATIENCE:
-        nearest, start = best.clone(), x.clone()
-        for _ in range(max(_RANDOM_POINTS // x[0].numel(), _LEAST_RANDOM_POINTS)):
-            direction = torch.randn(
-                x.shape, generator=random, dtype=x.dtype, device=x.device
-            ).flatten(1)
-            # Uniform in the ball: the radius is a uniform number to the power 1 / dimension.
-            share = torch.rand(len(x), generator=random, dtype=x.dtype, device=x.device) ** (
-                1 / direction.shape[1]
-            )
-            radius = best.clamp(max=widest) * share
-            points = x + (direction * (radius / direction.norm(dim=1))[:, None]).reshape_as(x)
-            points = points.clamp(*box) if box else points
-            distance = (points - x).flatten(1).norm(dim=1)
-            with torch.no_grad():
-                hit = (_compute_margin(net, points, y) <= 0) & (distance < nearest)
-            nearest = torch.where(hit, distance, nearest)
-            start = torch.where(hit.reshape(-1, *[1] * (x.ndim - 1)), points, start)
-        hit = nearest < best
-        if hit.any():
-            nearest[hit] = _validate_points(net, x[hit], y[hit], start[hit], box)
-        rounds_without = 0 if (nearest < best * (1 - _LEAST_PROGRESS)).any() else rounds_without + 1
-        best = torch.minimum(best, nearest)
-    return best
+        start = _draw_nearest(net, x, y, best, box, widest, random)
+        distance, tried = polish_points(net, x, y, start, box)
+        progress = distance < best * (1 - _LEAST_PROGRESS)
+        nearer = distance < best
+        found = torch.where(nearer, distance, found)
+        points = torch.where(one_each(nearer, x), tried, points)
+        best = torch.minimum(best, distance)
+        rounds_without = 0 if progress.any() else rounds_without + 1
+    return found, points
+
+
+def _draw_nearest(net, x, y, best, box, widest: float, random: torch.Generator) -> Tensor:
+    """Draw points uniformly in the balls of radius `best`, the nearest misclassified one of each.
+
+    A sample without one is returned itself.
+    """
+    nearest, start = best.clone(), x.clone()
+    for _ in range(max(_RANDOM_POINTS // x[0].numel(), _LEAST_RANDOM_POINTS)):
+        direction = torch.randn(x.shape, generator=random, dtype=x.dtype, device=x.device)
+        # Uniform in the ball: the radius is a uniform number to the power 1 / dimension.
+        share = torch.rand(len(x), generator=random, dtype=x.dtype, device=x.device) ** (
+            1 / x[0].numel()
+        )
+        radius = best.clamp(max=widest) * share
+        points = x + direction * one_each(radius / direction.flatten(1).norm(dim=1), x)
+        points = points.clamp(*box) if box else points
+        distance = measure_distance(x, points)
+        with torch.no_grad():
+            hit = (compute_margin(net, points, y) <= 0) & (distance < nearest)
+        nearest = torch.where(hit, distance, nearest)
+        start = torch.where(one_each(hit, x), points, start)
+    return start
 
 
 def _import_foolbox():
@@ -178,121 +221,14 @@ def _import_foolbox():
         import foolbox
     except ImportError as error:
         raise MissingLibraryError(
-            "Attacks need the library foolbox: pip install 'netmargin[attacks]'. Or pass attacks=()"
-            " for certified radii alone."
+            f"The attacks {', '.join(FOOLBOX)} need the library foolbox: pip install"
+            f" 'netmargin[attacks]'. Or keep to netmargin's own, attacks=(\"{OWN}\",)."
         ) from error
     return foolbox
 
 
 def _measure_median_linear_distance(net: nn.Module, x: Tensor, y: Tensor) -> float:
     """Compute the median distance to the boundary, as if the net were linear."""
-    margin, slope = _compute_margin_and_slope(net, x, y)
+    margin, slope = compute_margin_and_slope(net, x, y)
     distances = margin / slope.flatten(1).norm(dim=1).clamp(min=1e-300)
     return float(distances.median().clamp(1e-6, 1e6))
-
-
-def _compute_margin(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """Compute the smallest score gap of each sample, (N,)."""
-    return score_margins(net, x, y).amin(1)
-
-
-def _compute_margin_and_slope(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the smallest score gaps, (N,), and their gradients in the inputs, (N, ...)."""
-    with torch.enable_grad():
-        x = x.detach().requires_grad_()
-        margin = _compute_margin(net, x, y)
-        (slope,) = torch.autograd.grad(margin.sum(), x)
-    return margin.detach(), slope
-
-
-def _validate_points(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
-) -> Tensor:
-    """Compute the distances of points that are misclassified, after clipping them to the box.
-
-    Points are moved along the boundary to where it is nearest. The distance is infinite where a
-    point is classified correctly.
-    """
-    points = points.nan_to_num().clamp(*box) if box else points.nan_to_num()
-    with torch.no_grad():
-        wrong = _compute_margin(net, points, y) <= 0
-        distance = x.new_full((len(x),), torch.inf)
-        if wrong.any():
-            distance[wrong] = _polish(net, x[wrong], y[wrong], points[wrong], box)
-        return distance
-
-
-def _polish(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
-) -> Tensor:
-    """Move misclassified points along the boundary towards x, by Newton steps on its tangent.
-
-    Returns the distances, (N,), of the nearest misclassified points on the way.
-    """
-    points = _find_first_crossing(net, x, y, points, _FINE_BISECTIONS)
-    best, nearest = (points - x).flatten(1).norm(dim=1), points
-    shape = (-1, *[1] * (x.ndim - 1))
-    for _ in range(_BOUNDARY_STEPS):
-        margin, slope = _compute_margin_and_slope(net, points, y)
-        aim = _project_onto_tangent(x, points, margin, slope, box)
-        wrong = _compute_margin(net, aim, y) <= 0
-        # An aim that is classified correctly is moved back towards the point that is not.
-        candidate = torch.where(
-            wrong.reshape(shape), aim, _find_first_crossing(net, aim, y, points, _COARSE_BISECTIONS)
-        )
-        points = _find_first_crossing(net, x, y, candidate, _COARSE_BISECTIONS)
-        distance = (points - x).flatten(1).norm(dim=1)
-        if not (distance < best * (1 - 1e-9)).any():
-            break
-        nearest = torch.where((distance < best).reshape(shape), points, nearest)
-        best = torch.minimum(best, distance)
-    return (_find_first_crossing(net, x, y, nearest, _FINE_BISECTIONS) - x).flatten(1).norm(dim=1)
-
-
-def _project_onto_tangent(
-    x: Tensor, points: Tensor, margin: Tensor, slope: Tensor, box: tuple[float, float] | None
-) -> Tensor:
-    """Find the z of the box nearest to x with margin + slope . (z - points) <= 0.
-
-    It is x - t slope, clipped, for the smallest such t >= 0; the points show that there is one.
-    """
-    start, slope, offset = x.flatten(1), slope.flatten(1), (points - x).flatten(1)
-    # The value that slope . (z - x) must not exceed.
-    needed = (slope * offset).sum(1, keepdim=True) - margin[:, None]
-    squares = slope.square().sum(1, keepdim=True).clamp(min=1e-300)
-    high = (-needed / squares).clamp(min=0)
-    if box is None:
-        return (start - (1 + _TANGENT_OVERSHOOT) * high * slope).reshape_as(x)
-
-    def lacks(t: Tensor) -> Tensor:
-        return (slope * ((start - t * slope).clamp(*box) - start)).sum(1, keepdim=True) > needed * (
-            1 - 1e-12
-        )
-
-    # Clipping leaves t undetermined: double it until it suffices, then bisect.
-    low = torch.zeros_like(high)
-    for _ in range(_COARSE_BISECTIONS + _FINE_BISECTIONS):
-        low, high = torch.where(lacks(high), high, low), torch.where(lacks(high), 4 * high, high)
-    for _ in range(_FINE_BISECTIONS):
-        middle = (low + high) / 2
-        lacking = lacks(middle)
-        low, high = torch.where(lacking, middle, low), torch.where(lacking, high, middle)
-    return (start - (1 + _TANGENT_OVERSHOOT) * high * slope).clamp(*box).reshape_as(x)
-
-
-def _find_first_crossing(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, bisections: int
-) -> Tensor:
-    """Bisect the segment from x to a misclassified point for where it crosses the boundary.
-
-    Returns the end of the bracket that is misclassified.
-    """
-    shape = (-1, *[1] * (x.ndim - 1))
-    low, high = x.new_zeros(len(x)), x.new_ones(len(x))
-    for _ in range(bisections):
-        middle = (low + high) / 2
-        wrong = _compute_margin(net, x + middle.reshape(shape) * (points - x), y) <= 0
-        low, high = torch.where(wrong, low, middle), torch.where(wrong, middle, high)
-    found = x + high.reshape(shape) * (points - x)
-    # x + (points - x) may be rounded to another point, which need not be misclassified.
-    return torch.where((high == 1).reshape(shape), points, found)

@@ -21,6 +21,12 @@ _ROUNDING = 1e-11
 the few roundings of what is computed from slopes and gaps.
 """
 
+CERTIFICATES = ("", "misclassified", "Lipschitz constant", "relaxation", "tree of regions")
+"""What a certified radius rests on. A sample that is misclassified has radius 0, for certain; ""
+stands for a radius of which nothing is known but that it is not negative.
+"""
+NOTHING, MISCLASSIFIED, LIPSCHITZ, RELAXATION, BRANCHES = range(len(CERTIFICATES))
+
 
 def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """Compute the score gaps Phi_y - Phi_j, (N, C), infinite at j = y; or y f(x), (N, 1).

@@ -10,7 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from ..core.accepted_models import require_repeatable
-from ..core.arguments import check_count, check_flag, check_path, check_words
+from ..core.arguments import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+    check_path,
+    check_words,
+)
 from ..core.batches import Arrays, Data
 from ..core.doors import open_door_whole
 from ..core.grad_mode import with_gradients
@@ -20,10 +27,13 @@ from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, Interrupted, ModelError
 from ..margins import measure
 from ..result import Status
-from .attacks import ATTACKS, SEARCH, nearest_misclassified
+from .attacks import ATTACKS, OWN, SEARCH, nearest_misclassified
 from .batch_files import BatchFiles
-from .certified import certified_radii, score_margins
-from .input_box import check_box, choose_bounds
+from .batch_radii import bracket_rest, compute_batch
+from .certified import CERTIFICATES
+from .chain_radii import EFFORTS, TREE, ChainRadii
+from .exact.chain import read_chain
+from .input_box import check_box
 from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
 
@@ -34,8 +44,11 @@ def robustness(
     data: Data,
     *,
     box: tuple[float, float] | None = None,
-    attacks: Sequence[str] = ATTACKS,
+    attacks: Sequence[str] = (OWN,),
     carlini_wagner_steps: int = 300,
+    effort: str = "standard",
+    tol: float = 1e-3,
+    time_limit: float | None = None,
     batch_size: int = 100,
     folder: str | Path | None = None,
     progress: bool = True,
@@ -45,14 +58,21 @@ def robustness(
     The radius is R(x, y) = inf {||x' - x||_2 : x' in the box is misclassified}; misclassified
     samples, q <= 0, have radius 0. Everything is computed in float64.
 
-    The lower radius is certified: the score gaps over their Lipschitz constants, which are the
-    product of the spectral norms of the layers (exact, bounds for large convolutions) with the
-    differences of the last one's rows; for small piecewise linear nets also with the slopes of the
-    sample's own linear region. The upper radius is the nearest of the points that DeepFool, DDN and
-    Carlini-Wagner (foolbox) and a random search find. Each point is validated in float64 (it is
-    misclassified and in the box; its distance is recomputed) and moved along the boundary to where
-    that is nearest. Attacks see the scores divided by the median margin, so that the size of the
-    parameters does not matter.
+    The lower radius is certified, and per sample the largest of its certificates. One is the score
+    gaps over their Lipschitz constants, which are the product of the spectral norms of the layers
+    (exact, bounds for large convolutions) with the differences of the last one's rows; for small
+    piecewise linear nets also with the slopes of the sample's own linear region. The others are for
+    chains of dense layers with ReLUs, LeakyReLUs or absolute values between them (convolutions and
+    average pools are written out, BatchNorm is folded, an own forward is traced): multipliers prove
+    that no rival wins in the whole ball (standard), or in regions that cover it (exact), and lower
+    meets upper to `tol` if there is time. Our own judge checks every such proof in float64, with
+    all rounding accounted for.
+
+    The upper radius is the distance of the nearest point that our own attack (walks towards the
+    nearest rivals, then descents through linear regions, see docs/attacked-radii.md), others that
+    are asked for, a random search and the search for proofs find. Each point is judged in float64:
+    it is misclassified and in the box; its distance is recomputed. Attacks see the scores divided
+    by the median margin, so that the size of the parameters does not matter.
 
     Parameters
     ----------
@@ -66,10 +86,20 @@ def robustness(
     box : (float, float) or None, default None
         Smallest and largest value of an input, such as (0, 1) for images; None is all of R^d. Lower
         radii ignore it.
-    attacks : sequence of str, default ("deepfool", "ddn", "carlini-wagner")
-        The attacks to run, some of these; () gives certified radii only.
+    attacks : sequence of str, default ("walk",)
+        The attacks to run: "walk" is our own; "deepfool", "ddn" and "carlini-wagner" are those of
+        the library foolbox, for comparison; () gives certified radii only.
     carlini_wagner_steps : int, default 300
-        Steps of Carlini-Wagner in each of its 6 binary search steps.
+        Steps of Carlini-Wagner in each of its 6 binary search steps, where it runs.
+    effort : "quick", "standard" or "exact", default "standard"
+        Which certificates are tried: Lipschitz constants alone; bounds of whole balls as well,
+        in fractions of a second a sample for some hundred units; or trees too, which take longer
+        where samples are far from the boundary.
+    tol : float, default 1e-3
+        A radius is closed where lower >= (1 - tol) upper: nothing better is searched then.
+    time_limit : float or None, default None
+        Seconds for the search of certificates, shared evenly by the samples that are left. Attacks
+        and Lipschitz constants are not cut short.
     batch_size : int, default 100
         Samples attacked at once.
     folder : str, Path or None, default None
@@ -81,7 +111,8 @@ def robustness(
     Returns
     -------
     RobustnessReport
-        Lower and upper radii, margins and the attack that was nearest, each of shape (n,); float64.
+        Lower and upper radii, margins, the certificate that was largest and the attack that was
+        nearest, each of shape (n,); float64.
 
     Raises
     ------
@@ -93,7 +124,7 @@ def robustness(
     ArgumentError
         Another argument cannot be used.
     MissingLibraryError
-        Attacks are asked for, and foolbox is not installed.
+        Attacks of foolbox are asked for, and it is not installed.
     CheckpointError
         The folder cannot be written, or holds results of another net, data or settings.
     Interrupted
@@ -121,6 +152,9 @@ def robustness(
         check_count("batch_size", batch_size),
         check_path("folder", folder, optional=True),
     )
+    effort = check_choice("effort", effort, EFFORTS)
+    tol = check_number("tol", tol, above=0, below=1)
+    time_limit = check_number("time_limit", time_limit, at_least=0, optional=True)
     model, samples = open_door_whole(model, data)
     scored = ScoredSamples(model, _prepare_inputs(samples))
     net, samples = scored.twin, scored.samples
@@ -129,7 +163,6 @@ def robustness(
     require_repeatable(net, first)
     measured = measure(net, samples)
     box = check_box(box, samples)
-    bounds = choose_bounds(samples) if box is None else box
     correct = measured.q[measured.q > 0]
     scale = float(correct.median()) if len(correct) else 1.0
     # Nets without a known Lipschitz constant can still be attacked.
@@ -137,46 +170,60 @@ def robustness(
         constants, no_lower = _bound_chain(net, first), ""
     except ModelError as error:
         constants, no_lower = None, str(error)
-
+    try:
+        chain, no_chain = read_chain(net, first), ""
+    except ModelError as error:
+        chain, no_chain = None, str(error)
     attack = partial(
         nearest_misclassified,
         net,
         attacks=attacks,
-        bounds=bounds,
-        clipped=box is not None,
+        box=box,
         scale=scale,
         steps=carlini_wagner_steps,
+        chain=chain,
     )
+    search = None
+    # Lipschitz constants of the gaps of linear nets are exact.
+    linear = chain is not None and not chain.slopes and constants is not None
+    if chain is not None and effort != "quick" and not linear:
+        search = ChainRadii(
+            net, chain, scale=scale, box=box, effort=effort, tol=tol, time_limit=time_limit
+        )
+        no_lower = ""
     compute_radii = partial(
-        _compute_radii, net, constants=constants, attack=attack if attacks else None
+        compute_batch,
+        net,
+        constants=constants,
+        attack=attack if attacks else None,
+        search=search,
+        tol=tol,
     )
-    files = BatchFiles(folder, net, samples, box, attacks, carlini_wagner_steps, batch_size)
+    settings = (box, attacks, carlini_wagner_steps, effort, tol, time_limit, batch_size)
+    files = BatchFiles(folder, net, samples, *settings)
     found, status = _run_batches(scored, batch_size, compute_radii, files, progress)
     examined = sum(len(part["lower"]) for part in found)
-    found.append(_bracket_rest(measured.q[examined:]))
-    lower, upper, by = (
-        torch.cat([part[name] for part in found]).numpy() for name in ("lower", "upper", "found_by")
-    )
-    names = np.array([*attacks, SEARCH, ""])  # index -1, for none, is the last
+    if status is Status.FINISHED and any(part["over"].any() for part in found):
+        status = Status.TIME_LIMIT
+    found.append(bracket_rest(measured.q[examined:]))
+    rows = {name: torch.cat([part[name] for part in found]).numpy() for name in found[-1]}
+    names = np.array([*attacks, SEARCH, TREE, ""])  # index -1, for none, is the last
     return RobustnessReport(
-        lower,
-        upper,
-        measured.q.double().numpy(),
-        names[by],
-        attacks,
-        scale,
-        box,
-        no_lower,
-        status,
-        examined,
+        lower=rows["lower"],
+        upper=rows["upper"],
+        q=measured.q.double().numpy(),
+        certified_by=np.array(CERTIFICATES)[rows["certified_by"]],
+        found_by=names[rows["found_by"]],
+        attacks=attacks,
+        scale=scale,
+        box=box,
+        effort=effort,
+        tol=tol,
+        no_lower=no_lower,
+        no_chain=no_chain if effort != "quick" else "",
+        status=status,
+        examined=examined,
     )
-
-
-def _bracket_rest(q: Tensor) -> dict[str, Tensor]:
-    """What margins q alone say of radii: 0 for misclassified samples, else anything from 0 on."""
-    lower = torch.zeros_like(q)
-    upper, by = lower.masked_fill(q > 0, math.inf), torch.full((len(q),), -1)
-    return {"lower": lower, "upper": upper, "found_by": by}
 
 
 def _freeze(net: nn.Module) -> None:
@@ -192,7 +239,7 @@ def _freeze(net: nn.Module) -> None:
 def _run_batches(
     scored: ScoredSamples,
     batch_size: int,
-    compute_radii: Callable[[Tensor, Tensor], dict[str, Tensor]],
+    compute_radii: Callable[..., dict[str, Tensor]],
     files: BatchFiles,
     progress: bool,
 ) -> tuple[list[dict[str, Tensor]], Status]:
@@ -205,9 +252,12 @@ def _run_batches(
     with Progress(progress, "robustness") as display:
         try:
             for index, (x, y) in enumerate(scored.batches(batch_size)):
-                display.draw(index, total - index, f"batch {index + 1} of {total}")
+                line = f"batch {index + 1} of {total}"
+                display.draw(index, total - index, line)
                 if (kept := files.read(index)) is None:
-                    kept = compute_radii(x, y)
+                    waiting = len(scored) - index * batch_size
+                    tell = partial(_tell, display, index, total, line)
+                    kept = compute_radii(x, y, waiting, tell)
                     files.write(index, kept)
                 found.append(kept)
         except KeyboardInterrupt:
@@ -221,24 +271,9 @@ def _run_batches(
     return found, Status.FINISHED
 
 
-def _compute_radii(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    *,
-    constants: tuple[list[float], Tensor] | None,
-    attack: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] | None,
-) -> dict[str, Tensor]:
-    """Compute the radii of one batch, and the index of the attack that was nearest, or -1."""
-    n = len(x)
-    lower = x.new_zeros(n) if constants is None else certified_radii(net, x, y, *constants)
-    with torch.no_grad():
-        correct = score_margins(net, x, y).amin(1) > 0
-    upper, by = x.new_zeros(n).masked_fill(correct, math.inf), torch.full((n,), -1, device=x.device)
-    # The nearest misclassified point of a sample that is misclassified is the sample itself.
-    if attack is not None and correct.any():
-        upper[correct], by[correct] = attack(x[correct], y[correct])
-    return {"lower": lower.cpu(), "upper": upper.cpu(), "found_by": by.cpu()}
+def _tell(display: Progress, index: int, total: int, line: str, more: str) -> None:
+    """Show what is done within a batch."""
+    display.draw(index, total - index, f"{line}, {more}")
 
 
 def _prepare_inputs(samples: Arrays) -> Arrays:

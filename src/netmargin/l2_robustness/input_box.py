@@ -2,6 +2,8 @@
 
 import math
 
+from torch import Tensor
+
 from ..core.batches import Arrays
 from ..errors import DataError
 
@@ -44,8 +46,8 @@ def check_box(box, samples: Arrays) -> tuple[float, float] | None:
     return min(low, least), max(high, most)
 
 
-def choose_bounds(samples: Arrays) -> tuple[float, float]:
-    """Choose bounds for attacks, which need some, wide enough to matter little."""
-    least, most = float(samples.X.min()), float(samples.X.max())
+def choose_bounds(x: Tensor) -> tuple[float, float]:
+    """Choose bounds for attacks on inputs x, wide enough to matter little."""
+    least, most = float(x.min()), float(x.max())
     room = _ATTACK_ROOM * max(most - least, abs(most), abs(least), 1e-6)
     return least - room, most + room

@@ -23,8 +23,13 @@ class RobustnessReport(Record):
         Distances of the nearest misclassified inputs found; infinite where nothing was found.
     q : float64 array, (n,)
         The margins of the samples.
+    certified_by : str array, (n,)
+        What the certified radius rests on: "Lipschitz constant", "relaxation" (a bound of the whole
+        ball), "tree of regions", or "misclassified"; "" where nothing is certified, and the
+        radius of 0 says nothing.
     found_by : str array, (n,)
-        The attack that found the nearest input; "" for none.
+        What found the nearest input: an attack, "random search" or "search for proofs"; "" for
+        none.
     attacks : tuple of str
         The attacks that ran.
     scale : float
@@ -32,11 +37,18 @@ class RobustnessReport(Record):
         saw were divided.
     box : (float, float) or None
         The smallest and the largest value of an input; None for all of R^d.
+    effort : str
+        "quick", "standard" or "exact": which certificates were tried.
+    tol : float
+        The largest share of `upper` that a closed radius leaves open.
     no_lower : str
         Why no radius is certified (lower is 0 then), or "".
+    no_chain : str
+        Why relaxations and trees could not be tried, or "".
     status : Status
-        FINISHED, or INTERRUPTED: of the samples from `examined` on no more is known than whether
-        they are correct. Their radii are 0 and infinite, or both 0.
+        FINISHED; TIME_LIMIT, which kept some radii from being closed; or INTERRUPTED: of the
+        samples from `examined` on no more is known than whether they are correct. Their radii are
+        0 and infinite, or both 0.
     examined : int
         The number of samples whose radii were computed, the first ones.
 
@@ -46,11 +58,15 @@ class RobustnessReport(Record):
     lower: np.ndarray
     upper: np.ndarray
     q: np.ndarray
+    certified_by: np.ndarray
     found_by: np.ndarray
     attacks: tuple[str, ...]
     scale: float
     box: tuple[float, float] | None
+    effort: str
+    tol: float
     no_lower: str
+    no_chain: str
     status: Status
     examined: int
 
@@ -71,6 +87,11 @@ class RobustnessReport(Record):
     def not_found(self) -> int:
         """The number of correct samples that no attack could turn; 0 if none ran."""
         return int(np.isinf(self.upper[: self.examined]).sum()) if self.attacks else 0
+
+    @property
+    def closed(self) -> np.ndarray:
+        """Which radii are known to `tol`: bool array, (n,); misclassified samples are."""
+        return self.lower >= (1 - self.tol) * self.upper
 
     @property
     def largest(self) -> float:
@@ -98,11 +119,22 @@ class RobustnessReport(Record):
         return pandas.DataFrame({"epsilon": epsilons} | shares)
 
     def table(self):
-        """Return a pandas DataFrame with one row per sample: q, lower, upper, found_by."""
+        """Return a pandas DataFrame with one row per sample.
+
+        The columns are q, lower, upper, certified_by, found_by and closed; lower is missing where
+        nothing is certified.
+        """
         import pandas
 
         return pandas.DataFrame(
-            {"q": self.q, "lower": self.lower, "upper": self.upper, "found_by": self.found_by}
+            {
+                "q": self.q,
+                "lower": np.where(self.certified_by == "", np.nan, self.lower),
+                "upper": self.upper,
+                "certified_by": self.certified_by,
+                "found_by": self.found_by,
+                "closed": self.closed,
+            }
         )
 
     def to_dict(self) -> dict:
@@ -120,11 +152,16 @@ class RobustnessReport(Record):
             "attacks": list(self.attacks),
             "scale": self.scale,
             "box": self.box,
+            "effort": self.effort,
+            "tol": self.tol,
+            "closed": int(self.closed.sum()),
             "no_lower": self.no_lower,
+            "no_chain": self.no_chain,
             "status": str(self.status),
             "examined": self.examined,
             "lower": list(map(shown, self.lower)),
             "upper": list(map(shown, self.upper)),
+            "certified_by": self.certified_by.tolist(),
             "found_by": self.found_by.tolist(),
         }
 
@@ -136,8 +173,7 @@ class RobustnessReport(Record):
                 f"{self.n} samples, {100 * self.accuracy:.2f}% correct; inputs in"
                 f" {'R^d' if self.box is None else f'[{self.box[0]:g}, {self.box[1]:g}]^d'}"
             ),
-            f"certified radius   median {np.median(self.lower):.4g}"
-            + (f"  (none: {self.no_lower})" if self.no_lower else "  (proved)"),
+            *self._describe_certified(),
         ]
         if self.attacks:
             lines += [
@@ -151,6 +187,27 @@ class RobustnessReport(Record):
                     or "none"
                 ),
             ]
+        if self.status is Status.TIME_LIMIT:
+            lines.append(str(self.status))
         if self.status is Status.INTERRUPTED:
             lines.append(f"{self.status}; {self.examined} of {self.n} samples were examined")
         return "\n".join(lines)
+
+    def _describe_certified(self) -> list[str]:
+        """Lines about certified radii: what they rest on; what is not certified, and why."""
+        if self.no_lower:
+            return [f"certified radius   none: {self.no_lower}"]
+        names, counts = np.unique(self.certified_by[self.certified_by != ""], return_counts=True)
+        won = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        lines = [
+            f"certified radius   median {np.median(self.lower):.4g} (proved)",
+            f"largest by         {won or 'none'}",
+            f"known to {100 * self.tol:g}%     {int(self.closed.sum())} of {self.n} samples",
+        ]
+        if self.no_chain:
+            lines.append(f"Lipschitz constants alone: {self.no_chain}")
+        nothing = int((self.certified_by[: self.examined] == "").sum())
+        if nothing:
+            why = "the time limit" if self.status is Status.TIME_LIMIT else "rounding"
+            lines.append(f"nothing certified  {nothing} samples: stopped by {why}")
+        return lines

@@ -33,8 +33,8 @@ def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
             before, fresh = norm(errors.flatten(1)), torch.zeros_like(x)
             for layer in part:
                 errors, fresh, x = (
-                    _propagate_errors(layer, x, errors),
-                    _propagate_errors(layer, x, fresh),
+                    propagate_errors(layer, x, errors),
+                    propagate_errors(layer, x, fresh),
                     layer(x),
                 )
             if index < len(norms):
@@ -43,7 +43,7 @@ def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
     return errors.reshape(len(x), -1)
 
 
-def _propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
+def propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
     """Bound the errors in the outputs of a layer whose inputs x are off by `errors`."""
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):  # no maximum is off by more than its parts
         return layer(errors)

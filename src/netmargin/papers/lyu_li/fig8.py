@@ -8,6 +8,7 @@ import numpy as np
 
 from ...drawing.style import OUTPUT, open_canvas
 from ...l2_robustness import robustness
+from ...l2_robustness.attacks import FOOLBOX
 from ...training import load_weights
 from ..gallery.figure import Check, Figure, Row, Settings, figure
 from ..gallery.sweep import folder_of
@@ -54,6 +55,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         net,
         images(origin, {**trained, name: settings["n"]}, run["split"]),
         box=(0, 1),
+        attacks=FOOLBOX,
         carlini_wagner_steps=settings["carlini_wagner_steps"],
         folder=folder,
         progress=False,

@@ -1,0 +1,107 @@
+"""Attacks compared on nearness and time: our own, and DeepFool, DDN, Carlini-Wagner and FMN."""
+
+import time
+from collections.abc import Callable
+
+import foolbox
+import numpy as np
+import torch
+
+import netmargin as nm
+from netmargin.l2_robustness.boundary import polish_points
+from netmargin.l2_robustness.input_box import choose_bounds
+
+from .radii_nets import NETS, Trained, train_net
+
+CARLINI_WAGNER_STEPS = 100
+"""Steps of Carlini-Wagner in each of its six searches: three times as many take three times as long
+and find radii of the same median to 1e-3.
+"""
+_SEED = 0
+_SAME = 1e-4
+"""Relative difference below which two radii count as the same, in counts of images."""
+
+Find = Callable[[Trained], np.ndarray]
+
+
+def find_by(*attacks: str) -> Find:
+    """Radii by attacks of `nm.robustness`, each point moved along the boundary and judged by it."""
+    return lambda trained: (
+        nm.robustness(
+            trained.net,
+            (trained.X, trained.y),
+            attacks=attacks,
+            carlini_wagner_steps=CARLINI_WAGNER_STEPS,
+            progress=False,
+        ).upper
+    )
+
+
+def find_by_fmn(trained: Trained) -> np.ndarray:
+    """Radii by foolbox's fast minimum-norm attack, moved along the boundary and judged likewise.
+
+    As it is, without an attack before it, it hands back points at its first step size, 1.0.
+    """
+    low, high = choose_bounds(trained.X)
+    attacked = foolbox.PyTorchModel(trained.net, bounds=(low, high), device="cpu")
+    attack = foolbox.attacks.L2FMNAttack()
+    torch.manual_seed(_SEED)
+    points = attack(attacked, trained.X, trained.y, epsilons=None)[0].detach()
+    return polish_points(trained.net, trained.X, trained.y, points, None)[0].numpy()
+
+
+ATTACKS: dict[str, Find] = {
+    "walk (ours)": find_by("walk"),
+    "DeepFool + DDN": find_by("deepfool", "ddn"),
+    "all three of foolbox": find_by("deepfool", "ddn", "carlini-wagner"),
+    "DDN": find_by("ddn"),
+    "Carlini-Wagner": find_by("carlini-wagner"),
+    "FMN": find_by_fmn,
+}
+
+
+def main() -> None:
+    """Print a table for each net: radii over those of our own attack, and CPU seconds."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    for name in NETS:
+        try:
+            trained = train_net(name)
+        except nm.DataError as error:
+            print(f"{name} left out: {error}")
+            continue
+        _compare(trained)
+    torch.set_num_threads(threads)
+
+
+def _compare(trained: Trained) -> None:
+    """Run all attacks on one net and print what they found."""
+    radii, seconds = {}, {}
+    for attack, find in ATTACKS.items():
+        started = time.process_time()
+        radii[attack] = find(trained)
+        seconds[attack] = time.process_time() - started
+    ours, nearest = next(iter(radii.values())), np.min(list(radii.values()), axis=0)
+    print(
+        f"\n{trained.name}, {len(ours)} images: radius over that of our attack\n"
+        f"{'':22} {'median':>8} {'least':>7} {'largest':>8} {'nearest':>8} {'nearer':>7}"
+        f" {'farther':>8} {'CPU s':>6}"
+    )
+    for attack, found in radii.items():
+        ratio = found / ours
+        print(
+            f"{attack:22} {np.median(ratio):8.4f} {ratio.min():7.4f} {ratio.max():8.4f}"
+            f" {np.mean(found <= nearest * (1 + _SAME)):8.0%} {np.mean(ratio < 1 - _SAME):7.0%}"
+            f" {np.mean(ratio > 1 + _SAME):8.0%} {seconds[attack]:6.2f}",
+            flush=True,
+        )
+    nearer = np.flatnonzero(nearest < ours * (1 - _SAME))
+    if len(nearer):
+        print(
+            "images on which another attack was nearer: "
+            + ", ".join(f"{i} ({nearest[i] / ours[i]:.4f})" for i in nearer)
+        )
+
+
+if __name__ == "__main__":
+    main()

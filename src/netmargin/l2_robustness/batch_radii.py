@@ -1,0 +1,75 @@
+"""The radii of one batch: Lipschitz constants, attacks, and the search for proofs."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from .attacks import Found
+from .certified import (
+    BRANCHES,
+    LIPSCHITZ,
+    MISCLASSIFIED,
+    NOTHING,
+    RELAXATION,
+    certified_radii,
+    score_margins,
+)
+from .chain_radii import ChainRadii
+
+
+def bracket_rest(q: Tensor) -> dict[str, Tensor]:
+    """What margins q alone say of radii: 0 for misclassified samples, else anything from 0 on."""
+    lower = torch.zeros_like(q)
+    return {
+        "lower": lower,
+        "upper": lower.masked_fill(q > 0, math.inf),
+        "found_by": torch.full((len(q),), -1),
+        "certified_by": torch.where(q > 0, NOTHING, MISCLASSIFIED),
+        "over": torch.zeros(len(q), dtype=torch.bool),
+    }
+
+
+def compute_batch(
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    waiting: int,
+    tell: Callable[[str], None],
+    *,
+    constants: tuple[list[float], Tensor] | None,
+    attack: Callable[[Tensor, Tensor], Found] | None,
+    search: ChainRadii | None,
+    tol: float,
+) -> dict[str, Tensor]:
+    """Compute the radii of one batch.
+
+    waiting : the samples still to come, this batch included. tell : shows a line of progress.
+    """
+    rows = bracket_rest(score_margins(net, x, y).amin(1).cpu())
+    correct = rows["certified_by"] != MISCLASSIFIED
+    if constants is not None:
+        rows["lower"] = certified_radii(net, x, y, *constants).cpu().masked_fill(~correct, 0.0)
+        rows["certified_by"][rows["lower"] > 0] = LIPSCHITZ
+    # The nearest misclassified point of a sample that is misclassified is the sample itself.
+    if attack is not None and correct.any():
+        found = attack(x[correct], y[correct])
+        rows["upper"][correct], rows["found_by"][correct] = (
+            found.distances.cpu(),
+            found.found_by.cpu(),
+        )
+    for n in torch.nonzero(correct).flatten().tolist() if search else ():
+        lower, upper = float(rows["lower"][n]), float(rows["upper"][n])
+        if lower >= (1 - tol) * upper:
+            continue
+        tell(f"sample {n + 1} of {len(x)}")
+        assert search is not None
+        radius = search.bracket(x[n : n + 1], y[n : n + 1], upper, waiting - n)
+        rows["over"][n] = radius.proved.over
+        if radius.proved.lower > lower:
+            rows["lower"][n] = radius.proved.lower
+            rows["certified_by"][n] = BRANCHES if radius.proved.branched else RELAXATION
+        if radius.upper < upper:
+            rows["upper"][n], rows["found_by"][n] = radius.upper, -2  # TREE, the last but one
+    return rows

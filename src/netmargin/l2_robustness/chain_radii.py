@@ -1,0 +1,113 @@
+"""Certified radii of chains of dense layers and kinks, each accepted by the judge of `exact`."""
+
+import math
+import time
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from .attacks import ScaledScores
+from .boundary import judge_points
+from .exact.ball import compact
+from .exact.chain import Chain
+from .exact.radius import Proved, RadiusSearch
+from .region_search import descend_through_regions
+
+EFFORTS = ("quick", "standard", "exact")
+"""How much work goes into certified radii, in ascending order."""
+
+TREE = "search for proofs"
+"""The name under which misclassified inputs are reported that a search for proofs came upon."""
+
+
+class ChainRadius(NamedTuple):
+    """The radius of one sample.
+
+    Attributes
+    ----------
+    proved : Proved
+        The certified radius, and what stopped the search.
+    upper : float
+        The distance of the nearest misclassified input in the box that the search found, infinite
+        for none.
+    """
+
+    proved: Proved
+    upper: float
+
+
+class ChainRadii:
+    """The search of certified radii of one net, sample by sample.
+
+    Parameters
+    ----------
+    net : torch.nn.Module
+        A float64 net.
+    chain : Chain
+        The same net as dense layers and kinks.
+    scale : float
+        A number of the size of its margins, by which scores are divided.
+    box : (float, float) or None
+        Values of inputs that a misclassified one may have; certified radii ignore it.
+    effort : "standard" or "exact"
+        One bound of the whole ball, or trees of regions as well.
+    tol : float
+        Searches end where lower >= (1 - tol) upper.
+    time_limit : float or None
+        Seconds from now on, for all samples.
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        chain: Chain,
+        *,
+        scale: float,
+        box: tuple[float, float] | None,
+        effort: str,
+        tol: float,
+        time_limit: float | None,
+    ):
+        self.net = ScaledScores(net, scale).eval()
+        self.compacted, self.box = compact(chain), box
+        self.exact, self.tol = effort == "exact", tol
+        self.end = math.inf if time_limit is None else time.monotonic() + time_limit
+
+    def bracket(self, x: Tensor, y: Tensor, upper: float, waiting: int) -> ChainRadius:
+        """Search the radius of one sample.
+
+        Parameters
+        ----------
+        x : tensor, (1, ...)
+            The sample.
+        y : tensor, (1,)
+            Its class, or its sign.
+        upper : float
+            The distance of the nearest misclassified input known, infinite for none.
+        waiting : int
+            The number of samples still to come, this one included, which share the time left.
+        """
+        classes = (y > 0).long() if y.is_floating_point() else y
+        in_box = math.inf
+
+        def refine(point) -> float:
+            nonlocal in_box
+            points = torch.from_numpy(point).to(x).reshape_as(x)
+            distance, points = judge_points(self.net, x, classes, points, None)
+            if not distance.isfinite():
+                return math.inf
+            chain = self.compacted.chain
+            points = descend_through_regions(self.net, chain, x, classes, points)
+            distance, points = judge_points(self.net, x, classes, points, None)
+            if self.box is None or bool(((points >= self.box[0]) & (points <= self.box[1])).all()):
+                in_box = min(in_box, float(distance))
+            return float(distance)
+
+        anchor, label = x.flatten().cpu().numpy(), int(y.sign() if y.is_floating_point() else y)
+        search = RadiusSearch(self.compacted, anchor, label, upper, refine)
+        share = None
+        if math.isfinite(self.end):
+            share = max(self.end - time.monotonic(), 0.0) / waiting
+        proved = search.run(tol=self.tol, exact=self.exact, time_limit=share)
+        return ChainRadius(proved, in_box)

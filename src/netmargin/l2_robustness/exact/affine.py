@@ -1,0 +1,130 @@
+"""Affine maps written out as matrices, with bounds of the rounding errors in them."""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...errors import ModelError
+from ..rounding import propagate_errors
+
+_UNIT_ROUNDOFF = 2.0**-52
+"""Twice the unit roundoff of float64, for one operation and second-order terms."""
+_LARGEST_MATRIX = 60_000_000
+"""Entries of a dense layer that is still written out: half a GB in float64."""
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Values as an affine map of the inputs of a stretch, with bounds of their rounding errors.
+
+    Attributes
+    ----------
+    columns : tensor, (n, ...)
+        The linear part applied to each unit vector of the n inputs.
+    offset : tensor, (1, ...)
+        The values at input 0.
+    column_errors, offset_errors : tensors of the same shapes
+        How far the above are at most from the exact ones.
+    fresh : bool
+        Whether this is the identity, to which nothing has been applied.
+    """
+
+    columns: Tensor
+    offset: Tensor
+    column_errors: Tensor
+    offset_errors: Tensor
+    fresh: bool = False
+
+    def write_out(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The matrix (outputs, n), the values at input 0, (outputs,), and the errors of both."""
+        n = len(self.columns)
+        return (
+            np.ascontiguousarray(self.columns.reshape(n, -1).T.cpu().numpy()),
+            self.offset.flatten().cpu().numpy(),
+            np.ascontiguousarray(self.column_errors.reshape(n, -1).T.cpu().numpy()),
+            self.offset_errors.flatten().cpu().numpy(),
+        )
+
+
+def start_stretch(like: Tensor) -> Affine:
+    """The identity on values shaped like one sample (1, ...)."""
+    n = like[0].numel()
+    _require_small(n, n)
+    columns = torch.eye(n, dtype=torch.float64, device=like.device).reshape(n, *like.shape[1:])
+    offset = torch.zeros(1, *like.shape[1:], dtype=torch.float64, device=like.device)
+    return Affine(columns, offset, torch.zeros_like(columns), torch.zeros_like(offset), True)
+
+
+def apply_linear(layer: nn.Module, state: Affine) -> Affine:
+    """Apply a linear layer to an affine map."""
+    outputs = layer(state.offset)
+    _require_small(len(state.columns), outputs.numel())
+    errors = propagate_errors(layer, state.offset, state.offset_errors)
+    if state.fresh and isinstance(layer, nn.Linear) and state.columns.ndim == 2:
+        # Nothing is rounded: the layer is what stands in the chain.
+        columns = layer.weight.T.clone()
+        bias = torch.zeros_like(outputs) if layer.bias is None else layer.bias[None].clone()
+        return Affine(columns, bias, torch.zeros_like(columns), torch.zeros_like(outputs))
+    linear = _without_biases(layer)
+    column_errors = propagate_errors(linear, state.columns, state.column_errors)
+    return Affine(linear(state.columns), outputs, column_errors, errors)
+
+
+def _without_biases(layer: nn.Module) -> nn.Module:
+    """The linear part of a layer."""
+    linear = copy.deepcopy(layer)
+    for name, values in [*linear.named_parameters(), *linear.named_buffers()]:
+        if name in ("bias", "running_mean"):
+            values.zero_()
+    return linear
+
+
+def reshape(state: Affine, shape: torch.Size) -> Affine:
+    """Give the values of a sample another shape, in the same order."""
+
+    def change(part: Tensor) -> Tensor:
+        return part.reshape(len(part), *shape)
+
+    return Affine(
+        change(state.columns),
+        change(state.offset),
+        change(state.column_errors),
+        change(state.offset_errors),
+        state.fresh,
+    )
+
+
+def add(state: Affine, constant: Tensor) -> Affine:
+    """Add a constant, entry by entry."""
+    offset = state.offset + constant
+    errors = state.offset_errors + _UNIT_ROUNDOFF * offset.abs()
+    return Affine(state.columns, offset, state.column_errors, errors)
+
+
+def multiply(state: Affine, factor: Tensor) -> Affine:
+    """Multiply by factors, entry by entry, that were rounded once and are applied with one rounding
+    more.
+    """
+
+    def bound(values: Tensor, errors: Tensor) -> Tensor:
+        return factor.abs() * (errors + 4 * _UNIT_ROUNDOFF * (values.abs() + errors))
+
+    return Affine(
+        state.columns * factor,
+        state.offset * factor,
+        bound(state.columns, state.column_errors),
+        bound(state.offset, state.offset_errors),
+    )
+
+
+def _require_small(inputs: int, outputs: int) -> None:
+    """Refuse layers that are too large for a matrix."""
+    if inputs * outputs > _LARGEST_MATRIX:
+        raise ModelError(
+            f"A layer from {inputs} to {outputs} values is too large for exact radii, which write"
+            f" it out as a matrix of at most {_LARGEST_MATRIX:,} entries. Use smaller images or"
+            " layers, or the certified radii of its Lipschitz constant."
+        )

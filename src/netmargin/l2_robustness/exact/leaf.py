@@ -1,0 +1,114 @@
+"""Multipliers of a region where all signs are fixed, from its nearest misclassified point."""
+
+import numpy as np
+from scipy.optimize import nnls
+
+from .ball import Ball
+from .multipliers import LINEAR, Multipliers, Region
+from .units import negative_branch, positive_branch
+
+_EMPTY = 1e-10
+"""Residual below which half-spaces count as without a common point. It is (1 + distance^2)^-.5 for
+the nearest point, in radii.
+"""
+_LEAST_MU = 1e-8
+"""Least mu, as a share of what makes the ball's term as large as the gap: it costs that share."""
+
+
+def solve_leaf(
+    ball: Ball, functional: np.ndarray, region: Region
+) -> tuple[Multipliers, np.ndarray | None]:
+    """Find the multipliers of a region without free units, where the score gap F is affine.
+
+    Let u* be the nearest point of the region's half-spaces H u >= h with F <= 0. Its multipliers
+    m >= 0 of the half-spaces and l >= 0 of F <= 0 make |u|^2/2 - m.(H u - h) + l F at least
+    |u*|^2/2 for all u. If u* is outside the ball, F >= (|u*|^2 - radius^2)/(2 l) > 0 follows in the
+    region. Where no such point is, combinations of the half-spaces without a common point do the
+    same. All are proposals: the judge decides.
+
+    Parameters
+    ----------
+    ball : Ball
+        The ball.
+    functional : float64 array, (outputs,)
+        c of F = c . scores.
+    region : Region
+        A region whose signs are all 1 or -1.
+
+    Returns
+    -------
+    multipliers : Multipliers
+        To be judged.
+    point : float64 array, (m,), or None
+        u*; None where there is no such point.
+
+    Source: least distance programming by nonnegative least squares, Lawson and Hanson 1974, Section
+    23.4.
+    """
+    normals, starts, slope, gap = _list_half_spaces(ball, functional, region)
+    # The half-spaces of units that cannot change in the ball hold in all of it.
+    stable = [ball.fix_stable(k) == signs for k, signs in enumerate(region.signs)]
+    signs = np.concatenate([np.zeros(0), *region.signs])
+    open_ = ~np.concatenate([np.zeros(0, bool), *stable])
+    rows = np.vstack([(signs[:, None] * normals)[open_], -slope])
+    least = np.append((-signs * starts)[open_], gap)
+    # In radii, with rows of length 1, which all count alike.
+    lengths = np.linalg.norm(rows, axis=1)
+    lengths = np.where(lengths > 0, lengths, 1.0) * ball.radius
+    stacked = np.vstack([(rows / lengths[:, None]).T * ball.radius, least / lengths])
+    target = np.append(np.zeros(len(slope)), 1.0)
+    sizes = np.maximum(np.linalg.norm(stacked, axis=0), 1e-300)
+    try:
+        dual = nnls(stacked / sizes, target, maxiter=10 * len(least))[0] / sizes
+    except RuntimeError:  # it did not converge, and nothing is proposed
+        dual = np.zeros(len(least))
+    rest = stacked @ dual - target
+    # As large as F can be in the ball.
+    reach = float(np.linalg.norm(slope)) * ball.radius + abs(gap)
+    dual, point = dual / lengths, None
+    if np.linalg.norm(rest) > _EMPTY and rest[-1] < 0:
+        point = rest[:-1] / -rest[-1] * ball.radius
+        # Half of what is to spare pays for a share of F, which needs some.
+        spare = max(float(point @ point) / ball.radius**2 - 1, 0.0) / 8
+        scale = max(dual[-1] / -rest[-1], min(spare, np.sqrt(spare)) / reach)
+        dual = dual / -rest[-1] / scale if scale > 0 else 0 * dual
+    else:
+        dual = dual * min(4 * reach, 1 / dual[-1] if dual[-1] > 0 else np.inf)
+    signed = np.zeros(len(signs))
+    signed[open_] = signs[open_] * dual[:-1]
+    return _make_multipliers(ball, signed, normals, slope, reach), point
+
+
+def _make_multipliers(
+    ball: Ball, signed: np.ndarray, normals: np.ndarray, slope: np.ndarray, reach: float
+) -> Multipliers:
+    """Multipliers of half-spaces, with the mu that is best for them."""
+    left = float(np.linalg.norm(slope - signed @ normals)) / ball.radius
+    mu = max(left, _LEAST_MU * reach / ball.radius**2)
+    theta = tuple(np.zeros((5, len(z))) for z in ball.anchors)
+    ends = np.cumsum([len(z) for z in ball.anchors])[:-1]
+    for values, own in zip(theta, np.split(signed, ends), strict=True):
+        values[LINEAR] = -own
+    return Multipliers(theta, mu)
+
+
+def _list_half_spaces(
+    ball: Ball, functional: np.ndarray, region: Region
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """The affine functions z = normals u + starts of all units, and F = slope . u + gap."""
+    linear = np.eye(ball.weights[0].shape[1])
+    constant, normals, starts = np.zeros(len(linear)), [linear[:0]], [np.zeros(0)]
+    for k, (z, signs) in enumerate(zip(ball.anchors, region.signs, strict=True)):
+        linear, constant = ball.weights[k] @ linear, ball.weights[k] @ constant
+        normals.append(linear)
+        starts.append(z + constant)
+        parts = [
+            make(z, ball.slopes[k], ball.low[k], ball.high[k])
+            for make in (positive_branch, negative_branch)
+        ]
+        slopes = np.where(signs > 0, parts[0].slope, parts[1].slope)
+        constant = slopes * constant + np.where(signs > 0, parts[0].offset, parts[1].offset)
+        linear = slopes[:, None] * linear
+    last = functional @ ball.weights[-1]
+    gap = float(functional @ ball.scores + last @ constant)
+    return np.concatenate(normals), np.concatenate(starts), last @ linear, gap

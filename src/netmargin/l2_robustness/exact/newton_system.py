@@ -1,0 +1,184 @@
+"""Newton steps of the interior point method: the Schur system, HKM directions, steps."""
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from .program import Direction, Iterate, Program
+from .relaxation import quadratic_matrix
+from .sides import invert_sides, least_of_sides, twist_sides
+
+STEP = 0.95
+"""Share of the step to the boundary that is taken."""
+_RIDGES = (1e-13, 1e-11, 1e-9)
+"""Relative ridges of the Schur matrix, the first with which it has a Cholesky factor: 1e-8 stalls
+along nearly flat multipliers.
+"""
+
+
+class NewtonSystem:
+    """The Schur system at one iterate, factored once, solved for predictor and corrector.
+
+    Parameters
+    ----------
+    program : Program
+        The program.
+    at : Iterate
+        The iterate.
+    matrix : float64 array, (1 + m, 1 + m)
+        S at the iterate.
+    side : float64 array, (U, 2, 3)
+        The matrices of the sides there.
+    """
+
+    def __init__(self, program: Program, at: Iterate, matrix: np.ndarray, side: np.ndarray):
+        self.program, self.at, self.matrix = program, at, matrix
+        rows = program.relaxation.rows
+        self.factor = np.linalg.cholesky(matrix)
+        half = solve_triangular(self.factor, np.eye(len(matrix)), lower=True, check_finite=False)
+        self.inverse = half.T @ half
+        self.half = half
+        self.side_inverse = invert_sides(side)
+        self.XF, self.SF = at.X @ rows.T, self.inverse @ rows.T
+        self.FX, self.FS = rows @ self.XF, rows @ self.SF
+        self._assemble()
+
+    def _assemble(self) -> None:
+        program, at = self.program, self.at
+        kinds, n = program.kinds, program.sigma_at + 2
+        X, S, H = self.FX, self.FS, np.empty((n, n))
+        d = slice(1, 1 + program.relaxation.inputs)
+        for a, p in enumerate(kinds):
+            for q in kinds[: a + 1]:
+                block = X[p.j, q.i] * S[p.i, q.j]
+                block += X[p.j, q.j] * S[p.i, q.i]
+                block += X[p.i, q.i] * S[p.j, q.j]
+                block += X[p.i, q.j] * S[p.j, q.i]
+                block *= p.factor * q.factor / 2
+                H[p.place, q.place] = block
+                if p is not q:
+                    H[q.place, p.place] = block.T
+            mixed = np.einsum("dp,dp->p", self.XF[d, p.j], _wide(self.SF[d, p.i], self.XF[d, p.j]))
+            mixed += np.einsum("dp,dp->p", _wide(self.XF[d, p.i], self.SF[d, p.j]), self.SF[d, p.j])
+            H[-1, p.place] = p.factor * mixed / 2
+        Xd, Sd = at.X[d, d], self.inverse[d, d]
+        zero = kinds[-1].place.start
+        # A_mu = E - e0 e0', and sigma's is -2 e0 e0'.
+        with_e0 = H[-1, zero]
+        H[-1, : zero + 1] += H[zero, : zero + 1] / 2
+        H[-1, -1] = (Xd * Sd).sum() / 2 + with_e0 + H[zero, zero] / 4
+        H[-1, -1] += at.mu_slack / at.mu
+        H[: zero + 1, -1] = H[-1, : zero + 1]
+        self.local, _ = program.local_system(
+            at.sides, self.side_inverse, at.slack, at.kappa, 0.0, None, None
+        )
+        outer = self.local[:, :5, 5:]
+        self.reduced = np.linalg.solve(self.local[:, 5:, 5:], outer.transpose(0, 2, 1))
+        own = self.local[:, :5, :5] - outer @ self.reduced
+        for p in kinds[:-1]:
+            for q in kinds[:-1]:
+                both = min(p.place.stop - p.place.start, q.place.stop - q.place.start)
+                index = np.arange(both)
+                H[p.place.start + index, q.place.start + index] += own[:both, p.column, q.column]
+        if not (np.diag(H) > 0).all():
+            raise np.linalg.LinAlgError("rounding has made the Schur matrix indefinite")
+        scale = 1 / np.sqrt(np.diag(H))
+        H *= scale
+        H *= scale[:, None]
+        self.scale, self.schur = scale, _factor(H)
+
+    def solve(self, nu: float, affine: Direction | None) -> Direction:
+        """The direction to complementarity nu, with second-order terms of another direction."""
+        program, at = self.program, self.at
+        relaxation, rows = program.relaxation, program.relaxation.rows
+        d = slice(1, 1 + relaxation.inputs)
+        wanted, wanted_rows = nu * self.inverse, nu * self.SF
+        side_corrector = slack_corrector = None
+        mu_right = nu / at.mu
+        if affine is not None:
+            second = affine.X @ (affine.S @ self.inverse)
+            second = (second + second.T) / 2
+            wanted = wanted - second
+            wanted_rows = wanted @ rows.T
+            side_corrector = twist_sides(affine.sides, affine.side_change, self.side_inverse)
+            slack_corrector = affine.slack * affine.kappa
+            mu_right -= affine.mu_slack * affine.mu / at.mu
+        right = np.zeros(program.sigma_at + 2)
+        for p in program.kinds:
+            values = (rows[p.i] * wanted_rows[:, p.j].T).sum(1)
+            right[p.place] = p.factor * values
+        right[program.sigma_at] += 1.0
+        trace = wanted[d, d].trace() - wanted[0, 0]
+        right[-1] = trace / 2 + mu_right
+        _, local = program.local_system(
+            at.sides, self.side_inverse, at.slack, at.kappa, nu, side_corrector, slack_corrector
+        )
+        pushed = local[:, :5] - np.einsum("ulp,ul->up", self.reduced, local[:, 5:])
+        for p in program.kinds[:-1]:
+            right[p.place] += pushed[: p.place.stop - p.place.start, p.column]
+        z = self.scale * cho_solve(self.schur, self.scale * right, check_finite=False)
+        theta = np.zeros_like(at.theta)
+        for p in program.kinds[:-1]:
+            theta[: p.place.stop - p.place.start, p.column] = z[p.place]
+        inner = np.linalg.solve(self.local[:, 5:, 5:], local[:, 5:, None])[..., 0]
+        inner -= np.einsum("ulp,up->ul", self.reduced, theta)
+        tau, kappa = inner[:, 0], np.where(program.open, inner[:, 1:], 0.0)
+        S = quadratic_matrix(relaxation, theta, z[-1])
+        S[0] -= relaxation.target
+        S[:, 0] -= relaxation.target
+        S[0, 0] -= 2 * z[-2]
+        side_change = program.side_matrices(theta, tau, kappa) - program.fixed
+        twisted = at.X @ (S @ self.inverse)
+        X = wanted - at.X - (twisted + twisted.T) / 2
+        sides = nu * self.side_inverse - at.sides
+        sides -= twist_sides(at.sides, side_change, self.side_inverse)
+        slack = nu / at.kappa - at.slack - at.slack * kappa / at.kappa
+        mu_slack = mu_right - at.mu_slack - at.mu_slack * z[-1] / at.mu
+        if side_corrector is not None and slack_corrector is not None:
+            sides -= side_corrector
+            slack -= slack_corrector / at.kappa
+        return Direction(theta, z[-1], z[-2], tau, kappa, S, side_change, X, sides, slack, mu_slack)
+
+    def longest_steps(self, direction: Direction) -> tuple[float, float]:
+        """The steps to the boundary, of the moments and of the multipliers, at most 1 each."""
+        program, at = self.program, self.at
+        half = self.half
+        least = [np.linalg.eigvalsh(half @ direction.S @ half.T)[0]]
+        least.append(least_of_sides(self.side_inverse, direction.side_change)[program.open].min())
+        least.append((direction.kappa / at.kappa)[program.open].min())
+        least.append(direction.mu / at.mu)
+        dual = _longest(least)
+        if not hasattr(self, "moment_half"):
+            factor = np.linalg.cholesky(at.X)
+            self.moment_half = solve_triangular(
+                factor, np.eye(len(factor)), lower=True, check_finite=False
+            )
+            self.moment_side_inverse = invert_sides(at.sides)
+        half = self.moment_half
+        least = [np.linalg.eigvalsh(half @ direction.X @ half.T)[0]]
+        least.append(least_of_sides(self.moment_side_inverse, direction.sides)[program.open].min())
+        least.append((direction.slack / at.slack)[program.open].min())
+        least.append(direction.mu_slack / at.mu_slack)
+        return _longest(least), dual
+
+
+def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
+    """A Cholesky factor of a matrix with a unit diagonal, and of as small a ridge as there is."""
+    for ridge in _RIDGES[:-1]:
+        matrix[np.diag_indices(len(matrix))] = 1 + ridge
+        try:
+            return cho_factor(matrix, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+    matrix[np.diag_indices(len(matrix))] = 1 + _RIDGES[-1]
+    return cho_factor(matrix, lower=True, check_finite=False)
+
+
+def _longest(least: list) -> float:
+    """The step at which the least of relative eigenvalues reaches -1, cut above a full step."""
+    worst = min(least)
+    return min(1.0 / STEP, -1.0 / worst) if worst < 0 else 1.0 / STEP
+
+
+def _wide(values: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Repeat one column as often as another matrix has columns."""
+    return np.broadcast_to(values, like.shape) if values.shape[1] == 1 else values

@@ -1,0 +1,208 @@
+"""The search for multipliers that prove one region, or for why there are none."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from .interior_point import InteriorPoint
+from .leaf import solve_leaf
+from .multipliers import Multipliers, Region
+from .node_bound import bound_gap
+from .relaxation import (
+    Question,
+    Relaxation,
+    evaluate_bound,
+    pass_forward,
+    relax,
+    rescale,
+    unit_minima,
+    unscale,
+)
+from .start import start_multipliers
+
+_FIRST_NU = 0.02
+"""Complementarity at the start, as a share of what the first multipliers lack to 1. Smaller ones
+block the first steps on 784-256-256-10, where the start is far from the central path.
+"""
+_INHERITED_NU = 1e-3
+"""Complementarity from which the regions of a branch go on; later iterates leave them no room."""
+_MOST_STEPS = 60
+"""Steps at most. Ten to twenty are usual."""
+_CLOSED_GAP = 1e-9
+"""The gap at which the bound is the best there is, up to rounding."""
+_LEAST_STEP = 0.05
+"""A step shorter than this shows that the start was too near the boundary for its distance from the
+central path."""
+_OUTWARDS = 8.0
+"""Factor of the complementarity with which the search begins again then."""
+_MOST_TRIES = 5
+"""Times that it begins again: 8^5 leads from 1e-3 far beyond any start that is needed."""
+
+
+class Verdict(Enum):
+    """What a search found about a region."""
+
+    PROVED = "the gap is positive on the region"
+    OPEN = "no multipliers prove it"
+    STOPPED = "the time was over"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the search of a region found.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        PROVED, with the multipliers that the judge has accepted; OPEN or STOPPED.
+    multipliers : Multipliers
+        Those of the proof, or those from which the regions of a branch may start.
+    nu : float
+        The complementarity to start with from there.
+    value : float
+        The best scaled bound.
+    slope : float
+        mu, scaled: by how much the bound changes with the logarithm of the radius.
+    point : float64 array, (r,)
+        Where the gap may be smallest, in the coordinates of the ball.
+    branch : (int, int) or None
+        Layer and unit whose sign should be fixed next; None if none is free.
+    """
+
+    verdict: Verdict
+    multipliers: Multipliers
+    nu: float
+    value: float
+    slope: float
+    point: np.ndarray
+    branch: tuple[int, int] | None
+
+
+def search_region(
+    question: Question,
+    region: Region,
+    inherited: Finding | None,
+    accept: Callable[[Region, Multipliers], bool],
+    is_over: Callable[[], bool],
+) -> Finding:
+    """Search multipliers for a region, from those of a larger one if there are any.
+
+    accept : the judge. is_over : whether the time is over.
+    """
+    if all((signs != 0).all() for signs in region.signs):
+        return _settle_leaf(question, region, accept)
+    relaxation = relax(question, region)
+    v = None
+    if inherited is not None:
+        theta, mu = rescale(relaxation, inherited.multipliers)
+        value, v = evaluate_bound(relaxation, theta, mu)
+    if v is None:
+        inherited = None  # or rounding took the room that its multipliers had
+        theta, mu = start_multipliers(relaxation)
+        value, v = evaluate_bound(relaxation, theta, mu)
+    multipliers = unscale(relaxation, theta, mu)
+    verdict = Verdict.OPEN
+    if value > 0 and accept(region, multipliers):
+        verdict = Verdict.PROVED
+    if verdict is Verdict.PROVED or not np.isfinite(value) or v is None:
+        point = np.zeros(relaxation.inputs) if v is None else v[: relaxation.inputs]
+        return _report(relaxation, verdict, (multipliers, 0.0), value, (theta, mu), point)
+    nu = _FIRST_NU * (1 - value) if inherited is None else inherited.nu
+    # Iterates that overflow prove nothing, and end the search.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return _iterate(relaxation, theta, mu, nu, accept, is_over)
+
+
+def _settle_leaf(
+    question: Question, region: Region, accept: Callable[[Region, Multipliers], bool]
+) -> Finding:
+    """Prove a region where the gap is affine, or find the nearest misclassified point in it."""
+    ball, gap = question.ball, question.gap
+    multipliers, point = solve_leaf(ball, question.functional, region)
+    value = bound_gap(ball, question.functional, region, multipliers) / gap
+    verdict = Verdict.PROVED if value > 0 and accept(region, multipliers) else Verdict.OPEN
+    slope = multipliers.mu * ball.radius**2 / gap
+    point = np.zeros(ball.weights[0].shape[1]) if point is None else point
+    return Finding(verdict, multipliers, 0.0, value, slope, point, None)
+
+
+def _iterate(
+    relaxation: Relaxation,
+    theta: np.ndarray,
+    mu: float,
+    nu: float,
+    accept: Callable[[Region, Multipliers], bool],
+    is_over: Callable[[], bool],
+) -> Finding:
+    """Iterate until the judge accepts, no better bound is possible, or the time is over."""
+    kept, best = (unscale(relaxation, theta, mu), nu), (-np.inf, theta, mu)
+    verdict, point = Verdict.OPEN, np.zeros(relaxation.inputs)
+    infeasible, tries = 1.0, 0
+    try:
+        program = InteriorPoint(relaxation, theta, mu, nu)
+        for _ in range(_MOST_STEPS):
+            if is_over():
+                verdict = Verdict.STOPPED
+                break
+            gap, most = program.step()
+            if min(program.steps) < _LEAST_STEP:
+                if tries == _MOST_TRIES:
+                    break
+                # Too far from the central path: begin farther out on it.
+                tries, nu, infeasible = tries + 1, nu * _OUTWARDS, 1.0
+                program = InteriorPoint(relaxation, *best[1:], nu)
+                continue
+            # The primal value bounds B but for what the moments still lack.
+            at, hopeless = program.at, most < 0 and infeasible < 1e-6
+            infeasible *= 1 - min(program.steps[0], 1.0)
+            point = at.X[0, 1 : 1 + relaxation.inputs] / at.X[0, 0]
+            value, _ = evaluate_bound(relaxation, at.theta, at.mu)
+            if value > best[0]:
+                best = (value, at.theta, at.mu)
+            if value > 0:
+                found = unscale(relaxation, at.theta, at.mu)
+                if accept(relaxation.region, found):
+                    return _report(relaxation, Verdict.PROVED, (found, 0.0), value, best[1:], point)
+            if gap / program.pairs > _INHERITED_NU:
+                kept = (unscale(relaxation, at.theta, at.mu), gap / program.pairs)
+            if gap < _CLOSED_GAP or hopeless:
+                break
+    except np.linalg.LinAlgError:  # rounding has the last word near the optimum
+        pass
+    return _report(relaxation, verdict, kept, best[0], best[1:], point)
+
+
+def _report(
+    relaxation: Relaxation,
+    verdict: Verdict,
+    kept: tuple[Multipliers, float],
+    value: float,
+    best: tuple[np.ndarray, float],
+    point: np.ndarray,
+) -> Finding:
+    """Put a finding together; for open regions with the unit to branch on."""
+    u = relaxation.directions @ point * relaxation.question.ball.radius
+    branch = None if verdict is Verdict.PROVED else _choose_unit(relaxation, best[0], u)
+    return Finding(verdict, *kept, value, float(best[1]), u, branch)
+
+
+def _choose_unit(
+    relaxation: Relaxation, theta: np.ndarray, u: np.ndarray
+) -> tuple[int, int] | None:
+    """The free unit whose h is farthest below its -psi at the point u."""
+    free = np.flatnonzero(relaxation.open.all(1))
+    if not len(free):
+        return None
+    y = pass_forward(relaxation.question.ball, u)[0]
+    layers, units = relaxation.layers[free], relaxation.units[free]
+    at = np.array([y[k][i] for k, i in zip(layers, units, strict=True)]) / relaxation.reach[free]
+    side = np.where(at >= relaxation.low[free, 0], 0, 1)  # the positive side begins at the kink
+    out = relaxation.slope[free, side] * at + relaxation.offset[free, side]
+    g, e, al, be, de = theta[free].T
+    e = e - relaxation.weight[free]
+    psi = g * at + e * out + al * at**2 / 2 + be * at * out + de * out**2 / 2
+    lost = -psi - unit_minima(relaxation, theta)[free]
+    worst = int(np.argmax(lost))
+    return int(layers[worst]), int(units[worst])

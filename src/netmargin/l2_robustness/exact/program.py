@@ -1,0 +1,204 @@
+"""The semidefinite program of one relaxation: its multipliers, its iterates, its gap."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .multipliers import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE
+from .relaxation import Relaxation, quadratic_matrix
+from .sides import SYMMETRIC, invert_sides, map_sides, multiply_sides
+
+_CENTRING_STEPS = 50
+"""Newton steps for tau and kappa of all units at the start, at most: three variables a unit."""
+_CENTRED = 0.1
+"""The Newton decrement at which they are near enough to the centre."""
+_ONE = slice(0, 1)
+
+
+@dataclass
+class Direction:
+    """Changes of an iterate; S and `side_change` are those of the matrices of the multipliers."""
+
+    theta: np.ndarray
+    mu: float
+    sigma: float
+    tau: np.ndarray
+    kappa: np.ndarray
+    S: np.ndarray
+    side_change: np.ndarray
+    X: np.ndarray
+    sides: np.ndarray
+    slack: np.ndarray
+    mu_slack: float
+
+
+@dataclass
+class Iterate:
+    """Multipliers and moments of one iteration.
+
+    Attributes
+    ----------
+    theta : float64 array, (U, 5)
+    mu, sigma : float
+    tau : float64 array, (U,)
+    kappa : float64 array, (U, 2)
+    X : float64 array, (1 + m, 1 + m)
+    sides : float64 array, (U, 2, 3)
+        The moments of (1, y) on each side: entries 11, 12, 22.
+    slack : float64 array, (U, 2)
+        The primal variables of kappa >= 0.
+    mu_slack : float
+        That of mu >= 0.
+    """
+
+    theta: np.ndarray
+    mu: float
+    sigma: float
+    tau: np.ndarray
+    kappa: np.ndarray
+    X: np.ndarray
+    sides: np.ndarray
+    slack: np.ndarray
+    mu_slack: float
+
+    def move(self, by: "Direction", primal: float, dual: float) -> "Iterate":
+        """Take a step of each kind along a direction."""
+        return Iterate(
+            self.theta + dual * by.theta,
+            self.mu + dual * by.mu,
+            self.sigma + dual * by.sigma,
+            self.tau + dual * by.tau,
+            self.kappa + dual * by.kappa,
+            self.X + primal * by.X,
+            self.sides + primal * by.sides,
+            self.slack + primal * by.slack,
+            self.mu_slack + primal * by.mu_slack,
+        )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of multiplier: rows i and j of its functionals, its factor, its place."""
+
+    column: int
+    i: slice
+    j: slice
+    factor: float
+    place: slice
+
+
+class Program:
+    """The semidefinite program of one relaxation, as `interior_point` states it.
+
+    Parameters
+    ----------
+    relaxation : Relaxation
+        The relaxation.
+
+    Attributes
+    ----------
+    kinds : list of Kind
+        The multipliers theta by kind, and sigma last; mu comes after all of them.
+    sigma_at : int
+        The place of sigma.
+    open : bool array, (U, 2)
+        Which sides the region has.
+    map, fixed : float64 arrays, (U, 2, 3, 8) and (U, 2, 3)
+        The matrices of the sides as functions of (theta, tau, kappa).
+    pairs : float
+        The number of complementary pairs; gap / pairs is the complementarity nu.
+    """
+
+    def __init__(self, relaxation: Relaxation):
+        self.relaxation = relaxation
+        count, full = relaxation.count, relaxation.full
+        y, first, t = slice(1, 1 + count), slice(1, 1 + full), slice(1 + count, None)
+        ends = np.cumsum([0, count, count, full, full, full])
+        self.kinds = [
+            Kind(column, i, j, factor, slice(int(a), int(b)))
+            for (column, i, j, factor), a, b in zip(
+                [
+                    (LINEAR, _ONE, y, 1.0),
+                    (SQUARE, y, y, 0.5),
+                    (OUTPUT, _ONE, t, 1.0),
+                    (PRODUCT, first, t, 1.0),
+                    (OUTPUT_SQUARE, t, t, 0.5),
+                ],
+                ends[:-1],
+                ends[1:],
+                strict=True,
+            )
+        ]
+        self.sigma_at = int(ends[-1])
+        self.kinds.append(Kind(-1, _ONE, _ONE, -1.0, slice(self.sigma_at, self.sigma_at + 1)))
+        self.open = relaxation.open
+        self.map, self.fixed = map_sides(relaxation)
+        size = len(relaxation.rows[0])
+        self.pairs = size / 2 + 2 * int(self.open.sum()) + 1
+
+    def start(self, theta: np.ndarray, mu: float, nu: float) -> Iterate:
+        """An iterate at given multipliers: of complementarity nu, and without feasible moments."""
+        tau, kappa = self._centre(theta, nu)
+        matrix = quadratic_matrix(self.relaxation, theta, mu)
+        inner = np.linalg.solve(matrix[1:, 1:], matrix[1:, 0])
+        sigma = float(matrix[0, 0] - matrix[0, 1:] @ inner - nu) / 2
+        matrix[0, 0] -= 2 * sigma
+        inverse = invert_sides(self.side_matrices(theta, tau, kappa))
+        return Iterate(
+            theta.copy(),
+            mu,
+            sigma,
+            tau,
+            kappa,
+            nu * np.linalg.inv(matrix),
+            nu * inverse,
+            nu / kappa,
+            nu / mu,
+        )
+
+    def side_matrices(self, theta: np.ndarray, tau: np.ndarray, kappa: np.ndarray) -> np.ndarray:
+        """The 2 x 2 matrices of both sides, (U, 2, 3)."""
+        local = np.concatenate([theta, tau[:, None], kappa], 1)
+        return self.fixed + np.einsum("ubrp,up->ubr", self.map, local)
+
+    def _centre(self, theta: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray]:
+        """Maximize tau + nu (sum of log kappa + (1/2) log det of its sides) for every unit."""
+        zero = np.zeros((len(theta), 1))
+        fixed = self.side_matrices(theta, zero[:, 0], np.concatenate([zero, zero], 1))
+        constant, slope, square = fixed[..., 0] / 2, fixed[..., 1], fixed[..., 2]
+        kappa = np.where(self.open, np.maximum(-square / 2, 0.0) + nu, 1.0)
+        least = constant - kappa - slope**2 / (2 * np.maximum(square + 2 * kappa, 1e-300))
+        tau = np.where(self.open, least, np.inf).min(1) - nu
+        for _ in range(_CENTRING_STEPS):
+            inverse = invert_sides(self.side_matrices(theta, tau, kappa))
+            hessian, gradient = self.local_system(
+                nu * inverse, inverse, nu / kappa, kappa, nu, None, None
+            )
+            step = np.linalg.solve(hessian[:, 5:, 5:], gradient[:, 5:, None])[..., 0]
+            # (1/2) log det is self-concordant up to a factor of 2: such a step stays inside.
+            size = np.sqrt(2 * np.maximum((step * gradient[:, 5:]).sum(1), 0) / nu)
+            tau = tau + step[:, 0] / (1 + size)
+            kappa = kappa + step[:, 1:] / (1 + size)[:, None]
+            if size.max(initial=0.0) < _CENTRED:
+                break
+        return tau, kappa
+
+    def local_system(self, sides, inverse, slack, kappa, nu, side_corrector, slack_corrector):
+        """Schur matrices (U, 8, 8) and right sides (U, 8) of theta, tau, kappa of every unit."""
+        products = multiply_sides(sides, inverse) / 2
+        mapped = np.einsum("ubrs,ubsp->ubrp", products, self.map)
+        hessian = np.einsum("ubrp,ubrq->upq", self.map, mapped)
+        wanted = nu * inverse if side_corrector is None else nu * inverse - side_corrector
+        right = np.einsum("ubrp,ubr->up", self.map, wanted * SYMMETRIC) / 2
+        right[:, 5] += 1.0
+        diagonal = np.where(self.open, slack / kappa, 1.0)
+        hessian[:, [6, 7], [6, 7]] += diagonal
+        scalar = nu / kappa if slack_corrector is None else (nu - slack_corrector) / kappa
+        right[:, 6:] += np.where(self.open, scalar, 0.0)
+        return hessian, right
+
+    def measure_gap(self, at: Iterate, matrix: np.ndarray, side: np.ndarray) -> float:
+        """The sum of all products of complementary pairs."""
+        total = (at.X * matrix).sum() / 2 + (at.slack * at.kappa)[self.open].sum()
+        total += ((at.sides * side * SYMMETRIC).sum(2) / 2)[self.open].sum()
+        return float(total + at.mu * at.mu_slack)

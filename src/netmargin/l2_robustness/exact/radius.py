@@ -1,0 +1,263 @@
+"""The exact radius of one sample: a proved radius that meets the nearest misclassified input."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .ball import Ball, CompactChain, enclose
+from .chain import Chain
+from .multipliers import Proof
+from .proof import list_functionals
+from .quadratics import bound_length
+from .relaxation import Question
+from .tree import search_rival
+
+_SHARE_OF_TOL = 0.98
+"""Share of the tolerance at which proofs are tried: the rest is for rounding of the radius."""
+_SHRINKAGES = 6
+"""Smaller radii at most that are tried where the whole ball cannot be proved; two are usual."""
+_CARE = 0.998
+"""Factor below the radius at which the bound is expected to vanish."""
+_LEAST_SHRINKAGE = 0.5
+"""Smallest factor of one such step: a bound far below 0 says little about the next radius."""
+_GROWTH = 1.5
+"""Factor of the radius while nothing stops it and no misclassified input is known."""
+_LARGEST_GUESS = 1e7
+"""Times the first guess up to which it grows: an answer beyond is of no use."""
+_MOST_ROUNDS = 400
+"""Radii that are tried: each ends with a nearer misclassified input, a larger proved ball, or the
+search. Without an attack's help a descent may need a hundred.
+"""
+
+
+@dataclass(frozen=True)
+class Proved:
+    """A proved radius of one sample.
+
+    Attributes
+    ----------
+    lower : float
+        No input nearer than this is misclassified: the judge accepted a proof for every rival.
+    upper : float
+        The distance of the nearest misclassified input known.
+    closed : bool
+        Whether lower >= (1 - tol) upper, or both are infinite.
+    over : bool
+        Whether the time limit stopped the search.
+    proofs : tuple of (float, Ball, Proof)
+        One for each rival that can win: a radius of at least `lower`, its ball, and what proves it.
+        Empty where lower is 0 or infinite.
+    regions : int
+        The number of regions that were looked at.
+    seconds : float
+        The seconds it took.
+    """
+
+    lower: float
+    upper: float
+    closed: bool
+    over: bool
+    proofs: tuple[tuple[float, Ball, Proof], ...]
+    regions: int
+    seconds: float
+
+    @property
+    def branched(self) -> bool:
+        """Whether some proof has more than one region."""
+        return any(len(proof.leaves) > 1 for _, _, proof in self.proofs)
+
+
+class RadiusSearch:
+    """The search of one sample's radius.
+
+    Parameters
+    ----------
+    compacted : CompactChain
+        The net.
+    anchor : float64 array, (n_0,)
+        The sample.
+    label : int
+        Its class, or its sign for a net with one output.
+    upper : float
+        The distance of the nearest misclassified input known; infinite for none.
+    refine : function of a float64 array (n_0,), or None
+        Given an input that may be misclassified, returns the distance of a misclassified input
+        near it, or infinity. None takes distances of points as the chain judges them.
+    """
+
+    def __init__(
+        self,
+        compacted: CompactChain,
+        anchor: np.ndarray,
+        label: int,
+        upper: float,
+        refine: Callable[[np.ndarray], float] | None = None,
+    ):
+        self.compacted, self.anchor = compacted, np.asarray(anchor, np.float64).reshape(-1)
+        self.label, self.upper = label, upper
+        self.refine = refine or self._judge_point
+        self.proofs: dict[int, tuple[float, Ball, Proof]] = {}
+        self.regions = 0
+        weight = compacted.chain.weights[0]
+        few = weight.shape[1] > len(weight)
+        # The same factorization as the ball's, whose coordinates u = Q d these are.
+        self.directions = np.linalg.qr(weight.T)[0] if few else None
+        self.functionals = list_functionals(label, len(compacted.chain.weights[-1]))
+        values = compacted.chain.evaluate(self.anchor[None])
+        self.values = [z[0] for z in values]
+        self.gaps = np.array([c @ self.values[-1] for c in self.functionals])
+        self.rivals = [
+            j for j, c in enumerate(self.functionals) if not _is_harmless(compacted.chain, c)
+        ]
+
+    def run(self, *, tol: float, exact: bool, time_limit: float | None) -> Proved:
+        """Prove a radius: of whole balls alone, or exact, by trees.
+
+        Parameters
+        ----------
+        tol : float
+            lower >= (1 - tol) upper is what is wanted.
+        exact : bool
+            Whether to branch where the bound of the whole ball does not suffice.
+        time_limit : float or None
+            Seconds after which the best so far is returned.
+        """
+        start = time.perf_counter()
+        end = math.inf if time_limit is None else start + time_limit
+        over = False
+
+        def is_over() -> bool:
+            nonlocal over
+            over = over or time.perf_counter() >= end
+            return over
+
+        if not (self.gaps > 0).all():
+            return self._finish(0.0, True, False, start)
+        if not self.rivals:
+            return self._finish(math.inf, math.isinf(self.upper), False, start)
+        first = guess = self._guess_radius()
+        for _ in range(_MOST_ROUNDS):
+            known = math.isfinite(self.upper)
+            radius = (1 - _SHARE_OF_TOL * tol) * self.upper if known else guess
+            stuck = self._prove_all(radius, exact, is_over)
+            if stuck or is_over():
+                break
+            if known and self.lower >= (1 - tol) * self.upper:
+                break
+            guess *= 1.0 if known else _GROWTH
+            if guess > _LARGEST_GUESS * first:
+                break
+        lower = min(self.lower, self.upper)
+        return self._finish(lower, lower >= (1 - tol) * self.upper, over, start)
+
+    @property
+    def lower(self) -> float:
+        """The largest radius for which every rival has a proof; 0 without one."""
+        radii = [self.proofs[j][0] if j in self.proofs else 0.0 for j in self.rivals]
+        return min(radii)
+
+    def _prove_all(self, radius: float, exact: bool, is_over: Callable[[], bool]) -> bool:
+        """Prove a ball for every rival; returns whether one stayed open for good."""
+        ball = self._enclose(radius)
+        stuck = False
+        # The nearest rivals first: they find misclassified inputs, if there are any.
+        for j in sorted(self.rivals, key=lambda j: self.gaps[j]):
+            if j in self.proofs and self.proofs[j][0] >= radius:
+                continue
+            if is_over():
+                return True
+            answer = search_rival(
+                Question(ball, self.functionals[j]), self._try_point, is_over, most_regions=1
+            )
+            self.regions += 1
+            if answer.nearer:
+                return False
+            if answer.proof is not None:
+                self.proofs[j] = (radius, ball, answer.proof)
+                continue
+            self._shrink(j, radius, answer.root, is_over)
+            if exact and not is_over():
+                answer = search_rival(
+                    Question(ball, self.functionals[j]),
+                    self._try_point,
+                    is_over,
+                    root=answer.root,
+                )
+                self.regions += answer.regions - 1
+                if answer.nearer:
+                    return False
+                if answer.proof is not None:
+                    self.proofs[j] = (radius, ball, answer.proof)
+                    continue
+            stuck = True
+        return stuck
+
+    def _shrink(self, j: int, radius: float, root, is_over: Callable[[], bool]) -> None:
+        """Prove a smaller ball for a rival, as a whole, by Newton steps on its bound."""
+        value, slope = root.value, root.slope
+        for _ in range(_SHRINKAGES):
+            step = 1 + value / slope if math.isfinite(value) and slope > 0 else 0.0
+            radius *= max(_CARE * min(step, 1.0), _LEAST_SHRINKAGE)
+            if is_over() or (j in self.proofs and self.proofs[j][0] >= radius):
+                return
+            ball = self._enclose(radius)
+            answer = search_rival(
+                Question(ball, self.functionals[j]), lambda _: False, is_over, most_regions=1
+            )
+            self.regions += 1
+            if answer.proof is not None:
+                self.proofs[j] = (radius, ball, answer.proof)
+                return
+            value, slope = answer.root.value, answer.root.slope
+
+    def _enclose(self, radius: float) -> Ball:
+        return enclose(self.compacted, self.anchor, radius)
+
+    def _try_point(self, u: np.ndarray) -> bool:
+        """Whether a point of the ball leads to a nearer misclassified input than is known."""
+        d = u if self.directions is None else self.directions @ u
+        distance = self.refine(self.anchor + d)
+        nearer = distance < self.upper
+        self.upper = min(self.upper, distance)
+        return nearer
+
+    def _judge_point(self, point: np.ndarray) -> float:
+        scores = self.compacted.chain.evaluate(point[None])[-1][0]
+        wrong = any(c @ scores <= 0 for c in self.functionals)
+        return bound_length(point - self.anchor) if wrong else math.inf
+
+    def _guess_radius(self) -> float:
+        """The distance of the boundary if the net were linear."""
+        chain, distances = self.compacted.chain, []
+        for j in self.rivals:
+            slope = chain.weights[-1].T @ self.functionals[j]
+            for k in range(len(chain.slopes) - 1, -1, -1):
+                slope = np.where(self.values[k] >= 0, slope, chain.slopes[k] * slope)
+                slope = chain.weights[k].T @ slope
+            steepness = bound_length(slope)
+            distances.append(self.gaps[j] / steepness if steepness > 0 else math.inf)
+        # Flat everywhere at the sample: any radius is as good a guess as any other.
+        return min(distances) if math.isfinite(min(distances)) else 1.0
+
+    def _finish(self, lower: float, closed: bool, over: bool, start: float) -> Proved:
+        upper = 0.0 if lower == 0 and not (self.gaps > 0).all() else self.upper
+        return Proved(
+            lower,
+            upper,
+            closed,
+            over,
+            tuple(self.proofs.values()),
+            self.regions,
+            time.perf_counter() - start,
+        )
+
+
+def _is_harmless(chain: Chain, functional: np.ndarray) -> bool:
+    """Whether a gap is the same positive number for all inputs: its row of weights is 0."""
+    weights, bias = functional @ chain.weights[-1], float(functional @ chain.biases[-1])
+    errors = np.abs(functional) @ chain.weight_errors[-1]
+    slack = float(np.abs(functional) @ chain.bias_errors[-1])
+    return not weights.any() and not errors.any() and bias > slack

@@ -1,0 +1,316 @@
+"""The relaxation of one region: its variables, its units, and its bound at given multipliers.
+
+The bound is that of `multipliers`, which has the symbols. Here everything is scaled: the score gap
+at the anchor is 1, the ball has radius 1, and y and t of a unit are divided by the unit's reach,
+the largest |y| of its interval. Whatever the size of the parameters, multipliers are of order 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .ball import Ball
+from .chain import activate
+from .multipliers import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE, Multipliers, Region
+
+_WIDEN = 1e-9
+"""Share of a unit's reach by which intervals of the barrier are widened at each end: one of width 0
+would leave it no interior. Exact bounds use the intervals as they are.
+"""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Is one score gap positive in a whole ball?
+
+    Attributes
+    ----------
+    ball : Ball
+        The ball, with the chain's values at the anchor and the intervals of its units.
+    functional : float64 array, (outputs,)
+        c.
+    """
+
+    ball: Ball
+    functional: np.ndarray
+
+    @property
+    def gap(self) -> float:
+        """G, the score gap at the anchor."""
+        return float(self.functional @ self.ball.scores)
+
+    @property
+    def weight(self) -> np.ndarray:
+        """w, the coefficients of the last hidden layer, over the gap: (n_K,)."""
+        return self.ball.weights[-1].T @ self.functional / self.gap
+
+    def root(self) -> Region:
+        """The whole ball: signs are fixed of the units that cannot change there."""
+        return Region(tuple(map(self.ball.fix_stable, range(len(self.ball.anchors)))))
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The scaled relaxation of one region, whose units are ordered: full ones, then the others.
+
+    Full units are free and have their t among the variables v; only they have the multipliers e,
+    be, de. Others have g and al: free ones of the last hidden layer, and those whose sign the
+    region fixes though the ball does not.
+
+    Attributes
+    ----------
+    question : Question
+        What is asked.
+    region : Region
+        The region.
+    layers, units : int64 arrays, (U,)
+        Which unit each one is.
+    full : int
+        The number of full units.
+    rows : float64 array, (1 + U + full, 1 + m)
+        The functionals 1, y of all units and t of full ones, of (1, v).
+    inputs : int
+        How many of the m variables are coordinates of d: the first ones.
+    directions : float64 array, (r, inputs)
+        Orthonormal columns: u = directions @ v[:inputs] * radius in the coordinates of the ball.
+    target : float64 array, (1 + m,)
+        1 + w . t_K without the free units of layer K, as a functional of (1, v).
+    weight : float64 array, (U,)
+        w of free units of layer K, 0 elsewhere.
+    reach : float64 array, (U,)
+        The scale of y and t.
+    slope, offset, low, high : float64 arrays, (U, 2)
+        t = slope y + offset for y in [low, high] on the positive and on the negative side.
+    open : bool array, (U, 2)
+        Which sides the region has.
+    """
+
+    question: Question
+    region: Region
+    layers: np.ndarray
+    units: np.ndarray
+    full: int
+    rows: np.ndarray
+    inputs: int
+    directions: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    reach: np.ndarray
+    slope: np.ndarray
+    offset: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    open: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """U, the number of units with multipliers."""
+        return len(self.units)
+
+
+def relax(question: Question, region: Region) -> Relaxation:
+    """Set up the relaxation of a region."""
+    ball, w = question.ball, question.weight
+    last = len(ball.anchors) - 1
+    signs = question.root().signs
+    active = [np.flatnonzero(s == 0) for s in signs]
+    layers = np.concatenate([np.full(len(u), k) for k, u in enumerate(active)])
+    units = np.concatenate(active)
+    is_free = np.concatenate([s[u] == 0 for s, u in zip(region.signs, active, strict=True)])
+    is_full = is_free & (layers < last)
+    order = np.argsort(~is_full, kind="stable")
+    layers, units, is_free, full = layers[order], units[order], is_free[order], int(is_full.sum())
+
+    def gather(values: tuple[np.ndarray, ...]) -> np.ndarray:
+        return np.concatenate([v[u] for v, u in zip(values, active, strict=True)])[order]
+
+    low, high, value, sign = map(gather, (ball.low, ball.high, ball.anchors, region.signs))
+    reach = np.maximum(-low, high)
+    y, t_last = _write_functionals(ball, region, layers[:full], units[:full], reach[:full])
+    target = (w * (region.signs[last] != 0)) @ t_last
+    target[0] += 1.0
+    rows, target, inputs, directions = _reduce_inputs(
+        gather(tuple(y)) / reach[:, None], target, ball.weights[0].shape[1], full
+    )
+    negative = np.array(ball.slopes)[layers]
+    at = np.where(value >= 0, value, negative * value)
+    kink = np.clip(-value, low, high)
+    is_last = is_free & (layers == last)
+    return Relaxation(
+        question=question,
+        region=region,
+        layers=layers,
+        units=units,
+        full=full,
+        rows=rows,
+        inputs=inputs,
+        directions=directions,
+        target=target,
+        weight=np.where(is_last, w[np.where(is_last, units, 0)], 0.0) * reach,
+        reach=reach,
+        slope=np.stack([np.ones_like(negative), negative], 1),
+        offset=np.stack([value - at, negative * value - at], 1) / reach[:, None],
+        low=np.stack([kink, low], 1) / reach[:, None],
+        high=np.stack([high, kink], 1) / reach[:, None],
+        open=np.stack([sign >= 0, sign <= 0], 1),
+    )
+
+
+def _write_functionals(
+    ball: Ball, region: Region, layers: np.ndarray, units: np.ndarray, reach: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Write y of every hidden layer, and t of the last one, as functionals of (1, v).
+
+    Variables are scaled: d by the radius, t of full units (layers, units) by their reach. Rows t of
+    free units of the last layer are 0.
+    """
+    inputs = ball.weights[0].shape[1]
+    t = np.zeros((inputs, 1 + inputs + len(units)))
+    t[:, 1 : 1 + inputs] = np.eye(inputs) * ball.radius
+    y = []
+    for k, (value, signs) in enumerate(zip(ball.anchors, region.signs, strict=True)):
+        y.append(ball.weights[k] @ t)
+        negative = ball.slopes[k]
+        slope = np.where(signs > 0, 1.0, np.where(signs < 0, negative, 0.0))
+        t = slope[:, None] * y[-1]
+        at = np.where(value >= 0, value, negative * value)
+        t[:, 0] += np.where(signs == 0, 0.0, slope * value - at)
+        here = np.flatnonzero(layers == k)
+        t[units[here], 1 + inputs + here] = reach[here]
+    return y, t
+
+
+def _reduce_inputs(
+    y: np.ndarray, target: np.ndarray, inputs: int, full: int
+) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
+    """Keep only directions of d that some functional sees; add the rows 1 and t."""
+    seen = np.concatenate([y[:, 1 : 1 + inputs], target[None, 1 : 1 + inputs]])
+    if len(seen) < inputs:
+        directions, triangle = np.linalg.qr(seen.T)
+        seen = triangle.T
+    else:
+        directions = np.eye(inputs)
+    kept, size = seen.shape[1], y.shape[1] - inputs + seen.shape[1]
+    rows = np.zeros((1 + len(y) + full, size))
+    rows[0, 0] = 1.0
+    rows[1 : 1 + len(y), 0] = y[:, 0]
+    rows[1 : 1 + len(y), 1 : 1 + kept] = seen[:-1]
+    rows[1 : 1 + len(y), 1 + kept :] = y[:, 1 + inputs :]
+    rows[1 + len(y) + np.arange(full), 1 + kept + np.arange(full)] = 1.0
+    return (
+        rows,
+        np.concatenate([target[:1], seen[-1], target[1 + inputs :]]),
+        kept,
+        directions,
+    )
+
+
+def quadratic_matrix(relaxation: Relaxation, theta: np.ndarray, mu: float) -> np.ndarray:
+    """The matrix M, (1 + m, 1 + m), with P(v) = (1, v) M (1, v)' / 2; theta is (U, 5), scaled."""
+    rows, count, full = relaxation.rows, relaxation.count, relaxation.full
+    y, t = rows[1 : 1 + count], rows[1 + count :]
+    weighted = theta[:, SQUARE, None] * y
+    weighted[:full] += theta[:full, PRODUCT, None] * t
+    matrix = y.T @ weighted
+    inner = theta[:full, PRODUCT, None] * y[:full] + theta[:full, OUTPUT_SQUARE, None] * t
+    matrix += t.T @ inner
+    linear = relaxation.target + theta[:, LINEAR] @ y + theta[:full, OUTPUT] @ t
+    matrix[0] += linear
+    matrix[:, 0] += linear
+    inputs = np.arange(1, 1 + relaxation.inputs)
+    matrix[inputs, inputs] += mu
+    matrix[0, 0] -= mu
+    return matrix
+
+
+def unit_minima(relaxation: Relaxation, theta: np.ndarray) -> np.ndarray:
+    """h of every unit, (U,): the minimum of -psi over its open sides."""
+    constant, linear, square = unit_quadratics(relaxation, theta)
+    low, high = relaxation.low, relaxation.high
+
+    def value(y: np.ndarray) -> np.ndarray:
+        return constant + (linear + square * y / 2) * y
+
+    vertex = -linear / np.where(square > 0, square, 1.0)
+    vertex = np.where(square > 0, np.clip(vertex, low, high), low)
+    least = np.minimum(np.minimum(value(low), value(high)), value(vertex))
+    return np.where(relaxation.open, least, np.inf).min(1)
+
+
+def unit_quadratics(
+    relaxation: Relaxation, theta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """-psi on each side, (U, 2) each: its constant, its slope at y = 0 and its second derivative.
+
+    The t of free units of the last layer enter with e = -w.
+    """
+    g, e, al, be, de = (theta[:, index, None] for index in range(5))
+    e = e - relaxation.weight[:, None]
+    s, o = relaxation.slope, relaxation.offset
+    return -(e + de * o / 2) * o, -(g + e * s + (be + de * s) * o), -(al + (2 * be + de * s) * s)
+
+
+def evaluate_bound(
+    relaxation: Relaxation, theta: np.ndarray, mu: float
+) -> tuple[float, np.ndarray | None]:
+    """The scaled bound B at multipliers, and the minimiser v; -infinity and None without one."""
+    matrix = quadratic_matrix(relaxation, theta, mu)
+    try:
+        factor = np.linalg.cholesky(matrix[1:, 1:])
+    except np.linalg.LinAlgError:
+        return -np.inf, None
+    solved = np.linalg.solve(factor, matrix[1:, 0])
+    value = float((matrix[0, 0] - solved @ solved) / 2 + unit_minima(relaxation, theta).sum())
+    return value, -np.linalg.solve(factor.T, solved)
+
+
+def unscale(relaxation: Relaxation, theta: np.ndarray, mu: float) -> Multipliers:
+    """The multipliers of the net itself, for the judge."""
+    question, reach = relaxation.question, relaxation.reach
+    powers = np.stack([reach, reach, reach**2, reach**2, reach**2], 1)
+    scaled = question.gap * theta / powers
+    scaled[:, OUTPUT] -= question.gap * relaxation.weight / reach
+    found = []
+    for k, value in enumerate(question.ball.anchors):
+        here, own = relaxation.layers == k, np.zeros((5, len(value)))
+        own[:, relaxation.units[here]] = scaled[here].T
+        found.append(own)
+    return Multipliers(tuple(found), float(question.gap * mu / question.ball.radius**2))
+
+
+def widened(relaxation: Relaxation) -> tuple[np.ndarray, np.ndarray]:
+    """The intervals for a barrier, (U, 2) each, wider by `_WIDEN` than the units' own."""
+    return relaxation.low - _WIDEN, relaxation.high + _WIDEN
+
+
+def rescale(relaxation: Relaxation, multipliers: Multipliers) -> tuple[np.ndarray, float]:
+    """Scaled multipliers from those of the net, which may come from a larger region.
+
+    Where this region fixes the sign of a unit that was free there, t = s y + o is put into its
+    psi: the bound does not drop, and the quadratic stays positive definite.
+    """
+    question, reach = relaxation.question, relaxation.reach
+    theta = np.empty((relaxation.count, 5))
+    for k, own in enumerate(multipliers.theta):
+        here = relaxation.layers == k
+        theta[here] = own[:, relaxation.units[here]].T
+    theta *= np.stack([reach, reach, reach**2, reach**2, reach**2], 1) / question.gap
+    fixed = ~relaxation.open.all(1)
+    side = np.where(relaxation.open[:, 0], 0, 1)
+    index = np.arange(relaxation.count)
+    s, o = relaxation.slope[index, side], relaxation.offset[index, side]
+    _, e, _, be, de = theta.T.copy()
+    theta[:, LINEAR] += np.where(fixed, e * s + be * o + de * s * o, 0.0)
+    theta[:, SQUARE] += np.where(fixed, 2 * be * s + de * s * s, 0.0)
+    theta[relaxation.full :, OUTPUT] = 0.0
+    theta[relaxation.full :, PRODUCT:] = 0.0
+    return theta, multipliers.mu * question.ball.radius**2 / question.gap
+
+
+def pass_forward(ball: Ball, u: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """Compute y of every hidden layer at a point u of the ball, and t of the last one."""
+    y, t = [], u
+    for weight, z, slope in zip(ball.weights, ball.anchors, ball.slopes, strict=False):
+        y.append(weight @ t)
+        t = activate(z + y[-1], slope) - activate(z, slope)
+    return y, t

@@ -1,0 +1,156 @@
+"""The tree of regions that proves one rival's gap positive in a ball, depth first."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .multipliers import Multipliers, Proof, Region
+from .node_bound import bound_gap
+from .node_search import Finding, Verdict, search_region
+from .proof import covers_ball
+from .relaxation import Question, pass_forward
+
+_MOST_PROJECTIONS = 20
+"""Projections onto the boundary at most: they converge in a few, region by region."""
+_BEYOND = 1e-9
+"""Share by which projections go beyond the boundary, where the gap is 0 up to rounding."""
+_LEAST_PROGRESS = 1e-9
+"""Share of the distance that a projection must gain."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the search about one rival came to.
+
+    Attributes
+    ----------
+    proof : Proof or None
+        The proof, every leaf of which the judge has accepted; None without one.
+    nearer : bool
+        Whether a misclassified input was found in the ball.
+    over : bool
+        Whether the time was over. Without proof, nearer input and time limit rounding stopped it.
+    root : Finding
+        What was found about the whole ball.
+    regions : int
+        The number of regions that were looked at.
+    """
+
+    proof: Proof | None
+    nearer: bool
+    over: bool
+    root: Finding
+    regions: int
+
+
+def search_rival(
+    question: Question,
+    try_point: Callable[[np.ndarray], bool],
+    is_over: Callable[[], bool],
+    *,
+    root: Finding | None = None,
+    most_regions: float = np.inf,
+) -> Answer:
+    """Search a proof that a gap is positive in a whole ball.
+
+    Parameters
+    ----------
+    question : Question
+        The ball and the gap.
+    try_point : function of a float64 array, (r,)
+        Told the points where the gap may be smallest; returns whether one led to a misclassified
+        input in the ball, which ends the search.
+    is_over : function
+        Whether the time is over.
+    root : Finding, optional
+        What an earlier call found about the whole ball.
+    most_regions : float, default infinity
+        Regions after which no more are looked at; 1 is the whole ball alone.
+
+    Returns
+    -------
+    Answer
+        A proof, or what stopped it.
+    """
+    ball, functional = question.ball, question.functional
+    leaves: list[tuple[Region, Multipliers]] = []
+
+    def accept(region: Region, multipliers: Multipliers) -> bool:
+        return bound_gap(ball, functional, region, multipliers) > 0
+
+    whole = question.root()
+    first = root or search_region(question, whole, None, accept, is_over)
+    stack: list[tuple[Region, Finding | None]] = [(whole, None)]
+    regions = 0
+    while stack and regions < most_regions:
+        region, inherited = stack.pop()
+        regions += 1
+        finding = first
+        if regions > 1:
+            finding = search_region(question, region, inherited, accept, is_over)
+        if finding.verdict is Verdict.PROVED:
+            leaves.append((region, finding.multipliers))
+            continue
+        if finding.verdict is Verdict.STOPPED:
+            return Answer(None, False, True, first, regions)
+        # A root that was found earlier has been tried.
+        if (root is None or regions > 1) and _try_near(question, finding.point, try_point):
+            return Answer(None, True, False, first, regions)
+        if finding.branch is None:
+            return Answer(None, False, False, first, regions)
+        stack += [(child, finding) for child in _branch(question, region, finding)]
+    if stack or not covers_ball(ball, [region for region, _ in leaves]):
+        return Answer(None, False, False, first, regions)
+    return Answer(Proof(functional, tuple(leaves)), False, False, first, regions)
+
+
+def _branch(question: Question, region: Region, finding: Finding) -> list[Region]:
+    """Both halves of a region; the one with the minimiser comes last, and is looked at first."""
+    assert finding.branch is not None
+    layer, unit = finding.branch
+    y = pass_forward(question.ball, finding.point)[0][layer][unit]
+    side = 1 if question.ball.anchors[layer][unit] + y >= 0 else -1
+    halves = []
+    for sign in (-side, side):
+        signs = list(region.signs)
+        signs[layer] = signs[layer].copy()
+        signs[layer][unit] = sign
+        halves.append(Region(tuple(signs)))
+    return halves
+
+
+def _try_near(question: Question, u: np.ndarray, try_point: Callable[[np.ndarray], bool]) -> bool:
+    """Try the nearest point of the boundary that projections from a point lead to.
+
+    Each goes to the nearest zero of the gap as it is linearized at the point before.
+    """
+    nearest, best = None, question.ball.radius
+    length = float(np.linalg.norm(u))
+    # Nearest points of a region lie on its sides, and a little beyond the boundary is behind it.
+    u = u * min(1.0 + _BEYOND, best / length) if length > 0 else u
+    for _ in range(_MOST_PROJECTIONS):
+        gap, slope = _measure_gap(question, u)
+        if gap <= 0:
+            nearest, best = u, float(np.linalg.norm(u))
+        size = float(np.abs(slope).max(initial=0.0))
+        if size == 0:
+            break
+        slope, gap = slope / size, gap / size
+        # A little beyond the zero: the gap there is negative, not rounding.
+        u = (1 + _BEYOND) * (slope @ u - gap) / (slope @ slope) * slope
+        if np.linalg.norm(u) >= best * (1 - _LEAST_PROGRESS):
+            break
+    return nearest is not None and try_point(nearest)
+
+
+def _measure_gap(question: Question, u: np.ndarray) -> tuple[float, np.ndarray]:
+    """The gap at a point of the ball, and its slope."""
+    ball = question.ball
+    y, t = pass_forward(ball, u)
+    last = ball.weights[-1].T @ question.functional
+    gap = question.gap + float(last @ t)
+    for k in range(len(y) - 1, -1, -1):
+        last = np.where(ball.anchors[k] + y[k] >= 0, last, ball.slopes[k] * last)
+        last = ball.weights[k].T @ last
+    return gap, last

@@ -1,0 +1,292 @@
+"""Our own attack against exact radii, foolbox's attacks, and nets that are hard on attacks."""
+
+import itertools
+import math
+
+import clarabel
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch import nn
+
+import netmargin as nm
+from netmargin import models
+from netmargin.l2_robustness import region_search
+from netmargin.l2_robustness.attacks import ATTACKS, FOOLBOX, nearest_misclassified
+from netmargin.l2_robustness.certified import score_margins
+from netmargin.l2_robustness.exact.chain import make_chain, read_chain
+from netmargin.l2_robustness.region_search import descend_through_regions
+from netmargin.l2_robustness.walks import walk_to_boundary
+
+
+def radii(net, X, y, **options):
+    return nm.robustness(net, (X, y), progress=False, **options)
+
+
+def find(net, x, y, *, box=None, scale=1.0, attacks=("walk",), chain=None):
+    return nearest_misclassified(
+        net, x, y, attacks=attacks, box=box, scale=scale, steps=50, chain=chain
+    )
+
+
+class Scores(nn.Module):
+    """A net given by a function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function, self.weight = function, nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        return self.function(x) * self.weight
+
+
+def shortest_step(rows: np.ndarray, bounds: np.ndarray) -> float:
+    """The length of the shortest step with rows . step >= bounds, by an interior point solver."""
+    d = rows.shape[1]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_rel = settings.tol_feas = 1e-12
+    solved = clarabel.DefaultSolver(
+        sparse.identity(d, format="csc"), np.zeros(d), sparse.csc_matrix(-rows), -bounds,
+        [clarabel.NonnegativeConeT(len(rows))], settings,
+    ).solve()  # fmt: skip
+    return np.linalg.norm(solved.x) if "Infeasible" not in str(solved.status) else math.inf
+
+
+def distances_by_pattern(chain, x: np.ndarray, gap: np.ndarray) -> dict[tuple, float]:
+    """The distance of x to where gap . scores >= 0, in each linear region of one hidden layer."""
+    (inner, outer), (b, c), slope = chain.weights, chain.biases, chain.slopes[0]
+    found = {}
+    for pattern in itertools.product((True, False), repeat=len(b)):
+        signs, factors = np.where(pattern, 1.0, -1.0), np.where(pattern, 1.0, slope)
+        row = gap @ outer @ (factors[:, None] * inner)
+        rows = np.vstack([signs[:, None] * inner, row])
+        at = np.append(signs * (inner @ x + b), gap @ (outer @ (factors * (inner @ x + b)) + c))
+        found[pattern] = shortest_step(rows, -at)
+    return found
+
+
+def small_net(outputs: int, activation: nn.Module, seed: int, units: int = 6):
+    """A net of one hidden layer, with samples of its own classes."""
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(3, units), activation, nn.Linear(units, outputs)).double()
+    X = 2 * torch.randn(12, 3).double()
+    with torch.no_grad():
+        z = net(X)
+    return net, X, (z[:, 0] > 0).long() if outputs == 1 else z.argmax(1)
+
+
+def rivals_of(y: int, outputs: int) -> list[np.ndarray]:
+    """For each rival the combination of scores that is at least 0 where it wins."""
+    if outputs == 1:
+        return [np.array([-1.0 if y else 1.0])]
+    return [np.eye(outputs)[j] - np.eye(outputs)[y] for j in range(outputs) if j != y]
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 4])
+def test_linear_nets_to_the_last_digits(outputs):
+    """The distance to the nearest hyperplane; the points are misclassified and that far."""
+    torch.manual_seed(outputs)
+    net, X = nn.Linear(6, outputs).double(), torch.randn(60, 6).double()
+    with torch.no_grad():
+        z, W = net(X), net.weight
+        if outputs == 1:
+            y, exact = (z[:, 0] > 0).long(), z[:, 0].abs() / W.norm()
+        else:
+            y = z.argmax(1)
+            gaps = z.gather(1, y[:, None]) - z
+            exact = (gaps / (W[y][:, None] - W).norm(dim=2)).nan_to_num(torch.inf).amin(1)
+    np.testing.assert_allclose(radii(net, X, y).upper, exact, rtol=1e-9)
+    found = find(net, X, y if outputs > 1 else 2.0 * y - 1, chain=read_chain(net, X))
+    np.testing.assert_allclose((found.points - X).norm(dim=1), exact, rtol=1e-9)
+    margin = score_margins(net, found.points, y if outputs > 1 else 2.0 * y - 1).amin(1)
+    assert (margin <= 0).all()
+    assert (found.found_by == 0).all()
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("activation", [nn.ReLU(), nn.LeakyReLU(0.3)])
+def test_small_nets_against_all_linear_regions(outputs, activation):
+    """The radius found is the exact one, on every sample."""
+    net, X, y = small_net(outputs, activation, seed=outputs)
+    chain = read_chain(net, X)
+    report = radii(net, X, y)
+    for x, label, upper in zip(X.numpy(), y.tolist(), report.upper, strict=True):
+        exact = min(
+            min(distances_by_pattern(chain, x, gap).values()) for gap in rivals_of(label, outputs)
+        )
+        assert upper == pytest.approx(exact, rel=1e-6)  # the accuracy of the other solver
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, -1.0])
+def test_descents_end_where_no_neighbour_is_nearer(slope):
+    """From far points: the nearest of its own region, and of those beyond each kink it lies on."""
+    random, ended = np.random.default_rng(0), 0
+    W, b = random.standard_normal((7, 3)), random.standard_normal(7)
+    V, c = random.standard_normal((2, 7)), random.standard_normal(2)
+    chain = make_chain((W, V), (b, c), (slope,))
+    net = Scores(lambda x: torch.from_numpy(chain.evaluate(x.detach().numpy())[-1]))
+    X, far = torch.from_numpy(random.standard_normal((2, 300, 3)) * 2)
+    far = X + 4 * far
+    with torch.no_grad():
+        y, there = net(X).argmax(1), net(far).argmax(1)
+    wrong = y != there
+    x, y, start = X[wrong][:40], y[wrong][:40], far[wrong][:40]
+    ends = descend_through_regions(net, chain, x, y, start)
+    for anchor, label, first, end in zip(x.numpy(), y.tolist(), start, ends.numpy(), strict=True):
+        distance = np.linalg.norm(end - anchor)
+        assert distance < np.linalg.norm(first.numpy() - anchor)
+        scores = chain.evaluate(end[None])[-1][0]
+        assert scores[1 - label] >= scores[label]
+        z = W @ end + b
+        on_kink = np.abs(z) < 1e-8 * np.abs(z).max()
+        exact = distances_by_pattern(chain, anchor, rivals_of(label, 2)[0])
+        for flipped in [None, *np.flatnonzero(on_kink)]:
+            pattern = z > 0
+            if flipped is not None:
+                pattern = pattern ^ (np.arange(7) == flipped)
+            assert distance <= exact[tuple(pattern)] * (1 + 1e-7)
+        ended += on_kink.any()
+    assert ended > 5 or slope < 0  # those of the absolute value are left behind
+
+
+def pooled_net() -> nn.Module:
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32, 10),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "box", "farther"),
+    [
+        (lambda: models.mlp([64, 32, 32, 10], bias="all"), None, 0),
+        (lambda: models.mlp([64, 32, 32, 10], bias="all"), (0, 1), 1),
+        (pooled_net, None, 1),
+    ],
+)
+def test_no_weaker_than_the_attacks_of_foolbox(make, box, farther):
+    """On 60 digits against the nearest of DeepFool, DDN and Carlini-Wagner.
+
+    farther : on how many of them it may be farther by more than 1e-3; nowhere by 5%.
+    """
+    torch.manual_seed(0)
+    net, (X, y) = make(), nm.datasets.digits(limit=300)
+    nm.train(net, (X, y), until=nm.Epochs(40), lr=nm.ConstantLR(0.1), batch_size=20, progress=False)
+    X, y = X[:60].double(), y[:60]
+    ours = radii(net, X, y, box=box)
+    theirs = radii(net, X, y, box=box, attacks=FOOLBOX, carlini_wagner_steps=20)
+    right = ours.q > 0
+    assert right.sum() > 50
+    ratio = ours.upper[right] / theirs.upper[right]
+    assert (ratio > 1 + 1e-3).sum() <= farther
+    assert ratio.max() < 1.05
+    assert (ratio < 1 - 1e-3).sum() > 3 * farther
+    assert (ours.upper[~right] == 0).all()
+    assert (ours.lower <= ours.upper).all()
+
+
+def test_the_same_points_twice():
+    """Nothing depends on torch's generator, and it is left as it was."""
+    net, X, y = small_net(3, nn.ReLU(), seed=0)
+    torch.manual_seed(5)
+    first = find(net, X, y)
+    state = torch.get_rng_state()
+    torch.manual_seed(6)
+    second = find(net, X, y)
+    torch.testing.assert_close(first.points, second.points, rtol=0, atol=0)
+    torch.manual_seed(5)
+    torch.testing.assert_close(torch.get_rng_state(), state)
+
+
+def test_points_lie_in_the_box():
+    """A box so narrow that it decides: the exact radius of a linear net in it."""
+    net = nn.Linear(2, 1).double()
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[1.0, 10.0]]))
+        net.bias.fill_(-0.5)
+    x, y = torch.tensor([[0.9, 0.05]]).double(), torch.tensor([1.0]).double()
+    found = find(net, x, y, box=(0, 1), chain=read_chain(net, x))
+    assert found.points.min() >= 0
+    assert found.points.max() <= 1
+    # The second input falls by 0.05 at most: the first has to fall to 0.5.
+    assert found.distances[0].item() == pytest.approx(math.hypot(0.4, 0.05), rel=2e-6)
+
+
+def test_float32_nets_and_inputs():
+    """They are attacked in float64: the radii of the same net in float64."""
+    net, X, y = small_net(3, nn.ReLU(), seed=1)
+    net, X = net.float(), X.float()
+    report = radii(net, X, y)
+    assert report.upper.dtype == np.float64
+    np.testing.assert_array_equal(report.upper, radii(net.double(), X.double(), y).upper)
+
+
+def test_a_constant_net_has_no_misclassified_point():
+    net = Scores(lambda x: x.sum(1, keepdim=True) * 0 + torch.tensor([1.0, 0.0]).double())
+    X = torch.randn(4, 3).double()
+    report = radii(net, X, torch.tensor([0, 0, 1, 0]))
+    assert report.upper.tolist() == [math.inf, math.inf, 0.0, math.inf]
+    assert "3 samples that no attack could turn" in report.summary()
+    found = find(net, X[:1], torch.tensor([0]))
+    assert found.points.isnan().all()
+    assert found.found_by.tolist() == [-1]
+
+
+def test_gradients_that_are_no_numbers():
+    """sqrt(x^2) has none at 0, where all samples lie in the first input: walks go along the second.
+
+    In so few inputs random points then find the nearer ones.
+    """
+
+    def function(x):
+        f = 2 - x[:, 0].square().sqrt() - x[:, 1]
+        return torch.stack([f, torch.zeros_like(f)], 1)
+
+    X, y = torch.tensor([[0.0, 0.0], [0.0, 1.0]]).double(), torch.zeros(2).long()
+    z = X.clone().requires_grad_()
+    function(z).sum().backward()
+    assert z.grad.isnan().any()
+    net = Scores(function)
+    walked = walk_to_boundary(net, X, y, box=None, widest=10.0, chain=None)
+    np.testing.assert_allclose((walked - X).norm(dim=1), [2, 1], rtol=1e-5)
+    assert (score_margins(net, walked, y).amin(1) <= 0).all()
+    # |d_1| + d_2 = 2 - x_2 at the boundary: the nearest points lie on the diagonals.
+    np.testing.assert_allclose(find(net, X, y).distances, [2**0.5, 0.5**0.5], rtol=2e-6)
+
+
+def test_boundaries_beyond_the_first_order():
+    """A slope that falls to a thousandth: the first-order distance is 1, the true one 500.5.
+
+    In 60 inputs, of which one counts, random points do not find it.
+    """
+
+    def function(x):
+        f = torch.where(x[:, 0] < 0.5, 1 - x[:, 0], 0.5 - (x[:, 0] - 0.5) / 1000)
+        return torch.stack([f, torch.zeros_like(f)], 1)
+
+    X = torch.zeros(1, 60).double()
+    X[0, 1] = 200.0
+    found = find(Scores(function), X, torch.zeros(1).long())
+    assert found.distances[0].item() == pytest.approx(500.5, rel=1e-9)
+    assert found.found_by.tolist() == [0]
+
+
+def test_chains_too_large_for_regions(monkeypatch):
+    """They are polished along the boundary instead."""
+    torch.manual_seed(0)
+    net, X = nn.Linear(6, 2).double(), torch.randn(20, 6).double()
+    with torch.no_grad():
+        z, y = net(X), net(X).argmax(1)
+    exact = (z[:, 0] - z[:, 1]).abs() / (net.weight[0] - net.weight[1]).norm().detach()
+    monkeypatch.setattr(region_search, "_LARGEST_CHAIN", 11)
+    found = find(net, X, y, chain=read_chain(net, X))
+    np.testing.assert_allclose(found.distances, exact, rtol=2e-6)
+
+
+def test_the_names_of_attacks():
+    """Our own comes first and is the default."""
+    assert ("walk", *FOOLBOX) == ATTACKS
+    net, X, y = small_net(2, nn.ReLU(), seed=0)
+    assert radii(net, X, y).attacks == ("walk",)

@@ -1,0 +1,169 @@
+"""Exact radii through `robustness`: closed forms, order of efforts, time limits, Ctrl-C."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+from netmargin.errors import Interrupted
+from netmargin.l2_robustness.exact.ball import compact
+from netmargin.l2_robustness.exact.radius import RadiusSearch
+from tests.test_exact_radii_patterns import draw_net, exact_radius
+
+
+def radii(net, X, y, **options):
+    return nm.robustness(net, (X, y), progress=False, **({"effort": "exact"} | options))
+
+
+def make_net(*widths, seed=0, kink=nn.ReLU):
+    torch.manual_seed(seed)
+    layers = []
+    for before, after in itertools.pairwise(widths):
+        layers += [nn.Linear(before, after), kink()]
+    return nn.Sequential(*layers[:-1]).double()
+
+
+def label(net, X):
+    """The classes that a net gives to samples, so that all are correct."""
+    with torch.no_grad():
+        return net(X).argmax(1)
+
+
+class Valley(nn.Module):
+    """f(x) = |w . x| - 1 by an own forward: the boundary consists of two planes."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 1, bias=False)
+        self.inner.weight.data = torch.tensor([[1.0, -2.0, 2.0]])
+
+    def forward(self, x):
+        return torch.abs(self.inner(x)) - 1.0
+
+
+@pytest.mark.parametrize("attacks", [(), ("walk",)])
+def test_two_planes(attacks):
+    X = torch.tensor([[1, 0, 1], [0.1, 0, 0.1], [0, 0, -3]], dtype=torch.float64)
+    report = radii(Valley(), X, torch.tensor([1, -1, 1]), attacks=attacks, tol=1e-6)
+    # |w . x| is 3, .3 and 6; ||w|| = 3.
+    np.testing.assert_allclose(report.lower, [2 / 3, 0.7 / 3, 5 / 3], rtol=2e-6)
+    np.testing.assert_allclose(report.upper, [2 / 3, 0.7 / 3, 5 / 3], rtol=1e-9)
+    assert report.closed.all()
+    assert (report.lower <= report.upper).all()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_linear_nets_of_any_scale(scale):
+    net = nn.Linear(5, 4).double()
+    with torch.no_grad():
+        net.weight.copy_(torch.randn(4, 5, generator=torch.Generator().manual_seed(0)) * scale)
+        net.bias.zero_()
+    X = torch.randn(6, 5, generator=torch.Generator().manual_seed(1)).double()
+    y = label(net, X)
+    z, W = net(X).detach(), net.weight.detach()
+    gaps = z.gather(1, y[:, None]) - z
+    truth = (gaps / (W[y][:, None] - W).norm(dim=2)).nan_to_num(nan=math.inf).amin(1)
+    report = radii(net, X, y, tol=1e-6)
+    np.testing.assert_allclose(report.lower, truth, rtol=2e-6)
+
+
+TOUCHING = "the boundary is touched at a kink, where no direction is tried but outwards"
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(s for s in range(12) if s not in (3, 5)),
+        pytest.param(3, marks=pytest.mark.xfail(reason=TOUCHING)),
+    ],
+)
+def test_small_nets_against_all_patterns(seed):
+    chain, x, own = draw_net(np.random.default_rng([seed, 7]))
+    truth = exact_radius(chain, x, own)
+    # The search finds the nearest misclassified input by itself, from a poor one.
+    found = RadiusSearch(compact(chain), x, own, 1.2 * truth).run(
+        tol=1e-3, exact=True, time_limit=None
+    )
+    assert found.lower <= truth * (1 + 1e-9)
+    assert found.upper >= truth * (1 - 1e-9)
+    assert found.closed
+    assert found.lower >= (1 - 1e-3) * truth
+
+
+@pytest.mark.parametrize("kink", [nn.ReLU, lambda: nn.LeakyReLU(0.2)])
+def test_more_effort_certifies_more(kink):
+    net = make_net(4, 8, 6, 3, kink=kink)
+    X = torch.randn(4, 4, generator=torch.Generator().manual_seed(1)).double()
+    quick, standard, exact = (
+        radii(net, X, label(net, X), effort=effort) for effort in ("quick", "standard", "exact")
+    )
+    assert set(quick.certified_by) == {"Lipschitz constant"}
+    assert (quick.lower <= standard.lower).all()
+    assert (standard.lower <= exact.lower * (1 + 1e-3)).all()
+    assert (exact.lower <= exact.upper).all()
+    assert exact.closed.all()
+    # The bounds of whole balls are not much worse than the truth, unlike Lipschitz constants.
+    assert np.median(exact.lower / standard.lower) < 1.1 < np.median(exact.lower / quick.lower)
+
+
+def test_misclassified_samples_and_rivals_that_cannot_win_say_so():
+    net = make_net(2, 4, 3)
+    with torch.no_grad():
+        net[-1].weight[1:] = net[-1].weight[0]
+        net[-1].bias.copy_(torch.tensor([1.0, 0.0, 0.0]))
+    report = radii(net, torch.randn(3, 2), torch.tensor([0, 1, 0]))
+    assert report.lower.tolist() == [math.inf, 0.0, math.inf]
+    assert report.certified_by[1] == "misclassified"
+    assert report.closed.all()
+
+
+def test_no_time_leaves_the_quick_certificate():
+    net = make_net(4, 30, 30, 3)
+    X = torch.randn(5, 4, generator=torch.Generator().manual_seed(2)).double()
+    quick = radii(net, X, label(net, X), effort="quick")
+    report = radii(net, X, label(net, X), time_limit=0)
+    assert report.status is nm.Status.TIME_LIMIT
+    assert (report.lower == quick.lower).all()
+    assert not report.closed.any()
+    assert "time limit" in report.summary()
+
+
+def test_ctrl_c_keeps_batches(tmp_path, monkeypatch):
+    net = make_net(4, 10, 3)
+    X = torch.randn(6, 4, generator=torch.Generator().manual_seed(3)).double()
+    whole = radii(net, X, label(net, X), batch_size=2)
+    run, calls = RadiusSearch.run, []
+
+    def interrupted(self, **options):
+        calls.append(self)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return run(self, **options)
+
+    monkeypatch.setattr(RadiusSearch, "run", interrupted)
+    with pytest.raises(Interrupted):
+        radii(net, X, label(net, X), batch_size=2, folder=tmp_path)
+    report = radii(net, X, label(net, X), batch_size=2, folder=tmp_path)
+    assert len(calls) == 4 + 4  # the first batch was kept
+    assert (report.lower == whole.lower).all()
+    assert (report.upper == whole.upper).all()
+
+
+@pytest.mark.parametrize(
+    "options", [{"effort": "exakt"}, {"tol": 0}, {"tol": 1}, {"time_limit": -1}]
+)
+def test_bad_arguments(options):
+    with pytest.raises(nm.ArgumentError):
+        radii(nn.Linear(2, 2), torch.randn(3, 2), torch.tensor([0, 1, 0]), **options)
+
+
+def test_a_net_without_a_rule_says_why():
+    net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
+    report = radii(net, torch.randn(4, 2), torch.tensor([0, 1, 0, 1]))
+    assert "Tanh" in report.no_chain
+    assert "Tanh" in report.summary()
+    assert not report.no_lower
