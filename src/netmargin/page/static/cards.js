@@ -21,7 +21,7 @@ const makePicture = (sample) =>
 /** What is said of a card to those who hear it, beside what stands on it. */
 const sayCard = ({ noun, row, label, wrong, answer, rival, d }) =>
   `(${noun} ${row}, label ${label}, ${wrong ? `wrong, answer ${answer}` : `right, rival ${rival}`}, ` +
-  `distance ${writeDistance(d).replace("−", "minus ")})`;
+  `${WHAT} ${writeDistance(d).replace("−", "minus ")})`;
 
 const makeCaption = ({ wrong, label, answer, rival }) =>
   wrong

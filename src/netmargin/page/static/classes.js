@@ -51,6 +51,7 @@ function makePair(label, other, count, largest, ...content) {
 }
 
 function makeMatrix(counts) {
+  const kindOf = (letters) => `matrix${letters > 40 ? " long" : letters > counts.length ? " few" : ""}`;
   const largest = Math.max(1, ...counts.flat());
   const head = (scope, name) => make("th", { scope, title: name }, make("span", {}, name));
   const cell = (count, label, other) =>
@@ -61,7 +62,7 @@ function makeMatrix(counts) {
     make("tr", {}, head("row", className(label)), ...row.map((n, other) => cell(n, label, other)));
   return make(
     "table",
-    { class: BLOCK.names.some((name) => name.length > 3) ? "matrix long" : "matrix" },
+    { class: kindOf(BLOCK.names.join("").length) },
     make("thead", {}, make("tr", {}, make("td"), ...BLOCK.names.map((name) => head("col", name)))),
     make("tbody", {}, ...counts.map(line)),
   );

@@ -44,8 +44,8 @@ function describeFilters() {
     show !== "all" && byId("filters").elements.show.selectedOptions[0].text,
     state.class && `class ${className(state.class)}`,
     rival && `rival ${className(rival)}`,
-    from && `distance from ${writeDistance(+from)}`,
-    to && `distance below ${writeDistance(+to)}`,
+    from && `${WHAT} from ${writeDistance(+from)}`,
+    to && `${WHAT} below ${writeDistance(+to)}`,
   ].filter(Boolean).join(", ");
 }
 

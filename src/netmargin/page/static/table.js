@@ -1,12 +1,14 @@
 // The table of samples, and the same rows as CSV.
 const SURE = BLOCK.axis?.label;
+const WHAT = SURE === "Estimated" ? "distance" : "score margin";
 const TABLE = [
   ["row", "#", String],
   ["y", "label", className],
   ["p", "answer", className, "Measured"],
   ["r", "rival", className, SURE],
   ["q", "score margin", writeNumber, "Measured"],
-  ["d", SURE === "Estimated" ? "distance (est.)" : "distance", writeDistance, SURE],
+  // Without distances the score margin stands for them.
+  ...(WHAT === "distance" ? [["d", "distance (est.)", writeDistance, SURE]] : []),
   ["lower", "proved safe below", writeProved, "Proved"],
   ["upper", "flip found at", writeDistance, "Measured"],
   ["w", "weight", writePercent, "Measured"],
