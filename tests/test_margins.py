@@ -139,7 +139,9 @@ def test_partial_margin_of_a_net_with_layer_norm():
     assert report.normalized_margin is None
     assert report.layer_normalized_margin is None
     assert report.partial_normalized_margin == pytest.approx(report.q_min / square)
-    assert "none" in report.summary()
+    X = torch.randn(8, 3).double()
+    right = nm.measure(model, (X, (model(X)[:, 0] > 0).long()))
+    assert "(norm of all weights)^L          none, see below" in right.summary()
 
 
 def test_partial_margin_with_a_negative_exponent_does_not_move_under_scaling():

@@ -22,7 +22,8 @@ _SHOWN_LAYERS = 4
 _PLAIN_EXPONENT = 300
 """Losses between 10 to this power, and to minus it, are shown as numbers: float64 holds them."""
 
-
+_FITS = 0.01
+"""The training error up to which the study of docs/comparing.md counts a net as one that fits."""
 _EQUAL = 1e-9
 """Relative difference below which two normalized margins are shown once."""
 
@@ -35,8 +36,9 @@ def describe_samples(q: Tensor, log10_loss: float, loss: Loss) -> list[str]:
         f" {_show_loss(log10_loss)} (log10 {log10_loss:.3f})"
     ]
     return lines + _wrapped(
-        "The margin of a sample is the score of its class minus the best other score (with one"
-        " output: the score times the label, 1 or -1). It is negative where the net is wrong."
+        "The margin of a sample is the score of its class, before any softmax, minus the best other"
+        " score (with one output: the score times the label, 1 or -1). It is negative where the net"
+        " is wrong. The net was measured in evaluation mode, and is as it was."
     )
 
 
@@ -44,7 +46,9 @@ def describe_certainty(
     rows: Mapping[str, Margin], q: Tensor, labels: Tensor | None, names: ClassNames
 ) -> list[str]:
     """Lines on the input margins of a net, and its errors by class, on its samples."""
-    lines = ["HOW SURE THE NET IS OF THESE SAMPLES"]
+    lines = [
+        "HOW SURE THE NET IS OF THESE SAMPLES  (how far they lie from where its answer changes)"
+    ]
     quantiles = rows["input"].quantiles()
     if quantiles is None:
         lines.append(_entry("distance to the boundary", "not measured: input_margins=True"))
@@ -53,14 +57,15 @@ def describe_certainty(
         lines.append(
             _entry(
                 "distance to the boundary, 25% quantile",
-                f"{quarter:.4g}   (10% quantile {low:.4g}, median {median:.4g}; estimated)",
+                f"{quarter:.4g}   (10% quantile {low:.3g}, median {median:.3g}; estimated)",
             )
         )
         lines += _wrapped(
             "A quarter of the samples turn to another class when they are moved by this Euclidean"
-            " length or less (in the units of the inputs, to first order; negative: wrong already)."
-            " Larger is surer. On training data, compare by it only nets of one architecture,"
-            " trained in one way, that both fit them (error below 1%)."
+            " length or less in the worst direction, in the units of the inputs (negative: wrong"
+            " already). It is an estimate by slopes, no guarantee. Larger is surer. On training"
+            " data it tells which net generalizes better only for nets of one architecture, trained"
+            f" in one way, that both fit them (error below 1%{_too_many(q)})."
         )
     return lines + _list_class_errors(q, labels, names)
 
@@ -85,15 +90,17 @@ def describe_heldout(heldout: tuple[Tensor, Tensor | None] | None, names: ClassN
         _entry("z = mean margin / standard deviation", "none" if z is None else f"{z:.4g}"),
     ]
     lines += _wrapped(
-        "Larger is better. z ranks nets as well as the error on one and a half to four times as"
-        " many labels; it ranks, it does not estimate the error."
+        "Of the margins over the samples; larger is better. It tells nets apart as reliably as the"
+        " error on one and a half to four times as many labels would; it is neither an error rate"
+        " nor a test statistic."
     )
     shown = "none" if weighted is None else f"{100 * weighted:.2f}%"
     lines.append(_entry("margin-weighted error", shown))
     return lines + _wrapped(
-        "The size of the margins of wrong samples, as a share of that of all. Smaller is better; it"
-        " ranks nets of different kinds too. Which differences between nets are more than chance:"
-        " nm.compare."
+        "The size of the margins of wrong samples, as a share of that of all: small where wrong"
+        " samples are close calls. Smaller is better; it is no error rate either. Where these three"
+        " disagree about two nets, nm.compare(models, train, heldout) says which differences are"
+        " more than chance."
     )
 
 
@@ -109,12 +116,26 @@ def describe_optimization(
         " nets)",
         _entry("smallest margin, q_min", f"{q.min().item():.6g}"),
     ]
-    if wrong := int((q <= 0).sum()):
+    wrong = int((q <= 0).sum())
+    if wrong:
         lines += _wrapped(
             f"Wrong samples: {wrong} of {len(q)}, and this is the worst of them. Until all are"
             " right, follow the loss, or the quantiles over all samples: report.margins.frame()."
         )
-    if any(row.smoothed is not None for row in rows.values()):
+    if all(row.smoothed is None for row in rows.values()):
+        lines += _wrapped(
+            "Larger weights stretch all margins, and in this net no power of their size says by how"
+            " much: there is no normalized margin. Follow the loss, and the distance to the"
+            " boundary."
+        )
+    elif wrong:
+        lines += _wrapped(
+            "The quotients of q_min by what the size of the weights explains (report.margins) are"
+            " negative until then, and say little. A net need not get there: held-out samples say"
+            " whether more training helps."
+        )
+        lines += _describe_order(rows, homogeneity)
+    else:
         lines += _wrapped(
             "Larger weights stretch all margins without changing one answer, so it is divided by"
             " what their size explains. Compare each quotient with its own value earlier in the"
@@ -123,12 +144,6 @@ def describe_optimization(
         lines += _list_quotients(rows, homogeneity)
         lines += _explain_smoothed(loss, log_loss)
         lines += _describe_order(rows, homogeneity)
-    else:
-        lines += _wrapped(
-            "Larger weights stretch all margins, and in this net no power of their size says by how"
-            " much: there is no normalized margin. Follow the loss, and the distance to the"
-            " boundary."
-        )
     # In one piece, as `analyse` says them: they are searched for and pasted.
     lines += [f"  note: {note}" for note in homogeneity.notes]
     if rows["global"].value is None and homogeneity.blockers:
@@ -198,7 +213,8 @@ def _describe_order(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> lis
         return []
     scaling = [name for name, exponent in homogeneity.groups.items() if exponent > 0]
     if rows["global"].applies:
-        which = "all weights" + " (but later biases, see the note)" * bool(homogeneity.ignored)
+        but = ", except the biases that the note names," * bool(homogeneity.ignored)
+        which = f"all weights{but}"
     else:
         more = ", ..." * (len(scaling) > _SHOWN_LAYERS)
         which = f"the part {', '.join(scaling[:_SHOWN_LAYERS])}{more}"
@@ -215,10 +231,14 @@ def _describe_order(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> lis
 def _list_class_errors(q: Tensor, labels: Tensor | None, names: ClassNames) -> list[str]:
     """A line on the classes with the largest error, none where all samples are right."""
     shown = [
-        f"{names.of(label)}: {100 * wrong / count:.3g}% of {count}"
-        for label, wrong, count in worst_classes(q, labels)
+        f"{names.of(label)}: {wrong} of {count}" for label, wrong, count in worst_classes(q, labels)
     ]
-    return [_entry("largest error by class", ", ".join(shown))] if shown else []
+    return [_entry("classes with most errors", ", ".join(shown))] if shown else []
+
+
+def _too_many(q: Tensor) -> str:
+    """Words behind the largest error at which input margins compare nets, where it is exceeded."""
+    return "" if (q <= 0).double().mean() < _FITS else ", which this net exceeds"
 
 
 def _show_loss(log10_loss: float) -> str:
