@@ -66,14 +66,16 @@ def _summarize(results: list[dict], good: list[dict]) -> list[str]:
     observed = [row["name"] for row in good if row["evidence"] == "numerical"]
     residual = [row for row in good if row["family"] == "residual" and row["batch_norm"]]
     reached = [row for row in residual if row["streams"]]
-    left = [row["name"] for row in residual if not row["streams"]]
+    hidden = [row["name"] for row in residual if row.get("streams_without_eps")]
+    left = [row["name"] for row in residual if row not in reached and row["name"] not in hidden]
     lines = [
         f"{len(results)} nets; failed: {len(results) - len(good)}; kind unknown:"
         f" {_name_all(unknown)}; derivation and check disagree: {_name_all(contradicted)}; observed"
         f" numerically only: {_name_all(observed)}.",
         f"Of {len(residual)} residual nets with BatchNorm {len(reached)} have an order whose"
-        " scalings include residual streams (layers that write to one sum scale together); the"
-        f" others: {_name_all(left)}.",
+        " scalings include residual streams (layers that write to one sum scale together);"
+        f" {len(hidden)} more would without the eps of BatchNorm, which at these random weights"
+        f" changes the scores by over 1% ({_name_all(hidden)}); the others: {_name_all(left)}.",
     ]
     for words, rows in (
         ("all nets", good),

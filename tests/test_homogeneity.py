@@ -180,6 +180,12 @@ CASES = {
             tokens=nn.Embedding(24, 6), places=nn.Embedding(4, 6), head=linear(6, 2),
         ), TOKENS, MULTI, 2, {"tokens + places": 1, "head": 1},
     ),
+    "learned biases of positions in attention": Case(
+        lambda: Custom(
+            lambda m, x: m.head(nn.functional.scaled_dot_product_attention(x, x, m.values(x), m.places).mean(1)),
+            values=linear(8, 6), places=nn.Parameter(torch.randn(4, 4)), head=linear(6, 2),
+        ), SEQUENCE, PARTIAL, 2, {"values": 1, "head": 1}, 1
+    ),
     "weight sharing": Case(
         lambda: Custom(lambda m, x: m.out(m.a(m.a(x).relu()).relu()), a=linear(5, 5), out=linear(5, 2)),
         VECTOR, MULTI, 3, {"a": 2, "out": 1},

@@ -74,10 +74,14 @@ def _apply_stored_statistics(
     "_scaled_dot_product_flash_attention_for_cpu",
     "_scaled_dot_product_fused_attention_overrideable",
 )
-def _attention(trace: Trace, query, key, value, *_, **__) -> AnyDegree:
-    # The softmax must not change under a scaling, so queries times keys must be invariant; the
-    # outputs then scale with the values.
-    weights = _forbid_scaling(trace, trace.product(query, key), "softmax of attention scores")
+def _attention(trace: Trace, query, key, value, *rest, **options) -> AnyDegree:
+    # The softmax must not change under a scaling, so queries times keys must be invariant, and what
+    # is added to them: masks, or learned biases of positions. The outputs scale with the values.
+    called = "softmax of attention scores"
+    for added in (*rest, *options.values()):
+        if isinstance(added, Tensor) and added.is_floating_point():
+            _forbid_scaling(trace, trace.degree(added), called)
+    weights = _forbid_scaling(trace, trace.product(query, key), called)
     return add_degrees(weights, trace.degree(value))
 
 
