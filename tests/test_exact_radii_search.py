@@ -194,3 +194,20 @@ def test_a_net_without_a_rule_says_why():
     assert "Tanh" in report.no_chain
     assert "Tanh" in report.summary()
     assert not report.no_lower
+
+
+def test_large_nets_are_bounded_by_default_only_when_asked_for():
+    net, X = make_net(2, 1001, 2), torch.ones(1, 2).double()
+    options = {"y": label(net, X), "attacks": (), "time_limit": 0}
+    report = radii(net, X, effort="standard", **options)
+    assert "1,001 hidden units" in report.no_chain
+    assert 'effort="exact"' in report.summary()
+    assert set(report.certified_by) == {"Lipschitz constant"}
+    assert report.status is nm.Status.FINISHED
+    # Others are: they have no time.
+    asked = radii(net, X, **options)
+    smaller = make_net(2, 1000, 2)
+    allowed = radii(smaller, X, effort="standard", **options | {"y": label(smaller, X)})
+    for tried in (asked, allowed):
+        assert not tried.no_chain
+        assert tried.status is nm.Status.TIME_LIMIT

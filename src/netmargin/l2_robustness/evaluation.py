@@ -31,7 +31,7 @@ from .attacks import ATTACKS, OWN, SEARCH, nearest_misclassified
 from .batch_files import BatchFiles
 from .batch_radii import bracket_rest, compute_batch
 from .certified import CERTIFICATES
-from .chain_radii import EFFORTS, TREE, ChainRadii
+from .chain_radii import EFFORTS, TREE, ChainRadii, explain_size
 from .exact.chain import read_chain
 from .input_box import check_box
 from .lipschitz import chain_norms, layers_of
@@ -93,8 +93,9 @@ def robustness(
         Steps of Carlini-Wagner in each of its 6 binary search steps, where it runs.
     effort : "quick", "standard" or "exact", default "standard"
         Which certificates are tried: Lipschitz constants alone; bounds of whole balls as well,
-        in fractions of a second a sample for some hundred units; or trees too, which take longer
-        where samples are far from the boundary.
+        in fractions of a second a sample for some hundred units, and seconds for a thousand, beyond
+        which there are none; or both for nets of any size, and trees, which take longer where
+        samples are far from the boundary.
     tol : float, default 1e-3
         A radius is closed where lower >= (1 - tol) upper: nothing better is searched then.
     time_limit : float or None, default None
@@ -174,6 +175,8 @@ def robustness(
         chain, no_chain = read_chain(net, first), ""
     except ModelError as error:
         chain, no_chain = None, str(error)
+    if chain is not None and effort == "standard":
+        no_chain = explain_size(chain)
     attack = partial(
         nearest_misclassified,
         net,
@@ -186,7 +189,7 @@ def robustness(
     search = None
     # Lipschitz constants of the gaps of linear nets are exact.
     linear = chain is not None and not chain.slopes and constants is not None
-    if chain is not None and effort != "quick" and not linear:
+    if chain is not None and not no_chain and effort != "quick" and not linear:
         search = ChainRadii(
             net, chain, scale=scale, box=box, effort=effort, tol=tol, time_limit=time_limit
         )

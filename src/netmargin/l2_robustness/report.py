@@ -196,7 +196,8 @@ class RobustnessReport(Record):
     def _describe_certified(self) -> list[str]:
         """Lines about certified radii: what they rest on; what is not certified, and why."""
         if self.no_lower:
-            return [f"certified radius   none: {self.no_lower}"]
+            lines = [f"certified radius   none: {self.no_lower}"]
+            return [*lines, f"no relaxations     {self.no_chain}"] if self.no_chain else lines
         names, counts = np.unique(self.certified_by[self.certified_by != ""], return_counts=True)
         won = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
         lines = [
