@@ -44,7 +44,7 @@ class RobustnessReport(Record):
     no_lower : str
         Why no radius is certified (lower is 0 then), or "".
     no_chain : str
-        Why relaxations and trees could not be tried, or "".
+        Why relaxations and trees were not tried, or "": another net, or too many hidden units.
     status : Status
         FINISHED; TIME_LIMIT, which kept some radii from being closed; or INTERRUPTED: of the
         samples from `examined` on no more is known than whether they are correct. Their radii are
