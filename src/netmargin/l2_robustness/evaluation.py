@@ -32,7 +32,7 @@ from .batch_files import BatchFiles
 from .batch_radii import bracket_rest, compute_batch
 from .certified import CERTIFICATES
 from .chain_radii import EFFORTS, TREE, ChainRadii, explain_size
-from .exact.chain import read_chain
+from .exact.chain import Chain, read_chain
 from .input_box import check_box
 from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
@@ -171,12 +171,7 @@ def robustness(
         constants, no_lower = _bound_chain(net, first), ""
     except ModelError as error:
         constants, no_lower = None, str(error)
-    try:
-        chain, no_chain = read_chain(net, first), ""
-    except ModelError as error:
-        chain, no_chain = None, str(error)
-    if chain is not None and effort == "standard":
-        no_chain = explain_size(chain)
+    chain, no_chain = _read_chain(net, first, effort, attacks)
     attack = partial(
         nearest_misclassified,
         net,
@@ -223,7 +218,7 @@ def robustness(
         effort=effort,
         tol=tol,
         no_lower=no_lower,
-        no_chain=no_chain if effort != "quick" else "",
+        no_chain=no_chain,
         status=status,
         examined=examined,
     )
@@ -301,3 +296,16 @@ def _bound_chain(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
             "The net is not the chain of its layers, so that its Lipschitz constant is not known."
         )
     return chain_norms(net, x)
+
+
+def _read_chain(
+    net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str]
+) -> tuple[Chain | None, str]:
+    """Read the net as a chain, if something uses it and it is one; and why none is searched."""
+    if effort == "quick" and OWN not in attacks:
+        return None, ""
+    try:
+        chain = read_chain(net, x)
+    except ModelError as error:
+        return None, "" if effort == "quick" else str(error)
+    return chain, explain_size(chain) if effort == "standard" else ""
