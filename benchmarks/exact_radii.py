@@ -32,12 +32,14 @@ GOALS = [
 NETS["digits 64-64-64-64-10"] = (lambda: make_mlp(64, 64, 64, 64, 10), split_digits, 60)
 
 
-def measure_image(trained: Trained, index: int, effort: str, tol: float) -> dict:
+def measure_image(
+    trained: Trained, index: int, effort: str, tol: float, *, time_limit: float = _TIME_LIMIT
+) -> dict:
     """Bracket the radius of one image: lower, upper, what it rests on, seconds of CPU."""
     image = (trained.X[index : index + 1], trained.y[index : index + 1])
     start = time.process_time()
     report = nm.robustness(
-        trained.net, image, effort=effort, tol=tol, time_limit=_TIME_LIMIT, progress=False
+        trained.net, image, effort=effort, tol=tol, time_limit=time_limit, progress=False
     )
     return {
         "index": index,

@@ -175,8 +175,9 @@ def test_no_weaker_than_the_attacks_of_foolbox(make, box, farther):
     net, (X, y) = make(), nm.datasets.digits(limit=300)
     nm.train(net, (X, y), until=nm.Epochs(40), lr=nm.ConstantLR(0.1), batch_size=20, progress=False)
     X, y = X[:60].double(), y[:60]
-    ours = radii(net, X, y, box=box)
-    theirs = radii(net, X, y, box=box, attacks=FOOLBOX, carlini_wagner_steps=20)
+    # The search for proofs would find nearer points for both.
+    ours = radii(net, X, y, box=box, effort="quick")
+    theirs = radii(net, X, y, box=box, effort="quick", attacks=FOOLBOX, carlini_wagner_steps=20)
     right = ours.q > 0
     assert right.sum() > 50
     ratio = ours.upper[right] / theirs.upper[right]

@@ -31,8 +31,8 @@ from .attacks import ATTACKS, OWN, SEARCH, nearest_misclassified
 from .batch_files import BatchFiles
 from .batch_radii import bracket_rest, compute_batch
 from .certified import CERTIFICATES
-from .chain_radii import EFFORTS, TREE, ChainRadii
-from .exact.chain import read_chain
+from .chain_radii import EFFORTS, TREE, ChainRadii, explain_size
+from .exact.chain import Chain, read_chain
 from .input_box import check_box
 from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
@@ -93,8 +93,9 @@ def robustness(
         Steps of Carlini-Wagner in each of its 6 binary search steps, where it runs.
     effort : "quick", "standard" or "exact", default "standard"
         Which certificates are tried: Lipschitz constants alone; bounds of whole balls as well,
-        in fractions of a second a sample for some hundred units; or trees too, which take longer
-        where samples are far from the boundary.
+        in fractions of a second a sample for some hundred units, and seconds for a thousand, beyond
+        which there are none; or both for nets of any size, and trees, which take longer where
+        samples are far from the boundary.
     tol : float, default 1e-3
         A radius is closed where lower >= (1 - tol) upper: nothing better is searched then.
     time_limit : float or None, default None
@@ -170,10 +171,7 @@ def robustness(
         constants, no_lower = _bound_chain(net, first), ""
     except ModelError as error:
         constants, no_lower = None, str(error)
-    try:
-        chain, no_chain = read_chain(net, first), ""
-    except ModelError as error:
-        chain, no_chain = None, str(error)
+    chain, no_chain = _read_chain(net, first, effort, attacks)
     attack = partial(
         nearest_misclassified,
         net,
@@ -186,7 +184,7 @@ def robustness(
     search = None
     # Lipschitz constants of the gaps of linear nets are exact.
     linear = chain is not None and not chain.slopes and constants is not None
-    if chain is not None and effort != "quick" and not linear:
+    if chain is not None and not no_chain and effort != "quick" and not linear:
         search = ChainRadii(
             net, chain, scale=scale, box=box, effort=effort, tol=tol, time_limit=time_limit
         )
@@ -220,7 +218,7 @@ def robustness(
         effort=effort,
         tol=tol,
         no_lower=no_lower,
-        no_chain=no_chain if effort != "quick" else "",
+        no_chain=no_chain,
         status=status,
         examined=examined,
     )
@@ -298,3 +296,16 @@ def _bound_chain(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
             "The net is not the chain of its layers, so that its Lipschitz constant is not known."
         )
     return chain_norms(net, x)
+
+
+def _read_chain(
+    net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str]
+) -> tuple[Chain | None, str]:
+    """Read the net as a chain, if something uses it and it is one; and why none is searched."""
+    if effort == "quick" and OWN not in attacks:
+        return None, ""
+    try:
+        chain = read_chain(net, x)
+    except ModelError as error:
+        return None, "" if effort == "quick" else str(error)
+    return chain, explain_size(chain) if effort == "standard" else ""

@@ -44,7 +44,7 @@ class RobustnessReport(Record):
     no_lower : str
         Why no radius is certified (lower is 0 then), or "".
     no_chain : str
-        Why relaxations and trees could not be tried, or "".
+        Why relaxations and trees were not tried, or "": another net, or too many hidden units.
     status : Status
         FINISHED; TIME_LIMIT, which kept some radii from being closed; or INTERRUPTED: of the
         samples from `examined` on no more is known than whether they are correct. Their radii are
@@ -196,7 +196,8 @@ class RobustnessReport(Record):
     def _describe_certified(self) -> list[str]:
         """Lines about certified radii: what they rest on; what is not certified, and why."""
         if self.no_lower:
-            return [f"certified radius   none: {self.no_lower}"]
+            lines = [f"certified radius   none: {self.no_lower}"]
+            return [*lines, f"no relaxations     {self.no_chain}"] if self.no_chain else lines
         names, counts = np.unique(self.certified_by[self.certified_by != ""], return_counts=True)
         won = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
         lines = [

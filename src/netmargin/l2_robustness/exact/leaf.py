@@ -13,6 +13,10 @@ the nearest point, in radii.
 """
 _LEAST_MU = 1e-8
 """Least mu, as a share of what makes the ball's term as large as the gap: it costs that share."""
+_BEHIND = 1e-10
+"""How far behind the boundary points are placed, as a share of what the gap can be in the ball: a
+hundred times what nonnegative least squares may be off by.
+"""
 
 
 def solve_leaf(
@@ -40,7 +44,8 @@ def solve_leaf(
     multipliers : Multipliers
         To be judged.
     point : float64 array, (m,), or None
-        u*; None where there is no such point.
+        u*, or in the ball a point a little behind it, where F < 0, if there is one; None where
+        there is no point with F <= 0.
 
     Source: least distance programming by nonnegative least squares, Lawson and Hanson 1974, Section
     23.4.
@@ -52,31 +57,49 @@ def solve_leaf(
     open_ = ~np.concatenate([np.zeros(0, bool), *stable])
     rows = np.vstack([(signs[:, None] * normals)[open_], -slope])
     least = np.append((-signs * starts)[open_], gap)
-    # In radii, with rows of length 1, which all count alike.
-    lengths = np.linalg.norm(rows, axis=1)
-    lengths = np.where(lengths > 0, lengths, 1.0) * ball.radius
-    stacked = np.vstack([(rows / lengths[:, None]).T * ball.radius, least / lengths])
-    target = np.append(np.zeros(len(slope)), 1.0)
-    sizes = np.maximum(np.linalg.norm(stacked, axis=0), 1e-300)
-    try:
-        dual = nnls(stacked / sizes, target, maxiter=10 * len(least))[0] / sizes
-    except RuntimeError:  # it did not converge, and nothing is proposed
-        dual = np.zeros(len(least))
-    rest = stacked @ dual - target
+    dual, rest = _solve_least_distance(rows, least, ball.radius)
     # As large as F can be in the ball.
     reach = float(np.linalg.norm(slope)) * ball.radius + abs(gap)
-    dual, point = dual / lengths, None
-    if np.linalg.norm(rest) > _EMPTY and rest[-1] < 0:
-        point = rest[:-1] / -rest[-1] * ball.radius
+    point = _read_point(rest, ball.radius)
+    if point is not None:
         # Half of what is to spare pays for a share of F, which needs some.
         spare = max(float(point @ point) / ball.radius**2 - 1, 0.0) / 8
         scale = max(dual[-1] / -rest[-1], min(spare, np.sqrt(spare)) / reach)
         dual = dual / -rest[-1] / scale if scale > 0 else 0 * dual
+        if np.linalg.norm(point) <= ball.radius:
+            # Where the boundary is touched on a kink no step outwards leads behind it.
+            least[-1] += _BEHIND * reach
+            behind = _read_point(_solve_least_distance(rows, least, ball.radius)[1], ball.radius)
+            point = point if behind is None else behind
     else:
         dual = dual * min(4 * reach, 1 / dual[-1] if dual[-1] > 0 else np.inf)
     signed = np.zeros(len(signs))
     signed[open_] = signs[open_] * dual[:-1]
     return _make_multipliers(ball, signed, normals, slope, reach), point
+
+
+def _solve_least_distance(
+    rows: np.ndarray, least: np.ndarray, radius: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solve the dual of the least distance with rows u >= least: its solution, and the residual."""
+    # In radii, with rows of length 1, which all count alike.
+    lengths = np.linalg.norm(rows, axis=1)
+    lengths = np.where(lengths > 0, lengths, 1.0) * radius
+    stacked = np.vstack([(rows / lengths[:, None]).T * radius, least / lengths])
+    target = np.append(np.zeros(rows.shape[1]), 1.0)
+    sizes = np.maximum(np.linalg.norm(stacked, axis=0), 1e-300)
+    try:
+        dual = nnls(stacked / sizes, target, maxiter=10 * len(least))[0] / sizes
+    except RuntimeError:  # it did not converge, and nothing is proposed
+        dual = np.zeros(len(least))
+    return dual / lengths, stacked @ dual - target
+
+
+def _read_point(rest: np.ndarray, radius: float) -> np.ndarray | None:
+    """The nearest point that the residual of the dual tells; None where there is none."""
+    if not (np.linalg.norm(rest) > _EMPTY and rest[-1] < 0):
+        return None
+    return rest[:-1] / -rest[-1] * radius
 
 
 def _make_multipliers(
@@ -86,8 +109,9 @@ def _make_multipliers(
     left = float(np.linalg.norm(slope - signed @ normals)) / ball.radius
     mu = max(left, _LEAST_MU * reach / ball.radius**2)
     theta = tuple(np.zeros((5, len(z))) for z in ball.anchors)
-    ends = np.cumsum([len(z) for z in ball.anchors])[:-1]
-    for values, own in zip(theta, np.split(signed, ends), strict=True):
+    ends = np.cumsum([len(z) for z in ball.anchors], dtype=int)
+    # What follows the last end is empty, and all there is for a net without hidden layers.
+    for values, own in zip(theta, np.split(signed, ends)[:-1], strict=True):
         values[LINEAR] = -own
     return Multipliers(theta, mu)
 

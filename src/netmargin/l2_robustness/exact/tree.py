@@ -127,8 +127,10 @@ def _try_near(question: Question, u: np.ndarray, try_point: Callable[[np.ndarray
     """
     nearest, best = None, question.ball.radius
     length = float(np.linalg.norm(u))
-    # Nearest points of a region lie on its sides, and a little beyond the boundary is behind it.
-    u = u * min(1.0 + _BEYOND, best / length) if length > 0 else u
+    u = u * min(1.0, best / length) if length > 0 else u
+    if _measure_gap(question, u)[0] > 0 and length > 0:
+        # Nearest points of a region lie on its sides: a little beyond, the gap may be 0 or less.
+        u = u * min(1.0 + _BEYOND, best / float(np.linalg.norm(u)))
     for _ in range(_MOST_PROJECTIONS):
         gap, slope = _measure_gap(question, u)
         if gap <= 0:
