@@ -140,6 +140,8 @@ class Nearest:
     takeaway: dict[str, str]
     """By split."""
     question: str
+    below: dict[str, float | None]
+    """By split: the distance below which lie the samples that the sentence counts, or None."""
 
 
 @dataclass(frozen=True)

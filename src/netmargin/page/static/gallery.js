@@ -16,7 +16,7 @@ function showSamples() {
 
 function showPart() {
   const table = state.view === "table";
-  byId("gallery").hidden = table;
+  byId("gallery").hidden = byId("key").hidden = table;
   byId("table").hidden = !table;
   press("view", state.view);
   const samples = rows.slice(0, limit).map((row) => sampleOf(state.split, row));
@@ -27,11 +27,18 @@ function showPart() {
   byId("more").textContent = `Show ${Math.min(rows.length - limit, MORE)} more`;
 }
 
+/** The samples that the sentence counts, or the wrong ones, those farthest on that side first. */
+function showCounted(below) {
+  const none = { class: "", rival: "", from: "", to: below };
+  choose(below ? { ...none, show: "all", sort: "near" } : { ...none, show: "wrong", sort: "d" });
+}
+
 function listenToGallery() {
   byId("more").onclick = () => {
     limit += MORE;
     showPart();
   };
+  for (const button of all("[data-below]")) button.onclick = () => showCounted(button.dataset.below);
   byId("csv").onclick = saveCsv;
   onPress("view", (view) => choose({ view }));
 }
