@@ -147,8 +147,8 @@ def _describe_proof(facts: Facts) -> str:
     if all(linked.report.no_lower for linked in facts.radii):
         return f"None: {facts.radii[0].report.no_lower}"
     return (
-        "The score margin, less what rounding may have added to it, over proved Lipschitz constants"
-        " of the net, in float64."
+        "No change below it flips the answer, proved in float64 with all rounding accounted for: by"
+        " the score margin over Lipschitz constants of the net, or by bounds of the whole ball."
     )
 
 

@@ -73,8 +73,8 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         proof = "Nothing is proved about changes of this net"
     elif (middle := middle_of(lower)) > 0:
         proof = (
-            f"The median of {plural(n, noun)}: proved that no change smaller than"
-            f" {distance(middle, down=True)} flips the answer"
+            f"The median of {plural(n, noun)}: no change below {distance(middle, down=True)} flips"
+            " the answer (proved)"
         )
     else:
         safe = int((lower > 0).sum())
@@ -86,11 +86,9 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         return f"{proof}. No flips were searched for: everything above is open."
     middle = middle_of(upper)
     if math.isfinite(middle):
-        found = f"flipped by a change of {distance(middle)} that was found"
-        if report.no_lower or "median" not in proof:
-            found = f"the median is flipped by a change of {distance(middle)} that was found"
-        if report.no_lower:
-            found += f" ({plural(n, noun)})"
+        found = f"a change of {distance(middle)} that does was found"
+        if report.no_lower or not middle_of(lower) > 0:
+            found = f"the median of {plural(n, noun)} is flipped by a change of {distance(middle)}"
     else:
         flipped = int(np.isfinite(upper).sum())
         some = count(flipped) if flipped else "none"
@@ -138,8 +136,8 @@ def _calibrate(facts: Facts, linked: LinkedRadii) -> str:
     return (
         f"How good is the first-order estimate? On the {count(len(ratios))} of these"
         f" {facts.noun}s that are right and were flipped, it is {distance(middle)} times the found"
-        f" flip in the median (for {percent(0.8)}: {distance(low)} to {distance(high)}), and smaller"
-        f" than it for {count(int((ratios < 1).sum()))}."
+        f" flip in the median (for {percent(0.8)}: {distance(low)} to {distance(high)}), and"
+        f" smaller than it for {count(int((ratios < 1).sum()))}."
     )
 
 

@@ -87,8 +87,8 @@ def _typical(facts: Facts, split: Measured) -> str:
         return f"{about}, {far} ({distance(other)})."
     share = percent(median / other)
     return (
-        f"{about}: {share} of the way to the nearest training {facts.noun} of another class (halfway"
-        " would be 50%)."
+        f"{about}: {share} of the way to the nearest training {facts.noun} of another class"
+        " (halfway would be 50%)."
     )
 
 

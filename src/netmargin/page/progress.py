@@ -95,8 +95,7 @@ def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) 
     plus = "+" if growth > 0 and abs(100 * growth) >= 0.5 else ""
     if after[-1] < after[peak] * (1 - _RISES) and growth > _RISES:
         # It ends above where these epochs began, and yet below what it reached: that is no rise.
-        largest = f"{significant(after[peak])}, in epoch {count(known[peak]['epoch'])}"
-        trend = f"it goes up and down: its largest value was {largest}"
+        trend = f"it goes up and down, and was largest in epoch {count(known[peak]['epoch'])}"
     elif growth == math.inf or (whole and growth > _RISES):
         trend = "it still rises"
     elif growth > _RISES:
