@@ -283,13 +283,14 @@ def test_lines_of_missing_parts_work_on_this_net(tmp_path):
     model.load_state_dict(digits_net()[0].state_dict())
     names = {"nm": nm, "model": model, "data": (X, y), "X": X, "y": y}
     names |= {"X_test": X_test, "y_test": y_test, "other": digits_net(3)[0]}
-    quick = "attacks=(), progress=False, box="
+    quick = 'attacks=(), effort="quick", progress=False, box='
     lines = [card.line for card in page.missing]
     assert len(lines) == len(set(lines)) == 5
     for card in page.missing:
         line = card.line.replace("box=", quick).replace(
             "nm.train(model, data", "nm.train(model, data, until=nm.Epochs(1), progress=False"
         )
+        line = line.replace("nm.certify(model, data", "nm.certify(model, data, max_constraints=300")
         *before, last = line.split("\n")
         exec("\n".join(before), names)
         exec(f"facts = facts_of{last.removeprefix('nm.page')}", names | {"facts_of": facts_of})
