@@ -197,7 +197,7 @@ def test_radii_are_counted_and_the_estimate_is_calibrated_by_them():
     ratios = (d / np.where(radii.upper > 0, radii.upper, 1))[radii.upper > 0]
     said = f"On the {len(ratios)} of these images that are right and were flipped, it is"
     assert f"{said} {np.median(ratios):.2f} times the found" in page.change.calibration
-    assert page.change.calibration.endswith(f"smaller than it for {(ratios < 1).sum()}.")
+    assert page.change.calibration.endswith(f"smaller than it for {(ratios < 1).sum()} of them.")
 
 
 def test_support_training_and_scaling_follow_their_records():

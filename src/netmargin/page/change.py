@@ -112,7 +112,7 @@ def _describe_data(facts: Facts, linked: LinkedRadii) -> str:
     assert linked.rows is not None  # where there is a split
     first, last = int(linked.rows[0]), int(linked.rows[n - 1])
     if not torch.equal(linked.rows[:n], torch.arange(first, first + n)):
-        return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}, chosen by the caller"
+        return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}, those given to nm.robustness"
     if first == 0:
         return f"the first {count(n)} of the {count(split.n)} {facts.phrase(split)}"
     which = f"numbers {count(first)} to {count(last)}"
@@ -137,7 +137,7 @@ def _calibrate(facts: Facts, linked: LinkedRadii) -> str:
         f"How good is the first-order estimate? On the {count(len(ratios))} of these"
         f" {facts.noun}s that are right and were flipped, it is {distance(middle)} times the found"
         f" flip in the median (for {percent(0.8)}: {distance(low)} to {distance(high)}), and"
-        f" smaller than it for {count(int((ratios < 1).sum()))}."
+        f" smaller than it for {count(int((ratios < 1).sum()))} of them."
     )
 
 
