@@ -72,9 +72,7 @@ def test_the_overview_counts_what_a_plain_loop_counts():
     assert (
         f"about {median:.2f} from the boundary: {100 * share:.0f}% of the way" in page.overview.lead
     )
-    assert page.overview.lead.endswith(
-        "nearest training image of another class (halfway would be 50%)."
-    )
+    assert page.overview.lead.endswith("nearest training image of another class (halfway: 50%).")
     error, z, quarter = page.overview.tiles
     assert (error.value, error.certainty) == (f"{100 * (1 - right / 200):.1f}", "Measured")
     q = found.q

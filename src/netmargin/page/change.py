@@ -112,7 +112,8 @@ def _describe_data(facts: Facts, linked: LinkedRadii) -> str:
     assert linked.rows is not None  # where there is a split
     first, last = int(linked.rows[0]), int(linked.rows[n - 1])
     if not torch.equal(linked.rows[:n], torch.arange(first, first + n)):
-        return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}, those given to nm.robustness"
+        whose = "those given to nm.robustness"
+        return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}, {whose}"
     if first == 0:
         return f"the first {count(n)} of the {count(split.n)} {facts.phrase(split)}"
     which = f"numbers {count(first)} to {count(last)}"

@@ -88,7 +88,7 @@ def _typical(facts: Facts, split: Measured) -> str:
     share = percent(median / other)
     return (
         f"{about}: {share} of the way to the nearest training {facts.noun} of another class"
-        " (halfway would be 50%)."
+        " (halfway: 50%)."
     )
 
 
@@ -192,13 +192,13 @@ def _quarter_tile(facts: Facts) -> Tile | None:
             " wrong: the nearest quarter lies on the wrong side of the boundary.",
             after="%",
         )
-    text = f"A quarter of the training {facts.noun}s lies this close to the boundary or closer"
+    text = "of the boundary"
     if facts.heldout is not None:
         text += f" (held-out: {distance(_first_quartile(facts.heldout))})"
-    text += "; a larger distance is farther from a flip."
+    text += "; larger is farther from a flip."
     if change := facts.inputs.describe_change(quarter):
         text += f" {change[0].upper()}{change[1:]}."
-    return Tile(title, Certainty.ESTIMATED, distance(quarter), text, before="within")
+    return Tile(title, Certainty.ESTIMATED, distance(quarter), text, before="lies within")
 
 
 def _first_quartile(split: Measured) -> float:
