@@ -23,18 +23,11 @@ function drawPairs() {
   press("relation", relation);
   const { column, paint } = RELATIONS[relation];
   byId("relation-note").textContent =
-    `row: label; column: ${column}; number of ${shown().noun}, pick one to see them` +
-    (relation === "rival" ? `. ${describeRivals()}` : "");
+    `row: label; column: ${column}; number of ${shown().noun}, pick one to see them`;
+  byId("not-mistakes").hidden = relation !== "rival";
   byId("matrix").style.setProperty("--paint", `var(${paint})`);
   byId("matrix").replaceChildren(Array.isArray(counts) ? makeMatrix(counts) : makePairs(counts));
   restFocus(byId("matrix"));
-}
-
-/** A matrix of rivals looks like one of mistakes: how many of its samples are none. */
-function describeRivals() {
-  const { y, p } = shown().columns;
-  const right = y.filter((label, i) => label === p[i]).length;
-  return `Not mistakes: ${commas(right)} of these ${commas(y.length)} are answered correctly`;
 }
 
 /** A button that shows the samples of a pair; pressed while they are shown. */

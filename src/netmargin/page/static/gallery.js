@@ -27,18 +27,14 @@ function showPart() {
   byId("more").textContent = `Show ${Math.min(rows.length - limit, MORE)} more`;
 }
 
-/** The samples that the sentence counts, or the wrong ones, those farthest on that side first. */
-function showCounted(below) {
-  const none = { class: "", rival: "", from: "", to: below };
-  choose(below ? { ...none, show: "all", sort: "near" } : { ...none, show: "wrong", sort: "d" });
-}
-
 function listenToGallery() {
   byId("more").onclick = () => {
     limit += MORE;
     showPart();
   };
-  for (const button of all("[data-below]")) button.onclick = () => showCounted(button.dataset.below);
+  for (const button of all("[data-choose]"))
+    button.onclick = () =>
+      choose({ ...initial, split: state.split, ...JSON.parse(button.dataset.choose) });
   byId("csv").onclick = saveCsv;
   onPress("view", (view) => choose({ view }));
 }

@@ -21,10 +21,7 @@ function placeTicks(bars) {
   const width = byId("c-histogram").clientWidth;
   const scale = vega.scale("linear")().domain(range);
   const write = scale.tickFormat(width / 75);
-  // As many decimals as tell two edges apart: edges are multiples of the width of a bar.
-  const decimals = Math.max(0, -Math.floor(Math.log10(bars[0].to - bars[0].from) + 1e-9));
-  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-  const writeEdge = (edge) => signed(edge, Math.abs(edge).toLocaleString("en-US", digits));
+  const writeEdge = scale.tickFormat(bars.length);
   const space = (60 * (range[1] - range[0])) / width;
   const round = scale.ticks(width / 75).filter((tick) =>
     !(folded[0] && tick < range[0] + space) && !(folded[1] && tick > range[1] - space));
