@@ -108,6 +108,18 @@ def test_filters_count_as_python_does(full):
     assert read_count(full) == sum(0.1 <= d < 0.3 and r == 8 for *_, r, d in rows)
 
 
+def test_what_the_sentence_counts_is_shown_by_its_links(full):
+    columns, limit = columns_of(), full_page().nearest.below["heldout"]
+    full.get_by_role("button", name="Show only these").click()
+    said = full.inner_text("#images .takeaway")
+    wrong, near = (int(n) for n in re.findall(r"\d+", said)[:2])
+    assert read_count(full) == wrong + near == sum(d < limit for d in columns["d"])
+    full.get_by_role("button", name="most wrong first").click()
+    assert read_count(full) == wrong
+    first = full.locator("#gallery .image").first.get_attribute("data-row")
+    assert first == str(min(range(200), key=columns["d"].__getitem__))
+
+
 def test_bars_are_picked_by_click_and_by_drag(full):
     bars = full_page().overview.histograms["heldout"]
     marks = full.locator("#c-histogram .mark-rect path[aria-roledescription='bar']")
@@ -432,8 +444,11 @@ def test_the_pointer_tells_the_numbers_of_a_mark(full):
     assert not full.locator("#tip").is_visible()
 
 
-def test_slider_stands_below_its_rule(full):
+@pytest.mark.parametrize("width", [390, 1280])
+def test_slider_stands_below_its_rule(full, width):
     """The middle of the thumb, which runs over the plot from end to end, is where the rule is."""
+    full.set_viewport_size({"width": width, "height": 800})
+    full.wait_for_timeout(300)  # the chart follows its place
     size, largest = float(full.input_value("#size")), float(full.get_attribute("#size", "max"))
     track = full.locator("#size").bounding_box()
     thumb = track["x"] + 12 + (track["width"] - 24) * size / largest

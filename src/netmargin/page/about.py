@@ -21,6 +21,27 @@ _DISTANCE = (
     " linear net, a first-order estimate elsewhere."
 )
 
+_Z = (
+    "The mean of the score margins over their standard deviation. Larger is better; it compares"
+    " nets on the same data."
+)
+_WEIGHTED = (
+    "The sum of the sizes of the negative score margins over that of all: the error, where each"
+    " {noun} counts by the size of its margin. Smaller is better."
+)
+_QUARTER = (
+    "The estimated distance that a quarter of the {noun}s do not exceed (the 25% quantile). It"
+    " compares only nets of one kind, trained in one way, that fit these data."
+)
+_ORDER = (
+    "A part with exponent k multiplies the scores by 2 to the power k when its weights are doubled;"
+    " the order is that of all weights together."
+)
+_NORMALIZED = (
+    "The smallest score margin of the training {noun}s, divided by the size (L2 norm) of the"
+    " weights to the power of the order. It means something once no training {noun} is wrong."
+)
+
 
 def list_terms(facts: Facts, shown: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
     """The terms of the page in their order, each with what it means.
@@ -44,15 +65,17 @@ def list_terms(facts: Facts, shown: Mapping[str, int]) -> tuple[tuple[str, str],
             "Rival",
             f"{terms[-1][1]}; for a wrong {facts.noun} often the class that the net answered.",
         )
+        terms += _list_scores(facts)
         terms.append((f"{facts.noun.capitalize()}s on this page", _describe_samples(facts, shown)))
     if facts.radii:
         terms.append(("Proved radius", _describe_proof(facts)))
     if facts.certificate is not None:
         terms.append(
             (
-                "Weight",
+                "Weight, support vector",
                 "The share of a sample in the multipliers of the max-margin problem with which its"
-                " gradients rebuild the parameters best, in float64.",
+                " gradients rebuild the parameters best, in float64. Samples with a weight are"
+                " support vectors: they carry the decision.",
             )
         )
     if facts.heldout is not None:
@@ -67,6 +90,18 @@ def list_terms(facts: Facts, shown: Mapping[str, int]) -> tuple[tuple[str, str],
         )
     )
     return tuple(terms)
+
+
+def _list_scores(facts: Facts) -> list[tuple[str, str]]:
+    """What the numbers of whole splits and of the net are, those that the page shows."""
+    noun, terms = facts.noun, []
+    if facts.heldout is not None:
+        terms = [("Margin score z", _Z), ("Margin-weighted error", _WEIGHTED.format(noun=noun))]
+    if facts.has_distances and facts.training is not None:
+        terms.append(("Nearest quarter", _QUARTER.format(noun=noun)))
+    if facts.homogeneity is not None:
+        terms += [("Exponent, order", _ORDER), ("Normalized margin", _NORMALIZED.format(noun=noun))]
+    return terms
 
 
 def _describe_distance(facts: Facts) -> str:
@@ -112,8 +147,8 @@ def _describe_proof(facts: Facts) -> str:
     if all(linked.report.no_lower for linked in facts.radii):
         return f"None: {facts.radii[0].report.no_lower}"
     return (
-        "The score margin, less what rounding may have added to it, over proved Lipschitz constants"
-        " of the net, in float64."
+        "No change below it flips the answer, proved in float64 with all rounding accounted for: by"
+        " the score margin over Lipschitz constants of the net, or by bounds of the whole ball."
     )
 
 

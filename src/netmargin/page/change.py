@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
+import torch
 
 from .facts import Facts, LinkedRadii
-from .numbers import count, distance, one_digit, percent, quoted, round_down
+from .numbers import count, distance, one_digit, percent, plural, quoted, round_down
 from .payload import Certainty, Change, Columns, Radii, Tag
 
 _POINTS = 300
@@ -72,8 +73,8 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         proof = "Nothing is proved about changes of this net"
     elif (middle := middle_of(lower)) > 0:
         proof = (
-            f"For half of {count(n)} {noun}s it is proved that no change smaller than"
-            f" {distance(middle, down=True)} flips the answer"
+            f"The median of {plural(n, noun)}: no change below {distance(middle, down=True)} flips"
+            " the answer (proved)"
         )
     else:
         safe = int((lower > 0).sum())
@@ -85,12 +86,9 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         return f"{proof}. No flips were searched for: everything above is open."
     middle = middle_of(upper)
     if math.isfinite(middle):
-        found = f"for half, a change of {distance(middle)} or less was found that does"
-        if report.no_lower:
-            found = (
-                f"for half of {count(n)} {noun}s a change of {distance(middle)} or less was found"
-                " that flips the answer"
-            )
+        found = f"a change of {distance(middle)} that does was found"
+        if report.no_lower or not middle_of(lower) > 0:
+            found = f"the median of {plural(n, noun)} is flipped by a change of {distance(middle)}"
     else:
         flipped = int(np.isfinite(upper).sum())
         some = count(flipped) if flipped else "none"
@@ -111,7 +109,15 @@ def _describe_data(facts: Facts, linked: LinkedRadii) -> str:
         return f"{count(n)} {facts.noun}s, not among those of this page"
     if n == split.n:
         return f"all {count(n)} {facts.phrase(split)}"
-    return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}"
+    assert linked.rows is not None  # where there is a split
+    first, last = int(linked.rows[0]), int(linked.rows[n - 1])
+    if not torch.equal(linked.rows[:n], torch.arange(first, first + n)):
+        whose = "those given to nm.robustness"
+        return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}, {whose}"
+    if first == 0:
+        return f"the first {count(n)} of the {count(split.n)} {facts.phrase(split)}"
+    which = f"numbers {count(first)} to {count(last)}"
+    return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}, {which}"
 
 
 def _calibrate(facts: Facts, linked: LinkedRadii) -> str:
@@ -126,10 +132,13 @@ def _calibrate(facts: Facts, linked: LinkedRadii) -> str:
     known = np.isfinite(upper) & (upper > 0) & np.isfinite(estimates) & (estimates > 0)
     if known.sum() < 10:  # of fewer no middle 80% is left
         return ""
-    low, middle, high = np.quantile(estimates[known] / upper[known], [0.1, 0.5, 0.9])
+    ratios = estimates[known] / upper[known]
+    low, middle, high = np.quantile(ratios, [0.1, 0.5, 0.9])
     return (
-        f"Here the first-order estimate is {distance(middle)} times the found flip in the median"
-        f" ({percent(0.8)} of {facts.noun}s: {distance(low)} to {distance(high)})."
+        f"How good is the first-order estimate? On the {count(len(ratios))} of these"
+        f" {facts.noun}s that are right and were flipped, it is {distance(middle)} times the found"
+        f" flip in the median (for {percent(0.8)}: {distance(low)} to {distance(high)}), and"
+        f" smaller than it for {count(int((ratios < 1).sum()))} of them."
     )
 
 
@@ -161,5 +170,10 @@ def _per_input_text(facts: Facts) -> str:
     if facts.inputs is None or not math.isfinite(facts.inputs.per_input):
         return ""
     if facts.noun == "image":
-        return "{} is like changing every pixel by {}% of its range."
-    return "{} is like changing every input by {}% of its typical standard deviation."
+        return (
+            "A change of L2 length {}, spread evenly over all pixels, is {}% of the range in each."
+        )
+    return (
+        "A change of L2 length {}, spread evenly over all inputs, is {}% of the typical standard"
+        " deviation in each."
+    )

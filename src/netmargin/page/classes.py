@@ -28,6 +28,11 @@ def write_classes(facts: Facts) -> Classes:
     certainty = Certainty.ESTIMATED if facts.has_distances else Certainty.MEASURED
     return Classes(
         takeaway={split.key: _describe_classes(facts, split) for split in facts.splits},
+        not_mistakes={
+            split.key: f"These are not mistakes: {count(split.n - int(split.wrong.sum()))} of"
+            f" {count(split.n)} are answered correctly."
+            for split in facts.splits
+        },
         tags=(
             Tag(certainty, "distances" if facts.has_distances else "score margins"),
             Tag(Certainty.MEASURED, "counts"),

@@ -7,11 +7,13 @@ from ..margins import Difference, MarginReport
 from ..margins.bootstrap import ERROR, WEIGHTED_ERROR, Z
 from .classes import ROW, summarize
 from .facts import Facts
-from .numbers import count, distance, percent, quoted, significant
+from .numbers import count, distance, percent, percent_number, quoted, significant
 from .payload import Cell, Certainty, Columns, Comparison, NetRow, Tag
 
 _PADDING = 0.08
 """Share of a column's width that is left free beside the outermost ends of intervals."""
+_TOLD = 4
+"""Nets whose differences a sentence can tell; those of more are in the table alone."""
 _Interval = tuple[float, float] | None
 
 
@@ -21,7 +23,12 @@ def write_comparison(facts: Facts) -> Comparison | None:
     if found is None:
         return None
     heldout = bool(found.heldout)
-    tags = [Tag(Certainty.MEASURED, "bars: 95% intervals; differences by paired bootstrap")]
+    tags = [
+        Tag(
+            Certainty.MEASURED,
+            "bars: 95% intervals; differences from the first net, 95% by paired bootstrap",
+        )
+    ]
     if facts.net_distances:
         tags.append(Tag(Certainty.ESTIMATED, "distances"))
     return Comparison(
@@ -44,14 +51,17 @@ def _describe(facts: Facts, found: Compared) -> str:
             " heldout=(X, y)."
         )
     lines: dict[tuple[str, str], list[str]] = {}  # by the better and the worse net
-    if (difference := _largest_real(found, ERROR)) is not None:
-        better, worse, low, high = _order(difference, smaller_is_better=True)
-        points = f"{percent(low, 1)[:-1]} to {percent(high, 1)[:-1]} percentage points"
-        lines.setdefault((better, worse), []).append(f"error {points} lower")
-    if (difference := _largest_real(found, Z)) is not None:
-        better, worse, low, high = _order(difference, smaller_is_better=False)
-        between = f"{distance(low)} to {distance(high)}"
-        lines.setdefault((better, worse), []).append(f"z {between} higher")
+    for number, word in ((ERROR, "lower"), (Z, "higher")):
+        for difference in _real_differences(found, number):
+            better, worse, *_ = _order(difference, smaller_is_better=number == ERROR)
+            text = f"{number} {_amount(difference, number)} {word}"
+            lines.setdefault((better, worse), []).append(text)
+    if len(found.names) > _TOLD and lines:
+        others = {name for pair in lines for name in pair} - {found.names[0]}
+        return (
+            f"{quoted(found.names[0])} differs clearly (95%) from {count(len(others))} of"
+            f" {count(len(found.names) - 1)} other nets; the table says by how much."
+        )
     if not lines:
         n = count(found.heldout[0].n)
         return f"These {n} {facts.noun}s do not tell the nets apart by error, nor by margin score."
@@ -60,16 +70,32 @@ def _describe(facts: Facts, found: Compared) -> str:
         for (better, worse), own in lines.items()
     ]
     said = [text for own in lines.values() for text in own]
-    if len(said) == 1:
-        other = "margin score" if said[0].startswith("error") else "error"
+    if len(said) == 1 and len(found.names) == 2:
+        other = "margin score" if said[0].startswith(ERROR) else "error"
         parts.append(f"by {other} they are not told apart")
+    left = [name for name in found.names[1:] if not any(name in pair for pair in lines)]
+    if left:
+        parts.append(
+            f"{' and '.join(map(quoted, left))} and {quoted(found.names[0])} are not told apart"
+        )
     return "; ".join(parts) + "."
 
 
-def _largest_real(found: Compared, number: str) -> Difference | None:
-    """The largest difference of a number that is more than chance."""
-    real = [d for d in found.differences if d.data == "held-out" and d.number == number and d.real]
-    return max(real, key=lambda d: abs(d.value or 0.0), default=None)
+def _real_differences(found: Compared, number: str) -> list[Difference]:
+    """The differences to the net of the page that are more than chance, on held-out data."""
+    return [
+        d
+        for d in found.differences
+        if d.data == "held-out" and d.number == number and d.real and d.first == found.names[0]
+    ]
+
+
+def _amount(difference: Difference, number: str) -> str:
+    """By how much the better net is better: the interval of a real difference."""
+    *_, low, high = _order(difference, smaller_is_better=number != Z)
+    if number == Z:
+        return f"{distance(low)} to {distance(high)}"
+    return f"{percent_number(low, 1)} to {percent_number(high, 1)} percentage points"
 
 
 def _order(difference: Difference, *, smaller_is_better: bool) -> tuple[str, str, float, float]:
@@ -153,7 +179,7 @@ def _make_cells(
 
 
 def _verdict(found: Compared, number: str, index: int) -> str:
-    """Whether a net is better or worse than the first one by a number, or not clearly different."""
+    """By how much a net is better or worse than the first one, or that it is not clearly so."""
     if not index:
         return ""
     pair = (found.names[0], found.names[index])
@@ -168,7 +194,8 @@ def _verdict(found: Compared, number: str, index: int) -> str:
     if difference is None or not difference.real:
         return "not clearly different"
     better, *_ = _order(difference, smaller_is_better=number != Z)
-    return "better" if better == found.names[index] else "worse"
+    word = "better" if better == found.names[index] else "worse"
+    return f"{word} by {_amount(difference, number).replace('percentage ', '')}"
 
 
 def _quarter(report: MarginReport) -> str:
@@ -180,7 +207,7 @@ def _quarter(report: MarginReport) -> str:
 def _margin(report: MarginReport) -> str:
     """The normalized margin of a net that has one and fits its data."""
     if report.q_min <= 0:
-        return "not yet"
+        return "needs 0 wrong"
     value = report.normalized_margin
     return "–" if value is None else significant(value)
 

@@ -71,15 +71,17 @@ class Inputs:
         return 1 / (math.sqrt(self.size) * scale) if scale > 0 and self.size else math.nan
 
     def describe_change(self, distance: float) -> str:
-        """A distance as a change of every input, such as "2.5% of the range in every pixel"."""
+        """What a distance is where all inputs change by the same amount, as half a sentence."""
         share = distance * self.per_input
         if self.noun == "text" or not math.isfinite(share):
             return ""
         if self.noun == "image":
-            return f"{significant(100 * share)}% of the range in every pixel"
+            even = "the same L2 length, spread evenly over all pixels,"
+            return f"{even} is {significant(100 * share)}% of the range in each"
+        even = "the same L2 length, spread evenly over all inputs,"
         if self.standardized:
-            return f"{significant(share)} standard deviations in every input"
-        return f"{significant(share)} times the typical standard deviation in every input"
+            return f"{even} is {significant(share)} standard deviations in each"
+        return f"{even} is {significant(share)} times the typical standard deviation in each"
 
 
 def describe_inputs(

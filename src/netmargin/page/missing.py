@@ -60,7 +60,7 @@ def _missing_heldout(facts: Facts) -> Missing | None:
         return None
     return Missing(
         f"How often is it wrong on {facts.noun}s that it was not trained on?",
-        "One pass over them.",
+        "As for the training data: one pass over them, and one backward pass for each class.",
         _call(facts, heldout="heldout=(X_test, y_test)"),
     )
 
@@ -94,8 +94,9 @@ def _missing_radii(facts: Facts) -> Missing | None:
     line = f"radii = nm.robustness(model, {given if some else name}{box})"
     return Missing(
         question,
-        f"Seconds for proofs, minutes for attacks on {plural(min(split.n, _FIRST), facts.noun)};"
-        " attacks=() leaves them out.",
+        f"Our own attack on {plural(min(split.n, _FIRST), facts.noun)}, some hundred passes forward"
+        " and back, and proofs, for some hundred units fractions of a second each; time_limit=60"
+        ' bounds the proofs, effort="quick" leaves them to Lipschitz constants.',
         f"{line}\n{_call(facts, records='radii')}",
     )
 
@@ -127,7 +128,11 @@ def _missing_certificate(facts: Facts) -> Missing | None:
             f" train until all are, or leave {they} out."
         )
         line = f"nm.train(model, data, until=nm.Separated())\n{line}"
-    return Missing(question, "Seconds for small nets, minutes for large ones.", line, before)
+    cost = (
+        f"One gradient of all parameters for each {facts.noun} and rival near the margin, 2,000 at"
+        " most (max_constraints): memory and time grow with the square of their number."
+    )
+    return Missing(question, cost, line, before)
 
 
 def _missing_history(facts: Facts) -> Missing | None:
@@ -147,6 +152,7 @@ def _missing_comparison(facts: Facts) -> Missing | None:
         return None
     return Missing(
         "How does it compare with other nets?",
-        "What this page took, for each net.",
+        "For each net what this page took, without records: passes over the data, and one backward"
+        " pass for each class.",
         _call(facts, net='{"this net": model, "other net": other}'),
     )

@@ -43,7 +43,7 @@ def list_links(facts: Facts, sections: Mapping[str, Any]) -> tuple[Link, ...]:
     examined = f"{count(facts.radii[0].report.examined)} {nouns}" if change else _NOT
     links.append(Link("change", "Change", examined))
     carry = f"{count(support.count)} {nouns}" if support else _NOT
-    links.append(Link("support", "Support", carry))
+    links.append(Link("support", f"Carrying {nouns}", carry))
     links.append(
         Link("training", "Training", describe_loss(facts) if sections["training"] else _NOT)
     )

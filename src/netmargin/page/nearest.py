@@ -18,12 +18,21 @@ def write_nearest(facts: Facts) -> Nearest:
     return Nearest(
         takeaway={split.key: _describe_near(facts, split) for split in facts.splits},
         question=f"Which {facts.noun}s lie nearest to the boundary?",
+        below={split.key: _limit_counted(split) for split in facts.splits},
     )
 
 
 def near_threshold(split: Measured) -> float:
     """The distance below which a right sample counts as near: a quarter of the median."""
     return one_digit(split.median / 4)
+
+
+def _limit_counted(split: Measured) -> float | None:
+    """The distance below which lie the samples that the sentence counts; None without any."""
+    limit = near_threshold(split)
+    if not math.isfinite(limit) or bool(split.wrong.all()):
+        return None
+    return limit if bool((split.wrong | (split.distances < limit)).any()) else None
 
 
 def _describe_near(facts: Facts, split: Measured) -> str:
@@ -43,7 +52,10 @@ def _describe_near(facts: Facts, split: Measured) -> str:
         close = f"within {plain(limit)} of the boundary"
     if not facts.has_distances:
         close = close.replace(" of the boundary", " of the next answer")
-    look = f"These are the {nouns} to look at first: hard, ambiguous or mislabelled."
+    look = (
+        f"These are the {nouns} to look at first: what is hard or ambiguous lies near the boundary,"
+        " what is mislabelled often far on its wrong side."
+    )
     if not wrong and not near:
         return f"None lies on the wrong side, and none {close}."
     if near == 1:

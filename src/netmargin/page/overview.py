@@ -83,10 +83,13 @@ def _typical(facts: Facts, split: Measured) -> str:
     if other is None or not other > 0:
         return about + "."
     if median > other:
-        far = f"farther, to first order, than the nearest {facts.noun} of another class"
+        far = f"farther, to first order, than the nearest training {facts.noun} of another class"
         return f"{about}, {far} ({distance(other)})."
     share = percent(median / other)
-    return f"{about}: {share} of the way to the nearest {facts.noun} of another class."
+    return (
+        f"{about}: {share} of the way to the nearest training {facts.noun} of another class"
+        " (halfway: 50%)."
+    )
 
 
 def median_to_other_class(facts: Facts) -> float | None:
@@ -146,8 +149,8 @@ def _second_tile(facts: Facts) -> Tile | None:
             "Margin score z",
             Certainty.MEASURED,
             significant(held.report.z, 3),
-            f"Average score margin over its spread, on held-out {facts.noun}s{between}. Use it to"
-            f" rank nets on the same {facts.noun}s; it is not an error rate.",
+            f"Average score margin over its spread, on held-out {facts.noun}s{between}. Larger is"
+            f" better, between nets on the same {facts.noun}s; it is not an error rate.",
         )
     own = next((linked.report for linked in facts.radii if linked.name == facts.title), None)
     if own is not None and not own.no_lower:
@@ -159,7 +162,7 @@ def _second_tile(facts: Facts) -> Tile | None:
                 Certainty.PROVED,
                 distance(middle, down=True),
                 f"For half of the {count(examined)} examined {facts.noun}s no smaller change flips"
-                " the answer: there is no exception.",
+                " the answer: there is no exception. Larger is better.",
             )
     if held is None or held.report.margin_weighted_error is None:
         return None
@@ -168,7 +171,7 @@ def _second_tile(facts: Facts) -> Tile | None:
         Certainty.MEASURED,
         percent_number(held.report.margin_weighted_error, 1),
         f"The size of the wrong margins, as a share of all margins, on held-out {facts.noun}s. A"
-        " close miss counts little, a confident one much.",
+        " close miss counts little, a confident one much. Smaller is better.",
         after="%",
     )
 
@@ -189,15 +192,13 @@ def _quarter_tile(facts: Facts) -> Tile | None:
             " wrong: the nearest quarter lies on the wrong side of the boundary.",
             after="%",
         )
-    change = facts.inputs.describe_change(quarter)
-    text = (
-        f"of the boundary: as much as {change}, in the worst way."
-        if change
-        else ("of the boundary." if math.isfinite(quarter) else "of the boundary, to first order.")
-    )
+    text = "of the boundary"
     if facts.heldout is not None:
-        text += f" Held-out: {distance(_first_quartile(facts.heldout))}."
-    return Tile(title, Certainty.ESTIMATED, distance(quarter), text, before="within")
+        text += f" (held-out: {distance(_first_quartile(facts.heldout))})"
+    text += "; larger is farther from a flip."
+    if change := facts.inputs.describe_change(quarter):
+        text += f" {change[0].upper()}{change[1:]}."
+    return Tile(title, Certainty.ESTIMATED, distance(quarter), text, before="lies within")
 
 
 def _first_quartile(split: Measured) -> float:

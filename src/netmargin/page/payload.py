@@ -140,6 +140,8 @@ class Nearest:
     takeaway: dict[str, str]
     """By split."""
     question: str
+    below: dict[str, float | None]
+    """By split: the distance below which lie the samples that the sentence counts, or None."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,8 @@ class Classes:
     """Section 3, which classes are close to each other."""
 
     takeaway: dict[str, str]
+    not_mistakes: dict[str, str]
+    """By split: how many are right, beside the rivals, which look like mistakes."""
     tags: tuple[Tag, ...]
     names: tuple[str, ...]
     """(block) All classes by number."""

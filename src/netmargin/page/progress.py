@@ -80,7 +80,8 @@ def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) 
     if not name:
         loss = power_of_ten(last["log10_mean_loss"])
         return f"{since} The loss is down to {loss}; this net has no normalized margin."
-    after = [row[name] for row in rows if row["epoch"] >= separated and row[name] is not None]
+    known = [row for row in rows if row["epoch"] >= separated and row[name] is not None]
+    after = [row[name] for row in known]
     if len(after) < 2:
         return f"{since} The normalized margin is {significant(after[-1])}." if after else since
     span = min(max(_LAST, round(_LAST_SHARE * len(after))), len(after) - 1)
@@ -88,10 +89,14 @@ def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) 
     # Near the first epoch without errors the margin is near 0, and a ratio means nothing.
     whole = span == len(after) - 1
     growth = after[-1] / before - 1 if before > 0 else math.inf
+    peak = max(range(len(after)), key=after.__getitem__)
     over = "since the last epoch" if span == 1 else f"over the last {count(span)} epochs"
     change = sign(growth, f"{abs(100 * growth):.0f}%")
     plus = "+" if growth > 0 and abs(100 * growth) >= 0.5 else ""
-    if growth == math.inf or (whole and growth > _RISES):
+    if after[-1] < after[peak] * (1 - _RISES) and growth > _RISES:
+        # It ends above where these epochs began, and yet below what it reached: that is no rise.
+        trend = f"it goes up and down, and was largest in epoch {count(known[peak]['epoch'])}"
+    elif growth == math.inf or (whole and growth > _RISES):
         trend = "it still rises"
     elif growth > _RISES:
         trend = f"it still rises ({plus}{change} {over})"

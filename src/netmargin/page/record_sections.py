@@ -171,7 +171,7 @@ class Cell:
     at: float | None = None
     """Ends of the interval and the number itself, in percent of the width of the column."""
     verdict: str = ""
-    """"not clearly different", "better", "worse", or ""."""
+    """"not clearly different", or such as "worse by 0.12 to 0.30", or ""."""
     interval: str = ""
     """The interval in words."""
 
