@@ -170,6 +170,9 @@ def test_nearest_images_and_classes_say_what_is_there():
     )
     assert np.allclose(block["classes"]["heldout"]["median"], medians, rtol=1e-3)
     assert page.classes.takeaway["training"].endswith("there is no mistake.")
+    assert page.classes.not_mistakes["heldout"].endswith(
+        f": {200 - wrong.sum()} of 200 are answered correctly."
+    )
 
 
 def test_radii_are_counted_and_the_estimate_is_calibrated_by_them():

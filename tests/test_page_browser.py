@@ -162,6 +162,7 @@ def test_cells_of_both_matrices_show_their_samples(full):
     pairs = full_page().classes.pairs["heldout"]
     for relation, button in (("rival", "Nearest rival"), ("mistake", "Mistakes")):
         full.get_by_role("button", name=button).click()
+        assert full.locator("#not-mistakes").is_visible() == (relation == "rival")
         counts = pairs[relation]
         label, other = max(
             ((a, b) for a in range(10) for b in range(10) if a != b),

@@ -24,7 +24,6 @@ function drawPairs() {
   const { column, paint } = RELATIONS[relation];
   byId("relation-note").textContent =
     `row: label; column: ${column}; number of ${shown().noun}, pick one to see them`;
-  byId("not-mistakes").hidden = relation !== "rival";
   byId("matrix").style.setProperty("--paint", `var(${paint})`);
   byId("matrix").replaceChildren(Array.isArray(counts) ? makeMatrix(counts) : makePairs(counts));
   restFocus(byId("matrix"));

@@ -16,7 +16,7 @@ function showSamples() {
 
 function showPart() {
   const table = state.view === "table";
-  byId("gallery").hidden = byId("key").hidden = table;
+  byId("gallery").hidden = table;
   byId("table").hidden = !table;
   press("view", state.view);
   const samples = rows.slice(0, limit).map((row) => sampleOf(state.split, row));
@@ -32,9 +32,7 @@ function listenToGallery() {
     limit += MORE;
     showPart();
   };
-  for (const button of all("[data-choose]"))
-    button.onclick = () =>
-      choose({ ...initial, split: state.split, ...JSON.parse(button.dataset.choose) });
+  onPress("counted", (chosen) => choose({ ...initial, ...JSON.parse(chosen) }));
   byId("csv").onclick = saveCsv;
   onPress("view", (view) => choose({ view }));
 }
