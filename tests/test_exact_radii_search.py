@@ -121,7 +121,9 @@ def test_linear_nets_with_an_own_forward_are_searched(effort):
     assert report.closed.all()
 
 
-@pytest.mark.parametrize("kink", [nn.ReLU, lambda: nn.LeakyReLU(0.2)])
+@pytest.mark.parametrize(
+    "kink", [nn.ReLU, pytest.param(lambda: nn.LeakyReLU(0.2), marks=pytest.mark.slow)]
+)
 def test_more_effort_certifies_more(kink):
     net = make_net(4, 8, 6, 3, kink=kink)
     X = torch.randn(4, 4, generator=torch.Generator().manual_seed(1)).double()
