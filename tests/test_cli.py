@@ -563,7 +563,7 @@ def test_solve_exits_with_1_without_an_answer(own, capsys, monkeypatch, values, 
 INTERRUPTED = {  # the same in this process, where it takes no start
     "robustness": (
         ["robustness", "net.pt", *OWN, "--certified-only"],
-        "l2_robustness.evaluation",
+        "l2_robustness.batch_radii",
         "certified_radii",
     ),
     "bounds": (["bounds", "--data", "points.npz"], "solvers", "f2_max_margin"),

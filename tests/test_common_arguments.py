@@ -14,7 +14,10 @@ MEANINGS = {
     # name: (its type, the sentence)
     "seed": (r"int, default [01]", r"Seed of "),
     "seeds": (r"sequence of int, default \(0,\)", r"Seeds of "),
-    "tol": (r"float, default [0-9.e-]+", r"(Relative gap|Gap) .*up to which (the status|complete)"),
+    "tol": (
+        r"float, default [0-9.e-]+",
+        r"(Relative gap|Gap) .*up to which (the status|complete|a radius)",
+    ),
     "time_limit": (r"float, (optional|default 5.0)", r"Seconds after which "),
     "progress": (r"bool, default (True|False)", r"Whether to show .* as they come"),
     "folder": (r"str(, Path or None, default None| or Path)", r"Folder for "),

@@ -56,8 +56,11 @@ def records() -> dict[str, type]:
     return {
         name: kind
         for name, kind in all_records().items()
-        # What a page is written from never leaves its room; callers get the file.
-        if name not in INTERNAL and (kind is nm.PageFile or not name.startswith("netmargin.page."))
+        # What a page is written from, and how exact radii are searched, never leave their rooms:
+        # callers get the file, and the report.
+        if name not in INTERNAL
+        and (kind is nm.PageFile or not name.startswith("netmargin.page."))
+        and not name.startswith("netmargin.l2_robustness.exact.")
     }
 
 

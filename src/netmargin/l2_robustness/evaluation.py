@@ -97,10 +97,11 @@ def robustness(
         which there are none; or both for nets of any size, and trees, which take longer where
         samples are far from the boundary.
     tol : float, default 1e-3
-        A radius is closed where lower >= (1 - tol) upper: nothing better is searched then.
-    time_limit : float or None, default None
-        Seconds for the search of certificates, shared evenly by the samples that are left. Attacks
-        and Lipschitz constants are not cut short.
+        Relative gap (upper - lower) / upper up to which a radius counts as closed: nothing better
+        is searched then.
+    time_limit : float, optional
+        Seconds after which the search of certificates ends; samples that are left share them
+        evenly. Attacks and Lipschitz constants are not cut short.
     batch_size : int, default 100
         Samples attacked at once.
     folder : str, Path or None, default None
