@@ -37,8 +37,9 @@ _INFEASIBLE = 1e-14
 """Squared residual of the dual problem below which there is no point: its rows have norm 1."""
 
 Kink = tuple[int, int]
-"""A hidden layer and a unit of it; (-1, 0) stands for the gap to the rival."""
+"""A hidden layer and a unit of it."""
 _GAP: Kink = (-1, 0)
+"""Stands for the gap to the rival, which ends a region like a kink; no layer has this number."""
 
 
 @dataclass

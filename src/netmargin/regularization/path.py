@@ -76,9 +76,7 @@ def regularization_path(
     lambda begins with the best multiple of the minimizer for the last one, and goes on by L-BFGS,
     through nets with less and less smoothed ReLUs: minima lie on kinks. They are local, as nets are
     not convex; the best start is kept. For two-layer nets `solvers.f1_logistic` has the global
-    minimum (r = 2).
-
-    Ctrl-C ends the path early: the rows so far are returned, with `Status.INTERRUPTED`.
+    minimum (r = 2). Ctrl-C returns the rows so far, with `Status.INTERRUPTED`.
 
     Parameters
     ----------

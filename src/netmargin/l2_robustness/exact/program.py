@@ -13,6 +13,7 @@ _CENTRING_STEPS = 50
 _CENTRED = 0.1
 """The Newton decrement at which they are near enough to the centre."""
 _ONE = slice(0, 1)
+"""The coordinate of the constant 1, the first of the homogenised variables."""
 
 
 @dataclass
