@@ -182,8 +182,8 @@ CASES = {
     ),
     "learned biases of positions in attention": Case(
         lambda: Custom(
-            lambda m, x: m.head(nn.functional.scaled_dot_product_attention(x, x, m.values(x), m.places).mean(1)),
-            values=linear(8, 6), places=nn.Parameter(torch.randn(4, 4)), head=linear(6, 2),
+            lambda m, x: m.head(nn.functional.scaled_dot_product_attention(x[:, None], x[:, None], m.values(x)[:, None], 1 * m.places).mean(2)[:, 0]),
+            values=linear(8, 8), places=nn.Parameter(torch.randn(4, 4)), head=linear(8, 2),
         ), SEQUENCE, PARTIAL, 2, {"values": 1, "head": 1}, 1
     ),
     "weight sharing": Case(

@@ -42,6 +42,7 @@ _ROWS = [
     ("homogeneity/validation.py", "if exact > TOLERANCE:\n            return self._contradict(answer, exact)\n        if (\n            answer.quasi_exponents", "if (\n            answer.quasi_exponents", _LITTLE),
     ("homogeneity/validation.py", "return self._blame_epsilons(answer, derivation)", "pass", _SEEN),
     ("homogeneity/validation.py", "answer = self.settle(replace(derivation, narrow=True), exact)", "pass", _A + "test_what_epsilons_keep_from_being_scale_invariant_is_left_out"),
+    ("homogeneity/normalization_rules.py", "if isinstance(added, Tensor) and added.is_floating_point():", "if False:", _CASES),
     ("homogeneity/derivation.py", "others = np.array([not grown.intersection(names) for names in tied])", "others = np.zeros(len(tied))", _CASES),
     ("homogeneity/measurements.py", 'kept = {"neglected": neglected,', 'kept = {"neglected": answer.epsilons,', _USUAL),
     ("homogeneity/measurements.py", "probe = self.probe(answer, x, as_it_is=True, **kept)", "probe = self.probe(answer, x, **kept)", _DEVIATION),
