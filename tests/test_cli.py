@@ -75,11 +75,13 @@ def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
         f"{stem}.{end}" for stem in ("loss", "margins", "histogram") for end in ("png", "pdf")
     }
     assert (
-        names == {".lock", "history.jsonl", "checkpoint.pt", "model.pt", "summary.json"} | pictures
+        names
+        == {".lock", "history.jsonl", "checkpoint.pt", "model.safetensors", "summary.json"}
+        | pictures
     )
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert summary["epochs"] == 5
-    for weights in ("model.pt", "checkpoint.pt"):
+    for weights in ("model.safetensors", "checkpoint.pt"):
         assert (
             main(
                 [
@@ -124,7 +126,7 @@ def test_your_own_model_and_data(own, capsys):
         main(
             [
                 "measure",
-                str(folder / "model.pt"),
+                str(folder / "model.safetensors"),
                 "--factory",
                 "mynets:make_model",
                 "--data",

@@ -630,7 +630,7 @@ def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
     parts = Parts(Path(written["path"]).read_text())
     assert Path(written["path"]) == folder / "page.html"
     net = nm.models.mlp([64, 256, 10])
-    nm.load_weights(net, folder / "model.pt")
+    nm.load_weights(net, folder / "model.safetensors")
     X, y = nm.datasets.digits("test")
     right = int((predict(net, X) == y).sum())
     assert f"Right on {right} of 359 held-out images." in " ".join(parts.shown)
@@ -638,7 +638,7 @@ def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
     assert parts.block()["training"]["epoch"] == [0, 1, 2, 3]
     # In Python by the folder alone.
     assert nm.page(folder, out=tmp_path / "page.html").title == "run"
-    for name in ("model.pt", "checkpoint.pt"):
+    for name in ("model.safetensors", "checkpoint.pt"):
         (folder / name).unlink()
     assert main(["page", str(folder)]) == 1
     said = capsys.readouterr().err

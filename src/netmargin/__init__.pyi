@@ -5,6 +5,9 @@ from . import (
     bounds as bounds,
 )
 from . import (
+    callbacks as callbacks,
+)
+from . import (
     datasets as datasets,
 )
 from . import (
@@ -39,6 +42,9 @@ from .ascent import (
 )
 from .ascent import (
     maximize_margin as maximize_margin,
+)
+from .callbacks import (
+    Watch as Watch,
 )
 from .core.saved_records import (
     load as load,
@@ -182,10 +188,16 @@ from .training import (
     MarginGrowthBelow as MarginGrowthBelow,
 )
 from .training import (
+    RelativeLoss as RelativeLoss,
+)
+from .training import (
     Separated as Separated,
 )
 from .training import (
     load_weights as load_weights,
+)
+from .training import (
+    save_weights as save_weights,
 )
 from .training import (
     train as train,

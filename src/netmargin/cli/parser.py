@@ -43,10 +43,11 @@ _EXAMPLES = """examples:
   NETMARGIN_DATA=data netmargin train mnist-cnn-small --limit 1000 --until-log10-loss -30
   netmargin train --factory mypackage.nets:make_model --data points.npz --epochs 200
   netmargin page runs/digits-mlp --out digits.html
-  netmargin measure runs/digits-mlp/model.pt --factory digits-mlp --data digits
-  netmargin certify runs/digits-mlp/model.pt --factory digits-mlp --data digits --radius 1e-3
-  netmargin robustness runs/digits-mlp/model.pt --factory digits-mlp --data digits --box 0 1 \
---limit 200 --out runs/radii
+  netmargin measure runs/digits-mlp/model.safetensors --factory digits-mlp --data digits
+  netmargin certify runs/digits-mlp/model.safetensors --factory digits-mlp --data digits \
+--radius 1e-3
+  netmargin robustness runs/digits-mlp/model.safetensors --factory digits-mlp --data digits \
+--box 0 1 --limit 200 --out runs/radii
   netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
   netmargin data show clusters --n 256 --d 15 --k 3 --out runs/clusters
   netmargin solve f1 --data runs/clusters/points.npz --time-limit 60

@@ -109,8 +109,8 @@ def run(options: argparse.Namespace) -> None:
     else:
         _print_table(milestones, name)
         print(
-            f"{history.message}. Results: {folder}/ (history.jsonl, model.pt, summary.json,"
-            f" {', '.join(p.name for p in figures)})"
+            f"{history.message}. Results: {folder}/ (history.jsonl, model.safetensors,"
+            f" summary.json, {', '.join(p.name for p in figures)})"
         )
 
 
@@ -128,9 +128,9 @@ def _describe_origin(options: argparse.Namespace) -> dict:
 def _save_results(folder: Path, model: nn.Module, history, report, made_by: dict) -> list[Path]:
     """Write weights, summary and pictures of a run; return the pictures' paths."""
     from ..drawing import draw_run
-    from ..training import checkpoint
+    from ..training import save_weights
 
-    checkpoint.save(folder / "model.pt", model.state_dict())
+    save_weights(model, folder / "model.safetensors")
     summary = {
         "made_by": made_by,
         "status": history.status,

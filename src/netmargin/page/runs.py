@@ -15,13 +15,13 @@ from ..training import History, load_weights
 
 HISTORY, SUMMARY = "history.jsonl", "summary.json"
 """The files of a run that are read here."""
-WEIGHTS = ("model.pt", "checkpoint.pt")
-"""Files with weights: the first one that is there is read; a run that goes on has the second."""
+WEIGHTS = ("model.safetensors", "model.pt", "checkpoint.pt")
+"""Files with weights, of which the newest is read; a run that goes on has the last one."""
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A folder that `netmargin train`, or `train` with `checkpoint_dir`, wrote.
+    """A folder that `netmargin train`, `train` with `checkpoint_dir`, or a `Watch` wrote.
 
     Attributes
     ----------
@@ -45,14 +45,15 @@ class RunFolder:
 
         Raises CheckpointError where the folder has none, or those of another net.
         """
-        file = next((self.path / name for name in WEIGHTS if (self.path / name).exists()), None)
-        if file is None:
+        files = [self.path / name for name in WEIGHTS if (self.path / name).exists()]
+        if not files:
             raise CheckpointError(
                 f"{self.path} holds a history, but no weights ({' or '.join(WEIGHTS)}). Put the"
                 " file back, or show the history alone:"
                 f" nm.page(nm.History.load({str(self.path / HISTORY)!r}))."
             )
-        load_weights(model, file)
+        # A run that was ended and then continued has a checkpoint newer than its final weights.
+        load_weights(model, max(files, key=lambda file: file.stat().st_mtime_ns))
         return model
 
     def make_model(self) -> nn.Module:

@@ -2,11 +2,12 @@
 checkpoints, history.
 """
 
-from .checkpoint import load_weights
+from .checkpoint import load_weights, save_weights
 from .history import History
 from .learning_rate import AnnealedLR, ConstantLR, LearningRate, LossBasedLR
 from .loop import train
 from .notebook import describe_history as describe_history
+from .relative_criterion import RelativeLoss
 from .stopping import Epochs, LogLossBelow, MarginGrowthBelow, Separated, StoppingRule
 
 __all__ = [
@@ -18,8 +19,10 @@ __all__ = [
     "LogLossBelow",
     "LossBasedLR",
     "MarginGrowthBelow",
+    "RelativeLoss",
     "Separated",
     "StoppingRule",
     "load_weights",
+    "save_weights",
     "train",
 ]

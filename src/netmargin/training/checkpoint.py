@@ -11,9 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from ..core.accepted_models import check_model
-from ..core.arguments import check_instance
+from ..core.arguments import check_instance, check_path
 from ..core.files import write_atomically
-from ..errors import CheckpointError
+from ..errors import ArgumentError, CheckpointError
+from .safetensors_files import (
+    SUFFIX,
+    find_in_folder,
+    is_safetensors,
+    memory_of,
+    read_safetensors,
+    write_safetensors,
+)
 from .weight_names import find_weights
 
 FORMAT = 2
@@ -80,9 +88,10 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     """Load the weights in a file into `model`, without executing code.
 
     The file may be a state dict, the checkpoint of a run of netmargin, or a usual checkpoint such
-    as {"model_state_dict": ..., "epoch": 3} or one of Lightning; the names of its tensors may begin
-    with "module.", "model.", "_orig_mod." or any other prefix that all of the model's names have
-    there. What had to be unwrapped is said in a warning.
+    as {"model_state_dict": ..., "epoch": 3} or one of Lightning; a .safetensors file, or the index
+    of several; or the folder of a Hugging Face model, which holds one of these. The names of its
+    tensors may begin with "module.", "model.", "_orig_mod." or any other prefix that all of the
+    model's names have there. What had to be unwrapped is said in a warning.
 
     Parameters
     ----------
@@ -90,7 +99,7 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
         The net; changed in place, and only if names and shapes agree. It keeps its device and
         dtype.
     path : str or path
-        A file that torch.save wrote.
+        A file that torch.save or safetensors wrote, or a folder with one.
 
     Returns
     -------
@@ -123,7 +132,8 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
         "path", path, (str, os.PathLike), 'the path of a file, such as "runs/mine/model.pt"'
     )
     model = check_model(model)
-    state = load(path)
+    file = find_in_folder(Path(path)) if Path(path).is_dir() else Path(path)
+    state: dict = read_safetensors(file) if is_safetensors(file) else load(file)
     if "netmargin_format" in state and isinstance(state.get("model"), dict):
         put_weights(model, state["model"], path)
         return
@@ -133,6 +143,57 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
         warnings.warn(said, UserWarning, stacklevel=2)
 
 
+def save_weights(model: nn.Module, path: str | Path) -> Path:
+    """Write the weights of `model` to a .safetensors file, which `load_weights` and others read.
+
+    Such a file holds tensors only, and no code can run from it. Of tied weights it holds one.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The net, also inside `DistributedDataParallel` or `torch.compile`, whose own names are
+        written.
+    path : str or path
+        The file, whose name ends in .safetensors; folders are made as needed, an older file is
+        replaced.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    CheckpointError
+        The file cannot be written, or the weights are of a type that the format has not.
+    ArgumentError
+        `path` is no path, or ends otherwise.
+    ModelError
+        `model` is no model that can be used.
+
+    Examples
+    --------
+    >>> import tempfile, torch, netmargin as nm
+    >>> net, copy = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nm.load_weights(copy, nm.save_weights(net, f"{folder}/model.safetensors"))
+    >>> torch.equal(net.weight, copy.weight)
+    True
+
+    Beyond the papers.
+    """
+    file: Path = check_path("path", path)
+    if file.suffix != SUFFIX:
+        raise ArgumentError(
+            f"path must end in {SUFFIX}; got {str(path)!r}. torch.save(model.state_dict(), path)"
+            " writes other files."
+        )
+    model = check_model(model)
+    state = {n: t for n, t in model.state_dict().items() if isinstance(t, Tensor)}
+    write_safetensors(file, state)
+    return file
+
+
 def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
     """Copy weights into `model` if names and shapes agree.
 
@@ -140,7 +201,13 @@ def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
     """
     own, given = tensors_of(model), {n: t for n, t in weights.items() if isinstance(t, Tensor)}
     saved = {n for n, t in model.state_dict().items() if isinstance(t, Tensor)}
-    problems = [f"{n} is missing in the file" for n in saved if n not in given]
+    # Of tied weights safetensors keeps one: the others are the same memory.
+    tied = {memory_of(own[n]) for n in given if n in own}
+    problems = [
+        f"{n} is missing in the file"
+        for n in saved
+        if n not in given and memory_of(own[n]) not in tied
+    ]
     problems += [f"{n} is unknown to the model" for n in given if n not in own]
     problems += [
         f"{n} has shape {tuple(given[n].shape)} in the file and {tuple(own[n].shape)} in the model"

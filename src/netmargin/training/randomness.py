@@ -51,6 +51,23 @@ class Randomness:
                 f"model.{name}.{key}".replace("..", "."): value for key, value in own.items()
             }
 
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Put all generators back after a block that reads the data and calls the model.
+
+        Objects with a state of their own are left alone: one may be in the middle of its pass.
+        """
+        saved = {name: _read_state(generator) for name, generator in self._generators.items()}
+        of_numpy, of_python = np.random.get_state(), random.getstate()
+        try:
+            with torch.random.fork_rng(devices=[]):  # loaders draw on the CPU, nets not at all
+                yield
+        finally:
+            np.random.set_state(of_numpy)
+            random.setstate(of_python)
+            for name, generator in self._generators.items():
+                _set_state(generator, saved[name])
+
     def state(self) -> dict:
         """The state of all generators, as plain numbers and tensors."""
         # Only where a GPU is in use: asking would begin to use it, which takes seconds and memory.

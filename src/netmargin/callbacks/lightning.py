@@ -1,0 +1,120 @@
+"""Margins in Lightning's training loop."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ..core.batches import Data
+from ..losses import Loss
+from .frameworks import check_rhythm, find_base, require_base, values_of
+from .watch import Watch
+
+_Callback: Any = find_base(("lightning.pytorch", "pytorch_lightning"), "Callback")
+
+
+class LightningMarginMonitor(_Callback):
+    """A callback of Lightning that watches the margins of the module that is trained.
+
+    Each look is a row in history.jsonl, which `netmargin page` draws, and goes to all loggers of
+    the trainer. Rows so far are in the checkpoints of Lightning: `trainer.fit(..., ckpt_path=...)`
+    goes on with them.
+
+    Parameters
+    ----------
+    data : pair or iterable
+        The samples to watch, as `Watch` takes them.
+    every, unit : int and {"epoch", "step"}, default 1 and "epoch"
+        Look after every so many epochs, or steps of the optimizer.
+    net : str or None, default None
+        The name of the net in the module, such as "model.backbone"; by default the module itself,
+        whose forward returns scores.
+    folder : str, Path or None, default None
+        Folder for history.jsonl and the final weights; `name` in the trainer's own log folder by
+        default.
+    name : str, default "margins"
+        What logged values begin with, as in "margins/normalized_margin". Two monitors need two.
+    loss, batch_size
+        As for `Watch`.
+
+    Attributes
+    ----------
+    watch : Watch
+        The watch, once training has begun, with its `history`.
+
+    Raises
+    ------
+    MissingLibraryError
+        Lightning is not installed.
+    ArgumentError
+        An argument cannot be used. What `Watch` raises comes when training begins.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        *,
+        every: int = 1,
+        unit: str = "epoch",
+        net: str | None = None,
+        folder: str | Path | None = None,
+        name: str = "margins",
+        loss: Loss | str | nn.Module | None = None,
+        batch_size: int = 200,
+    ):
+        require_base(_Callback, "Lightning")
+        self.every, self.unit, self.name = check_rhythm(every, unit, name)
+        self.data, self.net, self.folder = data, net, folder
+        self._options: dict[str, Any] = {"loss": loss, "batch_size": batch_size}
+        self._saved: dict | None = None
+
+    @property
+    def state_key(self) -> str:
+        """The key of the rows in checkpoints."""
+        return f"{type(self).__qualname__}.{self.name}"
+
+    def state_dict(self) -> dict:
+        """The rows so far."""
+        return self.watch.state_dict() if hasattr(self, "watch") else {}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Keep the rows of a checkpoint until training begins."""
+        self._saved = state_dict or None
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begin to watch, or go on where the checkpoint was saved."""
+        net = pl_module.get_submodule(self.net) if self.net else pl_module
+        folder = self.folder or Path(trainer.log_dir or trainer.default_root_dir) / self.name
+        # A checkpoint from before this callback was added holds no rows: the first is made now.
+        new = {"calls": 0, "rows": []} if trainer.global_step else None
+        state, self._saved = self._saved or new, None
+        self.watch = Watch(net, self.data, folder=folder, state=state, **self._options)
+        if self.watch.history.rows:
+            self._log(trainer, self.watch.history.rows[-1])
+
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Look after every so many steps of the optimizer."""
+        if self.unit == "step" and trainer.global_step % self.every == 0:
+            share = (batch_idx + 1) / trainer.num_training_batches
+            self._look(trainer, trainer.current_epoch + share)
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Look after every so many epochs."""
+        if self.unit == "epoch" and (trainer.current_epoch + 1) % self.every == 0:
+            self._look(trainer, trainer.current_epoch + 1)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Write the weights beside the history."""
+        self.watch.finish()
+
+    def _look(self, trainer: Any, epoch: float) -> None:
+        """Look, and tell the loggers."""
+        if row := self.watch.look(epoch=epoch, step=trainer.global_step):
+            self._log(trainer, row)
+
+    def _log(self, trainer: Any, row: dict) -> None:
+        """Give a row to all loggers."""
+        for logger in trainer.loggers:
+            logger.log_metrics(values_of(row, self.name), step=row["step"])

@@ -1,0 +1,103 @@
+"""Margins in the training loop of Hugging Face's transformers."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ..core.batches import Data
+from ..core.processes import is_first_process
+from ..losses import Loss
+from ..training import History
+from ..training.checkpoint import HISTORY
+from .frameworks import check_rhythm, find_base, require_base, values_of
+from .watch import Watch
+
+_Callback: Any = find_base(("transformers",), "TrainerCallback")
+
+
+class TransformersMarginCallback(_Callback):
+    """A callback of Hugging Face's `Trainer` that watches the margins of its model.
+
+    Each look is a row in history.jsonl, which `netmargin page` draws, and goes to `trainer.log`,
+    and so to all that the trainer reports to. With `resume_from_checkpoint` the history goes on:
+    rows beyond the checkpoint are cut off, as the run makes them again.
+
+    Parameters
+    ----------
+    trainer : transformers.Trainer
+        The trainer: `trainer.add_callback(TransformersMarginCallback(trainer, data))`.
+    data : pair, dict or iterable
+        The samples to watch, as `Watch` takes them, such as a dict with `input_ids`,
+        `attention_mask` and `labels`, or a DataLoader of such dicts.
+    every, unit : int and {"epoch", "step"}, default 1 and "epoch"
+        Look after every so many epochs, or steps of the optimizer.
+    folder : str, Path or None, default None
+        Folder for history.jsonl and the final weights; `name` in the trainer's `output_dir` by
+        default.
+    name : str, default "margins"
+        What logged values begin with, as in "margins/normalized_margin". Two callbacks need two.
+    loss, batch_size
+        As for `Watch`.
+
+    Attributes
+    ----------
+    watch : Watch
+        The watch, once training has begun, with its `history`.
+
+    Raises
+    ------
+    MissingLibraryError
+        transformers is not installed.
+    ArgumentError
+        An argument cannot be used. What `Watch` raises comes when training begins.
+    """
+
+    def __init__(
+        self,
+        trainer: Any,
+        data: Data,
+        *,
+        every: int = 1,
+        unit: str = "epoch",
+        folder: str | Path | None = None,
+        name: str = "margins",
+        loss: Loss | str | nn.Module | None = None,
+        batch_size: int = 200,
+    ):
+        require_base(_Callback, "transformers")
+        self.every, self.unit, self.name = check_rhythm(every, unit, name)
+        self.trainer, self.data, self.folder = trainer, data, folder
+        self._options: dict[str, Any] = {"loss": loss, "batch_size": batch_size}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Begin to watch, or go on where the checkpoint was saved."""
+        folder = Path(self.folder or Path(args.output_dir) / self.name)
+        saved = None
+        if state.global_step:  # resumed
+            file = folder / HISTORY
+            rows = History.load(file).rows if is_first_process() and file.exists() else []
+            saved = {"calls": 0, "rows": [r for r in rows if r["step"] <= state.global_step]}
+        model = self.trainer.model
+        self.watch = Watch(model, self.data, folder=folder, state=saved, **self._options)
+        if saved is None and self.watch.history.rows:
+            self.trainer.log(values_of(self.watch.history.rows[-1], self.name))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Look after every so many steps of the optimizer."""
+        if self.unit == "step" and state.global_step % self.every == 0:
+            self._look(state)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Look after every so many epochs."""
+        if self.unit == "epoch" and round(state.epoch) % self.every == 0:
+            self._look(state)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Write the weights beside the history."""
+        self.watch.finish()
+
+    def _look(self, state: Any) -> None:
+        """Look, and tell the trainer."""
+        if row := self.watch.look(epoch=state.epoch, step=state.global_step):
+            self.trainer.log(values_of(row, self.name))

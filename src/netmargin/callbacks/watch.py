@@ -1,0 +1,247 @@
+"""A watch over a net in any training loop: its margins every so often, as rows of a history."""
+
+import copy
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from torch.utils.data import DataLoader, DistributedSampler
+
+from ..core.accepted_models import check_model, noise_of
+from ..core.arguments import check_count, check_path
+from ..core.batches import Arrays, Data, batches
+from ..core.doors import open_door
+from ..core.nets import in_mode
+from ..core.processes import is_first_process
+from ..errors import ArgumentError, DataError
+from ..homogeneity import analyse
+from ..losses import Loss, as_loss
+from ..margins import MarginReport, measure
+from ..result import Status
+from ..training import History, save_weights
+from ..training.randomness import Randomness
+from .history_file import HistoryFile
+
+
+class Watch:
+    """Margins of a net while any loop trains it: one row of a history per look.
+
+    A look is `nm.measure` on the watched data, in every normalization that applies. It changes
+    nothing: modes, gradients and the global random generators are as before, so that the run is the
+    same with and without a watch. The net is analysed once, and again when its modules or
+    parameters have changed.
+
+    The first look is taken here, before training, so that a model or data that cannot be measured
+    raise at once. A later look that fails is said once, as a warning, and training goes on. In a
+    distributed run the first process looks at all of the data and writes; the others do nothing.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The net that is trained, also inside `DistributedDataParallel` or `torch.compile`.
+    data : pair or iterable
+        The samples to watch, as `measure` takes them: (X, y), a dict with labels, or a DataLoader;
+        some 10% of the training samples tell most. They are read at every look.
+    folder : str, Path or None, default None
+        Folder for history.jsonl, made where it is not there, and for the weights at the end;
+        `netmargin page` reads both. Without one nothing is kept on disk.
+    every : int, default 1
+        Look at every so many calls of `step`.
+    loss : Loss, str, torch.nn.Module or None, default None
+        The loss whose log and smoothed margins the rows hold, as for `measure`.
+    batch_size : int, default 200
+        Samples per forward pass where `data` is a pair.
+    state : dict or None, default None
+        What `state_dict` gave when the run was saved, to go on from it: rows of the folder beyond
+        it are cut off, as the resumed run makes them again.
+
+    Attributes
+    ----------
+    history : History
+        The rows so far. Keys: `epoch` (calls of `step`, or where a framework says it stands),
+        `step` (the same, or steps of the optimizer) and those of `MarginReport.to_dict()`.
+    report : MarginReport or None
+        What the last look found, with the margin of every sample.
+
+    Raises
+    ------
+    DataError, ModelError
+        The data or the model cannot be measured, or the data can be read only once, or are a part
+        of the samples in each process.
+    ArgumentError
+        Another argument cannot be used.
+    CheckpointError
+        The folder cannot be written, or holds the history of another run.
+
+    Examples
+    --------
+    >>> import torch, netmargin as nm
+    >>> X, y = nm.datasets.digits(limit=50)
+    >>> net = nm.models.mlp([64, 16, 10])
+    >>> watch = nm.Watch(net, (X, y))
+    >>> optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    >>> for epoch in range(3):
+    ...     optimizer.zero_grad()
+    ...     torch.nn.functional.cross_entropy(net(X), y).backward()
+    ...     optimizer.step()
+    ...     row = watch.step()
+    >>> watch.history.column("epoch"), sorted(row)[:3]
+    ([0, 1, 2, 3], ['accuracy', 'epoch', 'layer_normalized_margin'])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        data: Data,
+        *,
+        folder: str | Path | None = None,
+        every: int = 1,
+        loss: Loss | str | nn.Module | None = None,
+        batch_size: int = 200,
+        state: dict | None = None,
+    ):
+        self.model, self._data, self._loss = model, data, as_loss(loss)
+        self.every, self._batch_size = (
+            check_count("every", every),
+            check_count("batch_size", batch_size),
+        )
+        self.folder = check_path("folder", folder, optional=True)
+        self._calls, rows = _read_state(state)
+        self.history = History(rows)
+        self.report: MarginReport | None = None
+        self._structure: tuple = ()
+        self._warned = False
+        _require_whole_data(data)
+        if not is_first_process():
+            return
+        self._file = HistoryFile(self.folder, rows) if self.folder else None
+        self._randomness = Randomness(data, check_model(model))
+        with self._randomness.undisturbed():
+            self._look_over()
+        if state is None:
+            self._record(epoch=0, step=0)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} every={self.every} {self.history!r}>"
+
+    def step(self) -> dict | None:
+        """Count one step of the loop, and look at every `every`-th; return the new row or None."""
+        self._calls += 1
+        if self._calls % self.every:
+            return None
+        return self.look(epoch=self._calls, step=self._calls)
+
+    def look(self, *, epoch: float, step: int) -> dict | None:
+        """Look now, wherever the loop stands; return the new row, or None.
+
+        A look that fails warns, once. A second look at the same step adds no row.
+
+        epoch : where the loop stands, in epochs; pages draw rows over it.
+        step : the same in steps.
+        """
+        if not is_first_process() or (self.history.rows and self.history.rows[-1]["step"] >= step):
+            return None
+        try:
+            return self._record(epoch=epoch, step=step)
+        except Exception as error:  # training must not end because somebody looked at it
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"Watching the margins failed at step {step}: {type(error).__name__}:"
+                    f" {error} Training goes on, later looks are tried as usual, and this is not"
+                    " said again.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            return None
+
+    def finish(self) -> None:
+        """Say in the history that the run has ended, and write the weights beside it."""
+        if not is_first_process():
+            return
+        self.history.status = Status.FINISHED
+        self.history.message = f"watched {len(self.history)} times"
+        if self.folder:
+            save_weights(self.model, self.folder / "model.safetensors")
+
+    def state_dict(self) -> dict:
+        """What a checkpoint of the loop keeps, for `state` of the watch that goes on: plain values
+        and the rows so far.
+        """
+        return {"calls": self._calls, "rows": copy.deepcopy(self.history.rows)}
+
+    def _record(self, *, epoch: float, step: int) -> dict:
+        """Measure, and add the row to the history and its file. Raises what `measure` raises."""
+        with self._randomness.undisturbed():
+            if _describe_structure(self.model) != self._structure:
+                self._look_over()
+            self.report = report = measure(
+                self._net,
+                self._samples,
+                loss=self._loss,
+                batch_size=self._batch_size,
+                homogeneity=self._homogeneity,
+            )
+        row = {"epoch": _round_epoch(epoch), "step": int(step), **report.to_dict()}
+        self.history.rows.append(row)
+        if self._file:
+            self._file.write(self.history.rows)
+        return row
+
+    def _look_over(self) -> None:
+        """Read model and data, and analyse the net on a first batch."""
+        self._net, self._samples = open_door(self.model, self._data)
+        with in_mode(self._net, training=False):
+            x, _ = next(batches(self._samples, self._batch_size, self._net))
+            if noise := noise_of(self._net, x):
+                warnings.warn(
+                    f"{noise} The margins of this history are those of single draws.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            self._homogeneity = analyse(self._net, x)
+        self._structure = _describe_structure(self.model)
+
+
+def _describe_structure(model: Any) -> tuple:
+    """The modules and parameters of a net by name: what its analysis rests on."""
+    net = check_model(model)
+    return (
+        tuple((name, type(module)) for name, module in net.named_modules()),
+        tuple((name, id(p), p.shape) for name, p in net.named_parameters()),
+    )
+
+
+def _read_state(state: dict | None) -> tuple[int, list[dict]]:
+    """The calls and the rows of a saved watch. Raises ArgumentError for anything else."""
+    if state is None:
+        return 0, []
+    rows = state.get("rows") if isinstance(state, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(r, dict) and "step" in r for r in rows):
+        raise ArgumentError(
+            "state must be what the state_dict() of a watch returned, a dict with calls and rows;"
+            f" got {type(state).__name__}"
+        )
+    return check_count("state['calls']", state.get("calls"), at_least=0), copy.deepcopy(rows)
+
+
+def _require_whole_data(data: Any) -> None:
+    """Raise DataError for data of one pass, and for the share of one process."""
+    if not isinstance(data, Arrays) and hasattr(data, "__next__"):
+        raise DataError(
+            "A watch reads its data at every look, and a generator can be read only once. Pass"
+            " (X, y) or a DataLoader."
+        )
+    if isinstance(data, DataLoader) and isinstance(data.sampler, DistributedSampler):
+        raise DataError(
+            "The data are a DataLoader with a DistributedSampler, which gives each process a part"
+            " of the samples. Pass one without it: the first process looks at all of them."
+        )
+
+
+def _round_epoch(epoch: float) -> float:
+    """An epoch as a whole number where it is one, up to the rounding of steps over their number."""
+    whole = round(epoch)
+    return whole if math.isclose(epoch, whole, abs_tol=1e-6) else round(float(epoch), 6)

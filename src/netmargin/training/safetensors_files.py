@@ -1,0 +1,134 @@
+"""Weights in files of the format safetensors: one file, the shards of an index, or the folder of a
+Hugging Face model.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from ..core.files import write_atomically
+from ..errors import CheckpointError
+
+SUFFIX = ".safetensors"
+_INDEX = ".safetensors.index.json"
+_IN_FOLDER = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+"""What `save_pretrained` writes into a folder, in the order in which it is looked for."""
+_LARGEST_INDEX = 100_000_000
+"""Bytes of an index; it has some 100 for each tensor. The format has the same limit for headers."""
+
+
+def find_in_folder(folder: Path) -> Path:
+    """The file with the weights in the folder of a model. Raises CheckpointError without one."""
+    found = [folder / name for name in _IN_FOLDER if (folder / name).is_file()]
+    # A single file under another name, as adapters and other libraries call theirs.
+    found = found or sorted(folder.glob(f"*{SUFFIX}"))
+    if len(found) != 1 and (not found or found[0].name not in _IN_FOLDER):
+        told = "holds no weights" if not found else f"holds {len(found)} files of weights"
+        raise CheckpointError(
+            f"The folder {folder} {told}; looked for {', '.join(_IN_FOLDER)}. Give the file itself."
+        )
+    return found[0]
+
+
+def is_safetensors(path: Path) -> bool:
+    """Whether a file is of this format, or an index of such, by its name."""
+    return path.name.endswith((SUFFIX, _INDEX))
+
+
+def read_safetensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file, or of all shards of an index, by name, on the CPU.
+
+    Raises CheckpointError for files that cannot be read, are damaged, or name shards elsewhere.
+    """
+    if not path.name.endswith(_INDEX):
+        return _read_file(path)
+    found: dict[str, Tensor] = {}
+    for shard, names in _read_index(path).items():
+        tensors = _read_file(path.parent / shard)
+        if lacking := sorted(set(names) - set(tensors)):
+            raise CheckpointError(
+                f"{path} says that {shard} holds {lacking[0]}, and it does not. The shards are"
+                " of different models, or damaged: fetch them anew."
+            )
+        found |= {name: tensors[name] for name in names}
+    return found
+
+
+def write_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Write tensors to a file, whole or not at all; of those that share memory the first.
+
+    Raises CheckpointError.
+    """
+    kept: dict[tuple, str] = {}
+    for name, tensor in tensors.items():
+        kept.setdefault(memory_of(tensor) if tensor.numel() else (name,), name)
+    # Contiguous copies: a view of a larger tensor would bring all of it along.
+    content = {name: tensors[name].detach().cpu().contiguous().clone() for name in kept.values()}
+    try:
+        data = save(content, metadata={"format": "pt"})
+    except (SafetensorError, KeyError, ValueError, RuntimeError) as error:
+        raise CheckpointError(
+            f"Cannot write {path}: {error}. Save model.state_dict() with torch.save instead."
+        ) from error
+    write_atomically(path, data)
+
+
+def memory_of(tensor: Tensor) -> tuple:
+    """What two tensors have in common exactly if they are the same numbers in the same memory."""
+    return tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride()
+
+
+def _read_file(path: Path) -> dict[str, Tensor]:
+    """The tensors of one file. Raises CheckpointError."""
+    try:
+        with open(path, "rb"):  # the library's own error for a missing file names no reason
+            pass
+        return load_file(path, device="cpu")
+    except OSError as error:
+        raise CheckpointError(
+            f"Cannot read {path}: {error.strerror or error}. Check the path and its permissions."
+        ) from error
+    except (SafetensorError, KeyError, ValueError, RuntimeError, MemoryError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or no safetensors file: {error}. Restore it from a copy."
+        ) from error
+
+
+def _read_index(path: Path) -> dict[str, list[str]]:
+    """The names of the tensors in each shard. Raises CheckpointError."""
+    try:
+        if path.stat().st_size > _LARGEST_INDEX:
+            raise ValueError(f"it has {path.stat().st_size:,} bytes")
+        index = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CheckpointError(
+            f"Cannot read {path}: {error.strerror}. Check the path and its permissions."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(
+            f"{path} is no index of shards: {error}. Fetch the model anew."
+        ) from error
+    shards: dict[str, list[str]] = {}
+    for name, shard in _weight_map_of(index, path).items():
+        # A shard lies beside its index: a path could name any file of this machine.
+        if not isinstance(shard, str) or Path(shard).name != shard or not shard.endswith(SUFFIX):
+            raise CheckpointError(
+                f"Refused {path}: it says that {name!r} lies in {shard!r}, which is no safetensors"
+                " file beside it. Fetch the model anew, from somebody you trust."
+            )
+        shards.setdefault(shard, []).append(name)
+    return shards
+
+
+def _weight_map_of(index: Any, path: Path) -> dict:
+    """The part of an index that says where tensors lie. Raises CheckpointError."""
+    found = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(found, dict) or not found:
+        raise CheckpointError(
+            f'{path} is no index of shards: it has no "weight_map". Give the file of the weights.'
+        )
+    return found
