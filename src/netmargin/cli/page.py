@@ -10,6 +10,7 @@ from torch import nn
 
 from .. import datasets
 from ..core.batches import as_arrays
+from ..core.images import as_images
 from ..errors import ArgumentError
 from . import inputs
 from .printing import as_json
@@ -95,7 +96,6 @@ def run(options: argparse.Namespace) -> None:
 def _find_radii(model: nn.Module, data: Any, number: int) -> "RobustnessReport":
     """The radii of samples that lie evenly in the data; of images within their range of values."""
     from ..l2_robustness import robustness
-    from ..page.inputs import as_images
 
     X, y = (torch.as_tensor(part) for part in data)
     rows = torch.linspace(0, len(X) - 1, min(number, len(X))).long()

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from ..core.arguments import check_instance
 from ..core.class_names import ClassNames
+from ..core.images import as_images
 from ..errors import DataError
-from .data import as_images, check_samples
+from .data import check_samples
 from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
 
 if TYPE_CHECKING:

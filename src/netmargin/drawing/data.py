@@ -1,6 +1,5 @@
 """Pictures of samples: points by their first two coordinates, or images."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from torch import Tensor
 from ..core.arguments import check_instance
 from ..core.batches import Arrays, open_data
 from ..core.class_names import ClassNames
+from ..core.images import as_images
 from ..errors import DataError
 from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
 
@@ -33,7 +33,8 @@ def draw_data(
     """Draw samples: points by their first two coordinates, or a gallery of images.
 
     Written is data as PNG and PDF. Inputs of one coordinate are drawn over their labels; images are
-    inputs of shape (n, 1 or 3, height, width), or vectors of square length with several classes.
+    inputs of shape (n, channels, height, width), or vectors of square length without negative
+    values and with several classes.
 
     Parameters
     ----------
@@ -114,16 +115,3 @@ def _draw_points(samples: Arrays, title: str, names: ClassNames):
         axis.set_aspect("equal", adjustable="datalim")
     axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
-
-
-def as_images(X) -> Tensor | None:
-    """The inputs as images, shape (n, height, width[, 3]), or None where they are none.
-
-    Images have one or three channels, or are vectors of square length from 16 on.
-    """
-    X = torch.as_tensor(X).detach().cpu().float()
-    if X.ndim == 4 and X.shape[1] in (1, 3):
-        return X[:, 0] if X.shape[1] == 1 else X.movedim(1, -1)
-    # Vectors of length 4 and 9 are more often points than images.
-    side = math.isqrt(X.shape[1]) if X.ndim == 2 else 0
-    return X.reshape(-1, side, side) if side > 3 and side**2 == X.shape[1] else None

@@ -9,14 +9,11 @@ import torch
 from torch import Tensor
 
 from ..core.arguments import check_instance
+from ..core.images import as_images
 from ..core.records import short_repr
 from ..errors import ArgumentError
-from .numbers import plain, plural, significant
+from .numbers import ends_of_range, plural, significant
 
-_LEAST_SIDE = 4
-"""Pixels of the side of an image: vectors of length 4 and 9 are more often points."""
-_LARGEST_CHANNELS = 16
-"""Channels of an image: first dimensions that are larger are those of sequences or features."""
 _UNIT_SPREAD = (0.5, 2.0)
 """Standard deviations of inputs between these are those of standardized columns."""
 _SNIPPET = 160
@@ -115,7 +112,7 @@ def describe_inputs(
     if feature_names is None and as_images(X) is not None:
         low = min(part.min().item() for part in parts)
         high = max(part.max().item() for part in parts)
-        unit = f"L2; pixel values {plain(low)} to {plain(high)}"
+        unit = f"L2; pixel values {write_range(low, high)}"
         return Inputs("image", unit, size, low, high, notes=_describe_images(X, low, high))
     deviations = parts[-1].double().reshape(len(parts[-1]), -1).std(0, correction=0)
     standardized = bool(((deviations > _UNIT_SPREAD[0]) & (deviations < _UNIT_SPREAD[1])).all())
@@ -129,32 +126,6 @@ def describe_inputs(
         standardized=standardized,
         feature_names=feature_names,
     )
-
-
-def as_images(X: Tensor) -> Tensor | None:
-    """Inputs as images (n, height, width) or (n, height, width, 3), or None where they are none.
-
-    Images have channels, height and width; or height and width, or are vectors of square length,
-    with no negative value: standardized columns have such.
-
-    Examples
-    --------
-    >>> as_images(torch.zeros(5, 1, 28, 20)).shape, as_images(torch.zeros(5, 64)).shape
-    (torch.Size([5, 28, 20]), torch.Size([5, 8, 8]))
-    >>> as_images(torch.randn(5, 64)) is None, as_images(torch.zeros(5, 7, 9, 9)).shape
-    (True, torch.Size([5, 9, 9, 3]))
-    """
-    if X.ndim == 4 and X.shape[1] <= _LARGEST_CHANNELS and min(X.shape[2:]) > 1:
-        # Of two channels the first, of more than three the first three.
-        return X[:, 0] if X.shape[1] < 3 else X[:, :3].movedim(1, -1)
-    if bool((X < 0).any()):
-        return None
-    if X.ndim == 3 and min(X.shape[1:]) >= _LEAST_SIDE:
-        return X
-    side = math.isqrt(X.shape[1]) if X.ndim == 2 else 0
-    if side >= _LEAST_SIDE and side**2 == X.shape[1] and X.is_floating_point():
-        return X.reshape(-1, side, side)
-    return None
 
 
 def snippets(X: Tensor, rows: Sequence[int], inputs: Inputs, texts: Sequence[str] | None) -> list:
@@ -215,11 +186,16 @@ def _describe_images(X: Tensor, low: float, high: float) -> tuple[str, ...]:
     """What was changed to show images, in sentences."""
     notes = []
     if not (low >= 0 and high <= 1 and high > 0.5):
-        notes.append(f"Their values, {plain(low)} to {plain(high)}, are shown from dark to light.")
+        notes.append(f"Their values, {write_range(low, high)}, are shown from dark to light.")
     if X.ndim == 4 and X.shape[1] not in (1, 3):
         kept = "first channel" if X.shape[1] < 3 else "first three channels"
         notes.append(f"Of {X.shape[1]} channels the {kept} are shown.")
     return tuple(notes)
+
+
+def write_range(low: float, high: float) -> str:
+    """A range of values in words."""
+    return " to ".join(ends_of_range(low, high)).replace("-", "−")
 
 
 def _shorten(text: str) -> str:

@@ -4,8 +4,9 @@ import math
 
 from torch import Tensor
 
+from ..core.images import as_images
 from .facts import Facts
-from .inputs import as_images, snippets
+from .inputs import snippets
 from .measured import Measured
 from .numbers import count, one_digit, plain, round_down
 from .payload import Columns, Images, Nearest, Split

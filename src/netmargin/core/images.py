@@ -1,0 +1,49 @@
+"""Which inputs are images."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_LEAST_SIDE = 4
+"""Pixels of the side of an image: vectors of length 4 and 9 are more often points."""
+_MOST_CHANNELS = 16
+"""Channels of an image: first dimensions that are larger are those of sequences or features."""
+
+
+def as_images(X: Any) -> Tensor | None:
+    """Inputs as images (n, height, width) or (n, height, width, 3), or None where they are none.
+
+    Images have channels, height and width; or height and width, or are vectors of square length,
+    with no negative value: standardized columns have such. Of two channels the first is taken, of
+    more than three the first three.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, ...)
+        Inputs, on any device.
+
+    Returns
+    -------
+    Tensor or None
+        float32, on the CPU.
+
+    Examples
+    --------
+    >>> as_images(torch.zeros(5, 1, 28, 20)).shape, as_images(torch.zeros(5, 64)).shape
+    (torch.Size([5, 28, 20]), torch.Size([5, 8, 8]))
+    >>> as_images(torch.randn(5, 64)) is None, as_images(torch.zeros(5, 7, 9, 9)).shape
+    (True, torch.Size([5, 9, 9, 3]))
+    """
+    X = torch.as_tensor(X).detach().cpu()
+    if X.ndim == 4 and X.shape[1] <= _MOST_CHANNELS and min(X.shape[2:]) > 1:
+        return (X[:, 0] if X.shape[1] < 3 else X[:, :3].movedim(1, -1)).float()
+    if bool((X < 0).any()):
+        return None
+    if X.ndim == 3 and min(X.shape[1:]) >= _LEAST_SIDE:
+        return X.float()
+    side = math.isqrt(X.shape[1]) if X.ndim == 2 else 0
+    if side >= _LEAST_SIDE and side**2 == X.shape[1] and X.is_floating_point():
+        return X.reshape(-1, side, side).float()
+    return None
