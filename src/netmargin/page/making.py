@@ -19,11 +19,12 @@ from .classes import write_classes
 from .collecting import Options, collect
 from .comparing import write_comparison
 from .facts import Facts
+from .ledger import read_ledger, write_ledger
 from .missing import list_missing
 from .navigation import describe_net, list_links
 from .nearest import make_splits, write_nearest
 from .overview import write_overview
-from .payload import Page
+from .payload import LedgerPage, Page
 from .progress import write_training
 from .render import render
 from .scaling import write_scaling
@@ -93,7 +94,7 @@ def page(
     subject : nn.Module, dict or list of them, path, or record
         The net; several by name, of which the page is about the first and compares it with the
         others; the folder of a run of `netmargin train`; a record alone; or the ledger of
-        `nm.theory.verify`.
+        `nm.theory.verify`, its dict, or the file of `netmargin verify --json`.
     data : tuple (X, y), iterable of (x, y), or None, default None
         The training data, as for `measure`, but not of one pass. None for the folder of a run on a
         named data set, and for a record alone.
@@ -152,23 +153,22 @@ def page(
     file: Path = check_path("out", out)
     if file.is_dir():
         raise ArgumentError(f"out is a folder, {file}; give the name of a file in it.")
-    write_own = getattr(subject, "html", None)
-    if callable(write_own):  # of the ledger, which lives above this room
-        title, content = "The ledger", write_own().encode()
+    if (ledger := read_ledger(subject)) is not None:
+        made: Page | LedgerPage = write_ledger(ledger)
     else:
         given = read_given(subject, records)
-        options = Options(
-            class_names, feature_names, texts, _describe_call(subject, heldout, records)
-        )
+        call = _describe_call(subject, heldout, records)
+        options = Options(class_names, feature_names, texts, call)
         made = make_page(collect(given, data, heldout, options))
-        title, content = made.title, render(made).encode()
+    content = render(made).encode()
     write_atomically(file, content)
-    return PageFile(file, title, len(content))
+    return PageFile(file, made.title, len(content))
 
 
 def make_page(facts: Facts) -> Page:
     """Fill every section that there are facts for."""
     splits, images, shown = make_splits(facts)
+    missing = list_missing(facts)
     sections: dict[str, Any] = {
         "change": write_change(facts),
         "support": write_support(facts),
@@ -185,10 +185,10 @@ def make_page(facts: Facts) -> Page:
     return Page(
         title=facts.title,
         subtitle=describe_net(facts),
-        links=list_links(facts, sections),
+        links=list_links(facts, sections, bool(missing)),
         splits=splits,
         images=images,
-        missing=list_missing(facts),
+        missing=missing,
         about=list_terms(facts, shown),
         **sections,
     )

@@ -1,11 +1,9 @@
-"""The ledger as pages: rows of text, Markdown and HTML."""
+"""The ledger as text: rows of a table, and a page of Markdown."""
 
 import html
 import math
 from collections.abc import Sequence
 
-from ...page.payload import LedgerPage, LedgerRow
-from ...page.render import render
 from .claim import Entry
 
 HEADER = f"{'claim':36} {'instances':>9} {'worst':>9} {'tolerance':>9} {'seconds':>8}  result"
@@ -104,51 +102,18 @@ def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def write_html(entries: Sequence[Entry], conclusion: str) -> str:
-    """Write the same as one self-contained page of HTML, in the style of the pages of nets."""
-    papers = tuple(
-        (paper, tuple(map(_describe_entry, own))) for paper, own in _group_by_paper(entries)
-    )
-    found = LedgerPage("The ledger", f"{conclusion}.", papers, "netmargin verify")
-    return render(found)
-
-
-def _describe_entry(entry: Entry) -> LedgerRow:
-    """One claim as a row of the page: below the statement stand notes and counterexamples."""
-    claim = entry.claim
-    notes = (
-        f"Instances: {claim.hypotheses}",
-        f"Tolerance: {claim.because}",
-        entry.measured,
-    )
-    return LedgerRow(
-        id=claim.id,
-        statement=claim.statement,
-        source=claim.source,
-        notes=tuple(note for note in notes if note),
-        printed=tuple(
-            f"As printed, “{text}” fails by {violation:.3g}: {counterexample}"
-            for text, violation, counterexample in entry.refuted
-        ),
-        failures=tuple(failure(entry)),
-        instances=f"{entry.instances:,}",
-        worst=f"{entry.worst:.2g}",
-        tolerance=f"{claim.tolerance:.2g}",
-        seconds=f"{entry.seconds:.1f}",
-        holds=entry.holds,
-    )
-
-
 def _group_by_paper(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
     """Pair the title of each paper with the entries of its claims."""
-    names = dict.fromkeys(entry.claim.id.split("/")[0] for entry in entries)
-    return [
-        (
-            _PAPERS.get(name, name),
-            [entry for entry in entries if entry.claim.id.split("/")[0] == name],
-        )
-        for name in names
-    ]
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(title_of_paper(entry), []).append(entry)
+    return list(groups.items())
+
+
+def title_of_paper(entry: Entry) -> str:
+    """The title of the paper that a claim is from."""
+    name = entry.claim.id.split("/")[0]
+    return _PAPERS.get(name, name)
 
 
 def _format_result(entry: Entry) -> str:

@@ -9,9 +9,11 @@ from ...core.grad_mode import with_gradients
 from ...core.progress import Progress
 from ...core.records import short_repr
 from ...errors import ArgumentError
+from ...page.ledger import write_ledger
+from ...page.render import render
 from ...result import Status
 from .claim import Claim, Entry, load_claims
-from .pages import HEADER, failure, row, write_html, write_markdown
+from .pages import HEADER, failure, row, title_of_paper, write_markdown
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,13 @@ class Ledger:
         )
 
     def to_dict(self) -> dict:
-        """All values as a dictionary of JSON values."""
-        entries = [entry.to_dict() for entry in self.entries]
+        """All values as a dictionary of JSON values, of which `nm.page` makes a page."""
+        entries = [
+            {"paper": title_of_paper(entry), **entry.to_dict(), "failures": failure(entry)}
+            for entry in self.entries
+        ]
         return {
+            "conclusion": self.conclusion(),
             "run": self.run,
             "seed": self.seed,
             "holds": self.holds,
@@ -109,8 +115,8 @@ class Ledger:
         return write_markdown(self.entries, self.conclusion())
 
     def html(self) -> str:
-        """Write the same as one self-contained page of HTML."""
-        return write_html(self.entries, self.conclusion())
+        """Write the same as one self-contained page of HTML, in the style of the pages of nets."""
+        return render(write_ledger(self.to_dict()))
 
 
 @with_gradients
