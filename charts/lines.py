@@ -53,7 +53,7 @@ def draw_weights() -> Any:
     x = alt.X(
         "k:Q",
         scale=alt.Scale(domain={"expr": "extent"}, nice=False),
-        axis=alt.Axis(tickCount=few_ticks(), format=",d"),
+        axis=alt.Axis(tickCount=few_ticks(), tickMinStep=1, format=",d"),
     )
     y = alt.Y("part:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=5))
     area = rows.mark_area(fill="var(--weight)", fillOpacity=0.22).encode(x=x, y=y)
@@ -80,7 +80,7 @@ def draw_over_epochs(value: str, said: str, colour: str, scale: Any, axis: Any) 
     x = alt.X(
         "epoch:Q",
         scale=alt.Scale(domain={"expr": "extent"}, nice=False),
-        axis=alt.Axis(tickCount=few_ticks(), format=",~d"),
+        axis=alt.Axis(tickCount=few_ticks(), tickMinStep=1, format=",~d"),
     )
     y = alt.Y(f"{value}:Q", scale=scale, axis=axis)
     line = rows.mark_line(stroke=colour, strokeWidth=2, strokeJoin="round").encode(x=x, y=y)

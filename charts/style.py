@@ -34,7 +34,7 @@ def style_chart(chart: Any, *, height: Any) -> Any:
             gridColor="var(--grid)",
             title=None,
         ),
-        axisX=alt.AxisConfig(grid=False, labelFlush=False, labelOverlap="greedy"),
+        axisX=alt.AxisConfig(grid=False, labelFlush=True, labelOverlap="greedy"),
         axisY=alt.AxisConfig(minExtent=LABELS_WIDTH, maxExtent=LABELS_WIDTH),
     )
 

@@ -6,8 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
+from ..core.images import as_images
+from .change import describe_box
 from .facts import Facts
-from .inputs import as_images
 from .numbers import count
 from .sampling import describe_shown
 from .sprites import LARGEST_IMAGE
@@ -147,8 +148,9 @@ def _describe_proof(facts: Facts) -> str:
     if all(linked.report.no_lower for linked in facts.radii):
         return f"None: {facts.radii[0].report.no_lower}"
     return (
-        "No change below it flips the answer, proved in float64 with all rounding accounted for: by"
-        " the score margin over Lipschitz constants of the net, or by bounds of the whole ball."
+        f"No change below it flips the answer{describe_box(facts.radii[0].report)}, proved in"
+        " float64 with all rounding accounted for: by the score margin over Lipschitz constants of"
+        " the net, or by bounds of the whole ball."
     )
 
 

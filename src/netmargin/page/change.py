@@ -5,7 +5,9 @@ import math
 import numpy as np
 import torch
 
+from ..l2_robustness import RobustnessReport
 from .facts import Facts, LinkedRadii
+from .inputs import write_range
 from .numbers import count, distance, one_digit, percent, plural, quoted, round_down
 from .payload import Certainty, Change, Columns, Radii, Tag
 
@@ -71,7 +73,12 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
     n, noun, report = len(lower), facts.noun, linked.report
     if report.no_lower:
         proof = "Nothing is proved about changes of this net"
-    elif (middle := middle_of(lower)) > 0:
+    elif math.isinf(middle := middle_of(lower)):
+        proof = (
+            f"For {count(int(np.isinf(lower).sum()))} of {count(n)} {noun}s no change, however"
+            f" large{describe_box(report)}, flips the answer (proved)"
+        )
+    elif middle > 0:
         proof = (
             f"The median of {plural(n, noun)}: no change below {distance(middle, down=True)} flips"
             " the answer (proved)"
@@ -90,10 +97,18 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         if report.no_lower or not middle_of(lower) > 0:
             found = f"the median of {plural(n, noun)} is flipped by a change of {distance(middle)}"
     else:
-        flipped = int(np.isfinite(upper).sum())
+        flipped = int((np.isfinite(upper) & (upper > 0)).sum())
         some = count(flipped) if flipped else "none"
         found = f"a change that does was found for {some} of {count(n)}"
-    return f"{proof}; {found}. What lies between is open."
+    if wrong := int((report.q[:n] <= 0).sum()):
+        found += f" ({count(wrong)} {'is' if wrong == 1 else 'are'} wrong without any)"
+    left = "What lies between is open." if bool((lower < upper).any()) else "Nothing is open."
+    return f"{proof}; {found}. {left}"
+
+
+def describe_box(report: RobustnessReport) -> str:
+    """Which changes radii are about, in words; "" for all of them."""
+    return "" if report.box is None else f" (values stay within {write_range(*report.box)})"
 
 
 def middle_of(radii: np.ndarray) -> float:
@@ -112,7 +127,10 @@ def _describe_data(facts: Facts, linked: LinkedRadii) -> str:
     assert linked.rows is not None  # where there is a split
     first, last = int(linked.rows[0]), int(linked.rows[n - 1])
     if not torch.equal(linked.rows[:n], torch.arange(first, first + n)):
-        whose = "those given to nm.robustness"
+        # Whole numbers nearest to even steps lie at most 1 beside them.
+        even = torch.linspace(first, last, n)
+        spread = last - first > split.n // 2 and (linked.rows[:n] - even).abs().max() <= 1
+        whose = "evenly spaced" if spread else "those given to nm.robustness"
         return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}, {whose}"
     if first == 0:
         return f"the first {count(n)} of the {count(split.n)} {facts.phrase(split)}"

@@ -1,5 +1,7 @@
 """Section 3 of a page, which classes are close to each other."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -25,6 +27,8 @@ def write_classes(facts: Facts) -> Classes:
     )
     if facts.names.names is not None:
         number = len(facts.names.names)
+    rows = {split.key: _measure_classes(split) for split in facts.splits}
+    hidden = {key: _find_infinite(own) for key, own in rows.items()}
     certainty = Certainty.ESTIMATED if facts.has_distances else Certainty.MEASURED
     return Classes(
         takeaway={split.key: _describe_classes(facts, split) for split in facts.splits},
@@ -39,7 +43,14 @@ def write_classes(facts: Facts) -> Classes:
         ),
         names=tuple(map(facts.names.of, range(number))),
         pairs={split.key: _count_pairs(split, number) for split in facts.splits},
-        rows={split.key: _measure_classes(split) for split in facts.splits},
+        rows=rows,
+        not_drawn={
+            key: f"Not drawn, since one in ten of their distances or more is infinite: {names}."
+            if (names := ", ".join(map(facts.names.of, labels)))
+            else ""
+            for key, labels in hidden.items()
+        },
+        drawn=any(len(hidden[key]) < len(own["label"]) for key, own in rows.items()),
     )
 
 
@@ -54,9 +65,12 @@ def _describe_classes(facts: Facts, split: Measured) -> str:
     name = quoted(facts.names.of(present[closest].item()))
     median = medians[closest]
     shown = distance(median) if facts.has_distances else significant(median)
-    start = f"Class {name} lies closest to the boundary (median {shown})."
+    known = f" (median {shown})" if math.isfinite(median) else ""
+    start = f"Class {name} lies closest to the boundary{known}."
     if median < 0:
-        start = f"More than half of class {name} lie on the wrong side (median {shown})."
+        start = f"More than half of class {name} lie on the wrong side{known}."
+    elif not known:
+        start = "No class lies at a finite distance from the boundary, in the median."
     pair = None if len(present) == 2 else _largest_pair(split.labels, split.rivals)
     mistakes = _largest_pair(split.labels[split.wrong], split.answers[split.wrong])
     said = _describe_mistakes(facts, mistakes, int(split.wrong.sum()))
@@ -136,6 +150,12 @@ def _measure_classes(split: Measured) -> Columns:
         rows.sort(key=lambda row: row[4])
     names = ("label", "n", *ROW)
     return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+def _find_infinite(rows: Columns) -> list[int]:
+    """The classes whose line from 10% to 90% has no end."""
+    ends = zip(rows["label"], rows["low"], rows["high"], strict=True)
+    return [label for label, low, high in ends if not (math.isfinite(low) and math.isfinite(high))]
 
 
 ROW = ("low", "first", "median", "third", "high")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from .change import middle_of
+from .change import describe_box, middle_of
 from .facts import Facts
 from .measured import Measured
 from .numbers import count, distance, percent, percent_number, significant
@@ -37,13 +37,14 @@ def write_overview(facts: Facts) -> Overview:
     if facts.heldout is None:
         advice = "Give held-out data to learn how often it errs: heldout=(X, y)."
     edges, ends, folded = _choose_edges(facts.splits)
+    finite = any(bool(split.distances.isfinite().any()) for split in facts.splits)
     return Overview(
         lead=write_lead(facts),
         advice=advice,
         tiles=_make_tiles(facts),
         captions={split.key: _caption(facts, split, noun) for split in facts.splits},
         axis=axis,
-        histograms={split.key: _count_bars(split, edges) for split in facts.splits},
+        histograms={s.key: _count_bars(s, edges) for s in facts.splits} if finite else {},
         range=ends,
         folded=folded,
     )
@@ -156,6 +157,15 @@ def _second_tile(facts: Facts) -> Tile | None:
     if own is not None and not own.no_lower:
         examined = own.examined
         middle = middle_of(own.lower[:examined]) if examined else 0.0
+        if math.isinf(middle):
+            safe = int(np.isinf(own.lower[:examined]).sum())
+            return Tile(
+                "Proved for any change",
+                Certainty.PROVED,
+                count(safe),
+                f"of {count(examined)} examined {facts.noun}s keep their answer under any change,"
+                f" however large{describe_box(own)}: there is no exception.",
+            )
         if middle > 0:
             return Tile(
                 "Proved radius, median",
@@ -182,6 +192,8 @@ def _quarter_tile(facts: Facts) -> Tile | None:
     if training is None or not facts.has_distances or facts.inputs is None:
         return None
     quarter = _first_quartile(training)
+    if math.isinf(quarter) and quarter > 0:  # there is no distance to speak of
+        return None
     title = "Nearest quarter, training"
     if quarter <= 0:
         return Tile(

@@ -162,6 +162,10 @@ class Classes:
     """(block) By split, a row for each class that occurs: its number `label`, `n`, and the
     quantiles 10% `low`, 25% `first`, 50% `median`, 75% `third`, 90% `high`. In the order of the
     classes up to 20 of them, else the smallest median first."""
+    not_drawn: dict[str, str]
+    """By split: which classes the picture leaves out, since their distances are infinite, or ""."""
+    drawn: bool
+    """Whether there is a picture: some distances are finite."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,8 @@ class Link:
     """An entry of the navigation."""
 
     id: str
-    """Of the section: images, classes, change, support, training, scaling, compare, about."""
+    """Of the section: images, classes, change, support, training, scaling, compare, about; for a
+    part that is not on the page "missing"."""
     title: str
     verdict: str
 

@@ -42,7 +42,7 @@ def write_tables(page: Page) -> dict[str, Table]:
         By the name of the chart; those of the classes by "classes-" and the key of the split.
     """
     tables: dict[str, Table] = {}
-    if page.overview is not None:
+    if page.overview is not None and page.overview.histograms:
         tables["histogram"] = _write_histogram(page.overview, page.splits)
     if page.classes is not None:
         for key, rows in page.classes.rows.items():

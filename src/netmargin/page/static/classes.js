@@ -11,9 +11,9 @@ function drawClasses() {
   drawPairs();
   const every = toRows(BLOCK.classes[state.split]);
   const part = allClasses ? every : every.slice(0, FIRST_CLASSES);
-  draw("classes", "spread", { rows: part }, { names: part.map(({ label }) => className(label)) });
+  const names = part.map(({ label }) => className(label));
+  if (byId("c-classes")) draw("classes", "spread", { rows: part }, { names });
   byId("all-classes").hidden = part.length === every.length;
-  byId("all-classes").textContent = `Show all ${commas(every.length)} classes`;
 }
 
 function drawPairs() {
@@ -22,8 +22,7 @@ function drawPairs() {
   if (!counts) return;
   press("relation", relation);
   const { column, paint } = RELATIONS[relation];
-  byId("relation-note").textContent =
-    `row: label; column: ${column}; number of ${shown().noun}, pick one to see them`;
+  byId("relation-column").textContent = column;
   byId("matrix").style.setProperty("--paint", `var(${paint})`);
   byId("matrix").replaceChildren(Array.isArray(counts) ? makeMatrix(counts) : makePairs(counts));
   restFocus(byId("matrix"));
@@ -33,13 +32,14 @@ function drawPairs() {
 function makePair(label, other, count, largest, ...content) {
   const show = relation === "mistake" ? "wrong" : "all";
   const said = `“${className(label)}” ${RELATIONS[relation].word} “${className(other)}”`;
+  const title = `${said}: ${commas(count)}`;
   const filter = { class: String(label), rival: String(other), show };
   const pressed = Object.keys(filter).every((name) => state[name] === filter[name]);
   return makeButton(
     {
       style: `--share: ${count / largest}`,
-      title: `${said}: ${commas(count)}`,
-      "aria-label": `${said}: ${commas(count)}`,
+      title,
+      "aria-label": title,
       "aria-pressed": String(pressed),
       onclick: () => {
         choose({ ...filter, from: "", to: "" });

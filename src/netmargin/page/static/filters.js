@@ -63,9 +63,8 @@ function chooseRows() {
   const isNear = (i) =>
     (!from && !to) || (d[i] != null && (!from || d[i] >= +from) && (!to || d[i] < +to));
   const isOf = (values, label) => (i) => !label || values[i] === +label;
-  const isClass = isOf(y, state.class);
-  const isRival = isOf(r, rival);
-  return sortRows([...y.keys()].filter((i) => isShown(i) && isClass(i) && isRival(i) && isNear(i)));
+  const tests = [isShown, isNear, isOf(y, state.class), isOf(r, rival)];
+  return sortRows([...y.keys()].filter((i) => tests.every((test) => test(i))));
 }
 
 /** Rows without the value that orders them come last, either way. */

@@ -2,6 +2,7 @@
 const EXAMPLE_EVERY = 50; // pixels
 
 function drawHistogram() {
+  if (!byId("c-histogram")) return; // no distance is finite
   const bars = toRows(BLOCK.histograms[state.split]);
   const other = SPLITS.find((split) => split !== state.split);
   const steps = other ? toRows(BLOCK.histograms[other]) : [];
@@ -36,6 +37,7 @@ function placeTicks(bars) {
 }
 
 function listenToHistogram(view) {
+  byId("clear-picked").onclick = () => choose({ from: "", to: "" });
   const isBrushed = () => view.signal("brush").from;
   view.addSignalListener("brush", (_, { from }) => from && pickBars(...from));
   view.addEventListener("click", (_, item) => {
@@ -81,7 +83,9 @@ function drawExamples(place) {
   const { d, image } = shown().columns;
   const [left, right] = BLOCK.histograms.range;
   const view = views.histogram;
-  const shareOf = (row) => Math.min(Math.max((d[row] - left) / (right - left), 0), 1);
+  // What lies beyond the axis stands in the middle of the bar that holds it.
+  const half = 0.5 / BLOCK.histograms[state.split].from.length;
+  const shareOf = (row) => Math.min(Math.max((d[row] - left) / (right - left), half), 1 - half);
   let last = -1;
   const apart = rows
     .filter((row) => d[row] != null && image[row] != null)

@@ -29,7 +29,6 @@ function start() {
     // On a phone the filters wait folded; on a desktop they have no fold.
     byId("fold").open = innerWidth > 640;
     onPress("switch", (split) => choose({ split }));
-    byId("clear-picked").onclick = () => choose({ from: "", to: "" });
     listenToFilters();
     listenToGallery();
     listenToClasses();
