@@ -18,9 +18,11 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.cli import main
+from netmargin.page import measured
 from netmargin.page.block import make_block
 from netmargin.page.making import make_page
 from netmargin.page.numbers import distance
+from netmargin.page.render import render
 from netmargin.page.sampling import MOST
 from netmargin.page.sprites import COLUMNS, make_sprites
 from tests.page_fixture import (
@@ -274,6 +276,43 @@ def test_several_nets_are_compared_and_only_real_differences_are_said():
     assert same.change is same.support is same.training is None
 
 
+def test_each_net_is_measured_once_and_compared_as_nm_compare_does(monkeypatch):
+    data, heldout = digits_data()
+    nets = {"150": digits_net()[0], "3": digits_net(3)[0]}
+    found, calls = nm.compare(nets, data, heldout, progress=False), []
+    real = measured.measure
+    monkeypatch.setattr(measured, "measure", lambda *a, **o: calls.append(a[0]) or real(*a, **o))
+    facts = facts_of(nets, data, heldout)
+    assert calls == [nets["150"]] * 2 + [nets["3"]] * 2  # held-out and training data
+    assert facts.comparison.frame().equals(found.frame())
+    assert facts.comparison.differences == found.differences
+    assert torch.equal(facts.net_distances["3"], nm.input_margins(nets["3"], heldout).distances)
+
+
+def test_every_link_leads_to_a_place_of_the_page():
+    radii = digits_records()[1]
+    for page in (full_page(), plain_page(), make_page(facts_of(radii))):
+        tags = Parts(render(page)).tags
+        ids = {attributes.get("id") for _, attributes in tags}
+        links = [attributes["href"] for tag, attributes in tags if tag == "a"]
+        assert len(links) > 2
+        assert {link.removeprefix("#") for link in links} <= ids
+    assert ("missing", "not computed") in {(link.id, link.verdict) for link in plain_page().links}
+    assert "not computed" not in {link.verdict for link in make_page(facts_of(radii)).links}
+
+
+def test_the_range_of_images_holds_every_value_of_them():
+    X, y = digits_data()[0]
+    net = nn.Sequential(nn.Flatten(), digits_net()[0])
+    X = ((X - 0.4242) / 0.3081).reshape(-1, 1, 8, 8)
+    page = make_page(facts_of(net, (X, y)))
+    line = next(card.line for card in page.missing if "robustness" in card.line)
+    assert ", box=(-1.377, 1.869))" in line
+    assert X.min() >= -1.377
+    assert X.max() <= 1.869
+    assert page.overview.axis.unit == "L2; pixel values −1.377 to 1.869"
+
+
 def test_lines_of_missing_parts_work_on_this_net(tmp_path):
     page = plain_page()
     assert page.overview.advice.endswith("heldout=(X, y).")
@@ -507,7 +546,11 @@ def test_odd_data_make_a_page_that_says_so(name):
     assert said.lower() in (text + page.overview.lead).lower()
     assert not re.search(r"\bnan\b|\binf\b|−0\.00\b|\b1 images\b", text), text
     block = read_block(page)
-    assert sum(block["histograms"]["heldout"]["count"]) == len(X)
+    if name == "no gradient":  # no distance is finite: there is no picture of them
+        assert not page.overview.histograms
+        assert not page.classes.drawn
+    else:
+        assert sum(block["histograms"]["heldout"]["count"]) == len(X)
     assert "nan" not in make_block(page).lower()
 
 
@@ -604,6 +647,37 @@ def test_radii_without_proof_or_attack_never_show_a_radius_of_zero():
     assert page.overview.tiles[1].value == distance(np.sort(radii.lower)[19], down=True)
 
 
+def test_infinite_radii_are_told_in_words():
+    _, radii, _ = digits_records()
+    data, heldout = digits_data()
+    right = radii.q > 0
+    endless = np.where(right, np.inf, 0.0)
+    given = dataclasses.replace(radii, lower=endless, upper=endless)
+    page = make_page(facts_of(digits_net()[0], data, heldout, records=[given]))
+    safe, wrong = int(right.sum()), int((~right).sum())
+    assert wrong == 1
+    assert page.change.takeaway == (
+        f"For {safe} of 40 images no change, however large (values stay within 0 to 1), flips the"
+        f" answer (proved); a change that does was found for none of 40 ({wrong} is wrong without"
+        " any). Nothing is open."
+    )
+    assert (page.overview.tiles[1].title, page.overview.tiles[1].value) == (
+        "Proved for any change",
+        str(safe),
+    )
+    text = texts_of(dataclasses.replace(page, splits=()))
+    assert "∞" not in text
+
+
+def test_a_bound_that_rounds_to_nothing_is_not_said():
+    data = digits_data()[0]
+    certificate = digits_records()[0]
+    for share, said in ((0.4, True), (0.0004, False)):
+        given = dataclasses.replace(certificate, epsilon_lower=share * certificate.norm)
+        tags = make_page(facts_of(digits_net()[0], data, records=[given])).support.tags
+        assert any("no other weights" in tag.text for tag in tags) == said
+
+
 def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
     folder = tmp_path / "run"
     assert (
@@ -670,6 +744,26 @@ def test_the_ledger_is_a_page_of_the_same_style(tmp_path):
     assert ledger.conclusion() in " ".join(Parts(text).shown)
     assert "lyu-li/euler" in text
     assert "<style>" in text
+    # Its dict and the file of `netmargin verify --json` make the same page.
+    saved = tmp_path / "ledger.json"
+    saved.write_text(json.dumps(ledger.to_dict()))
+    for subject in (ledger.to_dict(), saved, str(saved)):
+        assert nm.page(subject, out=tmp_path / "again.html").path.read_text() == text
+        assert text == ledger.html()
+    broken = ledger.to_dict()
+    broken["claims"][0] |= {"holds": False, "worst": None, "failures": ["<b>repeat it</b>"]}
+    shown = nm.page(broken, out=tmp_path / "broken.html").path.read_text()
+    assert "worst violation infinite" in shown
+    assert "&lt;b&gt;repeat it" in shown
+    for wrong, error, said in (
+        ('{"claims"', nm.CheckpointError, "cannot be read as JSON"),
+        ("[1]", nm.ArgumentError, "is no ledger"),
+        ('{"claims": [{"paper": "a"}], "conclusion": ""}', nm.ArgumentError, "KeyError"),
+    ):
+        saved.write_text(wrong)
+        with pytest.raises(error, match=said):
+            nm.page(saved, out=tmp_path / "never.html")
+    assert not (tmp_path / "never.html").exists()
 
 
 def test_ties_are_wrong_and_lie_left_of_the_boundary():

@@ -113,7 +113,33 @@ def compare(
             training.append(measured(data, input_margins=input_margins))
             if heldout is not None:
                 held.append(measured(heldout))
-    names = tuple(named)
+    return compare_reports(tuple(named), training, held)
+
+
+def compare_reports(
+    names: tuple[str, ...], training: list[MarginReport], held: list[MarginReport]
+) -> Comparison:
+    """Compare nets that were measured on the same data, as `compare` does.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The names of the nets.
+    training : list of MarginReport
+        One for each net, on the training data.
+    held : list of MarginReport
+        One for each net on held-out data; empty without such.
+
+    Returns
+    -------
+    Comparison
+        The reports, and the differences of all pairs.
+
+    Raises
+    ------
+    DataError
+        If the labels came in another order from net to net.
+    """
     differences, z_intervals = _held_out_differences(names, held)
     return Comparison(
         names,

@@ -1,7 +1,7 @@
 """From what was given to all that is known: what is cheap is measured, the rest is linked."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,7 +13,8 @@ from ..core.doors import open_door
 from ..core.records import short_repr
 from ..errors import ArgumentError, DataError
 from ..homogeneity import Homogeneity
-from ..margins import Comparison, compare, input_margins
+from ..margins import Comparison, MarginReport
+from ..margins.compare import compare_reports
 from .facts import Facts, LinkedRadii, link_certificate, link_radii
 from .inputs import check_texts, describe_inputs
 from .measured import Measured, analyse_net, measure_split, open_split, token_layer
@@ -169,36 +170,35 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
 def _compare(
     given: Given, options: Options, splits: tuple[Measured, ...], arrays: Mapping[str, Arrays]
 ) -> tuple[Comparison | None, dict[str, Tensor]]:
-    """The comparison of several nets, and the distances of each on the first split."""
+    """The comparison of several nets, and the distances of each on the first split.
+
+    The net of the page is not measured again; the others are measured as it was.
+    """
     if len(given.models) < 2 or "training" not in arrays:
         return given.comparison, {}
-    measurable = all(not split.no_distance for split in splits)
     tokens = not splits[0].X.is_floating_point()
-    found = given.comparison or compare(
-        given.models,
-        arrays["training"],
-        arrays.get("heldout"),
-        input_margins=measurable and not tokens,
-        class_names=options.class_names,
-        progress=False,
-    )
-    distances: dict[str, Tensor] = {}
-    if measurable and not tokens:
-        rivals = None if splits[0].report.input_margins is None else _rivals(splits[0])
-        for index, (name, model) in enumerate(given.models.items()):
-            own = splits[0].distances
-            if index:
-                first = next(iter(arrays.values()))
-                own = input_margins(model, first, rivals=rivals, progress=False).distances
-            distances[name] = own
+    nets = {next(iter(given.models)): splits}
+    if given.comparison is None or not tokens:
+        names = ClassNames(options.class_names).names
+        for name, model in list(given.models.items())[1:]:
+            nets[name] = tuple(
+                measure_split(key, model, samples, None, names) for key, samples in arrays.items()
+            )
+    # Distances in the outputs of embeddings are not those of other nets, with other embeddings.
+    measurable = not tokens and not any(s.no_distance for own in nets.values() for s in own)
+    found = given.comparison or _compare_measured(nets, measurable)
+    distances = {name: own[0].distances for name, own in nets.items()} if measurable else {}
     return found, distances
 
 
-def _rivals(split: Measured) -> int | None:
-    """How many rivals were looked at on a split."""
-    found = split.report.input_margins
-    assert found is not None
-    return None if bool(torch.isinf(found.headroom).all()) else 10
+def _compare_measured(nets: Mapping[str, tuple[Measured, ...]], measurable: bool) -> Comparison:
+    """The comparison of nets by their measurements, without distances where some have none."""
+    reports: dict[str, list[MarginReport]] = {"training": [], "heldout": []}
+    for splits in nets.values():
+        for split in splits:
+            found = split.report.input_margins if measurable else None
+            reports[split.key].append(replace(split.report, input_margins=found))
+    return compare_reports(tuple(nets), reports["training"], reports["heldout"])
 
 
 def _order_texts(texts: Any, splits: tuple[Measured, ...]) -> tuple[list[str] | None, ...]:

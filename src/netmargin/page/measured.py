@@ -120,7 +120,7 @@ def measure_split(
     key: str,
     model: nn.Module,
     samples: Arrays,
-    homogeneity: Homogeneity,
+    homogeneity: Homogeneity | None,
     class_names: Sequence[str] | None,
 ) -> Measured:
     """Measure a net on a split.

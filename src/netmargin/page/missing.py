@@ -11,7 +11,7 @@ from ..margins import normalizing_homogeneity
 from .facts import Facts
 from .inputs import Inputs
 from .measured import token_layer
-from .numbers import count, plural
+from .numbers import count, ends_of_range, plural
 from .payload import Missing
 
 _FIRST = 100
@@ -103,9 +103,9 @@ def _missing_radii(facts: Facts) -> Missing | None:
 
 def _box(inputs: Inputs | None) -> str:
     """The argument that keeps images in their range."""
-    if inputs is None or inputs.noun != "image":
+    if inputs is None or inputs.noun != "image" or not inputs.high > inputs.low:
         return ""
-    return f", box=({inputs.low:g}, {inputs.high:g})"
+    return f", box=({', '.join(ends_of_range(inputs.low, inputs.high))})"
 
 
 def _missing_certificate(facts: Facts) -> Missing | None:

@@ -9,8 +9,6 @@ from .payload import Link
 from .progress import describe_loss
 from .scaling import describe_order
 
-_NOT = "not computed"
-
 
 def describe_net(facts: Facts) -> str:
     """One line of architecture and data."""
@@ -32,26 +30,31 @@ def describe_net(facts: Facts) -> str:
     return "; ".join(parts)
 
 
-def list_links(facts: Facts, sections: Mapping[str, Any]) -> tuple[Link, ...]:
-    """The links in the order of the sections; several nets are compared first."""
+def list_links(facts: Facts, sections: Mapping[str, Any], missing: bool) -> tuple[Link, ...]:
+    """The links in the order of the sections; several nets are compared first.
+
+    Parts that are not on the page lead to where it says what they need, if there is such a place.
+    """
+    noun, compared = facts.noun, sections["comparison"]
+    change, support = sections["change"], sections["support"]
     links = []
     if facts.splits:
-        title = {"image": "Images", "text": "Texts"}.get(facts.noun, "Samples")
+        title = {"image": "Images", "text": "Texts"}.get(noun, "Samples")
         links = [Link("images", title, "nearest first"), Link("classes", "Classes", "")]
-    change, support = sections["change"], sections["support"]
-    nouns = f"{facts.noun}s"
-    examined = f"{count(facts.radii[0].report.examined)} {nouns}" if change else _NOT
-    links.append(Link("change", "Change", examined))
-    carry = f"{count(support.count)} {nouns}" if support else _NOT
-    links.append(Link("support", f"Carrying {nouns}", carry))
-    links.append(
-        Link("training", "Training", describe_loss(facts) if sections["training"] else _NOT)
-    )
+    examined = change and plural(facts.radii[0].report.examined, noun)
+    links += [
+        _link_part("change", "Change", examined),
+        _link_part("support", f"Carrying {noun}s", support and plural(support.count, noun)),
+        _link_part("training", "Training", sections["training"] and describe_loss(facts)),
+    ]
     if sections["scaling"] is not None and facts.homogeneity is not None:
         links.append(Link("scaling", "Scaling", describe_order(facts.homogeneity)))
-    compared = sections["comparison"]
-    verdict = plural(len(compared.nets), "net") if compared else _NOT
-    where = 0 if compared else len(links)
-    links.insert(where, Link("compare", "Compare", verdict))
+    comparison = _link_part("compare", "Compare", compared and plural(len(compared.nets), "net"))
+    links.insert(0 if compared else len(links), comparison)
     links.append(Link("about", "About", ""))
-    return tuple(links)
+    return tuple(link for link in links if link.id != "missing" or missing)
+
+
+def _link_part(id: str, title: str, verdict: str | None) -> Link:
+    """The link to a part, or to where it says what it needs."""
+    return Link("missing", title, "not computed") if verdict is None else Link(id, title, verdict)

@@ -1,7 +1,7 @@
 """Numbers as a page writes them: a true minus sign, thousands with commas, powers of ten."""
 
 import math
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FEW_DECIMALS = 0.095
@@ -139,6 +139,22 @@ def plain(value: float) -> str:
     ('1', '0.2', '−0.5')
     """
     return f"{value:.4g}".replace("-", "−")
+
+
+def ends_of_range(low: float, high: float) -> tuple[str, str]:
+    """Both ends of a range in thousandths of its width, never inside of it.
+
+    Examples
+    --------
+    >>> ends_of_range(0.0, 1.0), ends_of_range(-0.42421296, 2.8214867), ends_of_range(3e-9, 255.0)
+    (('0', '1'), ('-0.425', '2.822'), ('0', '255'))
+    """
+    if not high > low:
+        return f"{low:g}", f"{high:g}"
+    step = Decimal(1).scaleb(Decimal(high - low).adjusted() - 3)
+    ends = ((low, ROUND_FLOOR), (high, ROUND_CEILING))
+    rounded = [Decimal(value).quantize(step, rounding) for value, rounding in ends]
+    return f"{rounded[0].normalize() + 0:f}", f"{rounded[1].normalize() + 0:f}"
 
 
 def one_digit(value: float) -> float:

@@ -28,17 +28,13 @@ def write_support(facts: Facts) -> Support | None:
     cumulative = torch.cumsum(weights[order], 0)
     half = min(int((cumulative < 0.5).sum()) + 1, len(order))
     gap, noun = certificate.relative_epsilon, facts.noun
-    least = certificate.epsilon_lower / certificate.norm
     cosine = math.sqrt(max(1 - gap**2, 0.0))
     return Support(
         takeaway=_describe(facts, len(order), half, gap),
         data=f"training {noun}s",
         tags=(
             Tag(Certainty.MEASURED, "weights: those that rebuild the parameters best"),
-            Tag(
-                Certainty.PROVED,
-                f"no other weights bring the gap below {distance(least, down=True)}",
-            ),
+            *_tag_bound(certificate.epsilon_lower / certificate.norm),
         ),
         gauge=min(max(gap, 0.0), 1.0),
         gauge_text=significant(gap),
@@ -53,6 +49,14 @@ def write_support(facts: Facts) -> Support | None:
         count=len(order),
         heaviest=_list_heaviest(facts, order[:_SHOWN].tolist(), weights),
     )
+
+
+def _tag_bound(least: float) -> tuple[Tag, ...]:
+    """What is proved of all other weights; nothing where the bound is 0, or too small to write."""
+    shown = distance(least, down=True)
+    if not shown.strip("0."):
+        return ()
+    return (Tag(Certainty.PROVED, f"no other weights bring the gap below {shown}"),)
 
 
 def _describe(facts: Facts, support: int, half: int, gap: float) -> str:
