@@ -5,7 +5,7 @@ BIN := .venv/bin
 # One thread of torch and BLAS in each of the processes that pytest starts: more would wait for each other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses=2 --dist=loadgroup
 
-.PHONY: demo test test-slow check-all bench lint lint-page charts lock clean
+.PHONY: demo test test-slow test-integrations check-all bench lint lint-page charts lock clean
 
 demo: .venv/ready
 	$(BIN)/netmargin train digits-mlp --until-log10-loss -40 --out runs/demo
@@ -18,8 +18,12 @@ test: .venv/ready lint
 test-slow: .venv/ready
 	$(PYTEST) -m slow
 
+# Lightning and transformers themselves, with runs of two processes; about a minute after their installation.
+test-integrations: .venv/integrations-ready
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -m integrations tests/integrations tests/test_docs.py
+
 # Everything, hours: all mutations, the whole ledger.
-check-all: test test-slow
+check-all: test test-slow test-integrations
 	$(BIN)/python -m tests.mutations
 	$(BIN)/netmargin verify
 
@@ -49,7 +53,12 @@ lint-page: .venv/ready
 	$(BIN)/pip install --quiet --no-deps --editable .
 	touch $@
 
-# Tested versions of everything that the set-up installs.
+# What only some tests and pages need has locks of its own; without dependencies, as the locks name them all.
+.venv/%-ready: requirements-%.lock .venv/ready
+	$(BIN)/pip install --quiet --no-deps --requirement $<
+	touch $@
+
+# Tested versions of everything that the set-up installs; to be made before the others are installed.
 lock: .venv/ready
 	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu$$//' > requirements.lock
 

@@ -15,16 +15,25 @@ from tests.docs_blocks import ROOT, blocks_of, commands_of
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TIMED = {"README.md"}
 """Documents with blocks that take longer than seconds."""
+OF_FRAMEWORKS = {"training-loops.md"}
+"""Documents with blocks that need Lightning and transformers."""
 
 
 def python_blocks(path):
     return [block for block in blocks_of(path) if block.language == "python"]
 
 
+def marks_of(name):
+    """Which run a document belongs to."""
+    return [pytest.mark.slow] * (name in TIMED) + [pytest.mark.integrations] * (
+        name in OF_FRAMEWORKS
+    )
+
+
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name in TIMED else [])
+        pytest.param(path, id=path.name, marks=marks_of(path.name))
         for path in DOCUMENTS
         if python_blocks(path)
     ],
