@@ -4,7 +4,7 @@ from typing import Any
 
 import altair as alt
 
-from .style import RULE_DASH, few_ticks, read_rows, style_chart
+from .style import RULE_DASH, axis_below, read_rows, style_chart
 
 
 def draw_change() -> Any:
@@ -26,7 +26,7 @@ def draw_change() -> Any:
     x = alt.X(
         "x:Q",
         scale=alt.Scale(domain={"expr": "extent"}, nice=False),
-        axis=alt.Axis(tickCount=few_ticks()),
+        axis=axis_below(),
     )
     scale = alt.Scale(domain=[0, 1], nice=False)
     axis = alt.Axis(format=".0%", tickCount=5)

@@ -4,7 +4,7 @@ from typing import Any
 
 import altair as alt
 
-from .style import RULE_DASH, few_ticks, read_rows, style_chart
+from .style import RULE_DASH, axis_below, read_rows, style_chart
 
 
 def write_power(exponent: str) -> str:
@@ -53,7 +53,7 @@ def draw_weights() -> Any:
     x = alt.X(
         "k:Q",
         scale=alt.Scale(domain={"expr": "extent"}, nice=False),
-        axis=alt.Axis(tickCount=few_ticks(), tickMinStep=1, format=",d"),
+        axis=axis_below(tickMinStep=1, format=",d"),
     )
     y = alt.Y("part:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=5))
     area = rows.mark_area(fill="var(--weight)", fillOpacity=0.22).encode(x=x, y=y)
@@ -80,7 +80,7 @@ def draw_over_epochs(value: str, said: str, colour: str, scale: Any, axis: Any) 
     x = alt.X(
         "epoch:Q",
         scale=alt.Scale(domain={"expr": "extent"}, nice=False),
-        axis=alt.Axis(tickCount=few_ticks(), tickMinStep=1, format=",~d"),
+        axis=axis_below(tickMinStep=1, format=",~d"),
     )
     y = alt.Y(f"{value}:Q", scale=scale, axis=axis)
     line = rows.mark_line(stroke=colour, strokeWidth=2, strokeJoin="round").encode(x=x, y=y)
@@ -90,8 +90,11 @@ def draw_over_epochs(value: str, said: str, colour: str, scale: Any, axis: Any) 
 
 def draw_loss() -> Any:
     """The loss over epochs; values are its log10."""
-    # Whole powers only: a tick between two of them has no label that can be read.
-    ticks = alt.Axis(labelExpr=write_power("datum.value"), tickMinStep=1, tickCount=6)
+    # Whole powers only, as long as three of them can be seen: between them no power can be read.
+    few = "domain('y')[1] - domain('y')[0] < 3"
+    label = f"{few} ? format(pow(10, datum.value), '.1~g') : {write_power('datum.value')}"
+    step = {"expr": f"{few} ? 0.1 : 1"}
+    ticks = alt.Axis(labelExpr=label, tickMinStep=step, tickCount=6)
     large = "format(pow(10, datum.log10_loss), '.2~g')"
     loss = f"'loss ' + (datum.log10_loss > -3 ? {large} : {write_power('datum.log10_loss')})"
     scale = alt.Scale(zero=False, nice=False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import altair as alt
 
-from .style import LABELS_WIDTH, few_ticks, read_rows, style_chart, write_distance
+from .style import LABELS_WIDTH, axis_below, read_rows, style_chart, write_distance
 
 LONGEST_LABEL = 122
 """Pixels; longer names are cut by Vega with an ellipsis, and stand in full in the table below."""
@@ -34,7 +34,7 @@ def draw_spread() -> Any:
             maxExtent=LONGEST_LABEL + 8,
         ),
     )
-    x = alt.X("low:Q", axis=alt.Axis(grid=True, tickCount=few_ticks()))
+    x = alt.X("low:Q", axis=axis_below(grid=True))
     zero = (
         alt.Chart(alt.InlineData(values=[{"x": 0}]))
         .mark_rule(stroke="var(--ink)", strokeWidth=1.5)

@@ -34,14 +34,21 @@ def style_chart(chart: Any, *, height: Any) -> Any:
             gridColor="var(--grid)",
             title=None,
         ),
-        axisX=alt.AxisConfig(grid=False, labelFlush=True, labelOverlap="greedy"),
+        axisX=alt.AxisConfig(grid=False, labelFlush=False, labelOverlap="greedy"),
         axisY=alt.AxisConfig(minExtent=LABELS_WIDTH, maxExtent=LABELS_WIDTH),
     )
 
 
-def few_ticks() -> Any:
-    """One tick about every 75 pixels, so that labels do not collide on a phone."""
-    return {"expr": "max(2, floor(width / 75))"}
+def axis_below(**options: Any) -> Any:
+    """A horizontal axis: a tick about every 75 pixels, so that labels do not collide on a phone.
+
+    A label at the right end stays inside: beyond it, the plot would shrink, and part from what
+    stands below it.
+    """
+    ends = alt.condition(
+        "scale('x', datum.value) > width - 16", alt.value("right"), alt.value("center")
+    )
+    return alt.Axis(tickCount={"expr": "max(2, floor(width / 75))"}, labelAlign=ends, **options)
 
 
 def read_rows(name: str) -> Any:

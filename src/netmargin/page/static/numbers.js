@@ -7,7 +7,7 @@ function writeDistance(value, down = false) {
   if (value == null) return "–";
   const size = Math.abs(value);
   if (size === Infinity) return signed(value, "∞");
-  if (size > 0 && size < 0.0005) return signed(value, "<0.001");
+  if (size > 0 && size < 0.0005) return value > 0 ? "<0.001" : ">−0.001";
   if (size >= 1e6) return writeNumber(value);
   const digits = size >= 1000 ? 0 : size >= 100 ? 1 : size > 0 && size < 0.095 ? 3 : 2;
   const unit = 10 ** digits;
