@@ -8,8 +8,9 @@ from torch import nn
 import netmargin as nm
 from netmargin.page.collecting import Options, collect
 from netmargin.page.facts import Facts
+from netmargin.page.ledger import write_ledger
 from netmargin.page.making import make_page
-from netmargin.page.payload import Page
+from netmargin.page.payload import LedgerPage, Page
 from netmargin.page.subject import read_given
 
 
@@ -75,3 +76,37 @@ def table_page() -> Page:
     nm.train(net, (X, y), until=nm.Epochs(20), progress=False)
     names = ["age", "height", "weight", "pulse", "<b>dose</b>"]
     return make_page(facts_of(net, (X, y), feature_names=names, class_names=["no", "</script>"]))
+
+
+class Constant(nn.Linear):
+    """A net whose scores do not depend on the input: no change flips an answer."""
+
+    def __init__(self, inputs: int, classes: int):
+        super().__init__(inputs, classes)
+        with torch.no_grad():
+            self.weight.zero_()
+            self.bias.copy_(-torch.arange(float(classes)))
+
+
+@cache
+def endless_page() -> Page:
+    """A page whose distances and radii are infinite, right and wrong ones."""
+    (X, y), net = nm.datasets.digits(limit=40), Constant(64, 10)
+    radii = nm.robustness(net, (X, y), box=(0, 1), progress=False)
+    return make_page(facts_of(net, (X, y), records=[radii]))
+
+
+@cache
+def many_classes_page() -> Page:
+    """A page of two hundred classes of two samples each, most of them wrong, held-out data too."""
+    generator = torch.Generator().manual_seed(0)
+    X, y = torch.randn(400, 6, generator=generator), torch.arange(400) % 200
+    torch.manual_seed(0)
+    names = [f"species {number}" for number in range(200)]
+    return make_page(facts_of(nn.Linear(6, 200), (X, y), (X, y), class_names=names))
+
+
+@cache
+def ledger_page() -> LedgerPage:
+    """The page of a ledger of one claim."""
+    return write_ledger(nm.theory.verify("lyu-li/euler", quick=True).to_dict())

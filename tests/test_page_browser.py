@@ -13,7 +13,16 @@ from netmargin.page.numbers import distance
 from netmargin.page.payload import Split
 from netmargin.page.render import render
 from tests.browser import AXE, open_browser, open_page
-from tests.page_fixture import digits_records, facts_of, full_page, plain_page, table_page
+from tests.page_fixture import (
+    digits_records,
+    endless_page,
+    facts_of,
+    full_page,
+    ledger_page,
+    many_classes_page,
+    plain_page,
+    table_page,
+)
 
 # One browser for all: its start takes a second.
 pytestmark = pytest.mark.xdist_group("browser")
@@ -39,6 +48,9 @@ def files(browser, tmp_path_factory):
         "certificate": make_page(facts_of(certificate)),
         "radii": make_page(facts_of(radii)),
         "history": make_page(facts_of(history)),
+        "endless": endless_page(),
+        "classes": many_classes_page(),
+        "ledger": ledger_page(),
     }
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(render(page), encoding="utf-8")
@@ -69,7 +81,20 @@ def choose(tab, **fields: str) -> None:
             tab.select_option(field, value)
 
 
-@pytest.mark.parametrize("name", ["full", "plain", "table", "certificate", "radii", "history"])
+KINDS = (
+    "full",
+    "plain",
+    "table",
+    "certificate",
+    "radii",
+    "history",
+    "endless",
+    "classes",
+    "ledger",
+)
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_every_chart_holds_marks_and_no_width_scrolls_sideways(browser, files, name):
     with open_page(browser, files[name], width=320) as tab:
         marks = tab.eval_on_selector_all(
@@ -77,7 +102,10 @@ def test_every_chart_holds_marks_and_no_width_scrolls_sideways(browser, files, n
             "all => all.map(c => [c.id, c.querySelectorAll('svg [role=graphics-symbol] path, svg .mark-rect path, svg .mark-line path, svg .mark-area path').length])",
         )
         assert [chart for chart, count in marks if count == 0] == []
-        assert len(marks) == {"full": 7, "plain": 2, "table": 2}.get(name, len(marks))
+        wanted = {"full": 7, "plain": 2, "table": 2, "endless": 1, "ledger": 0}
+        assert len(marks) == wanted.get(name, len(marks))
+        for link in tab.locator("nav a").all():  # which lead somewhere, without a message
+            link.click()
         for width in WIDTHS:
             tab.set_viewport_size({"width": width, "height": 800})
             for view in ("Images", "Cards", "Table"):
@@ -379,7 +407,7 @@ def test_nothing_can_leave_the_page(browser, files):
     tab.close()
 
 
-@pytest.mark.parametrize("name", ["full", "table"])
+@pytest.mark.parametrize("name", ["full", "table", "ledger"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser, files, name, scheme):
     with open_page(browser, files[name], color_scheme=scheme) as tab:
@@ -414,7 +442,7 @@ def test_paper_is_light_and_holds_every_section(browser, files):
         assert not tab.locator("#filters").is_visible()
         assert tab.locator("#scaling").is_visible()
         pdf = tab.pdf(format="A4")
-    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 7
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 5
 
 
 def test_labels_of_the_axis_name_the_edges_of_the_bars(browser, tmp_path):
@@ -446,16 +474,35 @@ def test_the_pointer_tells_the_numbers_of_a_mark(full):
     assert not full.locator("#tip").is_visible()
 
 
+@pytest.mark.parametrize("name", ["full", "endless"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_slider_stands_below_its_rule(full, width):
-    """The middle of the thumb, which runs over the plot from end to end, is where the rule is."""
-    full.set_viewport_size({"width": width, "height": 800})
-    full.wait_for_timeout(300)  # the chart follows its place
-    size, largest = float(full.input_value("#size")), float(full.get_attribute("#size", "max"))
-    track = full.locator("#size").bounding_box()
-    thumb = track["x"] + 12 + (track["width"] - 24) * size / largest
-    rule = full.locator("#c-change-0 .mark-rule line").last.bounding_box()
-    assert rule["x"] == pytest.approx(thumb, abs=2)
+def test_slider_stands_below_its_rule(browser, files, name, width):
+    """The middle of the thumb, which runs over the plot from end to end, is where the rule is.
+
+    On the endless page a label stands at the right end of the axis, where it must not move the
+    plot.
+    """
+    with open_page(browser, files[name], width=width) as tab:
+        size, largest = float(tab.input_value("#size")), float(tab.get_attribute("#size", "max"))
+        track = tab.locator("#size").bounding_box()
+        thumb = track["x"] + 12 + (track["width"] - 24) * size / largest
+        rule = tab.locator("#c-change-0 .mark-rule line").last.bounding_box()
+        assert rule["x"] == pytest.approx(thumb, abs=2)
+
+
+def test_pairs_of_many_classes_and_all_classes_on_demand(browser, files):
+    page = many_classes_page()
+    with open_page(browser, files["classes"]) as tab:
+        pairs, rows = page.classes.pairs["heldout"]["rival"], page.classes.rows["heldout"]
+        shown = tab.locator("#matrix button")
+        assert shown.count() == len(pairs["count"]) == 20
+        shown.first.click()
+        assert read_count(tab) == pairs["count"][0]
+        bars = tab.locator("#c-classes .mark-rect path[aria-roledescription='bar']")
+        assert bars.count() == 20
+        tab.click("#all-classes")
+        tab.locator("#all-classes").wait_for(state="hidden")
+        assert bars.count() == len(rows["label"]) == 200
 
 
 def test_forced_colours_mark_what_is_pressed(browser, files):
