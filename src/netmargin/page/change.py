@@ -101,7 +101,8 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         some = count(flipped) if flipped else "none"
         found = f"a change that does was found for {some} of {count(n)}"
     if wrong := int((report.q[:n] <= 0).sum()):
-        found += f" ({count(wrong)} {'is' if wrong == 1 else 'are'} wrong without any)"
+        are = "is wrong as it is" if wrong == 1 else "are wrong as they are"
+        found += f" ({count(wrong)} {are})"
     left = "What lies between is open." if bool((lower < upper).any()) else "Nothing is open."
     return f"{proof}; {found}. {left}"
 

@@ -154,7 +154,7 @@ def _make_cells(
         return 100 * (value - start) / width if width else 50.0
 
     def show(value: float) -> str:
-        return percent(value, 1) if percentages else significant(value, 3)
+        return percent(value, 1) if percentages else distance(value)
 
     cells = []
     for index, (value, interval) in enumerate(values):

@@ -65,6 +65,11 @@ def _describe_near(facts: Facts, split: Measured) -> str:
         few = f"{count(near)} {'more ' if wrong else ''}are right, but {close}"
     else:
         few = f"no other lies {close}"
+    if wrong > split.n / 2:
+        look = (
+            f"More {nouns} are wrong than right: compare labels and classes before you look at"
+            " single ones."
+        )
     side = "None lies" if not wrong else "1 lies" if wrong == 1 else f"{count(wrong)} lie"
     return f"{side} on the wrong side; {few}. {look}"
 

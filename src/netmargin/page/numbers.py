@@ -57,8 +57,8 @@ def distance(value: float, *, down: bool = False) -> str:
 
     Examples
     --------
-    >>> [distance(d) for d in (0.962, -0.0571, 0.0001, 0.0, 12345.6, 345.67, float("inf"))]
-    ['0.96', '−0.057', '<0.001', '0.00', '12,346', '345.7', '∞']
+    >>> [distance(d) for d in (0.962, -0.0571, 0.0001, -1e-9, 0.0, 12345.6, 345.67, float("inf"))]
+    ['0.96', '−0.057', '<0.001', '>−0.001', '0.00', '12,346', '345.7', '∞']
     >>> distance(0.999, down=True), distance(0.0316, down=True), distance(0.00099, down=True)
     ('0.99', '0.031', '0.000')
     """
@@ -68,7 +68,7 @@ def distance(value: float, *, down: bool = False) -> str:
     if size >= _LARGEST:
         return significant(value)
     if 0 < size < _LEAST and not down:
-        return "<0.001" if value > 0 else "−<0.001"
+        return "<0.001" if value > 0 else ">−0.001"
     decimals = 2 if size == 0 else 3 if size < _FEW_DECIMALS else 2
     if size >= 100:
         decimals = 1 if size < 1000 else 0

@@ -145,11 +145,11 @@ def _second_tile(facts: Facts) -> Tile | None:
         z_interval = facts.comparison.z_intervals[0] if facts.comparison.heldout else None
         between = ""
         if z_interval is not None:
-            between = f" ({significant(z_interval[0], 3)} to {significant(z_interval[1], 3)})"
+            between = f" ({distance(z_interval[0])} to {distance(z_interval[1])})"
         return Tile(
             "Margin score z",
             Certainty.MEASURED,
-            significant(held.report.z, 3),
+            distance(held.report.z),
             f"Average score margin over its spread, on held-out {facts.noun}s{between}. Larger is"
             f" better, between nets on the same {facts.noun}s; it is not an error rate.",
         )
@@ -225,7 +225,7 @@ def _caption(facts: Facts, split: Measured, noun: str) -> tuple[str, str]:
     what = f"How far {count(split.n)} {facts.phrase(split)} lie from the boundary."
     if not facts.has_distances:
         what = f"How large the score margins of {count(split.n)} {facts.phrase(split)} are."
-    how = f"Drag across the picture, or pick a bar, to see its {noun}s."
+    how = f"Drag, or pick a bar, to see its {noun}s."
     other = next((each for each in facts.splits if each.key != split.key), None)
     if other is not None:
         how += f" Dashed: {facts.phrase(other)}."

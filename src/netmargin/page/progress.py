@@ -29,8 +29,11 @@ def write_training(facts: Facts) -> Training | None:
     rows = facts.history.rows
     name = next((key for key in _MARGINS if any(r.get(key) is not None for r in rows)), "")
     separated = find_separation(rows)
+    takeaway = _describe(facts, rows, name, separated)
+    if separated is None:  # the smallest margin is negative, and says nothing
+        name = ""
     return Training(
-        takeaway=_describe(facts, rows, name, separated),
+        takeaway=takeaway,
         data=f"training {facts.noun}s",
         tags=(
             Tag(
