@@ -508,7 +508,7 @@ BUSY = {  # the command, and what it is busy with when Ctrl-C comes
     "start-up": (["--version"], "", ""),
     "a factory": (["analyse", "--factory", "waiting:waits", "--shape", "2"], "", ""),
     "certify": (["certify", "net.pt", *OWN], "kkt.certification", "Problem.of"),
-    "solve f2": (["solve", "f2", "--data", "points.npz"], "solvers.kernel", "minimize_norm"),
+    "solve f2": (["solve", "f2", "--data", "points.npz"], "solvers.hard_kernel", "descend"),
 }
 
 

@@ -221,7 +221,7 @@ def box_dual(solution, X, y) -> float:
 
 
 SHOWN = ("netmargin.core.progress.Progress.draw",)  # called once per round
-PROGRAM = ("netmargin.solvers.kernel.minimize_norm",)
+PROGRAM = ("netmargin.solvers.hard_kernel.descend",)
 REGULARIZED = {"attained": "objective", "proved": "lower_bound", "status": Status.OPTIMAL}
 INTERPOLATION = {"attained": "norm", "proved": "lower_bound", "status": Status.NOT_ATTAINABLE}
 ROWS = {
@@ -293,7 +293,7 @@ ROWS = {
         ),
         degree=-2,
         contradicted=2.0,
-        interrupted=("netmargin.solvers.soft_kernel.minimize",),
+        interrupted=("netmargin.solvers.soft_kernel.descend",),
         attains=soft_in_kernel,
         proof=box_dual,
         **REGULARIZED,

@@ -59,7 +59,7 @@ def test_pairs_of_equal_rows_with_different_labels(rows, labels, pairs):
         (lambda: solvers.kernel_max_margin(kernel_of(X, True), Y), "Samples 7 and 80 are equal in the space .*\\(K, y, C="),
         (lambda: solvers.kernel_max_margin(kernel_of(ZERO, False), WITH_ZERO), "Sample 80 is 0"),
         (lambda: solvers.kernel_max_margin(kernel_of(RAYS, False), ON_RAYS), "Samples 7 and 80 are multiples of each other in the space"),
-        (lambda: solvers.kernel_max_margin(MOONS @ MOONS.T, SIDES), "No two samples contradict each other, but the 80 samples of `support`"),
+        (lambda: solvers.kernel_max_margin(MOONS @ MOONS.T, SIDES), "No two samples contradict each other, but the [2-9] samples of `support`"),
         (lambda: solvers.linear_max_margin(X, Y), "Samples 7 and 80 are equal"),
         (lambda: solvers.linear_max_margin(X, Y, norm="l1", bias=True), "Samples 7 and 80 are equal"),
         (lambda: solvers.linear_max_margin(RAYS, ON_RAYS), "Samples 7 and 80 are positive multiples"),
@@ -100,7 +100,7 @@ def test_the_weights_on_a_contradiction_prove_it():
 def test_classifiers_name_the_pair_and_a_cost_that_works(make, names):
     labels = np.array(names)[Y]
     with pytest.warns(ConvergenceWarning) as caught:
-        hard = make().fit(X, labels)
+        hard = make(C=None).fit(X, labels)
     assert len(caught) == 1
     assert len(set(hard.decision_function(X))) == 1  # constant
     message = str(caught[0].message)
@@ -118,7 +118,7 @@ def test_classifiers_name_the_pair_and_a_cost_that_works(make, names):
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
 def test_the_recommended_cost_follows_the_scale(scale):
     with pytest.warns(ConvergenceWarning) as caught:
-        ReLUKernelClassifier(bias=False).fit(scale * X, Y)
+        ReLUKernelClassifier(C=None, bias=False).fit(scale * X, Y)
     C = float(re.search(r"C=([0-9.e+-]+):", str(caught[0].message))[1])
     assert C * scale**2 * np.diag(kernel_of(X, False)).mean() == pytest.approx(10, rel=0.5)
 
@@ -129,4 +129,4 @@ def test_of_three_classes_those_that_contradict_are_counted():
     with pytest.warns(
         ConvergenceWarning, match="Scores of 2 of 3 classes are constant.*Samples 7 and 80"
     ):
-        VariationNormClassifier().fit(X, three)
+        VariationNormClassifier(C=None).fit(X, three)

@@ -11,11 +11,17 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import netmargin as nm
-from netmargin import bounds, estimators, solvers
+from netmargin import bounds, solvers
 from netmargin.cli import main
 from netmargin.core.deadline import Deadline
-from netmargin.estimators import NTKClassifier, ReLUKernelClassifier, VariationNormClassifier
+from netmargin.estimators import (
+    NTKClassifier,
+    ReLUKernelClassifier,
+    VariationNormClassifier,
+    variation_norm,
+)
 from netmargin.result import Status
+from netmargin.solvers.pair_descent import descend
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(400, 12))
@@ -66,26 +72,31 @@ def recording(function, clock, takes, seen):
     return recorded
 
 
-@pytest.mark.parametrize(
-    ("make", "solver"),
-    [
-        (VariationNormClassifier, "f1_max_margin"),
-        (ReLUKernelClassifier, "kernel_max_margin"),
-        (NTKClassifier, "kernel_max_margin"),
-        (lambda **options: VariationNormClassifier(C=1.0, **options), "f1_soft_margin"),
-        (lambda **options: ReLUKernelClassifier(C=1.0, **options), "kernel_soft_margin"),
-    ],
-)
-def test_classes_share_the_limit_of_a_fit(make, solver, clock, monkeypatch):
+@pytest.mark.parametrize(("C", "solver"), [(None, "f1_max_margin"), (1.0, "f1_soft_margin")])
+def test_classes_share_the_limit_of_a_fit(C, solver, clock, monkeypatch):
     takes, few = [1.0, 6.0, 0.0], ([[0.0], [1.0], [3.0]], ["a", "b", "c"])
     for limit, expected in ((9.0, [3.0, 4.0, 2.0]), (None, [None] * 3)):
         seen = []
         with monkeypatch.context() as patched:
             patched.setattr(
-                estimators, solver, recording(getattr(solvers, solver), clock, takes, seen)
+                variation_norm, solver, recording(getattr(solvers, solver), clock, takes, seen)
             )
-            make(time_limit=limit).fit(*few)
+            VariationNormClassifier(C=C, time_limit=limit).fit(*few)
         assert seen == expected
+
+
+@pytest.mark.parametrize(("C", "module"), [(None, "hard_kernel"), (1.0, "soft_kernel")])
+def test_classes_share_the_limit_of_a_kernel_fit(C, module, clock, monkeypatch):
+    takes, few, seen = [1.0, 6.0, 0.0], ([[0.0], [1.0], [3.0]], ["a", "b", "c"]), []
+
+    def recorded(*args, deadline, **options):
+        seen.append(deadline - clock.now)
+        clock.now += takes[len(seen) - 1]
+        return descend(*args, **options)
+
+    monkeypatch.setattr(f"netmargin.solvers.{module}.descend", recorded)
+    NTKClassifier(C=C, time_limit=9.0).fit(*few)
+    assert seen == [3.0, 4.0, 2.0]
 
 
 @pytest.mark.parametrize("C", [None, 1.0])
@@ -112,7 +123,9 @@ def test_kernel_fits_warn_too(make):
 def test_a_fit_in_time_is_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fitted = VariationNormClassifier(time_limit=600).fit([[0.0], [1.0], [3.0]], ["a", "b", "c"])
+        fitted = VariationNormClassifier(C=None, time_limit=600).fit(
+            [[0.0], [1.0], [3.0]], ["a", "b", "c"]
+        )
     assert (fitted.margin_ > 0).all()
 
 
@@ -122,9 +135,9 @@ def test_ctrl_c_ends_a_fit(monkeypatch):
 
     def interrupted(*args, **options):
         calls.append(1)
-        return replace(solvers.f1_max_margin([[1.0]], [1]), status=Status.INTERRUPTED)
+        return replace(solvers.f1_soft_margin([[1.0]], [1]), status=Status.INTERRUPTED)
 
-    monkeypatch.setattr(estimators, "f1_max_margin", interrupted)
+    monkeypatch.setattr(variation_norm, "f1_soft_margin", interrupted)
     with pytest.raises(KeyboardInterrupt):
         VariationNormClassifier().fit(X[:30], LABELS[3][:30])
     assert len(calls) == 1

@@ -10,6 +10,7 @@ from .mutation import Mutation
 
 TESTS = ["tests/test_sound_bounds.py"]
 _HERE = "tests/test_sound_bounds.py::"
+_ENGINE = "tests/test_pair_descent.py::"
 
 _PROOF = "solvers/pricing/bounds.py"
 _RAYS = "solvers/pricing/rays.py"
@@ -17,7 +18,8 @@ _ARRANGEMENT = "solvers/pricing/arrangement.py"
 _FACES = "solvers/pricing/faces.py"
 _TREE = "solvers/pricing/branch_and_bound.py"
 _RELAXATION = "solvers/pricing/relaxation.py"
-_KERNEL = "solvers/kernel.py"
+_HARD_KERNEL = "solvers/hard_kernel.py"
+_KERNEL_MATRIX = "solvers/kernel_matrix.py"
 _KERNEL_PROBLEM = "solvers/kernel_problem.py"
 _SOFT_KERNEL = "solvers/soft_kernel.py"
 _LINEAR = "solvers/linear.py"
@@ -416,46 +418,60 @@ MUTATIONS = [
     ),
     # Kernels.
     Mutation(
-        _KERNEL_PROBLEM,
-        "rounding = 4 * (len(Q) + 4) * float(np.finfo(float).eps)",
+        _HARD_KERNEL,
+        "rounding = 4 * (len(dual) + 4) * float(np.finfo(float).eps) * largest",
         "rounding = 0.0",
         "kernel margins without rounding",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
     ),
     Mutation(
-        _KERNEL_PROBLEM,
+        _HARD_KERNEL,
         "upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding))",
         "upper = float(np.sqrt(max(dual @ outputs, 0.0)))",
         "the kernel's upper bound without its rounding margin",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
     ),
     Mutation(
-        _KERNEL_PROBLEM,
-        "margin = (float(outputs.min()) - rounding) / upper",
-        "margin = (float(outputs.mean()) - rounding) / upper",
+        _HARD_KERNEL,
+        "(float(outputs.min()) - rounding) / upper",
+        "(float(outputs.mean()) - rounding) / upper",
         "the mean margin instead of the least",
         _HERE + "test_kernel_margins_are_attained",
     ),
     Mutation(
         _SOFT_KERNEL,
-        "lower = shrink * float(dual.sum()) - 0.5 * shrink**2 * square",
-        "lower = shrink * float(dual.sum()) - 0.25 * shrink**2 * square",
+        "lower = max(shrink * total - 0.5 * shrink**2 * largest_square, 0.0)",
+        "lower = max(shrink * total - 0.25 * shrink**2 * largest_square, 0.0)",
         "the soft margin's dual with a quarter of the square",
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),
     Mutation(
         _SOFT_KERNEL,
-        "shrink = min(1.0, float(dual.sum()) / square)",
-        "shrink = max(1.0, float(dual.sum()) / square)",
+        "shrink = min(1.0, total / largest_square)",
+        "shrink = max(1.0, total / largest_square)",
         "dual weights scaled beyond the cap C",
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),
     Mutation(
         _SOFT_KERNEL,
-        "found = _validate_weights(Q, proposed, y, C * unit, unit, tol)",
-        "found = _validate_weights(Q, proposed, y, C, unit, tol)",
+        "caps = caps * matrix.scale",
+        "caps = 1.5 * caps * matrix.scale",
         "the cap in other units than the kernel",
         _HERE + "test_soft_kernel_margins_of_one_sample",
+    ),
+    Mutation(
+        _KERNEL_MATRIX,
+        "terms = (len(lengths) + _SLACK) * precision",
+        "terms = 0.0 * precision",
+        "soft margins without the rounding of the outputs",
+        _ENGINE + "test_a_huge_cost_does_not_hide_rounding",
+    ),
+    Mutation(
+        _SOFT_KERNEL,
+        "caps @ hinges * sums",
+        "caps.mean() * hinges.sum() * sums",
+        "hinge losses at the mean cost of the samples",
+        _ENGINE + "test_brackets_count_each_sample_at_its_own_cost",
     ),
     Mutation(
         _KERNEL_PROBLEM,
@@ -465,7 +481,7 @@ MUTATIONS = [
         _HERE + "test_kernels_with_a_small_negative_eigenvalue_are_refused",
     ),
     Mutation(
-        _KERNEL,
+        _HARD_KERNEL,
         "_ZERO_BOUND = 1e-5",
         "_ZERO_BOUND = 1e-2",
         "a bound of 1% is called 0",

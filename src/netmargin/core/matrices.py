@@ -108,6 +108,21 @@ def regression_data(X, y, *, bias: bool) -> SolverData:
     return SolverData(*_check_pair(X, y, bias))
 
 
+def check_sample_weight(weights, n: int) -> np.ndarray:
+    """Return weights of n samples as float64, shape (n,), 1 each for None. Raises DataError."""
+    if weights is None:
+        return np.ones(n)
+    array = as_array(weights, "sample_weight")
+    if array.shape != (n,) or not (np.isfinite(array).all() and (array >= 0).all()):
+        raise DataError(
+            f"sample_weight must be {n} finite numbers >= 0, one per sample; got shape"
+            f" {array.shape}"
+        )
+    if not array.any():
+        raise DataError("Every weight in sample_weight is zero: no sample is left.")
+    return array
+
+
 def evaluation_inputs(X, dimension: int, *, bias: bool) -> np.ndarray:
     """Check inputs at which a solution is evaluated, and return them with shape (N, dimension).
 
@@ -166,9 +181,10 @@ def as_array(values, name: str) -> np.ndarray:
     try:
         if hasattr(values, "detach"):
             values = values.detach().cpu().numpy()
+        array = np.asarray(values)
         # Numpy would drop imaginary parts with no more than a warning.
-        if np.iscomplexobj(values):
+        if np.iscomplexobj(array):
             raise TypeError("its numbers are complex")
-        return np.asarray(values, dtype=np.float64)
+        return array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error

@@ -2,51 +2,22 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ..core.arguments import check_flag, check_number
 from ..core.deadline import Deadline
-from ..core.matrices import binary_data, kernel_values, warn_of_size
-from ..core.records import short_repr
+from ..core.matrices import binary_data, warn_of_size
 from ..kernels import arc_cosine, ntk
-from ..result import Bracket, MarginSolution, Status, judge_bracket
+from ..result import Status
 from .contradictions import Contradictions, recommended_cost
-from .kernel_problem import (
-    bound_by_shortest,
-    bracket_margin,
-    label_kernel,
-    minimize_norm,
-    validate_kernel,
-)
+from .hard_kernel import KernelSolution, keep_constant, solve_hard
+from .kernel_matrix import KernelMatrix
+from .kernel_problem import bound_by_shortest, validate_kernel
 
-_ZERO_BOUND = 1e-5
-"""A bound below this, relative to the largest feature, is 0 to the precision of float64: its square
-is what is known to 1e-15 n.
-"""
 _AVERAGED_SAMPLES = 1000
 """So many samples tell the scale of a kernel to a digit, which is all that a recommended C has."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelSolution(MarginSolution):
-    """The function f = sum_n coefficients_n k(x_n, .) of norm 1 with the largest min_n y_n f(x_n).
-
-    Attributes
-    ----------
-    coefficients : ndarray of shape (n,), float64
-        y * dual / upper_bound; 0 where nothing separates the samples. The other fields are those
-        of `MarginSolution`.
-    """
-
-    coefficients: np.ndarray
-
-    __repr__ = short_repr
-
-    def decision_function(self, K) -> np.ndarray:
-        """Values f (N,) at points whose kernel with the training samples is K, shape (N, n)."""
-        return kernel_values(K, self.coefficients)
 
 
 def kernel_max_margin(
@@ -96,12 +67,15 @@ def kernel_max_margin(
     """
     started, deadline = time.monotonic(), Deadline(time_limit)
     tol = check_number("tol", tol, above=0, below=1)
-    K, y = validate_kernel(K, y)
-    contradictions = Contradictions.in_kernel(K, y)
-    found = _hard_margin(K, y, tol, started, deadline, contradictions.weights)
+    matrix, y = validate_kernel(K, y)
+    contradictions = Contradictions.in_kernel(matrix.values, y)
+    (found,) = solve_hard(
+        matrix, y[:, None], tol=tol, deadline=deadline, contradictions=[contradictions.weights]
+    )
+    found = replace(found, seconds=time.monotonic() - started)
     if found.margin > 0:
         return found
-    C = recommended_cost(float(np.diag(K).mean()))
+    C = recommended_cost(float(matrix.diagonal.mean()) * matrix.scale)
     return _add_note(found, contradictions, f"kernel_soft_margin(K, y, C={C:g})")
 
 
@@ -239,17 +213,22 @@ def _solve_homogeneous(
     contradictions = Contradictions.among(data, bias=bias)
     # Equal inputs with different labels are a proof at once; a large kernel takes minutes.
     if contradictions.exact and contradictions.weights is not None:
-        found = _solution(0.0, 0.0, Status.NOT_SEPARABLE, contradictions.weights, data.y, started)
+        found = keep_constant(0.0, Status.NOT_SEPARABLE, contradictions.weights)
     else:
         try:
-            found = _hard_margin(
-                kernel(data.Z / data.size), data.y, tol, started, deadline, contradictions.weights
+            (found,) = solve_hard(
+                KernelMatrix.of(kernel(data.Z / data.size)),
+                data.y[:, None],
+                tol=tol,
+                deadline=deadline,
+                contradictions=[contradictions.weights],
             )
         except KeyboardInterrupt:  # before the kernel was there
             upper, dual = bound_by_shortest(kernel, data.Z / data.size)
-            found = _solution(0.0, upper, Status.INTERRUPTED, dual, data.y, started)
+            found = keep_constant(upper, Status.INTERRUPTED, dual)
     found = replace(
         found,
+        seconds=time.monotonic() - started,
         margin=found.margin * data.size,
         upper_bound=found.upper_bound * data.size,
         coefficients=found.coefficients / data.size,
@@ -268,50 +247,3 @@ def _add_note(found: KernelSolution, contradictions: Contradictions, soft: str) 
     """
     proof = found.dual * (found.status is Status.NOT_SEPARABLE)
     return replace(found, note=contradictions.note(proof, f"For a soft margin: {soft}."))
-
-
-def _hard_margin(
-    K: np.ndarray,
-    y: np.ndarray,
-    tol: float,
-    started: float,
-    deadline: Deadline,
-    contradiction: np.ndarray | None,
-) -> KernelSolution:
-    """Solve for a kernel matrix K that is known to be positive semidefinite.
-
-    `contradiction` holds the weights (n,) of samples that are known to contradict each other, or
-    None: they prove more than what an interior point comes to.
-    """
-    Q, scale = label_kernel(K, y)
-    if scale == 0:
-        return _solution(0.0, 0.0, Status.NOT_SEPARABLE, np.full(len(y), 1 / len(y)), y, started)
-    interrupted = False
-    try:
-        candidate = minimize_norm(Q, deadline.at) if contradiction is None else contradiction
-    except KeyboardInterrupt:
-        candidate, interrupted = np.full(len(y), 1 / len(y)), True
-    margin, upper, dual = bracket_margin(Q, candidate, tol)
-    ended = Status.TIME_LIMIT if deadline.passed else Status.STALLED
-    ended = Status.INTERRUPTED if interrupted else ended
-    status, _ = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=_ZERO_BOUND)
-    if status in (Status.NOT_SEPARABLE, Status.INTERRUPTED):
-        margin = max(margin, 0.0)
-    unit = float(np.sqrt(scale))
-    return _solution(margin * unit, upper * unit, status, dual, y, started)
-
-
-def _solution(margin, upper, status, dual, y, started) -> KernelSolution:
-    """The record of these numbers; f is 0 where nothing that is known separates the samples."""
-    nothing = status is Status.NOT_SEPARABLE or (status is Status.INTERRUPTED and margin == 0)
-    coefficients = np.zeros(len(y)) if nothing else y * dual / upper
-    certified = status in (Status.OPTIMAL, Status.NOT_SEPARABLE)
-    return KernelSolution(
-        margin=margin,
-        upper_bound=upper,
-        certified=certified,
-        status=status,
-        dual=dual,
-        seconds=time.monotonic() - started,
-        coefficients=coefficients,
-    )

@@ -3,20 +3,27 @@
 import time
 from dataclasses import dataclass, replace
 
-import clarabel
 import numpy as np
-from scipy import sparse
 
 from ..core.arguments import check_number
-from ..core.cone_program import minimize
 from ..core.deadline import Deadline
-from ..core.matrices import kernel_values
+from ..core.matrices import check_sample_weight, kernel_values
 from ..core.records import short_repr
-from ..result import Bracket, SoftSolution, Status, judge_bracket
-from .kernel_problem import DUST, label_kernel, minimize_norm, validate_kernel
+from ..result import SoftSolution, Status, judge_bracket
+from .class_problems import search_all
+from .cone_fallback import AFFORDABLE, drop_dust, propose_in_box
+from .kernel_matrix import KernelMatrix
+from .kernel_problem import validate_kernel
+from .pair_descent import descend
 
 _RELIABLE_OUTPUT = 1e-6
 """Factors 1 / output of f above 1e6 are not tried: outputs that are so small are rounding."""
+_EXTENDED = 2000
+"""Samples up to which outputs are recomputed in longer floats where float64 proves too little: a
+few milliseconds for 1,000.
+"""
+_AIM = 0.9
+"""Part of the tolerance that the search aims at: the judge counts roundings on top of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +46,13 @@ class SoftKernelSolution(SoftSolution):
 
 
 def kernel_soft_margin(
-    K, y, *, C: float = 1.0, tol: float = 1e-6, time_limit: float | None = None
+    K,
+    y,
+    *,
+    C: float = 1.0,
+    sample_weight=None,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
 ) -> SoftKernelSolution:
     """The function in the space of a kernel that has the least squared norm plus hinge loss.
 
@@ -56,6 +69,8 @@ def kernel_soft_margin(
     C : float, default 1.0
         Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC` (which fits an intercept). 1 /
         mean K_nn lets a sample with full weight move its own output by 1.
+    sample_weight : array_like of shape (n,), optional
+        Factors >= 0 of C, one per sample; 1 by default.
     tol : float, default 1e-6
         Relative gap between the objective and its lower bound up to which the status is OPTIMAL.
     time_limit : float, optional
@@ -72,7 +87,7 @@ def kernel_soft_margin(
     DataError
         For other shapes, NaN, or a kernel with a clearly negative eigenvalue.
     ArgumentError
-        For C <= 0, and tol or time_limit out of range.
+        For C <= 0, and sample_weight, tol or time_limit out of range.
 
     Examples
     --------
@@ -86,117 +101,144 @@ def kernel_soft_margin(
     """
     started, deadline = time.monotonic(), Deadline(time_limit)
     C, tol = check_number("C", C, above=0), check_number("tol", tol, above=0, below=1)
-    K, y = validate_kernel(K, y)
-    Q, scale = label_kernel(K, y)
-    # In units of K / scale and of p * scale the problem keeps its form, with C * scale and an
-    # objective times scale.
-    unit = scale or 1.0
-    best = None
-    try:
-        # The first is the fastest by far; the others are for a C so large that it loses its digits.
-        for solve_dual in (_box_program, _hard_multipliers, _factored_program):
-            proposed = np.clip(solve_dual(Q, C * unit, deadline.at), 0.0, C * unit)
-            found = _validate_weights(Q, proposed, y, C * unit, unit, tol)
-            best = found if best is None or found.gap < best.gap else best
-            if best.certified or deadline.passed:
-                break
-        assert best is not None
-        ended = Status.TIME_LIMIT if deadline.passed else Status.STALLED
-    except KeyboardInterrupt:
-        ended = Status.INTERRUPTED
-        best = best or _validate_weights(Q, np.zeros(len(y)), y, C * unit, unit, tol)
-    status, certified = judge_bracket(best.bracket, tol, ended=ended)
-    return replace(best, status=status, certified=certified, seconds=time.monotonic() - started)
+    matrix, y = validate_kernel(K, y)
+    caps = C * check_sample_weight(sample_weight, len(y))
+    (found,) = solve_soft(matrix, y[:, None], caps, tol=tol, deadline=deadline)
+    return replace(found, seconds=time.monotonic() - started)
 
 
-def _validate_weights(
-    Q: np.ndarray, proposed: np.ndarray, y: np.ndarray, cap: float, unit: float, tol: float
-) -> SoftKernelSolution:
-    """The solution with these dual weights, its numbers recomputed in float64, without the dust on
-    most of them as long as the gap stays within a tenth of `tol`.
+def solve_soft(
+    matrix: KernelMatrix,
+    labels: np.ndarray,
+    caps: np.ndarray,
+    *,
+    tol: float,
+    deadline: Deadline,
+    starts: np.ndarray | None = None,
+    n_jobs: int | None = None,
+) -> list[SoftKernelSolution]:
+    """Solve one problem for each column of `labels` (n, k), -1.0 and +1.0, with one kernel.
+
+    Weights are at most `caps` (n,). Each problem gets an equal part of the time that is left.
+    `starts` (n, k) are weights to begin with. Ctrl-C ends the search, with the best so far.
     """
-    for threshold in DUST:
-        dual = np.where(proposed > threshold * proposed.max(initial=0.0), proposed, 0.0)
-        outputs = Q @ dual
-        square = max(float(dual @ outputs), 0.0)
-        shrink = min(1.0, float(dual.sum()) / square) if square > 0 else 1.0
-        lower = shrink * float(dual.sum()) - 0.5 * shrink**2 * square
-        # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f. In its
-        # scale, their sum is convex and bends at 1 / output.
-        scales = np.concatenate([[0.0, 1.0], 1 / outputs[outputs > _RELIABLE_OUTPUT]])
-        hinges = _hinges(scales, outputs)
-        factor = float(scales[np.argmin(0.5 * scales**2 * square + cap * hinges)])
-        hinge = float(np.maximum(1 - factor * outputs, 0.0).sum())
-        objective = 0.5 * factor**2 * square + cap * hinge
-        if objective - lower <= 0.1 * tol * objective:
-            break
-    status, certified = judge_bracket(Bracket(lower, objective), tol)
+    n, count = labels.shape
+    # In units of values and of p * scale the problem keeps its form, with caps * scale and an
+    # objective times scale.
+    caps = caps * matrix.scale
+    weights = np.zeros((count, n)) if starts is None else starts.T * matrix.scale
+    weights = np.ascontiguousarray(np.clip(weights, 0.0, caps))
+    ended = search_all(
+        lambda k, limit: _search(matrix, labels[:, k], caps, weights[k], tol, limit),
+        count,
+        deadline,
+        n_jobs,
+    )
+    outputs = labels * matrix.multiply(labels * weights.T)
+    solutions = []
+    for k, (status, seconds) in enumerate(ended):
+        found = _judge(matrix, labels[:, k], caps, weights[k], tol, outputs[:, k])
+        status, certified = judge_bracket(found.bracket, tol, ended=status)
+        solutions.append(replace(found, status=status, certified=certified, seconds=seconds))
+    return solutions
+
+
+def _search(
+    matrix: KernelMatrix,
+    y: np.ndarray,
+    caps: np.ndarray,
+    weights: np.ndarray,
+    tol: float,
+    limit: Deadline,
+) -> None:
+    """Find weights (n,), in place, whose gap is `tol` or as small as it gets."""
+    gap = descend(matrix.values, y, caps, weights, tol=_AIM * tol, deadline=limit.at)
+    if gap <= tol or limit.passed or len(y) > AFFORDABLE or matrix.compute is not None:
+        return
+    best = _judge(matrix, y, caps, weights, tol).gap
+    for proposed in propose_in_box(matrix.labelled(y), caps, limit.at):
+        for p in drop_dust(proposed):
+            gap = _judge(matrix, y, caps, p, tol).gap
+            if gap < best:
+                weights[:], best = p, gap
+            if best <= 0.1 * tol:
+                return
+        if best <= tol or limit.passed:
+            return
+
+
+def _judge(
+    matrix: KernelMatrix,
+    y: np.ndarray,
+    caps: np.ndarray,
+    dual: np.ndarray,
+    tol: float,
+    outputs: np.ndarray | None = None,
+) -> SoftKernelSolution:
+    """The solution with these dual weights, its numbers recomputed in float64, and in longer floats
+    where the rounding of float64 is what keeps the bracket open.
+    """
+    if outputs is None:
+        outputs = y * matrix.multiply((y * dual)[:, None])[:, 0]
+    errors = matrix.bound_rounding(dual[:, None], float(np.finfo(float).eps))[:, 0]
+    found = _bracket_objective(matrix.scale, y, caps, dual, outputs, errors)
+    affordable = len(y) <= _EXTENDED and matrix.compute is None
+    if found.gap > tol and affordable:
+        ideal = _bracket_objective(matrix.scale, y, caps, dual, outputs, np.zeros(len(y)))
+        if ideal.gap <= tol:
+            outputs = y * matrix.multiply_extended(y * dual)
+            precision = float(np.finfo(np.longdouble).eps)
+            errors = matrix.bound_rounding(dual[:, None], precision)[:, 0]
+            found = _bracket_objective(matrix.scale, y, caps, dual, outputs, errors)
+    return found
+
+
+def _bracket_objective(
+    unit: float,
+    y: np.ndarray,
+    caps: np.ndarray,
+    dual: np.ndarray,
+    outputs: np.ndarray,
+    errors: np.ndarray,
+) -> SoftKernelSolution:
+    """Both ends of the bracket from labelled outputs (n,) that are known up to `errors` (n,); the
+    objective and its bound are taken on the safe sides of that.
+    """
+    sums = 1 + (len(y) + 4) * float(np.finfo(outputs.dtype).eps)
+    total = float(dual.sum()) / sums
+    square = max(float(dual @ outputs), 0.0)
+    largest_square = square + float(dual @ (errors + (sums - 1) * np.abs(outputs)))
+    shrink = min(1.0, total / largest_square) if largest_square > 0 else 1.0
+    lower = max(shrink * total - 0.5 * shrink**2 * largest_square, 0.0)
+    # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f. In its
+    # scale, their sum is convex and bends at 1 / output.
+    least_outputs = outputs - errors
+    reliable = least_outputs[least_outputs > _RELIABLE_OUTPUT]
+    scales = np.concatenate([[0.0, 1.0], 1 / reliable])
+    costs = 0.5 * scales**2 * largest_square + _sum_hinges(scales, least_outputs, caps)
+    factor = float(scales[np.argmin(costs)])
+    hinges = np.maximum(1 - factor * least_outputs, 0.0)
+    objective = float(0.5 * factor**2 * largest_square + caps @ hinges * sums)
     return SoftKernelSolution(
         objective=objective / unit,
         lower_bound=lower / unit,
-        certified=certified,
-        status=status,
+        certified=False,
+        status=Status.STALLED,
         dual=shrink * dual / unit,
         seconds=0.0,
-        hinge=hinge,
+        hinge=float(hinges.sum()),
         margin=float(outputs.min()) * float(np.sqrt(unit / square)) if square > 0 else 0.0,
         coefficients=factor * y * dual / unit,
     )
 
 
-def _hinges(scales: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    """The hinge losses sum_i max(0, 1 - scale outputs_i) at many scales, by one sort."""
-    ascending = np.sort(outputs)
-    sums = np.concatenate([[0.0], np.cumsum(ascending)])
+def _sum_hinges(scales: np.ndarray, outputs: np.ndarray, caps: np.ndarray) -> np.ndarray:
+    """The hinge losses sum_i caps_i max(0, 1 - scale outputs_i) at many scales, by one sort."""
+    order = np.argsort(outputs)
+    ascending = outputs[order]
+    costs = np.concatenate([[0.0], np.cumsum(caps[order])])
+    sums = np.concatenate([[0.0], np.cumsum(caps[order] * ascending)])
     below = np.searchsorted(
         ascending, np.divide(1, scales, out=np.full_like(scales, np.inf), where=scales > 0)
     )
-    return below - scales * sums[below]
-
-
-def _box_program(Q: np.ndarray, cap: float, deadline: float) -> np.ndarray:
-    """Minimize p'Qp / 2 - sum p over 0 <= p <= cap by an interior point, in units of the cap."""
-    n = len(Q)
-    A = sparse.vstack([sparse.eye(n), -sparse.eye(n)])
-    b = np.concatenate([np.ones(n), np.zeros(n)])
-    x, _ = minimize(
-        -np.ones(n),
-        A,
-        b,
-        [clarabel.NonnegativeConeT(2 * n)],
-        quadratic=cap * Q,
-        tol=1e-10,
-        deadline=deadline,
-    )
-    return cap * x
-
-
-def _hard_multipliers(Q: np.ndarray, cap: float, deadline: float) -> np.ndarray:
-    """Solve the same problem by the hard margin, whose multipliers are below the cap where no hinge
-    loss is worth its cost.
-    """
-    hard = minimize_norm(Q, deadline)
-    return hard * hard.sum() / max(float(hard @ Q @ hard), 1e-300)
-
-
-def _factored_program(Q: np.ndarray, cap: float, deadline: float) -> np.ndarray:
-    """Solve the same problem with p = cap q, Q = F F' and v = sqrt(cap) F'q: min |v|^2 / 2 - sum q
-    over 0 <= q <= 1 keeps its scaling for every cap.
-
-    Its equations are dense, so that it is some 30 times slower than `_box_program`.
-    """
-    n = len(Q)
-    eigenvalues, vectors = np.linalg.eigh(Q)
-    kept = eigenvalues > n * np.finfo(float).eps * eigenvalues[-1]
-    F = vectors[:, kept] * np.sqrt(eigenvalues[kept])
-    rank = F.shape[1]
-    box = sparse.hstack(
-        [sparse.csc_matrix((2 * n, rank)), sparse.vstack([sparse.eye(n), -sparse.eye(n)])]
-    )
-    A = sparse.vstack([np.hstack([-np.eye(rank), np.sqrt(cap) * F.T]), box])
-    b = np.concatenate([np.zeros(rank), np.ones(n), np.zeros(n)])
-    quadratic = sparse.diags(np.append(np.ones(rank), np.zeros(n)))
-    cost = np.append(np.zeros(rank), -np.ones(n))
-    cones = [clarabel.ZeroConeT(rank), clarabel.NonnegativeConeT(2 * n)]
-    x, _ = minimize(cost, A, b, cones, quadratic=quadratic, tol=1e-10, deadline=deadline)
-    return cap * x[rank:]
+    return costs[below] - scales * sums[below]

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core.matrices import SolverData, as_array, binary_data
 from ..errors import DataError
-from ..solvers.kernel import KernelSolution, kernel_max_margin
+from ..solvers import KernelSolution, kernel_max_margin
 
 
 def tangent_max_margin(

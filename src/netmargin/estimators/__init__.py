@@ -1,0 +1,6 @@
+"""The max-margin solvers with the interface of scikit-learn."""
+
+from .kernel_classifiers import NTKClassifier, ReLUKernelClassifier
+from .variation_norm import VariationNormClassifier
+
+__all__ = ["NTKClassifier", "ReLUKernelClassifier", "VariationNormClassifier"]

@@ -1,0 +1,158 @@
+"""What all max-margin classifiers share: the face of scikit-learn."""
+
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..core.arguments import check_flag, check_number
+from ..core.deadline import Deadline
+from ..core.matrices import check_sample_weight
+from ..errors import ArgumentError, DataError, Interrupted
+from ..result import MarginSolution, SoftSolution, Status
+from ..solvers.contradictions import contradicting_pairs
+
+
+class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that solves one problem for two classes, or one against the rest for more;
+    subclasses say which problem.
+
+    Fitted attributes: classes_ (C,), solutions_ (one `MarginSolution` or `SoftSolution` for each
+    problem), margin_ and gap_ (of the only problem, or one per class), support_ (the samples with
+    dual weight in any problem).
+    """
+
+    def fit(self, X, y, sample_weight=None):
+        """Solve the problems of samples X (n, d) with labels y (n,) of at least two classes.
+
+        `sample_weight` (n,) are factors >= 0 of C; a hard margin has no cost, and leaves out
+        samples of weight 0. It warns (sklearn.exceptions.ConvergenceWarning) where the time is up
+        before a problem is solved, and where a hard margin does not exist, with the samples that
+        contradict each other and a C to take. Returns the classifier itself. Raises DataError for
+        data and ArgumentError for parameters that the solvers refuse. Ctrl-C raises `Interrupted`;
+        it is not fitted then.
+        """
+        # Parameters are checked here, not in __init__: scikit-learn sets them as they are.
+        deadline = Deadline(self.time_limit)
+        cost = check_number("C", self.C, above=0, optional=True)
+        tol = check_number("tol", self.tol, above=0, below=1)
+        check_flag("bias", self.bias)
+        if cost is None and self.class_weight is not None:
+            raise ArgumentError(
+                "class_weight are factors of C, and C=None is the hard margin, which has no cost:"
+                " pass a number C, for instance C=1.0."
+            )
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        weights = check_sample_weight(sample_weight, len(y))
+        if self.class_weight is not None:
+            weights = weights * compute_sample_weight(self.class_weight, y)
+        kept = np.flatnonzero(weights)
+        X, y, weights = X[kept], y[kept], weights[kept]
+        classes, index = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise DataError(
+                f"All labels are {classes[0]!r}: a classifier needs samples of more than one class."
+            )
+        positive = [1] if len(classes) == 2 else list(range(len(classes)))
+        labels = np.column_stack([np.where(index == k, 1.0, -1.0) for k in positive])
+        before = vars(self).pop("solutions_", None)  # not those of these data
+        self.classes_ = classes
+        caps = None if cost is None else cost * weights
+        solutions = self._solve(X, labels, caps, tol, deadline, before)
+        # A classifier without all of its problems would answer for the wrong classes.
+        if any(s.status is Status.INTERRUPTED for s in solutions):
+            raise Interrupted("fit was interrupted: the classifier is not fitted.")
+        self.solutions_ = solutions
+        margins, gaps = (
+            np.array([s.margin for s in solutions]),
+            np.array([s.gap for s in solutions]),
+        )
+        binary = len(solutions) == 1
+        self.margin_, self.gap_ = (margins[0], gaps[0]) if binary else (margins, gaps)
+        self.support_ = kept[np.unique(np.concatenate([s.support for s in solutions]))]
+        self._warn(X, y, kept)
+        return self
+
+    def _warn(self, X: np.ndarray, y: np.ndarray, kept: np.ndarray) -> None:
+        """Warn of what a person must know who looks at no attribute; `kept` are the indices of the
+        samples in the caller's data.
+        """
+        problems = len(self.solutions_)
+        ended = {status: [s for s in self.solutions_ if s.status is status] for status in Status}
+        if ended[Status.NOT_SEPARABLE]:
+            pairs = contradicting_pairs(X, y)
+            reason = ended[Status.NOT_SEPARABLE][0].note.partition(" For a soft margin")[0].strip()
+            if len(pairs):  # named with the labels that the caller knows, not with -1 and +1
+                i, j = pairs[0]
+                more = f" (and {len(pairs) - 1} more such pairs)" if len(pairs) > 1 else ""
+                reason = (
+                    f"Samples {kept[i]} and {kept[j]} are equal, but their labels are {y[i]} and"
+                    f" {y[j]}{more}: correct or drop one of them."
+                )
+            constant = (
+                "Scores"
+                if problems == 1
+                else f"Scores of {len(ended[Status.NOT_SEPARABLE])} of {problems} classes"
+            )
+            _warn_of_convergence(
+                f"{constant} are constant, because no hard margin exists. {reason} Or pass C, for a"
+                f" soft margin, for instance C={self._recommend_cost(X):g}: a larger one leaves"
+                " fewer training errors, a smaller one a larger margin."
+            )
+        scaled = "Raise tol, or scale the features to one size"
+        for status, what, remedy in (
+            (Status.TIME_LIMIT, "The time limit", "Raise time_limit"),
+            (Status.STALLED, "The precision of float64", scaled),
+        ):
+            if ended[status]:
+                named = "" if problems == 1 else f" for {len(ended[status])} of {problems} classes"
+                gap = max(s.gap for s in ended[status])
+                _warn_of_convergence(
+                    f"{what} ended the search{named} at a relative gap of {gap:.2g}, above"
+                    f" tol={self.tol:g}. Scores are those of the best solution so far. {remedy}."
+                )
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores of X (N, d): (N,) for two classes, positive for classes_[1], (N, C) for more."""
+        check_is_fitted(self, "solutions_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = self._compute_scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X) -> np.ndarray:
+        """Labels (N,) of inputs X (N, d): those of the largest score."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
+
+    def _solve(
+        self,
+        X: np.ndarray,
+        labels: np.ndarray,
+        caps: np.ndarray | None,
+        tol: float,
+        deadline: Deadline,
+        before: list | None,
+    ) -> list[MarginSolution] | list[SoftSolution]:
+        """Solve a problem for each column of `labels` (n, k), -1.0 and +1.0, hard where `caps` is
+        None; else they (n,) are the costs of a unit of hinge loss, all above 0. `before` are the
+        solutions of the last fit. Subclasses must define it.
+        """
+        raise NotImplementedError
+
+    def _recommend_cost(self, X: np.ndarray) -> float:
+        """A C for features of this size; subclasses must define it."""
+        raise NotImplementedError
+
+    def _compute_scores(self, X: np.ndarray) -> np.ndarray:
+        """Scores (N, k) of inputs X (N, d) by the k problems; subclasses must define it."""
+        raise NotImplementedError
+
+
+def _warn_of_convergence(message: str) -> None:
+    """Warn as scikit-learn does, with the line of the call of `fit`."""
+    warnings.warn(message, ConvergenceWarning, stacklevel=4)

@@ -1,0 +1,262 @@
+"""Classifiers of the largest margin in the space of a kernel of ReLU nets."""
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.utils.validation import check_memory
+
+from .. import kernels
+from ..core.arguments import check_flag, check_number
+from ..core.matrices import SolverData
+from ..errors import Interrupted
+from ..result import MarginSolution, Status
+from ..solvers.contradictions import Contradictions, recommended_cost
+from ..solvers.hard_kernel import KernelSolution, solve_hard
+from ..solvers.kernel_matrix import KernelMatrix
+from ..solvers.soft_kernel import solve_soft
+from .classifier import MaxMarginClassifier
+
+_DOUBLE_SAMPLES = 14_000
+"""Samples up to which the kernel is kept in float64 (1.6 GB); beyond in float32, and what is
+returned is judged by float64 rows that are computed anew.
+"""
+_ROWS_AT_ONCE = 1024
+"""Rows of a kernel that are computed at once where it is not kept: 160 MB for 20,000 samples."""
+_AT_CAP = 1 - 1e-9
+"""Part of C from which a weight of the last fit counts as one at C, and goes to the new C."""
+
+
+class KernelClassifier(MaxMarginClassifier):
+    """A classifier in the space of a kernel, which is computed once for all classes; subclasses say
+    which kernel.
+    """
+
+    def _solve(self, X, labels, caps, tol, deadline, before):
+        check_flag("warm_start", self.warm_start)
+        starts = self._find_starts(labels, caps, before)
+        try:
+            matrix = self._make_matrix(X)
+        except KeyboardInterrupt:
+            raise Interrupted("fit was interrupted: the classifier is not fitted.") from None
+        options = {"tol": tol, "deadline": deadline, "starts": starts, "n_jobs": self.n_jobs}
+        self._mean_size = float(matrix.diagonal.mean()) * matrix.scale
+        if caps is None:
+            solutions = self._solve_hard(matrix, X, labels, options)
+        else:
+            solutions = solve_soft(matrix, labels, caps, **options)
+        self._caps = caps
+        coefficients = np.column_stack([s.coefficients for s in solutions])
+        used = np.flatnonzero(coefficients.any(1))
+        self.support_vectors_, self.dual_coef_ = X[used], coefficients[used]
+        return solutions
+
+    def _solve_hard(
+        self, matrix: KernelMatrix, X: np.ndarray, labels: np.ndarray, options: dict
+    ) -> list[KernelSolution]:
+        """The hard margins, with a note on samples that contradict each other."""
+        Z = np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
+        # Labels of all classes at once: mostly there is nothing to find.
+        found = Contradictions.among(
+            SolverData(Z, labels @ np.arange(labels.shape[1])), bias=self.bias
+        )
+        reasons = [
+            Contradictions.among(SolverData(Z, y), bias=self.bias) if len(found.pairs) else found
+            for y in labels.T
+        ]
+        solutions = solve_hard(
+            matrix, labels, contradictions=[r.weights for r in reasons], **options
+        )
+        return [
+            replace(s, note=r.note(s.dual * (s.status is Status.NOT_SEPARABLE), ""))
+            if s.margin <= 0
+            else s
+            for s, r in zip(solutions, reasons, strict=True)
+        ]
+
+    def _find_starts(
+        self, labels: np.ndarray, caps: np.ndarray | None, before: list | None
+    ) -> np.ndarray | None:
+        """Weights (n, k) of the last fit, those at its C moved to the new one, for a warm start;
+        None where there is none, or it had other samples or classes.
+        """
+        if not (self.warm_start and before and len(before) == labels.shape[1]):
+            return None
+        if len(before[0].dual) != len(labels):
+            return None
+        old = np.inf if self._caps is None else _AT_CAP * self._caps
+        starts = []
+        for solution in before:
+            a = solution.dual
+            if isinstance(solution, MarginSolution):  # whose multipliers sum to 1 / margin^2
+                a = a / solution.upper_bound**2 if solution.margin > 0 else 0 * a
+            starts.append(a if caps is None else np.where(a >= old, caps, np.minimum(a, caps)))
+        return np.column_stack(starts)
+
+    def _make_matrix(self, X: np.ndarray) -> KernelMatrix:
+        """The kernel of the samples, from the cache where there is one."""
+        kernel, options = self._choose_kernel()
+        compute = check_memory(self.memory).cache(kernel)
+        if len(X) <= _DOUBLE_SAMPLES:
+            return KernelMatrix.of(compute(X, **options))
+
+        def multiply(V: np.ndarray) -> np.ndarray:
+            """The product with V (n, k) in float64, by rows that are not kept."""
+            return self._multiply(X, X, V)
+
+        return KernelMatrix(compute(X, dtype=np.float32, **options), compute=multiply)
+
+    def _compute_scores(self, X):
+        return self._multiply(X, self.support_vectors_, self.dual_coef_)
+
+    def _multiply(self, A: np.ndarray, B: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The product of the kernel of A (N, d) and B (m, d) with V (m, k), in float64."""
+        kernel, options = self._choose_kernel()
+        product = np.zeros((len(A), V.shape[1]))
+        for start in range(0, len(A), _ROWS_AT_ONCE) if len(B) else ():
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            product[rows] = kernel(A[rows], B, **options) @ V
+        return product
+
+    def _recommend_cost(self, X):
+        return recommended_cost(self._mean_size)
+
+    def _choose_kernel(self):
+        """The kernel, as a function of `netmargin.kernels`, and its options; subclasses must define
+        it.
+        """
+        raise NotImplementedError
+
+
+class ReLUKernelClassifier(KernelClassifier):
+    """The max-margin classifier of F_2, of nets with fixed uniform directions.
+
+    C=None is the hard margin, as `solvers.kernel_max_margin`; a number C the soft one, as
+    `solvers.kernel_soft_margin`; both with the kernel `kernels.arc_cosine`. Several classes are
+    separated one against the rest.
+
+    Parameters
+    ----------
+    C : float or None, default 1.0
+        Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; None for a hard margin.
+    bias : bool, default True
+        Whether neurons have a bias.
+    class_weight : dict or "balanced", optional
+        Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
+    tol : float, default 1e-3
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL. Below 1e-3
+        predictions hardly move.
+    time_limit : float, optional
+        Seconds after which the whole of `fit` ends with the best functions so far and a warning;
+        each class gets an equal part of what is left. No limit by default.
+    warm_start : bool, default False
+        Whether `fit` begins with the weights of the last one, where it had as many samples and
+        classes: for a path over C.
+    memory : str or joblib.Memory, optional
+        Where kernel matrices are kept, so that a search over C computes them once for each fold.
+    n_jobs : int, optional
+        Threads that solve the problems of several classes; one by default, -1 for all cores.
+
+    Examples
+    --------
+    >>> from netmargin.estimators import ReLUKernelClassifier
+    >>> classifier = ReLUKernelClassifier(C=None).fit([[0.0], [1.0], [3.0]], [0, 1, 1])
+    >>> classifier.predict([[0.1], [2.0]]).tolist()
+    [0, 1]
+
+    Source: Chizat and Bach 2020, (5).
+    """
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        bias=True,
+        class_weight=None,
+        tol=1e-3,
+        time_limit=None,
+        warm_start=False,
+        memory=None,
+        n_jobs=None,
+    ):
+        self.C = C
+        self.bias = bias
+        self.class_weight = class_weight
+        self.tol = tol
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.memory = memory
+        self.n_jobs = n_jobs
+
+    def _choose_kernel(self):
+        return kernels.arc_cosine, {"bias": self.bias}
+
+
+class NTKClassifier(KernelClassifier):
+    """The max-margin classifier in the tangent kernel space of a two-layer ReLU net.
+
+    C=None is the hard margin, as `solvers.kernel_max_margin`; a number C the soft one, as
+    `solvers.kernel_soft_margin`; both with the kernel `kernels.ntk`. Several classes are separated
+    one against the rest.
+
+    Parameters
+    ----------
+    C : float or None, default 1.0
+        Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; None for a hard margin.
+    r_w : float, default 1.0
+        Initial scale of the second layer.
+    r_u : float, default 1.0
+        Initial scale of the first layer.
+    bias : bool, default True
+        Whether neurons have a bias.
+    class_weight : dict or "balanced", optional
+        Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
+    tol : float, default 1e-3
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL. Below 1e-3
+        predictions hardly move.
+    time_limit : float, optional
+        Seconds after which the whole of `fit` ends, as in `ReLUKernelClassifier`.
+    warm_start : bool, default False
+        Whether `fit` begins with the weights of the last one, as in `ReLUKernelClassifier`.
+    memory : str or joblib.Memory, optional
+        Where kernel matrices are kept, as in `ReLUKernelClassifier`.
+    n_jobs : int, optional
+        Threads that solve the problems of several classes; one by default, -1 for all cores.
+
+    Examples
+    --------
+    >>> from netmargin.estimators import NTKClassifier
+    >>> classifier = NTKClassifier(C=None).fit([[0.0], [1.0], [3.0]], [0, 1, 1])
+    >>> classifier.predict([[0.1], [2.0]]).tolist()
+    [0, 1]
+
+    Source: Wei et al. 2019, Section 2.
+    """
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        r_w=1.0,
+        r_u=1.0,
+        bias=True,
+        class_weight=None,
+        tol=1e-3,
+        time_limit=None,
+        warm_start=False,
+        memory=None,
+        n_jobs=None,
+    ):
+        self.C = C
+        self.r_w = r_w
+        self.r_u = r_u
+        self.bias = bias
+        self.class_weight = class_weight
+        self.tol = tol
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.memory = memory
+        self.n_jobs = n_jobs
+
+    def _choose_kernel(self):
+        r_w, r_u = check_number("r_w", self.r_w), check_number("r_u", self.r_u)
+        return kernels.ntk, {"r_w": r_w, "r_u": r_u, "bias": self.bias}

@@ -1,0 +1,157 @@
+"""The hard margin of a kernel matrix: the least norm in the hull of the labelled samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.deadline import Deadline
+from ..core.matrices import kernel_values
+from ..core.records import short_repr
+from ..result import Bracket, MarginSolution, Status, judge_bracket
+from .class_problems import search_all
+from .cone_fallback import AFFORDABLE, drop_dust, minimize_norm
+from .kernel_matrix import KernelMatrix
+from .pair_descent import descend
+
+_ZERO_BOUND = 1e-5
+"""A bound below this, relative to the largest feature, is 0 to the precision of float64: its square
+is what is known to 1e-15 n.
+"""
+_AIM = 0.9
+"""Part of the tolerance that the search aims at: the judge counts roundings on top of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelSolution(MarginSolution):
+    """The function f = sum_n coefficients_n k(x_n, .) of norm 1 with the largest min_n y_n f(x_n).
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (n,), float64
+        y * dual / upper_bound; 0 where nothing separates the samples. The other fields are those
+        of `MarginSolution`.
+    """
+
+    coefficients: np.ndarray
+
+    __repr__ = short_repr
+
+    def decision_function(self, K) -> np.ndarray:
+        """Values f (N,) at points whose kernel with the training samples is K, shape (N, n)."""
+        return kernel_values(K, self.coefficients)
+
+
+def solve_hard(
+    matrix: KernelMatrix,
+    labels: np.ndarray,
+    *,
+    tol: float,
+    deadline: Deadline,
+    contradictions: Sequence[np.ndarray | None],
+    starts: np.ndarray | None = None,
+    n_jobs: int | None = None,
+) -> list[KernelSolution]:
+    """Solve one problem for each column of `labels` (n, k), -1.0 and +1.0, with one kernel.
+
+    Each gets an equal part of the time that is left. `contradictions` hold weights (n,) of samples
+    that are known to contradict each other in a problem, which prove more than a search comes to,
+    or None; `starts` (n, k) weights to begin with. Ctrl-C ends the search, with the best so far.
+    """
+    n, count = labels.shape
+    weights = np.zeros((count, n))
+    if starts is not None:
+        weights[:] = starts.T * matrix.scale
+
+    def search(k: int, limit: Deadline) -> None:
+        """Find the weights of one problem, in place."""
+        if matrix.largest == 0:
+            weights[k] = 1.0
+        elif contradictions[k] is not None:
+            weights[k] = contradictions[k]
+        else:
+            _search(matrix, labels[:, k], weights[k], tol, limit)
+
+    ended = search_all(search, count, deadline, n_jobs)
+    weights[weights.sum(1) == 0] = 1.0
+    weights /= weights.sum(1, keepdims=True)
+    outputs = labels * matrix.multiply(labels * weights.T)
+    return [
+        _judge(matrix, labels[:, k], weights[k], outputs[:, k], tol, *ended[k])
+        for k in range(count)
+    ]
+
+
+def keep_constant(upper: float, status: Status, dual: np.ndarray) -> KernelSolution:
+    """The function 0, where no other one is known, below a bound that `dual` (n,) proves."""
+    return KernelSolution(
+        margin=0.0,
+        upper_bound=upper,
+        certified=status is Status.NOT_SEPARABLE,
+        status=status,
+        dual=dual,
+        seconds=0.0,
+        coefficients=np.zeros(len(dual)),
+    )
+
+
+def judge_margin(dual: np.ndarray, outputs: np.ndarray, largest: float) -> tuple[float, float]:
+    """Margin and upper bound of dual weights (n,) with sum 1, from the labelled outputs (n,) of f =
+    sum_n y_n dual_n k(x_n, .), where the largest entry of the kernel is `largest`.
+
+    Squares of norms are known to a few n machine precisions; margin and bound are taken on the safe
+    sides of that.
+    """
+    rounding = 4 * (len(dual) + 4) * float(np.finfo(float).eps) * largest
+    upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding))
+    return (float(outputs.min()) - rounding) / upper if upper > 0 else 0.0, upper
+
+
+def _search(
+    matrix: KernelMatrix, y: np.ndarray, weights: np.ndarray, tol: float, limit: Deadline
+) -> None:
+    """Find weights (n,), in place, whose gap is `tol` or as small as it gets."""
+    gap = descend(
+        matrix.values, y, np.full(len(y), np.inf), weights, tol=_AIM * tol, deadline=limit.at
+    )
+    if gap <= tol or limit.passed or len(y) > AFFORDABLE or matrix.compute is not None:
+        return
+    p = minimize_norm(matrix.labelled(y), limit.at)
+    candidates = [q / q.sum() for q in ([weights] if weights.any() else []) + [*drop_dust(p)]]
+    ends = [judge_margin(q, y * (matrix.values @ (y * q)), matrix.largest) for q in candidates]
+    gaps = [1 - max(margin, 0.0) / upper for margin, upper in ends]
+    # Where nothing separates, the least bound is the best proof. Dust is dropped where the gap
+    # stays within a tenth of the tolerance.
+    least, bound = min((gap, upper) for gap, (_, upper) in zip(gaps, ends, strict=True))
+    for q, gap, (_, upper) in zip(candidates, gaps, ends, strict=True):
+        if gap <= max(least, 0.1 * tol) and (upper <= bound or gap < 1):
+            weights[:] = q
+            return
+
+
+def _judge(
+    matrix: KernelMatrix,
+    y: np.ndarray,
+    dual: np.ndarray,
+    outputs: np.ndarray,
+    tol: float,
+    ended: Status,
+    seconds: float,
+) -> KernelSolution:
+    """The solution with these dual weights, its numbers recomputed in float64."""
+    margin, upper = judge_margin(dual, outputs, matrix.largest)
+    zero = _ZERO_BOUND * float(np.sqrt(matrix.largest))
+    status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=zero)
+    if status in (Status.NOT_SEPARABLE, Status.INTERRUPTED):
+        margin = max(margin, 0.0)
+    unit = float(np.sqrt(matrix.scale))
+    nothing = status is Status.NOT_SEPARABLE or (status is Status.INTERRUPTED and margin == 0)
+    return KernelSolution(
+        margin=margin * unit,
+        upper_bound=upper * unit,
+        certified=certified,
+        status=status,
+        dual=dual,
+        seconds=seconds,
+        coefficients=np.zeros(len(y)) if nothing else y * dual / (upper * unit),
+    )

@@ -1,0 +1,205 @@
+"""The engine of the kernel solvers: by numba, where it is installed, and without it."""
+
+import mpmath
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, make_moons
+
+from netmargin import kernels
+from netmargin.core.deadline import Deadline
+from netmargin.result import Status
+from netmargin.solvers import kernel_max_margin, kernel_soft_margin
+from netmargin.solvers.cone_fallback import minimize_norm, propose_in_box
+from netmargin.solvers.hard_kernel import solve_hard
+from netmargin.solvers.kernel_matrix import KernelMatrix
+from netmargin.solvers.pair_descent import descend, numpy_steps, steps
+from netmargin.solvers.soft_kernel import solve_soft
+
+DIGITS, DIGIT = load_digits(return_X_y=True)
+K = kernels.ntk(DIGITS[:200] / 16)
+EVEN = np.where(DIGIT[:200] % 2 == 0, 1.0, -1.0)
+
+
+@pytest.fixture(params=["numpy", "numba"])
+def engine(request, monkeypatch):
+    """Both versions of the steps, one after the other."""
+    if request.param == "numba":
+        pytest.importorskip("numba")
+    else:
+        chosen = numpy_steps.take_steps, numpy_steps.measure_gap
+        monkeypatch.setattr("netmargin.solvers.pair_descent.descent.load_steps", lambda: chosen)
+    return request.param
+
+
+def random_problem(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A kernel matrix of some size and kind, and labels."""
+    random = np.random.default_rng(seed)
+    n, d = int(random.integers(5, 60)), int(random.integers(1, 8))
+    X = random.normal(size=(n, d)) * 10 ** random.uniform(-1, 1, d)
+    y = random.choice([-1.0, 1.0], n)
+    if seed % 4 == 0:  # a contradiction
+        X[-1], y[-1] = X[0], -y[0]
+    kind = seed % 3
+    K = (kernels.ntk(X), kernels.arc_cosine(X), X @ X.T + 1)[kind]
+    return K, y
+
+
+def objective(K: np.ndarray, y: np.ndarray, p: np.ndarray) -> float:
+    """The dual objective sum p - p'Qp / 2."""
+    return float(p.sum() - 0.5 * (y * p) @ K @ (y * p))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_soft_objectives_equal_those_of_a_cone_program(seed, C, engine):
+    K, y = random_problem(seed)
+    C = C / np.diag(K).mean()
+    soft = kernel_soft_margin(K, y, C=C, tol=1e-8)
+    cone = next(propose_in_box(y[:, None] * K * y, np.full(len(y), C), np.inf))
+    assert soft.certified
+    assert soft.objective == pytest.approx(objective(K, y, cone), rel=1e-6)
+    # The bracket, recomputed with numpy alone.
+    q = y * (K @ soft.coefficients)
+    square = soft.coefficients @ K @ soft.coefficients
+    assert 0.5 * square + C * np.maximum(1 - q, 0).sum() <= soft.objective * (1 + 1e-12)
+    assert objective(K, y, soft.dual) >= soft.lower_bound * (1 - 1e-12)
+    assert ((soft.dual >= 0) & (soft.dual <= C)).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_hard_margins_equal_those_of_a_cone_program(seed, engine):
+    K, y = random_problem(seed)
+    hard = kernel_max_margin(K, y)
+    p = minimize_norm(y[:, None] * K * y, np.inf)
+    least = np.sqrt(max((y * p) @ K @ (y * p), 0.0))
+    assert hard.certified
+    if hard.status is Status.NOT_SEPARABLE:
+        assert max(least, hard.upper_bound) <= 1e-4 * np.sqrt(np.diag(K).max())
+        assert seed % 4 == 0 or seed % 3 == 2
+    else:
+        assert hard.margin <= least * (1 + 1e-9)
+        assert hard.margin == pytest.approx(least, rel=2e-6)
+
+
+def test_both_versions_take_the_same_steps():
+    compiled = pytest.importorskip("netmargin.solvers.pair_descent.compiled_steps")
+    for hard, cap in ((False, 1.0), (True, np.inf)):
+        found = []
+        for version in (compiled, numpy_steps):
+            a, g = np.zeros(200), np.ones(200)
+            rest = (np.full(200, cap), np.diag(K).copy(), hard)
+            assert version.take_steps(K, EVEN, a, g, *rest, 0.0, 70) == 70
+            found.append((a, g, version.measure_gap(a, g, rest[0], hard)))
+        for one, other in zip(*found, strict=True):
+            assert one == pytest.approx(other, rel=1e-9, abs=1e-12)
+
+
+def test_what_is_loaded_is_compiled_where_it_can_be():
+    pytest.importorskip("numba")
+    assert steps.load_steps()[0].__module__.endswith("compiled_steps")
+
+
+def test_a_descent_of_one_step_at_a_time_keeps_its_slacks(engine):
+    a, g = np.zeros(200), np.ones(200)
+    take, _ = steps.load_steps() if engine == "numba" else (numpy_steps.take_steps, None)
+    for _ in range(50):
+        take(K, EVEN, a, g, np.full(200, 0.3), np.diag(K).copy(), False, 0.0, 1)
+    assert g == pytest.approx(1 - EVEN * (K @ (EVEN * a)), abs=1e-9)
+    assert a.max() == pytest.approx(0.3)
+
+
+def test_weights_to_begin_with_are_kept_and_caps_may_differ(engine):
+    caps = np.where(np.arange(200) % 3, 0.5, 0.1)
+    weights = np.zeros(200)
+    assert descend(K, EVEN, caps, weights, tol=1e-9) <= 1e-9
+    assert (weights <= caps).all()
+    again = weights.copy()
+    assert descend(K, EVEN, caps, again, tol=1e-6) <= 1e-9
+    assert again == pytest.approx(weights, rel=1e-9)
+
+
+def test_zero_features_cost_a_whole_hinge(engine):
+    Z = np.zeros((3, 3))
+    Z[:2, :2] = [[1.0, 0.2], [0.2, 1.0]]
+    soft = kernel_soft_margin(Z, [1, -1, 1], C=0.5)
+    assert soft.certified
+    assert soft.dual[2] == 0.5
+    assert kernel_max_margin(Z, [1, -1, 1]).status is Status.NOT_SEPARABLE
+
+
+def test_several_problems_share_a_kernel_and_threads():
+    labels = np.where(DIGIT[:200, None] == np.arange(4), 1.0, -1.0)
+    matrix = KernelMatrix.of(K)
+    options = {"tol": 1e-6, "deadline": Deadline(None)}
+    alone, threads = (
+        [
+            *solve_soft(matrix, labels, np.full(200, 1.0), n_jobs=n_jobs, **options),
+            *solve_hard(matrix, labels, contradictions=[None] * 4, n_jobs=n_jobs, **options),
+        ]
+        for n_jobs in (1, 2)
+    )
+    for k, (one, other) in enumerate(zip(alone, threads, strict=True)):
+        assert one.certified
+        assert np.array_equal(one.coefficients, other.coefficients)
+        single = (
+            kernel_soft_margin(K, labels[:, k], C=1.0)
+            if k < 4
+            else kernel_max_margin(K, labels[:, k - 4])
+        )
+        assert np.allclose(one.dual, single.dual, rtol=1e-6, atol=1e-9)
+
+
+def test_a_kernel_in_float32_is_judged_in_float64():
+    labels = EVEN[:, None]
+    rounded = KernelMatrix(K.astype(np.float32), compute=lambda V: K @ V)
+    options = {"tol": 1e-4, "deadline": Deadline(None)}
+    (soft,) = solve_soft(rounded, labels, np.full(200, 1.0), **options)
+    (hard,) = solve_hard(rounded, labels, contradictions=[None], **options)
+    assert soft.certified
+    assert hard.certified
+    q = EVEN * (K @ soft.coefficients)
+    value = 0.5 * soft.coefficients @ K @ soft.coefficients + np.maximum(1 - q, 0).sum()
+    assert value <= soft.objective * (1 + 1e-12)
+    assert (EVEN * (K @ hard.coefficients)).min() >= hard.margin * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("C", [1e6, 1e9, 1e12, 1e15])
+def test_a_huge_cost_does_not_hide_rounding(C):
+    """Dual weights of C cancel in f, but not in the rounding of its outputs."""
+    random = np.random.default_rng(0)
+    X, y = np.tile(random.normal(size=(20, 3)), (2, 1)), np.repeat([1.0, -1.0], 20)
+    y[[5, 33]] *= -1
+    K = kernels.arc_cosine(X)
+    soft = kernel_soft_margin(K, y, C=C)
+    assert soft.certified == (soft.gap <= 1e-6)
+    assert soft.certified or C > 1e10
+    with mpmath.workdps(60):
+        exact = mpmath.matrix(K)
+        f = exact * mpmath.matrix(soft.coefficients)
+        square = (mpmath.matrix(soft.coefficients).T * f)[0]
+        hinges = sum(max(1 - float(s) * v, 0) for s, v in zip(y, f, strict=True))
+        assert square / 2 + C * hinges <= soft.objective
+        dual = mpmath.matrix(y * soft.dual)
+        assert sum(map(mpmath.mpf, soft.dual)) - (dual.T * exact * dual)[0] / 2 >= soft.lower_bound
+
+
+def test_brackets_count_each_sample_at_its_own_cost():
+    X, y = make_moons(40, noise=0.5, random_state=0)
+    K, weights = kernels.ntk(X), np.linspace(0.1, 3, 40)
+    soft = kernel_soft_margin(K, y, C=0.5, sample_weight=weights)
+    q = np.where(y, 1, -1) * (K @ soft.coefficients)
+    square = soft.coefficients @ K @ soft.coefficients
+    value = 0.5 * square + 0.5 * weights @ np.maximum(1 - q, 0)
+    assert soft.certified
+    assert soft.objective == pytest.approx(value, rel=1e-9)
+    assert (soft.dual <= 0.5 * weights).all()
+
+
+def test_weights_of_samples_are_copies():
+    X, y = make_moons(40, noise=0.3, random_state=0)
+    weights = np.arange(40) % 3
+    copied = np.repeat(np.arange(40), weights)
+    weighted = kernel_soft_margin(kernels.ntk(X), y, C=0.5, sample_weight=weights)
+    repeated = kernel_soft_margin(kernels.ntk(X[copied]), y[copied], C=0.5)
+    assert weighted.objective == pytest.approx(repeated.objective, rel=2e-6)
+    assert not weighted.dual[::3].any()
