@@ -1,14 +1,13 @@
 """The loop of steps: compiled where numba is installed (the extra `fast`), by numpy where not."""
 
 import functools
+import importlib.util
 from collections.abc import Callable
 
 
 @functools.cache
 def load_steps() -> tuple[Callable, Callable]:
     """The functions `take_steps` and `measure_gap`; numba is loaded by the first who descends."""
-    try:
-        from .compiled_steps import measure_gap, take_steps
-    except ImportError:
-        from .numpy_steps import measure_gap, take_steps
-    return take_steps, measure_gap
+    name = "numpy_steps" if importlib.util.find_spec("numba") is None else "compiled_steps"
+    steps = importlib.import_module(f".{name}", __package__)
+    return steps.take_steps, steps.measure_gap
