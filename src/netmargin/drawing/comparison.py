@@ -15,7 +15,8 @@ def draw_comparison(comparison: Comparison, folder: str | Path) -> list[Path]:
     """Draw several nets side by side: held-out error and z with 95% intervals, input margins.
 
     Written is comparison as PNG and PDF. Held-out data are on the left; without them only input
-    margins are drawn: their quantiles from 10 to 50%, with a dot at 25%.
+    margins are drawn: their quantiles from 10 to 50%, with a circle at 25%; they are estimates, and
+    dashed.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def draw_comparison(comparison: Comparison, folder: str | Path) -> list[Path]:
         ]
     if comparison.training[0].input_margins is not None:
         columns = ("input margin 10%", "input margin 25%", "input margin 50%")
-        panels.append(("input margin, training data", "training", columns, OTHER))
+        panels.append(("estimated input margin, training", "training", columns, OTHER))
     else:
         columns = ("error", "error", "error")
         panels.append(("error on training data", "training", columns, OTHER))
@@ -72,10 +73,13 @@ def draw_comparison(comparison: Comparison, folder: str | Path) -> list[Path]:
     figure, axes = open_canvas(len(panels), width=3.6, height=height)
     for axis, (title, data, columns, colour) in zip(axes[0], panels, strict=True):
         rows = table[data][list(columns)].astype(float).to_numpy()
+        # Estimates are dashed, with open marks: by shape too they are no measurements.
+        estimated = columns[0].startswith("input margin")
+        line, inside = ("--", "white") if estimated else ("-", colour)
         for place, (low, middle, high) in enumerate(rows):
             if all(map(math.isfinite, (low, middle, high))):
-                axis.plot([low, high], [place, place], color=colour, linewidth=2)
-                axis.plot([middle], [place], "o", color=colour)
+                axis.plot([low, high], [place, place], line, color=colour, linewidth=2)
+                axis.plot([middle], [place], "o", color=colour, markerfacecolor=inside)
         axis.set(title=title, ylim=(len(rows) - 0.5, -0.5))
         axis.set_yticks(range(len(rows)), comparison.names if axis is axes[0][0] else [])
         axis.grid(axis="x", alpha=0.3)

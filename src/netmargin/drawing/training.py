@@ -157,14 +157,16 @@ def _draw_histogram(report: MarginReport):
     )
     if distances is not None:
         finite = distances[distances.isfinite()]
-        axes[1].hist(finite.numpy(), bins=60, color=OTHER, alpha=0.85)
+        # An estimate has a dashed outline, as everywhere.
+        shape = {"histtype": "stepfilled", "edgecolor": OTHER, "linestyle": "--"}
+        axes[1].hist(finite.numpy(), bins=60, facecolor=f"{OTHER}40", **shape)
         for name, value in zip(quantile_names(), quantiles(distances), strict=True):
             if math.isfinite(value):
-                style = "-" if name == "25%" else ":"
+                style = "--" if name == "25%" else ":"
                 axes[1].axvline(value, color=OUTPUT, linestyle=style, label=f"{name}: {value:.4g}")
         axes[1].legend(frameon=False)
         axes[1].set(
-            xlabel="distance to the boundary (first order)",
+            xlabel="estimated distance to the boundary (first order)",
             ylabel="number of samples",
             title=f"Input margins of {len(finite)} samples",
         )
