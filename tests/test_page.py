@@ -72,7 +72,8 @@ def test_the_overview_counts_what_a_plain_loop_counts():
     )
     share = median / other[found.q > 0].median()
     assert (
-        f"about {median:.2f} from the boundary: {100 * share:.0f}% of the way" in page.overview.lead
+        f"about {median:.2f} from the boundary where the answer changes: {100 * share:.0f}% of the"
+        " way to the" in page.overview.lead
     )
     assert page.overview.lead.endswith("nearest training image of another class (halfway: 50%).")
     error, z, quarter = page.overview.tiles
@@ -209,8 +210,8 @@ def test_support_training_and_scaling_follow_their_records():
     weights = np.sort(np.array(page.splits[1].columns["w"]))[::-1]
     half = int(np.argmax(np.cumsum(weights) >= 0.5)) + 1
     assert page.support.takeaway.startswith(
-        f"{len(certificate.support)} of 400 training images have a weight (the support vectors);"
-        f" {half} of them carry half of it. The net is "
+        f"{len(certificate.support)} of 400 training images carry the decision (the support vectors);"
+        f" {half} of them have half of all shares. The net is "
     )
     assert page.support.gauge == certificate.relative_epsilon
     assert ("provisional" in page.support.takeaway) == (certificate.relative_epsilon > 0.1)
@@ -648,6 +649,22 @@ def test_radii_without_proof_or_attack_never_show_a_radius_of_zero():
     assert page.overview.tiles[1].value == distance(np.sort(radii.lower)[19], down=True)
 
 
+def test_what_was_proved_quickly_says_what_proves_more():
+    data, (X, y) = digits_data()
+    radii = digits_records()[1]
+    page = make_page(facts_of(digits_net()[0], data, (X, y), records=[radii]))
+    assert page.change.proof_note == ""
+    flip = distance(np.sort(radii.upper)[19])
+    assert f"Flips were found at {flip}." in page.overview.tiles[1].text
+    for changed, said in (
+        ({"effort": "quick"}, 'effort="standard") proves more.'),
+        ({"no_chain": "it pools."}, "Lipschitz constants alone: it pools."),
+    ):
+        given = dataclasses.replace(radii, **changed)
+        page = make_page(facts_of(digits_net()[0], data, (X, y), records=[given]))
+        assert page.change.proof_note.endswith(said)
+
+
 def test_infinite_radii_are_told_in_words():
     _, radii, _ = digits_records()
     data, heldout = digits_data()
@@ -659,7 +676,7 @@ def test_infinite_radii_are_told_in_words():
     assert wrong == 1
     assert page.change.takeaway == (
         f"For {safe} of 40 images no change, however large (values stay within 0 to 1), flips the"
-        f" answer (proved); a change that does was found for none of 40 ({wrong} is wrong as it is)."
+        f" answer (proved); a change that does was found for none of 40 ({wrong} is wrong without any change)."
         " Nothing is open."
     )
     assert (page.overview.tiles[1].title, page.overview.tiles[1].value) == (
@@ -676,7 +693,7 @@ def test_a_bound_that_rounds_to_nothing_is_not_said():
     for share, said in ((0.4, True), (0.0004, False)):
         given = dataclasses.replace(certificate, epsilon_lower=share * certificate.norm)
         tags = make_page(facts_of(digits_net()[0], data, records=[given])).support.tags
-        assert any("no other weights" in tag.text for tag in tags) == said
+        assert any("no other shares" in tag.text for tag in tags) == said
 
 
 def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
@@ -897,7 +914,7 @@ def test_radii_of_several_nets_stand_side_by_side_with_those_of_the_page_first()
     given = {"other": dataclasses.replace(radii, lower=radii.lower / 2), "mine": radii}
     page = make_page(facts_of(nets, data, heldout, records=given))
     assert [net.name for net in page.change.nets] == ["mine", "other"]
-    assert page.change.takeaway.startswith("“mine”: The median of 40 images")
+    assert page.change.takeaway.startswith("“mine”: Median of 40 images")
     assert sum(page.change.nets[0].lower) > sum(page.change.nets[1].lower) > 0
     known = [row for row, r in enumerate(page.splits[0].columns["lower"]) if r is not None]
     assert known == list(range(20, 60))

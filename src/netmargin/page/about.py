@@ -73,10 +73,12 @@ def list_terms(facts: Facts, shown: Mapping[str, int]) -> tuple[tuple[str, str],
     if facts.certificate is not None:
         terms.append(
             (
-                "Weight, support vector",
-                "The share of a sample in the multipliers of the max-margin problem with which its"
-                " gradients rebuild the parameters best, in float64. Samples with a weight are"
-                " support vectors: they carry the decision.",
+                "Share, support vector",
+                f"The part of a {facts.noun} in all multipliers of the max-margin problem with"
+                " which the gradients of the score margins rebuild the parameters best, in float64."
+                f" {facts.noun.capitalize()}s with a share are support vectors: they carry the"
+                " decision. The gap is what of the parameters is not rebuilt, relative to their"
+                " norm.",
             )
         )
     if facts.heldout is not None:

@@ -42,6 +42,7 @@ def write_change(facts: Facts) -> Change | None:
         data=_describe_data(facts, first),
         tags=tuple(tags),
         calibration=_calibrate(facts, first),
+        proof_note=_describe_proof(first.report),
         no_proof="" if proved else f"Nothing is proved here: {first.report.no_lower}",
         unit="L2" if facts.inputs is None else facts.inputs.unit,
         nets=tuple(_describe_net(linked, len(known) > 1, largest) for linked in known),
@@ -80,8 +81,8 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         )
     elif middle > 0:
         proof = (
-            f"The median of {plural(n, noun)}: no change below {distance(middle, down=True)} flips"
-            " the answer (proved)"
+            f"Median of {plural(n, noun)}: no change below {distance(middle, down=True)} flips the"
+            " answer (proved)"
         )
     else:
         safe = int((lower > 0).sum())
@@ -101,8 +102,7 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         some = count(flipped) if flipped else "none"
         found = f"a change that does was found for {some} of {count(n)}"
     if wrong := int((report.q[:n] <= 0).sum()):
-        are = "is wrong as it is" if wrong == 1 else "are wrong as they are"
-        found += f" ({count(wrong)} {are})"
+        found += f" ({count(wrong)} {'is' if wrong == 1 else 'are'} wrong without any change)"
     left = "What lies between is open." if bool((lower < upper).any()) else "Nothing is open."
     return f"{proof}; {found}. {left}"
 
@@ -110,6 +110,20 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
 def describe_box(report: RobustnessReport) -> str:
     """Which changes radii are about, in words; "" for all of them."""
     return "" if report.box is None else f" (values stay within {write_range(*report.box)})"
+
+
+def _describe_proof(report: RobustnessReport) -> str:
+    """Why more may hold than is proved, and what proves more; "" where all was tried."""
+    if report.no_lower:
+        return ""
+    if report.no_chain:
+        return f"Proved by Lipschitz constants alone: {report.no_chain}"
+    if report.effort == "quick":
+        return (
+            "Proved by Lipschitz constants alone, which is quick:"
+            ' nm.robustness(..., effort="standard") proves more.'
+        )
+    return ""
 
 
 def middle_of(radii: np.ndarray) -> float:
@@ -156,8 +170,8 @@ def _calibrate(facts: Facts, linked: LinkedRadii) -> str:
     return (
         f"How good is the first-order estimate? On the {count(len(ratios))} of these"
         f" {facts.noun}s that are right and were flipped, it is {distance(middle)} times the found"
-        f" flip in the median (for {percent(0.8)}: {distance(low)} to {distance(high)}), and"
-        f" smaller than it for {count(int((ratios < 1).sum()))} of them."
+        f" flip in the median (for {percent(0.8)} of them between {distance(low)} and"
+        f" {distance(high)}), and smaller than it for {count(int((ratios < 1).sum()))} of them."
     )
 
 

@@ -201,7 +201,9 @@ def _verdict(found: Compared, number: str, index: int) -> str:
 def _quarter(report: MarginReport) -> str:
     """The distance within which the nearest quarter of the training samples lies."""
     found = report.margins["input"].quantiles((0.25,))
-    return "–" if found is None else distance(found[0])
+    if found is None:
+        return "–"
+    return distance(found[0]) if found[0] > 0 else "wrong side"
 
 
 def _margin(report: MarginReport) -> str:

@@ -44,7 +44,7 @@ def list_links(facts: Facts, sections: Mapping[str, Any], missing: bool) -> tupl
     examined = change and plural(facts.radii[0].report.examined, noun)
     links += [
         _link_part("change", "Change", examined),
-        _link_part("support", f"Carrying {noun}s", support and plural(support.count, noun)),
+        _link_part("support", "Support vectors", support and plural(support.count, noun)),
         _link_part("training", "Training", sections["training"] and describe_loss(facts)),
     ]
     if sections["scaling"] is not None and facts.homogeneity is not None:

@@ -79,13 +79,13 @@ def _typical(facts: Facts, split: Measured) -> str:
             "lies at no finite distance from the boundary, to first order: the scores do not change"
             " with the input there."
         )
-    about = f"lies about {distance(median)} from the boundary"
+    about = f"lies about {distance(median)} from the boundary where the answer changes"
     other = median_to_other_class(facts)
     if other is None or not other > 0:
         return about + "."
     if median > other:
         far = f"farther, to first order, than the nearest training {facts.noun} of another class"
-        return f"{about}, {far} ({distance(other)})."
+        return f"{about}: {far} ({distance(other)})."
     share = percent(median / other)
     return (
         f"{about}: {share} of the way to the nearest training {facts.noun} of another class"
@@ -167,12 +167,14 @@ def _second_tile(facts: Facts) -> Tile | None:
                 f" however large{describe_box(own)}: there is no exception.",
             )
         if middle > 0:
+            flip = middle_of(own.upper[:examined])
+            found = f" Flips were found at {distance(flip)}." if math.isfinite(flip) else ""
             return Tile(
                 "Proved radius, median",
                 Certainty.PROVED,
                 distance(middle, down=True),
-                f"For half of the {count(examined)} examined {facts.noun}s no smaller change flips"
-                " the answer: there is no exception. Larger is better.",
+                f"For half of the {count(examined)} examined {facts.noun}s no smaller change (in"
+                f" L2) flips the answer: there is no exception.{found} Larger is better.",
             )
     if held is None or held.report.margin_weighted_error is None:
         return None

@@ -59,6 +59,8 @@ class Change:
     tags: tuple[Tag, ...]
     calibration: str
     """How good the estimate is here, or ""."""
+    proof_note: str
+    """Why more may hold than is proved, or ""."""
     no_proof: str
     """Why nothing is proved, or ""."""
     unit: str

@@ -55,6 +55,6 @@ def describe_shown(split: Measured, shown: int, noun: str) -> str:
         return ""
     name = "held-out" if split.key == "heldout" else "training"
     return (
-        f"{shown:,} of {split.n:,} {name} {noun}s are embedded: the nearest half, the heaviest and"
-        " the wrong ones, then a random sample. Charts, counts and table use all."
+        f"{shown:,} of {split.n:,} {name} {noun}s are embedded: the nearest half, support vectors"
+        " and the wrong ones, then a random sample. Charts, counts and table use all."
     )

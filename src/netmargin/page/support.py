@@ -33,15 +33,15 @@ def write_support(facts: Facts) -> Support | None:
         takeaway=_describe(facts, len(order), half, gap),
         data=f"training {noun}s",
         tags=(
-            Tag(Certainty.MEASURED, "weights: those that rebuild the parameters best"),
+            Tag(Certainty.MEASURED, "shares: those that rebuild the parameters best"),
             *_tag_bound(certificate.epsilon_lower / certificate.norm),
         ),
         gauge=min(max(gap, 0.0), 1.0),
         gauge_text=significant(gap),
         rebuilt=(
             "A support vector machine ends exactly there, a net of this kind comes closer the"
-            f" longer it trains. Here the weighted {noun}s rebuild {percent(cosine)} of the"
-            " parameters (cosine)."
+            f" longer it trains. Here the {noun}s, each by its share, rebuild {percent(cosine)} of"
+            " the parameters (cosine)."
         ),
         next_step="" if gap < _CLOSE else "nm.maximize_margin(model, data)",
         curve=_draw_curve(cumulative, certificate.samples),
@@ -52,24 +52,24 @@ def write_support(facts: Facts) -> Support | None:
 
 
 def _tag_bound(least: float) -> tuple[Tag, ...]:
-    """What is proved of all other weights; nothing where the bound is 0, or too small to write."""
+    """What is proved of all other shares; nothing where the bound is 0, or too small to write."""
     shown = distance(least, down=True)
     if not shown.strip("0."):
         return ()
-    return (Tag(Certainty.PROVED, f"no other weights bring the gap below {shown}"),)
+    return (Tag(Certainty.PROVED, f"no other shares bring the gap below {shown}"),)
 
 
 def _describe(facts: Facts, support: int, half: int, gap: float) -> str:
-    """How many samples have a weight, and how far the net is from where weights are exact."""
+    """How many samples have a share, and how far the net is from where shares are exact."""
     assert facts.certificate is not None
     noun, n = facts.noun, facts.certificate.samples
     have = (
-        "has a weight (the support vector)"
+        "carries the decision (the support vector)"
         if support == 1
-        else "have a weight (the support vectors)"
+        else "carry the decision (the support vectors)"
     )
     who = f"{count(support)} of {count(n)} training {noun}s {have}"
-    carry = f"; {count(half)} of them {'carries' if half == 1 else 'carry'} half of it" * (
+    carry = f"; {count(half)} of them {'has' if half == 1 else 'have'} half of all shares" * (
         support > 1
     )
     where = (
@@ -79,7 +79,7 @@ def _describe(facts: Facts, support: int, half: int, gap: float) -> str:
         if gap < _ON_ITS_WAY
         else "is still far from"
     )
-    provisional = ", so read these weights as provisional" * (gap > _PROVISIONAL)
+    provisional = ", so read these shares as provisional" * (gap > _PROVISIONAL)
     return f"{who}{carry}. The net {where} a point of largest margin{provisional}."
 
 

@@ -53,7 +53,7 @@ def write_tables(page: Page) -> dict[str, Table]:
     if page.support is not None:
         curve = _thin(list(zip(page.support.curve["k"], page.support.curve["share"], strict=True)))
         lines = [(count(k), percent(share / 100, 1)) for k, share in curve]
-        tables["weights"] = Table(("heaviest", "share of the weight"), lines)
+        tables["weights"] = Table(("largest", "of all shares"), lines)
     if page.training is not None:
         tables["training"] = _write_training(page.training)
     if page.comparison is not None and page.comparison.distances.get("name"):

@@ -11,7 +11,7 @@ const TABLE = [
   ...(WHAT === "distance" ? [["d", "distance (est.)", writeDistance, SURE]] : []),
   ["lower", "proved safe below", writeProved, "Proved"],
   ["upper", "flip found at", writeDistance, "Measured"],
-  ["w", "weight", writePercent, "Measured"],
+  ["w", "share", writePercent, "Measured"],
   ["text", "text", (text) => text ?? "–"],
 ];
 
