@@ -183,9 +183,9 @@ def robustness(
         chain=chain,
     )
     search = None
-    # Lipschitz constants of the gaps of linear nets are exact.
-    linear = chain is not None and not chain.slopes and constants is not None
-    if chain is not None and not no_chain and effort != "quick" and not linear:
+    # Lipschitz constants of the gaps of linear nets are exact: with an attack nothing is missing.
+    done = chain is not None and not chain.slopes and constants is not None and bool(attacks)
+    if chain is not None and not no_chain and effort != "quick" and not done:
         search = ChainRadii(
             net, chain, scale=scale, box=box, effort=effort, tol=tol, time_limit=time_limit
         )

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .program import Direction, Iterate, Program
 from .relaxation import quadratic_matrix
@@ -13,6 +14,12 @@ _RIDGES = (1e-13, 1e-11, 1e-9)
 """Relative ridges of the Schur matrix, the first with which it has a Cholesky factor: 1e-8 stalls
 along nearly flat multipliers.
 """
+_FEW_ROWS = 100
+"""Rows up to which all eigenvalues are computed: Lanczos' method is faster above, 1.7 against 11 ms
+at 399 rows.
+"""
+_STEP_ACCURACY = 0.01
+"""Relative accuracy of the least eigenvalue there: a fifth of what `STEP` leaves beyond."""
 
 
 class NewtonSystem:
@@ -142,7 +149,7 @@ class NewtonSystem:
         """The steps to the boundary, of the moments and of the multipliers, at most 1 each."""
         program, at = self.program, self.at
         half = self.half
-        least = [np.linalg.eigvalsh(half @ direction.S @ half.T)[0]]
+        least = [_least_eigenvalue(half, direction.S)]
         least.append(least_of_sides(self.side_inverse, direction.side_change)[program.open].min())
         least.append((direction.kappa / at.kappa)[program.open].min())
         least.append(direction.mu / at.mu)
@@ -154,7 +161,7 @@ class NewtonSystem:
             )
             self.moment_side_inverse = invert_sides(at.sides)
         half = self.moment_half
-        least = [np.linalg.eigvalsh(half @ direction.X @ half.T)[0]]
+        least = [_least_eigenvalue(half, direction.X)]
         least.append(least_of_sides(self.moment_side_inverse, direction.sides)[program.open].min())
         least.append((direction.slack / at.slack)[program.open].min())
         least.append(direction.mu_slack / at.mu_slack)
@@ -171,6 +178,22 @@ def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
             continue
     matrix[np.diag_indices(len(matrix))] = 1 + _RIDGES[-1]
     return cho_factor(matrix, lower=True, check_finite=False)
+
+
+def _least_eigenvalue(half: np.ndarray, change: np.ndarray) -> float:
+    """The least eigenvalue of half @ change @ half', for steps to the boundary."""
+    size = len(change)
+    if size > _FEW_ROWS:
+        operator = LinearOperator((size, size), lambda v: half @ (change @ (v @ half)), dtype=float)
+        try:
+            found = eigsh(
+                operator, 1, which="SA", v0=np.ones(size), tol=_STEP_ACCURACY,
+                return_eigenvectors=False,
+            )  # fmt: skip
+            return float(found[0])
+        except ArpackNoConvergence:
+            pass
+    return float(np.linalg.eigvalsh(half @ change @ half.T)[0])
 
 
 def _longest(least: list) -> float:

@@ -10,10 +10,11 @@ import numpy as np
 from .ball import Ball, CompactChain, enclose
 from .chain import Chain
 from .multipliers import Proof
+from .node_search import Finding
 from .proof import list_functionals
 from .quadratics import bound_length
 from .relaxation import Question
-from .tree import search_rival
+from .tree import Answer, search_rival
 
 _SHARE_OF_TOL = 0.98
 """Share of the tolerance at which proofs are tried: the rest is for rounding of the radius."""
@@ -24,13 +25,19 @@ _CARE = 0.998
 _LEAST_SHRINKAGE = 0.5
 """Smallest factor of one such step: a bound far below 0 says little about the next radius."""
 _GROWTH = 1.5
-"""Factor of the radius while nothing stops it and no misclassified input is known."""
+"""Factor of the radius while no misclassified input is known."""
 _LARGEST_GUESS = 1e7
 """Times the first guess up to which it grows: an answer beyond is of no use."""
 _MOST_ROUNDS = 400
 """Radii that are tried: each ends with a nearer misclassified input, a larger proved ball, or the
-search. Without an attack's help a descent may need a hundred.
+search. A few are usual, and fifty are from a poor attack.
 """
+_MOST_OPEN_ROUNDS = 2
+"""Radii in a row that stay open before a search without a misclassified input gives up: one may be
+touched by the boundary, which is neither proved nor crossed then.
+"""
+_SMALLEST_RADIUS, _LARGEST_RADIUS = 1e-150, 1e150
+"""Radii beyond these are not tried: their squares are no float64 numbers."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,8 @@ class RadiusSearch:
         self.label, self.upper = label, upper
         self.refine = refine or self._judge_point
         self.proofs: dict[int, tuple[float, Ball, Proof]] = {}
+        # What was found about whole balls of these radii that are not proved.
+        self.roots: dict[int, tuple[float, Finding]] = {}
         self.regions = 0
         weight = compacted.chain.weights[0]
         few = weight.shape[1] > len(weight)
@@ -139,13 +148,21 @@ class RadiusSearch:
         if not self.rivals:
             return self._finish(math.inf, math.isinf(self.upper), False, start)
         first = guess = self._guess_radius()
+        nearer = open_rounds = 0
         for _ in range(_MOST_ROUNDS):
             known = math.isfinite(self.upper)
-            radius = (1 - _SHARE_OF_TOL * tol) * self.upper if known else guess
-            stuck = self._prove_all(radius, exact, is_over)
-            if stuck or is_over():
+            radius = self._choose_radius(tol, nearer) if known else guess
+            if is_over() or not _SMALLEST_RADIUS < radius < _LARGEST_RADIUS:
                 break
+            before = self.upper
+            settled = self._prove_all(radius, exact, is_over)
+            nearer = nearer + 1 if self.upper < before else 0
             if known and self.lower >= (1 - tol) * self.upper:
+                break
+            # No radius that is closer to a known input is easier. Without one, the boundary may
+            # touch the ball: a larger one shows it.
+            open_rounds = 0 if settled else open_rounds + 1
+            if not settled and (known or open_rounds > _MOST_OPEN_ROUNDS):
                 break
             guess *= 1.0 if known else _GROWTH
             if guess > _LARGEST_GUESS * first:
@@ -159,59 +176,85 @@ class RadiusSearch:
         radii = [self.proofs[j][0] if j in self.proofs else 0.0 for j in self.rivals]
         return min(radii)
 
+    def _choose_radius(self, tol: float, nearer: int) -> float:
+        """The next radius below a known input; `nearer` rounds in a row have found a nearer one.
+
+        Each of them may be nearer by no more than the share that is left out, so that a poor one
+        would be followed by hundreds: after two rounds the share doubles from round to round.
+        """
+        share = _SHARE_OF_TOL * tol
+        radius = (1 - min(share * 2 ** max(nearer - 1, 0), 0.5)) * self.upper
+        between = math.sqrt(self.lower) * math.sqrt(self.upper)
+        return min((1 - share) * self.upper, max(radius, between))
+
     def _prove_all(self, radius: float, exact: bool, is_over: Callable[[], bool]) -> bool:
-        """Prove a ball for every rival; returns whether one stayed open for good."""
-        ball = self._enclose(radius)
-        stuck = False
+        """Prove a ball for every rival; returns whether that, or a nearer input, has come of it.
+
+        The whole ball comes first, of all rivals, then smaller balls, then trees, so that a time
+        limit leaves a bound for each rival.
+        """
+        ball, waiting = self._enclose(radius), []
         # The nearest rivals first: they find misclassified inputs, if there are any.
         for j in sorted(self.rivals, key=lambda j: self.gaps[j]):
             if j in self.proofs and self.proofs[j][0] >= radius:
                 continue
             if is_over():
-                return True
-            answer = search_rival(
-                Question(ball, self.functionals[j]), self._try_point, is_over, most_regions=1
-            )
-            self.regions += 1
-            if answer.nearer:
                 return False
-            if answer.proof is not None:
-                self.proofs[j] = (radius, ball, answer.proof)
-                continue
-            self._shrink(j, radius, answer.root, is_over)
-            if exact and not is_over():
-                answer = search_rival(
-                    Question(ball, self.functionals[j]),
-                    self._try_point,
-                    is_over,
-                    root=answer.root,
-                )
-                self.regions += answer.regions - 1
-                if answer.nearer:
-                    return False
-                if answer.proof is not None:
-                    self.proofs[j] = (radius, ball, answer.proof)
-                    continue
-            stuck = True
-        return stuck
+            question = Question(ball, self.functionals[j])
+            known, root = self.roots.get(j, (0.0, None))
+            larger = root if known > radius else None
+            answer = search_rival(question, self._try_point, is_over, larger=larger, most_regions=1)
+            if self._take(j, radius, ball, answer):
+                return True
+            if answer.proof is None:
+                waiting.append(j)
+        for j in waiting:
+            self._shrink(j, radius, is_over)
+        if not exact:
+            return not waiting
+        settled = True
+        for j in waiting:
+            if is_over():
+                return False
+            question = Question(ball, self.functionals[j])
+            self.regions -= 1  # the whole ball is counted again
+            answer = search_rival(question, self._try_point, is_over, root=self.roots[j][1])
+            if self._take(j, radius, ball, answer):
+                return True
+            settled = settled and answer.proof is not None
+        return settled
 
-    def _shrink(self, j: int, radius: float, root, is_over: Callable[[], bool]) -> None:
+    def _take(self, j: int, radius: float, ball: Ball, answer: Answer) -> bool:
+        """Keep what a search about a rival came to; returns whether it found a nearer input."""
+        self.regions += answer.regions
+        if answer.proof is not None:
+            self.proofs[j] = (radius, ball, answer.proof)
+        else:
+            self.roots[j] = (radius, answer.root)
+        return answer.nearer
+
+    def _shrink(self, j: int, radius: float, is_over: Callable[[], bool]) -> None:
         """Prove a smaller ball for a rival, as a whole, by Newton steps on its bound."""
-        value, slope = root.value, root.slope
+        root = self.roots[j][1]
         for _ in range(_SHRINKAGES):
+            value, slope = root.value, root.slope
             step = 1 + value / slope if math.isfinite(value) and slope > 0 else 0.0
             radius *= max(_CARE * min(step, 1.0), _LEAST_SHRINKAGE)
             if is_over() or (j in self.proofs and self.proofs[j][0] >= radius):
                 return
             ball = self._enclose(radius)
             answer = search_rival(
-                Question(ball, self.functionals[j]), lambda _: False, is_over, most_regions=1
+                Question(ball, self.functionals[j]),
+                lambda _: False,
+                is_over,
+                larger=root,
+                most_regions=1,
             )
             self.regions += 1
             if answer.proof is not None:
                 self.proofs[j] = (radius, ball, answer.proof)
                 return
-            value, slope = answer.root.value, answer.root.slope
+            root = answer.root
 
     def _enclose(self, radius: float) -> Ball:
         return enclose(self.compacted, self.anchor, radius)
@@ -231,16 +274,21 @@ class RadiusSearch:
 
     def _guess_radius(self) -> float:
         """The distance of the boundary if the net were linear."""
-        chain, distances = self.compacted.chain, []
+        chain, distances, least = self.compacted.chain, [], []
         for j in self.rivals:
             slope = chain.weights[-1].T @ self.functionals[j]
+            least.append(self.gaps[j] / bound_length(slope))
             for k in range(len(chain.slopes) - 1, -1, -1):
                 slope = np.where(self.values[k] >= 0, slope, chain.slopes[k] * slope)
                 slope = chain.weights[k].T @ slope
             steepness = bound_length(slope)
             distances.append(self.gaps[j] / steepness if steepness > 0 else math.inf)
-        # Flat everywhere at the sample: any radius is as good a guess as any other.
-        return min(distances) if math.isfinite(min(distances)) else 1.0
+        if math.isfinite(min(distances)):
+            return min(distances)
+        # Flat everywhere at the sample: the radius that norms of weights prove, whatever the unit.
+        steepest = [bound_length(weight.reshape(-1)) for weight in chain.weights[:-1]]
+        steepest += [max(1.0, abs(slope)) for slope in chain.slopes]
+        return min(least) / math.prod(steepest)
 
     def _finish(self, lower: float, closed: bool, over: bool, start: float) -> Proved:
         upper = 0.0 if lower == 0 and not (self.gaps > 0).all() else self.upper

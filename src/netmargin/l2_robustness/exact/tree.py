@@ -50,6 +50,7 @@ def search_rival(
     is_over: Callable[[], bool],
     *,
     root: Finding | None = None,
+    larger: Finding | None = None,
     most_regions: float = np.inf,
 ) -> Answer:
     """Search a proof that a gap is positive in a whole ball.
@@ -65,6 +66,8 @@ def search_rival(
         Whether the time is over.
     root : Finding, optional
         What an earlier call found about the whole ball.
+    larger : Finding, optional
+        What was found about a larger ball, from whose multipliers the search begins.
     most_regions : float, default infinity
         Regions after which no more are looked at; 1 is the whole ball alone.
 
@@ -80,7 +83,7 @@ def search_rival(
         return bound_gap(ball, functional, region, multipliers) > 0
 
     whole = question.root()
-    first = root or search_region(question, whole, None, accept, is_over)
+    first = root or search_region(question, whole, larger, accept, is_over)
     stack: list[tuple[Region, Finding | None]] = [(whole, None)]
     regions = 0
     while stack and regions < most_regions:

@@ -1,0 +1,141 @@
+"""The rounds of a search for an exact radius: their radii, their order, where each begins."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+from netmargin.l2_robustness.exact import node_search, radius
+from netmargin.l2_robustness.exact.ball import compact, enclose
+from netmargin.l2_robustness.exact.chain import Chain, make_chain
+from netmargin.l2_robustness.exact.newton_system import _least_eigenvalue
+from netmargin.l2_robustness.exact.proof import list_functionals
+from netmargin.l2_robustness.exact.radius import RadiusSearch
+from netmargin.l2_robustness.exact.relaxation import Question
+from netmargin.l2_robustness.exact.tree import search_rival
+from tests.test_exact_radii_patterns import draw_net, exact_radius
+
+HARD = {5: 1.4795, 7: 0.8428}
+"""Seeds of nets whose regions inherit multipliers that leave rounding no room, and exact radii."""
+
+
+def draw_deep_net(seed: int) -> tuple[Chain, np.ndarray, int]:
+    """A net 6-10-8-3, a sample and its class."""
+    rng = np.random.default_rng(seed)
+    pairs = list(itertools.pairwise((6, 10, 8, 3)))
+    chain = make_chain(
+        [rng.normal(size=(n, m)) / math.sqrt(m) * 1.5 for m, n in pairs],
+        [0.3 * rng.normal(size=n) for _, n in pairs],
+        [0.0, 0.0],
+    )
+    x = rng.normal(size=6)
+    return chain, x, int(np.argmax(chain.evaluate(x[None])[-1][0]))
+
+
+def test_multipliers_without_room_begin_farther_out(monkeypatch):
+    """Regions are searched, not only branched: without that these trees have 400 regions and more.
+
+    Too small a complementarity of what regions inherit brings the case about.
+    """
+    monkeypatch.setattr(node_search, "_INHERITED_NU", 1e-3)
+    regions = 0
+    for seed, share in ((5, 0.95), (7, 0.99)):
+        chain, x, label = draw_deep_net(seed)
+        ball = enclose(compact(chain), x, share * HARD[seed])
+        for functional in list_functionals(label, 3):
+            answer = search_rival(
+                Question(ball, functional), lambda _: False, lambda: False, most_regions=150
+            )
+            assert answer.proof is not None
+            regions += answer.regions
+    assert regions < 150
+
+
+def test_whole_balls_of_all_rivals_come_before_any_tree(monkeypatch):
+    """So that a time limit leaves a bound for every rival."""
+    chain, x, label = draw_deep_net(7)
+    search, trees = RadiusSearch(compact(chain), x, label, HARD[7]), []
+    original = radius.search_rival
+
+    def watched(*arguments, root=None, **options):
+        if root is not None:
+            trees.append(search.lower)
+        return original(*arguments, root=root, **options)
+
+    monkeypatch.setattr(radius, "search_rival", watched)
+    proved = search.run(tol=1e-3, exact=True, time_limit=None)
+    assert proved.closed
+    assert len(trees) > 0
+    assert min(trees) > 0.5 * proved.lower
+
+
+def test_a_descent_from_a_poor_attack_takes_few_rounds(monkeypatch):
+    """Each round may find an input that is nearer by 0.1% only."""
+    chain, x, label = draw_net(np.random.default_rng([3, 7]))
+    truth, radii = exact_radius(chain, x, label), []
+    original = radius.enclose
+
+    def watched(compacted, anchor, size):
+        radii.append(size)
+        return original(compacted, anchor, size)
+
+    monkeypatch.setattr(radius, "enclose", watched)
+    search = RadiusSearch(compact(chain), x, label, 1.2 * truth)
+    # Bounds of whole balls would be most of the radii.
+    monkeypatch.setattr(search, "_shrink", lambda *_: None)
+    proved = search.run(tol=1e-2, exact=True, time_limit=None)
+    assert proved.closed
+    assert len(radii) < 25  # 19; 0.1% a round takes hundreds
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("widths", [(2, 3), (5, 1), (4, 6, 3), (2, 3, 3, 2)])
+def test_radii_close_without_an_attack_in_any_unit_of_the_inputs(widths, scale):
+    """The boundary touches the first ball wherever the nearest region is the sample's own."""
+    torch.manual_seed(1)
+    layers = []
+    for before, after in itertools.pairwise(widths):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    net = nn.Sequential(*layers[:-1]).double().requires_grad_(False)
+    net[0].weight /= scale
+    X = scale * torch.randn(2, widths[0], dtype=torch.float64)
+    scores = net(X)
+    y = scores.argmax(1) if widths[-1] > 1 else scores[:, 0].sign()
+    report = nm.robustness(net, (X, y), attacks=(), effort="exact", progress=False)
+    assert report.closed.all()
+    assert (report.upper < 1e3 * scale).all()
+
+
+def test_a_sample_where_the_net_is_flat_has_a_radius_in_any_unit():
+    """All units are off at the sample: the boundary of f = 1 - relu(x - 3 s) is at x = 4 s."""
+    for scale in (1e-8, 1.0, 1e8):
+        chain = make_chain(
+            [np.array([[1.0 / scale]]), np.array([[-1.0]])], [-3 * np.ones(1), np.ones(1)], [0.0]
+        )
+        found = RadiusSearch(compact(chain), np.zeros(1), 1, math.inf)
+        proved = found.run(tol=1e-3, exact=True, time_limit=None)
+        assert proved.closed
+        assert proved.lower <= 4 * scale <= proved.upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_radii_that_no_float_can_square_are_not_tried(scale):
+    chain = make_chain([np.array([[1.0, 2.0]]) / scale, np.ones((1, 1))], [np.zeros(1)] * 2, [0.1])
+    x = np.array([scale, 0.0])
+    proved = RadiusSearch(compact(chain), x, 1, math.inf).run(tol=0.1, exact=True, time_limit=None)
+    assert proved.lower == 0
+    assert not proved.closed
+
+
+def test_steps_by_lanczos_are_those_by_all_eigenvalues():
+    rng = np.random.default_rng(0)
+    for size in (101, 160):
+        half, change = rng.normal(size=(2, size, size))
+        change = change + change.T
+        least = np.linalg.eigvalsh(half @ change @ half.T)[0]
+        found = _least_eigenvalue(half, change)
+        assert least * (1 + 1e-9) <= found <= 0.98 * least < 0
