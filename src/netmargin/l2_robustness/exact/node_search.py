@@ -162,7 +162,7 @@ def _iterate(
             if not begins:  # rounding has the last word near the optimum
                 break
             blocked = True
-        if blocked:
+        if blocked or program is None:
             if tries == _MOST_TRIES:
                 break
             # Too far from the central path: begin farther out on it.
