@@ -121,6 +121,12 @@ from .l2_robustness import (
 from .l2_robustness import (
     robustness as robustness,
 )
+from .label_errors import (
+    LabelErrors as LabelErrors,
+)
+from .label_errors import (
+    label_errors as label_errors,
+)
 from .margins import (
     Comparison as Comparison,
 )

@@ -8,6 +8,10 @@ from .learning_rate import AnnealedLR, ConstantLR, LearningRate, LossBasedLR
 from .loop import train
 from .notebook import describe_history as describe_history
 from .relative_criterion import RelativeLoss
+
+# For the other rooms, and not public: what a run keeps of single samples.
+from .run_files import fingerprint as fingerprint
+from .sample_margins import read_sample_margins as read_sample_margins
 from .stopping import Epochs, LogLossBelow, MarginGrowthBelow, Separated, StoppingRule
 
 __all__ = [

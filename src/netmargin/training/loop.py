@@ -23,7 +23,7 @@ from ..core.doors import open_door
 from ..core.grad_mode import with_gradients
 from ..core.progress import Progress, describe
 from ..core.threads import fitting_threads
-from ..errors import DataError, Interrupted
+from ..errors import ArgumentError, DataError, Interrupted
 from ..losses import Loss, as_loss
 from ..result import Status
 from .history import History
@@ -31,6 +31,7 @@ from .learning_rate import LearningRate, as_learning_rate
 from .randomness import own_randomness
 from .run import Run
 from .run_files import RunFiles, describe_settings
+from .sample_margins import SampleMargins
 from .stopping import Epochs, StoppingRule, as_stopping_rules
 
 
@@ -47,6 +48,7 @@ def train(
     checkpoint_dir: str | Path | None = None,
     checkpoint_seconds: float = 5.0,
     resume: str = "auto",
+    record_margins: bool = False,
     progress: bool = True,
 ) -> History:
     """Minimize the mean training loss by SGD, also where it underflows float64.
@@ -92,6 +94,9 @@ def train(
         Least time between two checkpoints, in seconds; a killed run repeats at most that.
     resume : {"auto", "never"}, default "auto"
         Whether to go on with the run that the folder holds, or to refuse to touch it.
+    record_margins : bool, default False
+        Whether the margin of every sample after every epoch is kept in the folder, 2 bytes each,
+        for `nm.label_errors(data, run=folder)`. Takes a `checkpoint_dir`, and data that are a pair.
     progress : bool, default True
         Whether to show loss, margin and time left as they come.
 
@@ -136,14 +141,21 @@ def train(
     progress = check_flag("progress", progress)
     model, data = open_door(model, data)
     data = _require_several_passes(data)
+    _check_recording(record_margins, checkpoint_dir, data)
     settings = describe_settings(
         model, data, loss=chosen.name, lr=repr(rate), batch_size=batch_size, seed=seed
     )
-    files = (
-        RunFiles(checkpoint_dir, settings, every_seconds=checkpoint_seconds)
-        if checkpoint_dir is not None
-        else None
-    )
+    files = None
+    if checkpoint_dir is not None:
+        recorded = data if record_margins and isinstance(data, Arrays) else None
+        margins = (
+            None
+            if recorded is None
+            else SampleMargins(Path(checkpoint_dir), len(recorded), settings["data"])
+        )
+        files = RunFiles(
+            checkpoint_dir, settings, every_seconds=checkpoint_seconds, margins=margins
+        )
     lock = files.locked() if files else nullcontext()
     # The lock comes first, so that a second process changes nothing before it is refused.
     with (
@@ -190,6 +202,22 @@ def _check_checkpointing(
     seconds = check_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
     check_choice("resume", resume, ("auto", "never"))
     return seconds
+
+
+def _check_recording(record_margins: bool, checkpoint_dir: str | Path | None, data) -> None:
+    """Raise ArgumentError where margins are to be recorded, and cannot be."""
+    if not check_flag("record_margins", record_margins):
+        return
+    if checkpoint_dir is None:
+        raise ArgumentError(
+            "record_margins=True keeps margins in the folder of the run, and there is none. Give a"
+            ' checkpoint_dir, such as "runs/mine".'
+        )
+    if not isinstance(data, Arrays):
+        raise ArgumentError(
+            "record_margins=True takes the data as a pair (X, y): batches may come in another order"
+            " each epoch, and a margin would be another sample's."
+        )
 
 
 def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None:

@@ -217,7 +217,7 @@ class Run:
         }
         row = head | report.to_dict()
         # On disk first: a checkpoint must not refer to a row that a crash could still lose.
-        size = self.files.append(row) if self.files else 0
+        size = self.files.append(row, report.q) if self.files else 0
         self.history.rows.append(row)
         self.kept = self._copy_state(epoch, size)
 

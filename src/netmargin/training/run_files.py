@@ -9,13 +9,14 @@ from pathlib import Path
 
 import torch
 from filelock import FileLock, Timeout
-from torch import nn
+from torch import Tensor, nn
 
 from ..core.batches import Arrays
 from ..core.files import make_folder, write_atomically
 from ..errors import CheckpointError
 from . import checkpoint
 from .history import History, json_line
+from .sample_margins import SampleMargins
 
 
 class RunFiles:
@@ -26,9 +27,16 @@ class RunFiles:
     cut off on resume, because the resumed run writes the same rows again, bit for bit.
     """
 
-    def __init__(self, folder: str | Path, settings: dict, *, every_seconds: float):
+    def __init__(
+        self,
+        folder: str | Path,
+        settings: dict,
+        *,
+        every_seconds: float,
+        margins: SampleMargins | None = None,
+    ):
         self.folder = Path(folder)
-        self._settings, self._every_seconds = settings, every_seconds
+        self._settings, self._every_seconds, self._margins = settings, every_seconds, margins
         self._saved_at = time.monotonic()
 
     @property
@@ -100,6 +108,8 @@ class RunFiles:
                 " folder."
             )
         write_atomically(self.history, b"")
+        if self._margins:
+            self._margins.start()
         return History()
 
     def cut_back(self, state: dict) -> History:
@@ -119,10 +129,18 @@ class RunFiles:
             raise CheckpointError(
                 f"Cannot go on with {self.history}: {error.strerror}. Make it writable."
             ) from error
+        if self._margins:
+            self._margins.cut_back(state["epoch"] + 1)
         return History.load(self.history)
 
-    def append(self, row: dict) -> int:
-        """Add one row to the history, and return its new size in bytes. Raises CheckpointError."""
+    def append(self, row: dict, q: Tensor) -> int:
+        """Add one row to the history, and return its new size in bytes. Raises CheckpointError.
+
+        q : the margins of all samples, which are kept where they are recorded.
+        """
+        # First, so that there is a row of margins for every row that a checkpoint counts.
+        if self._margins:
+            self._margins.append(q)
         try:
             with open(self.history, "ab") as file:
                 file.write(json_line(row).encode())

@@ -1,0 +1,256 @@
+"""Wrong labels found: `nm.label_errors` against cleanlab, margins over epochs, and chance.
+
+Labels are flipped, and methods rank samples; all training counts in their time (CPU seconds, one
+thread). cleanlab is given out-of-sample probabilities of a small net by 5-fold cross-validation, at
+the number of epochs and with the score that found most on other images (`--settings` prints that
+search). `pip install cleanlab` for its rows. Rows are kept in runs/label_errors.jsonl, and a second
+call goes on from there.
+"""
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from torch import nn
+
+import netmargin as nm
+from netmargin.label_errors.calibration import score_labels
+from netmargin.label_errors.epochs import sum_early_margins
+
+ROWS = Path("runs/label_errors.jsonl")
+SEEDS = range(5)
+NOISES = {
+    "symmetric 10%": ("symmetric", 0.1),
+    "symmetric 5%": ("symmetric", 0.05),
+    "symmetric 20%": ("symmetric", 0.2),
+    "pair 10%": ("pair", 0.1),
+    "rival 10%": ("rival", 0.1),
+}
+EPOCHS = {"digits": 20, "MNIST 1,000": 10, "MNIST 5,000": 10, "CIFAR-10 5,000": 15, "cancer": 20}
+"""Epochs of the cross-validated nets, the best of 5, 10, 15, 20, 30 on other images."""
+LABEL_SCORES = ("normalized_margin", "self_confidence", "confidence_weighted_entropy")
+"""The scores of cleanlab."""
+
+
+def load_set(name: str) -> tuple[torch.Tensor, np.ndarray]:
+    """The samples and right labels of a set."""
+    if name == "digits":
+        found = load_digits()
+        return torch.from_numpy(found.images[:, None] / 16).float(), found.target
+    if name == "cancer":
+        found = load_breast_cancer()
+        X = (found.data - found.data.mean(0)) / found.data.std(0)
+        return torch.from_numpy(X).float(), found.target
+    dataset, split = nm.datasets.cifar10 if "CIFAR" in name else nm.datasets.mnist, "train"
+    if name.startswith("other "):  # the images on which settings were chosen
+        split = "test"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of one batch of CIFAR-10 in place of five
+        X, y = dataset(split, limit=int(name.split()[-1].replace(",", "")))
+    return X, y.numpy()
+
+
+def make_net(X: torch.Tensor, classes: int, seed: int) -> nn.Module:
+    """The net of a set: two convolutions for images, a hidden layer for tables."""
+    torch.manual_seed(seed)
+    if X.ndim == 2:
+        return nn.Sequential(nn.Linear(X.shape[1], 64), nn.ReLU(), nn.Linear(64, classes))
+    side = X.shape[-1] // 4
+    return nn.Sequential(
+        nn.Conv2d(X.shape[1], 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * side**2, 64),
+        nn.ReLU(),
+        nn.Linear(64, classes),
+    )
+
+
+def train_net(net: nn.Module, X: torch.Tensor, y: np.ndarray, epochs: int) -> np.ndarray:
+    """Train a net; return the margins of all samples before training and after each epoch."""
+    labels, margins = torch.from_numpy(y), []
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    for epoch in range(epochs + 1):
+        if epoch:
+            for batch in torch.randperm(len(X)).split(50):
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(net(X[batch]), labels[batch]).backward()
+                optimizer.step()
+        margins.append(score_labels(predict(net, X))[np.arange(len(y)), y])
+    return np.array(margins)
+
+
+def predict(net: nn.Module, X: torch.Tensor) -> np.ndarray:
+    """The scores of a net, float64."""
+    with torch.no_grad():
+        return torch.cat([net(x) for x in X.split(500)]).double().numpy()
+
+
+def flip_labels(
+    X: torch.Tensor, y: np.ndarray, kind: str, share: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels with flips, and where they are."""
+    rng, classes = np.random.default_rng(seed), int(y.max()) + 1
+    wrong = np.zeros(len(y), dtype=bool)
+    wrong[rng.choice(len(y), round(share * len(y)), replace=False)] = True
+    flipped = y.copy()
+    if kind == "symmetric":
+        flipped[wrong] = (y[wrong] + rng.integers(1, classes, size=wrong.sum())) % classes
+    elif kind == "pair":
+        flipped[wrong] = (y[wrong] + 1) % classes
+    else:  # the class that a net, trained on right labels, holds to be the next best
+        net = make_net(X, classes, seed)
+        train_net(net, X, y, epochs=10)
+        scores = predict(net, X)
+        scores[np.arange(len(y)), y] = -np.inf
+        flipped[wrong] = scores.argmax(1)[wrong]
+    return flipped, wrong
+
+
+def cross_validate(X: torch.Tensor, y: np.ndarray, epochs: int, seed: int) -> np.ndarray:
+    """Out-of-sample probabilities of the net by five folds."""
+    found = np.empty((len(y), int(y.max()) + 1))
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    for fit, held in folds.split(np.zeros(len(y)), y):
+        net = make_net(X, found.shape[1], seed)
+        train_net(net, X[torch.from_numpy(fit)], y[fit], epochs)
+        scores = torch.from_numpy(predict(net, X[torch.from_numpy(held)]))
+        found[held] = torch.softmax(scores, 1).numpy()
+    return found
+
+
+def score_by_cleanlab(probabilities: np.ndarray, y: np.ndarray, score: str) -> np.ndarray:
+    """The label quality of cleanlab."""
+    from cleanlab.rank import get_label_quality_scores
+
+    return get_label_quality_scores(y, probabilities, method=score)
+
+
+def methods(name: str, X: torch.Tensor, y: np.ndarray, seed: int) -> dict[str, Callable]:
+    """What ranks the samples, each a function without arguments; low is suspicious."""
+    kept: dict[str, np.ndarray] = {}
+
+    def cleanlab_of_net(score: str) -> Callable[[], np.ndarray]:
+        def find() -> np.ndarray:
+            # Trained once for three scores; each of them takes all of its time.
+            if "probabilities" not in kept:
+                started = time.process_time()
+                kept["probabilities"] = cross_validate(X, y, EPOCHS[name], seed)
+                kept["seconds"] = np.array(time.process_time() - started)
+            return score_by_cleanlab(kept["probabilities"], y, score)
+
+        return find
+
+    def margins_over_epochs() -> np.ndarray:
+        margins = train_net(make_net(X, int(y.max()) + 1, seed), X, y, 30)
+        return sum_early_margins(margins, predicted=0.8)[0]
+
+    found: dict[str, Callable] = {
+        "nm.label_errors": lambda: nm.label_errors((X, y), seed=seed).scores.numpy(),
+        "margins over epochs": margins_over_epochs,
+        "chance": lambda: np.random.default_rng(seed).random(len(y)),
+    }
+    try:
+        import cleanlab  # noqa: F401
+    except ModuleNotFoundError:
+        print("cleanlab is not installed: its rows are left out")
+        return found
+    return found | {f"cleanlab, {score}": cleanlab_of_net(score) for score in LABEL_SCORES}
+
+
+def measure_row(name: str, noise: str, seed: int) -> list[dict]:
+    """The rows of all methods on one set with flips."""
+    X, y = load_set(name)
+    flipped, wrong = flip_labels(X, y, *NOISES[noise], seed)
+    rows, shared = [], 0.0
+    for method, find in methods(name, X, flipped, seed).items():
+        started = time.process_time()
+        scores = find()
+        seconds = time.process_time() - started
+        if method.startswith("cleanlab"):
+            # The first score trains the nets, and the others need them as well.
+            shared = max(shared, seconds)
+            seconds = shared
+        order = np.argsort(scores, kind="stable")
+        rows.append(
+            {
+                "set": name,
+                "noise": noise,
+                "seed": seed,
+                "method": method,
+                "auc": roc_auc_score(wrong, -scores),
+                "missed": 1 - wrong[order[: wrong.sum()]].mean(),
+                "precision at 50": wrong[order[:50]].mean(),
+                "seconds": seconds,
+            }
+        )
+    return rows
+
+
+def search_settings() -> None:
+    """Print what cleanlab finds on other images, by epochs and score."""
+    for name in ("other MNIST 1,000", "other CIFAR-10 2,000"):
+        X, y = load_set(name)
+        flipped, wrong = flip_labels(X, y, "symmetric", 0.1, seed=100)
+        for epochs in (5, 10, 15, 20, 30):
+            probabilities = cross_validate(X, flipped, epochs, seed=100)
+            for score in LABEL_SCORES:
+                auc = roc_auc_score(wrong, -score_by_cleanlab(probabilities, flipped, score))
+                print(f"{name}, {epochs} epochs, {score}: AUC {auc:.4f}", flush=True)
+
+
+def main() -> None:
+    """Measure what is missing, and print a table for each set and kind of flips."""
+    torch.set_num_threads(1)
+    if "--settings" in sys.argv:
+        return search_settings()
+    ROWS.parent.mkdir(exist_ok=True)
+    rows = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
+    done = {(row["set"], row["noise"], row["seed"]) for row in rows}
+    for noise in NOISES:
+        for name in EPOCHS:
+            if noise != "symmetric 10%" and "5,000" in name:
+                continue  # the other kinds on the small sets only
+            for seed in SEEDS:
+                if (name, noise, seed) in done:
+                    continue
+                try:
+                    found = measure_row(name, noise, seed)
+                except nm.DataError as error:
+                    print(f"{name} left out: {error}")
+                    break
+                with ROWS.open("a") as file:
+                    file.writelines(json.dumps(row) + "\n" for row in found)
+                rows += found
+            show([r for r in rows if (r["set"], r["noise"]) == (name, noise)])
+
+
+def show(rows: list[dict]) -> None:
+    """Print the table of one set and kind of flips: means over the seeds."""
+    if not rows:
+        return
+    print(f"\n{rows[0]['set']}, {rows[0]['noise']}, {len({r['seed'] for r in rows})} seeds")
+    print(f"{'':40} {'AUC':>7} {'missed':>7} {'right of worst 50':>18} {'CPU s':>7}")
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = [row for row in rows if row["method"] == method]
+        auc, missed, precision, seconds = (
+            np.mean([row[key] for row in mine])
+            for key in ("auc", "missed", "precision at 50", "seconds")
+        )
+        print(f"{method:40} {auc:7.4f} {missed:7.3f} {precision:18.2f} {seconds:7.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

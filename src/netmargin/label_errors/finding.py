@@ -1,0 +1,225 @@
+"""The search for wrong labels: what all other samples say about each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..core.accepted_models import check_model
+from ..core.arguments import check_path, check_seed
+from ..core.batches import Arrays, Data, Labels, as_arrays
+from ..core.class_names import ClassNames
+from ..core.nets import device_and_dtype, in_mode, scores
+from ..errors import DataError
+from ..training import fingerprint, read_sample_margins
+from .calibration import draw_flips, estimate_share_wrong, score_labels, share_wrong_by_score
+from .epochs import are_useful, combine, sum_early_margins
+from .leave_one_out import (
+    CENTRES,
+    EXACT_UP_TO,
+    RIDGES,
+    encode_labels,
+    laplace_kernel,
+    median_distance,
+    predict_approximately,
+    predict_exactly,
+    squared_errors,
+)
+from .report import LabelErrors
+from .representations import list_representations
+
+_COMPARED_ON = 1000
+"""Samples on which representations and ridges are compared: a decomposition takes half a second."""
+
+
+def label_errors(
+    data: Data,
+    *,
+    model: nn.Module | None = None,
+    run: str | Path | None = None,
+    class_names: Sequence[str] | None = None,
+    seed: int = 0,
+) -> LabelErrors:
+    """Find the labels that all other samples speak against.
+
+    No net is trained. Kernel ridge regression on the labels, with kernel exp(-|a - b| / median
+    distance), predicts each sample from all others in closed form; the score of a sample is the
+    prediction of its own label less that of the best other one. What the kernel is given, the
+    inputs, patches of images, or the convolutions of a net, and the ridge are those of the least
+    squared leave-one-out error on 1,000 samples. Above 5,000 samples the kernel is replaced by its
+    projection on 3,000 random ones.
+
+    How many labels are wrong is estimated from scores under labels flipped at random; see
+    docs/label-errors.md for how near that comes.
+
+    Parameters
+    ----------
+    data : tuple (X, y), or iterable of (x, y)
+        Samples X of shape (n, ...) and labels y of shape (n,), whole numbers. Images have shape
+        (n, channels, height, width) or are vectors of square length; rows of other numbers may be
+        embeddings of a pretrained net.
+    model : nn.Module or None, default None
+        A net with convolutions before a dense layer, trained or not; its features count as one more
+        representation. The labels must then be those of the net.
+    run : str, Path or None, default None
+        Folder of a run of `nm.train(..., record_margins=True)` on the same data. Its margins of the
+        first epochs are added where the kernel alone predicts fewer than two thirds of the labels.
+    class_names : sequence of str or None, default None
+        Names of the classes in the order of the labels, for tables.
+    seed : int, default 0
+        Seed of the choice of patches, of compared samples and of centres.
+
+    Returns
+    -------
+    LabelErrors
+        Score, suggested label and probability of each sample, worst first in its tables.
+
+    Raises
+    ------
+    DataError
+        The data cannot be used, have one class only, or labels that are not those of the net.
+    ModelError
+        The model has no dense layer behind a convolution, or cannot be called on the samples.
+    CheckpointError
+        The run folder holds no margins of single samples, or those of other data.
+    ArgumentError
+        Another argument cannot be used.
+
+    Examples
+    --------
+    >>> import netmargin as nm
+    >>> X, y = nm.datasets.digits(limit=300)
+    >>> y[7] = (y[7] + 1) % 10
+    >>> found = nm.label_errors((X, y))
+    >>> found.order[0].item(), y[7].item(), found.suggested[7].item()
+    (7, 9, 8)
+
+    Source: beyond the papers; leave-one-out formula of Rasmussen and Williams 2006, Section 5.4.2;
+    patches of Coates and Ng 2011; margins over epochs of Pleiss et al. 2020.
+    """
+    seed = check_seed(seed)
+    samples = as_arrays(data)
+    names = ClassNames(class_names)
+    folder = check_path("run", run, optional=True)
+    # The file comes first: minutes of work would be lost to a wrong path.
+    margins = _read_margins(folder, samples) if folder is not None else None
+    values, classes = _read_classes(samples, model)
+    if names.names:
+        # A class without samples has a name all the same.
+        names.require_number(max(len(names.names), int(values.max()) + 1))
+    basis, predictions = _predict(samples, classes, model, seed)
+    table = score_labels(predictions)
+    rows = np.arange(len(classes))
+    given = table[rows, classes]
+    predicted = float((given > 0).mean())
+    ranking = given
+    if margins is not None:
+        sums, epochs = sum_early_margins(margins, predicted)
+        if are_useful(predicted):
+            ranking = combine(given, sums)
+            basis += f", and the margins of {epochs} epochs"
+        else:
+            basis += "; margins of epochs left out, as the kernel predicts most labels"
+    flipped = draw_flips(table, classes, np.random.default_rng(seed))
+    share = estimate_share_wrong(given, flipped, len(values))
+    wrong = share_wrong_by_score(given, flipped, len(values), share)
+    predictions[rows, classes] = -np.inf
+    return LabelErrors(
+        given=torch.from_numpy(values[classes]),
+        suggested=torch.from_numpy(values[predictions.argmax(axis=1)]),
+        scores=torch.from_numpy(ranking),
+        wrong=torch.from_numpy(wrong),
+        share=share,
+        basis=basis,
+        conflicts=_find_conflicts(samples.X, classes),
+        class_names=names.names,
+    )
+
+
+def _read_margins(folder: Path, samples: Arrays) -> np.ndarray:
+    """The recorded margins of a run on these samples. Raises CheckpointError, DataError."""
+    margins, digest = read_sample_margins(folder)
+    if digest != fingerprint(samples):
+        raise DataError(
+            f"{folder} holds the margins of {margins.shape[1]} other samples, or of these with"
+            " other labels or in another order. Pass the data that the run was trained on."
+        )
+    return margins
+
+
+def _read_classes(samples: Arrays, model: nn.Module | None) -> tuple[np.ndarray, np.ndarray]:
+    """The labels in use, ascending, and the index of each sample's label among them.
+
+    Raises DataError for labels of one class, and for those that the net has no output for.
+    """
+    if model is not None:
+        model = check_model(model)
+        device, dtype = device_and_dtype(model)
+        with in_mode(model, training=False), torch.no_grad():
+            outputs = scores(model, samples.X[:2].to(device, dtype)).shape[1]
+        Labels(outputs).encode(samples.y)
+    y = samples.y.detach().cpu().to(torch.int64).numpy()
+    values, classes = np.unique(y, return_inverse=True)
+    if len(values) == 1:
+        raise DataError(
+            f"All {len(y)} labels are {values[0]}, and every other label would be as good. Pass"
+            " samples of at least two classes."
+        )
+    return values, classes
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A representation, the scale of its kernel and a ridge, and what was compared."""
+
+    name: str
+    scale: float
+    ridge: float
+    error: float
+
+
+def _predict(
+    samples: Arrays, classes: np.ndarray, model: nn.Module | None, seed: int
+) -> tuple[str, np.ndarray]:
+    """What the predictions rest on, in words, and the predictions, shape (n, C)."""
+    rng = np.random.default_rng(seed)
+    representations = list_representations(samples.X, model, seed)
+    Y = encode_labels(classes, int(classes.max()) + 1)
+    few = np.sort(rng.permutation(len(classes))[:_COMPARED_ON])
+    choices = []
+    for name, represent in representations.items():
+        features = represent(samples.X[torch.from_numpy(few)])
+        scale = median_distance(features)
+        errors = squared_errors(laplace_kernel(features, features, scale), Y[few])
+        best = int(errors.argmin())
+        choices.append(_Choice(name, scale, RIDGES[best], errors[best]))
+    chosen = min(choices, key=lambda choice: choice.error)
+    features = representations[chosen.name](samples.X)
+    basis = f"{chosen.name} (ridge {chosen.ridge:g}, of {len(choices)} representations)"
+    if len(classes) <= EXACT_UP_TO:
+        K = laplace_kernel(features, features, chosen.scale)
+        return basis, predict_exactly(K, Y, chosen.ridge)
+    centres = np.sort(rng.choice(len(classes), CENTRES, replace=False))
+    return basis, predict_approximately(features, Y, chosen.scale, chosen.ridge, centres)
+
+
+def _find_conflicts(X: Tensor, classes: np.ndarray) -> tuple[tuple[int, ...], ...]:
+    """Groups of equal samples that do not all have the same label, as tuples of indices."""
+    flat = X.detach().cpu().reshape(len(X), -1)
+    if flat.is_floating_point():
+        # numpy has no bfloat16; adding zero makes negative zeros positive.
+        flat = (flat if flat.dtype in (torch.float32, torch.float64) else flat.float()) + 0.0
+    array = np.ascontiguousarray(flat.numpy())
+    rows = array.view(np.dtype((np.void, array.shape[1] * array.itemsize))).ravel()
+    _, group, sizes = np.unique(rows, return_inverse=True, return_counts=True)
+    by_group = np.argsort(group, kind="stable")
+    ends = np.cumsum(sizes)
+    found = []
+    for index in np.flatnonzero(sizes > 1):
+        members = by_group[ends[index] - sizes[index] : ends[index]]
+        if len(np.unique(classes[members])) > 1:
+            found.append(tuple(members.tolist()))
+    return tuple(sorted(found))

@@ -1,0 +1,186 @@
+"""The labels of a data set, each with how suspicious it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ..core.arguments import check_path
+from ..core.class_names import name_labels
+from ..core.files import write_atomically
+from ..core.notebook_tables import (
+    Certainty,
+    NotebookTable,
+    describe_in_notebook,
+    number,
+)
+from ..core.records import short_repr
+from ..core.saved_records import Record
+
+_SHOWN = 10
+"""Samples in the summary and in a notebook: what fits on a screen beside their description."""
+
+
+@dataclass(frozen=True)
+class LabelErrors(Record):
+    """Labels that may be wrong, as `label_errors` finds them.
+
+    Tensors are in the order of the samples; `order` and the tables put the worst first.
+
+    Attributes
+    ----------
+    given : Tensor, shape (n,), int64
+        The label of each sample, as given.
+    suggested : Tensor, shape (n,), int64
+        The label that all other samples predict, of those not given.
+    scores : Tensor, shape (n,), float64
+        How much more the given label is predicted than the suggested one; negative where the others
+        speak against it, and the lower the more suspicious.
+    wrong : Tensor, shape (n,), float64
+        Estimated probability that the label is wrong, from its score alone.
+    share : float
+        Estimated share of wrong labels among all.
+    basis : str
+        What the scores rest on, in words.
+    conflicts : tuple of tuple of int
+        Groups of samples that are equal and have different labels: at least one of each is wrong.
+    class_names : tuple of str or None
+        The names of the classes, where they were given; tables show them in place of numbers.
+    """
+
+    given: Tensor
+    suggested: Tensor
+    scores: Tensor
+    wrong: Tensor
+    share: float
+    basis: str
+    conflicts: tuple[tuple[int, ...], ...] = ()
+    class_names: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        return short_repr(self, "n", "share", "count", "basis", "conflicts")
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return len(self.given)
+
+    @property
+    def count(self) -> int:
+        """The estimated number of wrong labels."""
+        return round(self.share * self.n)
+
+    @property
+    def order(self) -> Tensor:
+        """Indices of all samples, the most suspicious first, shape (n,)."""
+        return torch.argsort(self.scores, stable=True)
+
+    @property
+    def flagged(self) -> Tensor:
+        """Indices of the samples whose labels count as wrong, the most suspicious first.
+
+        They are as many as are estimated to be wrong, less those whose own label is predicted.
+        """
+        worst = self.order[: self.count]
+        return worst[self.scores[worst] < 0]
+
+    def frame(self, top: int | None = None):
+        """Return a pandas DataFrame, worst first: one row for each of the `top` samples, or of all.
+
+        Its columns are `sample`, `given`, `suggested`, `score`, and `wrong_so_far`, the estimated
+        share of wrong labels from the first row to this one.
+        """
+        import pandas
+
+        order = self.order
+        shares = self.wrong[order].cumsum(0) / torch.arange(1, self.n + 1)
+        columns = {
+            "sample": order.numpy(),
+            "given": self._name(self.given[order]),
+            "suggested": self._name(self.suggested[order]),
+            "score": self.scores[order].numpy(),
+            "wrong_so_far": shares.numpy(),
+        }
+        return pandas.DataFrame(columns).iloc[:top]
+
+    def _name(self, labels: Tensor):
+        """Labels as tables show them: names where there are some."""
+        # Of labels -1 and 1 the former has the first name.
+        return name_labels(labels.clamp(min=0) if self.class_names else labels, self.class_names)
+
+    def cleanlab(self):
+        """Return a pandas DataFrame with the columns of cleanlab's, one row for each sample.
+
+        They are `is_label_issue`, `label_quality` (1 less the probability that the label is wrong),
+        `given_label` and `predicted_label`, in the order of the samples, so that what reads
+        cleanlab's tables reads this one.
+        """
+        import pandas
+
+        is_issue = torch.zeros(self.n, dtype=torch.bool)
+        is_issue[self.flagged] = True
+        predicted = torch.where(self.scores < 0, self.suggested, self.given)
+        return pandas.DataFrame(
+            {
+                "is_label_issue": is_issue.numpy(),
+                "label_quality": (1 - self.wrong).numpy(),
+                "given_label": self._name(self.given),
+                "predicted_label": self._name(predicted),
+            }
+        )
+
+    def write_csv(self, path: str | Path) -> Path:
+        """Write the table of `frame` to a file, whole or not at all, and return its path.
+
+        Raises ArgumentError for what is no path, CheckpointError where it cannot be written.
+        """
+        file: Path = check_path("path", path)
+        write_atomically(file, self.frame().to_csv(index=False).encode())
+        return file
+
+    def to_dict(self) -> dict:
+        """Return the main numbers, and the flagged samples, as JSON-ready values."""
+        return {
+            "n": self.n,
+            "share": self.share,
+            "count": self.count,
+            "basis": self.basis,
+            "flagged": self.flagged.tolist(),
+            "conflicts": [list(group) for group in self.conflicts],
+        }
+
+    def summary(self) -> str:
+        """Describe what was found in some lines of text, with the worst ten samples."""
+        lines = [
+            f"{self.n} samples, about {self.count} wrong labels"
+            f" ({100 * self.share:.2g}%; estimated, as if drawn at random among the other classes)",
+            f"scores from {self.basis}",
+        ]
+        if self.conflicts:
+            first = ", ".join(map(str, self.conflicts[0][:6]))
+            lines.append(
+                f"{len(self.conflicts)} group(s) of equal samples with different labels, the first:"
+                f" {first}"
+            )
+        lines.append(self.frame(_SHOWN).to_string(index=False, float_format="{:.3f}".format))
+        return "\n".join(lines)
+
+
+@describe_in_notebook.register
+def _describe(report: LabelErrors) -> NotebookTable:
+    """The worst samples as a table."""
+    rows: Sequence[Sequence[str]] = [
+        [str(row.sample), str(row.given), str(row.suggested), number(row.score)]
+        for row in report.frame(_SHOWN).itertuples()
+    ]
+    return NotebookTable(
+        "Labels that may be wrong, worst first",
+        rows,
+        heads=("sample", "given", "suggested", ("score", Certainty.MEASURED)),
+        notes=(
+            f"About {report.count} of {report.n} labels are wrong (estimated).",
+            f"Scores from {report.basis}.",
+        ),
+    )

@@ -1,0 +1,122 @@
+"""How samples are given to the kernel: by their numbers, by patches, or by a net's convolutions."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..core.images import as_images
+from ..core.nets import device_and_dtype, in_mode
+from ..errors import ModelError
+from .patches import have_patches, patch_features, scale_rows, standardize
+
+Representation = Callable[[Tensor], np.ndarray]
+"""A function from samples, shape (n, ...), to rows of features, shape (n, D), float32."""
+
+_SAMPLES_AT_ONCE = 200
+"""Samples per forward pass, as in `measure`."""
+
+
+def list_representations(
+    X: Tensor, model: nn.Module | None, seed: int
+) -> dict[str, Representation]:
+    """The representations that samples allow, by what they are called in reports.
+
+    Parameters
+    ----------
+    X : Tensor, shape (n, ...)
+        The samples.
+    model : nn.Module or None
+        A net with convolutions, whose features count as one more.
+    seed : int
+        Seed of random patches.
+
+    Returns
+    -------
+    dict
+        At least two functions by name. Which of them is used, leave-one-out errors decide.
+
+    Raises
+    ------
+    ModelError
+        The net has no dense layer behind a convolution.
+    """
+    found: dict[str, Representation] = {
+        "the inputs, each scaled to norm 1": _unit_rows,
+        "the inputs, each column standardized": _standard_columns,
+    }
+    # All samples are asked, since a negative value in any of them tells vectors from images.
+    images = as_images(X)
+    if images is not None and have_patches(images):
+        found["patches of the images"] = partial(_patches, seed=seed)
+    if model is not None:
+        layer = _first_dense_layer(model)
+        found["the convolutions of the net"] = partial(_net_features, model, layer)
+    return found
+
+
+def _unit_rows(X: Tensor) -> np.ndarray:
+    """Each sample as a vector of norm 1."""
+    features = _flat(X)
+    scale_rows(features)
+    return features
+
+
+def _standard_columns(X: Tensor) -> np.ndarray:
+    """Each column with mean 0 and standard deviation 1."""
+    features = _flat(X)
+    standardize(features)
+    return features
+
+
+def _patches(X: Tensor, seed: int) -> np.ndarray:
+    """Responses to patches of the images themselves."""
+    images = as_images(X)
+    assert images is not None  # as all samples together are images
+    return patch_features(images, seed=seed)
+
+
+def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor) -> np.ndarray:
+    """What enters a layer of the net, columns standardized, rows of norm 1."""
+    kept: list[Tensor] = []
+    hook = layer.register_forward_pre_hook(
+        lambda _, inputs: kept.append(inputs[0].detach().flatten(1).float().cpu())
+    )
+    device, dtype = device_and_dtype(model)
+    try:
+        with in_mode(model, training=False), torch.no_grad():
+            for x in X.split(_SAMPLES_AT_ONCE):
+                model(x.to(device, dtype))
+    finally:
+        hook.remove()
+    features = torch.cat(kept).numpy()
+    standardize(features)
+    scale_rows(features)
+    return features
+
+
+def _first_dense_layer(model: nn.Module) -> nn.Linear:
+    """The first dense layer behind a convolution. Raises ModelError where there is none.
+
+    Later layers will not do: a net that has learned wrong labels by heart holds them there, and its
+    leave-one-out errors would be too good to be true. Convolutions were found to hold few.
+    """
+    behind = False
+    for module in model.modules():
+        behind |= isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d))
+        if behind and isinstance(module, nn.Linear):
+            return module
+    raise ModelError(
+        "The net has no dense layer behind a convolution, and what other layers hold is learned"
+        " from the labels in question. Leave `model` out; or pass what another net computes, such"
+        " as embeddings of a pretrained one, in place of the inputs."
+    )
+
+
+def _flat(X: Tensor) -> np.ndarray:
+    """A float32 copy of the samples as rows, brought to a largest size of 1."""
+    flat = X.detach().cpu().reshape(len(X), -1).to(torch.float64)
+    # No representation depends on the unit, and squares of 1e200 would be infinite.
+    return (flat / (flat.abs().max() or 1.0)).to(torch.float32).numpy()

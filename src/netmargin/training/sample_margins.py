@@ -1,0 +1,121 @@
+"""The margin of every sample after every epoch of a run, in one small file."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from ..core.files import write_atomically
+from ..errors import CheckpointError
+
+FILE = "sample_margins.bin"
+_MARK = b"netmargin sample margins 1\n"
+_HEADER = 256
+"""Bytes before the first row: a mark, and the number of samples and digest of the data as JSON."""
+_LARGEST = 60_000.0
+"""What the largest margin of an epoch is scaled to: float16 ends at 65,504."""
+
+
+class SampleMargins:
+    """The file of a run that holds one row of margins per accepted epoch.
+
+    A row is a float32 scale and N margins in float16, in units of that scale: 2 bytes for each
+    sample, three digits of each margin, whatever their size.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+    samples : int
+        N, the number of samples.
+    data : str
+        Digest of the data, by which readers tell whose margins these are.
+    """
+
+    def __init__(self, folder: Path, samples: int, data: str):
+        self.path, self._samples, self._data = Path(folder) / FILE, samples, data
+
+    def start(self) -> None:
+        """Begin an empty file. Raises CheckpointError."""
+        about = json.dumps({"samples": self._samples, "data": self._data}).encode()
+        write_atomically(self.path, (_MARK + about).ljust(_HEADER))
+
+    def append(self, q: Tensor) -> None:
+        """Add the margins of an epoch, shape (N,). Raises CheckpointError."""
+        values = q.detach().cpu().double().numpy()
+        scale = np.float32(np.abs(values).max() / _LARGEST) or np.float32(1)
+        row = (
+            np.asarray(scale).tobytes() + (values / np.float64(scale)).astype(np.float16).tobytes()
+        )
+        try:
+            with open(self.path, "ab") as file:
+                file.write(row)
+        except OSError as error:
+            raise CheckpointError(
+                f"Cannot write {self.path}: {error.strerror}. The last checkpoint is intact. Free"
+                " some space, then start the same command again to go on."
+            ) from error
+
+    def cut_back(self, rows: int) -> None:
+        """Keep the first rows only. Raises CheckpointError where there are fewer."""
+        size = _HEADER + rows * (4 + 2 * self._samples)
+        try:
+            if self.path.stat().st_size < size:
+                raise CheckpointError(
+                    f"{self.path} is shorter than its checkpoint says. Restore it, or start in a"
+                    " new folder."
+                )
+            os.truncate(self.path, size)
+        except OSError as error:
+            raise CheckpointError(
+                f"Cannot go on with {self.path}: {error.strerror}. Margins are recorded from the"
+                " first epoch on: start in a new folder, or without record_margins."
+            ) from error
+
+
+def read_sample_margins(folder: Path) -> tuple[np.ndarray, str]:
+    """The margins that a run has recorded, and the digest of its data.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+
+    Returns
+    -------
+    tuple of ndarray, shape (epochs, N), float32, and str
+        One row per accepted epoch, the first before training.
+
+    Raises
+    ------
+    CheckpointError
+        There is no such file, or it is damaged.
+    """
+    path = Path(folder) / FILE
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(
+            f"{folder} holds no margins of single samples ({path.name}: {error.strerror}). Record"
+            ' them: nm.train(model, data, checkpoint_dir="runs/mine", record_margins=True).'
+        ) from error
+    try:
+        if not content.startswith(_MARK):
+            raise ValueError("it begins with other bytes")
+        about = json.loads(content[len(_MARK) : _HEADER])
+        samples, data = int(about["samples"]), str(about["data"])
+        if samples < 1:
+            raise ValueError(f"it says that there are {samples} samples")
+        row = np.dtype([("scale", "<f4"), ("margins", "<f2", (samples,))])
+        # A row that a killed run has begun is left out.
+        whole = (len(content) - _HEADER) // row.itemsize
+        if whole < 2:
+            raise ValueError("it ends before the first epoch")
+        rows = np.frombuffer(content, row, count=whole, offset=_HEADER)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or no file of margins: {error}. Restore it, or train anew."
+        ) from error
+    return rows["margins"].astype(np.float32) * rows["scale"][:, None], data

@@ -1,0 +1,313 @@
+"""Wrong labels: the closed form against refits, flips that must be found, calibration, bad input."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+from netmargin.label_errors.calibration import (
+    draw_flips,
+    estimate_share_wrong,
+    score_labels,
+    share_wrong_by_score,
+)
+from netmargin.label_errors.epochs import sum_early_margins
+from netmargin.label_errors.leave_one_out import (
+    RIDGES,
+    encode_labels,
+    laplace_kernel,
+    median_distance,
+    predict_approximately,
+    predict_exactly,
+    squared_errors,
+)
+from netmargin.label_errors.patches import patch_features
+from netmargin.training import read_sample_margins
+
+
+def flip(y, share, seed, classes=10):
+    """Labels of which a share is replaced by random other ones, and which those are."""
+    rng = np.random.default_rng(seed)
+    wrong = rng.choice(len(y), round(share * len(y)), replace=False)
+    flipped = y.numpy().copy()
+    flipped[wrong] = (flipped[wrong] + rng.integers(1, classes, size=len(wrong))) % classes
+    return flipped, np.isin(np.arange(len(y)), wrong)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """600 digits with 10% flipped labels, which those are, and what was found."""
+    X, y = nm.datasets.digits(limit=600)
+    y, wrong = flip(y, 0.1, seed=0)
+    return X, y, wrong, nm.label_errors((X, y))
+
+
+@pytest.fixture
+def problem():
+    """Features, targets and scale of a small problem of three classes."""
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(24, 4))
+    return features, encode_labels(rng.integers(3, size=24), 3), median_distance(features)
+
+
+def test_predictions_are_those_of_refits_without_the_sample(problem):
+    features, Y, scale = problem
+    K = laplace_kernel(features, features, scale)
+    found = predict_exactly(K.copy(), Y, 0.3)
+    for n in range(len(Y)):
+        rest = np.delete(np.arange(len(Y)), n)
+        weights = np.linalg.solve(K[np.ix_(rest, rest)] + 0.3 * np.eye(len(rest)), Y[rest])
+        assert found[n] == pytest.approx(K[n, rest] @ weights, abs=1e-12)
+    errors = squared_errors(K, Y)
+    assert errors[RIDGES.index(0.3)] == pytest.approx(np.square(found - Y).mean(), rel=1e-10)
+
+
+def test_all_samples_as_centres_give_the_exact_predictions(problem):
+    features, Y, scale = problem
+    exact = predict_exactly(laplace_kernel(features, features, scale), Y, 0.1)
+    found = predict_approximately(features, Y, scale, 0.1, np.arange(len(Y)))
+    assert found == pytest.approx(exact, abs=1e-6)
+    # And with few centres those of refits of the linear regression that it is.
+    few = predict_approximately(features, Y, scale, 0.1, np.arange(5))
+    points = features[:5]
+    root = np.linalg.cholesky(laplace_kernel(points, points, scale) + 1e-10 * np.eye(5))
+    mapped = np.linalg.solve(root, laplace_kernel(points, features, scale)).T
+    for n in (0, 7, 23):
+        rest = np.delete(mapped, n, axis=0)
+        weights = np.linalg.solve(rest.T @ rest + 0.1 * np.eye(5), rest.T @ np.delete(Y, n, axis=0))
+        assert few[n] == pytest.approx(mapped[n] @ weights, abs=1e-9)
+
+
+def test_flips_are_found_and_counted(digits):
+    _, y, wrong, found = digits
+    worst = found.order[: wrong.sum()].numpy()
+    assert wrong[worst].mean() > 0.9
+    # An estimate from the lowest quarter of the flips: 15 wrong labels, give or take four.
+    assert 0.5 * wrong.sum() < found.count < 1.5 * wrong.sum()
+    # The score of a flipped sample speaks for another label; the probabilities follow the scores.
+    assert (found.scores[worst[:20]] < 0).all()
+    assert (np.diff(found.wrong[found.order].numpy()) <= 1e-12).all()
+    assert found.wrong[wrong].mean() > 0.6 > 0.1 > found.wrong[~wrong].mean()
+    assert (found.suggested != torch.from_numpy(y)).all()
+
+
+def test_tables_say_the_same(digits, tmp_path):
+    _, y, _, found = digits
+    frame, table = found.frame(), found.cleanlab()
+    assert frame["sample"].tolist() == found.order.tolist()
+    assert (frame["given"] == y[frame["sample"]]).all()
+    assert frame["wrong_so_far"].iloc[-1] == pytest.approx(found.wrong.mean().item())
+    assert table["is_label_issue"].sum() == len(found.flagged) <= found.count
+    assert table.index[table["is_label_issue"]].tolist() == sorted(found.flagged.tolist())
+    again = nm.load(found.save(tmp_path / "labels.zip"))
+    assert again.frame().equals(frame)
+    lines = found.write_csv(tmp_path / "labels.csv").read_text().splitlines()
+    assert lines[0] == "sample,given,suggested,score,wrong_so_far"
+    assert lines[1].startswith(f"{found.order[0]},")
+    assert str(found.count) in found.summary()
+    assert "worst first" in found._repr_html_()
+
+
+def test_scores_do_not_depend_on_order_scale_or_names_of_classes(digits):
+    X, y, _, _ = digits
+    X, y = X[:200], y[:200]
+    found = nm.label_errors((X, y))
+    order = np.random.default_rng(1).permutation(len(y))
+    moved = nm.label_errors((4 * X[order], 7 - 2 * y[order]))
+    if found.basis.startswith("the inputs"):  # patches are drawn by place, and so by order
+        assert moved.scores.numpy() == pytest.approx(found.scores.numpy()[order], abs=1e-9)
+    # Features of each image are its own, whatever the range of values.
+    images = X.reshape(-1, 8, 8)
+    assert patch_features(images) == pytest.approx(patch_features(1000 * images), abs=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
+def test_share_of_a_known_mixture(share):
+    rng = np.random.default_rng(0)
+    n, classes = 4000, 10
+    wrong = rng.random(n) < share
+    given = np.where(wrong, rng.normal(-2, 0.7, n), rng.normal(2, 0.7, n))
+    # A wrong label flipped at random becomes right once in nine times.
+    lucky = wrong & (rng.random(n) < 1 / (classes - 1))
+    flipped = np.where(lucky, rng.normal(2, 0.7, n), rng.normal(-2, 0.7, n))
+    found = estimate_share_wrong(given, flipped, classes)
+    assert found == pytest.approx(share, abs=0.01)
+    chances = share_wrong_by_score(given, flipped, classes, found)
+    assert chances.mean() == pytest.approx(share, abs=0.015)
+    if share:
+        assert chances[wrong].mean() > 0.9
+        assert chances[~wrong].mean() < 0.02
+
+
+def test_scores_of_every_label_are_margins():
+    F = np.random.default_rng(0).normal(size=(50, 4))
+    found = score_labels(F)
+    for j in range(4):
+        rest = np.delete(F, j, axis=1).max(axis=1)
+        assert found[:, j] == pytest.approx(F[:, j] - rest)
+    given = np.arange(50) % 4
+    flips = draw_flips(found, given, np.random.default_rng(0)).reshape(50, 3)
+    for row, scores, own in zip(flips, found, given, strict=True):
+        assert sorted(row) == sorted(np.delete(scores, own))
+
+
+def test_conflicting_copies_are_named():
+    X, y = nm.datasets.digits(limit=60)
+    X, y = torch.cat([X, X[5:6], X[5:6], X[9:10]]), torch.cat([y, y[5:6], y[5:6] + 1, y[9:10]])
+    found = nm.label_errors((X, y % 10))
+    assert found.conflicts == ((5, 60, 61),)
+    assert "equal samples" in found.summary()
+
+
+def test_binary_labels_and_names():
+    X, y = nm.datasets.clusters(80, 4, k=3, seed=0)
+    signs = torch.as_tensor(y).clone()
+    signs[3] *= -1
+    found = nm.label_errors((X, signs), class_names=["no", "yes"])
+    assert set(found.given.tolist()) == {-1, 1}
+    assert (found.suggested == -found.given).all()
+    assert set(found.frame()["given"]) == {"no", "yes"}
+    assert found.frame()["given"][0] == ("no" if found.given[found.order[0]] < 0 else "yes")
+    with pytest.raises(nm.ArgumentError, match="class_names"):
+        nm.label_errors((X, (signs + 1) * 3), class_names=["no", "yes"])
+
+
+def test_early_margins_end_before_labels_are_learned_by_heart():
+    right = np.linspace(-0.5, 1, 40)
+    margins = np.stack([np.where(np.arange(40) < 4 * e, right + 1, -1.0) for e in range(11)])
+    # 10% more samples are right after each epoch; of labels predicted to 50%, 75% are the limit.
+    sums, epochs = sum_early_margins(margins, 0.5)
+    assert epochs == 7
+    assert sums == pytest.approx(margins[1:8].sum(axis=0))
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A short run that recorded its margins: its folder, data, history and net."""
+    X, y = nm.datasets.digits(limit=100)
+    torch.manual_seed(0)
+    net = nm.models.mlp([64, 16, 10])
+    folder = tmp_path / "run"
+    history = nm.train(
+        net,
+        (X, y),
+        until=nm.Epochs(3),
+        checkpoint_dir=folder,
+        checkpoint_seconds=0,
+        record_margins=True,
+        progress=False,
+    )
+    return folder, (X, y), history, net
+
+
+def test_recorded_margins_are_those_of_every_epoch(run):
+    folder, data, history, net = run
+    margins, _ = read_sample_margins(folder)
+    assert margins.shape == (4, 100)
+    last = nm.measure(net, data).q.numpy()
+    assert margins[-1] == pytest.approx(last, rel=1e-3, abs=1e-3 * np.abs(last).max())
+    assert margins.min(axis=1) == pytest.approx(history.column("q_min"), rel=1e-2)
+    # The resumed run goes on in the same file, as one that was never stopped.
+    nm.train(
+        net,
+        data,
+        until=nm.Epochs(5),
+        checkpoint_dir=folder,
+        record_margins=True,
+        progress=False,
+    )
+    again, _ = read_sample_margins(folder)
+    assert again.shape == (6, 100)
+    assert (again[:4] == margins).all()
+    found = nm.label_errors(data, run=folder)
+    assert "left out" in found.basis  # digits need no help
+
+
+def test_rows_beyond_the_checkpoint_are_cut_off(run):
+    folder, data, _, net = run
+    before = (folder / "sample_margins.bin").read_bytes()
+    with open(folder / "sample_margins.bin", "ab") as file:
+        file.write(b"a row that a killed run has begun")
+    assert read_sample_margins(folder)[0].shape == (4, 100)
+    nm.train(
+        net, data, until=nm.Epochs(3), checkpoint_dir=folder, record_margins=True, progress=False
+    )
+    assert (folder / "sample_margins.bin").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "begins with other bytes"),
+        (b"netmargin sample margins 1\n", "damaged"),
+        (b'netmargin sample margins 1\n{"samples": -3, "data": ""}'.ljust(999), "-3 samples"),
+        (b'netmargin sample margins 1\n{"samples": 9, "data": ""}'.ljust(256), "first epoch"),
+    ],
+)
+def test_damaged_margins_are_refused(tmp_path, content, message):
+    (tmp_path / "sample_margins.bin").write_bytes(content)
+    with pytest.raises(nm.CheckpointError, match=message):
+        nm.label_errors(nm.datasets.digits(limit=20), run=tmp_path)
+
+
+def test_runs_without_margins_or_of_other_data_are_refused(run, tmp_path):
+    folder, (X, y), _, net = run
+    with pytest.raises(nm.CheckpointError, match="record_margins=True"):
+        nm.label_errors((X, y), run=tmp_path)
+    with pytest.raises(nm.DataError, match="other labels or in another order"):
+        nm.label_errors((X, (y + 1) % 10), run=folder)
+    with pytest.raises(nm.ArgumentError, match="checkpoint_dir"):
+        nm.train(net, (X, y), record_margins=True, progress=False)
+    with pytest.raises(nm.ArgumentError, match="pair"):
+        nm.train(
+            net,
+            [(X, y)],
+            checkpoint_dir=tmp_path / "other",
+            record_margins=True,
+            progress=False,
+        )
+
+
+def test_convolutions_of_a_net_are_compared_too():
+    X, y = nm.datasets.digits(limit=60)
+    images = X.reshape(-1, 1, 8, 8)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 10))
+    assert "of 4 representations" in nm.label_errors((images, y), model=net).basis
+    with pytest.raises(nm.ModelError, match="no dense layer behind a convolution"):
+        nm.label_errors((X, y), model=nm.models.mlp([64, 16, 10]))
+    with pytest.raises(nm.DataError, match="labels"):
+        nm.label_errors((images, y + 1), model=net)
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (([[0.0], [1.0]], [1, 1]), nm.DataError, "two classes"),
+        (([[0.0], [float("nan")]], [0, 1]), nm.DataError, "NaN"),
+        (([[0.0], [1.0]], [0.5, 1]), nm.DataError, "whole numbers"),
+        (([[0.0], [1.0]], [0, 1, 1]), nm.DataError, "one label per"),
+        (torch.zeros(3), nm.DataError, "batch"),
+    ],
+)
+def test_bad_data(data, error, message):
+    with pytest.raises(error, match=message):
+        nm.label_errors(data)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((6, 3)),
+        np.ones((6, 1, 9, 9)),
+        np.random.default_rng(0).random((6, 3, 7, 11)),
+        np.arange(6)[:, None] * 1e200,
+        np.arange(6)[:, None],
+    ],
+    ids=["all equal", "one colour", "odd shape", "large", "whole numbers"],
+)
+def test_odd_inputs_give_finite_scores(X):
+    found = nm.label_errors((X, [0, 1, 2, 0, 1, 2]))
+    assert torch.isfinite(found.scores).all()
+    assert 0 <= found.share <= 1
