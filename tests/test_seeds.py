@@ -21,6 +21,8 @@ from netmargin.models import mlp
 X = np.random.default_rng(0).normal(size=(12, 2))
 Y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
 WIDE = np.random.default_rng(0).normal(size=(12, 5))
+# Small images: patches of them are drawn at random.
+IMAGES = np.random.default_rng(0).random((12, 1, 8, 8))
 
 
 def fresh_net(widths=(2, 8, 1)) -> torch.nn.Sequential:
@@ -70,6 +72,7 @@ CALLS = {
         lambda seed: nm.interpolation_path(make_net, (LINE[0], LINE[0][:, 1]), seed=seed, **PATH),
         True,
     ),
+    "label_errors": (lambda seed: nm.label_errors((IMAGES, Y), seed=seed), True),
     "Homogeneity.check": (
         lambda seed: GROUPS.check(fresh_net(), torch.from_numpy(X), seed=seed),
         True,
