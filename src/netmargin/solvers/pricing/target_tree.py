@@ -1,0 +1,186 @@
+"""Proves that |sum_i c_i relu(w . x_i)| is at most a target on the unit sphere, or finds a point
+where it is not: depth-first search over the sides of hyperplanes.
+
+A node whose bound (`node_bound`) is above the target is split by the hyperplane of one sample with
+a positive coefficient. At a fixed target the order in which nodes are visited does not change how
+many there are, so that the deepest come first: few are open at a time.
+"""
+
+import time
+from enum import Enum
+
+import numpy as np
+import torch
+
+from ...core.threads import fitting_threads
+from .node_bound import Nodes, SignedTerms
+from .node_descent import NodeDescent
+
+# Steps and batches trade time for sharper bounds; every node is judged.
+
+_STEPS, _ROOT_STEPS, _LEAF_STEPS = 12, 150, 300
+"""Steps from the parent's multipliers; at the root, which has no parent; and at a leaf, which no
+branching improves. 8 to 20 steps at a node take as long in all.
+"""
+_SMOOTHING, _ROOT_SMOOTHING, _ROOT_DECAY, _LEAF_SMOOTHING = 5e-3, 0.1, 0.93, 5e-4
+"""Smoothing in units of the target: less makes steps rough, more makes bounds loose."""
+_BATCH = 64
+"""Nodes that are split at once: enough for the products of small matrices to be efficient."""
+_BATCH_ENTRIES = 4_000_000
+"""Entries of the multipliers of a batch, beyond which it gets fewer nodes."""
+_FIRST_TAU = 2.5
+"""1 / tau begins at |x| over this: a typical |z| for a random w in some 10 dimensions."""
+
+
+class Outcome(Enum):
+    """How a proof of a target ended."""
+
+    PROVED = "proved"
+    REFUTED = "refuted"
+    UNFINISHED = "unfinished"
+
+
+class TargetTree:
+    """The search for both signs of the sum, grown as far as time allows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        The points x_i.
+    c : ndarray of shape (n,)
+        The coefficients; those that are 0 cost nothing.
+    target : float
+        What is to be proved, > 0.
+
+    Attributes
+    ----------
+    nodes : int
+        The number of nodes visited.
+    share : float
+        The share of the tree that is closed, between 0 and 1.
+    upper_bound : float
+        Where the outcome is PROVED: the target, or the largest bound of a leaf above it.
+    neuron : ndarray of shape (D,), or None
+        Where the outcome is REFUTED: a unit vector at which the sum exceeds the target.
+    """
+
+    def __init__(self, X: np.ndarray, c: np.ndarray, target: float):
+        used = c != 0
+        # More dimensions than samples with a coefficient are not needed.
+        self._rows = np.linalg.svd(X[used], full_matrices=False)[2]
+        X, c = X[used] @ self._rows.T, c[used]
+        self._sides = [_Side(X, sign * c, target) for sign in (1.0, -1.0) if (sign * c > 0).any()]
+        self._empty_share = 1 - 0.5 * len(self._sides)
+        self.upper_bound = target
+        self.neuron: np.ndarray | None = None
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes visited."""
+        return sum(side.nodes for side in self._sides)
+
+    @property
+    def share(self) -> float:
+        """The share of the tree that is closed."""
+        return self._empty_share + 0.5 * sum(side.share for side in self._sides)
+
+    def grow(self, deadline: float, most_nodes: float = np.inf) -> Outcome:
+        """Go on until the target is proved or refuted, to the deadline (time.monotonic), or for
+        about so many nodes.
+        """
+        last = self.nodes + most_nodes
+        with torch.no_grad(), fitting_threads(0.0):
+            for side in self._sides:
+                while side.stack and side.solver.best <= side.target:
+                    if time.monotonic() > deadline or self.nodes > last:
+                        return Outcome.UNFINISHED
+                    side.visit_batch()
+                if side.solver.best > side.target:
+                    self.neuron = side.solver.witness.numpy() @ self._rows
+                    return Outcome.REFUTED
+        self.upper_bound = max([self.upper_bound, *(side.stuck for side in self._sides)])
+        return Outcome.PROVED
+
+
+class _Side:
+    """The search for one sign of the sum: a stack of groups of open nodes."""
+
+    def __init__(self, X: np.ndarray, c: np.ndarray, target: float):
+        self.terms = SignedTerms(X, c)
+        self.target, self.solver = target, NodeDescent(self.terms, target)
+        self.nodes, self.share, self.stuck = 0, 0.0, -np.inf
+        self._batch = max(1, min(_BATCH, _BATCH_ENTRIES // X.size))
+        self.stack = [_make_root(self.terms)]
+
+    def visit_batch(self) -> None:
+        """Split the last open nodes, and keep the children that stay open."""
+        parents = _pop(self.stack, self._batch)
+        before = float(parents.share.sum())
+        if not self.nodes:
+            children, steps, first = parents, _ROOT_STEPS, _ROOT_SMOOTHING * self.target
+        else:
+            children = _split(self._finish_leaves(parents))
+            steps, first = _STEPS, 0.0
+        self.nodes += len(children)
+        if len(children):
+            children = self.solver.descend(
+                children, steps, _SMOOTHING * self.target, first=first, decay=_ROOT_DECAY
+            )
+        if len(children):
+            self.stack.append(children)
+        self.share += before - float(children.share.sum())
+
+    def _finish_leaves(self, nodes: Nodes) -> Nodes:
+        """Take more steps at leaves; what stays above the target is the bound. Returns the
+        others.
+        """
+        leaf = nodes.branch < 0
+        if leaf.any():
+            leaves, smoothing = nodes.select(leaf), _LEAF_SMOOTHING * self.target
+            left = self.solver.descend(leaves, _LEAF_STEPS, smoothing)
+            self.stuck = max([self.stuck, *left.bound.tolist()])
+        return nodes.select(~leaf)
+
+
+def _make_root(terms: SignedTerms) -> Nodes:
+    """The whole ball, with plain multipliers."""
+    count, negative = terms.positive, len(terms.c) - terms.positive
+    zero = torch.zeros(1, dtype=torch.float64)
+    return Nodes(
+        side=zero.new_zeros(1, count),
+        scale=torch.log(_FIRST_TAU / terms.XP.norm(dim=1))[None],
+        a=zero.new_zeros(1, negative),
+        b=zero.new_zeros(1, terms.dimension, negative),
+        mu=zero.clone(),
+        scale_speed=zero.new_zeros(1, count),
+        cone_speed=zero.new_zeros(1, negative),
+        share=zero + 1.0,
+        bound=zero + torch.inf,
+        branch=torch.zeros(1, dtype=torch.long),
+    )
+
+
+def _pop(stack: list[Nodes], count: int) -> Nodes:
+    """Take up to `count` of the last nodes; a group is only split where it is too large."""
+    parts, taken = [stack.pop()], 0
+    taken = len(parts[0])
+    while stack and taken + len(stack[-1]) <= count:
+        parts.append(stack.pop())
+        taken += len(parts[-1])
+    nodes = Nodes.join(parts)
+    if len(nodes) > count:
+        stack.append(nodes.select(slice(None, -count)))
+        nodes = nodes.select(slice(-count, None))
+    return nodes
+
+
+def _split(parents: Nodes) -> Nodes:
+    """The two children of each node, on either side of the hyperplane of its branch."""
+    children = Nodes.join([parents, parents])
+    count = len(parents)
+    rows, chosen = torch.arange(2 * count), torch.cat([parents.branch, parents.branch])
+    children.side[rows, chosen] = torch.cat([torch.ones(count), -torch.ones(count)]).double()
+    children.scale[rows, chosen] = 0.0
+    children.scale_speed[rows, chosen] = 0.0
+    children.share *= 0.5
+    return children
