@@ -1,0 +1,277 @@
+"""The proved bound of the largest t, by targets that fall: dual weights on as few samples as a
+target allows, and a tree that proves it.
+
+The best dual weights prove the best bound, but rest on many samples, and the time of a proof grows
+exponentially with their number. So the first target is far above t, and the next ones fall as the
+time allows. What refutes a target is a neuron that was not known, and the weights are chosen again;
+all neurons are kept for all targets.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..pricing.bounds import WORK_PER_SECOND
+from ..pricing.local import price_locally
+from ..pricing.target_tree import Outcome, TargetTree
+from .options import Options
+from .sparse_weights import SparseWeights
+
+# What proves the bound is the tree; all numbers here only decide which bounds are tried.
+
+_FIRST_EXCESS, _FALL, _LEAST_EXCESS = 0.8, 0.7, 0.01
+"""Targets are (1 + excess) times the t that known neurons attain: the first of them, how much it
+falls from one to the next, and the last; below it the tree over sums
+(`ActivationBranchAndBound`) is faster where either ends.
+"""
+_PART_FOR_WEIGHTS = 0.45
+"""The part of the excess that the weights may use to be few; the rest is for the tree."""
+_SHARPENED = 2
+"""How often the weights are made fewer by the weights before."""
+_TOLERATED = 0.05
+"""A part of the excess by which a neuron may exceed the level without being added."""
+_KNOWN_STARTS, _STARTS, _THOROUGH_STARTS, _THOROUGH_EVERY = 150, 64, 192, 4
+"""Starts of local search: known neurons, and random ones, more of them every so many rounds."""
+_NEURONS_PER_ROUND = 48
+"""Neurons added in a round."""
+_LEAST_SECONDS = 1.0
+"""Seconds that the choice of weights may take, at least; otherwise as long as the last tree."""
+_MOST_ROUNDS = 60
+"""Rounds of the choice of weights, where there is no clock to end it."""
+_LEAST_FALL = 0.9
+"""The excess falls at least to this, also where time is short: a tree may end early."""
+_GROWTH = 4.0
+"""The time of a tree grows about like excess^-3 to excess^-5 on clusters in 15 dimensions."""
+_SEARCH_SHARE = 1 / 3
+"""Share of a time limit for the search, before a proof at any cost."""
+_MOST_REFUTED = 8
+"""Refutations in a row after which no more is tried: search misses too many neurons there."""
+_AUTO_NODES = 10_000
+"""Nodes of all trees of a run by "auto" without a time limit: some seconds."""
+_LEAST_WORK, _MOST_WORK, _WORK_SHARE = 1.5e8, 3e8, 0.1
+"""Work of the tree at the best dual weights before falling targets are tried: about a second, and
+this share of the time that is left.
+"""
+NEAR = 1.35
+"""The ratio of a bound to what is attained below which the tree at the best dual weights goes on
+instead. In some seconds it proves 60 normal points in 8 dimensions to 1%, and targets to 10%; of
+100 points in 10 dimensions it leaves a factor of 2.4, and targets one of 1.3.
+"""
+_LOOK_EVERY, _NODES_OF_A_SAMPLE, _LEAST_SHARE, _OPTIMISM = 0.2, 3000, 1e-6, 1.5
+"""Seconds between two looks at how far a tree is; the nodes from which on what is closed says how
+much is left; and how much longer than it may take a tree may seem to take.
+"""
+_LEAST_GAIN = 0.03
+"""Targets that lower the excess by less than this part of it are not tried."""
+
+
+def share_of_search(deadline: float) -> float:
+    """The time (time.monotonic) at which a search ends for a proof, of the time that is left."""
+    now = time.monotonic()
+    return now + _SEARCH_SHARE * (deadline - now)
+
+
+def work_before_targets(deadline: float) -> float:
+    """How much work the tree at the best dual weights may do before falling targets are tried."""
+    share = _WORK_SHARE * (deadline - time.monotonic()) * WORK_PER_SECOND
+    return min(_MOST_WORK, max(_LEAST_WORK, share))
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Dual weights and what they prove.
+
+    Attributes
+    ----------
+    dual : ndarray of shape (n,)
+        The weights.
+    largest : float
+        The proved bound of the response of any neuron.
+    words : str
+        How, in words.
+    """
+
+    dual: np.ndarray
+    largest: float
+    words: str
+
+
+class FallingTargets:
+    """A search for bounds at dual weights p >= 0 with p . target = 1, whose response to a unit
+    neuron u is sum_i p_i signs_i relu(u . z_i).
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, D)
+        The samples.
+    signs, target : ndarray of shape (n,)
+        As in `MarginConstraints`, with `slack_cost`.
+    slack_cost : float
+        Cost of a unit of slack.
+    options : Options
+        Deadline, pricing and seed; "auto" without a deadline takes some seconds in all.
+    sparse : bool
+        Whether weights on few samples are chosen; otherwise they are those that `begin` takes.
+
+    Attributes
+    ----------
+    signs : ndarray of shape (n,)
+        The signs, as given.
+    neurons : ndarray of shape (k, D)
+        All neurons met so far.
+    nodes : int
+        Nodes of all trees.
+    """
+
+    def __init__(
+        self, Z, signs, target, options: Options, *, slack_cost: float = np.inf, sparse: bool = True
+    ):
+        self._Z, self.signs, self._target = Z, signs, target
+        self._slack_cost, self._sparse = slack_cost, sparse
+        self._random, self._deadline = np.random.default_rng(options.seed), options.deadline
+        patient = options.pricing != "auto" or options.deadline < np.inf
+        self._last = np.inf if patient else _AUTO_NODES
+        self.neurons, self._responses = np.zeros((0, Z.shape[1])), np.zeros((len(Z), 0))
+        self._program: SparseWeights | None = None
+        self._centre = np.zeros(len(Z))
+        self._value, self._tree_seconds, self._out_of_reach, self.nodes = 0.0, 0.0, 0.0, 0
+
+    def begin(self, centre: np.ndarray, attained: float, neurons: np.ndarray) -> None:
+        """Take the best dual weights, the t that is attained, and neurons."""
+        # No weights have a smaller largest response than the t that neurons attain.
+        self._value = max(attained, self._value)
+        self._add(neurons)
+        self._centre = centre
+        if self._program is None and self._sparse:
+            self._program = SparseWeights(self._target, self._slack_cost, centre, self._value)
+
+    def improve(
+        self,
+        *,
+        upper: float,
+        lower: float,
+        tol: float,
+        offer: Callable[[Proof], None],
+        report: Callable[[str], None],
+    ) -> None:
+        """Prove falling targets below `upper`, a bound that is known, until one is within tol of
+        `lower`, or none is in reach; `offer` is called with each proof.
+        """
+        refuted = 0
+        while (
+            refuted < _MOST_REFUTED
+            and time.monotonic() < self._deadline
+            and self.nodes < self._last
+        ):
+            weights, known = self._centre, upper / self._value - 1
+            excess = self._choose_excess(known)
+            enough = (1 + excess) * self._value < lower * (1 + 0.5 * tol)
+            if excess < _LEAST_EXCESS or excess > (1 - _LEAST_GAIN) * known or enough:
+                return
+            if self._sparse:
+                weights = self._choose_weights(excess)
+            target = (1 + excess) * self._value
+            if target >= upper:
+                continue
+            tree = TargetTree(self._Z, weights * self.signs, target)
+            outcome = self._grow(tree, f"target {target / lower:.3g} times that, ", report)
+            if outcome is Outcome.PROVED:
+                upper, refuted = tree.upper_bound, 0
+                offer(Proof(weights, upper, f"{tree.nodes:,} nodes"))
+            elif tree.neuron is not None:
+                refuted += 1
+                self._add(tree.neuron[None])
+                if not self._sparse:
+                    self._value = max(self._value, self._response(weights))
+            else:
+                # Not in the time that is left: the next target lies in between.
+                self._out_of_reach = target
+
+    def _grow(self, tree: TargetTree, title: str, report: Callable[[str], None]) -> Outcome:
+        """Grow a tree until it ends, or is seen not to end in time; reports begin with `title`."""
+        started, before = time.monotonic(), self.nodes
+        while True:
+            look = min(self._deadline, time.monotonic() + _LOOK_EVERY)
+            outcome = tree.grow(look, self._last - self.nodes)
+            self.nodes, seconds = before + tree.nodes, time.monotonic() - started
+            if outcome is not Outcome.UNFINISHED:
+                self._tree_seconds = seconds
+                return outcome
+            # The times of subtrees differ much, but not for long.
+            missing = (1 - tree.share) / max(tree.share, _LEAST_SHARE)
+            seconds_left, nodes_left = self._deadline - time.monotonic(), self._last - self.nodes
+            report(
+                f"{title}{tree.nodes:,} nodes, {tree.share:.0%} of the tree closed, about"
+                f" {missing * seconds:.0f} s left"
+            )
+            hopeless = tree.nodes > _NODES_OF_A_SAMPLE and (
+                missing * seconds > _OPTIMISM * seconds_left
+                or missing * tree.nodes > _OPTIMISM * nodes_left
+            )
+            if hopeless or seconds_left < 0 or nodes_left < 0:
+                return outcome
+
+    def _choose_excess(self, known: float) -> float:
+        """The excess of the next target: below the known one, and not so small that its tree takes
+        more than the time that is left.
+        """
+        excess = min(_FIRST_EXCESS, _FALL * known)
+        if self._tree_seconds > 0 and known < _FIRST_EXCESS:
+            left = self._deadline - time.monotonic()
+            possible = known * (self._tree_seconds / left) ** (1 / _GROWTH)
+            excess = max(excess, min(possible, _LEAST_FALL * known))
+        if self._out_of_reach > 0:
+            excess = max(excess, 0.5 * (known + self._out_of_reach / self._value - 1))
+        return excess
+
+    def _response(self, weights: np.ndarray) -> float:
+        """The largest response of the known neurons."""
+        return float(np.abs(self._responses.T @ weights).max(initial=0.0))
+
+    def _choose_weights(self, excess: float) -> np.ndarray:
+        """Dual weights (n,) on few samples, whose response to all neurons that search finds is
+        within a part of the excess; the program learns neurons until search finds no other.
+        """
+        assert self._program is not None, "begin() comes first"
+        started = time.monotonic()
+        seconds = max(_LEAST_SECONDS, self._tree_seconds)
+        for stage in range(_SHARPENED + 1):
+            for round_ in range(_MOST_ROUNDS):
+                level = (1 + _PART_FOR_WEIGHTS * excess) * self._value
+                weights, reached = self._program.solve(self._responses, level, self._deadline)
+                # No weights keep the level: these neurons attain a larger t than was known.
+                self._value = max(self._value, reached / (1 + _PART_FOR_WEIGHTS * excess))
+                found, values = self._search_at(weights, thoroughly=round_ % _THOROUGH_EVERY == 0)
+                allowed = reached + _TOLERATED * excess * self._value
+                wrong = np.abs(values) > allowed
+                if not wrong.any():
+                    break
+                self._add(found[wrong][:_NEURONS_PER_ROUND])
+                spent = time.monotonic() - started
+                if spent > seconds * (stage + 1) / (_SHARPENED + 1):
+                    break
+            if stage < _SHARPENED:
+                self._program.sharpen(weights)
+        return weights
+
+    def _search_at(self, weights: np.ndarray, *, thoroughly: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Neurons of large response at dual weights, and their responses."""
+        used = np.flatnonzero(weights)
+        c = (weights * self.signs)[used]
+        known = np.abs(self._responses.T @ weights)
+        best = np.argsort(-known, kind="stable")[:_KNOWN_STARTS]
+        normal = self._random.normal(
+            size=(_THOROUGH_STARTS if thoroughly else _STARTS, self._Z.shape[1])
+        )
+        samples = self._Z[used] * self._random.choice([-1.0, 1.0], (len(used), 1))
+        starts = np.concatenate([self.neurons[best], normal, samples])
+        starts = starts[np.linalg.norm(starts, axis=1) > 0]
+        return price_locally(self._Z[used], c, starts, count=_NEURONS_PER_ROUND)
+
+    def _add(self, neurons: np.ndarray) -> None:
+        """Add neurons."""
+        responses = self.signs[:, None] * np.maximum(self._Z @ neurons.T, 0.0)
+        self.neurons = np.concatenate([self.neurons, neurons])
+        self._responses = np.hstack([self._responses, responses])

@@ -1,0 +1,136 @@
+"""Dual weights on few samples whose largest response to known neurons is within a level: a linear
+program that grows by rows.
+
+A proof takes time that grows exponentially with the number of dual weights. All dual weights prove
+a bound, so that those are best which prove what is wanted with the fewest. A linear cost per weight
+makes them few: 1 / (q_i + small), with q the weights before, counts those that are not 0 (Candes,
+Wakin and Boyd 2008).
+"""
+
+import math
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from .master import add_columns, run_simplex
+
+_FIRST_SMALL, _SMALL = 0.3, 0.1
+"""What is small, in units of the mean weight: at first, when the weights are those of the optimum,
+of which many are small but needed, and later.
+"""
+_EXCESS_COST = 1e4
+"""Cost of a level above the one that is wanted, against at most one per weight that is not 0."""
+_VIOLATED = 1e-6
+"""Responses that exceed the level by less are rounding of the linear program."""
+_ROWS_AT_ONCE, _MOST_ROWS = 100, 1500
+"""Neurons that are added between two solutions, the most violated ones, and the number from which
+on the program is begun anew with those that matter.
+"""
+_MOST_SOLUTIONS = 50
+"""A brake: each solution adds rows, and some ten suffice."""
+_NONE = 1e-9
+"""Weights below this part of their sum are rounding of the linear program."""
+
+
+class SparseWeights:
+    """The program over dual weights p >= 0 with p . target = 1 and p_i <= slack_cost level.
+
+    Parameters
+    ----------
+    target : ndarray of shape (n,)
+        What p is normalized by.
+    slack_cost : float
+        Cost of a unit of slack, infinite where there is none.
+    weights : ndarray of shape (n,)
+        Dual weights to begin with.
+    unit : float
+        A typical level, so that the solver's tolerances mean the same for all problems.
+    """
+
+    def __init__(self, target: np.ndarray, slack_cost: float, weights: np.ndarray, unit: float):
+        self._target, self._slack_cost, self._unit = target, slack_cost, unit
+        self._last, self._sum = weights, float(weights.sum())
+        self._costs = 1 / (weights / self._sum + _FIRST_SMALL / len(weights))
+        self._rows, self._highs = self._begin()
+
+    def sharpen(self, weights: np.ndarray) -> None:
+        """From now on, count the weights that are not 0 by these."""
+        self._costs = 1 / (weights / self._sum + _SMALL / len(weights))
+
+    def solve(
+        self, responses: np.ndarray, level: float, deadline: float = math.inf
+    ) -> tuple[np.ndarray, float]:
+        """Find weights with few that are not 0 and responses up to `level`, or the least level that
+        is possible.
+
+        Parameters
+        ----------
+        responses : ndarray of shape (n, k)
+            The responses of the known neurons to p are `responses`.T @ p; columns of earlier calls
+            come first.
+        level : float
+            What is wanted.
+        deadline : float
+            Time (time.monotonic) at which to stop.
+
+        Returns
+        -------
+        tuple of ndarray and float
+            The weights (n,), and the level that they keep; the last ones where the solver fails.
+        """
+        n = len(self._target)
+        if len(self._rows) > _MOST_ROWS:
+            self._rows, self._highs = self._begin()
+        costs = np.append(self._costs / self._sum, _EXCESS_COST)
+        self._highs.changeColsCost(n + 1, np.arange(n + 1, dtype=np.int32), costs)
+        reached = level / self._unit
+        self._highs.changeColBounds(n, reached, highspy.kHighsInf)
+        weights, solved = self._last, False
+        for _ in range(_MOST_SOLUTIONS):
+            values = np.abs(responses.T @ weights) / self._unit
+            missing = np.setdiff1d(np.arange(len(values)), self._rows)
+            if solved:
+                missing = missing[values[missing] > reached * (1 + _VIOLATED)]
+                if not len(missing):
+                    break
+            largest = missing[np.argsort(-values[missing], kind="stable")[:_ROWS_AT_ONCE]]
+            self._add_rows(responses[:, largest])
+            self._rows = np.concatenate([self._rows, largest])
+            solved = run_simplex(self._highs, deadline)
+            solution = np.array(self._highs.getSolution().col_value)
+            if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+                self._rows, self._highs = self._begin()
+                return self._last, level * float(values.max(initial=0.0)) / reached
+            weights = np.where(solution[:n] > _NONE * self._sum, solution[:n], 0.0)
+            weights, reached = weights / float(weights @ self._target), float(solution[n])
+        self._last = weights
+        return weights, self._unit * reached
+
+    def _begin(self) -> tuple[np.ndarray, highspy.Highs]:
+        """A program without neurons, over p and the level, and the indices of its neurons: none."""
+        highs, n = highspy.Highs(), len(self._target)
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("solver", "simplex")
+        highs.setOptionValue("presolve", "off")
+        add_columns(highs, sparse.csc_matrix((0, n + 1)))
+        samples = np.arange(n, dtype=np.int32)
+        highs.addRow(1.0, 1.0, n, samples, np.ascontiguousarray(self._target))
+        if np.isfinite(self._slack_cost):
+            _require_below_level(highs, sparse.eye(n) / (self._slack_cost * self._unit))
+        return np.zeros(0, dtype=int), highs
+
+    def _add_rows(self, responses: np.ndarray) -> None:
+        """Require |responses.T @ p| <= level."""
+        scaled = responses.T / self._unit
+        _require_below_level(self._highs, np.concatenate([scaled, -scaled]))
+
+
+def _require_below_level(highs: highspy.Highs, matrix) -> None:
+    """Add the rows matrix @ p - level <= 0."""
+    count = matrix.shape[0]
+    rows = sparse.hstack([sparse.csr_matrix(matrix), -np.ones((count, 1))], format="csr")
+    highs.addRows(
+        count, np.full(count, -highspy.kHighsInf), np.zeros(count), rows.nnz,
+        rows.indptr[:-1].astype(np.int32), rows.indices.astype(np.int32), rows.data,
+    )  # fmt: skip
