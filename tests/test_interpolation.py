@@ -419,7 +419,7 @@ def test_nearly_parallel_samples_are_paid_for(power, Z, c, u):
         bounds.append(Arrangement(Z, power).price_neurons(c).upper_bound)
     prover = PricingBound(Z, power, "auto", np.inf)
     found = prover.price_neurons(
-        c, floor=0.0, found=0.0, tol=1e-6, count=1, thoroughly=True, report=lambda upper: None
+        c, floor=0.0, found=0.0, tol=1e-6, count=1, report=lambda upper: None
     )
     assert min(*bounds, found.upper_bound) >= attained > 1e-4
 

@@ -103,7 +103,6 @@ def price(Z: np.ndarray, c: np.ndarray, power: int = 1):
         "found": np.inf,
         "tol": 1e-9,
         "count": 4,
-        "thoroughly": True,
         "report": lambda _: None,
     }
     return prover, prover.price_neurons(c, **options)

@@ -8,7 +8,7 @@ believed.
 
 from .mutation import Mutation
 
-TESTS = ["tests/test_sound_bounds.py"]
+TESTS = ["tests/test_sound_bounds.py", "tests/test_targets.py"]
 _HERE = "tests/test_sound_bounds.py::"
 _ENGINE = "tests/test_pair_descent.py::"
 
@@ -17,6 +17,9 @@ _RAYS = "solvers/pricing/rays.py"
 _ARRANGEMENT = "solvers/pricing/arrangement.py"
 _FACES = "solvers/pricing/faces.py"
 _TREE = "solvers/pricing/branch_and_bound.py"
+_NODE = "solvers/pricing/node_bound.py"
+_DESCENT = "solvers/pricing/node_descent.py"
+_TARGETS = "solvers/pricing/target_tree.py"
 _RELAXATION = "solvers/pricing/relaxation.py"
 _HARD_KERNEL = "solvers/hard_kernel.py"
 _KERNEL_MATRIX = "solvers/kernel_matrix.py"
@@ -128,6 +131,133 @@ MUTATIONS = [
         "distance = 1 - abs(cosines[k])",
         "parallel up to the square of an angle: 1e-6 counts as nothing",
         _HERE + "test_nearly_parallel_points_are_not_one",
+    ),
+    # The tree at a target.
+    Mutation(
+        _NODE,
+        "constant = torch.where(undecided, 0.25 * self.cP / tau, 0.0).sum(1)",
+        "constant = torch.where(undecided, 0.125 * self.cP / tau, 0.0).sum(1)",
+        "half of the constant of undecided samples",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _NODE,
+        "curvature = torch.where(undecided, 0.25 * self.cP * tau, 0.0)",
+        "curvature = torch.where(undecided, 0.125 * self.cP * tau, 0.0)",
+        "half of the curvature of undecided samples",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _NODE,
+        "            0.5 * self.cP,\n",
+        "            0.25 * self.cP,\n",
+        "half of the slope of undecided samples",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _NODE,
+        "self.cP * (nodes.side > 0) + self.mean",
+        "self.cP * (nodes.side < 0) + self.mean",
+        "decided samples count on the wrong side",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _NODE,
+        "+ self.mean * nodes.scale * nodes.side",
+        "- self.mean * nodes.scale * nodes.side",
+        "the multiplier of a side with the wrong sign",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _NODE,
+        "-0.5 * self.dN * (1 + nodes.a)",
+        "-0.5 * self.dN * (2 + nodes.a)",
+        "negative terms without the half",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _NODE,
+        "self.half_dX = -0.5 * self.dN[:, None] * self.XN",
+        "self.half_dX = -1.0 * self.dN[:, None] * self.XN",
+        "the vector multipliers without the half",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _NODE,
+        "0.5 * (matrix + matrix.transpose(1, 2))",
+        "matrix",
+        "a matrix that is not symmetric: Cholesky reads one triangle",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _NODE,
+        "+ residual.square().sum(1) / (2 * room)",
+        "",
+        "a guess w that is not the solution proves too much",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _NODE,
+        "return bound + self._ulps * size * (1 + w.square().sum(1))",
+        "return bound - self._ulps * size * (1 + w.square().sum(1))",
+        "rounding counted the wrong way",
+        "tests/test_targets.py::test_a_bound_counts_every_rounding",
+    ),
+    Mutation(
+        _NODE,
+        "            above.constant\n            + (mu + room)\n",
+        "            above.constant\n            + 0.5 * (mu + room)\n",
+        "half of the multiplier of the ball",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _DESCENT,
+        "nodes.scale = torch.where(undecided, moved, moved.clamp_min(0.0))",
+        "nodes.scale = moved",
+        "multipliers of sides below 0",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _DESCENT,
+        "new_b = torch.minimum((size_b - excess).clamp_min_(0.0), 1 - new_a)",
+        "new_b = size_b",
+        "the projection is left out",
+        "tests/test_targets.py::test_node_bounds_are_above_what_an_ascent_in_the_node_reaches",
+    ),
+    Mutation(
+        _DESCENT,
+        "keep = nodes.bound > self._target",
+        "keep = nodes.bound > 1.5 * self._target",
+        "nodes above the target are closed",
+        "tests/test_targets.py::test_trees_agree_with_the_whole_arrangement",
+    ),
+    Mutation(
+        _TARGETS,
+        "torch.cat([torch.ones(count), -torch.ones(count)])",
+        "torch.cat([torch.ones(count), torch.ones(count)])",
+        "a branch is forgotten",
+        "tests/test_targets.py::test_trees_agree_with_the_whole_arrangement",
+    ),
+    Mutation(
+        _TARGETS,
+        "for sign in (1.0, -1.0) if (sign * c > 0).any()]",
+        "for sign in (1.0,) if (sign * c > 0).any()]",
+        "one sign of the sum only",
+        "tests/test_targets.py::test_trees_agree_with_the_whole_arrangement",
+    ),
+    Mutation(
+        _TARGETS,
+        "self.upper_bound = max([self.upper_bound, *(side.stuck for side in self._sides)])",
+        "pass",
+        "leaves above the target are forgotten",
+        "tests/test_targets.py::test_trees_agree_with_the_whole_arrangement",
+    ),
+    Mutation(
+        _TARGETS,
+        "children = _split(self._finish_leaves(parents))",
+        "children = _split(self._finish_leaves(parents)).select(slice(0, len(parents)))",
+        "of two children one is visited",
+        "tests/test_targets.py::test_trees_agree_with_the_whole_arrangement",
     ),
     # The arrangement.
     Mutation(
@@ -521,8 +651,8 @@ MUTATIONS = [
     ),
     Mutation(
         _LOGISTIC_COLUMNS,
-        "self._offer(p, found.upper_bound)",
-        "self._offer(p, self._searched)",
+        "self._offer(p, found.upper_bound, found.proof)",
+        "self._offer(p, self._searched, found.proof)",
         "the best value of the search taken for a proved one",
         _HERE + "test_search_alone_proves_nothing",
     ),

@@ -10,7 +10,7 @@ from ..core.matrices import as_array
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..kernels import arc_cosine
-from ..solvers.pricing.bounds import PricingBound
+from ..solvers.pricing.bounds import QUICK_WORK, PricingBound
 from ..solvers.pricing.local import price_locally
 
 _RANDOM_STARTS = 64
@@ -95,7 +95,7 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
                 found=0.0,
                 tol=1e-9,
                 count=1,
-                thoroughly=False,
+                work=QUICK_WORK,
                 report=lambda _: None,
             ).upper_bound
         else:

@@ -15,7 +15,7 @@ from .columns.engine import generate_columns
 from .columns.margin_problem import pose_margin_problem
 from .columns.options import check_power, read_options
 from .contradictions import Contradictions, recommended_cost
-from .solution import SoftVariationNormSolution, VariationNormSolution
+from .solution import SoftVariationNormSolution, VariationNormSolution, describe_proof
 
 _SMALLEST_COST = 1e-300
 """Smallest C times the length of the longest sample: reciprocals of smaller numbers, by which the
@@ -155,6 +155,7 @@ def f1_max_margin(
         slackness=max(slack, unused),
         rounds=ending.rounds,
         local_gap=problem.local_gap(),
+        upper_bound_from=describe_proof(dual, problem.proof),
     )
 
 
@@ -179,6 +180,7 @@ def _refute_separability(
         slackness=0.0,
         rounds=0,
         local_gap=0.0,
+        upper_bound_from=describe_proof(weights, "which have equal inputs"),
     )
 
 
@@ -297,4 +299,5 @@ def f1_soft_margin(
         bias=bias,
         hinge=hinge,
         margin=float(outputs.min()) / (2 * norm) if norm > 0 else 0.0,
+        lower_bound_from=describe_proof(problem.dual, problem.proof),
     )

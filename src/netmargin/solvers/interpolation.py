@@ -15,7 +15,7 @@ from .columns.attainability import Targets, find_targets
 from .columns.engine import generate_columns
 from .columns.least_norm import LeastNormProblem
 from .columns.options import Options, read_options
-from .solution import ReLUMeasure
+from .solution import ReLUMeasure, describe_proof
 
 _REACHED_L2 = 1e-9
 """Residuals up to which a kernel function passes through the points, relative to the largest |y|:
@@ -73,8 +73,16 @@ class MeasureInterpolation(ReLUMeasure, Interpolation):
     """A function of least variation norm through given points, as a measure of neurons.
 
     Its norm is sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to
-    twice that. The fields are those of `ReLUMeasure` and `Interpolation`.
+    twice that.
+
+    Attributes
+    ----------
+    lower_bound_from : str
+        How the lower bound was proved, as in `VariationNormSolution`. The other fields are those of
+        `ReLUMeasure` and `Interpolation`.
     """
+
+    lower_bound_from: str
 
     __repr__ = short_repr
 
@@ -197,9 +205,10 @@ def _least_variation_norm(
     """
     y, height = data.y, float(np.abs(data.y).max())
     dual, atoms, alphas = np.zeros(len(y)), np.zeros((0, data.Z.shape[1])), np.zeros(0)
-    norm, lower, ended = 0.0, 0.0, Status.OPTIMAL
+    norm, lower, ended, proof = 0.0, 0.0, Status.OPTIMAL, "f = 0 takes the values"
     if targets.contradiction is not None:
         dual, norm, lower = targets.contradiction, np.inf, np.inf
+        proof = "a contradiction"
     elif height > 0:
         scale = float(np.abs(targets.values).max(initial=0.0))
         unit = height / data.longest * scale  # norms are found in units of this
@@ -217,7 +226,7 @@ def _least_variation_norm(
         atoms, alphas = best.U, unit * best.alphas
         norm, lower = unit * best.norm, unit * best.lower
         lengths = np.linalg.norm(data.Z[targets.kept] / data.size, axis=1) * data.size
-        dual[targets.kept] = best.dual / lengths
+        dual[targets.kept], proof = best.dual / lengths, best.proof
     measure = ReLUMeasure(
         atoms=np.column_stack([atoms, np.sign(alphas)]) / np.sqrt(2),
         weights=2 * np.abs(alphas),
@@ -240,6 +249,7 @@ def _least_variation_norm(
         atoms=measure.atoms,
         weights=measure.weights,
         bias=bias,
+        lower_bound_from=describe_proof(dual, proof),
     )
 
 

@@ -12,7 +12,7 @@ from ..result import Bracket, judge_bracket
 from .columns.engine import generate_columns
 from .columns.logistic_problem import LogisticProblem, log_mean_loss
 from .columns.options import check_power, read_options
-from .solution import LogisticVariationNormSolution
+from .solution import LogisticVariationNormSolution, describe_proof
 
 
 def f1_logistic(
@@ -128,4 +128,5 @@ def f1_logistic(
         bias=bias,
         power=power,
         log_loss=log_mean_loss(q),
+        lower_bound_from=describe_proof(best.dual, best.proof),
     )

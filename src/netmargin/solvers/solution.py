@@ -235,13 +235,17 @@ class VariationNormSolution(ReLUMeasure, MarginSolution):
         Rounds of column generation.
     local_gap : float
         Relative gap between the margin and the largest value of a neuron that search found at the
-        best dual weights; it proves nothing. The other fields are those of `ReLUMeasure` and
-        `MarginSolution`.
+        best dual weights; it proves nothing.
+    upper_bound_from : str
+        How the upper bound was proved, for instance "54 of 256 samples carry it, 7,012 nodes": the
+        number of samples with dual weight, and of nodes of a search tree. The other fields are
+        those of `ReLUMeasure` and `MarginSolution`.
     """
 
     slackness: float
     rounds: int
     local_gap: float
+    upper_bound_from: str
 
     __repr__ = short_repr
 
@@ -250,8 +254,14 @@ class VariationNormSolution(ReLUMeasure, MarginSolution):
 class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
     """A measure with small variation norm and hinge loss; the sum of the weights is ||theta||^2.
 
-    The fields are those of `ReLUMeasure` and `SoftSolution`.
+    Attributes
+    ----------
+    lower_bound_from : str
+        How the lower bound was proved, as in `VariationNormSolution`. The other fields are those of
+        `ReLUMeasure` and `SoftSolution`.
     """
+
+    lower_bound_from: str
 
     __repr__ = short_repr
 
@@ -263,10 +273,20 @@ class LogisticVariationNormSolution(ReLUMeasure, RegularizedSolution):
     Attributes
     ----------
     log_loss : float
-        Natural log of the mean loss. The other fields are those of `ReLUMeasure` and
-        `RegularizedSolution`.
+        Natural log of the mean loss.
+    lower_bound_from : str
+        How the lower bound was proved, as in `VariationNormSolution`. The other fields are those of
+        `ReLUMeasure` and `RegularizedSolution`.
     """
 
     log_loss: float
+    lower_bound_from: str
 
     __repr__ = short_repr
+
+
+def describe_proof(dual: np.ndarray, proof: str) -> str:
+    """How a bound was proved, in words: the samples with dual weight, and `proof`."""
+    count = np.count_nonzero(dual)
+    carry = "sample carries" if count == 1 else "samples carry"
+    return f"{count:,} of {len(dual):,} {carry} it, {proof}"

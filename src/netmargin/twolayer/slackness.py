@@ -10,7 +10,7 @@ from ..core.matrices import as_array, binary_data
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..result import Status
-from ..solvers.pricing.bounds import PricingBound
+from ..solvers.pricing.bounds import QUICK_WORK, PricingBound
 from ..solvers.pricing.local import price_locally
 from ..solvers.solution import ReLUMeasure
 
@@ -155,7 +155,7 @@ def _price_neurons(
                 found=largest,
                 tol=1e-9,
                 count=1,
-                thoroughly=False,
+                work=QUICK_WORK,
                 report=lambda _: None,
             )
             # The larger of both, since rounding may leave the bound below an attained value.

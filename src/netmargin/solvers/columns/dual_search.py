@@ -6,6 +6,7 @@ import numpy as np
 
 from ..pricing.bounds import PricingBound
 from ..pricing.local import price_locally
+from .falling_targets import FallingTargets, Proof
 from .master import MarginConstraints
 from .options import Options
 from .restricted_problem import RestrictedProblem
@@ -43,6 +44,8 @@ class DualSearch:
         The proved upper bound of t.
     dual : ndarray of shape (n,)
         The dual weights that prove `upper`.
+    proof : str
+        How, in words.
     centre : ndarray of shape (n,)
         The best dual weights known, by the values that search found.
     local_upper : float
@@ -67,8 +70,13 @@ class DualSearch:
             float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING,
             self.restricted.slack_bound(self.dual),
         )
+        self.proof = "the sum of the weights"
         self.pricing = PricingBound(Z, power, options.pricing, options.deadline)
         self.exact = self.pricing.exact
+        self._targets = FallingTargets(
+            Z, rows.signs, rows.target, options, slack_cost=rows.slack_cost
+        )
+        self._by_targets = power == 1 and options.pricing != "local" and not self.exact
 
     @property
     def t(self) -> float:
@@ -150,7 +158,8 @@ class DualSearch:
         self,
         dual: np.ndarray,
         *,
-        thoroughly: bool = True,
+        work: float = np.inf,
+        near: float = 0.0,
         report: Callable[[float], None] = lambda upper: None,
     ) -> np.ndarray:
         """Try to improve the proved bound by these dual weights; returns neurons of large value."""
@@ -163,10 +172,11 @@ class DualSearch:
                 found=self.local_upper,
                 tol=self.tol,
                 count=COLUMNS_PER_ROUND,
-                thoroughly=thoroughly,
+                work=work,
+                near=near,
                 report=report,
             )
-            self.offer_bound(weights, found.upper_bound)
+            self.offer_bound(weights, found.upper_bound, found.proof)
             directions.append(found.directions)
             there = self.restricted.values(found.directions, self.centre)
             self.consider_centre(self.centre, np.abs(there).max(initial=0.0))
@@ -179,6 +189,28 @@ class DualSearch:
             if not trimmed_too_much:
                 break
         return np.concatenate(directions)
+
+    def prove_by_targets(self, report: Callable[[str], None]) -> np.ndarray:
+        """Lower the proved bound by falling targets; returns the neurons that were met."""
+        if not self._by_targets or self.t <= ZERO_MARGIN:
+            return np.zeros((0, self.restricted.Z.shape[1]))
+        before = len(self._targets.neurons)
+        self._targets.begin(self.centre, self.t, self.restricted.U)
+
+        def offer(proof: Proof) -> None:
+            self.offer_bound(proof.dual, proof.largest, proof.words)
+
+        self._targets.improve(
+            upper=self.upper,
+            lower=self.t,
+            tol=self.tol,
+            offer=offer,
+            report=report,
+        )
+        found = self._targets.neurons[before:]
+        there = self.restricted.values(found, self.centre)
+        self.consider_centre(self.centre, float(np.abs(there).max(initial=0.0)))
+        return found
 
     def trim_dual(self, dual: np.ndarray) -> np.ndarray:
         """Drop small dual weights, as long as the largest known value stays nearly as small: the
@@ -201,13 +233,13 @@ class DualSearch:
                 return trimmed
         return dual
 
-    def offer_bound(self, dual: np.ndarray, value: float) -> None:
+    def offer_bound(self, dual: np.ndarray, value: float, proof: str) -> None:
         """Keep these dual weights, where all neurons have at most this value, if their bound is the
-        best so far.
+        best so far; `proof` says how that was proved.
         """
         upper = max(value, self.restricted.slack_bound(dual))
         if upper < self.upper:
-            self.upper, self.dual = float(upper), dual
+            self.upper, self.dual, self.proof = float(upper), dual, proof
 
     def drop_dust(self) -> None:
         """Drop dual weights that the proof does not need: mixing of duals leaves some on samples
@@ -216,7 +248,7 @@ class DualSearch:
         if not self.exact or self.upper >= 1.0:
             return
         # A tenth of the tolerance may be lost for a proof that rests on fewer samples.
-        upper, dual = self.upper, self.dual
+        upper, dual, proof = self.upper, self.dual, self.proof
         enough = upper * (1 + 0.1 * self.tol)
         try:
             self.upper = np.inf
@@ -230,4 +262,4 @@ class DualSearch:
                     return
         finally:  # also at Ctrl-C and at the deadline
             if self.upper > enough:
-                self.upper, self.dual = upper, dual
+                self.upper, self.dual, self.proof = upper, dual, proof

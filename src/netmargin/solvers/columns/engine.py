@@ -62,10 +62,10 @@ class ColumnProblem(Protocol):
     def proof_is_due(self) -> bool:
         """Whether search says that the bracket is closed, or helps no more."""
 
-    def prove(self, report: Callable[[Bracket], None]) -> np.ndarray:
+    def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
         """Improve the proved end of the bracket; returns neurons of large value that were met.
 
-        `report` is called with the bracket as it comes.
+        `report` is called with the bracket as it comes, and how far the proof of the next is.
         """
 
     def select(self, found: np.ndarray) -> np.ndarray | None:
@@ -174,13 +174,14 @@ class _Search:
         # Where a proof visits every neuron, rounding alone can keep the bracket open.
         return Status.STALLED if problem.exact else Status.LOCALLY_OPTIMAL
 
-    def _show(self, bracket: Bracket) -> None:
-        """Show one round: the bracket in the units of the caller."""
+    def _show(self, bracket: Bracket, proof: str = "") -> None:
+        """Show one round: the bracket in the units of the caller, and a proof that goes on."""
         shown = self._in_units(bracket)
         self._display.draw(
             self.rounds,
             None,
-            f"round {self.rounds}  bracket {shown.lower:.7g} to {shown.upper:.7g}",
+            f"round {self.rounds}  bracket {shown.lower:.7g} to {shown.upper:.7g}"
+            + (f"  {proof}" if proof else ""),
             "  (Ctrl-C returns the best so far)",
         )
 

@@ -8,14 +8,16 @@ local search at its dual weights, or between them and the best so far. What sear
 responses is proved at the end, by `PricingBound`.
 """
 
+import time
 from collections.abc import Callable
 
 import numpy as np
 
 from ...result import Bracket
-from ..pricing.bounds import PricingBound
+from ..pricing.bounds import BY_RELAXATION, PricingBound
 from ..pricing.local import price_locally, weighted_sums
 from .engine import Patience
+from .falling_targets import NEAR, FallingTargets, share_of_search, work_before_targets
 from .options import Options
 from .restricted_norm import LARGEST_SLACK_COST, SLACK_COST_FACTOR, RestrictedNorm
 
@@ -70,6 +72,8 @@ class LeastNormProblem(RestrictedNorm):
     ----------
     lower, dual : float and ndarray of shape (n,)
         The proved bound dual . target, where dual has response at most 1.
+    proof : str
+        How that was proved, in words.
     """
 
     zero = None
@@ -91,6 +95,10 @@ class LeastNormProblem(RestrictedNorm):
         self._rounds, self._slack = 0, np.inf
         self._patience, self._proof_failed = Patience(_PATIENCE, _PROGRESS), False
         self._search_is_over, self._proved_centre = False, None
+        self.proof, self._search_ends = "the sum of the weights", share_of_search(self.deadline)
+        self._options: Options = options
+        self._targets: FallingTargets | None = None
+        self._by_targets = options.pricing != "local" and not self.exact
 
     @property
     def bracket(self) -> Bracket:
@@ -140,16 +148,24 @@ class LeastNormProblem(RestrictedNorm):
         """Whether the bracket is closed, if search has found the largest response, or search helps
         no more.
         """
-        return self._search_is_over or bool(
-            np.isfinite(self.norm) and self.norm - self._local_lower <= 0.5 * self.tol * self.norm
-        )
+        closed = self.norm - self._local_lower <= 0.5 * self.tol * self.norm
+        early = time.monotonic() > self._search_ends
+        return self._search_is_over or bool(np.isfinite(self.norm) and (closed or early))
 
-    def prove(self, report: Callable[[Bracket], None]) -> np.ndarray:
+    def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
         """Prove a bound at the best dual weights."""
         known, self._proved_centre = self._value(self._centre) / self._local_lower, self._centre
-        largest, neurons = self._prove_at(self._centre, report)
+        largest, neurons = 0.0, np.zeros((0, self.Z.shape[1]))
+        if self._targets is None:
+            largest, neurons = self._prove_at(self._centre, report)
+            if self._by_targets and NEAR * self.lower < self.norm < np.inf:
+                self._targets = self._pose_targets()
+        if self._targets is not None:
+            neurons = np.concatenate([neurons, self._prove_by_targets(self._targets, report)])
         # Branch and bound that met no better neuron would end where it ended now.
-        self._proof_failed = not self.exact and largest <= known
+        early = time.monotonic() > self._search_ends
+        self._proof_failed = not self.exact and largest <= known and not early
+        self._search_ends = share_of_search(self.deadline)
         return self._improving(neurons, self._last_dual)
 
     def select(self, found: np.ndarray) -> np.ndarray | None:
@@ -179,7 +195,7 @@ class LeastNormProblem(RestrictedNorm):
         """Take a bound at once, and any function through the points, after an early end."""
         if not early:
             return
-        self._offer(self._centre, self._pricing.relax(self._centre))
+        self._offer(self._centre, self._pricing.relax(self._centre), BY_RELAXATION)
         if self.norm == np.inf and len(self.Z) * self._A.size <= _MOST_OPERATIONS_AT_END:
             self._correct_weights(
                 np.linalg.lstsq(self._A, self.target, rcond=None)[0], self._neurons, self._A
@@ -252,7 +268,7 @@ class LeastNormProblem(RestrictedNorm):
         return float(terms.sum() - len(terms) * np.finfo(float).eps * np.abs(terms).sum())
 
     def _prove_at(
-        self, dual: np.ndarray, report: Callable[[Bracket], None] = lambda bracket: None
+        self, dual: np.ndarray, report: Callable[[Bracket, str], None] = lambda bracket, line: None
     ) -> tuple[float, np.ndarray]:
         """Try to improve the proved bound by these dual weights; returns the largest response
         found, and neurons of large response.
@@ -264,16 +280,38 @@ class LeastNormProblem(RestrictedNorm):
             found=value / self._local_lower if dual is self._centre else 0.0,
             tol=self.tol,
             count=_COLUMNS_PER_ROUND,
-            thoroughly=True,
-            report=lambda response: report(Bracket(value / response, self.norm)),
+            work=work_before_targets(self.deadline),
+            near=NEAR * value / self.norm if self._by_targets else np.inf,
+            report=lambda response: report(Bracket(value / response, self.norm), ""),
         )
-        self._offer(dual, priced.upper_bound)
+        self._offer(dual, priced.upper_bound, priced.proof)
         largest = float(np.abs(priced.values).max(initial=0.0))
         self._consider_centre(dual, largest)
         return largest, priced.directions
 
-    def _offer(self, dual: np.ndarray, response: float) -> None:
+    def _pose_targets(self) -> FallingTargets:
+        """The search for dual weights on few samples, of the signs that the best ones have."""
+        signs = np.where(self._centre == 0, np.sign(self.target), np.sign(self._centre))
+        return FallingTargets(self.Z, signs, signs * self.target, self._options)
+
+    def _prove_by_targets(
+        self, targets: FallingTargets, report: Callable[[Bracket, str], None]
+    ) -> np.ndarray:
+        """Improve the bound by targets that fall; returns the neurons that were met."""
+        before, attained = len(targets.neurons), 1 / self.norm
+        weights = np.abs(self._centre) / float(self._centre @ self.target)
+        targets.begin(weights, attained, self._neurons)
+        targets.improve(
+            upper=1 / self.lower,
+            lower=attained,
+            tol=self.tol,
+            offer=lambda p: self._offer(p.dual * targets.signs, p.largest, p.words),
+            report=lambda line: report(self.bracket, line),
+        )
+        return targets.neurons[before:]
+
+    def _offer(self, dual: np.ndarray, response: float, proof: str) -> None:
         """Keep dual weights whose largest response has this proved bound, if they are the best."""
         bound = self._value(dual) / response if response > 0 else 0.0
         if bound > self.lower:
-            self.lower, self.dual = bound, dual / response
+            self.lower, self.dual, self.proof = bound, dual / response, proof

@@ -17,9 +17,11 @@ from scipy.special import expit, xlogy
 from ...core.cone_program import minimize
 from ...losses import Logistic
 from ...result import Bracket
-from ..pricing.bounds import PricingBound
+from ..pricing.best_directions import Pricing
+from ..pricing.bounds import BY_RELAXATION, PricingBound
 from ..pricing.local import price_locally, weighted_sums
 from .engine import Patience
+from .falling_targets import NEAR, FallingTargets, work_before_targets
 from .options import Options
 
 # The numbers of rounds, starts and steps were set by trial; no proof depends on them.
@@ -77,6 +79,8 @@ class LogisticProblem:
         The proved lower bound of the objective.
     dual : ndarray of shape (n,)
         The weights p that prove `lower`.
+    proof : str
+        How, in words.
     """
 
     zero = None
@@ -90,7 +94,10 @@ class LogisticProblem:
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
         self.alphas, self.objective = np.zeros(0), float(np.log(2))
         self.lower, self.dual = 0.0, np.zeros(len(Z))
+        self.proof = "nothing"
         self._searched, self._rounds = np.inf, 0
+        self._targets = FallingTargets(Z, y, np.ones(len(Z)), options, sparse=False)
+        self._by_targets = power == 1 and options.pricing != "local" and not self.exact
         self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
         self._patience.count_round(self.objective)
 
@@ -136,7 +143,7 @@ class LogisticProblem:
         may_close = self.objective - self._searched_bound() <= 0.5 * self.tol * self.objective
         return may_close or self._patience.idle > 0
 
-    def prove(self, report: Callable[[Bracket], None]) -> np.ndarray:
+    def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
         """Prove a bound at the slopes."""
         p = self._slopes()
         found = self._pricing.price_neurons(
@@ -145,11 +152,32 @@ class LogisticProblem:
             found=self._searched,
             tol=self.tol,
             count=_COLUMNS_PER_ROUND,
-            thoroughly=True,
-            report=lambda largest: report(Bracket(self._bound(p, largest), self.objective)),
+            work=work_before_targets(self.deadline) if self._by_targets else np.inf,
+            near=NEAR * self._searched,
+            report=lambda largest: report(Bracket(self._bound(p, largest), self.objective), ""),
         )
-        self._offer(p, found.upper_bound)
-        return found.directions
+        self._offer(p, found.upper_bound, found.proof)
+        if not self._by_targets or found.upper_bound < NEAR * self._searched:
+            return found.directions
+        return np.concatenate([found.directions, self._prove_by_targets(p, found, report)])
+
+    def _prove_by_targets(
+        self, p: np.ndarray, found: Pricing, report: Callable[[Bracket, str], None]
+    ) -> np.ndarray:
+        """Improve the bound at the slopes p by values that fall; returns the neurons that were met.
+
+        The entropy wants all samples, so that the slopes stay as they are.
+        """
+        before = len(self._targets.neurons)
+        self._targets.begin(p / len(p), self._searched, found.directions)
+        self._targets.improve(
+            upper=found.upper_bound,
+            lower=self._cost,
+            tol=self.tol,
+            offer=lambda proof: self._offer(p, proof.largest, proof.words),
+            report=lambda line: report(self.bracket, line),
+        )
+        return self._targets.neurons[before:]
 
     def select(self, found: np.ndarray) -> np.ndarray | None:
         """All of them, as long as the objective falls."""
@@ -158,7 +186,7 @@ class LogisticProblem:
     def finish(self, *, early: bool) -> None:
         """Take a relaxed bound, which costs nothing, where no proof was reached."""
         if self.lower == 0:
-            self._offer(self._slopes(), self._pricing.relax(self._prices()))
+            self._offer(self._slopes(), self._pricing.relax(self._prices()), BY_RELAXATION)
 
     def _slopes(self) -> np.ndarray:
         """Slopes p (n,) of the losses at the present weights, in (0, 1): the dual candidates."""
@@ -178,11 +206,12 @@ class LogisticProblem:
         p = p * min(1.0, self._cost / largest) if largest > 0 else p
         return float(-(xlogy(p, p) + xlogy(1 - p, 1 - p)).mean())
 
-    def _offer(self, p: np.ndarray, largest: float) -> None:
+    def _offer(self, p: np.ndarray, largest: float, proof: str) -> None:
         """Keep the weights p, where all neurons have at most this value, if their bound is best."""
         bound = self._bound(p, largest * (1 + _RELATIVE_ROUNDING))
         if bound > self.lower:
-            self.lower, self.dual = bound, p * min(1.0, self._cost / largest) if largest > 0 else p
+            scaled = p * min(1.0, self._cost / largest) if largest > 0 else p
+            self.lower, self.dual, self.proof = bound, scaled, proof
 
     def _add(self, U: np.ndarray) -> None:
         """Add neurons, each with the output sign that pays, to those that have weight."""

@@ -8,14 +8,17 @@ nothing more, neurons are moved continuously (`RestrictedProblem.polish_neurons`
 proved: over the whole arrangement for points of low rank, by branch and bound elsewhere.
 """
 
+import time
 from collections.abc import Callable
 
 import numpy as np
 
 from ...core.matrices import SolverData
 from ...result import Bracket
+from ..pricing.bounds import BY_RELAXATION, QUICK_WORK
 from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, ZERO_MARGIN, DualSearch
 from .engine import Patience
+from .falling_targets import NEAR, share_of_search, work_before_targets
 from .master import MarginConstraints
 from .options import Options
 
@@ -57,6 +60,8 @@ class MarginProblem(DualSearch):
     ):
         super().__init__(Z, rows, options, neurons, power)
         self._rounds, self._last_dual = 0, self.centre
+        self._targets_pay = False
+        self._search_ends = share_of_search(self.deadline)
         # Rounds since the gap fell, and conclusions since the gap at which they were tried fell.
         self._patience = Patience(_PATIENCE, _PROGRESS)
         self._conclusions = Patience(_PATIENCE, _PROGRESS)
@@ -98,6 +103,7 @@ class MarginProblem(DualSearch):
             or self._patience.is_over
             or not len(neurons)
             or self.local_upper <= ZERO_MARGIN
+            or time.monotonic() > self._search_ends
         )
 
     def search(self) -> np.ndarray:
@@ -113,7 +119,7 @@ class MarginProblem(DualSearch):
         if self.exact and gap < _POLISH_GAP and self._rounds % _POLISH_EVERY == 0:
             found = np.concatenate([*self.polish_neurons(), found])
         if not self.exact and gap < self._proof_gap:
-            found = np.concatenate([self.prove_at(self.centre, thoroughly=False), found])
+            found = np.concatenate([self.prove_at(self.centre, work=QUICK_WORK), found])
             self._proof_gap = _NEXT_PROOF_GAP * gap
         if not self.restricted.improving(found, dual).any():
             found = self.search_at(dual)
@@ -134,12 +140,30 @@ class MarginProblem(DualSearch):
         """Whether the gap that search knows is closed, or does not fall."""
         return self._concluding
 
-    def prove(self, report: Callable[[Bracket], None]) -> np.ndarray:
+    def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
+        """Prove a bound: at the best dual weights, and where these are too many, by targets."""
+        over = time.monotonic() > self._search_ends
+        if not (self._conclusions.is_over or self.is_settled() or over):
+            return self._prove_at_centre(QUICK_WORK, report)
+        found = []
+        if not self._targets_pay:
+            work = work_before_targets(self.deadline)
+            found.append(self._prove_at_centre(work, report, near=NEAR * self.t))
+            self._targets_pay = self.upper > NEAR * self.t
+        if self._targets_pay:
+            found.append(self.prove_by_targets(lambda line: report(self.bracket, line)))
+        self._search_ends = share_of_search(self.deadline)
+        return np.concatenate(found)
+
+    def _prove_at_centre(
+        self, work: float, report: Callable[[Bracket, str], None], near: float = 0.0
+    ) -> np.ndarray:
         """Prove a bound at the best dual weights."""
         return self.prove_at(
             self.centre,
-            thoroughly=self._conclusions.is_over or self.is_settled(),
-            report=lambda upper: report(Bracket(self.t, upper)),
+            work=work,
+            near=near,
+            report=lambda upper: report(Bracket(self.t, upper), ""),
         )
 
     def select(self, found: np.ndarray) -> np.ndarray | None:
@@ -157,7 +181,8 @@ class MarginProblem(DualSearch):
         """
         if early:
             # A relaxed bound costs nothing, and at the centre it may beat what was proved so far.
-            self.offer_bound(self.centre, self.pricing.relax(self.coefficients(self.centre)))
+            relaxed = self.pricing.relax(self.coefficients(self.centre))
+            self.offer_bound(self.centre, relaxed, BY_RELAXATION)
         else:
             self.drop_dust()
 

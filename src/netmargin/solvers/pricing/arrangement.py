@@ -32,6 +32,8 @@ _ENTRIES_AT_ONCE = 4_000_000
 """Entries of an array that are handled at once: 32 MB, of which a few copies fit in any memory."""
 _RANK_TOLERANCE = 1e-12
 """Singular values below this part of the largest count as 0; what is lost so is in the bound."""
+BY_ARRANGEMENT = "every cell of their hyperplanes"
+"""How its bounds are proved, in words."""
 _LEAST_LENGTH = 1e-300
 """Keeps points at 0 from dividing by 0."""
 
@@ -105,9 +107,8 @@ class Arrangement:
         proved bound, and up to `count` distinct directions of large value.
         """
         if self._rank == 0:
-            return Pricing(
-                np.zeros((0, self._rows.shape[1])), np.zeros(0), float(np.abs(c) @ self._neglected)
-            )
+            nothing = np.zeros((0, self._rows.shape[1])), np.zeros(0)
+            return Pricing(*nothing, float(np.abs(c) @ self._neglected), BY_ARRANGEMENT)
         terms = c[:, None] * self._Z
         # Squares are linear in uu', so that they become sums of the same kind over matrices.
         if self._power == 2:
@@ -140,7 +141,7 @@ class Arrangement:
         allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(
             np.abs(c) @ neglected
         )
-        return Pricing(directions @ self._rows, values, found.best + allowance)
+        return Pricing(directions @ self._rows, values, found.best + allowance, BY_ARRANGEMENT)
 
     def _check_time(self) -> None:
         """Raise TimeoutError at the deadline."""

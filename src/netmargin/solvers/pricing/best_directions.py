@@ -30,11 +30,14 @@ class Pricing(Record):
         The sums sum_i c_i relu(u . z_i)^power there, largest absolute value first.
     upper_bound : float
         Proved upper bound of the absolute value over the whole sphere.
+    proof : str
+        How it was proved, in words.
     """
 
     directions: np.ndarray
     values: np.ndarray
     upper_bound: float
+    proof: str
 
     __repr__ = short_repr
 

@@ -21,8 +21,14 @@ _AUTO_WORK = 1e9
 """Work of all branch and bound of a run by "auto" without a time limit: some seconds. In units of
 `ActivationBranchAndBound.work_per_node`.
 """
-_SLICE_OF_WORK = 5e7
-"""Work between two looks at the deadline and at what was found: a fraction of a second."""
+QUICK_WORK = 5e7
+"""Work between two looks at the deadline and at what was found, a fraction of a second; also what a
+first look may take.
+"""
+BY_RELAXATION = "a relaxation"
+"""How a bound was proved, in words."""
+WORK_PER_SECOND = 2e8
+"""About how much of it one core does."""
 _PART_OF_TOLERANCE = 0.25
 """Branch and bound closes nodes within this part of the tolerance: the rest is for the margin."""
 
@@ -78,43 +84,48 @@ class PricingBound:
         found: float,
         tol: float,
         count: int,
-        thoroughly: bool,
+        work: float = np.inf,
+        near: float = 0.0,
         report: Callable[[float], None],
     ) -> Pricing:
         """Find up to `count` directions and an upper bound, which need not be sharper than floor (1
         + tol / 4).
 
-        Branch and bound runs for a moment, or thoroughly as far as pricing and deadline allow
-        ("auto" without a deadline: some seconds in all), and ends early when it finds more than
-        `found`, the best that search knew: adding that neuron helps more than a sharper bound
-        without it. The arrangement is visited whole, or TimeoutError raised at the deadline.
+        Branch and bound does so much work, or goes on as long as its bound is below `near`, if
+        pricing and deadline allow it ("auto" without a deadline: some seconds in all). It ends
+        early when it finds more than `found`, the best that search knew: adding that neuron helps
+        more than a sharper bound without it. The arrangement is visited whole, or TimeoutError
+        raised at the deadline.
         """
         if self.exact:
             return self._arrangement.price_neurons(c, count=count)
-        upper = self.relax(c)
-        hopeless = self._work_left <= 0 or (not thoroughly and not self._quick)
+        upper, proof = self.relax(c), BY_RELAXATION
+        hopeless = self._work_left <= 0 or (work <= QUICK_WORK and not self._quick)
         # Branch and bound is for sums of ReLU: for squares the relaxation is all there is.
         if self._pricing == "local" or self._power == 2 or hopeless:
-            return Pricing(np.zeros((0, self._rays.directions.shape[1])), np.zeros(0), upper)
+            nothing = np.zeros((0, self._rays.directions.shape[1])), np.zeros(0)
+            return Pricing(*nothing, upper, BY_RELAXATION)
         tree = ActivationBranchAndBound(
             self._rays.directions, self._rays.merge(c), floor=floor, tol=_PART_OF_TOLERANCE * tol
         )
-        slices = 0
+        done = 0.0
         while (
             not tree.finished
             and self._work_left > 0
-            and (thoroughly or not slices)
+            and (done < work or upper < near)
             and time.monotonic() < self._deadline
         ):
-            tree.grow(nodes=_SLICE_OF_WORK / tree.work_per_node, deadline=self._deadline)
-            self._work_left -= _SLICE_OF_WORK
-            slices += 1
-            upper = min(upper, tree.upper_bound() + self._rays.neglected(c))
+            tree.grow(nodes=QUICK_WORK / tree.work_per_node, deadline=self._deadline)
+            self._work_left -= QUICK_WORK
+            done += QUICK_WORK
+            bound = tree.upper_bound() + self._rays.neglected(c)
+            if bound < upper:
+                upper, proof = bound, f"{tree.nodes:,} nodes"
             report(upper)
             if tree.best > max(found, floor) * (1 + 0.5 * tol):
                 break
         self._quick = tree.finished or tree.best > found
-        return Pricing(*select_distinct(tree.directions, tree.values, count), upper)
+        return Pricing(*select_distinct(tree.directions, tree.values, count), upper, proof)
 
     def relax(self, c: np.ndarray) -> float:
         """A proved bound for prices c (n,) at once, by the quadratic relaxation."""

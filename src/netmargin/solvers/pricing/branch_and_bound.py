@@ -62,6 +62,8 @@ class ActivationBranchAndBound:
         Values of the best directions found so far, largest absolute value first.
     directions : ndarray of shape (k, D)
         These directions, unit vectors.
+    nodes : int
+        The number of nodes visited.
     """
 
     # Open nodes are kept in parallel arrays: bound; side (0: the sum, 1: minus the sum); fixed (+1
@@ -85,6 +87,7 @@ class ActivationBranchAndBound:
             positive = np.flatnonzero(self.signed[side] > 0)
             terms = self.signed[side, positive, None] * Z[positive]
             self.diagonal[side, positive] = _diagonal_above(terms @ terms.T) / c[positive] ** 2
+        self.nodes = 2
         self.work_per_node = float(D**3 + 20 * n * D)
         self.best, self.stuck, self._deadline = floor, 0.0, np.inf
         self._directions, self.values = np.zeros((0, D)), np.zeros(0)
@@ -133,6 +136,7 @@ class ActivationBranchAndBound:
                 child = fixed[inner].copy()
                 child[np.arange(len(inner)), branch[inner]] = side_of_hyperplane
                 self._add(sides[inner], child, x[inner], bounds[inner], _STEPS)
+            self.nodes += len(leaf) + 2 * len(inner)
             visited += max(len(leaf) + len(inner), _SMALLEST_BATCH)
 
     def _finish_leaves(self, sides, fixed, x, bounds) -> None:
