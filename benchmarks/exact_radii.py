@@ -27,6 +27,9 @@ GOALS = [
     ("digits 64-128-64-10", 1e-3, 10.0),
     ("digits 64-64-64-64-10", 1e-2, 10.0),
     ("MNIST 784-256-256-10", 1e-2, 60.0),
+    ("digits 64-64-10, robust", 1e-3, 1.0),
+    ("digits 64-128-64-10, robust", 1e-2, 10.0),
+    ("MNIST 784-100-10, robust", 1e-2, 60.0),
 ]
 """Nets, tolerances, and the seconds within which most images should be closed."""
 NETS["digits 64-64-64-64-10"] = (lambda: make_mlp(64, 64, 64, 64, 10), split_digits, 60)
@@ -53,7 +56,7 @@ def measure_image(
 def measure_net(trained: Trained, effort: str, tol: float) -> list[dict]:
     """Bracket the radii of all images that are not in the folder yet; returns all."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    path = FOLDER / f"{trained.name.replace(' ', '-')}-{effort}-{tol:g}.jsonl"
+    path = FOLDER / f"{trained.name.replace(', ', '-').replace(' ', '-')}-{effort}-{tol:g}.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     with path.open("a") as file:
         for index in range(len(rows), len(trained.X)):

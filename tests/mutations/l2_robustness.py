@@ -7,9 +7,12 @@ from .mutation import Mutation
 TESTS = [
     "tests/test_sound_radii.py",
     "tests/test_robustness.py",
+    "tests/test_attacks.py",
     "tests/test_exact_radii_proof.py",
+    "tests/test_exact_radii_patterns.py",
+    "tests/test_exact_radii_search.py",
+    "tests/test_exact_radii_rounds.py",
 ]
-TESTS = ["tests/test_sound_radii.py", "tests/test_robustness.py", "tests/test_attacks.py"]
 MUTATIONS = [
     Mutation(
         file="l2_robustness/lipschitz.py",
@@ -894,5 +897,66 @@ MUTATIONS = [
         new="pass",
         why="regions of the other half counted",
         killed_by=("tests/test_exact_radii_proof.py::test_regions_must_cover_the_ball"),
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_bound.py",
+        old="self.linear += last @ t.linear",
+        new="self.linear -= last @ t.linear",
+        why="the sign of what fixed units of the last layer do",
+        killed_by=(
+            "tests/test_exact_radii_proof.py::test_a_plain_second_version_agrees_with_the_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/leaf.py",
+        old="values[LINEAR] = -own",
+        new="values[LINEAR] = 0 * own",
+        why="the half-spaces of a leaf lost",
+        killed_by=(
+            "tests/test_exact_radii_patterns.py::test_a_region_without_free_units_is_proved_or_holds_a_misclassified_point"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/radius.py",
+        old="return min(radii)",
+        new="return max(radii)",
+        why="the radius of one rival for that of all",
+        killed_by="tests/test_exact_radii_search.py::test_small_nets_against_all_patterns",
+    ),
+    Mutation(
+        file="l2_robustness/exact/node_search.py",
+        old="if not begins:",
+        new="if True:",
+        why="regions without room branched without a search",
+        killed_by=(
+            "tests/test_exact_radii_rounds.py::test_multipliers_without_room_begin_farther_out"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/radius.py",
+        old="larger = root if known > radius else None",
+        new="larger = root",
+        why="multipliers of a smaller ball for a larger one",
+        killed_by=(
+            "tests/test_exact_radii_search.py::test_where_no_rival_ever_wins_the_radius_grows_and_stays_open"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/radius.py",
+        old="share * 2 ** max(nearer - 1, 0)",
+        new="share",
+        why="descents from a poor attack by the tolerance at most",
+        killed_by=(
+            "tests/test_exact_radii_rounds.py::test_a_descent_from_a_poor_attack_takes_few_rounds"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/radius.py",
+        old="for j in waiting:\n            self._shrink(j, radius, is_over)\n",
+        new="",
+        why="no smaller ball for rivals that wait for their trees",
+        killed_by=(
+            "tests/test_exact_radii_rounds.py::test_whole_balls_of_all_rivals_come_before_any_tree"
+        ),
     ),
 ]
