@@ -5,7 +5,7 @@ BIN := .venv/bin
 # One thread of torch and BLAS in each of the processes that pytest starts: more would wait for each other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses=2 --dist=loadgroup
 
-.PHONY: demo test test-slow test-integrations check-all bench lint lint-page charts lock clean
+.PHONY: demo test test-slow test-integrations check-all bench docs lint lint-page charts lock clean
 
 demo: .venv/ready
 	$(BIN)/netmargin train digits-mlp --until-log10-loss -40 --out runs/demo
@@ -29,6 +29,13 @@ check-all: test test-slow test-integrations
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
+
+# The site with examples, reference and search; five minutes, as it runs every example.
+docs: .venv/docs-ready .venv/integrations-ready
+	mkdir -p examples/runs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going docs build/site
+	$(BIN)/python -m tests.site_links build/site
+	@echo "Open build/site/index.html"
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -21,6 +21,7 @@ from . import (
     training_step,
     two_layer,
     variation_norm,
+    watching,
     which_margin,
     zoo,
 )
@@ -46,6 +47,7 @@ LONG = {
     "radii_under_attack": radii_under_attack,
     "symmetries": symmetries,
     "two_layer": two_layer,
+    "watching": watching,
     "which_margin": which_margin,
     "zoo": zoo,
 }

@@ -4,6 +4,7 @@ command takes.
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ from netmargin import cli
 from tests.docs_blocks import ROOT, blocks_of, commands_of
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-TIMED = {"README.md"}
+TIMED = {"README.md", "tour.md"}
 """Documents with blocks that take longer than seconds."""
 OF_FRAMEWORKS = {"training-loops.md"}
 """Documents with blocks that need Lightning and transformers."""
@@ -94,3 +95,33 @@ def test_a_command_line_that_is_not_taken_is_seen():
     assert len(COMMANDS) > 10
     with pytest.raises(SystemExit):
         cli.main(["measure", "--no-such-option"])
+
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|\{doc\}`[^<`]*<([^>`]+)>`")
+GENERATED = ("auto_examples/", "reference/")
+"""Folders that `make docs` writes."""
+
+
+def anchors_of(path):
+    """The anchors of the headings of a page."""
+    heads = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    """On the site `make docs` follows all of them, with tests.site_links."""
+    found = [a or b for a, b in LINK.findall(path.read_text())]
+    for link in found:
+        if link.startswith(("http://", "https://", *GENERATED)):
+            continue
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors_of(target), link
+
+
+def test_the_examples_of_the_site_are_those_that_it_names():
+    for path in DOCUMENTS:
+        for name in re.findall(r"auto_examples/(plot_\w+)", path.read_text()):
+            assert (ROOT / "examples" / f"{name}.py").exists(), name

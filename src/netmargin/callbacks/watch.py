@@ -136,10 +136,8 @@ class Watch:
     def look(self, *, epoch: float, step: int) -> dict | None:
         """Look now, wherever the loop stands; return the new row, or None.
 
-        A look that fails warns, once. A second look at the same step adds no row.
-
-        epoch : where the loop stands, in epochs; pages draw rows over it.
-        step : the same in steps.
+        A look that fails warns, once. A second look at the same step adds no row. Both arguments
+        say where the loop stands: in epochs, over which pages draw rows, and in steps.
         """
         if not is_first_process() or (self.history.rows and self.history.rows[-1]["step"] >= step):
             return None

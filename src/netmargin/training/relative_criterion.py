@@ -89,9 +89,9 @@ class RelativeLoss(nn.Module):
     def forward(self, scores: Any, y: Any) -> Tensor:
         """Return the mean loss of a batch divided by e^F, a float64 scalar.
 
-        scores : shape (N,) or (N, 1) for a binary net, (N, C) for C classes, or an output that
-            holds them, as `measure` reads it.
-        y : labels, shape (N,): signs, {0, 1} or class indices.
+        The scores have shape (N,) or (N, 1) for a binary net, (N, C) for C classes; an output that
+        holds them, as `measure` reads it, will do. The labels y have shape (N,): signs, {0, 1} or
+        class indices.
         """
         y = torch.as_tensor(y).detach()
         if y.ndim == 0 or y.numel() != len(y) or not len(y):
@@ -122,8 +122,8 @@ class RelativeLoss(nn.Module):
     def rescale(self, log_mean_loss: float | None = None) -> float:
         """Set F, which every loss from now on is relative to, and return it.
 
-        log_mean_loss : natural log of the mean loss to take; that of the batches since the last
-            call by default. Raises ArgumentError where there were none.
+        It is the natural log of a mean loss; by default of the batches since the last call. Raises
+        ArgumentError where there were none.
         """
         log_mean_loss = check_number("log_mean_loss", log_mean_loss, optional=True)
         if log_mean_loss is None:

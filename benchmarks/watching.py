@@ -1,0 +1,164 @@
+"""What a watch costs in an own loop, in Lightning and in Hugging Face's Trainer: one look against
+bare forward passes of the watched samples, and all looks against the run that they watch.
+"""
+
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import netmargin as nm
+
+SAMPLES, WATCHED, EPOCHS, BATCH = 2000, 200, 5, 50
+"""A tenth of the training samples is watched after every epoch."""
+TOKENS, WORDS = 64, 100
+
+
+def main() -> None:
+    """Print both ratios for each loop; frameworks that are not installed are left out."""
+    warnings.simplefilter("ignore")
+    torch.manual_seed(0)
+    pictures = torch.rand(SAMPLES, 1, 28, 28), torch.arange(SAMPLES) % 10
+    for name, run in (("own loop, MNIST CNN", _run_own), ("Lightning, MNIST CNN", _run_lightning)):
+        _report(name, run, pictures)
+    words = torch.randint(WORDS, (SAMPLES, TOKENS)), torch.arange(SAMPLES) % 10
+    _report("Trainer, BERT of 4 layers, 128 wide", _run_trainer, words)
+
+
+class _Timed:
+    """The processor's seconds of all looks at a net."""
+
+    def __init__(self) -> None:
+        self.looks: list[float] = []
+
+    def wrap(self, look: Callable) -> Callable:
+        """The same function, timed."""
+
+        def timed(*given: Any, **named: Any) -> Any:
+            start = time.process_time()
+            found = look(*given, **named)
+            self.looks.append(time.process_time() - start)
+            return found
+
+        return timed
+
+
+def _report(name: str, run: Callable, data: tuple[Tensor, Tensor]) -> None:
+    """Run once, and print the two ratios."""
+    looks = _Timed()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            start = time.process_time()
+            bare = run(data, looks, folder)
+            whole = time.process_time() - start
+        except ImportError as error:
+            print(f"{name}: left out, {error}")
+            return
+    passes = [_time(bare) for _ in range(11)]
+    one, least = statistics.median(looks.looks), statistics.median(passes)
+    print(
+        f"{name}: a look takes {1e3 * one:.0f} ms, bare passes of its {WATCHED} samples"
+        f" {1e3 * least:.0f} ms: ratio {one / least:.3f} (goal 1.2); {len(looks.looks)} looks are"
+        f" {100 * sum(looks.looks) / whole:.1f}% of the run's {whole:.1f} s (goal 5%)",
+        flush=True,
+    )
+
+
+def _time(work: Callable) -> float:
+    """The processor's seconds of one call."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def _passes(net: nn.Module, *batches: Any) -> Callable:
+    """Bare forward passes in evaluation mode, in the batches of a look."""
+    net.eval()
+
+    def work() -> None:
+        with torch.no_grad():
+            for batch in batches:
+                net(batch)
+
+    return work
+
+
+def _run_own(data: tuple[Tensor, Tensor], looks: _Timed, folder: str) -> Callable:
+    X, y = data
+    net = nm.models.mnist_cnn()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    watch = nm.Watch(net, (X[:WATCHED], y[:WATCHED]), folder=folder)
+    step = looks.wrap(watch.step)
+    for _ in range(EPOCHS):
+        for rows in torch.randperm(SAMPLES).split(BATCH):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(net(X[rows]), y[rows]).backward()
+            optimizer.step()
+        step()
+    return _passes(net, X[:WATCHED])
+
+
+def _run_lightning(data: tuple[Tensor, Tensor], looks: _Timed, folder: str) -> Callable:
+    import lightning.pytorch as pl
+
+    class Classifier(pl.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nm.models.mnist_cnn()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.net(x)
+
+        def training_step(self, batch: Any, index: int) -> Tensor:
+            return nn.functional.cross_entropy(self(batch[0]), batch[1])
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.01)
+
+    X, y = data
+    module = Classifier()
+    monitor = nm.callbacks.LightningMarginMonitor((X[:WATCHED], y[:WATCHED]))
+    monitor._look = looks.wrap(monitor._look)
+    trainer = pl.Trainer(
+        max_epochs=EPOCHS,
+        callbacks=[monitor],
+        default_root_dir=folder,
+        accelerator="cpu",
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(module, DataLoader(TensorDataset(X, y), BATCH, shuffle=True))
+    return _passes(module, X[:WATCHED])
+
+
+def _run_trainer(data: tuple[Tensor, Tensor], looks: _Timed, folder: str) -> Callable:
+    from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+
+    X, y = data
+    sizes = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
+    net = BertForSequenceClassification(
+        BertConfig(vocab_size=WORDS, num_labels=10, intermediate_size=512, **sizes)
+    )
+    arguments = TrainingArguments(
+        folder,
+        num_train_epochs=EPOCHS,
+        per_device_train_batch_size=BATCH,
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+        save_strategy="no",
+    )
+    samples = [{"input_ids": ids, "labels": label} for ids, label in zip(X, y, strict=True)]
+    trainer = Trainer(net, arguments, train_dataset=samples)
+    watched = {"input_ids": X[:WATCHED], "labels": y[:WATCHED]}
+    callback = nm.callbacks.TransformersMarginCallback(trainer, watched)
+    callback._look = looks.wrap(callback._look)
+    trainer.add_callback(callback)
+    trainer.train()
+    return _passes(net, X[:WATCHED])
