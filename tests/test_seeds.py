@@ -15,7 +15,6 @@ import torch
 
 import netmargin as nm
 from netmargin import bounds, datasets, kernels, solvers, theory, twolayer
-from netmargin.estimators import VariationNormClassifier
 from netmargin.models import mlp
 
 X = np.random.default_rng(0).normal(size=(12, 2))
@@ -85,10 +84,6 @@ CALLS = {
     ),
     "solvers.min_norm_interpolation": (
         lambda seed: solvers.min_norm_interpolation(X, X[:, 1], seed=seed),
-        False,
-    ),
-    "estimators.VariationNormClassifier": (
-        lambda seed: VariationNormClassifier(seed=seed).fit(X, Y).decision_function(X),
         False,
     ),
     "kernels.random_features": (lambda seed: kernels.random_features(X, 20, seed=seed), True),

@@ -364,6 +364,23 @@ def test_soft_margin_equals_brute_force_and_its_net(dimension):
             )
 
 
+def test_weights_of_samples_are_copies_of_them():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(12, 2)), random.choice([-1.0, 1.0], 12)
+    weights = np.arange(12) % 3 + 1
+    weighted = f1_soft_margin(X, y, C=0.4, sample_weight=weights)
+    copies = np.repeat(np.arange(12), weights)
+    repeated = f1_soft_margin(X[copies], y[copies], C=0.4)
+    assert weighted.certified
+    assert weighted.objective == pytest.approx(repeated.objective, rel=2e-6)
+    hinges = np.maximum(1 - y * weighted.decision_function(X), 0)
+    value = weighted.mass / 2 + 0.4 * weights @ hinges
+    assert weighted.objective == pytest.approx(value, rel=1e-9)
+    assert (weighted.dual <= 0.4 * weights * (1 + 1e-9)).all()
+    with pytest.raises(nm.DataError, match="holds zeros"):
+        f1_soft_margin(X, y, sample_weight=np.arange(12))
+
+
 def test_soft_margins_become_hard():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(20, 2)), random.choice([-1.0, 1.0], 20)

@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from ..core.arguments import check_flag, check_number
-from ..core.matrices import SolverData, binary_data, warn_of_size
-from ..errors import ArgumentError
+from ..core.matrices import SolverData, binary_data, check_sample_weight, warn_of_size
+from ..errors import ArgumentError, DataError
 from ..result import Bracket, Status, judge_bracket
 from .columns.best_net import extract_net, extract_soft_net, feature_columns
 from .columns.engine import generate_columns
@@ -197,6 +197,7 @@ def f1_soft_margin(
     y,
     *,
     C: float = 1.0,
+    sample_weight=None,
     bias: bool = True,
     tol: float = 1e-6,
     time_limit: float | None = None,
@@ -222,6 +223,8 @@ def f1_soft_margin(
         Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; at 1 / mean |x~| a single
         sample is just worth a neuron. Contradictory labels with C |x| above 1e5 are beyond the
         precision of the linear program (status STALLED; the bracket is valid).
+    sample_weight : array_like of shape (n,), optional
+        Factors > 0 of C, one per sample; 1 by default.
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-6
@@ -265,13 +268,18 @@ def f1_soft_margin(
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
+    weights = check_sample_weight(sample_weight, len(data))
+    if not weights.all():
+        raise DataError("sample_weight holds zeros. Leave these samples out.")
+    # f(w z) = w f(z) for w > 0: a hinge loss of weight w is that of w z to the margin w.
+    data = SolverData(weights[:, None] * data.Z, data.y)
     if C * data.longest < _SMALLEST_COST:
         raise ArgumentError(
             f"C must be at least {_SMALLEST_COST / data.longest:.0e} for inputs of this size;"
             f" got {C}"
         )
     scale = data.longest
-    problem = pose_margin_problem(data, options, neurons, slack_cost=C * data.longest)
+    problem = pose_margin_problem(data, options, neurons, target=weights, slack_cost=C * scale)
     # 1 / t is the least objective in the units of the problem (`MarginConstraints`).
     ending = generate_columns(
         problem,
@@ -281,9 +289,10 @@ def f1_soft_margin(
     )
     U, s, alphas = extract_soft_net(problem.restricted, C, scale, early=ending.early)
     outputs = feature_columns(problem.restricted, U, s) @ (alphas * scale)
-    hinge = float(np.maximum(1 - outputs, 0.0).sum())
+    outputs = outputs / weights
+    hinges = np.maximum(1 - outputs, 0.0)
     norm = float(alphas.sum())
-    objective = norm + C * hinge
+    objective = norm + C * float(weights @ hinges)
     # The bound is above the objective by rounding only.
     lower = min(1 / (problem.upper * scale), objective)
     status, certified = judge_bracket(Bracket(lower, objective), options.tol, ended=ending.status)
@@ -292,12 +301,13 @@ def f1_soft_margin(
         lower_bound=lower,
         certified=certified,
         status=status,
-        dual=problem.dual / (problem.upper * scale),
+        dual=weights * problem.dual / (problem.upper * scale),
         seconds=time.monotonic() - started,
         atoms=np.column_stack([U, s]) / np.sqrt(2),
         weights=2 * alphas,
         bias=bias,
-        hinge=hinge,
+        local_gap=problem.local_gap(),
+        hinge=float(hinges.sum()),
         margin=float(outputs.min()) / (2 * norm) if norm > 0 else 0.0,
         lower_bound_from=describe_proof(problem.dual, problem.proof),
     )

@@ -256,11 +256,14 @@ class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
 
     Attributes
     ----------
+    local_gap : float
+        As in `VariationNormSolution`.
     lower_bound_from : str
         How the lower bound was proved, as in `VariationNormSolution`. The other fields are those of
         `ReLUMeasure` and `SoftSolution`.
     """
 
+    local_gap: float
     lower_bound_from: str
 
     __repr__ = short_repr

@@ -48,14 +48,15 @@ def extract_soft_net(
         return best.U[used], best.s[used], best.weights[used] / (best.t * scale)
     U, s, weights, _ = _fit_least_squares(best)
     outputs = feature_columns(best, U, s) @ weights
-    # The sum of hinge losses is convex in the multiple and bends at 1 / output.
-    bends = 1 / outputs[outputs > 0]
+    # The sum of hinge losses is convex in the multiple and bends at target / output.
+    target = best.rows.target
+    bends = target[outputs > 0] / outputs[outputs > 0]
     multiples = (
         np.append(0.0, np.quantile(bends, np.linspace(0, 1, _TRIED_MULTIPLES)))
         if len(bends)
         else np.zeros(1)
     )
-    objectives = [m / scale + C * np.maximum(1 - m * outputs, 0.0).sum() for m in multiples]
+    objectives = [m / scale + C * np.maximum(target - m * outputs, 0.0).sum() for m in multiples]
     return U, s, weights * multiples[int(np.argmin(objectives))] / scale
 
 

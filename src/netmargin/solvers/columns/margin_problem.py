@@ -188,12 +188,21 @@ class MarginProblem(DualSearch):
 
 
 def pose_margin_problem(
-    data: SolverData, options: Options, neurons, *, slack_cost: float = np.inf, power: int = 1
+    data: SolverData,
+    options: Options,
+    neurons,
+    *,
+    target: np.ndarray | None = None,
+    slack_cost: float = np.inf,
+    power: int = 1,
 ) -> MarginProblem:
-    """Pose the problem in units of the longest sample; `neurons` are those of the caller."""
+    """Pose the problem in units of the longest sample; `neurons` are those of the caller, `target`
+    (n,) the margins asked for, 1 by default.
+    """
+    target = np.ones(len(data)) if target is None else target
     return MarginProblem(
         data.Z / data.size / (data.longest / data.size),
-        MarginConstraints(data.y, np.ones(len(data)), slack_cost),
+        MarginConstraints(data.y, target, slack_cost),
         options,
         data.directions(neurons),
         power,
