@@ -167,7 +167,5 @@ def print_table(key: str, show: Callable[[float], str]) -> None:
     models = list(CLASSIFIERS)
     print(f"\n| {key} | " + " | ".join(models) + " |\n|---|" + "---|" * len(models))
     for data in CLASSIFICATION:
-        cells = [
-            show(rows[data, model][key]) if (data, model) in rows else "" for model in models
-        ]
+        cells = [show(rows[data, model][key]) if (data, model) in rows else "" for model in models]
         print(f"| {data} | " + " | ".join(cells) + " |")

@@ -78,7 +78,14 @@ DOORS = {
     "VariationNormClassifier": (
         fitted(VariationNormClassifier),
         {"X": X, "y": Y},
-        {"C": None, "bias": True, "tol": 1e-3, "time_limit": None, "pricing": "local", "random_state": 0},
+        {
+            "C": None,
+            "bias": True,
+            "tol": 1e-3,
+            "time_limit": None,
+            "pricing": "local",
+            "random_state": 0,
+        },
     ),
     "ReLUKernelClassifier": (
         fitted(ReLUKernelClassifier),
