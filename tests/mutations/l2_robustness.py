@@ -952,7 +952,7 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/exact/radius.py",
-        old="for j in waiting:\n            self._shrink(j, radius, is_over)\n",
+        old="        for j in waiting:\n            self._shrink(j, radius, is_over)\n",
         new="",
         why="no smaller ball for rivals that wait for their trees",
         killed_by=(
