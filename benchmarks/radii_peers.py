@@ -10,6 +10,7 @@ import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,11 @@ import torch
 from torch import nn
 
 import netmargin as nm
+from netmargin.l2_robustness.chain_radii import EFFORTS
 
 from .radii_nets import NETS, Trained, train_net
 
-IMAGES = 20
+IMAGES = 10
 """alpha-CROWN takes seconds for each radius of an image."""
 _SCRIPT = Path(__file__).parent / "peer_radii.py"
 
@@ -32,9 +34,14 @@ def certify_by_norms(trained: Trained) -> np.ndarray:
     return (gaps / (2**0.5 * torch.stack(norms).prod())).numpy()
 
 
-def certify_by_netmargin(trained: Trained) -> np.ndarray:
-    """The lower radii of `nm.robustness`."""
-    return nm.robustness(trained.net, (trained.X, trained.y), attacks=(), progress=False).lower
+def certify_by_netmargin(effort: str) -> Callable[[Trained], np.ndarray]:
+    """The lower radii of `nm.robustness`, its attack included where there is a search."""
+    attacks = () if effort == "quick" else ("walk",)
+    return lambda trained: (
+        nm.robustness(
+            trained.net, (trained.X, trained.y), attacks=attacks, effort=effort, progress=False
+        ).lower
+    )
 
 
 def main() -> None:
@@ -59,7 +66,8 @@ def _compare(trained: Trained, peers: list[str]) -> None:
     upper = nm.robustness(trained.net, (trained.X, trained.y), progress=False).upper
     print(f"\n{trained.name}, {len(upper)} images: attacked radius median {np.median(upper):.3f}")
     print(f"{'':28} {'median':>8} {'attacked / certified':>21} {'CPU s an image':>15}")
-    ours = {"product of norms": certify_by_norms, "nm.robustness": certify_by_netmargin}
+    ours = {"product of norms": certify_by_norms}
+    ours |= {f"nm.robustness, {effort}": certify_by_netmargin(effort) for effort in EFFORTS}
     for method, certify in ours.items():
         started = time.process_time()
         _show(method, certify(trained), upper, time.process_time() - started)

@@ -122,6 +122,24 @@ def test_a_sample_where_the_net_is_flat_has_a_radius_in_any_unit():
         assert proved.lower <= 4 * scale <= proved.upper * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_the_size_of_the_parameters_moves_no_radius(scale):
+    """Layer k times the scale has biases times its k-th power: all scores times one number."""
+    chain, x, label = draw_deep_net(1)
+    scaled = make_chain(
+        [scale * weight for weight in chain.weights],
+        [scale ** (k + 1) * bias for k, bias in enumerate(chain.biases)],
+        chain.slopes,
+    )
+    own, other = (
+        RadiusSearch(compact(net), x, label, 0.18).run(tol=1e-3, exact=True, time_limit=None)
+        for net in (chain, scaled)
+    )
+    assert own.closed
+    assert other.closed
+    assert (other.lower, other.upper) == pytest.approx((own.lower, own.upper), rel=1e-6)
+
+
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_radii_that_no_float_can_square_are_not_tried(scale):
     chain = make_chain([np.array([[1.0, 2.0]]) / scale, np.ones((1, 1))], [np.zeros(1)] * 2, [0.1])
