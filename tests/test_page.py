@@ -841,6 +841,23 @@ TOLD = {
 }
 
 
+def test_a_history_of_any_loop_counts_the_samples_that_were_watched(tmp_path):
+    net, (X, y) = nm.models.mlp([64, 8, 10]), digits_data()[0]
+    watch = nm.Watch(net, (X[:50], y[:50]), folder=tmp_path / "run")
+    for epoch in (0.5, 2.0):
+        with torch.no_grad():
+            net[0].bias.add_(0.1)
+        watch.look(epoch=epoch, step=int(10 * epoch))
+    watch.finish()
+    wrong = int((predict(net, X[:50]) != y[:50]).sum())
+    for records in (tmp_path / "run", str(tmp_path / "run" / "history.jsonl")):
+        found = make_page(facts_of(net, (X, y), records=[records])).training
+        said = f"{wrong} of the 50 images that were watched are still wrong; "
+        assert found.takeaway.startswith(said)
+        assert found.data == "the 50 images that were watched"
+        assert found.rows["epoch"] == [0, 0.5, 2.0]
+
+
 @pytest.mark.parametrize("name", TOLD)
 def test_how_far_training_has_come_is_told_by_its_history(name):
     history, said = TOLD[name]

@@ -105,7 +105,7 @@ def page(
     records : record, or list of them, default ()
         What is known already: what `certify` (of the training data), `robustness` (of any samples
         of the page; of several nets a dict by name), `train` and `compare` returned, files of such,
-        or the folder of a run, for its history.
+        or the folder or the history.jsonl of a run, whatever loop trained it.
     class_names : sequence of str or None, default None
         Names of the classes in the order of the class numbers.
     feature_names : sequence of str or None, default None

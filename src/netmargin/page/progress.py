@@ -3,7 +3,7 @@
 import math
 
 from .facts import Facts
-from .numbers import count, plural, power_of_ten, sign, significant
+from .numbers import count, plain, plural, power_of_ten, sign, significant
 from .payload import Certainty, Columns, Tag, Training
 
 _POINTS = 600
@@ -34,13 +34,13 @@ def write_training(facts: Facts) -> Training | None:
         name = ""
     return Training(
         takeaway=takeaway,
-        data=f"training {facts.noun}s",
+        data=f"the {name_watched(facts, rows)}",
         tags=(
             Tag(
                 Certainty.MEASURED,
-                f"in every epoch; dashed: the first epoch in which all {facts.noun}s are right"
+                f"epoch by epoch; dashed: from there on all {facts.noun}s are right"
                 if separated is not None
-                else "in every epoch",
+                else "epoch by epoch",
             ),
         ),
         rows=_select_rows(rows, name, separated),
@@ -57,6 +57,22 @@ def find_separation(rows: list[dict]) -> int | None:
     return None if last_wrong == len(rows) - 1 else rows[last_wrong + 1]["epoch"]
 
 
+def name_watched(facts: Facts, rows: list[dict]) -> str:
+    """The samples of the history: all training samples, or those that a watch was given."""
+    n, training = _count_samples(rows[-1]), facts.training
+    if n is None or training is None or n == training.n:
+        return f"training {facts.noun}s"
+    return f"{plural(n, facts.noun)} that {'was' if n == 1 else 'were'} watched"
+
+
+def _count_samples(row: dict) -> int | None:
+    """How many samples a row is about: the sum of their losses over the mean; None if unknown."""
+    log_sum, log10_mean = row.get("log_loss"), row.get("log10_mean_loss")
+    if log_sum is None or log10_mean is None or not math.isfinite(log_sum):
+        return None
+    return round(math.exp(log_sum - math.log(10) * log10_mean))
+
+
 def describe_loss(facts: Facts) -> str:
     """The last loss, for the navigation."""
     assert facts.history is not None
@@ -70,16 +86,20 @@ def _right(row: dict) -> bool:
 
 def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) -> str:
     """Since when all samples are right, and how the margin has gone on."""
-    noun, last = facts.noun, rows[-1]
+    last, watched = rows[-1], name_watched(facts, rows)
     if separated is None:
-        if facts.training is not None:
-            n = round((1 - last["accuracy"]) * facts.training.n)
-            wrong = f"{plural(n, f'training {noun}')} {'is' if n == 1 else 'are'}"
+        n = _count_samples(last)
+        if n is None and facts.training is not None:
+            n = facts.training.n
+        if n is None:
+            wrong = f"{100 * (1 - last['accuracy']):.1f}% of the {watched} are"
         else:
-            wrong = f"{100 * (1 - last['accuracy']):.1f}% of the training {noun}s are"
+            k = round((1 - last["accuracy"]) * n)
+            these = watched if watched[0].isdigit() else f"{count(n)} {watched}"
+            wrong = f"{count(k)} of the {these} {'is' if k == 1 else 'are'}"
         counts = "; the normalized margin counts once there are none" if name else ""
         return f"{wrong} still wrong{counts}."
-    since = f"All training {noun}s have been right since epoch {count(separated)}."
+    since = f"All {watched} have been right since epoch {count(separated)}."
     if not name:
         loss = power_of_ten(last["log10_mean_loss"])
         return f"{since} The loss is down to {loss}; this net has no normalized margin."
@@ -93,7 +113,8 @@ def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) 
     whole = span == len(after) - 1
     growth = after[-1] / before - 1 if before > 0 else math.inf
     peak = max(range(len(after)), key=after.__getitem__)
-    over = "since the last epoch" if span == 1 else f"over the last {count(span)} epochs"
+    epochs = known[-1]["epoch"] - known[-1 - span]["epoch"]  # of a watch not one for each row
+    over = "since the last epoch" if epochs == 1 else f"over the last {plain(epochs)} epochs"
     change = sign(growth, f"{abs(100 * growth):.0f}%")
     plus = "+" if growth > 0 and abs(100 * growth) >= 0.5 else ""
     if after[-1] < after[peak] * (1 - _RISES) and growth > _RISES:

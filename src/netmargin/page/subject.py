@@ -51,7 +51,10 @@ class Given:
         """Add a record, the file of one, or the folder of a run. Raises ArgumentError."""
         if isinstance(record, (str, Path)):
             path = Path(record)
-            record = read_run(path) if path.is_dir() else load(path)
+            if path.suffix == ".jsonl":
+                record = History.load(path)
+            else:
+                record = read_run(path) if path.is_dir() else load(path)
         if isinstance(record, RunFolder):
             self._put("run", record)
             self._put("history", record.history)
