@@ -1,11 +1,15 @@
 """Small steps run on one thread, and the caller's number of threads is as before afterwards."""
 
+import tempfile
+
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 
 import netmargin as nm
 from netmargin.core.threads import WORTH_SHARING, work_of
+from netmargin.l2_robustness import evaluation
 
 
 @pytest.fixture
@@ -47,6 +51,15 @@ def certify(net, data):
     nm.certify(net, (data[0], net(data[0]).argmax(1)))
 
 
+def attack(net, data):
+    nm.robustness(net, data, effort="quick", progress=False)
+
+
+def show(net, data):
+    with tempfile.TemporaryDirectory() as folder:
+        nm.page(net, data, out=f"{folder}/page.html")
+
+
 @pytest.mark.parametrize(
     ("loop", "width", "threads"),
     [
@@ -55,6 +68,8 @@ def certify(net, data):
         (follow, 4, 1),
         (flow, 4, 1),
         (certify, 4, 1),
+        (attack, 4, 1),
+        (show, 4, 1),
         (train, 8000, 2),
     ],
 )
@@ -84,6 +99,23 @@ def test_threads_are_restored_after_an_error_and_never_raised(two_threads, digit
     big, seen = watched(nm.models.mlp([64, 8000, 10]))
     train(big, (digits[0].float(), digits[1]))
     assert set(seen) == {1}
+
+
+def test_blas_has_one_thread_in_the_proofs_of_radii(monkeypatch, digits):
+    seen, real = [], evaluation.compute_batch
+
+    def count() -> set[int]:
+        return {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}
+
+    def compute(*arguments, **options):
+        seen.append(count())
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(evaluation, "compute_batch", compute)
+    with threadpool_limits(2, user_api="blas"):
+        nm.robustness(nm.models.mlp([64, 4, 10]), (digits[0][:4], digits[1][:4]), progress=False)
+        assert count() == {2}
+    assert seen == [{1}]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
-"""The number of threads that torch works with: one where a step is too short to be shared."""
+"""The number of threads: one where a step is too short to be shared."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from .nets import in_mode, scores
@@ -35,6 +36,18 @@ def fitting_threads(work: float) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def one_thread_of_blas() -> Iterator[None]:
+    """Let numpy and scipy use one thread within: for many factorizations of small matrices.
+
+    Theirs is another pool of threads than that of torch. On two cores with a load of 11, a page
+    with six radii of a net of 256 units took 54 s with one thread of each pool, and with two
+    threads of BLAS it was not done after 100 s.
+    """
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 def work_of(model: nn.Module, x: Tensor) -> float:

@@ -24,6 +24,7 @@ from ..core.grad_mode import with_gradients
 from ..core.nets import scores
 from ..core.progress import Progress
 from ..core.scored_samples import ScoredSamples
+from ..core.threads import fitting_threads, one_thread_of_blas, work_of
 from ..errors import DataError, Interrupted, ModelError
 from ..margins import measure
 from ..result import Status
@@ -200,7 +201,8 @@ def robustness(
     )
     settings = (box, attacks, carlini_wagner_steps, effort, tol, time_limit, batch_size)
     files = BatchFiles(folder, net, samples, *settings)
-    found, status = _run_batches(scored, batch_size, compute_radii, files, progress)
+    with fitting_threads(work_of(net, first)), one_thread_of_blas():
+        found, status = _run_batches(scored, batch_size, compute_radii, files, progress)
     examined = sum(len(part["lower"]) for part in found)
     if status is Status.FINISHED and any(part["over"].any() for part in found):
         status = Status.TIME_LIMIT

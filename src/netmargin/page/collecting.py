@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..core.batches import Arrays
+from ..core.batches import Arrays, batches
 from ..core.class_names import ClassNames
 from ..core.doors import open_door
 from ..core.records import short_repr
+from ..core.threads import fitting_threads, work_of
 from ..errors import ArgumentError, DataError
 from ..homogeneity import Homogeneity
 from ..margins import Comparison, MarginReport
@@ -19,6 +20,9 @@ from .facts import Facts, LinkedRadii, link_certificate, link_radii
 from .inputs import check_texts, describe_inputs
 from .measured import Measured, analyse_net, measure_split, open_split, token_layer
 from .subject import Given
+
+_BATCH = 200
+"""Samples of a pass of `measure`, whose size says whether threads are worth their coordination."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +78,14 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
     if len(given.models) > 1:  # inputs by name were packed: every net takes them apart again
         given.models = {name: open_door(own, data)[0] for name, own in given.models.items()}
     model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
-    homogeneity = analyse_net(model, next(iter(arrays.values())))
-    splits = tuple(
-        measure_split(key, model, samples, homogeneity, names.names)
-        for key, samples in arrays.items()
-    )
-    return _join(given, options, title, model, homogeneity, splits, names, arrays)
+    first, _ = next(batches(next(iter(arrays.values())), _BATCH, model))
+    with fitting_threads(work_of(model, first)):
+        homogeneity = analyse_net(model, next(iter(arrays.values())))
+        splits = tuple(
+            measure_split(key, model, samples, homogeneity, names.names)
+            for key, samples in arrays.items()
+        )
+        return _join(given, options, title, model, homogeneity, splits, names, arrays)
 
 
 def _join(
