@@ -5,6 +5,9 @@ import torch
 
 import netmargin as nm
 
+# Scripts that tests start in processes of their own; looking for examples in them would import what they need.
+collect_ignore_glob = ["integrations/*_run.py"]
+
 # A shell that starts pytest in the background makes it ignore Ctrl-C, and with it all processes that tests start
 # in order to interrupt them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

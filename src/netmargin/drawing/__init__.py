@@ -3,6 +3,7 @@
 from .certificate import draw_certificate
 from .comparison import draw_comparison
 from .data import draw_data
+from .label_errors import draw_label_errors
 from .robustness import draw_robustness
 from .training import draw_run
 from .two_layer import draw_two_layer_runs
@@ -11,6 +12,7 @@ __all__ = [
     "draw_certificate",
     "draw_comparison",
     "draw_data",
+    "draw_label_errors",
     "draw_robustness",
     "draw_run",
     "draw_two_layer_runs",
