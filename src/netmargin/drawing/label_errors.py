@@ -77,7 +77,8 @@ def draw_label_errors(
     figure, axes = open_gallery(rows=rows, columns=_COLUMNS, height=1.9 * rows + 0.5)
     for axis, index in zip(axes, worst, strict=False):
         axis.imshow(images[index], cmap="gray_r")
-        given, suggested = names.of(report.given[index]), names.of(report.suggested[index])
+        labels = report.given[index].item(), report.suggested[index].item()
+        given, suggested = (names.of(label) for label in labels)
         axis.set_title(f"{index}: given {given}, rather {suggested}", fontsize=9)
     figure.suptitle("labels that are most probably wrong, worst first")
     return save_drawings({"label_errors": figure}, folder)
