@@ -17,7 +17,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "numpydoc",
 ]
-html_theme, html_title = "furo", "netmargin"
+html_theme, html_title, html_show_copyright = "furo", "netmargin", False
 html_static_path: list[str] = []
 html_extra_path = ["../examples/runs"]  # the page that an example wrote
 exclude_patterns = ["data", "gallery/*.md"]

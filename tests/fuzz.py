@@ -383,6 +383,25 @@ def training() -> list[Door]:
             {"model": NET, "path": FOLDER / "net.pt"},
         ),
         Door(
+            "save_weights",
+            lambda model, path: nm.save_weights(model, path),
+            {"model": NET, "path": FOLDER / "net.safetensors"},
+        ),
+        Door(
+            "Watch",
+            nm.Watch,
+            {
+                "model": NET,
+                "data": DATA,
+                "folder": None,
+                "every": 1,
+                "loss": None,
+                "batch_size": 3,
+                "state": None,
+            },
+        ),
+        Door("RelativeLoss", nm.RelativeLoss, {"loss": None}),
+        Door(
             "losses.Exponential",
             lambda power: nm.measure(NET, DATA, loss=nm.losses.Exponential(power)),
             {"power": 1},

@@ -1,7 +1,6 @@
 """Files of a run that survive a crash: written whole or not at all, read without executing code."""
 
 import io
-import os
 import pickle
 import warnings
 import zipfile
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core.accepted_models import check_model
-from ..core.arguments import check_instance, check_path
+from ..core.arguments import check_path
 from ..core.files import write_atomically
 from ..errors import ArgumentError, CheckpointError
 from .safetensors_files import (
@@ -128,11 +127,9 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
 
     Beyond the papers.
     """
-    check_instance(
-        "path", path, (str, os.PathLike), 'the path of a file, such as "runs/mine/model.pt"'
-    )
+    file: Path = check_path("path", path)
     model = check_model(model)
-    file = find_in_folder(Path(path)) if Path(path).is_dir() else Path(path)
+    file = find_in_folder(file) if file.is_dir() else file
     state: dict = read_safetensors(file) if is_safetensors(file) else load(file)
     if "netmargin_format" in state and isinstance(state.get("model"), dict):
         put_weights(model, state["model"], path)

@@ -29,7 +29,8 @@ def find_in_folder(folder: Path) -> Path:
     if len(found) != 1 and (not found or found[0].name not in _IN_FOLDER):
         told = "holds no weights" if not found else f"holds {len(found)} files of weights"
         raise CheckpointError(
-            f"The folder {folder} {told}; looked for {', '.join(_IN_FOLDER)}. Give the file itself."
+            f"path names the folder {folder}, which {told}; looked for"
+            f" {', '.join(_IN_FOLDER)}. Give the file itself."
         )
     return found[0]
 
