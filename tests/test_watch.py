@@ -318,3 +318,29 @@ def test_two_processes_give_the_rows_of_one(tmp_path):
     assert len(one) == len(two) == 4
     for a, b in zip(one, two, strict=True):
         assert b == pytest.approx(a, rel=1e-9)
+
+
+def test_frameworks_that_are_missing_or_of_another_version():
+    """Of a framework without the class, the callback can be read and not made."""
+    from netmargin.callbacks.frameworks import find_base, require_base
+
+    assert find_base(("no_such_framework", "json"), "JSONDecoder") is json.JSONDecoder
+    for modules in (("no_such_framework",), ("json",)):
+        base = find_base(modules, "Callback")
+        assert base is object
+        with pytest.raises(nm.MissingLibraryError, match=r"needs Lightning.*\[integrations\]"):
+            require_base(base, "Lightning")
+    with pytest.raises(AttributeError, match="no_such_callback"):
+        nm.callbacks.no_such_callback  # noqa: B018
+
+
+def test_callbacks_say_how_to_install_what_they_need(few, monkeypatch):
+    """Whatever is installed here."""
+    from netmargin.callbacks import lightning, transformers
+
+    monkeypatch.setattr(lightning, "_Callback", object)
+    monkeypatch.setattr(transformers, "_Callback", object)
+    with pytest.raises(nm.MissingLibraryError, match="needs Lightning"):
+        nm.callbacks.LightningMarginMonitor(few)
+    with pytest.raises(nm.MissingLibraryError, match="needs transformers"):
+        nm.callbacks.TransformersMarginCallback(None, few)
