@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from .core.accepted_models import require_repeatable
-from .core.arguments import check_count, check_flag, check_number, check_seed
-from .core.batches import as_inputs
-from .core.doors import open_door_inputs
-from .core.grad_mode import with_gradients
-from .core.gradients import SampleGradients, StoredGradients
-from .core.nets import float64_copy, require_differentiable, scores
-from .errors import ArgumentError, DataError, ModelError
+from ..core.accepted_models import require_repeatable
+from ..core.arguments import check_count, check_flag, check_number, check_seed
+from ..core.batches import as_inputs
+from ..core.doors import open_door_inputs
+from ..core.grad_mode import with_gradients
+from ..core.gradients import SampleGradients, StoredGradients
+from ..core.nets import float64_copy, require_differentiable, scores
+from ..errors import ArgumentError, DataError, ModelError
 
 _NEARLY_PARALLEL = 1 - 1e-6
 """Cosine from which an angle is computed from its half: the arccos loses digits as 1 / sin t, here
@@ -67,7 +67,7 @@ def arc_cosine(X, X2=None, *, bias: bool = True, dtype=np.float64) -> np.ndarray
 
     Source: Chizat and Bach 2020, (5); Wei et al. 2018, (3.8).
     """
-    A, B = _read_pair(X, X2, bias)
+    A, B = read_pair(X, X2, bias)
     return _compute_kernel(A, B, 1.0, 0.0, _check_dtype(dtype))
 
 
@@ -117,7 +117,7 @@ def ntk(
     Source: Wei et al. 2019, Section 2.
     """
     r_w, r_u = check_number("r_w", r_w), check_number("r_u", r_u)
-    A, B = _read_pair(X, X2, bias)
+    A, B = read_pair(X, X2, bias)
     return _compute_kernel(A, B, r_u**2, r_w**2, _check_dtype(dtype))
 
 
@@ -248,7 +248,7 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
     return StoredGradients(source, *left).inner(right).cpu().numpy()
 
 
-def _read_pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:
+def read_pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:
     """Two sets of inputs of one dimension, with the bias coordinate where there is one."""
     A = _read_inputs(X, bias, "X")
     B = A if X2 is None else _read_inputs(X2, bias, "X2")

@@ -1,0 +1,173 @@
+"""Regression by two-layer ReLU nets of least variation norm."""
+
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..core.arguments import check_flag, check_number
+from ..core.deadline import Deadline
+from ..core.matrices import check_sample_weight
+from ..errors import DataError, Interrupted
+from ..result import Status
+from ..solvers import min_norm_interpolation
+from ..solvers.squared import f1_squared
+from .variation_norm import draw_seed
+
+
+class VariationNormRegressor(RegressorMixin, BaseEstimator):
+    """The infinitely wide two-layer ReLU net with the least squared loss and variation norm, which
+    has few neurons: a lasso over all neurons.
+
+    It minimizes the mean of (f(x_n) - y_n)^2 / 2 + alpha ||theta||^2 / 2, once the mean of y is
+    taken off. alpha=0 is the net of least norm through all the points,
+    `solvers.min_norm_interpolation`. Several targets are fitted one by one.
+
+    Parameters
+    ----------
+    alpha : float, default 0.01
+        Price of the norm, >= 0, in the units of `sklearn.linear_model.Lasso`: it has the size of y
+        times that of X.
+    fit_intercept : bool, default True
+        Whether the mean of y is taken off first, at no price.
+    bias : bool, default True
+        Whether neurons have a bias.
+    tol : float, default 1e-2
+        Relative gap at which the search ends, as in `VariationNormClassifier`.
+    time_limit : float, optional
+        Seconds after which the whole of `fit` ends with the best nets so far and a warning.
+    pricing : {"local", "auto", "complete"}
+        Whether and how it is proved that no neuron is missing, as in `VariationNormClassifier`.
+    random_state : int, RandomState or None, default 0
+        Seed of the starts of local search.
+    verbose : bool, default False
+        Whether to show rounds and brackets as they come.
+
+    Attributes
+    ----------
+    solutions_ : list
+        The nets, one for each target: `.atoms` and `.weights` are the neurons.
+    gap_ : float or ndarray
+        The relative gaps of the proved brackets; wide for pricing="local".
+    intercept_ : ndarray
+        What was taken off the targets.
+
+    Examples
+    --------
+    >>> from netmargin.estimators import VariationNormRegressor
+    >>> tent = VariationNormRegressor(alpha=1e-4).fit([[-1.0], [0.0], [1.0]], [0.0, 1.0, 0.0])
+    >>> tent.predict([[0.0], [0.5]]).round(2).tolist()
+    [1.0, 0.5]
+
+    Beyond the papers.
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha=0.01,
+        fit_intercept=True,
+        bias=True,
+        tol=1e-2,
+        time_limit=None,
+        pricing="local",
+        random_state=0,
+        verbose=False,
+    ):
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.bias = bias
+        self.tol = tol
+        self.time_limit = time_limit
+        self.pricing = pricing
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        """Several targets are taken."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit samples X (n, d) with values y (n,) or (n, k) and weights `sample_weight` (n,) >= 0.
+
+        For alpha=0 weights only leave out samples, those of weight 0. It warns
+        (sklearn.exceptions.ConvergenceWarning) where a search ended before its tolerance. Returns
+        the regressor itself. Raises DataError for data and ArgumentError for parameters that the
+        solvers refuse; Ctrl-C raises `Interrupted`.
+        """
+        deadline = Deadline(self.time_limit)
+        alpha = check_number("alpha", self.alpha, at_least=0)
+        center = check_flag("fit_intercept", self.fit_intercept)
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64)
+        weights = check_sample_weight(sample_weight, len(y))
+        # Copies as one sample with the sum of their weights: equal problems, equal answers.
+        values = y.reshape(len(y), -1)[weights > 0]
+        X, weights = X[weights > 0], weights[weights > 0]
+        _, first, group = np.unique(
+            np.column_stack([X, values]), axis=0, return_index=True, return_inverse=True
+        )
+        weights = np.bincount(group.reshape(-1), weights)
+        X, values = X[first], values[first]
+        self.intercept_ = np.average(values, axis=0, weights=weights) * center
+        values = values - self.intercept_
+        options = {
+            "bias": self.bias,
+            "tol": self.tol,
+            "pricing": self.pricing,
+            "seed": draw_seed(self.random_state),
+            "progress": self.verbose,
+        }
+        vars(self).pop("solutions_", None)
+        solutions = []
+        for done, target in enumerate(values.T):
+            options["time_limit"] = deadline.share(values.shape[1] - done)
+            solutions.append(
+                f1_squared(X, target, regularization=alpha, sample_weight=weights, **options)
+                if alpha > 0
+                else min_norm_interpolation(X, target, norm="l1", **options)
+            )
+            if solutions[-1].status is Status.INTERRUPTED:
+                raise Interrupted("fit was interrupted: the regressor is not fitted.")
+            if solutions[-1].status is Status.NOT_ATTAINABLE:
+                raise DataError(
+                    "No function takes these values: equal inputs have different values. Pass an"
+                    " alpha above 0."
+                )
+        self.solutions_ = solutions
+        gaps = np.array([s.gap for s in solutions])
+        self.gap_ = gaps[0] if y.ndim == 1 else gaps
+        self._single = y.ndim == 1
+        self._warn()
+        return self
+
+    def _warn(self) -> None:
+        """Warn of searches that ended early."""
+        for status, remedy in (
+            (Status.TIME_LIMIT, "The time limit ended the search: raise time_limit."),
+            (Status.NOT_REACHED, "No net through all points was found: pass an alpha above 0."),
+        ):
+            if any(s.status is status for s in self.solutions_):
+                warnings.warn(
+                    f"{remedy} Predictions are those of the best net so far.",
+                    ConvergenceWarning,
+                    stacklevel=3,
+                )
+
+    @property
+    def n_neurons_(self) -> int:
+        """The number of neurons of all nets together."""
+        return sum(len(s.weights) for s in self.solutions_)
+
+    def predict(self, X) -> np.ndarray:
+        """Values (N,) or (N, k) of inputs X (N, d)."""
+        check_is_fitted(self, "solutions_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        values = np.column_stack([s.decision_function(X) for s in self.solutions_])
+        values += self.intercept_
+        return values[:, 0] if self._single else values

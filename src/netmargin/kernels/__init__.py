@@ -1,0 +1,21 @@
+"""Kernels of ReLU nets: in closed form, by random features, of your own net, and as kernels that
+scikit-learn takes.
+"""
+
+from typing import TYPE_CHECKING
+
+from .two_layer import arc_cosine, empirical_ntk, ntk, random_features
+
+if TYPE_CHECKING:
+    from .deep import NTK
+
+__all__ = ["NTK", "arc_cosine", "empirical_ntk", "ntk", "random_features"]
+
+
+def __getattr__(name: str):
+    """Load the kernel for scikit-learn when it is asked for: it brings scikit-learn with it."""
+    if name == "NTK":
+        from .deep import NTK
+
+        return NTK
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,78 @@
+"""The tangent kernel of deep ReLU nets, as a kernel of scikit-learn."""
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from ..core.arguments import check_count, check_flag
+from .two_layer import read_pair
+
+
+class NTK(Kernel):
+    """The tangent kernel of infinitely wide ReLU nets with some hidden layers, at initialization.
+
+    It is the kernel of training all layers of a fully connected net by gradient descent with a
+    small rate; with normal weights of variance 2 / fan-in, so that the size of signals stays. The
+    same object is a `kernel` of `KernelRidge`, `GaussianProcessRegressor`, `SVR` and `SVC`, and
+    can be added to and multiplied by the kernels of `sklearn.gaussian_process.kernels`. It has no
+    hyperparameters to be tuned by a likelihood. For max margins with a certificate see
+    `netmargin.estimators.NTKClassifier`, whose two layers have scales of their own.
+
+    Parameters
+    ----------
+    depth : int, default 3
+        Hidden layers, at least 1.
+    bias : bool, default True
+        Whether every input gets a last coordinate 1.
+
+    Examples
+    --------
+    >>> from sklearn.kernel_ridge import KernelRidge
+    >>> import netmargin as nm
+    >>> ridge = KernelRidge(kernel=nm.kernels.NTK(depth=1), alpha=1e-6)
+    >>> ridge.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).predict([[1.0]]).round(3).tolist()
+    [1.0]
+    >>> nm.kernels.NTK(depth=1, bias=False)([[1.0, 0.0]]).tolist()  # |x|^2 for each layer
+    [[2.0]]
+
+    Source: Jacot, Gabriel, Hongler 2018; for ReLU, Arora et al. 2019, Section 3. Beyond the papers.
+    """
+
+    def __init__(self, depth=3, bias=True):
+        self.depth = depth
+        self.bias = bias
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        """The kernel (n, m) of inputs X (n, d) and Y (m, d), by default X; with `eval_gradient` and
+        its empty gradient (n, n, 0). Raises DataError and ArgumentError.
+        """
+        depth, bias = check_count("depth", self.depth), check_flag("bias", self.bias)
+        A, B = read_pair(X, Y, bias)
+        a, b = np.linalg.norm(A, axis=1), np.linalg.norm(B, axis=1)
+        sizes = np.outer(a, b)
+        cosine = np.clip(
+            np.divide(A @ B.T, sizes, out=np.zeros_like(sizes), where=sizes > 0), -1, 1
+        )
+        if B is A:
+            np.fill_diagonal(cosine, 1.0)
+        kernel = cosine.copy()
+        for _ in range(depth):
+            angle = np.arccos(cosine)
+            sine = np.sqrt((1 - cosine) * (1 + cosine))
+            # Both units active; then the signal of the layer, whose cosine the next one sees.
+            kernel *= (np.pi - angle) / np.pi
+            cosine = np.minimum((sine + (np.pi - angle) * cosine) / np.pi, 1.0)
+            kernel += cosine
+        kernel *= sizes
+        return (kernel, np.empty((*kernel.shape, 0))) if eval_gradient else kernel
+
+    def diag(self, X):
+        """The kernel (n,) of each input of X (n, d) with itself: |x|^2 for each layer."""
+        A, _ = read_pair(X, None, check_flag("bias", self.bias))
+        return (check_count("depth", self.depth) + 1) * (A**2).sum(1)
+
+    def is_stationary(self):
+        """False: it depends on more than the differences of inputs."""
+        return False
+
+    def __repr__(self):
+        return f"NTK(depth={self.depth}, bias={self.bias})"

@@ -1,0 +1,134 @@
+"""The least squared loss of infinitely wide two-layer ReLU nets with a price on their variation
+norm.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.arguments import check_flag, check_number
+from ..core.matrices import check_sample_weight, regression_data, warn_of_size
+from ..core.records import short_repr
+from ..result import Bracket, RegularizedSolution, judge_bracket
+from .columns.engine import generate_columns
+from .columns.options import read_options
+from .columns.squared_problem import SquaredProblem
+from .solution import ReLUMeasure, describe_proof
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaredVariationNormSolution(ReLUMeasure, RegularizedSolution):
+    """A measure with a small mean squared loss and small mass, which is ||theta||^2 of the net.
+
+    Attributes
+    ----------
+    loss : float
+        Half the weighted mean of the squared residuals.
+    lower_bound_from : str
+        How the lower bound was proved, as in `VariationNormSolution`. The other fields are those of
+        `ReLUMeasure` and `RegularizedSolution`; `dual` are residuals over n, shrunk until they
+        prove the bound.
+    """
+
+    loss: float
+    lower_bound_from: str
+
+    __repr__ = short_repr
+
+
+def f1_squared(
+    X,
+    y,
+    *,
+    regularization: float,
+    sample_weight=None,
+    bias: bool = True,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
+    pricing: str = "auto",
+    seed: int = 0,
+    progress: bool = False,
+) -> SquaredVariationNormSolution:
+    """The least mean_n w_n (f(x_n) - y_n)^2 / 2 + regularization ||theta||^2 / 2 of two-layer ReLU
+    nets of any width.
+
+    By balancing layers the second term is regularization sum_j |alpha_j| over f = sum_j alpha_j
+    relu(u_j . x~), |u_j| = 1: the lasso over all neurons. The mean of the weights is 1.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+        Inputs; computations are in float64.
+    y : array_like of shape (n,)
+        Real values.
+    regularization : float
+        Price of the norm, > 0.
+    sample_weight : array_like of shape (n,), optional
+        Weights w_n >= 0, divided by their mean; 1 by default.
+    bias : bool, default True
+        Whether neurons have a bias.
+    tol, time_limit, pricing, seed, progress
+        As in `f1_logistic`.
+
+    Returns
+    -------
+    SquaredVariationNormSolution
+        A measure of k neurons (`atoms`, float64 of shape (k, D)), its `objective`, and the proved
+        `lower_bound`.
+
+    Raises
+    ------
+    DataError
+        For X, y or sample_weight of a wrong shape or kind, or NaN.
+    ArgumentError
+        For regularization <= 0, and other arguments out of range.
+
+    Examples
+    --------
+    >>> from netmargin.solvers.squared import f1_squared
+    >>> one = f1_squared([[1.0]], [1.0], regularization=0.25, bias=False)  # f(1) = 1 - 0.25
+    >>> one.certified, round(float(one.decision_function([[1.0]])[0]), 9)
+    (True, 0.75)
+
+    Beyond the papers.
+    """
+    started = time.monotonic()
+    price = check_number("regularization", regularization, above=0)
+    options = read_options(tol, time_limit, pricing, seed)
+    bias, progress = check_flag("bias", bias), check_flag("progress", progress)
+    data = regression_data(X, y, bias=bias)
+    warn_of_size(len(data), "The regularized regression")
+    weights = check_sample_weight(sample_weight, len(data))
+    roots = np.sqrt(weights / weights.mean())
+    # sqrt(w) f(z) = f(sqrt(w) z): a weight is a longer sample with a larger value.
+    Z, target = roots[:, None] * data.Z, roots * data.y
+    length = float(np.linalg.norm(Z, axis=1).max()) or 1.0
+    size = float(np.abs(target).max()) or 1.0
+    best = SquaredProblem(Z / length, target / size, price / (size * length), options)
+    unit = size * size
+    ending = generate_columns(
+        best,
+        progress=progress,
+        title="regularized squared loss",
+        in_units=lambda bracket: Bracket(bracket.lower * unit, bracket.upper * unit),
+    )
+    used = np.flatnonzero(best.alphas)
+    lower = min(best.lower, best.objective)
+    bracket = Bracket(lower, best.objective)
+    status, certified = judge_bracket(bracket, options.tol, ended=ending.status)
+    alphas = best.alphas[used] * size / length
+    residuals = best.A[:, used] @ best.alphas[used] - target / size
+    return SquaredVariationNormSolution(
+        objective=best.objective * unit,
+        lower_bound=lower * unit,
+        certified=certified,
+        status=status,
+        dual=best.dual * size * roots / len(target),
+        seconds=time.monotonic() - started,
+        atoms=np.column_stack([best.U[used], best.s[used]]) / np.sqrt(2),
+        weights=2 * alphas,
+        bias=bias,
+        loss=float((residuals**2).mean()) / 2 * unit,
+        lower_bound_from=describe_proof(best.dual, best.proof),
+    )

@@ -1,0 +1,77 @@
+"""Regression in the variation norm: the solver against its own bound, and scikit-learn's checks."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+import netmargin as nm
+from netmargin.estimators import VariationNormRegressor
+from netmargin.solvers.squared import f1_squared
+
+RANDOM = np.random.default_rng(0)
+X, Y = RANDOM.normal(size=(12, 1)), RANDOM.normal(size=12)
+ANGLES = np.linspace(0, 2 * np.pi, 20_000)
+NEURONS = np.column_stack([np.cos(ANGLES), np.sin(ANGLES)])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_regressor_conforms():
+    """Every check of scikit-learn, none of them expected to fail."""
+    check_estimator(VariationNormRegressor(tol=0.1))
+
+
+@pytest.mark.parametrize("price", [1e-3, 0.05, 0.5, 10.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_bracket_is_attained_and_proved(price, weighted):
+    weights = RANDOM.uniform(0.5, 2, 12) if weighted else None
+    found = f1_squared(X, Y, regularization=price, sample_weight=weights)
+    w = np.ones(12) if weights is None else weights / weights.mean()
+    residuals = Y - found.decision_function(X)
+    value = (w * residuals**2).mean() / 2 + price * found.mass / 2
+    assert found.certified
+    assert value == pytest.approx(found.objective, rel=1e-9)
+    # The dual: |sum_n p_n relu(u . x~_n)| <= price for all unit u, seen from 20,000 of them.
+    response = np.maximum(np.hstack([X, np.ones((12, 1))]) @ NEURONS.T, 0)
+    assert np.abs(found.dual @ response).max() <= price * (1 + 1e-9)
+    bound = found.dual @ Y - 12 / 2 * (found.dual**2 / w).sum()
+    assert bound == pytest.approx(found.lower_bound, rel=1e-9)
+    assert found.lower_bound <= value * (1 + 1e-12)
+
+
+def test_without_a_price_the_net_goes_through_all_points():
+    through = VariationNormRegressor(alpha=0, tol=1e-4, fit_intercept=False).fit(X, Y)
+    assert through.predict(X) == pytest.approx(Y, abs=1e-6)
+    least = nm.solvers.min_norm_interpolation(X, Y, norm="l1")
+    assert through.solutions_[0].norm == pytest.approx(least.norm, rel=1e-3)
+    cheap = f1_squared(X, Y, regularization=1e-7)
+    assert cheap.mass / 2 == pytest.approx(least.norm, rel=1e-2)
+    with pytest.raises(nm.DataError, match="Pass an alpha above 0"):
+        VariationNormRegressor(alpha=0).fit([[1.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+
+
+def test_several_targets_are_fitted_one_by_one():
+    Z, y = make_friedman1(80, 5, random_state=0)
+    both = VariationNormRegressor(alpha=0.05).fit(Z, np.column_stack([y, -2 * y]))
+    one = VariationNormRegressor(alpha=0.05).fit(Z, y)
+    assert both.predict(Z).shape == (80, 2)
+    # Both ended within 1% of the least objective, on paths that rounding parts.
+    assert both.predict(Z)[:, 0] == pytest.approx(one.predict(Z), abs=0.02 * np.ptp(y))
+    assert one.predict(Z).shape == (80,)
+    assert one.score(Z, y) > 0.9
+    assert one.n_neurons_ < 80
+
+
+def test_a_weight_is_a_number_of_copies():
+    weights = np.arange(12) % 3
+    copies = np.repeat(np.arange(12), weights)
+    weighted = VariationNormRegressor().fit(X, Y, sample_weight=weights)
+    repeated = VariationNormRegressor().fit(X[copies], Y[copies])
+    assert weighted.predict(X) == pytest.approx(repeated.predict(X), rel=1e-9)
+
+
+def test_a_fit_that_runs_out_of_time_warns():
+    with pytest.warns(ConvergenceWarning, match="raise time_limit"):
+        VariationNormRegressor(time_limit=0).fit(X, Y)
