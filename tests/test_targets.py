@@ -109,11 +109,12 @@ def test_a_bound_counts_every_rounding():
         terms = SignedTerms(np.array([[size, 0.0]]), np.array([1.0]))
         nodes = _make_root(terms)
         nodes.side[:] = 1.0
-        nodes.scale[:] = 0.0
-        above = terms.form_quadratics(nodes)
-        w = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-        bound = float(terms.judge(above, torch.full((1,), size / 2, dtype=torch.float64), w)[0])
-        assert size * (1 + 1e-14) < bound < size * (1 + 1e-9)
+        for multiplier in (0.0, 0.5):
+            nodes.scale[:] = multiplier
+            above = terms.form_quadratics(nodes)
+            length = above.linear.norm(dim=1)
+            bound = float(terms.judge(above, length / 2, above.linear / length)[0])
+            assert size * (1 + multiplier + 1e-14) < bound < size * (1 + multiplier + 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -135,6 +136,16 @@ def test_trees_agree_with_the_whole_arrangement(seed):
     assert tree.share == pytest.approx(1)
 
 
+def test_leaves_that_stay_above_the_target_are_the_bound(monkeypatch):
+    """Where no point above the target is met, nothing refutes it."""
+    monkeypatch.setattr(SignedTerms, "values", lambda self, W: -W.new_ones(len(W)))
+    X, c = draw_problem(np.random.default_rng(0), D=3, n=8)
+    best = Arrangement(X).price_neurons(c).upper_bound
+    tree = TargetTree(X, c, 0.9 * best)
+    assert tree.grow(np.inf) is Outcome.PROVED
+    assert best * (1 - 1e-9) <= tree.upper_bound < 1.05 * best
+
+
 @pytest.mark.slow
 def test_no_bound_of_200_trees_is_below_what_long_ascents_reach():
     random = np.random.default_rng(5)
@@ -152,13 +163,24 @@ def test_no_bound_of_200_trees_is_below_what_long_ascents_reach():
                 assert abs(weighted_sums(X, c, tree.neuron[None])[0]) > tree.upper_bound
 
 
-def test_a_tree_that_is_stopped_goes_on():
+def test_a_tree_that_is_stopped_goes_on(monkeypatch):
+    """By a limit, or by Ctrl-C, after which no node counts as closed that was not."""
     random = np.random.default_rng(3)
     X, c = random.normal(size=(90, 8)), random.normal(size=90)
     _, values = price_locally(X, c, random.normal(size=(200, 8)), count=1)
     target = 1.02 * abs(values[0])
     whole, parts = TargetTree(X, c, target), TargetTree(X, c, target)
     assert whole.grow(np.inf) is Outcome.PROVED
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    for limit in (0, 1):
+        with monkeypatch.context() as patched:
+            patched.setattr(NodeDescent, "descend", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                parts.grow(np.inf)
+        parts.grow(np.inf, most_nodes=limit)
     shares = []
     while parts.grow(np.inf, most_nodes=1) is Outcome.UNFINISHED:
         shares.append(parts.share)
@@ -228,7 +250,7 @@ def test_targets_bracket_the_optimum_of_every_problem(name, request):
     assert words.endswith(" nodes")
 
 
-def make_targets(options, n=30, D=6):
+def make_targets(options, n=24, D=6):
     random = np.random.default_rng(2)
     Z = random.normal(size=(n, D))
     Z /= np.linalg.norm(Z, axis=1).max()
@@ -238,7 +260,9 @@ def make_targets(options, n=30, D=6):
     return targets, np.full(n, 1 / n), abs(values[0])
 
 
-def test_targets_fall_and_say_how_far_they_are():
+def test_targets_fall_and_say_how_far_they_are(monkeypatch):
+    monkeypatch.setattr(falling_targets, "_AUTO_NODES", 1500)
+    monkeypatch.setattr(falling_targets, "_LEAST_SECONDS", 0.1)
     targets, even, value = make_targets(dataclasses.replace(FOREVER, pricing="auto"))
     targets.begin(even, value / 3, np.eye(6))
     proofs, lines = [], []
@@ -250,7 +274,7 @@ def test_targets_fall_and_say_how_far_they_are():
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[0] < 2 * value
     assert targets.nodes < 1.2 * falling_targets._AUTO_NODES
-    for proof in proofs:
+    for proof in proofs[-1:]:
         c = proof.dual * targets.signs
         _, values = price_locally(
             targets._Z, c, np.random.default_rng(0).normal(size=(500, 6)), count=1

@@ -65,9 +65,10 @@ def f1_max_margin(
     pricing : {"auto", "complete", "local"}
         How it is proved that no neuron is missing; neurons are found by local search in any case.
         For points of rank at most 4 "complete" visits the whole arrangement of their hyperplanes.
-        Above rank 4 it is branch and bound over activation patterns, whose cost grows with the
-        number of samples with dual weight: "complete" goes on until the proof is done or the time
-        is up, "auto" for some seconds (until the time is up, if there is a limit). "local" does
+        Above rank 4 branch and bound over activation patterns proves the optimum where it rests on
+        few samples; elsewhere targets are proved that fall towards the margin, each by dual weights
+        on few samples and a search tree. "complete" goes on until the proof is done or the time is
+        up, "auto" for some seconds (until the time is up, if there is a limit). "local" does
         not try, and bounds the margin by a relaxation, valid but loose. "auto" takes the
         arrangement where it is affordable: rank 4 up to 125 samples (half a minute), rank 3 up to
         1,400, rank 2 always.

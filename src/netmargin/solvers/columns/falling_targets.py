@@ -67,6 +67,11 @@ _LEAST_GAIN = 0.03
 """Targets that lower the excess by less than this part of it are not tried."""
 
 
+def is_endless(options: Options) -> bool:
+    """Whether a proof goes on until it is done, however long that takes."""
+    return options.pricing == "complete" and options.deadline == np.inf
+
+
 def share_of_search(deadline: float) -> float:
     """The time (time.monotonic) at which a search ends for a proof, of the time that is left."""
     now = time.monotonic()

@@ -17,7 +17,7 @@ from ...result import Bracket
 from ..pricing.bounds import BY_RELAXATION, PricingBound
 from ..pricing.local import price_locally, weighted_sums
 from .engine import Patience
-from .falling_targets import NEAR, FallingTargets, share_of_search, work_before_targets
+from .falling_targets import NEAR, FallingTargets, is_endless, share_of_search, work_before_targets
 from .options import Options
 from .restricted_norm import LARGEST_SLACK_COST, SLACK_COST_FACTOR, RestrictedNorm
 
@@ -98,7 +98,7 @@ class LeastNormProblem(RestrictedNorm):
         self.proof, self._search_ends = "the sum of the weights", share_of_search(self.deadline)
         self._options: Options = options
         self._targets: FallingTargets | None = None
-        self._by_targets = options.pricing != "local" and not self.exact
+        self._by_targets = not (options.pricing == "local" or self.exact or is_endless(options))
 
     @property
     def bracket(self) -> Bracket:
@@ -162,6 +162,8 @@ class LeastNormProblem(RestrictedNorm):
                 self._targets = self._pose_targets()
         if self._targets is not None:
             neurons = np.concatenate([neurons, self._prove_by_targets(self._targets, report)])
+            there = np.abs(weighted_sums(self.Z, self._centre, neurons))
+            largest = float(there.max(initial=largest))
         # Branch and bound that met no better neuron would end where it ended now.
         early = time.monotonic() > self._search_ends
         self._proof_failed = not self.exact and largest <= known and not early

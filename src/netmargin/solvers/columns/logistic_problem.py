@@ -21,7 +21,7 @@ from ..pricing.best_directions import Pricing
 from ..pricing.bounds import BY_RELAXATION, PricingBound
 from ..pricing.local import price_locally, weighted_sums
 from .engine import Patience
-from .falling_targets import NEAR, FallingTargets, work_before_targets
+from .falling_targets import NEAR, FallingTargets, is_endless, share_of_search, work_before_targets
 from .options import Options
 
 # The numbers of rounds, starts and steps were set by trial; no proof depends on them.
@@ -97,7 +97,9 @@ class LogisticProblem:
         self.proof = "nothing"
         self._searched, self._rounds = np.inf, 0
         self._targets = FallingTargets(Z, y, np.ones(len(Z)), options, sparse=False)
-        self._by_targets = power == 1 and options.pricing != "local" and not self.exact
+        sums = power == 1 and options.pricing != "local" and not self.exact
+        self._by_targets = sums and not is_endless(options)
+        self._search_ends = share_of_search(self.deadline)
         self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
         self._patience.count_round(self.objective)
 
@@ -141,7 +143,8 @@ class LogisticProblem:
     def proof_is_due(self) -> bool:
         """Whether search says that the bracket may close, or the weights no longer improve."""
         may_close = self.objective - self._searched_bound() <= 0.5 * self.tol * self.objective
-        return may_close or self._patience.idle > 0
+        early = time.monotonic() > self._search_ends
+        return may_close or early or self._patience.idle > 0
 
     def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
         """Prove a bound at the slopes."""
@@ -157,6 +160,7 @@ class LogisticProblem:
             report=lambda largest: report(Bracket(self._bound(p, largest), self.objective), ""),
         )
         self._offer(p, found.upper_bound, found.proof)
+        self._search_ends = share_of_search(self.deadline)
         if not self._by_targets or found.upper_bound < NEAR * self._searched:
             return found.directions
         return np.concatenate([found.directions, self._prove_by_targets(p, found, report)])

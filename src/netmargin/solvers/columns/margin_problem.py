@@ -18,7 +18,7 @@ from ...result import Bracket
 from ..pricing.bounds import BY_RELAXATION, QUICK_WORK
 from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, ZERO_MARGIN, DualSearch
 from .engine import Patience
-from .falling_targets import NEAR, share_of_search, work_before_targets
+from .falling_targets import NEAR, is_endless, share_of_search, work_before_targets
 from .master import MarginConstraints
 from .options import Options
 
@@ -60,7 +60,7 @@ class MarginProblem(DualSearch):
     ):
         super().__init__(Z, rows, options, neurons, power)
         self._rounds, self._last_dual = 0, self.centre
-        self._targets_pay = False
+        self._targets_pay, self._endless = False, is_endless(options)
         self._search_ends = share_of_search(self.deadline)
         # Rounds since the gap fell, and conclusions since the gap at which they were tried fell.
         self._patience = Patience(_PATIENCE, _PROGRESS)
@@ -152,6 +152,8 @@ class MarginProblem(DualSearch):
             self._targets_pay = self.upper > NEAR * self.t
         if self._targets_pay:
             found.append(self.prove_by_targets(lambda line: report(self.bracket, line)))
+            if self._endless:
+                found.append(self._prove_at_centre(np.inf, report))
         self._search_ends = share_of_search(self.deadline)
         return np.concatenate(found)
 

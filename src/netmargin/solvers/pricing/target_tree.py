@@ -115,20 +115,25 @@ class _Side:
     def visit_batch(self) -> None:
         """Split the last open nodes, and keep the children that stay open."""
         parents = _pop(self.stack, self._batch)
-        before = float(parents.share.sum())
-        if not self.nodes:
-            children, steps, first = parents, _ROOT_STEPS, _ROOT_SMOOTHING * self.target
-        else:
-            children = _split(self._finish_leaves(parents))
-            steps, first = _STEPS, 0.0
-        self.nodes += len(children)
-        if len(children):
-            children = self.solver.descend(
-                children, steps, _SMOOTHING * self.target, first=first, decay=_ROOT_DECAY
-            )
+        try:
+            visited, children = self._descend(parents)
+        except BaseException:
+            self.stack.append(parents)  # at Ctrl-C nothing counts as closed
+            raise
         if len(children):
             self.stack.append(children)
-        self.share += before - float(children.share.sum())
+        self.nodes += visited
+        self.share += float(parents.share.sum()) - float(children.share.sum())
+
+    def _descend(self, parents: Nodes) -> tuple[int, Nodes]:
+        """How many nodes are below these, and those that stay open; the root is its own child."""
+        nodes = _split(self._finish_leaves(parents)) if self.nodes else parents
+        if not len(nodes):
+            return 0, nodes
+        steps, first = (_STEPS, 0.0) if self.nodes else (_ROOT_STEPS, _ROOT_SMOOTHING)
+        return len(nodes), self.solver.descend(
+            nodes, steps, _SMOOTHING * self.target, first=first * self.target, decay=_ROOT_DECAY
+        )
 
     def _finish_leaves(self, nodes: Nodes) -> Nodes:
         """Take more steps at leaves; what stays above the target is the bound. Returns the
