@@ -5,6 +5,7 @@ import sys
 from . import (
     attacks,
     bound_tightening,
+    brackets,
     certificate,
     cost_growth,
     estimators,
@@ -37,6 +38,7 @@ LONG = {
     "attacks": attacks,
     "cost_growth": cost_growth,
     "bound_tightening": bound_tightening,
+    "brackets": brackets,
     "certificate": certificate,
     "estimators": estimators,
     "exact_growth": exact_growth,
