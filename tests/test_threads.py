@@ -131,6 +131,11 @@ def test_blas_has_one_thread_in_the_proofs_of_radii(monkeypatch, digits):
             (2, 2, 8, 8),
             2 * (36 * 4 * 18 + 288),
         ),
+        (  # statistics of a batch of one do not exist
+            nn.Sequential(nn.Linear(5, 7), nn.BatchNorm1d(7, track_running_stats=False)),
+            (3, 5),
+            3 * (5 * 7 + 3 * 7),
+        ),
     ],
 )
 def test_work_is_counted_by_layers(net, shape, exact):

@@ -53,10 +53,11 @@ def one_thread_of_blas() -> Iterator[None]:
 def work_of(model: nn.Module, x: Tensor) -> float:
     """Return a lower estimate of the multiplications of a forward pass on the batch x.
 
-    Modules with a weight are counted, on one sample; every parameter counts once per sample at
-    least, for modules of one's own that use theirs in another way. Raises what the model raises.
+    Modules with a weight are counted, on two samples, since statistics of a batch of one do not
+    exist; every parameter counts once per sample at least, for modules of one's own that use theirs
+    in another way. Raises what the model raises.
     """
-    total = 0
+    total, few = 0, x[:2]
 
     def count(module: nn.Module, inputs: tuple, output: object) -> None:
         nonlocal total
@@ -68,8 +69,8 @@ def work_of(model: nn.Module, x: Tensor) -> float:
     hooks = [module.register_forward_hook(count) for module in model.modules()]
     try:
         with in_mode(model, training=False), torch.no_grad():
-            scores(model, x[:1])
+            scores(model, few)
     finally:
         for hook in hooks:
             hook.remove()
-    return float(max(total, sum(p.numel() for p in model.parameters())) * len(x))
+    return float(max(total / len(few), sum(p.numel() for p in model.parameters())) * len(x))
