@@ -40,8 +40,8 @@ LABEL_SCORES = ("normalized_margin", "self_confidence", "confidence_weighted_ent
 """The scores of cleanlab."""
 
 
-def load_set(name: str) -> tuple[torch.Tensor, np.ndarray]:
-    """The samples and right labels of a set."""
+def load_set(name: str, seed: int) -> tuple[torch.Tensor, np.ndarray]:
+    """The samples and right labels of a set; of MNIST and CIFAR-10 a part drawn by the seed."""
     if name == "digits":
         found = load_digits()
         return torch.from_numpy(found.images[:, None] / 16).float(), found.target
@@ -54,8 +54,10 @@ def load_set(name: str) -> tuple[torch.Tensor, np.ndarray]:
         split = "test"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of one batch of CIFAR-10 in place of five
-        X, y = dataset(split, limit=int(name.split()[-1].replace(",", "")))
-    return X, y.numpy()
+        X, y = dataset(split)
+    count = int(name.split()[-1].replace(",", ""))
+    drawn = np.sort(np.random.default_rng(seed).choice(len(y), count, replace=False))
+    return X[torch.from_numpy(drawn)], y.numpy()[drawn]
 
 
 def make_net(X: torch.Tensor, classes: int, seed: int) -> nn.Module:
@@ -172,7 +174,7 @@ def methods(name: str, X: torch.Tensor, y: np.ndarray, seed: int) -> dict[str, C
 
 def measure_row(name: str, noise: str, seed: int) -> list[dict]:
     """The rows of all methods on one set with flips."""
-    X, y = load_set(name)
+    X, y = load_set(name, seed)
     flipped, wrong = flip_labels(X, y, *NOISES[noise], seed)
     rows, shared = [], 0.0
     for method, find in methods(name, X, flipped, seed).items():
@@ -202,7 +204,7 @@ def measure_row(name: str, noise: str, seed: int) -> list[dict]:
 def search_settings() -> None:
     """Print what cleanlab finds on other images, by epochs and score."""
     for name in ("other MNIST 1,000", "other CIFAR-10 2,000"):
-        X, y = load_set(name)
+        X, y = load_set(name, seed=100)
         flipped, wrong = flip_labels(X, y, "symmetric", 0.1, seed=100)
         for epochs in (5, 10, 15, 20, 30):
             probabilities = cross_validate(X, flipped, epochs, seed=100)
