@@ -125,3 +125,10 @@ def test_the_examples_of_the_site_are_those_that_it_names():
     for path in DOCUMENTS:
         for name in re.findall(r"auto_examples/(plot_\w+)", path.read_text()):
             assert (ROOT / "examples" / f"{name}.py").exists(), name
+
+
+def test_every_page_is_in_the_contents_of_the_site():
+    """Sphinx warns of others, and `make docs` fails."""
+    listed = set((ROOT / "docs" / "index.md").read_text().split())
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert not pages - listed
