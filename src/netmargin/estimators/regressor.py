@@ -21,15 +21,15 @@ class VariationNormRegressor(RegressorMixin, BaseEstimator):
     """The infinitely wide two-layer ReLU net with the least squared loss and variation norm, which
     has few neurons: a lasso over all neurons.
 
-    It minimizes the mean of (f(x_n) - y_n)^2 / 2 + alpha ||theta||^2 / 2, once the mean of y is
-    taken off. alpha=0 is the net of least norm through all the points,
+    It minimizes the mean of (f(x_n) - y_n)^2 / 2 + alpha ||theta||^2 / 2, once y is centred and of
+    mean square 1. alpha=0 is the net of least norm through all the points,
     `solvers.min_norm_interpolation`. Several targets are fitted one by one.
 
     Parameters
     ----------
     alpha : float, default 0.01
-        Price of the norm, >= 0, in the units of `sklearn.linear_model.Lasso`: it has the size of y
-        times that of X.
+        Price of the norm, >= 0, as in `sklearn.linear_model.Lasso` for a target of mean square 1:
+        it is multiplied by the root mean square of each target, so that their units do not matter.
     fit_intercept : bool, default True
         Whether the mean of y is taken off first, at no price.
     bias : bool, default True
@@ -127,8 +127,11 @@ class VariationNormRegressor(RegressorMixin, BaseEstimator):
         solutions = []
         for done, target in enumerate(values.T):
             options["time_limit"] = deadline.share(values.shape[1] - done)
+            spread = float(np.sqrt(np.average(target**2, weights=weights))) or 1.0
             solutions.append(
-                f1_squared(X, target, regularization=alpha, sample_weight=weights, **options)
+                f1_squared(
+                    X, target, regularization=alpha * spread, sample_weight=weights, **options
+                )
                 if alpha > 0
                 else min_norm_interpolation(X, target, norm="l1", **options)
             )

@@ -6,6 +6,11 @@ from .engine import Patience
 from .logistic_problem import _PATIENCE, _PROGRESS, _RELATIVE_ROUNDING, LogisticProblem
 from .options import Options
 
+_UNEXPLAINED = 0.01
+"""Part of the mean square of y to which the tolerance refers where nothing is to be proved: at a
+tolerance of 1e-2, R^2 is then within 1e-4 of what search believes to be possible.
+"""
+
 
 class SquaredProblem(LogisticProblem):
     """The search of `LogisticProblem` for mean_n (f(z_n) - y_n)^2 / 2 + cost sum alphas.
@@ -19,8 +24,16 @@ class SquaredProblem(LogisticProblem):
         self._target = y
         self._by_targets = False  # that proof is of weights that are not negative
         self.objective = float((y**2).mean()) / 2
+        self._enough = _UNEXPLAINED * options.tol * self.objective * (options.pricing == "local")
         self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
         self._patience.count_round(self.objective)
+
+    def select(self, found: np.ndarray) -> np.ndarray | None:
+        """All of them, as long as the objective falls; where values are all but interpolated, and
+        nothing is to be proved, as long as it falls by what can be seen in predictions.
+        """
+        learned = self.objective - self._searched_bound() <= self._enough
+        return None if learned else super().select(found)
 
     def _slopes(self) -> np.ndarray:
         return self._target - self.A @ self.alphas
