@@ -157,3 +157,14 @@ def test_steps_by_lanczos_are_those_by_all_eigenvalues():
         least = np.linalg.eigvalsh(half @ change @ half.T)[0]
         found = _least_eigenvalue(half, change)
         assert least * (1 + 1e-9) <= found <= 0.98 * least < 0
+
+
+def test_a_radius_is_that_of_the_rival_with_the_smallest_proof():
+    chain, x, label = draw_deep_net(0)
+    search = RadiusSearch(compact(chain), x, label, 0.3)
+    search.run(tol=1e-2, exact=False, time_limit=None)
+    first, last = search.proofs
+    search.proofs[first] = (0.1, *search.proofs[first][1:])
+    assert search.lower == 0.1
+    del search.proofs[last]
+    assert search.lower == 0

@@ -921,7 +921,9 @@ MUTATIONS = [
         old="return min(radii)",
         new="return max(radii)",
         why="the radius of one rival for that of all",
-        killed_by="tests/test_exact_radii_search.py::test_small_nets_against_all_patterns",
+        killed_by=(
+            "tests/test_exact_radii_rounds.py::test_a_radius_is_that_of_the_rival_with_the_smallest_proof"
+        ),
     ),
     Mutation(
         file="l2_robustness/exact/node_search.py",
