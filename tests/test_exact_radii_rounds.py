@@ -74,7 +74,7 @@ def test_whole_balls_of_all_rivals_come_before_any_tree(monkeypatch):
 
 
 def test_a_descent_from_a_poor_attack_takes_few_rounds(monkeypatch):
-    """Each round may find an input that is nearer by 0.1% only."""
+    """Each round may find an input that is nearer by the tolerance only."""
     chain, x, label = draw_net(np.random.default_rng([3, 7]))
     truth, radii = exact_radius(chain, x, label), []
     original = radius.enclose
@@ -87,9 +87,9 @@ def test_a_descent_from_a_poor_attack_takes_few_rounds(monkeypatch):
     search = RadiusSearch(compact(chain), x, label, 1.2 * truth)
     # Bounds of whole balls would be most of the radii.
     monkeypatch.setattr(search, "_shrink", lambda *_: None)
-    proved = search.run(tol=1e-2, exact=True, time_limit=None)
+    proved = search.run(tol=3e-3, exact=True, time_limit=None)
     assert proved.closed
-    assert len(radii) < 25  # 19; 0.1% a round takes hundreds
+    assert len(radii) < 40  # 0.3% a round takes sixty
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
