@@ -31,6 +31,9 @@ INTERNAL = {  # never returned by a public function
     "netmargin.flow.kinks.Kinks",
     "netmargin.flow.kinks.Pattern",
     "netmargin.flow.field.Velocity",
+    "netmargin.solvers.columns.falling_targets.Proof",
+    "netmargin.solvers.pricing.node_bound.Nodes",
+    "netmargin.solvers.pricing.node_bound.Quadratics",
 }
 
 

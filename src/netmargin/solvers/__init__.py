@@ -17,6 +17,9 @@ from .solution import (
     VariationNormSolution,
 )
 
+# Behind the regressor, and not public by itself; files of its solutions are read through here.
+from .squared import SquaredVariationNormSolution as SquaredVariationNormSolution
+
 __all__ = [
     "KernelInterpolation",
     "KernelSolution",
