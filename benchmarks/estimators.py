@@ -1,5 +1,5 @@
-"""The estimators beside those of scikit-learn: accuracy and CPU seconds over 20 data sets, R^2 over
-five.
+"""The estimators beside those of scikit-learn: accuracy and CPU seconds over 20 data
+sets of classes.
 
     python -m benchmarks estimators
 
