@@ -126,6 +126,11 @@ def _fitted(estimator: type) -> Callable:
     return lambda X, y, **parameters: estimator(**parameters).fit(X, y)
 
 
+def _as_in_scikit_learn(rules: dict) -> dict:
+    """The arguments of a solver by the names that estimators have for them."""
+    return {("random_state" if name == "seed" else name): rule for name, rule in rules.items()}
+
+
 def _rule(rule: type) -> Callable:
     """A stopping rule or a learning rate, made and used."""
     return lambda **given: nm.train(
@@ -458,7 +463,12 @@ def solving() -> list[Door]:
         Door(
             "VariationNormClassifier",
             _fitted(nm.estimators.VariationNormClassifier),
-            pair | {"C": 1.0} | rules,
+            pair | {"C": 1.0} | _as_in_scikit_learn(rules),
+        ),
+        Door(
+            "VariationNormRegressor",
+            _fitted(nm.estimators.VariationNormRegressor),
+            pair | {"alpha": 0.1} | _as_in_scikit_learn(rules),
         ),
         Door(
             "ReLUKernelClassifier",
@@ -501,7 +511,7 @@ def foreign(door: Door, changed: dict[str, str]) -> str | None:
         return f"{'names no argument' if own else 'foreign'}: {type(error).__name__}: {said[:200]}"
     except TypeError as error:
         # scikit-learn's own checks of an estimator ask for a TypeError where X holds no numbers.
-        if door.name.endswith("Classifier") and {"X", "y"} & set(changed):
+        if door.name.endswith(("Classifier", "Regressor")) and {"X", "y"} & set(changed):
             return None
         return f"foreign: TypeError: {str(error)[:200]}"
     except Exception as error:

@@ -484,7 +484,8 @@ WAITING = """
 import importlib, sys, time
 def waits(*_, **__):
     print("ready", file=sys.stderr, flush=True)
-    time.sleep(100)
+    for _ in range(1000):  # a signal just before a long sleep would be heard after it only
+        time.sleep(0.1)
 """
 START_UP = WAITING + "waits()  # the import of torch\n"
 COMMAND = """

@@ -35,7 +35,8 @@ class VariationNormRegressor(RegressorMixin, BaseEstimator):
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-2
-        Relative gap at which the search ends, as in `VariationNormClassifier`.
+        Relative gap up to which the status is OPTIMAL, where the search ends; as in
+        `VariationNormClassifier`.
     time_limit : float, optional
         Seconds after which the whole of `fit` ends with the best nets so far and a warning.
     pricing : {"local", "auto", "complete"}

@@ -46,8 +46,8 @@ class VariationNormClassifier(MaxMarginClassifier):
     class_weight : dict or "balanced", optional
         Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
     tol : float, default 1e-2
-        Relative gap at which the search ends: of the proved bracket, or of the one that local
-        search believes in where nothing better can be proved.
+        Relative gap up to which the status is OPTIMAL, where the search ends: of the proved
+        bracket, or of the one that local search believes in where nothing better can be proved.
     time_limit : float, optional
         Seconds after which the whole of `fit` ends with the best nets so far and a warning; each
         class gets an equal part of what is left. No limit by default.
