@@ -176,6 +176,13 @@ def test_conflicting_copies_are_named():
     assert "equal samples" in found.summary()
 
 
+def test_no_count_is_shown_where_nothing_can_be_counted():
+    found = nm.label_errors(nm.datasets.digits(limit=100))
+    assert found.count == 0
+    assert "fewer wrong labels than this can count" in found.summary()
+    assert "fewer wrong labels" in found._repr_html_()
+
+
 def test_binary_labels_and_names():
     X, y = nm.datasets.clusters(80, 4, k=3, seed=0)
     signs = torch.as_tensor(y).clone()

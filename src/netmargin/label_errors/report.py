@@ -153,11 +153,13 @@ class LabelErrors(Record):
 
     def summary(self) -> str:
         """Describe what was found in some lines of text, with the worst ten samples."""
-        lines = [
-            f"{self.n} samples, about {self.count} wrong labels"
-            f" ({100 * self.share:.2g}%; estimated, as if drawn at random among the other classes)",
-            f"scores from {self.basis}",
-        ]
+        counted = (
+            f"about {self.count} wrong labels ({100 * self.share:.2g}%; estimated, as if drawn at"
+            " random among the other classes)"
+            if self.count
+            else "fewer wrong labels than this can count"
+        )
+        lines = [f"{self.n} samples, {counted}", f"scores from {self.basis}"]
         if self.conflicts:
             first = ", ".join(map(str, self.conflicts[0][:6]))
             lines.append(
@@ -180,7 +182,9 @@ def _describe(report: LabelErrors) -> NotebookTable:
         rows,
         heads=("sample", "given", "suggested", ("score", Certainty.MEASURED)),
         notes=(
-            f"About {report.count} of {report.n} labels are wrong (estimated).",
+            f"About {report.count} of {report.n} labels are wrong (estimated)."
+            if report.count
+            else "There are fewer wrong labels than this can count.",
             f"Scores from {report.basis}.",
         ),
     )
