@@ -196,10 +196,14 @@ class KKTCertificate(Record):
         """Describe the certificate on a page of text."""
         lines = [
             (
-                f"epsilon / norm                   {self.relative_epsilon:.3g}  (0: a KKT point of"
-                " the max-margin problem; 1: nothing like one)"
+                f"epsilon / norm                   {self.relative_epsilon:.3g}  (0: a KKT point,"
+                " where to first order no small change of the weights gains margin; 1: nothing like"
+                " one)"
             ),
-            f"  at least                       {self.epsilon_lower / self.norm:.3g}  (proved)",
+            (
+                f"  at least                       {self.epsilon_lower / self.norm:.3g}  (proved,"
+                " for exactly these weights)"
+            ),
             f"delta                            {self.delta:.3g}",
             f"cosine of theta and -grad loss   {self.alignment:.9f}",
             (
@@ -208,7 +212,7 @@ class KKTCertificate(Record):
             ),
             (
                 f"rests on                         {len(self.support)} of {self.samples} samples,"
-                f" by {len(self.multipliers)} constraints"
+                f" by {len(self.multipliers)} pairs of a sample and a rival class"
             ),
         ]
         if self.radius > 0:
@@ -220,7 +224,8 @@ class KKTCertificate(Record):
             lines.insert(
                 2,
                 f"  with gradients within {self.radius:.0e}  "
-                f" {self.relative_radius_epsilon:.3g}{shown}",
+                f" {self.relative_radius_epsilon:.3g}  (over the kinks of weights that near, where"
+                f" gradients jump: for ReLU nets this number counts){shown}",
             )
         heaviest = ", ".join(str(n) for n in self.support[:10].tolist())
         lines += [f"heaviest support samples         {heaviest}", str(self.completeness)]
