@@ -75,7 +75,9 @@ def test_the_overview_counts_what_a_plain_loop_counts():
         f"about {median:.2f} from the boundary where the answer changes: {100 * share:.0f}% of the"
         " way to the" in page.overview.lead
     )
-    assert page.overview.lead.endswith("nearest training image of another class (halfway: 50%).")
+    assert page.overview.lead.endswith(
+        "nearest training image of another class; a boundary in the middle between them would be at 50%."
+    )
     error, z, quarter = page.overview.tiles
     assert (error.value, error.certainty) == (f"{100 * (1 - right / 200):.1f}", "Measured")
     q = found.q
@@ -199,9 +201,12 @@ def test_radii_are_counted_and_the_estimate_is_calibrated_by_them():
     assert block["nets"][0]["wrong"] == int((predict(net, X[20:60]) != y[20:60]).sum())
     d = nm.input_margins(net, (X[20:60], y[20:60]), progress=False).distances.numpy()
     ratios = (d / np.where(radii.upper > 0, radii.upper, 1))[radii.upper > 0]
-    said = f"On the {len(ratios)} of these images that are right and were flipped, it is"
-    assert f"{said} {np.median(ratios):.2f} times the found" in page.change.calibration
-    assert page.change.calibration.endswith(f"smaller than it for {(ratios < 1).sum()} of them.")
+    said = f"80% of the {len(ratios)} of these images that are right and were flipped it is"
+    assert said in page.change.calibration
+    assert (
+        f"smallest flip found, with a median of {np.median(ratios):.2f};" in page.change.calibration
+    )
+    assert page.change.calibration.endswith(f"too low for {(ratios < 1).sum()} of them.")
 
 
 def test_support_training_and_scaling_follow_their_records():
@@ -655,7 +660,7 @@ def test_what_was_proved_quickly_says_what_proves_more():
     page = make_page(facts_of(digits_net()[0], data, (X, y), records=[radii]))
     assert page.change.proof_note == ""
     flip = distance(np.sort(radii.upper)[19])
-    assert f"Flips were found at {flip}." in page.overview.tiles[1].text
+    assert f"flips found have a median of {flip}." in page.overview.tiles[1].text
     for changed, said in (
         ({"effort": "quick"}, 'effort="standard") proves more.'),
         ({"no_chain": "it pools."}, "Lipschitz constants alone: it pools."),

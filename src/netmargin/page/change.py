@@ -168,10 +168,10 @@ def _calibrate(facts: Facts, linked: LinkedRadii) -> str:
     ratios = estimates[known] / upper[known]
     low, middle, high = np.quantile(ratios, [0.1, 0.5, 0.9])
     return (
-        f"How good is the first-order estimate? On the {count(len(ratios))} of these"
-        f" {facts.noun}s that are right and were flipped, it is {distance(middle)} times the found"
-        f" flip in the median (for {percent(0.8)} of them between {distance(low)} and"
-        f" {distance(high)}), and smaller than it for {count(int((ratios < 1).sum()))} of them."
+        f"How good is the first-order estimate? For {percent(0.8)} of the {count(len(ratios))} of"
+        f" these {facts.noun}s that are right and were flipped it is between {distance(low)} and"
+        f" {distance(high)} times the smallest flip found, with a median of {distance(middle)}; it"
+        f" is too low for {count(int((ratios < 1).sum()))} of them."
     )
 
 

@@ -152,7 +152,6 @@ def _missing_comparison(facts: Facts) -> Missing | None:
         return None
     return Missing(
         "How does it compare with other nets?",
-        "For each net as much as this page took, records aside: passes over the data, and one"
-        " backward pass for each class.",
+        "For each net about as long as this page took without its radii and certificate.",
         _call(facts, net='{"this net": model, "other net": other}'),
     )

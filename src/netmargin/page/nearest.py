@@ -54,8 +54,8 @@ def _describe_near(facts: Facts, split: Measured) -> str:
     if not facts.has_distances:
         close = close.replace(" of the boundary", " of the next answer")
     look = (
-        f"These are the {nouns} to look at first: what is hard or ambiguous lies near the boundary,"
-        " what is mislabelled often far on its wrong side."
+        f"These are the {nouns} to look at first. Hard ones lie near the boundary; mislabelled ones"
+        " often lie far on its wrong side."
     )
     if not wrong and not near:
         return f"None lies on the wrong side, and none {close}."

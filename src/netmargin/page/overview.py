@@ -89,7 +89,7 @@ def _typical(facts: Facts, split: Measured) -> str:
     share = percent(median / other)
     return (
         f"{about}: {share} of the way to the nearest training {facts.noun} of another class"
-        " (halfway: 50%)."
+        "; a boundary in the middle between them would be at 50%."
     )
 
 
@@ -168,13 +168,17 @@ def _second_tile(facts: Facts) -> Tile | None:
             )
         if middle > 0:
             flip = middle_of(own.upper[:examined])
-            found = f" Flips were found at {distance(flip)}." if math.isfinite(flip) else ""
+            found = (
+                f" The smallest flips found have a median of {distance(flip)}."
+                if math.isfinite(flip)
+                else ""
+            )
             return Tile(
                 "Proved radius, median",
                 Certainty.PROVED,
                 distance(middle, down=True),
-                f"For half of the {count(examined)} examined {facts.noun}s no smaller change (in"
-                f" L2) flips the answer: there is no exception.{found} Larger is better.",
+                f"For half of the {count(examined)} examined {facts.noun}s every smaller change"
+                f" (in L2) is proved to leave the answer as it is.{found} Larger is better.",
             )
     if held is None or held.report.margin_weighted_error is None:
         return None
