@@ -2,9 +2,12 @@
 
 import ast
 import importlib
+import multiprocessing
+import os
 
 import pytest
 
+from tests.mutations import running
 from tests.mutations.__main__ import main
 from tests.mutations.mutation import ROOMS
 from tests.mutations.running import REPOSITORY
@@ -33,6 +36,14 @@ def test_every_mutation_applies(room):
     assert all(
         (REPOSITORY / target).exists() for target in TABLES[room].TESTS if target.endswith(".py")
     )
+
+
+def test_a_process_that_dies_before_its_tests_is_no_kill(monkeypatch, capfd):
+    """As it does where `main` is called by a file that cannot be imported once more."""
+    monkeypatch.setattr(running, "_processes", multiprocessing.get_context("fork"))
+    monkeypatch.setattr(running, "_test", lambda *_: os._exit(1))
+    assert main(["margins", "--match", TABLES["margins"].MUTATIONS[0].why]) == 1
+    assert "__name__ == '__main__'" in capfd.readouterr().out
 
 
 @pytest.mark.slow

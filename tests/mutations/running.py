@@ -29,6 +29,10 @@ _PRELOADED = [
 _IMPORT_SECONDS = 60.0
 """Beyond a multiple of what the unmutated tests took: a mutated search may never end."""
 _SLOWER = 4.0
+_NO_START = (
+    "the process died before its tests; call `python -m tests.mutations`, or `main` in a file, below"
+    " `if __name__ == '__main__':`"
+)
 _processes = multiprocessing.get_context("forkserver")
 
 
@@ -58,6 +62,7 @@ class Workplace:
         for other in REPOSITORY.iterdir():
             if not other.name.startswith(".") and not (folder / other.name).exists():
                 (folder / other.name).symlink_to(other)
+        self.log = folder / "pytest.log"
         self.limit: float | None = None
 
     def baseline(self, tests: list[str]) -> Outcome:
@@ -81,14 +86,16 @@ class Workplace:
     def _run(self, tests: list[str]) -> Outcome:
         answer, sender = _processes.Pipe(duplex=False)
         started = time.monotonic()
-        process = _processes.Process(target=_test, args=(self.folder, tests, sender))
+        self.log.write_text("")
+        process = _processes.Process(target=_test, args=(self.folder, self.log, tests, sender))
         process.start()
         sender.close()  # the process holds the other copy: when it dies, there is an end to wait for
         try:
             ended = answer.poll(self.limit)
             code, failed = answer.recv() if ended else (None, f"no end within {self.limit:.0f} s")
         except EOFError:
-            code, failed = None, "the process died"
+            # Before the tests it dies where it cannot import what called: it starts like a new one.
+            code, failed = None, "the process died" if self.log.read_text() else _NO_START
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -110,10 +117,10 @@ class _FirstFailure:
             self.name = self.name or f"import of {report.nodeid}"
 
 
-def _test(folder: Path, tests: list[str], answer) -> None:
+def _test(folder: Path, path: Path, tests: list[str], answer) -> None:
     """In a process of its own: pytest, on the copy of the source."""
     os.setsid()  # whatever the tests start ends with them
-    log = os.open(folder / "pytest.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    log = os.open(path, os.O_WRONLY | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.chdir(folder)
