@@ -71,6 +71,45 @@ def test_linear_nets_of_any_scale(scale):
     np.testing.assert_allclose(report.lower, truth, rtol=2e-6)
 
 
+def test_units_of_very_different_scale_move_no_radius():
+    """Rows of a layer times 1e-9 to 1e9, which the columns of the next one undo."""
+    net, scaled = make_net(4, 6, 5, 3), make_net(4, 6, 5, 3)
+    sizes = torch.logspace(-9, 9, 6, dtype=torch.float64)
+    with torch.no_grad():
+        scaled[0].weight *= sizes[:, None]
+        scaled[0].bias *= sizes
+        scaled[2].weight /= sizes
+    X = torch.randn(3, 4, generator=torch.Generator().manual_seed(1)).double()
+    own, other = (radii(which, X, label(net, X), attacks=()) for which in (net, scaled))
+    assert own.closed.all()
+    assert other.closed.all()
+    # Each bracket holds the same radii, up to the rounding of the weights.
+    assert (own.lower <= other.upper * (1 + 1e-9)).all()
+    assert (other.lower <= own.upper * (1 + 1e-9)).all()
+
+
+def test_float32_inputs_at_and_beside_ties():
+    """f(x) = relu(x - 0.1) - relu(0.1 - x): inputs 0.1 in float32 are 1.5e-9 beside the tie."""
+    net = nn.Sequential(nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 1, bias=False)).double()
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[1.0], [-1.0]]))
+        net[0].bias.copy_(torch.tensor([-0.1, 0.1], dtype=torch.float64))
+        net[2].weight.copy_(torch.tensor([[1.0, -1.0]]))
+    X = torch.tensor([[0.1], [0.25]], dtype=torch.float32)
+    truth = X.double()[:, 0].numpy() - 0.1
+    for sign in (1, -1):
+        report = radii(net, X, torch.full((2,), sign), attacks=())
+        assert (report.lower <= np.maximum(sign * truth, 0.0) * (1 + 1e-12)).all()
+        assert (report.upper >= np.maximum(sign * truth, 0.0) * (1 - 1e-12)).all()
+        assert report.closed.all()
+    with torch.no_grad():
+        net[0].bias.copy_(torch.tensor([-0.25, 0.25]))
+    report = radii(net, X, torch.tensor([-1, 1]), attacks=())
+    assert report.lower[1] == report.upper[1] == 0  # the second is a tie itself
+    assert report.certified_by[1] == "misclassified"
+    assert report.closed.all()
+
+
 NEVER_LOST = 5
 """The seed of a net with one output whose sign is the same for all inputs."""
 
@@ -159,6 +198,27 @@ def test_no_time_leaves_the_quick_certificate():
     assert (report.lower == quick.lower).all()
     assert not report.closed.any()
     assert "time limit" in report.summary()
+
+
+def test_the_summary_says_what_left_samples_open():
+    net = make_net(4, 10, 8, 3)
+    X = torch.randn(3, 4, generator=torch.Generator().manual_seed(1)).double()
+
+    def said(net, X, y, **options):
+        report = radii(net, X, y, attacks=(), **options)
+        assert not report.closed.all()
+        return report.summary()
+
+    data = net, X, label(net, X)
+    assert 'open          3 samples: effort="quick"' in said(*data, effort="quick")
+    assert "alone; certified radii ignore the box" in said(*data, effort="quick", box=(-9, 9))
+    assert "open          3 samples: stopped by the time limit" in said(*data, time_limit=0)
+    assert 'not proved; effort="exact" splits' in said(*data, effort="standard", tol=1e-9)
+    always = make_net(1, 2, 2)  # the first score is the largest everywhere
+    always[-1].weight.data.abs_()[1:] = 0
+    always[-1].bias.data.copy_(torch.tensor([2.0, 0.0]))
+    first = torch.zeros(1, dtype=torch.long)
+    assert "1 samples: no misclassified input" in said(always, X[:1, :1], first, effort="standard")
 
 
 def test_ctrl_c_keeps_batches(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ TESTS = [
     "tests/test_sound_radii.py",
     "tests/test_robustness.py",
     "tests/test_attacks.py",
+    "tests/test_exact_radii_inequalities.py",
     "tests/test_exact_radii_proof.py",
     "tests/test_exact_radii_patterns.py",
     "tests/test_exact_radii_search.py",
@@ -874,6 +875,24 @@ MUTATIONS = [
         new="fractions / 4",
         why="boxes of the second layer too small",
         killed_by=("tests/test_exact_radii_proof.py::test_intervals_hold_at_sampled_points"),
+    ),
+    Mutation(
+        file="l2_robustness/exact/first_layer_quadratic.py",
+        old="mu[:, 0] * grown**2 / 2",
+        new="mu[:, 0] * grown**2 / 3",
+        why="a third of the ball's term in boxes of the second layer",
+        killed_by=(
+            "tests/test_exact_radii_inequalities.py::test_functionals_of_the_first_layer_are_above_their_bound"
+        ),
+    ),
+    Mutation(
+        file="l2_robustness/exact/boxes.py",
+        old="by_norms += bound_norm(root[:, None] * part * np.sqrt(behind.spread)) * size",
+        new="pass",
+        why="what the kinks of earlier layers add to a weighted norm",
+        killed_by=(
+            "tests/test_exact_radii_inequalities.py::test_weighted_norms_of_a_layer_hold_at_sampled_points"
+        ),
     ),
     Mutation(
         file="l2_robustness/exact/proof.py",

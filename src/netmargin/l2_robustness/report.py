@@ -207,8 +207,24 @@ class RobustnessReport(Record):
         ]
         if self.no_chain:
             lines.append(f"Lipschitz constants alone: {self.no_chain}")
+        elif not (closed := self.closed[: self.examined]).all():
+            lines.append(f"left open          {(~closed).sum()} samples: {self._explain_open()}")
         nothing = int((self.certified_by[: self.examined] == "").sum())
         if nothing:
             why = "the time limit" if self.status is Status.TIME_LIMIT else "rounding"
             lines.append(f"nothing certified  {nothing} samples: stopped by {why}")
         return lines
+
+    def _explain_open(self) -> str:
+        """Say what kept samples open that were searched, and what would close them."""
+        if self.effort == "quick":
+            why = 'effort="quick" tries Lipschitz constants alone'
+        elif self.status is Status.TIME_LIMIT:
+            why = "stopped by the time limit"
+        elif np.isinf(self.upper[: self.examined][~self.closed[: self.examined]]).all():
+            why = "no misclassified input was found"
+        elif self.effort == "standard":
+            why = 'whole balls were not proved; effort="exact" splits them into regions'
+        else:
+            why = "rounding stopped the search"
+        return f"{why}; certified radii ignore the box" if self.box else why
