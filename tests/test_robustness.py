@@ -244,6 +244,31 @@ def test_batches_survive(digits_net, tmp_path, monkeypatch):
         radii(models.mlp([64, 32, 10]), data, folder=tmp_path, **options)
 
 
+@pytest.mark.parametrize("box", [None, (0, 1)])
+def test_the_inputs_that_were_found_are_kept(digits_net, tmp_path, monkeypatch, box):
+    """Every one is misclassified in float64, in the box, and as far as the upper radius says."""
+    net, (X, y) = digits_net
+    X, y = X[:12], y[:12].clone()
+    y[3] = (y[3] + 1) % 10  # misclassified: its own nearest input
+    options = {"box": box, "effort": "standard", "batch_size": 5}
+    report = radii(net, (X, y), folder=tmp_path / "batches", **options)
+    flips = torch.from_numpy(report.flips)
+    assert flips.shape == X.shape
+    assert torch.equal(flips[3], X[3].double())
+    with torch.no_grad():
+        z = copy.deepcopy(net).double()(flips)
+    own = z.gather(1, y[:, None])
+    assert (z.scatter(1, y[:, None], -torch.inf).amax(1, keepdim=True) >= own).all()
+    np.testing.assert_allclose((flips - X).norm(dim=1), report.upper, rtol=1e-12)
+    assert box is None or (0 <= flips.min() and flips.max() <= 1)
+    assert np.array_equal(nm.load(report.save(tmp_path / "radii.zip")).flips, report.flips)
+    assert np.array_equal(radii(net, (X, y), folder=tmp_path / "batches", **options).flips, flips)
+    # Of many large inputs the first ones are kept, and none where nothing is looked for.
+    monkeypatch.setattr(evaluation, "_KEPT_NUMBERS", 7 * 64)
+    assert np.array_equal(radii(net, (X, y), **options).flips, flips[:7])
+    assert radii(net, (X, y), attacks=()).flips is None
+
+
 def test_command_line(digits_net, tmp_path, capsys):
     net, _ = digits_net
     torch.save(net.state_dict(), tmp_path / "net.pt")

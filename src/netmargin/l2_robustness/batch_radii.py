@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from .attacks import Found
+from .boundary import one_each
 from .certified import (
     BRANCHES,
     LIPSCHITZ,
@@ -46,19 +47,23 @@ def compute_batch(
     """Compute the radii of one batch.
 
     waiting : the samples still to come, this batch included. tell : shows a line of progress.
+    Beside what `bracket_rest` has there are `flips`, the nearest misclassified inputs found, NaN
+    where none was.
     """
     rows = bracket_rest(score_margins(net, x, y).amin(1).cpu())
     correct = rows["certified_by"] != MISCLASSIFIED
+    # The nearest misclassified point of a sample that is misclassified is the sample itself.
+    rows["flips"] = x.detach().cpu().masked_fill(one_each(correct, x), math.nan)
     if constants is not None:
         rows["lower"] = certified_radii(net, x, y, *constants).cpu().masked_fill(~correct, 0.0)
         rows["certified_by"][rows["lower"] > 0] = LIPSCHITZ
-    # The nearest misclassified point of a sample that is misclassified is the sample itself.
     if attack is not None and correct.any():
         found = attack(x[correct], y[correct])
         rows["upper"][correct], rows["found_by"][correct] = (
             found.distances.cpu(),
             found.found_by.cpu(),
         )
+        rows["flips"][correct] = found.points.cpu()
     for n in torch.nonzero(correct).flatten().tolist() if search else ():
         lower, upper = float(rows["lower"][n]), float(rows["upper"][n])
         if lower >= (1 - tol) * upper:
@@ -72,4 +77,5 @@ def compute_batch(
             rows["certified_by"][n] = BRANCHES if radius.proved.branched else RELAXATION
         if radius.upper < upper:
             rows["upper"][n], rows["found_by"][n] = radius.upper, -2  # TREE, the last but one
+            rows["flips"][n] = radius.point
     return rows

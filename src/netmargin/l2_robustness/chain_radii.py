@@ -49,10 +49,13 @@ class ChainRadius(NamedTuple):
     upper : float
         The distance of the nearest misclassified input in the box that the search found, infinite
         for none.
+    point : Tensor, (...)
+        That input, on the CPU; NaN for none.
     """
 
     proved: Proved
     upper: float
+    point: Tensor
 
 
 class ChainRadii:
@@ -107,10 +110,10 @@ class ChainRadii:
             The number of samples still to come, this one included, which share the time left.
         """
         classes = (y > 0).long() if y.is_floating_point() else y
-        in_box = math.inf
+        in_box, nearest = math.inf, torch.full_like(x[0], math.nan)
 
         def refine(point) -> float:
-            nonlocal in_box
+            nonlocal in_box, nearest
             points = torch.from_numpy(point).to(x).reshape_as(x)
             distance, points = judge_points(self.net, x, classes, points, None)
             if not distance.isfinite():
@@ -118,8 +121,11 @@ class ChainRadii:
             chain = self.compacted.chain
             points = descend_through_regions(self.net, chain, x, classes, points)
             distance, points = judge_points(self.net, x, classes, points, None)
-            if self.box is None or bool(((points >= self.box[0]) & (points <= self.box[1])).all()):
-                in_box = min(in_box, float(distance))
+            inside = self.box is None or bool(
+                ((points >= self.box[0]) & (points <= self.box[1])).all()
+            )
+            if inside and float(distance) < in_box:
+                in_box, nearest = float(distance), points[0]
             return float(distance)
 
         anchor, label = x.flatten().cpu().numpy(), int(y.sign() if y.is_floating_point() else y)
@@ -128,4 +134,4 @@ class ChainRadii:
         if math.isfinite(self.end):
             share = max(self.end - time.monotonic(), 0.0) / waiting
         proved = search.run(tol=self.tol, exact=self.exact, time_limit=share)
-        return ChainRadius(proved, in_box)
+        return ChainRadius(proved, in_box, nearest.cpu())

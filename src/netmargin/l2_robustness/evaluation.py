@@ -38,6 +38,9 @@ from .input_box import check_box
 from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
 
+_KEPT_NUMBERS = 2_000_000
+"""Numbers of misclassified inputs that are kept: 16 MB, those of 2,500 images of 28x28."""
+
 
 @with_gradients
 def robustness(
@@ -208,6 +211,9 @@ def robustness(
         status = Status.TIME_LIMIT
     found.append(bracket_rest(measured.q[examined:]))
     rows = {name: torch.cat([part[name] for part in found]).numpy() for name in found[-1]}
+    # Folders that an earlier version wrote hold no inputs.
+    flips = [part.get("flips") for part in found[:-1]] if attacks or search else []
+    known = [part for part in flips if part is not None]
     names = np.array([*attacks, SEARCH, TREE, ""])  # index -1, for none, is the last
     return RobustnessReport(
         lower=rows["lower"],
@@ -224,6 +230,7 @@ def robustness(
         no_chain=no_chain,
         status=status,
         examined=examined,
+        flips=torch.cat(known).numpy() if known and len(known) == len(flips) else None,
     )
 
 
@@ -259,6 +266,8 @@ def _run_batches(
                     waiting = len(scored) - index * batch_size
                     tell = partial(_tell, display, index, total, line)
                     kept = compute_radii(x, y, waiting, tell)
+                    room = max(0, _KEPT_NUMBERS // x[0].numel() - index * batch_size)
+                    kept["flips"] = kept["flips"][:room].clone()
                     files.write(index, kept)
                 found.append(kept)
         except KeyboardInterrupt:

@@ -51,6 +51,10 @@ class RobustnessReport(Record):
         0 and infinite, or both 0.
     examined : int
         The number of samples whose radii were computed, the first ones.
+    flips : float64 array, (k, ...), or None
+        The nearest misclassified inputs found, of the first k samples: at distance `upper`, NaN
+        where nothing was found. k is the number of examined samples, or fewer, so that they are at
+        most 2 million numbers. None where nothing was looked for.
 
     Source: Lyu and Li 2019, Appendix J.2.
     """
@@ -69,6 +73,7 @@ class RobustnessReport(Record):
     no_chain: str
     status: Status
     examined: int
+    flips: np.ndarray | None = None
 
     def __repr__(self) -> str:
         return short_repr(self, "n", "accuracy", "largest", "attacks", "box", "no_lower", "status")
