@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from netmargin.page.block import make_block
 from netmargin.page.making import make_page
 from netmargin.page.numbers import distance
 from netmargin.page.render import render
-from netmargin.page.sampling import MOST
+from netmargin.page.sampling import MOST, spread_by_distance
 from netmargin.page.sprites import COLUMNS, make_sprites
 from tests.page_fixture import (
     digits_data,
@@ -75,9 +76,12 @@ def test_the_overview_counts_what_a_plain_loop_counts():
         f"about {median:.2f} from the boundary where the answer changes: {100 * share:.0f}% of the"
         " way to the" in page.overview.lead
     )
-    assert page.overview.lead.endswith(
-        "nearest training image of another class; a boundary in the middle between them would be at 50%."
+    assert page.overview.lead.endswith("nearest training image of another class.")
+    one = f"{median:.2f} is one pixel value changed by {100 * median:.0f}% of its range, or each of"
+    assert f"Is that far? As a change, {one} them by {100 * median / 8:.1f}%." in (
+        page.overview.reading
     )
+    assert "only one can lie farther than half the way to the other (50%)" in page.overview.reading
     error, z, quarter = page.overview.tiles
     assert (error.value, error.certainty) == (f"{100 * (1 - right / 200):.1f}", "Measured")
     q = found.q
@@ -85,9 +89,9 @@ def test_the_overview_counts_what_a_plain_loop_counts():
     training = nm.input_margins(net, data, progress=False).distances
     first = np.quantile(training, 0.25)
     assert (quarter.value, quarter.certainty) == (f"{first:.2f}", "Estimated")
-    even = f"spread evenly over all pixels, is {100 * first / 8:.1f}% of the range in each."
-    assert quarter.text.endswith(f"The same L2 length, {even}")
-    assert f"(held-out: {np.quantile(d, 0.25):.2f})" in quarter.text
+    assert quarter.text.endswith(f"of its range, or each of them by {100 * first / 8:.1f}%.")
+    middle = f"half of them within {np.quantile(training, 0.5):.2f};"
+    assert f"(held-out: {np.quantile(d, 0.25):.2f}), {middle}" in quarter.text
 
 
 def test_rows_of_the_block_are_those_of_the_records():
@@ -171,13 +175,53 @@ def test_nearest_images_and_classes_say_what_is_there():
         assert f"“{i}” {word} “{j}” ({np.max(wanted)} " in said
     medians = [np.median(held["d"][held["y"] == label]) for label in range(10)]
     assert said.startswith(
-        f"Class “{np.argmin(medians)}” lies closest to the boundary (median {min(medians):.2f})"
+        f"By the median, class “{np.argmin(medians)}” lies closest to the boundary"
+        f" ({min(medians):.2f}); by its nearest tenth it also does (10% at "
     )
     assert np.allclose(block["classes"]["heldout"]["median"], medians, rtol=1e-3)
     assert page.classes.takeaway["training"].endswith("there is no mistake.")
     assert page.classes.not_mistakes["heldout"].endswith(
         f": {200 - wrong.sum()} of 200 are answered correctly."
     )
+
+
+def halves(first, second):
+    """A net that is right by the first input, whose distances these are, of two classes."""
+    d, y = torch.tensor([*first, *second]), torch.tensor([0] * len(first) + [1] * len(second))
+    net = nn.Linear(2, 2, bias=False)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))
+    return net, (torch.stack([torch.where(y == 0, d, -d), torch.zeros(len(d))], 1), y)
+
+
+def test_the_class_with_the_weakest_tail_is_named_beside_that_of_the_smallest_median():
+    net, data = halves([0.5] * 19, [0.2] * 4 + [0.9] * 15)
+    assert (
+        make_page(facts_of(net, data))
+        .classes.takeaway["training"]
+        .startswith(
+            "By the median, class “0” lies closest to the boundary (0.50); by its nearest tenth class “1”"
+            " does (10% at 0.20 or less)."
+        )
+    )
+    net, data = halves([0.5] * 19, [-0.2] * 4 + [0.9] * 15)
+    said = make_page(facts_of(net, data)).classes.takeaway["training"]
+    assert "class “1” does (10% at −0.20 or less, on the wrong side)." in said
+
+
+def test_a_peak_of_training_samples_is_explained_where_equal_margins_make_it():
+    net, data = halves([0.5] * 10 + [0.9], [0.52] * 10 + [1.5, 2.5])
+    page = make_page(facts_of(net, data))
+    bars = page.overview.histograms["training"]
+    peak = int(np.argmax(bars["count"]))
+    assert page.overview.peak.startswith(
+        f"The training samples pile up at {distance(bars['from'][peak])} to"
+        f" {distance(bars['to'][peak])}: 20 of {bars['count'][peak]} there have"
+        " score margins within 10% of the smallest."
+    )
+    # Another peak has another cause.
+    assert not make_page(facts_of(*halves([0.05, *[0.5] * 10], [0.52] * 10))).overview.peak
+    assert not make_page(facts_of(*halves([-0.5] * 10, [0.52] * 10))).overview.peak
 
 
 def test_radii_are_counted_and_the_estimate_is_calibrated_by_them():
@@ -209,14 +253,100 @@ def test_radii_are_counted_and_the_estimate_is_calibrated_by_them():
     assert page.change.calibration.endswith(f"too low for {(ratios < 1).sum()} of them.")
 
 
+def test_examined_samples_are_spread_over_all_and_say_what_they_say_of_the_rest():
+    net, (data, (X, y)) = digits_net()[0], digits_data()
+    d = nm.input_margins(net, (X, y), progress=False).distances
+    rows = spread_by_distance(d, 20)
+    ranks = np.argsort(np.argsort(d.numpy(), kind="stable"))[rows.numpy()]
+    assert sorted(ranks // 10) == list(range(20))  # one from each of twenty groups of ten
+    radii = nm.robustness(
+        net, (X[rows], y[rows]), box=(0, 1), effort="quick", attacks=("deepfool",), progress=False
+    )
+    change = make_page(facts_of(net, data, (X, y), records=radii)).change
+    assert change.data == "20 of the 200 held-out images, evenly by estimated distance"
+    points = 98 * math.sqrt(180 / (20 * 199))
+    assert 20 < points < 22
+    assert change.others == (
+        "The 20 were taken evenly from all 200 in the order of their estimated distance, right or"
+        f" wrong, so a share of them is that of all within about {points:.0f} percentage points"
+        " (95%). What is proved is proved of these 20 alone: of the other 180 images nothing is."
+    )
+    assert change.nets[0].samples == "the 20 examined images"
+    page = full_page()  # whose samples somebody else chose
+    middle = torch.sort(d[20:60]).values[19]
+    said = f"The median estimated distance of these 40 is {middle:.2f}, that of all 200 "
+    assert page.change.others.startswith(said)
+    assert "as far as they are a random choice" in page.change.others
+
+
+def test_shares_of_evenly_chosen_samples_are_near_those_of_all():
+    """The share of correlated radii above a size, from 20 of 400: within 21 points 19 times of 20."""
+    generator = torch.Generator().manual_seed(0)
+    misses = 0
+    for _ in range(200):
+        d = torch.randn(400, generator=generator)
+        radii = d + torch.randn(400, generator=generator)
+        share = (radii[spread_by_distance(d, 20)] > 0.3).float().mean() - (
+            radii > 0.3
+        ).float().mean()
+        misses += bool(share.abs() > 0.98 * math.sqrt(380 / (20 * 399)))
+    assert misses <= 10
+
+
+def test_flips_are_shown_before_and_after_with_their_difference():
+    net, (_, (X, y)) = digits_net()[0], digits_data()
+    _, radii, _ = digits_records()
+    flips = full_page().change.flips
+    upper = np.where(radii.upper > 0, radii.upper, np.inf)
+    found = np.sort(upper[np.isfinite(upper)])
+    sizes = [found[0], found[round((len(found) - 1) / 2)], found[-1]]
+    names = ("the smallest", "the median", "the largest")
+    assert [flip.size for flip in flips] == [
+        f"{distance(size)}, {name}" for size, name in zip(sizes, names, strict=True)
+    ]
+    row = 20 + int(np.argmin(upper))
+    assert flips[0].title == f"held-out image {row}"
+    change = radii.flips[row - 20].reshape(8, 8) - X[row].double().numpy().reshape(8, 8)
+    before, after, difference = (read_picture(uri) for uri, _ in flips[0].pictures)
+    assert np.allclose(before, 255 * X[row].reshape(8, 8), atol=0.51)
+    assert np.allclose(after - before, 255 * change, atol=1.1)
+    assert np.allclose(difference, 127.5 * (1 + change / np.abs(change).max()), atol=0.51)
+    assert f"up to {100 * np.abs(change).max():.0f}% of the range" in flips[0].pictures[2][1]
+    z = net(torch.from_numpy(radii.flips[row - 20])[None].float())[0]
+    assert flips[0].answers[0] == str(int(y[row]))
+    assert int(flips[0].answers[1]) in z.topk(2).indices.tolist()
+    assert flips[0].answers[1] != flips[0].answers[0]
+
+
+def test_flips_of_a_table_name_the_inputs_that_change_most():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(30, 5, generator=generator)
+    data, net = (X, (X[:, 1] > 0).long()), nn.Linear(5, 2)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[0, -1.0, 0, 0.1, 0], [0, 1.0, 0, 0, 0]]))
+        net.bias.zero_()
+    radii = nm.robustness(net, data, progress=False)
+    names = ["age", "height", "weight", "pulse", "dose"]
+    flip = make_page(facts_of(net, data, records=radii, feature_names=names)).change.flips[1]
+    assert [name for name, *_ in flip.inputs][:2] == ["height", "pulse"]
+    assert not flip.pictures
+    assert flip.answers in (("0", "1"), ("1", "0"))
+
+
+def read_picture(uri: str) -> np.ndarray:
+    """The pixels of a data URI."""
+    data = base64.b64decode(uri.partition(",")[2])
+    return np.asarray(Image.open(io.BytesIO(data)), dtype=float)
+
+
 def test_support_training_and_scaling_follow_their_records():
     certificate, _, history = digits_records()
     page, block = full_page(), read_block(full_page())
     weights = np.sort(np.array(page.splits[1].columns["w"]))[::-1]
     half = int(np.argmax(np.cumsum(weights) >= 0.5)) + 1
     assert page.support.takeaway.startswith(
-        f"{len(certificate.support)} of 400 training images carry the decision (the support vectors);"
-        f" {half} of them have half of all shares. The net is "
+        f"{len(certificate.support)} of 400 training images are support vectors and carry the"
+        f" decision; {half} of them have half of all shares. The net is "
     )
     assert page.support.gauge == certificate.relative_epsilon
     assert ("provisional" in page.support.takeaway) == (certificate.relative_epsilon > 0.1)
@@ -231,7 +361,9 @@ def test_support_training_and_scaling_follow_their_records():
         f"All training images have been right since epoch {first}."
     )
     assert f"from {margins[first]:.2g} to {margins[-1]:.2g}" in page.training.takeaway
-    assert "multiplies every score by 4:" in page.scaling.takeaway
+    assert page.scaling.takeaway.startswith("All of them: doubling all weights multiplies every")
+    assert "score by 4 and changes no answer" in page.scaling.takeaway
+    assert page.scaling.fine
     assert [child.exponent for child in page.scaling.root.children] == [
         "exponent 1",
         "",
@@ -307,6 +439,33 @@ def test_every_link_leads_to_a_place_of_the_page():
     assert "not computed" not in {link.verdict for link in make_page(facts_of(radii)).links}
 
 
+def test_about_explains_what_is_on_the_page_and_nothing_else():
+    data, heldout = digits_data()
+    net, (certificate, radii, history) = digits_net()[0], digits_records()
+    everything = dict(full_page().about)
+    assert {"Margin score z", "Margin-weighted error", "Nearest quarter"} <= set(everything)
+    assert everything["Intervals"].endswith("of z by the bootstrap.")
+    page = make_page(facts_of(net, data, heldout, records=[radii]))
+    terms = dict(page.about)
+    shown = texts_of(dataclasses.replace(page, about=(), splits=())).lower()
+    numbers = ("Margin score z", "Margin-weighted error", "Nearest quarter", "Normalized margin")
+    for term in numbers:
+        assert (term in terms) == (term.lower() in shown), term
+    assert "Margin score z" not in terms  # the tile holds the proved radius
+    assert "z by" not in terms["Intervals"]
+    assert "Normalized margin" in dict(make_page(facts_of(history)).about)
+    assert "Share, support vector" in dict(make_page(facts_of(certificate)).about)
+
+
+def test_one_word_for_support_vectors_leads_to_their_section():
+    page = full_page()
+    shown = Parts(render(page)).shown
+    link = next(link for link in page.links if link.id == "support")
+    assert link.title == "Support vectors"
+    assert "Which training images are the support vectors?" in shown
+    assert any("support vectors?" in card.question for card in plain_page().missing)
+
+
 def test_the_range_of_images_holds_every_value_of_them():
     X, y = digits_data()[0]
     net = nn.Sequential(nn.Flatten(), digits_net()[0])
@@ -332,6 +491,7 @@ def test_lines_of_missing_parts_work_on_this_net(tmp_path):
     quick = 'attacks=(), effort="quick", progress=False, box='
     lines = [card.line for card in page.missing]
     assert len(lines) == len(set(lines)) == 5
+    assert ".distances.argsort()[2::4]  # evenly by distance" in "".join(lines)
     for card in page.missing:
         line = card.line.replace("box=", quick).replace(
             "nm.train(model, data", "nm.train(model, data, until=nm.Epochs(1), progress=False"
@@ -347,11 +507,12 @@ def test_a_certificate_is_asked_for_only_where_there_can_be_one():
     torch.manual_seed(0)
     blocked = nn.Sequential(nn.Linear(64, 8), nn.GELU(), nn.Linear(8, 10))
     cards = make_page(facts_of(blocked, (X, y))).missing
-    card = next(card for card in cards if "carry" in card.question)
+    card = next(card for card in cards if "support vectors" in card.question)
     assert 'norm="partial"' in card.line
     assert "training images are still wrong" in card.before
     biased = nn.Sequential(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
-    card = next(c for c in make_page(facts_of(biased, (X, y))).missing if "carry" in c.question)
+    cards = make_page(facts_of(biased, (X, y))).missing
+    card = next(card for card in cards if "support vectors" in card.question)
     assert not card.line
     assert "bias" in card.before
 
@@ -680,7 +841,7 @@ def test_infinite_radii_are_told_in_words():
     safe, wrong = int(right.sum()), int((~right).sum())
     assert wrong == 1
     assert page.change.takeaway == (
-        f"For {safe} of 40 images no change, however large (values stay within 0 to 1), flips the"
+        f"For {safe} of 40 examined images no change, however large (values stay within 0 to 1), flips the"
         f" answer (proved); a change that does was found for none of 40 ({wrong} is wrong without any change)."
         " Nothing is open."
     )
@@ -747,6 +908,47 @@ def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
     (folder / "history.jsonl").unlink()
     assert main(["page", str(folder)]) == 1
     assert "is not the folder of a run" in capsys.readouterr().err
+
+
+def test_after_the_command_line_what_is_missing_is_added_by_commands(tmp_path, monkeypatch, capsys):
+    """Every line is a command that works, and adds its part."""
+    monkeypatch.chdir(tmp_path)
+    few = ["--limit", "60", "--epochs", "3", "--quiet"]
+    for name, more in (("mine", []), ("other", ["--seed", "1"])):
+        assert main(["train", "digits-mlp", *few, *more, "--out", f"runs/{name}"]) == 0
+    X, y = nm.datasets.digits(limit=30)
+    np.savez("heldout.npz", X=X, y=y)
+    np.savez("training.npz", X=X[:20], y=y[:20])
+
+    def make(*words):
+        capsys.readouterr()
+        assert main(["page", *words, "--json"]) == 0
+        return Parts(Path(json.loads(capsys.readouterr().out)["path"]).read_text())
+
+    def lines(parts):
+        shown = [line for text in parts.shown for line in text.splitlines()]
+        assert not [line for line in shown if "nm." in line]  # no Python
+        return [line for line in shown if line.startswith("netmargin ")]
+
+    added = {}
+    for line in lines(make("runs/mine")):
+        if "with netmargin" in line:
+            continue  # the line of About
+        words = shlex.split(line.replace("--radii 100", "--radii 3"))[1:]
+        if words[0] == "train":  # until all are right, for the certificate that follows
+            assert main([*words, "--quiet"]) == 0
+            rows = nm.History.load("runs/mine/history.jsonl").rows
+            assert rows[3]["accuracy"] < 1 == rows[-1]["accuracy"]
+        else:
+            parts = make(*words[1:])
+            ids = {attributes.get("id") for _, attributes in parts.tags}
+            added[words[2]] = ids & {"change", "support", "compare"}
+    assert added == {"--radii": {"change"}, "--certificate": {"support"}, "--compare": {"compare"}}
+    # A file of one's own has no test part, and the recipe's net another page.
+    alone = make("runs/mine", "--data", "training.npz", "--radii", "3")
+    assert any("--heldout FILE" in text for text in alone.shown)
+    held = next(line for line in lines(alone) if "--heldout" in line)
+    assert any("30 held-out" in text for text in make(*shlex.split(held)[2:]).shown)
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path):
@@ -936,7 +1138,7 @@ def test_radii_of_several_nets_stand_side_by_side_with_those_of_the_page_first()
     given = {"other": dataclasses.replace(radii, lower=radii.lower / 2), "mine": radii}
     page = make_page(facts_of(nets, data, heldout, records=given))
     assert [net.name for net in page.change.nets] == ["mine", "other"]
-    assert page.change.takeaway.startswith("“mine”: Median of 40 images")
+    assert page.change.takeaway.startswith("“mine”: Median of 40 examined images")
     assert sum(page.change.nets[0].lower) > sum(page.change.nets[1].lower) > 0
     known = [row for row, r in enumerate(page.splits[0].columns["lower"]) if r is not None]
     assert known == list(range(20, 60))

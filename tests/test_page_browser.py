@@ -148,6 +148,52 @@ def test_what_the_sentence_counts_is_shown_by_its_links(full):
     assert first == str(min(range(200), key=columns["d"].__getitem__))
 
 
+def test_right_and_wrong_images_stand_apart(full):
+    """Below a title each, nearest first; together as many as one list would hold, and at last all."""
+    columns = columns_of()
+    wrong = [y != p for y, p in zip(columns["y"], columns["p"], strict=True)]
+    titles = full.locator("#gallery .side").all_inner_texts()
+    assert titles == [
+        f"On the right side: {200 - sum(wrong)}, nearest first",
+        f"On the wrong side: {sum(wrong)}, nearest first",
+    ]
+    shown = "[...document.querySelectorAll('#gallery button')].map(b => +b.dataset.row)"
+    rows = full.evaluate(shown)
+    assert len(rows) == 39
+    order = sorted(range(200), key=lambda row: (wrong[row], abs(columns["d"][row])))
+    right = [row for row in order if not wrong[row]]
+    few = min(13, sum(wrong))
+    assert rows == right[: 39 - few] + [row for row in order if wrong[row]][:few]
+    while full.locator("#more").is_visible():
+        full.click("#more")
+    assert full.evaluate(shown) == order
+    choose(full, sort="-d")
+    assert full.locator("#gallery .side").count() == 0
+
+
+def test_flips_are_pictures_that_are_there(full):
+    assert full.locator(".flip").count() == 3
+    for picture in full.locator(".flip img").all():
+        assert picture.evaluate("e => e.complete && e.naturalWidth") == 8
+        assert picture.get_attribute("alt").startswith("held-out image ")
+    full.get_by_role("link", name="See what it looks like.").click()
+    full.wait_for_function("document.getElementById('flips').getBoundingClientRect().y < 300")
+
+
+def test_a_share_says_of_which_images_it_is(full):
+    assert "share of the 40 examined images" in full.inner_text("#change")
+    assert "of the 40 examined images:" in full.inner_text("#stand-0")
+
+
+def test_scaling_is_answered_first_and_folded_when_nothing_is_to_be_done(browser, files, full):
+    said = [line for line in full.inner_text("#scaling").split("\n") if line]
+    assert said[1].startswith("All of them: ")
+    tree = full.locator("#scaling .tree > details")
+    assert not tree.is_visible()
+    full.get_by_text("Layer by layer").click()
+    assert tree.is_visible()
+
+
 def test_bars_are_picked_by_click_and_by_drag(full):
     bars = full_page().overview.histograms["heldout"]
     marks = full.locator("#c-histogram .mark-rect path[aria-roledescription='bar']")
@@ -290,9 +336,7 @@ def test_keys_reach_every_card_and_open_and_close_it(full):
         "document.activeElement === document.querySelector('#gallery').lastElementChild"
     )
     full.keyboard.press("Home")
-    assert full.evaluate(
-        "document.activeElement === document.querySelector('#gallery').firstElementChild"
-    )
+    assert full.evaluate("document.activeElement === document.querySelector('#gallery .image')")
 
 
 def test_a_sample_tells_what_is_proved_open_and_flipped(full):

@@ -260,7 +260,7 @@ def test_the_inputs_that_were_found_are_kept(digits_net, tmp_path, monkeypatch, 
     own = z.gather(1, y[:, None])
     assert (z.scatter(1, y[:, None], -torch.inf).amax(1, keepdim=True) >= own).all()
     np.testing.assert_allclose((flips - X).norm(dim=1), report.upper, rtol=1e-12)
-    assert box is None or (0 <= flips.min() and flips.max() <= 1)
+    assert box is None or (flips.min() >= 0 and flips.max() <= 1)
     assert np.array_equal(nm.load(report.save(tmp_path / "radii.zip")).flips, report.flips)
     assert np.array_equal(radii(net, (X, y), folder=tmp_path / "batches", **options).flips, flips)
     # Of many large inputs the first ones are kept, and none where nothing is looked for.

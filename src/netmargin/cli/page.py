@@ -11,13 +11,14 @@ from torch import nn
 from .. import datasets
 from ..core.batches import as_arrays
 from ..core.images import as_images
-from ..errors import ArgumentError
+from ..errors import ArgumentError, NetmarginError
 from . import inputs
 from .printing import as_json
 
 if TYPE_CHECKING:  # these rooms take a second to load
     from ..kkt import KKTCertificate
     from ..l2_robustness import RobustnessReport
+    from ..page.runs import RunFolder
 
 HELP = "Everything about a run in the browser, in one file: images, margins, what training reached."
 EPILOG = inputs.RECIPE_LIST
@@ -39,6 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--heldout",
         help=f"held-out data: {names} (the test part), or an .npz file (default: the test part of"
         " the data of the run, where it has one)",
+    )
+    parser.add_argument(
+        "--compare",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="the folder of another run, whose net is compared with this one; may be repeated",
     )
     parser.add_argument(
         "--record",
@@ -64,41 +73,66 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the page, and say where it is."""
-    from ..page import page
+    from ..page.collecting import Options
+    from ..page.commands import Command
+    from ..page.making import write_page
     from ..page.runs import read_run
 
-    found = read_run(options.run_folder)
+    folders = [options.run_folder, *options.compare]
+    runs = {_name_run(folder, folders): read_run(folder) for folder in folders}
+    found = next(iter(runs.values()))
     out = options.out or options.run_folder / "page.html"
     inputs.require_writable(out)
-    if options.factory is None:
-        own = found.made_by.get("factory")
-        if own is not None and ":" in own:  # somebody's code, which is named by whoever runs it
-            raise ArgumentError(
-                f"{found.path} was trained with the net of {own!r}. Name it: --factory {own}"
-            )
-        model = found.make_model()
-    else:
-        model = found.load_into(inputs.model(options))
+    models = {name: _make_model(options, run) for name, run in runs.items()}
+    model = next(iter(models.values()))
     data, heldout = _read_data(options, found.made_by)
     records: list[Any] = [str(found.path), *options.record]
     if options.radii:
         records.append(_find_radii(model, heldout or data, options.radii))
     if options.certificate:
         records.append(_certify(model, data))
-    name = options.run_folder.resolve().name
-    written = page({name: model}, data, heldout, out=out, records=records)
+    command = Command(
+        tuple(word for word in options.words if word != "--json"),
+        tuple(found.made_by.get("words", ())),
+    )
+    made_by = Options(call=command.add(), command=command)
+    written = write_page(models, data, heldout, out=out, records=records, options=made_by)
     if options.json:
         print(as_json({"path": written.path, "bytes": written.bytes}))
     else:
         print(f"Written: {written.path} ({written.bytes / 1000:,.0f} kB). Open it in a browser.")
 
 
+def _name_run(folder: Path, folders: list[Path]) -> str:
+    """What the net of a run is called: the name of its folder, with its path where two share it."""
+    same = [other for other in folders if other.resolve().name == folder.resolve().name]
+    return folder.resolve().name if len(same) == 1 else str(folder)
+
+
+def _make_model(options: argparse.Namespace, found: "RunFolder") -> nn.Module:
+    """The net of a run: that of its recipe, or of the factory that is named."""
+    if options.factory is not None:
+        return found.load_into(inputs.model(options))
+    own = found.made_by.get("factory")
+    if own is not None and ":" in own:  # somebody's code, which is named by whoever runs it
+        raise ArgumentError(
+            f"{found.path} was trained with the net of {own!r}. Name it: --factory {own}"
+        )
+    return found.make_model()
+
+
 def _find_radii(model: nn.Module, data: Any, number: int) -> "RobustnessReport":
-    """The radii of samples that lie evenly in the data; of images within their range of values."""
+    """The radii of samples evenly by distance; of images within their range of values."""
     from ..l2_robustness import robustness
+    from ..margins import input_margins, measure
+    from ..page.sampling import spread_by_distance
 
     X, y = (torch.as_tensor(part) for part in data)
-    rows = torch.linspace(0, len(X) - 1, min(number, len(X))).long()
+    try:
+        distances = input_margins(model, (X, y), progress=False).distances
+    except NetmarginError:  # the page has score margins in their place, too
+        distances = measure(model, (X, y)).q
+    rows = spread_by_distance(distances, number)
     box = None if as_images(X) is None else (X.min().item(), X.max().item())
     return robustness(model, (X[rows], y[rows]), box=box, progress=sys.stderr.isatty())
 

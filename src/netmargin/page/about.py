@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import torch
 
@@ -22,38 +23,46 @@ _DISTANCE = (
     " linear net, a first-order estimate elsewhere."
 )
 
-_Z = (
-    "The mean of the score margins over their standard deviation. Larger is better; it compares"
-    " nets on the same data."
-)
-_WEIGHTED = (
-    "The sum of the sizes of the negative score margins over that of all: the error, where each"
-    " {noun} counts by the size of its margin. Smaller is better."
-)
-_QUARTER = (
-    "The estimated distance that a quarter of the {noun}s do not exceed (the 25% quantile). It"
-    " compares only nets of one kind, trained in one way, that fit these data."
-)
-_ORDER = (
-    "A part with exponent k multiplies the scores by 2 to the power k when its weights are doubled;"
-    " the order is that of all weights together."
-)
-_NORMALIZED = (
-    "The smallest score margin of the training {noun}s, divided by the size (L2 norm) of the"
-    " weights to the power of the order. It means something once no training {noun} is wrong."
-)
+_NUMBERS = {
+    "Margin score z": (
+        "The mean of the score margins over their standard deviation. Larger is better; it compares"
+        " nets on the same data."
+    ),
+    "Margin-weighted error": (
+        "The sum of the sizes of the negative score margins over that of all: the error, where each"
+        " {noun} counts by the size of its margin. Smaller is better."
+    ),
+    "Nearest quarter": (
+        "The estimated distance that a quarter of the {noun}s do not exceed (the 25% quantile). It"
+        " compares only nets of one kind, trained in one way, that fit these data."
+    ),
+    "Exponent, order": (
+        "A part with exponent k multiplies the scores by 2 to the power k when its weights are"
+        " doubled; the order is that of all weights together."
+    ),
+    "Normalized margin": (
+        "The smallest score margin of the training {noun}s, divided by the size (L2 norm) of the"
+        " weights to the power of the order. It means something once no training {noun} is wrong."
+    ),
+}
+"""Numbers of whole splits and of the net, and what they are."""
 
 
-def list_terms(facts: Facts, shown: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
-    """The terms of the page in their order, each with what it means.
+def list_terms(
+    facts: Facts, shown: Mapping[str, int], sections: Mapping[str, Any]
+) -> tuple[tuple[str, str], ...]:
+    """The terms that are on the page in their order, each with what it means.
 
-    `shown` says how many samples of each split are embedded.
+    `shown` says how many samples of each split are embedded; `sections` are those of the page.
     """
     terms = []
+    named = _find_numbers(sections)
     if facts.splits:
         terms.append(("Score margin", _SCORE_MARGIN))
         if facts.has_distances:
-            terms.append(("Estimated distance", _describe_distance(facts)))
+            change = sections["change"]
+            calibrated = change is not None and bool(change.calibration)
+            terms.append(("Estimated distance", _describe_distance(facts, calibrated)))
         terms.append(
             (
                 "Rival",
@@ -66,15 +75,15 @@ def list_terms(facts: Facts, shown: Mapping[str, int]) -> tuple[tuple[str, str],
             "Rival",
             f"{terms[-1][1]}; for a wrong {facts.noun} often the class that the net answered.",
         )
-        terms += _list_scores(facts)
         terms.append((f"{facts.noun.capitalize()}s on this page", _describe_samples(facts, shown)))
+    terms += [(term, text.format(noun=facts.noun)) for term, text in named.items()]
     if facts.radii:
         terms.append(("Proved radius", _describe_proof(facts)))
     if facts.certificate is not None:
         terms.append(
             (
                 "Share, support vector",
-                f"The part of a {facts.noun} in all multipliers of the max-margin problem with"
+                f"The part of one {facts.noun} in all multipliers of the max-margin problem with"
                 " which the gradients of the score margins rebuild the parameters best, in float64."
                 f" {facts.noun.capitalize()}s with a share are support vectors: they carry the"
                 " decision. The gap is what of the parameters is not rebuilt, relative to their"
@@ -82,9 +91,8 @@ def list_terms(facts: Facts, shown: Mapping[str, int]) -> tuple[tuple[str, str],
             )
         )
     if facts.heldout is not None:
-        terms.append(
-            ("Intervals", "95%: of the error by Clopper and Pearson, of z by the bootstrap.")
-        )
+        of_z = ", of z by the bootstrap" * ("Margin score z" in named)
+        terms.append(("Intervals", f"95%: of the error by Clopper and Pearson{of_z}."))
     terms.append(
         (
             "Made by",
@@ -95,19 +103,24 @@ def list_terms(facts: Facts, shown: Mapping[str, int]) -> tuple[tuple[str, str],
     return tuple(terms)
 
 
-def _list_scores(facts: Facts) -> list[tuple[str, str]]:
-    """What the numbers of whole splits and of the net are, those that the page shows."""
-    noun, terms = facts.noun, []
-    if facts.heldout is not None:
-        terms = [("Margin score z", _Z), ("Margin-weighted error", _WEIGHTED.format(noun=noun))]
-    if facts.has_distances and facts.training is not None:
-        terms.append(("Nearest quarter", _QUARTER.format(noun=noun)))
-    if facts.homogeneity is not None:
-        terms += [("Exponent, order", _ORDER), ("Normalized margin", _NORMALIZED.format(noun=noun))]
-    return terms
+def _find_numbers(sections: Mapping[str, Any]) -> dict[str, str]:
+    """The numbers of whole splits and of the net that some section shows, and what they are."""
+    overview, compared = sections.get("overview"), sections["comparison"]
+    tiles = {tile.title for tile in overview.tiles} if overview else set()
+    training, scaling = sections["training"], sections["scaling"]
+    heldout = compared is not None and compared.heldout
+    shown = {
+        "Margin score z": heldout or "Margin score z" in tiles,
+        "Margin-weighted error": heldout or "Margin-weighted error" in tiles,
+        "Nearest quarter": compared is not None or "Nearest quarter, training" in tiles,
+        "Exponent, order": scaling is not None,
+        "Normalized margin": compared is not None
+        or any("normalized margin" in part.takeaway for part in (training, scaling) if part),
+    }
+    return {term: _NUMBERS[term] for term, is_shown in shown.items() if is_shown}
 
 
-def _describe_distance(facts: Facts) -> str:
+def _describe_distance(facts: Facts, calibrated: bool) -> str:
     """What the estimated distance is, here."""
     text = _DISTANCE.format(noun=facts.noun)
     split = facts.splits[0]
@@ -116,7 +129,7 @@ def _describe_distance(facts: Facts) -> str:
         text += " Tokens have no distance: it is measured in the output of the first embedding."
     if found is not None and bool(torch.isfinite(found.headroom).any()):
         text += " Only the ten classes with the highest scores are looked at as rivals."
-    if any(linked.report.attacks for linked in facts.radii):
+    if calibrated:
         text += " On this net it is checked against found flips, above."
     return text
 

@@ -107,4 +107,4 @@ def _write_float(value: float) -> str:
 
 def _describe_radii(net: Radii) -> dict[str, Any]:
     """The radii of one net by name."""
-    return asdict(net)
+    return {key: value for key, value in asdict(net).items() if key != "samples"}

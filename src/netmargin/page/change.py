@@ -7,9 +7,12 @@ import torch
 
 from ..l2_robustness import RobustnessReport
 from .facts import Facts, LinkedRadii
+from .flips import write_flips
 from .inputs import write_range
+from .measured import Measured
 from .numbers import count, distance, one_digit, percent, plural, quoted, round_down
 from .payload import Certainty, Change, Columns, Radii, Tag
+from .sampling import is_spread
 
 _POINTS = 300
 """Steps of a curve: more than the pixels that tell them apart, and a few kB."""
@@ -40,19 +43,26 @@ def write_change(facts: Facts) -> Change | None:
     return Change(
         takeaway=whose + _describe(facts, first, lower, upper),
         data=_describe_data(facts, first),
+        others=_describe_others(facts, first),
         tags=tuple(tags),
         calibration=_calibrate(facts, first),
         proof_note=_describe_proof(first.report),
         no_proof="" if proved else f"Nothing is proved here: {first.report.no_lower}",
         unit="L2" if facts.inputs is None else facts.inputs.unit,
-        nets=tuple(_describe_net(linked, len(known) > 1, largest) for linked in known),
+        nets=tuple(_describe_net(facts, linked, len(known) > 1, largest) for linked in known),
         largest=largest,
         start=one_digit(_start(lower, upper, largest)),
         per_input=100 * per_input if math.isfinite(per_input) else 0.0,
         per_input_text=_per_input_text(facts),
         attacked=attacked,
         proved=proved,
+        flips=write_flips(facts, first, _find_split(facts, first)),
     )
+
+
+def _find_split(facts: Facts, linked: LinkedRadii) -> Measured | None:
+    """The split of the examined samples, where they are on the page."""
+    return next((split for split in facts.splits if split.key == linked.split), None)
 
 
 def _radii(linked: LinkedRadii) -> tuple[np.ndarray, np.ndarray]:
@@ -71,24 +81,25 @@ def _start(lower: np.ndarray, upper: np.ndarray, largest: float) -> float:
 
 def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.ndarray) -> str:
     """What is proved, what was found, and what is open."""
-    n, noun, report = len(lower), facts.noun, linked.report
+    n, report = len(lower), linked.report
+    these = plural(n, f"examined {facts.noun}")
     if report.no_lower:
         proof = "Nothing is proved about changes of this net"
     elif math.isinf(middle := middle_of(lower)):
         proof = (
-            f"For {count(int(np.isinf(lower).sum()))} of {count(n)} {noun}s no change, however"
+            f"For {count(int(np.isinf(lower).sum()))} of {these} no change, however"
             f" large{describe_box(report)}, flips the answer (proved)"
         )
     elif middle > 0:
         proof = (
-            f"Median of {plural(n, noun)}: no change below {distance(middle, down=True)} flips the"
-            " answer (proved)"
+            f"Median of {these}: no change below {distance(middle, down=True)} flips the answer"
+            " (proved)"
         )
     else:
         safe = int((lower > 0).sum())
         proof = (
-            f"For {count(safe) if safe else 'none'} of {count(n)} {noun}s it is proved that small"
-            " changes do not flip the answer"
+            f"For {count(safe) if safe else 'none'} of {these} it is proved that small changes do"
+            " not flip the answer"
         )
     if not report.attacks:
         return f"{proof}. No flips were searched for: everything above is open."
@@ -96,7 +107,7 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
     if math.isfinite(middle):
         found = f"a change of {distance(middle)} that does was found"
         if report.no_lower or not middle_of(lower) > 0:
-            found = f"the median of {plural(n, noun)} is flipped by a change of {distance(middle)}"
+            found = f"the median of {these} is flipped by a change of {distance(middle)}"
     else:
         flipped = int((np.isfinite(upper) & (upper > 0)).sum())
         some = count(flipped) if flipped else "none"
@@ -133,29 +144,63 @@ def middle_of(radii: np.ndarray) -> float:
 
 def _describe_data(facts: Facts, linked: LinkedRadii) -> str:
     """The samples that were examined."""
-    n = linked.report.examined
-    split = next((split for split in facts.splits if split.key == linked.split), None)
+    n, split = linked.report.examined, _find_split(facts, linked)
     if split is None:
         return f"{count(n)} {facts.noun}s, not among those of this page"
     if n == split.n:
         return f"all {count(n)} {facts.phrase(split)}"
     assert linked.rows is not None  # where there is a split
-    first, last = int(linked.rows[0]), int(linked.rows[n - 1])
-    if not torch.equal(linked.rows[:n], torch.arange(first, first + n)):
-        # Whole numbers nearest to even steps lie at most 1 beside them.
-        even = torch.linspace(first, last, n)
-        spread = last - first > split.n // 2 and (linked.rows[:n] - even).abs().max() <= 1
-        whose = "evenly spaced" if spread else "those given to nm.robustness"
-        return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}, {whose}"
+    rows, these = linked.rows[:n], f"{count(n)} of the {count(split.n)} {facts.phrase(split)}"
+    if is_spread(split.distances, rows):
+        return f"{these}, evenly by {_name_distance(facts)}"
+    first, last = int(rows[0]), int(rows[-1])
+    if not torch.equal(rows, torch.arange(first, first + n)):
+        return f"{these}, those given to nm.robustness"
     if first == 0:
-        return f"the first {count(n)} of the {count(split.n)} {facts.phrase(split)}"
-    which = f"numbers {count(first)} to {count(last)}"
-    return f"{count(n)} of the {count(split.n)} {facts.phrase(split)}, {which}"
+        return f"the first {these}"
+    return f"{these}, numbers {count(first)} to {count(last)}"
+
+
+def _name_distance(facts: Facts) -> str:
+    """What samples are ordered by."""
+    return "estimated distance" if facts.has_distances else "score margin"
+
+
+def _describe_others(facts: Facts, linked: LinkedRadii) -> str:
+    """What the examined samples say of the others: nothing proved, and how near shares come."""
+    n, split = linked.report.examined, _find_split(facts, linked)
+    if split is None or linked.rows is None or n == split.n:
+        return ""
+    if n == 1:
+        return f"What is said of it holds for no other {facts.noun}."
+    rows, ordered = linked.rows[:n], _name_distance(facts)
+    # Of a share near one half, drawn at random without replacement; others are known better.
+    points = 98 * math.sqrt((split.n - n) / (n * (split.n - 1)))
+    near = f"within about {max(1, round(points))} percentage points (95%)"
+    if is_spread(split.distances, rows):
+        how = (
+            f"The {count(n)} were taken evenly from all {count(split.n)} in the order of their"
+            f" {ordered}, right or wrong, so a share of them is that of all {near}."
+        )
+    else:
+        middles = [middle_of(d.numpy()) for d in (split.distances[rows], split.distances)]
+        own, whole = (distance(d) if math.isfinite(d) else "infinite" for d in middles)
+        how = (
+            f"The median {ordered} of these {count(n)} is {own}, that of all {count(split.n)}"
+            f" {whole}: as far as they are a random choice, a share of them is that of all {near}."
+        )
+    if linked.report.no_lower:
+        return how
+    rest = split.n - n
+    return (
+        f"{how} What is proved is proved of these {count(n)} alone: of the other {count(rest)}"
+        f" {facts.noun}{'s' * (rest != 1)} nothing is."
+    )
 
 
 def _calibrate(facts: Facts, linked: LinkedRadii) -> str:
     """How good the first-order estimate is on these samples, or ""."""
-    split = next((split for split in facts.splits if split.key == linked.split), None)
+    split = _find_split(facts, linked)
     if split is None or linked.rows is None or split.no_distance:
         return ""
     if not split.X.is_floating_point():  # distances are those of a layer, radii of the inputs
@@ -175,7 +220,7 @@ def _calibrate(facts: Facts, linked: LinkedRadii) -> str:
     )
 
 
-def _describe_net(linked: LinkedRadii, several: bool, largest: float) -> Radii:
+def _describe_net(facts: Facts, linked: LinkedRadii, several: bool, largest: float) -> Radii:
     """The curves of one net."""
     lower, upper = _radii(linked)
     if linked.report.no_lower:
@@ -183,7 +228,8 @@ def _describe_net(linked: LinkedRadii, several: bool, largest: float) -> Radii:
     wrong = int((linked.report.q[: len(lower)] <= 0).sum())
     name = linked.name if several else ""
     curve, proved = _draw_curve(lower, upper, largest), list(map(round_down, lower.tolist()))
-    return Radii(name, curve, proved, upper.tolist(), wrong)
+    samples = f"the {plural(len(lower), f'examined {facts.noun}')}"
+    return Radii(name, curve, proved, upper.tolist(), wrong, samples)
 
 
 def _draw_curve(lower: np.ndarray, upper: np.ndarray, largest: float) -> Columns:

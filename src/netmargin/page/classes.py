@@ -60,17 +60,7 @@ def _describe_classes(facts: Facts, split: Measured) -> str:
     if len(present) == 1:
         name = quoted(facts.names.of(present.item()))
         return f"All {facts.phrase(split)} are of class {name}: there is nothing to compare."
-    medians = [quantiles(split.distances[split.labels == label], (0.5,))[0] for label in present]
-    closest = min(range(len(medians)), key=medians.__getitem__)
-    name = quoted(facts.names.of(present[closest].item()))
-    median = medians[closest]
-    shown = distance(median) if facts.has_distances else significant(median)
-    known = f" (median {shown})" if math.isfinite(median) else ""
-    start = f"Class {name} lies closest to the boundary{known}."
-    if median < 0:
-        start = f"More than half of class {name} lie on the wrong side{known}."
-    elif not known:
-        start = "No class lies at a finite distance from the boundary, in the median."
+    start = _describe_closest(facts, split, present)
     pair = None if len(present) == 2 else _largest_pair(split.labels, split.rivals)
     mistakes = _largest_pair(split.labels[split.wrong], split.answers[split.wrong])
     said = _describe_mistakes(facts, mistakes, int(split.wrong.sum()))
@@ -84,6 +74,32 @@ def _describe_classes(facts: Facts, split: Measured) -> str:
         f"{start} The most common neighbours: {quoted(facts.names.of(label))} next to"
         f" {quoted(facts.names.of(rival))} ({count(n)} {noun}); {said}."
     )
+
+
+def _describe_closest(facts: Facts, split: Measured, present: Tensor) -> str:
+    """The class that lies closest by its median, and the one whose nearest tenth does."""
+
+    def show(value: float) -> str:
+        return distance(value) if facts.has_distances else significant(value)
+
+    rows = [quantiles(split.distances[split.labels == label], (0.1, 0.5)) for label in present]
+    tenths, medians = zip(*rows, strict=True)
+    closest = min(range(len(medians)), key=medians.__getitem__)
+    name, median = quoted(facts.names.of(present[closest].item())), medians[closest]
+    if median < 0:
+        known = f" (median {show(median)})" if math.isfinite(median) else ""
+        return f"More than half of class {name} lie on the wrong side{known}."
+    if not math.isfinite(median):
+        return "No class lies at a finite distance from the boundary, in the median."
+    start = f"By the median, class {name} lies closest to the boundary ({show(median)})"
+    weakest = min(range(len(tenths)), key=tenths.__getitem__)
+    if not math.isfinite(tenths[weakest]):
+        return f"{start}."
+    side = ", on the wrong side" if tenths[weakest] < 0 else ""
+    other = quoted(facts.names.of(present[weakest].item()))
+    who = "it also" if weakest == closest else f"class {other}"
+    tenth = f"10% at {show(tenths[weakest])} or less{side}"
+    return f"{start}; by its nearest tenth {who} does ({tenth})."
 
 
 def _describe_mistakes(facts: Facts, pair: tuple[int, int, int] | None, wrong: int) -> str:

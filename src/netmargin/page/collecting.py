@@ -16,6 +16,7 @@ from ..errors import ArgumentError, DataError
 from ..homogeneity import Homogeneity
 from ..margins import Comparison, MarginReport
 from ..margins.compare import compare_reports
+from .commands import Command
 from .facts import Facts, LinkedRadii, link_certificate, link_radii
 from .inputs import check_texts, describe_inputs
 from .measured import Measured, analyse_net, measure_split, open_split, token_layer
@@ -35,12 +36,15 @@ class Options:
         As `page` takes them.
     call : str
         The call that makes the page, for About.
+    command : Command or None
+        The call of the command line that makes it, if one does.
     """
 
     class_names: Any = None
     feature_names: Any = None
     texts: Any = None
     call: str = "nm.page(...)"
+    command: Command | None = None
 
     __repr__ = short_repr
 
@@ -112,6 +116,7 @@ def _join(
         title=title,
         names=names,
         call=options.call,
+        command=options.command,
         model=model,
         homogeneity=homogeneity,
         inputs=inputs,
@@ -166,6 +171,7 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
         title=title,
         names=ClassNames(options.class_names),
         call=options.call,
+        command=options.command,
         certificate=given.certificate,
         radii=tuple(link_radii(name, report, ()) for name, report in given.radii.items()),
         history=given.history,

@@ -14,6 +14,7 @@ from ..kkt import KKTCertificate
 from ..l2_robustness import RobustnessReport
 from ..margins import Comparison
 from ..training import History
+from .commands import Command
 from .inputs import Inputs
 from .measured import Measured
 
@@ -54,6 +55,8 @@ class Facts:
     title: str
     names: ClassNames
     call: str
+    command: Command | None = None
+    """The call of the command line that makes the page, if one does."""
     model: nn.Module | None = None
     homogeneity: Homogeneity | None = None
     inputs: Inputs | None = None

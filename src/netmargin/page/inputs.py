@@ -68,17 +68,21 @@ class Inputs:
         return 1 / (math.sqrt(self.size) * scale) if scale > 0 and self.size else math.nan
 
     def describe_change(self, distance: float) -> str:
-        """What a distance is where all inputs change by the same amount, as half a sentence."""
+        """What a change of this length is in single inputs and in all of them, or ""."""
         share = distance * self.per_input
         if self.noun == "text" or not math.isfinite(share):
             return ""
+        one = distance * self.per_input * math.sqrt(self.size)
         if self.noun == "image":
-            even = "the same L2 length, spread evenly over all pixels,"
-            return f"{even} is {significant(100 * share)}% of the range in each"
-        even = "the same L2 length, spread evenly over all inputs,"
-        if self.standardized:
-            return f"{even} is {significant(share)} standard deviations in each"
-        return f"{even} is {significant(share)} times the typical standard deviation in each"
+            each = f"each of them by {significant(100 * share)}%"
+            if one < 1:
+                part = f"{significant(100 * one)}% of its range"
+                return f"one pixel value changed by {part}, or {each}"
+            few = plural(round(one**2), "pixel value")  # k of them make a length of sqrt(k) ranges
+            return f"{few} changed by the whole range, or {each}"
+        of = "standard deviations" if self.standardized else "times the typical standard deviation"
+        each = f"each of them by {significant(share)}"
+        return f"one input changed by {significant(one)} {of}, or {each}"
 
 
 def describe_inputs(

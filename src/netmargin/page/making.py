@@ -150,16 +150,28 @@ def page(
 
     Beyond the papers.
     """
+    call = _describe_call(subject, heldout, records)
+    options = Options(class_names, feature_names, texts, call)
+    return write_page(subject, data, heldout, out=out, records=records, options=options)
+
+
+def write_page(
+    subject: Any,
+    data: Data | None,
+    heldout: Data | None,
+    *,
+    out: str | Path,
+    records: Any,
+    options: Options,
+) -> PageFile:
+    """Write a page to a file, as `page` and the command line do. Raises what `page` raises."""
     file: Path = check_path("out", out)
     if file.is_dir():
         raise ArgumentError(f"out is a folder, {file}; give the name of a file in it.")
     if (ledger := read_ledger(subject)) is not None:
         made: Page | LedgerPage = write_ledger(ledger)
     else:
-        given = read_given(subject, records)
-        call = _describe_call(subject, heldout, records)
-        options = Options(class_names, feature_names, texts, call)
-        made = make_page(collect(given, data, heldout, options))
+        made = make_page(collect(read_given(subject, records), data, heldout, options))
     content = render(made).encode()
     write_atomically(file, content)
     return PageFile(file, made.title, len(content))
@@ -189,7 +201,7 @@ def make_page(facts: Facts) -> Page:
         splits=splits,
         images=images,
         missing=missing,
-        about=list_terms(facts, shown),
+        about=list_terms(facts, shown, sections),
         **sections,
     )
 

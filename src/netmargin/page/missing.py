@@ -1,4 +1,9 @@
-"""Section 9 of a page, what is not on it: the question, its cost, and the line that adds it."""
+"""Section 9 of a page, what is not on it: the question, its cost, and the line that adds it.
+
+The line is one of Python, or of the command line where that has made the page.
+"""
+
+import math
 
 from torch import nn
 
@@ -14,7 +19,7 @@ from .measured import token_layer
 from .numbers import count, ends_of_range, plural
 from .payload import Missing
 
-_FIRST = 100
+_EXAMINED = 100
 """Samples whose radii the line asks for: enough for curves, and minutes with all attacks."""
 
 
@@ -61,7 +66,9 @@ def _missing_heldout(facts: Facts) -> Missing | None:
     return Missing(
         f"How often is it wrong on {facts.noun}s that it was not trained on?",
         "As for the training data: one pass over them, and one backward pass for each class.",
-        _call(facts, heldout="heldout=(X_test, y_test)"),
+        facts.command.add("--heldout", "heldout.npz")
+        if facts.command
+        else _call(facts, heldout="heldout=(X_test, y_test)"),
     )
 
 
@@ -87,18 +94,25 @@ def _missing_radii(facts: Facts) -> Missing | None:
     if facts.model is not None and token_layer(facts.model, split.X) is not None:
         reason = "Its inputs are tokens, which cannot be changed a little: there are no radii."
         return Missing(question, "", "", reason)
-    box = _box(facts.inputs)
-    some = split.n > _FIRST
-    X, y = ("X_test", "y_test") if facts.heldout else ("X", "y")
-    given = f"({X}[:{_FIRST}], {y}[:{_FIRST}])"
-    line = f"radii = nm.robustness(model, {given if some else name}{box})"
-    return Missing(
-        question,
-        f"Our own attack on {plural(min(split.n, _FIRST), facts.noun)}, some hundred passes forward"
-        " and back, and proofs, for some hundred units fractions of a second each; time_limit=60"
-        ' bounds the proofs, effort="quick" leaves them to Lipschitz constants.',
-        f"{line}\n{_call(facts, records='radii')}",
+    number = min(split.n, _EXAMINED)
+    cost = (
+        f"Our own attack on {plural(number, facts.noun)}, some hundred passes forward and back, and"
+        " proofs, for some hundred units fractions of a second each"
     )
+    if facts.command:
+        return Missing(question, f"{cost}.", facts.command.add("--radii", str(number)))
+    bounds = '; time_limit=60 bounds the proofs, effort="quick" leaves them to Lipschitz constants.'
+    lines, box = [], _box(facts.inputs)
+    if split.n > _EXAMINED:
+        X, y = ("X_test", "y_test") if facts.heldout else ("X", "y")
+        step = math.ceil(split.n / _EXAMINED)
+        order = f"input_margins(model, ({X}, {y})).distances"
+        if not facts.has_distances:
+            order = f"measure(model, ({X}, {y})).q"
+        lines = [f"few = nm.{order}.argsort()[{step // 2}::{step}]  # evenly by distance"]
+        name = f"({X}[few], {y}[few])"
+    lines += [f"radii = nm.robustness(model, {name}{box})", _call(facts, records="radii")]
+    return Missing(question, f"{cost}{bounds}", "\n".join(lines))
 
 
 def _box(inputs: Inputs | None) -> str:
@@ -113,12 +127,17 @@ def _missing_certificate(facts: Facts) -> Missing | None:
     training = facts.training
     if facts.certificate is not None or training is None or facts.model is None:
         return None
-    question = f"Which training {facts.noun}s carry the decision?"
+    question = f"Which training {facts.noun}s are the support vectors?"
     norm, reason = find_norm(facts.model, Arrays(training.X, training.labels))
     if not norm:
         return Missing(question, "", "", reason)
     option = "" if norm == "global" else f', norm="{norm}"'
     line = f"certificate = nm.certify(model, data{option})\n{_call(facts, records='certificate')}"
+    train = "nm.train(model, data, until=nm.Separated())"
+    if facts.command:
+        line = facts.command.add("--certificate")
+        # A mean loss below log 2 over their number leaves no sample wrong.
+        train = facts.command.train_below(math.log10(math.log(2) / training.n))
     wrong = int(training.wrong.sum())
     before = ""
     if wrong:
@@ -127,7 +146,7 @@ def _missing_certificate(facts: Facts) -> Missing | None:
             f"{count(wrong)} training {are} still wrong, and a certificate needs all to be right:"
             f" train until all are, or leave {they} out."
         )
-        line = f"nm.train(model, data, until=nm.Separated())\n{line}"
+        line = f"{train}\n{line}".strip()
     cost = (
         f"One gradient of all parameters for each {facts.noun} and rival near the margin, 2,000 at"
         " most (max_constraints): memory and time grow with the square of their number."
@@ -153,5 +172,7 @@ def _missing_comparison(facts: Facts) -> Missing | None:
     return Missing(
         "How does it compare with other nets?",
         "For each net about as long as this page took without its radii and certificate.",
-        _call(facts, net='{"this net": model, "other net": other}'),
+        facts.command.add("--compare", "runs/other")
+        if facts.command
+        else _call(facts, net='{"this net": model, "other net": other}'),
     )

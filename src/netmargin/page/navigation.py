@@ -41,7 +41,7 @@ def list_links(facts: Facts, sections: Mapping[str, Any], missing: bool) -> tupl
     if facts.splits:
         title = {"image": "Images", "text": "Texts"}.get(noun, "Samples")
         links = [Link("images", title, "nearest first"), Link("classes", "Classes", "")]
-    examined = change and plural(facts.radii[0].report.examined, noun)
+    examined = change and f"{count(facts.radii[0].report.examined)} examined"
     links += [
         _link_part("change", "Change", examined),
         _link_part("support", "Support vectors", support and plural(support.count, noun)),

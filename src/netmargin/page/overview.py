@@ -1,4 +1,4 @@
-"""Section 1 of a page, at a glance: the lead, the tiles, and the histogram of distances."""
+"""Section 1 of a page, at a glance: the lead, the tiles, and what the histogram is about."""
 
 import math
 
@@ -7,14 +7,11 @@ import torch
 
 from .change import describe_box, middle_of
 from .facts import Facts
+from .histogram import choose_edges, count_bars, explain_peak, write_caption
 from .measured import Measured
 from .numbers import count, distance, percent, percent_number, significant
-from .payload import Axis, Certainty, Columns, Overview, Tile
+from .payload import Axis, Certainty, Overview, Tile
 
-_MOST_BINS, _BINS_PER_ROOT = 64, 1.7
-"""Bars of the histogram: 1.7 sqrt(n), since 64 bars of 138 samples are noise."""
-_RANGE = (0.001, 0.997)
-"""Quantiles at which the axis ends: one outlier would flatten all else."""
 _NEIGHBOURS = 500
 """Samples whose nearest neighbour of another class is looked for: the median of so many is known to
 a few percent, and 100,000 training images then take seconds.
@@ -35,22 +32,27 @@ def write_overview(facts: Facts) -> Overview:
         axis = Axis("score margin", "in the net's own scores", Certainty.MEASURED)
     advice = ""
     if facts.heldout is None:
-        advice = "Give held-out data to learn how often it errs: heldout=(X, y)."
-    edges, ends, folded = _choose_edges(facts.splits)
+        given = "--heldout FILE" if facts.command else "heldout=(X, y)"
+        advice = f"Give held-out data to learn how often it errs: {given}."
+    edges, ends, folded = choose_edges(facts.splits)
+    histograms = {split.key: count_bars(split, edges) for split in facts.splits}
     finite = any(bool(split.distances.isfinite().any()) for split in facts.splits)
+    other = median_to_other_class(facts) if facts.has_distances else None
     return Overview(
-        lead=write_lead(facts),
+        lead=_write_lead(facts, other),
         advice=advice,
+        reading=_explain_distance(facts, other),
         tiles=_make_tiles(facts),
-        captions={split.key: _caption(facts, split, noun) for split in facts.splits},
+        captions={split.key: write_caption(facts, split, noun) for split in facts.splits},
         axis=axis,
-        histograms={s.key: _count_bars(s, edges) for s in facts.splits} if finite else {},
+        histograms=histograms if finite else {},
+        peak=explain_peak(facts, histograms) if finite else "",
         range=ends,
         folded=folded,
     )
 
 
-def write_lead(facts: Facts) -> str:
+def _write_lead(facts: Facts, other: float | None) -> str:
     """The sentence at the top: how often right, and how close a call."""
     split = facts.splits[0]
     right = split.n - int(split.wrong.sum())
@@ -66,10 +68,10 @@ def write_lead(facts: Facts) -> str:
     if not right:
         return start
     who = "A typical one" if right == split.n else "Where it is right, a typical one"
-    return f"{start} {who} {_typical(facts, split)}"
+    return f"{start} {who} {_typical(facts, split, other)}"
 
 
-def _typical(facts: Facts, split: Measured) -> str:
+def _typical(facts: Facts, split: Measured, other: float | None) -> str:
     """How far a typical sample lies from the boundary, in the rest of a sentence."""
     median = split.median
     if not facts.has_distances:
@@ -80,17 +82,33 @@ def _typical(facts: Facts, split: Measured) -> str:
             " with the input there."
         )
     about = f"lies about {distance(median)} from the boundary where the answer changes"
-    other = median_to_other_class(facts)
     if other is None or not other > 0:
         return about + "."
     if median > other:
         far = f"farther, to first order, than the nearest training {facts.noun} of another class"
         return f"{about}: {far} ({distance(other)})."
     share = percent(median / other)
-    return (
-        f"{about}: {share} of the way to the nearest training {facts.noun} of another class"
-        "; a boundary in the middle between them would be at 50%."
+    return f"{about}: {share} of the way to the nearest training {facts.noun} of another class."
+
+
+def _explain_distance(facts: Facts, other: float | None) -> str:
+    """What the typical distance is in the inputs, and what bounds it: no number is enough."""
+    split = facts.splits[0]
+    if not facts.has_distances or not math.isfinite(split.median) or facts.inputs is None:
+        return ""
+    sentences = []
+    if change := facts.inputs.describe_change(split.median):
+        sentences.append(f"As a change, {distance(split.median)} is {change}.")
+    if other:
+        # The open balls of both around them hold no point of two answers, so they do not meet.
+        sentences.append(
+            f"Of two {facts.noun}s of different classes that are both right, only one can lie"
+            " farther than half the way to the other (50%)."
+        )
+    sentences.append(
+        f"No number says from where on it is enough: compare nets on the same {facts.noun}s."
     )
+    return " ".join(["Is that far?", *sentences])
 
 
 def median_to_other_class(facts: Facts) -> float | None:
@@ -99,7 +117,7 @@ def median_to_other_class(facts: Facts) -> float | None:
     None where there is one class only, or distances are not measured in the inputs.
     """
     split, training = facts.splits[0], facts.training
-    if training is None or not split.X.is_floating_point():
+    if training is None or not split.X.is_floating_point() or bool(split.wrong.all()):
         return None
     rows = torch.nonzero(~split.wrong)[:, 0]
     if len(rows) > _NEIGHBOURS:  # evenly over the split, so that all its classes take part
@@ -213,9 +231,11 @@ def _quarter_tile(facts: Facts) -> Tile | None:
     text = "of the boundary"
     if facts.heldout is not None:
         text += f" (held-out: {distance(_first_quartile(facts.heldout))})"
+    if math.isfinite(training.median):
+        text += f", half of them within {distance(training.median)}"
     text += "; larger is farther from a flip."
     if change := facts.inputs.describe_change(quarter):
-        text += f" {change[0].upper()}{change[1:]}."
+        text += f" As a change {distance(quarter)} is {change}."
     return Tile(title, Certainty.ESTIMATED, distance(quarter), text, before="lies within")
 
 
@@ -224,64 +244,3 @@ def _first_quartile(split: Measured) -> float:
     found = split.report.margins["input"].quantiles((0.25,))
     assert found is not None  # the tile is made only where there are distances
     return found[0]
-
-
-def _caption(facts: Facts, split: Measured, noun: str) -> tuple[str, str]:
-    """What stands above the histogram: its heading, and what to do with it."""
-    what = f"How far {count(split.n)} {facts.phrase(split)} lie from the boundary."
-    if not facts.has_distances:
-        what = f"How large the score margins of {count(split.n)} {facts.phrase(split)} are."
-    how = f"Drag, or pick a bar, to see its {noun}s."
-    other = next((each for each in facts.splits if each.key != split.key), None)
-    if other is not None:
-        how += f" Dashed: {facts.phrase(other)}."
-    return what, how
-
-
-def _choose_edges(
-    splits: tuple[Measured, ...],
-) -> tuple[np.ndarray, tuple[float, float], tuple[bool, bool]]:
-    """Edges of bars of a round width, one of them 0, the ends, and whether samples lie beyond."""
-    parts = [split.distances.numpy() for split in splits]
-    values = np.concatenate([part[np.isfinite(part)] for part in parts])
-    if not len(values):
-        values = np.array([0.0, 1.0])
-    low, high = np.quantile(values, _RANGE)
-    low, high = min(low, 0.0), max(high, 0.0)
-    if low == high:
-        high = 1.0
-    bins = min(_MOST_BINS, max(4, int(_BINS_PER_ROOT * math.sqrt(splits[0].n))))
-    width = _round_up((high - low) / bins)
-    first, last = math.floor(low / width + 1e-9), math.ceil(high / width - 1e-9)
-    if any(bool(split.wrong.any()) for split in splits):
-        first = min(first, -1)  # what is wrong by nothing lies left of 0 too
-    if any(not bool(split.wrong.all()) for split in splits):
-        last = max(last, 1)
-    edges = np.round(np.arange(first, last + 1) * width, 12)
-    beyond = (
-        any(bool((part < edges[0]).any()) for part in parts),
-        any(bool((part > edges[-1]).any()) for part in parts),
-    )
-    return edges, (float(edges[0]), float(edges[-1])), beyond
-
-
-def _round_up(width: float) -> float:
-    """The next larger of 1, 2 and 5 times a power of ten."""
-    power = 10.0 ** math.floor(math.log10(width))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= width * (1 - 1e-9))
-
-
-def _count_bars(split: Measured, edges: np.ndarray) -> Columns:
-    """How many samples lie in each bar; those beyond the ends are in the bars there."""
-    middle = int(np.argmin(np.abs(edges)))
-    bins = np.clip(np.searchsorted(edges, split.distances.numpy(), side="right") - 1, 0, None)
-    wrong = split.wrong.numpy()
-    # On the boundary itself the side decides, not the sign of a zero.
-    bins = np.where(wrong, np.minimum(bins, middle - 1), np.maximum(bins, middle))
-    counts = np.bincount(np.clip(bins, 0, len(edges) - 2), minlength=len(edges) - 1)
-    return {
-        "from": edges[:-1].tolist(),
-        "to": edges[1:].tolist(),
-        "count": counts.tolist(),
-        "share": (100 * counts / split.n).tolist(),
-    }

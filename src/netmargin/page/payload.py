@@ -36,6 +36,7 @@ from .record_sections import Cell as Cell
 from .record_sections import Change as Change
 from .record_sections import Columns as Columns
 from .record_sections import Comparison as Comparison
+from .record_sections import Flip as Flip
 from .record_sections import NetRow as NetRow
 from .record_sections import Node as Node
 from .record_sections import Radii as Radii
@@ -120,6 +121,8 @@ class Overview:
     lead: str
     advice: str
     """What to give to learn more, or ""."""
+    reading: str
+    """What the typical distance is worth, or ""."""
     tiles: tuple[Tile, ...]
     captions: dict[str, tuple[str, str]]
     """Above the histogram, by split: its heading, and what to do with it."""
@@ -127,6 +130,8 @@ class Overview:
     histograms: dict[str, Columns]
     """(block) By split: bars with `from`, `to`, `count` and `share`. No bar lies across 0, and
     those left of 0 hold the wrong samples. The edges are the same for both splits."""
+    peak: str
+    """Why training samples pile up where they do, or ""."""
     range: tuple[float, float]
     """(block) Of the axis; samples beyond it are in the bars at the ends."""
     folded: tuple[bool, bool]

@@ -14,6 +14,8 @@ grow with the logarithm of time.
 """
 _RISES = 0.005
 """Relative growth over these epochs that counts as rising: less is not seen in the picture."""
+_FALLS = 0.02
+"""Fall of log10 of the loss over these epochs that counts as falling: by 5%."""
 _MARGINS = {
     "normalized_margin": "smallest margin, the size of the weights divided out",
     "partial_normalized_margin": "smallest margin, the size of the part that scales divided out",
@@ -46,9 +48,53 @@ def write_training(facts: Facts) -> Training | None:
         rows=_select_rows(rows, name, separated),
         separated=separated,
         margin_name=_MARGINS.get(name, ""),
-        note="This says how far training has come. It does not compare nets: wider or deeper ones"
-        " have other scales.",
+        verdict=_advise(facts, rows, name, separated),
+        note=_explain_margin(facts, rows, name),
     )
+
+
+def _explain_margin(facts: Facts, rows: list[dict], name: str) -> str:
+    """What the normalized margin is no measure of."""
+    note = (
+        "This says how far training has come. It does not compare nets: wider or deeper ones have"
+        " other scales."
+    )
+    last = rows[-1].get(name) if name else None
+    if last is None:
+        return note
+    return (
+        f"The normalized margin ({significant(last)}) is a score, divided by the size of the"
+        f" weights. It is no distance, so it is not to be held against those of the {facts.noun}s"
+        f" above. {note}"
+    )
+
+
+def _advise(facts: Facts, rows: list[dict], name: str, separated: int | None) -> str:
+    """Whether training should stop or go on, as far as its history tells."""
+    span = min(max(_LAST, round(_LAST_SHARE * len(rows))), len(rows) - 1)
+    if not span:
+        return ""
+    fell = rows[-1 - span]["log10_mean_loss"] - rows[-1]["log10_mean_loss"]
+    if separated is None:
+        if fell > _FALLS:
+            return f"Go on: the loss still falls, and some {facts.noun}s are wrong."
+        return (
+            "Going on like this changes little: the loss no longer falls. Try another rate or a"
+            " larger net, and look at the labels of those that are wrong."
+        )
+    nothing = f"no training {facts.noun} is left to get right"
+    known = [row for row in rows if row["epoch"] >= separated and row.get(name) is not None]
+    after = [row[name] for row in known]
+    if len(after) > 1:
+        span = min(span, len(after) - 1)
+        if after[-1] > after[-1 - span] * (1 + _RISES) and after[-1] >= max(after) * (1 - _RISES):
+            return (
+                f"Stop or go on? For right answers you can stop: {nothing}, and whether held-out"
+                " errors would still fall is not seen here. For a larger margin go on: it still"
+                " grows."
+            )
+        return f"Stop: {nothing}, and the margin no longer grows."
+    return f"Stop: {nothing}, and this net has no normalized margin that could still grow."
 
 
 def find_separation(rows: list[dict]) -> int | None:

@@ -36,6 +36,8 @@ class Radii:
         x <= lower and lower > 0, flipped where upper <= x, else open.
     wrong : int
         How many are wrong as they are.
+    samples : str
+        What the shares are of, such as "the 20 examined images"; not in the block.
     """
 
     name: str
@@ -43,6 +45,33 @@ class Radii:
     lower: list
     upper: list
     wrong: int
+    samples: str
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A sample, and the nearest input found that flips its answer.
+
+    Attributes
+    ----------
+    title : str
+        Which one it is, such as "held-out image 17".
+    size : str
+        How far it is, with a word on its place among all, such as "0.55, the median".
+    answers : tuple of (str, str)
+        The answers before and after.
+    pictures : tuple of (str, str)
+        Of images: the picture before and after and of the difference as data URIs, each with what
+        it shows; empty for other inputs.
+    inputs : tuple of (str, str, str)
+        Of tables: the inputs that change most, by name, before and after.
+    """
+
+    title: str
+    size: str
+    answers: tuple[str, str]
+    pictures: tuple[tuple[str, str], ...] = ()
+    inputs: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,6 +85,8 @@ class Change:
     takeaway: str
     data: str
     """What was examined, for the grey tag."""
+    others: str
+    """What they say of the samples that were not examined, or ""."""
     tags: tuple[Tag, ...]
     calibration: str
     """How good the estimate is here, or ""."""
@@ -77,6 +108,8 @@ class Change:
     """(block) Whether attacks ran: else there is no upper curve."""
     proved: bool
     """(block) Whether there are proved radii."""
+    flips: tuple[Flip, ...]
+    """Some of the flips that were found, the smallest first."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +161,8 @@ class Training:
     """(block) The first epoch from which on all samples are right, or None."""
     margin_name: str
     """What the margin is divided by, in words; "" where there is no normalized margin."""
+    verdict: str
+    """Whether to stop or to go on, or ""."""
     note: str
 
 
@@ -160,6 +195,8 @@ class Scaling:
     tags: tuple[Tag, ...]
     warning: str
     """Where derivation and check disagree, or ""."""
+    fine: bool
+    """Whether all of the net can be scaled: then its tree is folded."""
     root: Node
 
 

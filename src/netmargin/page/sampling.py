@@ -49,6 +49,38 @@ def choose_shown(split: Measured, weights: Tensor | None, extra: Tensor | None) 
     return torch.tensor(sorted(chosen))
 
 
+def spread_by_distance(distances: Tensor, number: int) -> Tensor:
+    """Choose samples evenly by their distance: the middle one of each of equal groups in order.
+
+    Parameters
+    ----------
+    distances : Tensor, shape (N,)
+        The estimated distance of each sample, negative where it is wrong.
+    number : int
+        How many to choose; all where there are no more.
+
+    Returns
+    -------
+    Tensor, shape (m,), int64
+        Their numbers in rising order.
+
+    Examples
+    --------
+    >>> spread_by_distance(torch.tensor([0.5, 0.1, -0.2, 0.4, 0.3, 0.2]), 3).tolist()
+    [1, 3, 4]
+    """
+    order, n = torch.argsort(distances, stable=True), len(distances)
+    if number >= n:
+        return torch.arange(n)
+    return order[(2 * torch.arange(number) + 1) * n // (2 * number)].sort().values
+
+
+def is_spread(distances: Tensor, rows: Tensor) -> bool:
+    """Whether of equal groups in the order of distance each holds one of these samples."""
+    ranks = torch.argsort(torch.argsort(distances, stable=True))[rows]
+    return len(torch.unique(ranks * len(rows) // len(distances))) == len(rows)
+
+
 def describe_shown(split: Measured, shown: int, noun: str) -> str:
     """A sentence on what is shown, for About; "" where all are."""
     if shown == split.n:

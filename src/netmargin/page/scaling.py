@@ -57,6 +57,7 @@ def write_scaling(facts: Facts) -> Scaling | None:
         takeaway=_describe(found),
         tags=tuple(tags),
         warning=warning,
+        fine=not (warning or found.blockers),
         root=_open_to_first_blocker(root),
     )
 
@@ -77,12 +78,13 @@ def _describe(found: Homogeneity) -> str:
         times = count(int(factor)) if factor == int(factor) else f"{factor:.3g}"
         if whole.ignored:
             return (
-                f"Doubling all weights but the biases of later layers multiplies every score by"
-                f" {times}, once these biases are 0: the normalized margin leaves them out."
+                "All but the biases of later layers: doubling the other weights multiplies every"
+                f" score by {times}, once these biases are 0. The normalized margin leaves them"
+                " out."
             )
         return (
-            f"Doubling all weights multiplies every score by {times}: the normalized margin applies"
-            " to the whole net."
+            f"All of them: doubling all weights multiplies every score by {times} and changes no"
+            " answer. The normalized margin applies to the whole net, and nothing is to be done."
         )
     places = len(found.blockers)
     number = _ONE_TO_TEN[places] if places < len(_ONE_TO_TEN) else count(places)

@@ -49,6 +49,23 @@ def make_sprites(parts: Sequence[Tensor], low: float, high: float) -> Images:
     return Images(tuple(uris), rows * COLUMNS, width, height)
 
 
+def draw_picture(image: Tensor, low: float, high: float) -> str:
+    """Draw one image, of shape (height, width) or (height, width, 3), as a PNG of all its levels.
+
+    Of the 16 levels of sprites small changes cannot be seen. Returns a data URI.
+    """
+    return _encode_png(_to_bytes(image[None], low, high)[0])
+
+
+def _encode_png(pixels: np.ndarray) -> str:
+    """A picture as a data URI, without loss."""
+    from PIL import Image  # late; it comes with matplotlib
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
 def _to_bytes(images: Tensor, low: float, high: float) -> np.ndarray:
     """Images as bytes, at most 64 pixels high and wide."""
     scale = 255 / (high - low) if high > low else 0.0

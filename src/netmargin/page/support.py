@@ -15,6 +15,8 @@ _CLOSE, _ON_ITS_WAY, _PROVISIONAL = 0.05, 0.3, 0.1
 """Relative epsilons: at 0.05 the weights rebuild 99.9% of the parameters (cosine), at 0.3 they
 rebuild 95%.
 """
+_DEEP = -10.0
+"""log10 of a loss that training goes on to at least: before, margins are far from their end."""
 _POINTS = 300
 """Points of the curve."""
 
@@ -43,12 +45,21 @@ def write_support(facts: Facts) -> Support | None:
             f" longer it trains. Here the {noun}s, each by its share, rebuild {percent(cosine)} of"
             " the parameters (cosine)."
         ),
-        next_step="" if gap < _CLOSE else "nm.maximize_margin(model, data)",
+        next_step="" if gap < _CLOSE else _write_next_step(facts),
         curve=_draw_curve(cumulative, certificate.samples),
         half=half,
         count=len(order),
         heaviest=_list_heaviest(facts, order[:_SHOWN].tolist(), weights),
     )
+
+
+def _write_next_step(facts: Facts) -> str:
+    """What brings the net closer: the margin itself maximized, or training that goes on."""
+    if facts.command is None:
+        return "nm.maximize_margin(model, data)"
+    last = 0.0 if facts.history is None else facts.history.rows[-1]["log10_mean_loss"]
+    # Twice as deep takes about as many epochs again.
+    return facts.command.train_below(min(2 * last, _DEEP)) if math.isfinite(last) else ""
 
 
 def _tag_bound(least: float) -> tuple[Tag, ...]:
@@ -63,12 +74,8 @@ def _describe(facts: Facts, support: int, half: int, gap: float) -> str:
     """How many samples have a share, and how far the net is from where shares are exact."""
     assert facts.certificate is not None
     noun, n = facts.noun, facts.certificate.samples
-    have = (
-        "carries the decision (the support vector)"
-        if support == 1
-        else "carry the decision (the support vectors)"
-    )
-    who = f"{count(support)} of {count(n)} training {noun}s {have}"
+    have = "is the support vector: it carries" if support == 1 else "are support vectors and carry"
+    who = f"{count(support)} of {count(n)} training {noun}s {have} the decision"
     carry = f"; {count(half)} of them {'has' if half == 1 else 'have'} half of all shares" * (
         support > 1
     )

@@ -38,7 +38,8 @@ function makeCard(sample, ...below) {
       "data-row": sample.row,
       onclick: () => openSample(sample),
     },
-    ...parts.flatMap((part) => [part, " "]), // words apart for those who hear them
+    // Words apart for those who hear them.
+    ...parts.flatMap((part) => [part, " "]),
   );
 }
 

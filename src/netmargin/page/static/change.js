@@ -20,10 +20,9 @@ function countChange() {
     views[`change-${i}`].signal("size", size).run();
     const flipped = upper.filter((radius) => radius <= size).length;
     const safe = lower.filter((radius, k) => radius > 0 && size <= radius && !(upper[k] <= size)).length;
-    const counts = { size: said, safe, open: lower.length - safe - flipped, flipped };
+    const open = lower.length - safe - flipped;
+    const counts = { size: said, safe, open, flipped, percent: (perInput * size).toFixed(1) };
     for (const [kind, count] of Object.entries(counts))
-      byId(`stand-${i}`).querySelector(`[data-count=${kind}]`).textContent = count;
+      for (const place of all(`#stand-${i} [data-count=${kind}]`)) place.textContent = count;
   });
-  const values = [said, (perInput * size).toFixed(1)];
-  byId("per-input").textContent = byId("per-input").dataset.text.replace(/\{\}/g, () => values.shift());
 }

@@ -1,11 +1,9 @@
 // Which classes lie close to each other: a matrix or a list of pairs, and distances by class.
 const FIRST_CLASSES = 20;
-const RELATIONS = {
-  rival: { column: "nearest other class", paint: "--right", word: "next to" },
-  mistake: { column: "answer", paint: "--wrong", word: "taken for" },
-};
 let relation = "rival";
 let allClasses = false;
+/** How the pairs of the pressed button are called and painted. */
+const relationWords = () => byId("relation").querySelector(`[value=${relation}]`).dataset;
 
 function drawClasses() {
   drawPairs();
@@ -21,9 +19,8 @@ function drawPairs() {
   byId("pairs").hidden = !counts;
   if (!counts) return;
   press("relation", relation);
-  const { column, paint } = RELATIONS[relation];
-  byId("relation-column").textContent = column;
-  byId("matrix").style.setProperty("--paint", `var(${paint})`);
+  byId("relation-column").textContent = relationWords().column;
+  byId("matrix").style.setProperty("--paint", `var(${relationWords().paint})`);
   byId("matrix").replaceChildren(Array.isArray(counts) ? makeMatrix(counts) : makePairs(counts));
   restFocus(byId("matrix"));
 }
@@ -31,7 +28,7 @@ function drawPairs() {
 /** A button that shows the samples of a pair; pressed while they are shown. */
 function makePair(label, other, count, largest, ...content) {
   const show = relation === "mistake" ? "wrong" : "all";
-  const said = `“${className(label)}” ${RELATIONS[relation].word} “${className(other)}”`;
+  const said = `“${className(label)}” ${relationWords().word} “${className(other)}”`;
   const title = `${said}: ${commas(count)}`;
   const filter = { class: String(label), rival: String(other), show };
   const pressed = Object.keys(filter).every((name) => state[name] === filter[name]);
@@ -51,7 +48,6 @@ function makePair(label, other, count, largest, ...content) {
 }
 
 function makeMatrix(counts) {
-  const kindOf = (letters) => `matrix${letters > 40 ? " long" : letters > counts.length ? " few" : ""}`;
   const largest = Math.max(1, ...counts.flat());
   const head = (scope, name) => make("th", { scope, title: name }, make("span", {}, name));
   const cell = (count, label, other) =>
@@ -62,7 +58,7 @@ function makeMatrix(counts) {
     make("tr", {}, head("row", className(label)), ...row.map((n, other) => cell(n, label, other)));
   return make(
     "table",
-    { class: kindOf(BLOCK.names.join("").length) },
+    { class: "matrix" },
     make("thead", {}, make("tr", {}, make("td"), ...BLOCK.names.map((name) => head("col", name)))),
     make("tbody", {}, ...counts.map(line)),
   );

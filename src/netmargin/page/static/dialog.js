@@ -27,19 +27,15 @@ const listNumbers = (sample) =>
 /** One bar: proved, open, flipped, and a dashed tick at the estimate. */
 function drawSpan({ wrong, d, lower, upper }) {
   if (lower == null && upper == null) return "";
-  if (wrong) return make("p", { class: "note" }, "Wrong as it is: no change is needed.");
+  const bar = byId(wrong ? "no-span" : "span").content.firstElementChild.cloneNode(true);
   const [safe, flip] = [lower ?? 0, upper ?? Infinity];
   const end = 1.15 * Math.max(...[safe, flip, d].filter(Number.isFinite)) || 1;
   const percent = (value) => (100 * Math.min(value, end)) / end;
-  const part = (kind, from, to) =>
-    make("i", { class: kind, style: `left:${percent(from)}%;width:${percent(to) - percent(from)}%` });
-  return make(
-    "div",
-    { class: "span" },
-    part("fill-proved", 0, safe),
-    part("fill-open", safe, flip),
-    part("fill-flipped", flip, end),
-    d == null ? null : part("mark", d, d),
-    make("span", {}, "solid: proved; hatched: open; tint: flipped; dashed: the estimate"),
-  );
+  const ends = { proved: [0, safe], open: [safe, flip], flipped: [flip, end], estimate: [d, d] };
+  for (const part of bar.querySelectorAll("i")) {
+    const [from, to] = ends[part.dataset.part];
+    part.style.left = `${percent(from)}%`;
+    part.style.width = `${percent(to) - percent(from)}%`;
+  }
+  return bar;
 }

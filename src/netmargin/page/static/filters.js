@@ -85,7 +85,6 @@ function sortRows(rows) {
 function listenToFilters() {
   const form = byId("filters");
   for (const { name, value } of fields()) initial[name] = value;
-  form.elements.rival.append(...[...form.elements.class.options].slice(1).map((o) => o.cloneNode(true)));
   form.oninput = showState;
   form.onsubmit = () => false;
   form.onreset = () => setTimeout(showState);

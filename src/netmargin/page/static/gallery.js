@@ -19,12 +19,31 @@ function showPart() {
   byId("gallery").hidden = table;
   byId("table").hidden = !table;
   press("view", state.view);
-  const samples = rows.slice(0, limit).map((row) => sampleOf(state.split, row));
-  if (table) byId("table").replaceChildren(makeTable(samples));
-  else byId("gallery").replaceChildren(...samples.map(makeFullCard));
+  if (table) byId("table").replaceChildren(makeTable(rows.slice(0, limit).map(sampleOfSplit)));
+  else byId("gallery").replaceChildren(...makeCards());
   restFocus(byId(table ? "table" : "gallery"));
   byId("more").hidden = limit >= rows.length;
   byId("more").textContent = `Show ${Math.min(rows.length - limit, MORE)} more`;
+}
+
+const sampleOfSplit = (row) => sampleOf(state.split, row);
+
+/** In the order of nearness the right ones, and apart from them the wrong ones. */
+function makeCards() {
+  const { y, p } = shown().columns;
+  const cards = (some) => some.map((row) => makeFullCard(sampleOfSplit(row)));
+  const right = rows.filter((row) => y[row] === p[row]);
+  const wrong = rows.filter((row) => y[row] !== p[row]);
+  if (state.sort !== "near" || !right.length || !wrong.length) return cards(rows.slice(0, limit));
+  const few = Math.min(wrong.length, Math.max(Math.floor(limit / 3), limit - right.length));
+  const title = (side, { length }) =>
+    make("p", { class: "side" }, `On the ${side} side: ${commas(length)}, nearest first`);
+  return [
+    title("right", right),
+    ...cards(right.slice(0, limit - few)),
+    title("wrong", wrong),
+    ...cards(wrong.slice(0, few)),
+  ];
 }
 
 function listenToGallery() {
@@ -32,7 +51,12 @@ function listenToGallery() {
     limit += MORE;
     showPart();
   };
-  onPress("counted", (chosen) => choose({ ...initial, ...JSON.parse(chosen) }));
+  // Links beside sentences show the samples that these are about.
+  for (const button of all(".choice"))
+    button.onclick = () => {
+      choose({ ...initial, ...JSON.parse(button.value) });
+      showSection("images");
+    };
   byId("csv").onclick = saveCsv;
   onPress("view", (view) => choose({ view }));
 }

@@ -1,8 +1,10 @@
 // How far the samples lie from the boundary: bars that can be picked, examples at their places.
-const EXAMPLE_EVERY = 50; // pixels
+// Pixels.
+const EXAMPLE_EVERY = 50;
 
 function drawHistogram() {
-  if (!byId("c-histogram")) return; // no distance is finite
+  // No distance is finite.
+  if (!byId("c-histogram")) return;
   const bars = toRows(BLOCK.histograms[state.split]);
   const other = SPLITS.find((split) => split !== state.split);
   const steps = other ? toRows(BLOCK.histograms[other]) : [];
@@ -41,7 +43,8 @@ function listenToHistogram(view) {
   const isBrushed = () => view.signal("brush").from;
   view.addSignalListener("brush", (_, { from }) => from && pickBars(...from));
   view.addEventListener("click", (_, item) => {
-    if (isBrushed()) return; // the end of a drag
+    // The end of a drag.
+    if (isBrushed()) return;
     if (item?.datum?.count != null) pickBars(item.datum.from, item.datum.to);
     else choose({ from: "", to: "" });
   });

@@ -35,6 +35,7 @@ function start() {
     readHash();
     showState();
   }
+  all(".chosen").forEach(fillCards);
   if (BLOCK.support) drawSupport();
   if (BLOCK.training) drawTraining();
   const nets = BLOCK.compare;

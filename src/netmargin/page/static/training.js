@@ -4,19 +4,17 @@ function drawSupport() {
   const signals = { half: k[share.findIndex((part) => part >= 50)], extent: [0, k.at(-1)] };
   // The last row, all samples, tells where the axis ends; the curve ends where the weights do.
   draw("weights", "weights", { rows: toRows(BLOCK.support).slice(0, -1) }, signals);
-  const heaviest = byId("heaviest");
-  if (!heaviest || !SPLITS.includes("training")) return;
-  for (const card of members(heaviest)) {
+}
+
+/** Cards that Python wrote get the pictures of their training samples, and open them. */
+function fillCards(group) {
+  for (const card of members(group)) {
     const sample = sampleOf("training", Number(card.dataset.row));
     card.prepend(makePicture(sample), " ");
     card.setAttribute("aria-label", `${card.textContent} ${sayCard(sample)}`);
     card.onclick = () => openSample(sample);
   }
-  restFocus(heaviest);
-  byId("all-support").onclick = () => {
-    choose({ split: "training", show: "weight", sort: "-w", class: "", rival: "", from: "", to: "" });
-    showSection("images");
-  };
+  restFocus(group);
 }
 
 function drawTraining() {
