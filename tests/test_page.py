@@ -210,17 +210,20 @@ def test_the_class_with_the_weakest_tail_is_named_beside_that_of_the_smallest_me
 
 
 def test_a_peak_of_training_samples_is_explained_where_equal_margins_make_it():
-    net, data = halves([0.5] * 10 + [0.9], [0.52] * 10 + [1.5, 2.5])
-    page = make_page(facts_of(net, data))
-    bars = page.overview.histograms["training"]
-    peak = int(np.argmax(bars["count"]))
-    assert page.overview.peak.startswith(
-        f"The training samples pile up at {distance(bars['from'][peak])} to"
-        f" {distance(bars['to'][peak])}: 20 of {bars['count'][peak]} there have"
-        " score margins within 10% of the smallest."
-    )
+    far = [1.5 + 0.1 * k for k in range(12)]
+    for near, said in ((0.52, 10), (0.6, 25)):
+        page = make_page(facts_of(*halves([0.5] * 3 + [0.9, *far], [near] * 7 + far)))
+        bars = page.overview.histograms["training"]
+        peak = int(np.argmax(bars["count"]))
+        assert page.overview.peak.startswith(
+            f"The training samples pile up at {distance(bars['from'][peak])} to"
+            f" {distance(bars['to'][peak])}: 10 of {bars['count'][peak]} there have score margins"
+            f" within {said}% of the smallest."
+        )
     # Another peak has another cause.
     assert not make_page(facts_of(*halves([0.05, *[0.5] * 10], [0.52] * 10))).overview.peak
+    # Where all margins are equal there is no peak among others.
+    assert not make_page(facts_of(*halves([0.5] * 10, [0.52] * 10))).overview.peak
     assert not make_page(facts_of(*halves([-0.5] * 10, [0.52] * 10))).overview.peak
 
 
@@ -300,7 +303,7 @@ def test_flips_are_shown_before_and_after_with_their_difference():
     upper = np.where(radii.upper > 0, radii.upper, np.inf)
     found = np.sort(upper[np.isfinite(upper)])
     sizes = [found[0], found[round((len(found) - 1) / 2)], found[-1]]
-    names = ("the smallest", "the median", "the largest")
+    names = ("the smallest", "the middle one", "the largest")
     assert [flip.size for flip in flips] == [
         f"{distance(size)}, {name}" for size, name in zip(sizes, names, strict=True)
     ]

@@ -11,7 +11,7 @@ from .numbers import distance, percent, significant
 from .payload import Flip
 from .sprites import draw_picture
 
-_PLACES = ((0.0, "the smallest"), (0.5, "the median"), (1.0, "the largest"))
+_PLACES = ((0.0, "the smallest"), (0.5, "the middle one"), (1.0, "the largest"))
 """Flips that are shown: the ends and the middle of what was found."""
 _INPUTS = 4
 """Inputs of a table that are shown of each: what changes most, as much as a card holds."""

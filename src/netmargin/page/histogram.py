@@ -13,9 +13,9 @@ _MOST_BINS, _BINS_PER_ROOT = 64, 1.7
 """Bars of the histogram: 1.7 sqrt(n), since 64 bars of 138 samples are noise."""
 _RANGE = (0.001, 0.997)
 """Quantiles at which the axis ends: one outlier would flatten all else."""
-_EQUAL = 0.1
-"""Margins up to so much larger than the smallest count as equal to it; training, which ends
-somewhere, makes them so roughly.
+_EQUAL = (0.1, 0.25)
+"""Margins up to so much larger than the smallest count as equal to it: the longer it lasts, the
+more equal training makes them.
 """
 
 
@@ -67,15 +67,19 @@ def explain_peak(facts: Facts, histograms: dict[str, Columns]) -> str:
     peak = max(range(len(bars["count"])), key=bars["count"].__getitem__)
     low, high = bars["from"][peak], bars["to"][peak]
     inside = (training.distances >= low) & (training.distances < high)
-    q = training.report.q
-    equal, n = int((q[inside] <= (1 + _EQUAL) * q.min()).sum()), int(inside.sum())
-    if equal < n / 2 or not equal:
-        return ""
-    return (
-        f"The training {facts.noun}s pile up at {distance(low)} to {distance(high)}: {count(equal)}"
-        f" of {count(n)} there have score margins within {percent(_EQUAL)} of the smallest."
-        " Training presses the smallest margins up until many are equal."
-    )
+    ratios = training.report.q / training.report.q.min() - 1
+    for near in _EQUAL:
+        equal = ratios <= near
+        inside_equal = int(equal[inside].sum())
+        # Most of those in the bar are equal, and of all others few are.
+        if inside_equal >= max(inside.sum() / 2, 2 * equal.float().mean() * inside.sum()):
+            return (
+                f"The training {facts.noun}s pile up at {distance(low)} to {distance(high)}:"
+                f" {count(inside_equal)} of {count(int(inside.sum()))} there have score margins"
+                f" within {percent(near)} of the smallest. Training presses the smallest margins up"
+                " until many are equal."
+            )
+    return ""
 
 
 def _round_up(width: float) -> float:
