@@ -44,7 +44,7 @@ _LEAST_FALL = 0.9
 """The excess falls at least to this, also where time is short: a tree may end early."""
 _GROWTH = 4.0
 """The time of a tree grows about like excess^-3 to excess^-5 on clusters in 15 dimensions."""
-_SEARCH_SHARE = 1 / 3
+_SEARCH_SHARE = 1 / 5
 """Share of a time limit for the search, before a proof at any cost."""
 _MOST_REFUTED = 8
 """Refutations in a row after which no more is tried: search misses too many neurons there."""

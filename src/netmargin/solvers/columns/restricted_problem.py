@@ -84,9 +84,12 @@ class RestrictedProblem:
         """
         return max(self.slack_bound(dual), float(np.abs(self.A.T @ dual).max(initial=0.0)))
 
-    def add(self, U: np.ndarray, dual: np.ndarray) -> None:
-        """Add neurons, each with the output sign that pays at these dual weights."""
-        signs = np.where(self.values(U, dual) >= 0, 1.0, -1.0)
+    def paying_signs(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """The output sign of each neuron that pays at these dual weights."""
+        return np.where(self.values(U, dual) >= 0, 1.0, -1.0)
+
+    def add(self, U: np.ndarray, signs: np.ndarray) -> None:
+        """Add neurons with these output signs."""
         columns = signs * self.rows.signs[:, None] * np.maximum(self.Z @ U.T, 0.0) ** self.power
         self._master.add(self._magnification * columns)
         self.U, self.s, self.A, self.weights = (

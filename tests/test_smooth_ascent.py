@@ -1,0 +1,78 @@
+"""The net whose smooth margin is ascended to begin a search for neurons."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from netmargin.datasets import clusters
+from netmargin.solvers import f1_max_margin
+from netmargin.solvers.columns import margin_problem
+from netmargin.solvers.columns.master import MarginConstraints
+from netmargin.solvers.columns.restricted_problem import RestrictedProblem
+from netmargin.solvers.columns.smooth_ascent import Ascent, _Net, ascend_margin
+
+X, Y = (part.numpy().astype(float) for part in clusters(96, 9, k=3, seed=2))
+Z = np.column_stack([X, np.ones(len(X))])
+Z /= np.linalg.norm(Z, axis=1).max()
+
+
+def softmin(net, a, sharpness):
+    """The smooth margin at directions a, by its definition."""
+    lengths = np.linalg.norm(Z, axis=1)
+    inputs = torch.from_numpy(Z / np.median(lengths)).float()
+    outputs = torch.relu(inputs @ a.T) @ (net.s * a.norm(dim=1)) / a.square().sum()
+    return -torch.logsumexp(-sharpness * torch.from_numpy(Y).float() * outputs, 0) / sharpness
+
+
+def test_the_gradient_is_that_of_the_smooth_margin():
+    net = _Net(Z, Y, np.random.default_rng(0).normal(size=(30, Z.shape[1])))
+    found = net._find_gradient(net.a.norm(dim=1), 50.0)
+    a = net.a.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(softmin(net, a, 50.0), a)
+    assert float(expected.norm()) > 0.01
+    assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()) + 1e-7)
+
+
+def test_the_neurons_of_the_net_come_near_the_largest_margin():
+    """Its own neurons attain most of the margin that the whole search finds, and are unit vectors
+    with their signs, no more than samples.
+    """
+    net = ascend_margin(Z, Y, Ascent(1, 300), np.random.default_rng(0))
+    assert np.linalg.norm(net.U, axis=1) == pytest.approx(1)
+    assert len(net.U) == len(net.s) <= len(Z)
+    assert set(net.s) == {-1.0, 1.0}
+    assert net.dual.min() >= 0
+    assert net.dual.sum() == pytest.approx(1)
+    restricted = RestrictedProblem(Z, MarginConstraints(Y, np.ones(len(Z))), 1)
+    restricted.add(net.U, net.s)
+    restricted.solve()
+    best = f1_max_margin(Z, Y, bias=False, pricing="local", tol=1e-3).margin
+    assert 0.9 * best < 0.5 * restricted.t < best * (1 + 1e-3)
+
+
+def test_an_ascent_ends_at_its_deadline_and_keeps_to_its_work():
+    far = Ascent(1000, 10**9)
+    assert far.width(Z) * Z.size * far.steps < 1e11
+    started = time.monotonic()
+    net = ascend_margin(Z, Y, Ascent(3, 10**6), np.random.default_rng(0), deadline=started)
+    assert np.isfinite(net.U).all()
+
+
+def test_samples_of_length_0_and_of_any_size_do_no_harm():
+    sizes = np.geomspace(1e-9, 1e9, len(Z))[:, None]
+    inputs = np.concatenate([np.zeros((1, Z.shape[1])), Z * sizes])
+    net = ascend_margin(inputs, np.append(1.0, Y), Ascent(1, 50), np.random.default_rng(0))
+    assert np.isfinite(net.U).all()
+    assert np.isfinite(net.dual).all()
+
+
+def test_ascents_find_what_rounds_alone_do_not_find_in_their_time(monkeypatch):
+    """After so many rounds the margin is larger with ascents than without."""
+    margins = {}
+    for least in (0, np.inf):
+        monkeypatch.setattr(margin_problem, "_LEAST_SAMPLES", least)
+        monkeypatch.setattr(margin_problem, "_PATIENCE", 1)
+        margins[least] = f1_max_margin(X, Y, pricing="local", tol=0.05).margin
+    assert margins[0] > margins[np.inf]
