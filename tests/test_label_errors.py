@@ -292,12 +292,62 @@ def test_runs_without_margins_or_of_other_data_are_refused(run, tmp_path):
         )
 
 
+def test_a_watch_records_margins_in_any_loop(tmp_path):
+    X, y = nm.datasets.digits(limit=60)
+    torch.manual_seed(0)
+    net = nm.models.mlp([64, 16, 10])
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+    watch = nm.Watch(net, (X, y), folder=tmp_path, record_margins=True)
+    file = tmp_path / "sample_margins.bin"
+
+    def train(watch, epochs):
+        margins = []
+        for _ in range(epochs):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(net(X), y).backward()
+            optimizer.step()
+            watch.step()
+            margins.append(watch.report.q.numpy())
+        return margins
+
+    expected = [watch.report.q.numpy(), *train(watch, 2)]
+    saved = watch.state_dict()
+    train(watch, 1)
+    # A killed run has begun a row; the resumed one writes the third row anew, behind whole ones.
+    file.write_bytes(file.read_bytes() + b"half a row")
+    watch = nm.Watch(net, (X, y), folder=tmp_path, record_margins=True, state=saved)
+    file.write_bytes(file.read_bytes() + b"half a row of a full disk")
+    expected += train(watch, 2)
+    margins, _ = read_sample_margins(tmp_path)
+    assert margins == pytest.approx(np.array(expected), rel=1e-3, abs=1e-3)
+    assert nm.label_errors((X, y), run=tmp_path).n == 60
+    with pytest.raises(nm.ArgumentError, match="folder"):
+        nm.Watch(net, (X, y), record_margins=True)
+    with pytest.raises(nm.ArgumentError, match="pair"):
+        nm.Watch(net, [(X, y)], folder=tmp_path / "other", record_margins=True)
+
+
+def test_mirror_images_count_where_errors_fall_with_them():
+    """Rising and falling strokes are mirror images of each other, and here two classes."""
+    rng = np.random.default_rng(0)
+    strokes, labels = np.stack([np.eye(5), np.eye(5)[:, ::-1]]), np.arange(200) % 2
+    images = 0.3 * rng.normal(size=(200, 1, 16, 16))
+    for image, label, (top, left) in zip(images, labels, rng.integers(2, 9, (200, 2)), strict=True):
+        image[0, top : top + 5, left : left + 5] += 3 * strokes[label]
+    found = nm.label_errors((torch.from_numpy(images).float(), torch.from_numpy(labels)))
+    assert found.basis.startswith("patches")
+    assert "mirror" not in found.basis
+    both = torch.from_numpy(np.concatenate([images, images[..., ::-1]])[:, 0])
+    rows = patch_features(both, mirrored=True)
+    assert rows[:200] == pytest.approx(rows[200:], abs=1e-5)
+
+
 def test_convolutions_of_a_net_are_compared_too():
     X, y = nm.datasets.digits(limit=60)
     images = X.reshape(-1, 1, 8, 8)
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 10))
-    assert "of 4 representations" in nm.label_errors((images, y), model=net).basis
+    assert "of 5 representations" in nm.label_errors((images, y), model=net).basis
     with pytest.raises(nm.ModelError, match="no dense layer behind a convolution"):
         nm.label_errors((X, y), model=nm.models.mlp([64, 16, 10]))
     with pytest.raises(nm.DataError, match="labels"):

@@ -34,7 +34,7 @@ class LightningMarginMonitor(_Callback):
         default.
     name : str, default "margins"
         What logged values begin with, as in "margins/normalized_margin". Two monitors need two.
-    loss, batch_size
+    loss, batch_size, record_margins
         As for `Watch`.
 
     Attributes
@@ -61,11 +61,16 @@ class LightningMarginMonitor(_Callback):
         name: str = "margins",
         loss: Loss | str | nn.Module | None = None,
         batch_size: int = 200,
+        record_margins: bool = False,
     ):
         require_base(_Callback, "Lightning")
         self.every, self.unit, self.name = check_rhythm(every, unit, name)
         self.data, self.net, self.folder = data, net, folder
-        self._options: dict[str, Any] = {"loss": loss, "batch_size": batch_size}
+        self._options: dict[str, Any] = {
+            "loss": loss,
+            "batch_size": batch_size,
+            "record_margins": record_margins,
+        }
         self._saved: dict | None = None
 
     @property

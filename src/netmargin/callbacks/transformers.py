@@ -37,7 +37,7 @@ class TransformersMarginCallback(_Callback):
         default.
     name : str, default "margins"
         What logged values begin with, as in "margins/normalized_margin". Two callbacks need two.
-    loss, batch_size
+    loss, batch_size, record_margins
         As for `Watch`.
 
     Attributes
@@ -64,11 +64,16 @@ class TransformersMarginCallback(_Callback):
         name: str = "margins",
         loss: Loss | str | nn.Module | None = None,
         batch_size: int = 200,
+        record_margins: bool = False,
     ):
         require_base(_Callback, "transformers")
         self.every, self.unit, self.name = check_rhythm(every, unit, name)
         self.trainer, self.data, self.folder = trainer, data, folder
-        self._options: dict[str, Any] = {"loss": loss, "batch_size": batch_size}
+        self._options: dict[str, Any] = {
+            "loss": loss,
+            "batch_size": batch_size,
+            "record_margins": record_margins,
+        }
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Begin to watch, or go on where the checkpoint was saved."""

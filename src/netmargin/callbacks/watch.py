@@ -20,8 +20,9 @@ from ..homogeneity import analyse
 from ..losses import Loss, as_loss
 from ..margins import MarginReport, measure
 from ..result import Status
-from ..training import History, save_weights
+from ..training import History, fingerprint, save_weights
 from ..training.randomness import Randomness
+from ..training.sample_margins import SampleMargins, find_recorded
 from .history_file import HistoryFile
 
 
@@ -53,6 +54,10 @@ class Watch:
         The loss whose log and smoothed margins the rows hold, as for `measure`.
     batch_size : int, default 200
         Samples per forward pass where `data` is a pair.
+    record_margins : bool, default False
+        Whether the margin of every watched sample is kept in the folder at every look, 2 bytes
+        each, for `nm.label_errors(data, run=folder)`. The data must be a pair (X, y) then, and all
+        the training samples rather than some.
     state : dict or None, default None
         What `state_dict` gave when the run was saved, to go on from it: rows of the folder beyond
         it are cut off, as the resumed run makes them again.
@@ -100,6 +105,7 @@ class Watch:
         every: int = 1,
         loss: Loss | str | nn.Module | None = None,
         batch_size: int = 200,
+        record_margins: bool = False,
         state: dict | None = None,
     ):
         self.model, self._data, self._loss = model, data, as_loss(loss)
@@ -120,6 +126,14 @@ class Watch:
         self._randomness = Randomness(data, check_model(model))
         with self._randomness.undisturbed():
             self._look_over()
+        recorded = find_recorded(record_margins, self.folder, self._samples, "folder")
+        self._margins = None
+        if recorded is not None and self.folder is not None:
+            self._margins = SampleMargins(self.folder, len(recorded), fingerprint(recorded))
+            if rows:
+                self._margins.cut_back(len(rows))
+            else:
+                self._margins.start()
         if state is None:
             self._record(epoch=0, step=0)
 
@@ -184,6 +198,8 @@ class Watch:
             )
         row = {"epoch": _round_epoch(epoch), "step": int(step), **report.to_dict()}
         self.history.rows.append(row)
+        if self._margins:
+            self._margins.append(report.q)
         if self._file:
             self._file.write(self.history.rows)
         return row

@@ -161,7 +161,10 @@ def _leave_centres_out(
 
 def _distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """The distance of each row of A and each of B, float64."""
-    A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
+    same = A is B
+    A = A.astype(np.float64, copy=False)
+    # Of a matrix and its own transpose BLAS computes one half.
+    B = A if same else B.astype(np.float64, copy=False)
     squares = A @ B.T
     squares *= -2
     squares += np.square(A).sum(1)[:, None]

@@ -50,7 +50,11 @@ def list_representations(
     # All samples are asked, since a negative value in any of them tells vectors from images.
     images = as_images(X)
     if images is not None and have_patches(images):
-        found["patches of the images"] = partial(_patches, seed=seed)
+        found["patches of the images"] = partial(_patches, mirrored=False, seed=seed)
+        # Whether left and right may be exchanged, as in photographs, errors decide as well.
+        found["patches of the images and their mirror images"] = partial(
+            _patches, mirrored=True, seed=seed
+        )
     if model is not None:
         layer = _first_dense_layer(model)
         found["the convolutions of the net"] = partial(_net_features, model, layer)
@@ -71,11 +75,11 @@ def _standard_columns(X: Tensor) -> np.ndarray:
     return features
 
 
-def _patches(X: Tensor, seed: int) -> np.ndarray:
+def _patches(X: Tensor, mirrored: bool, seed: int) -> np.ndarray:
     """Responses to patches of the images themselves."""
     images = as_images(X)
     assert images is not None  # as all samples together are images
-    return patch_features(images, seed=seed)
+    return patch_features(images, mirrored=mirrored, seed=seed)
 
 
 def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor) -> np.ndarray:

@@ -23,7 +23,7 @@ from ..core.doors import open_door
 from ..core.grad_mode import with_gradients
 from ..core.progress import Progress, describe
 from ..core.threads import fitting_threads
-from ..errors import ArgumentError, DataError, Interrupted
+from ..errors import DataError, Interrupted
 from ..losses import Loss, as_loss
 from ..result import Status
 from .history import History
@@ -31,7 +31,7 @@ from .learning_rate import LearningRate, as_learning_rate
 from .randomness import own_randomness
 from .run import Run
 from .run_files import RunFiles, describe_settings
-from .sample_margins import SampleMargins
+from .sample_margins import SampleMargins, find_recorded
 from .stopping import Epochs, StoppingRule, as_stopping_rules
 
 
@@ -141,18 +141,15 @@ def train(
     progress = check_flag("progress", progress)
     model, data = open_door(model, data)
     data = _require_several_passes(data)
-    _check_recording(record_margins, checkpoint_dir, data)
+    recorded = find_recorded(record_margins, checkpoint_dir, data, "checkpoint_dir")
     settings = describe_settings(
         model, data, loss=chosen.name, lr=repr(rate), batch_size=batch_size, seed=seed
     )
     files = None
     if checkpoint_dir is not None:
-        recorded = data if record_margins and isinstance(data, Arrays) else None
-        margins = (
-            None
-            if recorded is None
-            else SampleMargins(Path(checkpoint_dir), len(recorded), settings["data"])
-        )
+        margins = None
+        if recorded is not None:
+            margins = SampleMargins(Path(checkpoint_dir), len(recorded), settings["data"])
         files = RunFiles(
             checkpoint_dir, settings, every_seconds=checkpoint_seconds, margins=margins
         )
@@ -202,22 +199,6 @@ def _check_checkpointing(
     seconds = check_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
     check_choice("resume", resume, ("auto", "never"))
     return seconds
-
-
-def _check_recording(record_margins: bool, checkpoint_dir: str | Path | None, data) -> None:
-    """Raise ArgumentError where margins are to be recorded, and cannot be."""
-    if not check_flag("record_margins", record_margins):
-        return
-    if checkpoint_dir is None:
-        raise ArgumentError(
-            "record_margins=True keeps margins in the folder of the run, and there is none. Give a"
-            ' checkpoint_dir, such as "runs/mine".'
-        )
-    if not isinstance(data, Arrays):
-        raise ArgumentError(
-            "record_margins=True takes the data as a pair (X, y): batches may come in another order"
-            " each epoch, and a margin would be another sample's."
-        )
 
 
 def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None:
