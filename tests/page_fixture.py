@@ -106,6 +106,23 @@ def many_classes_page() -> Page:
     return make_page(facts_of(nn.Linear(6, 200), (X, y), (X, y), class_names=names))
 
 
+def flipped_digits(limit: int = 400, flips: int = 40):
+    """Digits of which some labels are wrong, and which these are."""
+    X, y = nm.datasets.digits(limit=limit)
+    generator, y = torch.Generator().manual_seed(0), y.clone()
+    rows = torch.randperm(len(y), generator=generator)[:flips]
+    y[rows] = (y[rows] + torch.randint(1, 10, (flips,), generator=generator)) % 10
+    return (X, y), set(rows.tolist())
+
+
+@cache
+def labels_page() -> Page:
+    """A page of digits with wrong labels that were searched for."""
+    data, _ = flipped_digits()
+    found = nm.label_errors(data)
+    return make_page(facts_of(digits_net()[0], data, digits_data()[1], records=found))
+
+
 @cache
 def ledger_page() -> LedgerPage:
     """The page of a ledger of one claim."""

@@ -31,6 +31,7 @@ from tests.page_fixture import (
     digits_net,
     digits_records,
     facts_of,
+    flipped_digits,
     full_page,
     plain_page,
     table_page,
@@ -442,6 +443,75 @@ def test_every_link_leads_to_a_place_of_the_page():
     assert "not computed" not in {link.verdict for link in make_page(facts_of(radii)).links}
 
 
+def test_wrong_labels_are_those_of_their_record():
+    (X, y), wrong = flipped_digits()
+    net, found = digits_net()[0], nm.label_errors((X, y))
+    page = make_page(facts_of(net, (X, y), digits_data()[1], records=found))
+    labels, frame = page.labels, found.frame(50)
+    worst = found.order[:50].tolist()
+    assert [label.row for label in labels.worst] == worst
+    assert len(wrong & set(worst)) > 30
+    assert [label.caption for label in labels.worst[:3]] == [
+        f"{row.given}, rather {row.suggested}" for row in frame[:3].itertuples()
+    ]
+    sure = round(float(found.wrong[found.order][:50].sum()))
+    assert labels.takeaway == (
+        f"About {found.count} of 400 training labels are wrong ({100 * found.share:.0f}%); of the 50"
+        f" below about {sure} are."
+    )
+    assert labels.lines[7][0] == str(worst[7])
+    assert labels.lines[49][4] == f"{100 * frame.wrong_so_far.iloc[49]:.0f}%"
+    assert not any("100%" in label.number for label in labels.worst)  # an estimate
+    answers = predict(net, X[worst])
+    kept, other = (int((answers == of[worst]).sum()) for of in (found.given, found.suggested))
+    assert kept < other
+    said = f"net answers {kept} as they are labelled and {other} as is suggested."
+    assert any(note.endswith(said) for note in labels.notes)
+    columns = read_block(page)["splits"]["training"]["columns"]
+    assert columns["s"] == found.suggested.tolist()
+    assert np.allclose(columns["f"], found.scores, rtol=6e-4)
+    assert np.allclose(columns["e"], found.wrong, rtol=6e-4)
+    assert "s" not in read_block(page)["splits"]["heldout"]["columns"]
+    link = next(link for link in page.links if link.id == "labels")
+    assert link.verdict == f"about {found.count} wrong"
+
+
+def test_wrong_labels_that_cannot_be_counted_are_in_order_all_the_same():
+    data, net = digits_data()[0], digits_net()[0]
+    found = nm.label_errors(data)
+    none = dataclasses.replace(found, share=0.0, wrong=found.wrong * 0, conflicts=((3, 8),))
+    page = make_page(facts_of(net, data, records=none))
+    assert page.labels.takeaway.startswith("Fewer of the 400 training labels are wrong than can be")
+    assert "%" not in "".join(map(texts_of, page.labels.worst))
+    assert "e" not in page.splits[0].columns
+    assert any(
+        "1 group of equal images with different labels, such as 3 and 8" in note
+        for note in page.labels.notes
+    )
+    names = [f"digit {k}" for k in range(10)]
+    named = make_page(facts_of(net, data, records=found, class_names=names))
+    assert named.labels.worst[0].caption.startswith("digit ")
+    # The record alone has no images to look at, and yet its table.
+    alone = make_page(facts_of(found))
+    assert (alone.labels.worst, len(alone.labels.lines)) == ((), 50)
+
+
+def test_wrong_labels_of_other_data_are_refused_and_those_of_many_samples_have_their_images():
+    (X, y), _ = flipped_digits(1400, 140)
+    found, net = nm.label_errors((X, y)), digits_net()[0]
+    for other in ((X, y.flip(0)), (X[:500], y[:500])):
+        with pytest.raises(nm.ArgumentError, match="The label errors are about 1400 samples"):
+            facts_of(net, other, records=found)
+    page = make_page(facts_of(net, (X, y), records=found))
+    images = page.splits[0].columns["image"]
+    assert sum(image is not None for image in images) == MOST
+    assert all(images[label.row] is not None for label in page.labels.worst)
+    # Labels of two classes may be signs.
+    signs = torch.where(y < 5, -1, 1)
+    page = make_page(facts_of(nn.Linear(64, 1), (X, signs), records=nm.label_errors((X, signs))))
+    assert set(page.splits[0].columns["s"]) == {0, 1}
+
+
 def test_about_explains_what_is_on_the_page_and_nothing_else():
     data, heldout = digits_data()
     net, (certificate, radii, history) = digits_net()[0], digits_records()
@@ -493,7 +563,7 @@ def test_lines_of_missing_parts_work_on_this_net(tmp_path):
     names |= {"X_test": X_test, "y_test": y_test, "other": digits_net(3)[0]}
     quick = 'attacks=(), effort="quick", progress=False, box='
     lines = [card.line for card in page.missing]
-    assert len(lines) == len(set(lines)) == 5
+    assert len(lines) == len(set(lines)) == 6
     assert ".distances.argsort()[2::4]  # evenly by distance" in "".join(lines)
     for card in page.missing:
         line = card.line.replace("box=", quick).replace(
@@ -918,7 +988,8 @@ def test_after_the_command_line_what_is_missing_is_added_by_commands(tmp_path, m
     monkeypatch.chdir(tmp_path)
     few = ["--limit", "60", "--epochs", "3", "--quiet"]
     for name, more in (("mine", []), ("other", ["--seed", "1"])):
-        assert main(["train", "digits-mlp", *few, *more, "--out", f"runs/{name}"]) == 0
+        words = ["train", "digits-mlp", *few, *more, "--record-margins", "--out", f"runs/{name}"]
+        assert main(words) == 0
     X, y = nm.datasets.digits(limit=30)
     np.savez("heldout.npz", X=X, y=y)
     np.savez("training.npz", X=X[:20], y=y[:20])
@@ -933,7 +1004,7 @@ def test_after_the_command_line_what_is_missing_is_added_by_commands(tmp_path, m
         assert not [line for line in shown if "nm." in line]  # no Python
         return [line for line in shown if line.startswith("netmargin ")]
 
-    added = {}
+    added: dict[str, set] = {}
     for line in lines(make("runs/mine")):
         if "with netmargin" in line:
             continue  # the line of About
@@ -945,8 +1016,15 @@ def test_after_the_command_line_what_is_missing_is_added_by_commands(tmp_path, m
         else:
             parts = make(*words[1:])
             ids = {attributes.get("id") for _, attributes in parts.tags}
-            added[words[2]] = ids & {"change", "support", "compare"}
-    assert added == {"--radii": {"change"}, "--certificate": {"support"}, "--compare": {"compare"}}
+            if words[2] == "--labels":  # the margins that the run has recorded were looked at
+                assert any("margins of epochs left out" in text for text in parts.shown)
+            added[words[2]] = ids & {"change", "support", "compare", "labels"}
+    assert added == {
+        "--labels": {"labels"},
+        "--radii": {"change"},
+        "--certificate": {"support"},
+        "--compare": {"compare"},
+    }
     # A file of one's own has no test part, and the recipe's net another page.
     alone = make("runs/mine", "--data", "training.npz", "--radii", "3")
     assert any("--heldout FILE" in text for text in alone.shown)

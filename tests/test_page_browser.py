@@ -18,6 +18,7 @@ from tests.page_fixture import (
     endless_page,
     facts_of,
     full_page,
+    labels_page,
     ledger_page,
     many_classes_page,
     plain_page,
@@ -50,6 +51,7 @@ def files(browser, tmp_path_factory):
         "history": make_page(facts_of(history)),
         "endless": endless_page(),
         "classes": many_classes_page(),
+        "labels": labels_page(),
         "ledger": ledger_page(),
     }
     for name, page in pages.items():
@@ -90,6 +92,7 @@ KINDS = (
     "history",
     "endless",
     "classes",
+    "labels",
     "ledger",
 )
 
@@ -374,6 +377,29 @@ def test_switch_and_support_vectors(full):
     assert full.locator("#heaviest .image").first.get_attribute("data-row") == str(heaviest)
 
 
+def test_wrong_labels_open_and_lead_to_the_list(browser, files):
+    page = labels_page()
+    columns, worst = columns_of("training", page), [label.row for label in page.labels.worst]
+    with open_page(browser, files["labels"]) as tab:
+        cards = tab.locator("#labels .image")
+        assert [int(card.get_attribute("data-row")) for card in cards.all()] == worst
+        assert cards.first.locator(".pic").count() == 1
+        cards.first.click()
+        shown = tab.inner_text("#sample-body")
+        assert tab.inner_text("#sample-name") == f"Training image {worst[0]}"
+        assert re.search(rf"suggested label\n{columns['s'][worst[0]]}\n", shown)
+        assert re.search(r"label wrong\n\S+\nEstimated", shown)
+        tab.keyboard.press("Escape")
+        tab.get_by_role("button", name="Show all in this order").click()
+        assert read_count(tab) == len(columns["f"])
+        listed = tab.locator("#gallery .image")
+        assert int(listed.first.get_attribute("data-row")) == worst[0]
+        with tab.expect_download() as started:
+            tab.click("#csv")
+        lines = csv.DictReader(io.StringIO(started.value.path().read_text(encoding="utf-8")))
+        assert [int(line["#"]) for line in lines][:50] == worst
+
+
 def test_slider_counts_what_is_proved_open_and_flipped(full):
     net = full_page().change.nets[0]
     for share in (0.0, 0.25, 0.6, 1.0):
@@ -451,7 +477,7 @@ def test_nothing_can_leave_the_page(browser, files):
     tab.close()
 
 
-@pytest.mark.parametrize("name", ["full", "table", "ledger"])
+@pytest.mark.parametrize("name", ["full", "table", "labels", "ledger"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser, files, name, scheme):
     with open_page(browser, files[name], color_scheme=scheme) as tab:

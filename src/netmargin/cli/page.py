@@ -18,6 +18,7 @@ from .printing import as_json
 if TYPE_CHECKING:  # these rooms take a second to load
     from ..kkt import KKTCertificate
     from ..l2_robustness import RobustnessReport
+    from ..label_errors import LabelErrors
     from ..page.runs import RunFolder
 
 HELP = "Everything about a run in the browser, in one file: images, margins, what training reached."
@@ -68,6 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also the samples that carry the decision: seconds for small nets, minutes for large",
     )
+    parser.add_argument(
+        "--labels",
+        action="store_true",
+        help="also the training labels that may be wrong: seconds for some thousand samples",
+    )
     inputs.add_json(parser, "the file and its size")
 
 
@@ -91,6 +97,8 @@ def run(options: argparse.Namespace) -> None:
         records.append(_find_radii(model, heldout or data, options.radii))
     if options.certificate:
         records.append(_certify(model, data))
+    if options.labels:
+        records.append(_find_wrong_labels(found, data))
     command = Command(
         tuple(word for word in options.words if word != "--json"),
         tuple(found.made_by.get("words", ())),
@@ -135,6 +143,14 @@ def _find_radii(model: nn.Module, data: Any, number: int) -> "RobustnessReport":
     rows = spread_by_distance(distances, number)
     box = None if as_images(X) is None else (X.min().item(), X.max().item())
     return robustness(model, (X[rows], y[rows]), box=box, progress=sys.stderr.isatty())
+
+
+def _find_wrong_labels(found: "RunFolder", data: Any) -> "LabelErrors":
+    """The labels that may be wrong; margins of single samples count in where the run has them."""
+    from ..label_errors import label_errors
+    from ..training import has_sample_margins
+
+    return label_errors(data, run=found.path if has_sample_margins(found.path) else None)
 
 
 def _certify(model: nn.Module, data: Any) -> "KKTCertificate":

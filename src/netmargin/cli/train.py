@@ -70,6 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=inputs.folder,
         help="folder of the run (default: runs/NAME); a run that it holds is continued",
     )
+    parser.add_argument(
+        "--record-margins",
+        action="store_true",
+        help="also keep the margin of every sample after every epoch, for the search of wrong"
+        " labels",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress line")
     inputs.add_json(parser)
 
@@ -104,6 +110,7 @@ def run(options: argparse.Namespace) -> None:
         batch_size=options.batch_size or (recipe.batch_size if recipe else 100),
         seed=options.seed,
         checkpoint_dir=folder,
+        record_margins=options.record_margins,
         progress=not options.quiet,
     )
     report = measure(model, data, loss=loss)
@@ -144,7 +151,7 @@ def _list_words(options: argparse.Namespace, folder: Path) -> list[str]:
     for name, default in _DEFAULTS.items():
         if (value := getattr(options, name)) != default:
             words += [f"--{name.replace('_', '-')}", str(value)]
-    return [*words, "--out", str(folder)]
+    return [*words, *["--record-margins"] * options.record_margins, "--out", str(folder)]
 
 
 def _save_results(folder: Path, model: nn.Module, history, report, made_by: dict) -> list[Path]:

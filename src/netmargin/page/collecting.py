@@ -21,6 +21,7 @@ from .facts import Facts, LinkedRadii, link_certificate, link_radii
 from .inputs import check_texts, describe_inputs
 from .measured import Measured, analyse_net, measure_split, open_split, token_layer
 from .subject import Given
+from .wrong_labels import link_labels
 
 _BATCH = 200
 """Samples of a pass of `measure`, whose size says whether threads are worth their coordination."""
@@ -127,6 +128,9 @@ def _join(
         ),
         radii=_link_all_radii(given, title, splits),
         history=given.history,
+        label_errors=(
+            None if given.label_errors is None else link_labels(given.label_errors, training)
+        ),
         comparison=comparison,
         net_distances=distances,
     )
@@ -164,6 +168,7 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
         given.certificate,
         *given.radii.values(),
         given.history,
+        given.label_errors,
         given.comparison,
     )
     title = ", ".join(type(record).__name__ for record in found if record is not None)
@@ -175,6 +180,7 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
         certificate=given.certificate,
         radii=tuple(link_radii(name, report, ()) for name, report in given.radii.items()),
         history=given.history,
+        label_errors=given.label_errors,
         comparison=given.comparison,
     )
 
@@ -225,7 +231,8 @@ def _refuse_shuffled(given: Given, data: Any, heldout: Any) -> None:
     """Raise DataError for loaders that shuffle where records number the samples."""
     sampler = torch.utils.data.RandomSampler
     for name, loader in (("data", data), ("heldout", heldout)):
-        numbered = given.certificate is not None if name == "data" else bool(given.radii)
+        about_data = given.certificate is not None or given.label_errors is not None
+        numbered = about_data if name == "data" else bool(given.radii)
         if numbered and isinstance(getattr(loader, "sampler", None), sampler):
             raise DataError(
                 f"{name} is a DataLoader that shuffles, and the records number its samples in"

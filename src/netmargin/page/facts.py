@@ -12,6 +12,7 @@ from ..errors import ArgumentError
 from ..homogeneity import Homogeneity
 from ..kkt import KKTCertificate
 from ..l2_robustness import RobustnessReport
+from ..label_errors import LabelErrors
 from ..margins import Comparison
 from ..training import History
 from .commands import Command
@@ -66,6 +67,7 @@ class Facts:
     certificate: KKTCertificate | None = None
     radii: tuple[LinkedRadii, ...] = ()
     history: History | None = None
+    label_errors: LabelErrors | None = None
     comparison: Comparison | None = None
     net_distances: Mapping[str, Tensor] = field(default_factory=dict)
     """Distances of each compared net, on `splits[0]`."""

@@ -30,6 +30,7 @@ from .render import render
 from .scaling import write_scaling
 from .subject import read_given
 from .support import write_support
+from .wrong_labels import write_wrong_labels
 
 _FRAME_HEIGHT = 700
 """Pixels of a page inside of a notebook: its first screen."""
@@ -85,9 +86,10 @@ def page(
     The file holds all it needs, and loads nothing from a network. It shows how often the net is
     right and how close a call that is, the samples nearest to the boundary, which classes are close
     to each other, and which parts of the net can be scaled freely; with records also how much
-    change it can stand, which training samples carry the decision, how far training has come, and
-    how it compares with other nets. What is not given and not cheap is not computed: the page names
-    the line that adds it. Numbers that are proved, measured and estimated are told apart by words.
+    change it can stand, which training samples carry the decision, which labels may be wrong, how
+    far training has come, and how it compares with other nets. What is not given and not cheap is
+    not computed: the page names the line that adds it. Numbers that are proved, measured and
+    estimated are told apart by words.
 
     Parameters
     ----------
@@ -104,8 +106,9 @@ def page(
         The file to write; folders are made as needed, an older file is replaced.
     records : record, or list of them, default ()
         What is known already: what `certify` (of the training data), `robustness` (of any samples
-        of the page; of several nets a dict by name), `train` and `compare` returned, files of such,
-        or the folder or the history.jsonl of a run, whatever loop trained it.
+        of the page; of several nets a dict by name), `train`, `compare` and `label_errors` (of the
+        training data) returned, files of such, or the folder or the history.jsonl of a run,
+        whatever loop trained it.
     class_names : sequence of str or None, default None
         Names of the classes in the order of the class numbers.
     feature_names : sequence of str or None, default None
@@ -182,6 +185,7 @@ def make_page(facts: Facts) -> Page:
     splits, images, shown = make_splits(facts)
     missing = list_missing(facts)
     sections: dict[str, Any] = {
+        "labels": write_wrong_labels(facts),
         "change": write_change(facts),
         "support": write_support(facts),
         "training": write_training(facts),

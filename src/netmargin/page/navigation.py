@@ -41,8 +41,11 @@ def list_links(facts: Facts, sections: Mapping[str, Any], missing: bool) -> tupl
     if facts.splits:
         title = {"image": "Images", "text": "Texts"}.get(noun, "Samples")
         links = [Link("images", title, "nearest first"), Link("classes", "Classes", "")]
+    labels = sections["labels"]
     examined = change and f"{count(facts.radii[0].report.examined)} examined"
+    doubtful = labels and (f"about {count(labels.count)} wrong" if labels.count else "few wrong")
     links += [
+        _link_part("labels", "Labels", doubtful),
         _link_part("change", "Change", examined),
         _link_part("support", "Support vectors", support and plural(support.count, noun)),
         _link_part("training", "Training", sections["training"] and describe_loss(facts)),

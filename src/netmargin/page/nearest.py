@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import Tensor
 
 from ..core.images import as_images
@@ -12,6 +13,7 @@ from .numbers import count, one_digit, plain, round_down
 from .payload import Columns, Images, Nearest, Split
 from .sampling import choose_shown
 from .sprites import make_sprites
+from .wrong_labels import SHOWN
 
 
 def write_nearest(facts: Facts) -> Nearest:
@@ -80,6 +82,9 @@ def make_splits(facts: Facts) -> tuple[tuple[Split, ...], Images | None, dict[st
     for index, split in enumerate(facts.splits):
         weights = facts.weights() if split.key == "training" else None
         linked = next((r.rows for r in facts.radii if r.split == split.key), None)
+        if split.key == "training" and facts.label_errors is not None:
+            doubtful = facts.label_errors.order[:SHOWN]
+            linked = doubtful if linked is None else torch.cat([doubtful, linked])
         chosen = choose_shown(split, weights, linked)
         shown[split.key] = len(chosen)
         columns = _make_columns(facts, split, weights)
@@ -122,6 +127,11 @@ def _make_columns(facts: Facts, split: Measured, weights: Tensor | None) -> Colu
             columns["upper"] = _spread(linked.report.upper.tolist(), examined, split.n)
     if weights is not None:
         columns["w"] = weights.tolist()
+    if split.key == "training" and (found := facts.label_errors) is not None:
+        suggested = found.suggested.clamp(min=0)  # signs are classes 0 and 1
+        columns |= {"s": suggested.tolist(), "f": found.scores.tolist()}
+        if found.count:  # else nothing can be told of single ones
+            columns["e"] = found.wrong.tolist()
     return columns
 
 

@@ -36,6 +36,7 @@ from .record_sections import Cell as Cell
 from .record_sections import Change as Change
 from .record_sections import Columns as Columns
 from .record_sections import Comparison as Comparison
+from .record_sections import DoubtfulLabel as DoubtfulLabel
 from .record_sections import Flip as Flip
 from .record_sections import NetRow as NetRow
 from .record_sections import Node as Node
@@ -45,6 +46,7 @@ from .record_sections import Support as Support
 from .record_sections import SupportSample as SupportSample
 from .record_sections import Tag as Tag
 from .record_sections import Training as Training
+from .record_sections import WrongLabels as WrongLabels
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class Split:
         Of each sample `y` label, `p` answer of the net, `r` rival (all numbers of classes), `d`
         distance (negative where it is wrong), `q` score margin. Where there are such, `lower` and
         `upper` (radii), `w` (weight, a share between 0 and 1 of all weight; 0 for no support
-        vector), `image` (number of the cell in the sprites) and `text`, each null for samples
+        vector), `s`, `f` and `e` (suggested label, its score, the probability that the given one
+        is wrong), `image` (number of the cell in the sprites) and `text`, each null for samples
         without.
     """
 
@@ -190,8 +193,8 @@ class Link:
     """An entry of the navigation."""
 
     id: str
-    """Of the section: images, classes, change, support, training, scaling, compare, about; for a
-    part that is not on the page "missing"."""
+    """Of the section: images, classes, labels, change, support, training, scaling, compare, about;
+    for a part that is not on the page "missing"."""
     title: str
     verdict: str
 
@@ -236,6 +239,7 @@ class Page:
     overview: Overview | None = None
     nearest: Nearest | None = None
     classes: Classes | None = None
+    labels: WrongLabels | None = None
     change: Change | None = None
     support: Support | None = None
     training: Training | None = None

@@ -127,6 +127,37 @@ class SupportSample:
 
 
 @dataclass(frozen=True)
+class DoubtfulLabel:
+    """One of the labels that are most probably wrong."""
+
+    row: int
+    """Its number among the training samples."""
+    caption: str
+    """The label given and the one suggested, such as "7, rather 2"."""
+    number: str
+    """The estimated probability that the label is wrong, or where none can be told its score."""
+
+
+@dataclass(frozen=True)
+class WrongLabels:
+    """Which training labels are probably wrong."""
+
+    takeaway: str
+    data: str
+    tags: tuple[Tag, ...]
+    notes: tuple[str, ...]
+    """What else is known, in sentences."""
+    key: str
+    """What stands below each image, in words."""
+    worst: tuple[DoubtfulLabel, ...]
+    """The most suspicious ones, worst first; empty where their samples are not on the page."""
+    lines: tuple[tuple[str, ...], ...]
+    """The same as lines of a table: sample, given, suggested, score, wrong so far."""
+    count: int
+    """How many labels are estimated to be wrong."""
+
+
+@dataclass(frozen=True)
 class Support:
     """Section 5, which training samples carry the decision."""
 

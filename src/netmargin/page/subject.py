@@ -12,13 +12,14 @@ from ..core.saved_records import load
 from ..errors import ArgumentError
 from ..kkt import KKTCertificate
 from ..l2_robustness import RobustnessReport
+from ..label_errors import LabelErrors
 from ..margins import Comparison
 from ..training import History
 from .runs import RunFolder, read_run
 
 _EXPECTED = (
     "a model, a dict of models by name, a list of models, the folder of a run, or a record of"
-    " nm.certify, nm.robustness, nm.train or nm.compare"
+    " nm.certify, nm.robustness, nm.train, nm.compare or nm.label_errors"
 )
 
 
@@ -32,7 +33,7 @@ class Given:
         The nets, that of the page first; empty without one.
     run : RunFolder or None
         The folder of a run.
-    certificate, history, comparison : record or None
+    certificate, history, comparison, label_errors : record or None
         Records, at most one of each.
     radii : dict of str to RobustnessReport
         Radii by the name of their net; "" for that of the page.
@@ -43,6 +44,7 @@ class Given:
     certificate: KKTCertificate | None = None
     history: History | None = None
     comparison: Comparison | None = None
+    label_errors: LabelErrors | None = None
     radii: dict[str, RobustnessReport] = field(default_factory=dict)
 
     __repr__ = short_repr
@@ -64,6 +66,8 @@ class Given:
             self._put("history", record)
         elif isinstance(record, Comparison):
             self._put("comparison", record)
+        elif isinstance(record, LabelErrors):
+            self._put("label_errors", record)
         elif isinstance(record, RobustnessReport):
             self._put_radii("", record)
         elif isinstance(record, Mapping) and all(
@@ -73,8 +77,9 @@ class Given:
                 self._put_radii(str(name), value)
         else:
             raise ArgumentError(
-                "records must hold what nm.certify, nm.robustness, nm.train or nm.compare returned,"
-                f" files of such, or the folder of a run; got {type(record).__name__}"
+                "records must hold what nm.certify, nm.robustness, nm.train, nm.compare or"
+                " nm.label_errors returned, files of such, or the folder of a run; got"
+                f" {type(record).__name__}"
             )
 
     def _put(self, name: str, record: Any) -> None:

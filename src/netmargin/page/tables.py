@@ -50,6 +50,9 @@ def write_tables(page: Page) -> dict[str, Table]:
             tables[f"classes-{key}"] = _write_spread("class", names, rows)
     if page.change is not None:
         tables["change"] = _write_change(page.change.nets, page.change.largest)
+    if page.labels is not None:
+        heads = ("sample", "given", "suggested", "score", "wrong so far")
+        tables["labels"] = Table(heads, page.labels.lines)
     if page.support is not None:
         curve = _thin(list(zip(page.support.curve["k"], page.support.curve["share"], strict=True)))
         lines = [(count(k), percent(share / 100, 1)) for k, share in curve]

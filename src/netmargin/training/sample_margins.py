@@ -123,6 +123,11 @@ def find_recorded(
     return data
 
 
+def has_sample_margins(folder: Path) -> bool:
+    """Whether a run has recorded the margins of single samples."""
+    return (Path(folder) / FILE).exists()
+
+
 def read_sample_margins(folder: Path) -> tuple[np.ndarray, str]:
     """The margins that a run has recorded, and the digest of its data.
 

@@ -27,3 +27,6 @@ function sampleOf(split, row) {
   sample.rival = className(sample.r);
   return sample;
 }
+
+/** One sample of the split that is shown. */
+const sampleAt = (row) => sampleOf(state.split, row);

@@ -19,21 +19,20 @@ function showPart() {
   byId("gallery").hidden = table;
   byId("table").hidden = !table;
   press("view", state.view);
-  if (table) byId("table").replaceChildren(makeTable(rows.slice(0, limit).map(sampleOfSplit)));
+  if (table) byId("table").replaceChildren(makeTable(rows.slice(0, limit).map(sampleAt)));
   else byId("gallery").replaceChildren(...makeCards());
   restFocus(byId(table ? "table" : "gallery"));
   byId("more").hidden = limit >= rows.length;
   byId("more").textContent = `Show ${Math.min(rows.length - limit, MORE)} more`;
 }
 
-const sampleOfSplit = (row) => sampleOf(state.split, row);
-
 /** In the order of nearness the right ones, and apart from them the wrong ones. */
 function makeCards() {
   const { y, p } = shown().columns;
-  const cards = (some) => some.map((row) => makeFullCard(sampleOfSplit(row)));
-  const right = rows.filter((row) => y[row] === p[row]);
-  const wrong = rows.filter((row) => y[row] !== p[row]);
+  const cards = (some) => some.map((row) => makeFullCard(sampleAt(row)));
+  const isRight = (row) => y[row] === p[row];
+  const right = rows.filter(isRight);
+  const wrong = rows.filter((row) => !isRight(row));
   if (state.sort !== "near" || !right.length || !wrong.length) return cards(rows.slice(0, limit));
   const few = Math.min(wrong.length, Math.max(Math.floor(limit / 3), limit - right.length));
   const title = (side, { length }) =>

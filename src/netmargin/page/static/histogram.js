@@ -39,14 +39,14 @@ function placeTicks(bars) {
 }
 
 function listenToHistogram(view) {
-  byId("clear-picked").onclick = () => choose({ from: "", to: "" });
-  const isBrushed = () => view.signal("brush").from;
+  const clear = () => choose({ from: "", to: "" });
+  byId("clear-picked").onclick = clear;
   view.addSignalListener("brush", (_, { from }) => from && pickBars(...from));
   view.addEventListener("click", (_, item) => {
     // The end of a drag.
-    if (isBrushed()) return;
+    if (view.signal("brush").from) return;
     if (item?.datum?.count != null) pickBars(item.datum.from, item.datum.to);
-    else choose({ from: "", to: "" });
+    else clear();
   });
   addEventListener("resize", () => setTimeout(drawHistogram));
 }
@@ -99,7 +99,7 @@ function drawExamples(place) {
       return free;
     });
   place.replaceChildren(...apart.map((row) => {
-    const sample = sampleOf(state.split, row);
+    const sample = sampleAt(row);
     const text = sample.wrong ? `${sample.label}→${sample.answer}` : sample.label;
     const card = makeCard(sample, make("span", { class: "caption" }, text));
     // In percent of the width, so that it stays below its bar in print too.

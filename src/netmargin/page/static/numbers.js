@@ -27,16 +27,16 @@ function writePercent(share) {
   return `${(100 * share).toFixed(1)}%`;
 }
 
-const DIGITS = { minimumSignificantDigits: 3, maximumSignificantDigits: 6 };
 /** A number with three significant digits, powers of ten where it is very large or small. */
 function writeNumber(value) {
   if (value == null) return "–";
   const size = Math.abs(value);
   if (size === Infinity) return signed(value, "∞");
+  const digits = { minimumSignificantDigits: 3, maximumSignificantDigits: 6 };
   if (size === 0 || (size >= 1e-4 && size < 1e6))
-    return signed(value, Number(size.toPrecision(3)).toLocaleString("en-US", DIGITS));
-  const [digits, exponent] = size.toExponential(1).split("e");
-  return signed(value, `${digits}·${powerOfTen(+exponent)}`);
+    return signed(value, Number(size.toPrecision(3)).toLocaleString("en-US", digits));
+  const [mantissa, exponent] = size.toExponential(1).split("e");
+  return signed(value, `${mantissa}·${powerOfTen(+exponent)}`);
 }
 
 const powerOfTen = (exponent) =>

@@ -12,6 +12,9 @@ const TABLE = [
   ["lower", "proved safe below", writeProved, "Proved"],
   ["upper", "flip found at", writeDistance, "Measured"],
   ["w", "share", writePercent, "Measured"],
+  ["s", "suggested label", className],
+  ["f", "label score", writeNumber, "Measured"],
+  ["e", "label wrong", writePercent, "Estimated"],
   ["text", "text", (text) => text ?? "–"],
 ];
 
@@ -56,10 +59,10 @@ function writeCsv() {
   const columns = tableColumns();
   const quote = (text) =>
     /^[=+@]|[",\r\n]/.test(text) ? `"${text.replace(/^[=+@]/, "'$&").replaceAll('"', '""')}"` : text;
-  const cell = (sample, [key]) =>
-    quote({ y: sample.label, p: sample.answer, r: sample.rival }[key] ?? String(sample[key] ?? ""));
+  const cell = (sample, [key, , write]) =>
+    quote(write === className ? className(sample[key]) : String(sample[key] ?? ""));
   const lines = rows.map((row) => {
-    const sample = sampleOf(state.split, row);
+    const sample = sampleAt(row);
     return columns.map((column) => cell(sample, column)).join(",");
   });
   return [columns.map(([, title]) => title).join(","), ...lines, ""].join("\r\n");

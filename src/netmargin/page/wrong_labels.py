@@ -1,0 +1,132 @@
+"""Which training labels are probably wrong: what `label_errors` found, and images to look at."""
+
+import torch
+from torch import Tensor
+
+from ..errors import ArgumentError
+from ..label_errors import LabelErrors
+from .facts import Facts
+from .measured import Measured
+from .numbers import count, percent, significant
+from .payload import Certainty, DoubtfulLabel, Tag, WrongLabels
+
+SHOWN = 50
+"""Labels that are shown, the most suspicious ones: what somebody looks through in a minute."""
+_SURE = 0.999
+"""The largest probability that is said: written as ">99%"."""
+_LOOKS = (10, 50, 100, 200, 500, 1000)
+"""Numbers of labels to look at, of which it is said how many are wrong."""
+
+
+def link_labels(found: LabelErrors, training: Measured | None) -> LabelErrors:
+    """Return the labels. Raises ArgumentError where they are those of other data."""
+    if training is not None and not torch.equal(_encode(found.given), training.labels):
+        raise ArgumentError(
+            f"The label errors are about {found.n} samples, and not about the {training.n} training"
+            " samples, in this order and with these labels. Give what nm.label_errors found in the"
+            " data of the page."
+        )
+    return found
+
+
+def _encode(labels: Tensor) -> Tensor:
+    """Labels as numbers of classes: those of two classes may be signs."""
+    return labels.clamp(min=0)
+
+
+def write_wrong_labels(facts: Facts) -> WrongLabels | None:
+    """Write the section; None where no labels were examined."""
+    found = facts.label_errors
+    if found is None:
+        return None
+    worst = found.order[:SHOWN]
+    named = [
+        (facts.names.of(int(found.given[row])), facts.names.of(int(found.suggested[row])))
+        for row in worst
+    ]
+    so_far = found.wrong[found.order].cumsum(0)
+    lines = tuple(
+        (
+            count(int(row)),
+            *labels,
+            significant(float(found.scores[row])),
+            percent(min(float(so_far[k]) / (k + 1), _SURE)) if found.count else "–",
+        )
+        for k, (row, labels) in enumerate(zip(worst, named, strict=True))
+    )
+    cards = tuple(
+        DoubtfulLabel(int(row), f"{given}, rather {other}", _write_number(found, int(row)))
+        for row, (given, other) in zip(worst, named, strict=True)
+    )
+    number = "how probably it is wrong" if found.count else "its score"
+    return WrongLabels(
+        takeaway=_describe(found, len(worst), so_far),
+        data=f"training {facts.noun}s",
+        tags=(
+            Tag(Certainty.MEASURED, f"scores: what all other {facts.noun}s say of each label"),
+            Tag(Certainty.ESTIMATED, "how many are wrong, and how probably each is"),
+        ),
+        notes=_list_notes(facts, found, worst, so_far),
+        key=f"the label given, and the one that all other {facts.noun}s suggest; {number}",
+        worst=cards if facts.training is not None else (),
+        lines=lines,
+        count=found.count,
+    )
+
+
+def _write_number(found: LabelErrors, row: int) -> str:
+    """How probably a label is wrong, where that can be told, or its score."""
+    if not found.count:
+        return significant(float(found.scores[row]))
+    # An estimate is never certain.
+    return percent(min(float(found.wrong[row]), _SURE))
+
+
+def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
+    """How many labels are wrong, and how many of those that are shown."""
+    if not found.count:
+        return (
+            f"Fewer of the {count(found.n)} training labels are wrong than can be counted. The"
+            f" order stands all the same: look at the first of the {count(shown)} below."
+        )
+    return (
+        f"About {count(found.count)} of {count(found.n)} training labels are wrong"
+        f" ({percent(found.share)}); of the {count(shown)} below about"
+        f" {count(round(float(so_far[shown - 1])))} are."
+    )
+
+
+def _list_notes(facts: Facts, found: LabelErrors, worst: Tensor, so_far: Tensor) -> tuple[str, ...]:
+    """How far to look, what the net makes of these labels, equal samples, and the scores."""
+    notes, training = [], facts.training
+    if found.count:
+        looks = [k for k in _LOOKS if len(worst) < k < min(found.n, 2 * found.count)]
+        more = [
+            f"of the first {count(k)} about {count(round(float(so_far[k - 1])))}" for k in looks
+        ]
+        if more:
+            notes.append(f"If you look further: {', '.join(more)}.")
+        notes.append(
+            "The numbers hold where wrong labels are spread over the other classes at random; where"
+            " one class is confused with one other they are too low."
+        )
+    if training is not None:
+        answers = training.answers[worst]
+        kept = int((answers == _encode(found.given[worst])).sum())
+        other = int((answers == _encode(found.suggested[worst])).sum())
+        learned = ""
+        if kept > other:
+            learned = "; a net that is trained for long learns wrong labels by heart, too"
+        notes.append(
+            f"Of the {count(len(worst))} below the net answers {count(kept)} as they are labelled"
+            f" and {count(other)} as is suggested{learned}."
+        )
+    if groups := found.conflicts:
+        first = " and ".join(map(str, groups[0][:2]))
+        equal = "1 group" if len(groups) == 1 else f"{count(len(groups))} groups"
+        notes.append(
+            f"{equal} of equal {facts.noun}s with different labels, such as {first}: at least one"
+            " label of each is wrong."
+        )
+    notes.append(f"Scores rest on {found.basis}.")
+    return tuple(notes)
