@@ -986,7 +986,7 @@ def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
 def test_after_the_command_line_what_is_missing_is_added_by_commands(tmp_path, monkeypatch, capsys):
     """Every line is a command that works, and adds its part."""
     monkeypatch.chdir(tmp_path)
-    few = ["--limit", "60", "--epochs", "3", "--quiet"]
+    few = ["--limit", "30", "--epochs", "3", "--quiet"]
     for name, more in (("mine", []), ("other", ["--seed", "1"])):
         words = ["train", "digits-mlp", *few, *more, "--record-margins", "--out", f"runs/{name}"]
         assert main(words) == 0
