@@ -45,17 +45,17 @@ DOORS = {
     "f1_max_margin": (
         solvers.f1_max_margin,
         {"X": X, "y": Y, "neurons": None},
-        SEARCH | {"power": 1},
+        SEARCH | {"power": 1, "n_jobs": 2},
     ),
     "f1_soft_margin": (
         solvers.f1_soft_margin,
         {"X": X, "y": Y, "neurons": None},
-        SEARCH | {"C": 1.0},
+        SEARCH | {"C": 1.0, "n_jobs": 2},
     ),
     "f1_logistic": (
         solvers.f1_logistic,
         {"X": X, "y": Y},
-        SEARCH | {"regularization": 0.1, "power": 1},
+        SEARCH | {"regularization": 0.1, "power": 1, "n_jobs": 2},
     ),
     "f2_max_margin": (solvers.f2_max_margin, {"X": X, "y": Y}, KERNEL | {"bias": True}),
     "ntk_max_margin": (

@@ -12,6 +12,7 @@ from netmargin.solvers.columns import falling_targets, least_norm, logistic_prob
 from netmargin.solvers.columns.falling_targets import FallingTargets
 from netmargin.solvers.columns.options import Options
 from netmargin.solvers.columns.sparse_weights import SparseWeights
+from netmargin.solvers.pricing import target_tree
 from netmargin.solvers.pricing.arrangement import Arrangement
 from netmargin.solvers.pricing.local import price_locally, weighted_sums
 from netmargin.solvers.pricing.node_bound import Nodes, SignedTerms
@@ -312,3 +313,29 @@ def test_nodes_are_selected_and_joined():
     root = _make_root(terms)
     pair = Nodes.join([root, root])
     assert (len(pair), len(pair.select(slice(1))), len(Nodes.join([pair]))) == (2, 1, 2)
+
+
+def test_threads_do_not_change_what_is_proved(monkeypatch):
+    """Bit for bit, in a tree that is proved and in one that is refuted, of some rounds each."""
+    monkeypatch.setattr(target_tree, "_BATCH", 2)
+    random = np.random.default_rng(3)
+    X, c = random.normal(size=(90, 8)), random.normal(size=90)
+    _, values = price_locally(X, c, random.normal(size=(200, 8)), count=1)
+    for excess, outcome in ((0.02, Outcome.PROVED), (-0.001, Outcome.REFUTED)):
+        target = (1 + excess) * float(abs(values[0]))
+        one, two = (TargetTree(X, c, target, threads) for threads in (1, 2))
+        assert one.grow(np.inf) is two.grow(np.inf) is outcome
+        assert one.nodes == two.nodes > 30
+        assert (one.upper_bound, one.share) == (two.upper_bound, two.share)
+        if outcome is Outcome.PROVED:
+            assert one.share == pytest.approx(1)
+        else:
+            assert np.array_equal(one.neuron, two.neuron)
+
+
+def test_threads_do_not_change_a_bracket(request):
+    request.getfixturevalue("by_targets")
+    one, two = (SOLVERS["f1_max_margin"](tol=1e-2, n_jobs=n_jobs) for n_jobs in (None, 2))
+    assert one.bracket == two.bracket
+    assert one.upper_bound_from == two.upper_bound_from
+    assert np.array_equal(one.dual, two.dual)

@@ -247,10 +247,24 @@ MUTATIONS = [
     ),
     Mutation(
         _TARGETS,
-        "nodes = _split(self._finish_leaves(parents)) if self.nodes else parents",
-        "nodes = _split(self._finish_leaves(parents)).select(slice(0, len(parents))) if self.nodes else parents",
+        "nodes = _split(inner)",
+        "nodes = _split(inner).select(slice(0, len(inner)))",
         "of two children one is visited",
         "tests/test_targets.py::test_trees_agree_with_the_whole_arrangement",
+    ),
+    Mutation(
+        _TARGETS,
+        "            if len(visit.children):",
+        "            if len(visit.children) and parents is groups[0]:",
+        "of the groups of a round the children of one are kept",
+        "tests/test_targets.py::test_threads_do_not_change_what_is_proved",
+    ),
+    Mutation(
+        _TARGETS,
+        "self.stuck = max(self.stuck, visit.stuck)",
+        "pass",
+        "leaves of a round above the target are forgotten",
+        "tests/test_targets.py::test_leaves_that_stay_above_the_target_are_the_bound",
     ),
     # The arrangement.
     Mutation(

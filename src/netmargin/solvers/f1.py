@@ -39,6 +39,7 @@ def f1_max_margin(
     seed: int = 0,
     progress: bool = False,
     power: int = 1,
+    n_jobs: int | None = None,
 ) -> VariationNormSolution:
     """The largest margin in the unit ball of the variation norm of two-layer ReLU nets.
 
@@ -83,6 +84,8 @@ def f1_max_margin(
         2 stands for squared ReLU: measures on unit a and signs eps, with feature eps relu(a .
         x~)^2 (the S-ReLU of Chizat and Bach 2020, Section 2). There "complete" means the
         arrangement, and what lies above rank 4 has a relaxed bound only.
+    n_jobs : int, optional
+        Threads that prove targets, one by default, -1 for all cores: only time depends on them.
 
     Returns
     -------
@@ -110,7 +113,7 @@ def f1_max_margin(
     Source: Chizat and Bach 2020, (4); Wei et al. 2018, (3.6) and Claim B.3.
     """
     started = time.monotonic()
-    power, options = check_power(power), read_options(tol, time_limit, pricing, seed)
+    power, options = check_power(power), read_options(tol, time_limit, pricing, seed, n_jobs)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
@@ -206,6 +209,7 @@ def f1_soft_margin(
     neurons=None,
     seed: int = 0,
     progress: bool = False,
+    n_jobs: int | None = None,
 ) -> SoftVariationNormSolution:
     """The two-layer ReLU net of any width with the least squared norm plus hinge loss.
 
@@ -240,6 +244,8 @@ def f1_soft_margin(
         Seed of the starts of local search.
     progress : bool, default False
         Whether to show rounds and the bracket as they come.
+    n_jobs : int, optional
+        Threads that prove targets, as in `f1_max_margin`.
 
     Returns
     -------
@@ -265,7 +271,7 @@ def f1_soft_margin(
     weights of Claim B.3 at C.
     """
     started = time.monotonic()
-    C, options = check_number("C", C, above=0), read_options(tol, time_limit, pricing, seed)
+    C, options = check_number("C", C, above=0), read_options(tol, time_limit, pricing, seed, n_jobs)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")

@@ -128,6 +128,7 @@ def min_norm_interpolation(
     pricing: str = "auto",
     seed: int = 0,
     progress: bool = False,
+    n_jobs: int | None = None,
 ) -> MeasureInterpolation | KernelInterpolation:
     """The ReLU function of least norm through the points (x_n, y_n), y real.
 
@@ -157,6 +158,8 @@ def min_norm_interpolation(
         Seed of the starts of local search (l1).
     progress : bool, default False
         Whether to show rounds and the bracket as they come (l1).
+    n_jobs : int, optional
+        Threads that prove targets, as in `f1_max_margin` (l1).
 
     Returns
     -------
@@ -183,7 +186,7 @@ def min_norm_interpolation(
     """
     started = time.monotonic()
     check_choice("norm", norm, ("l1", "l2"))
-    options = read_options(tol, time_limit, pricing, seed)
+    options = read_options(tol, time_limit, pricing, seed, n_jobs)
     data = regression_data(X, y, bias=check_flag("bias", bias))
     check_flag("progress", progress)
     warn_of_size(len(data), "Interpolation")

@@ -27,6 +27,7 @@ def f1_logistic(
     seed: int = 0,
     progress: bool = False,
     power: int = 1,
+    n_jobs: int | None = None,
 ) -> LogisticVariationNormSolution:
     """The least regularized logistic loss of two-layer ReLU nets of any width.
 
@@ -61,6 +62,8 @@ def f1_logistic(
         Whether to show rounds and the bracket as they come.
     power : {1, 2}
         2 stands for squared ReLU, as in `f1_max_margin`.
+    n_jobs : int, optional
+        Threads that prove targets, as in `f1_max_margin`.
 
     Returns
     -------
@@ -88,7 +91,7 @@ def f1_logistic(
     """
     started = time.monotonic()
     regularization = check_number("regularization", regularization, above=0)
-    power, options = check_power(power), read_options(tol, time_limit, pricing, seed)
+    power, options = check_power(power), read_options(tol, time_limit, pricing, seed, n_jobs)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The regularized logistic problem")

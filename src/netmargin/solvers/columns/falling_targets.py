@@ -136,6 +136,7 @@ class FallingTargets:
         self._Z, self.signs, self._target = Z, signs, target
         self._slack_cost, self._sparse = slack_cost, sparse
         self._random, self._deadline = np.random.default_rng(options.seed), options.deadline
+        self._threads = options.threads
         patient = options.pricing != "auto" or options.deadline < np.inf
         self._last = np.inf if patient else _AUTO_NODES
         self.neurons, self._responses = np.zeros((0, Z.shape[1])), np.zeros((len(Z), 0))
@@ -180,7 +181,7 @@ class FallingTargets:
             target = (1 + excess) * self._value
             if target >= upper:
                 continue
-            tree = TargetTree(self._Z, weights * self.signs, target)
+            tree = TargetTree(self._Z, weights * self.signs, target, self._threads)
             outcome = self._grow(tree, f"target {target / lower:.3g} times that, ", report)
             if outcome is Outcome.PROVED:
                 upper, refuted = tree.upper_bound, 0

@@ -1,9 +1,13 @@
 """The options that all searches over neurons share."""
 
 from dataclasses import dataclass
+from numbers import Integral
+
+from joblib import effective_n_jobs
 
 from ...core.arguments import check_choice, check_count, check_number, check_seed
 from ...core.deadline import Deadline
+from ...errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -20,15 +24,18 @@ class Options:
         How bounds are proved: "auto", "complete" or "local".
     seed : int
         Seed of the starts of local search.
+    threads : int
+        Threads that prove targets.
     """
 
     tol: float
     deadline: float
     pricing: str
     seed: int
+    threads: int = 1
 
 
-def read_options(tol, time_limit, pricing, seed) -> Options:
+def read_options(tol, time_limit, pricing, seed, n_jobs=None) -> Options:
     """Check the options that all searches over neurons share; the time limit begins here.
 
     Raises ArgumentError for what is out of range.
@@ -38,7 +45,19 @@ def read_options(tol, time_limit, pricing, seed) -> Options:
         Deadline(time_limit).at,
         check_choice("pricing", pricing, ("auto", "complete", "local")),
         check_seed(seed),
+        _count_threads(n_jobs),
     )
+
+
+def _count_threads(n_jobs) -> int:
+    """The number of threads that n_jobs stands for, as in joblib: None is one, -1 all cores."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ArgumentError(
+            f"n_jobs must be None or an integer other than 0 (-1 for all cores); got {n_jobs!r}"
+        )
+    return effective_n_jobs(int(n_jobs))
 
 
 def check_power(power) -> int:

@@ -3,10 +3,16 @@ where it is not: depth-first search over the sides of hyperplanes.
 
 A node whose bound (`node_bound`) is above the target is split by the hyperplane of one sample with
 a positive coefficient. At a fixed target the order in which nodes are visited does not change how
-many there are, so that the deepest come first: few are open at a time.
+many there are, so that the deepest come first: few are open at a time. Some groups of nodes are
+split in each round, side by side if there are threads for them: what is found does not depend on
+how many.
 """
 
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -26,6 +32,10 @@ _SMOOTHING, _ROOT_SMOOTHING, _ROOT_DECAY, _LEAF_SMOOTHING = 5e-3, 0.1, 0.93, 5e-
 """Smoothing in units of the target: less makes steps rough, more makes bounds loose."""
 _BATCH = 64
 """Nodes that are split at once: enough for the products of small matrices to be efficient."""
+_GROUPS = 4
+"""Batches of a round, so many threads are of use. Python itself takes a quarter of the time of a
+batch, in which other threads wait.
+"""
 _BATCH_ENTRIES = 4_000_000
 """Entries of the multipliers of a batch, beyond which it gets fewer nodes."""
 _FIRST_TAU = 2.5
@@ -51,6 +61,8 @@ class TargetTree:
         The coefficients; those that are 0 cost nothing.
     target : float
         What is to be proved, > 0.
+    threads : int, default 1
+        Threads that split nodes.
 
     Attributes
     ----------
@@ -64,14 +76,14 @@ class TargetTree:
         Where the outcome is REFUTED: a unit vector at which the sum exceeds the target.
     """
 
-    def __init__(self, X: np.ndarray, c: np.ndarray, target: float):
+    def __init__(self, X: np.ndarray, c: np.ndarray, target: float, threads: int = 1):
         used = c != 0
         # More dimensions than samples with a coefficient are not needed.
         self._rows = np.linalg.svd(X[used], full_matrices=False)[2]
         X, c = X[used] @ self._rows.T, c[used]
         self._sides = [_Side(X, sign * c, target) for sign in (1.0, -1.0) if (sign * c > 0).any()]
         self._empty_share = 1 - 0.5 * len(self._sides)
-        self.upper_bound = target
+        self.upper_bound, self._threads = target, threads
         self.neuron: np.ndarray | None = None
 
     @property
@@ -89,62 +101,108 @@ class TargetTree:
         about so many nodes.
         """
         last = self.nodes + most_nodes
-        with torch.no_grad(), fitting_threads(0.0):
+        with fitting_threads(0.0), _open_threads(self._threads) as apply:
             for side in self._sides:
-                while side.stack and side.solver.best <= side.target:
+                while side.stack and side.best <= side.target:
                     if time.monotonic() > deadline or self.nodes > last:
                         return Outcome.UNFINISHED
-                    side.visit_batch()
-                if side.solver.best > side.target:
-                    self.neuron = side.solver.witness.numpy() @ self._rows
+                    side.visit_groups(apply)
+                if side.best > side.target:
+                    self.neuron = side.witness @ self._rows
                     return Outcome.REFUTED
         self.upper_bound = max([self.upper_bound, *(side.stuck for side in self._sides)])
         return Outcome.PROVED
+
+
+@contextmanager
+def _open_threads(count: int) -> Iterator[Callable]:
+    """Yield a function like `map` that uses so many threads."""
+    if count == 1:
+        yield map
+        return
+    with ThreadPoolExecutor(count) as pool:
+        yield pool.map
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """What became of a group of open nodes.
+
+    Attributes
+    ----------
+    count : int
+        How many nodes are below them.
+    children : Nodes
+        Those of these that stay open.
+    stuck : float
+        The largest bound of a leaf above the target, or -infinity.
+    solver : NodeDescent
+        Holds the largest value of the sum that was met.
+    """
+
+    count: int
+    children: Nodes
+    stuck: float
+    solver: NodeDescent
 
 
 class _Side:
     """The search for one sign of the sum: a stack of groups of open nodes."""
 
     def __init__(self, X: np.ndarray, c: np.ndarray, target: float):
-        self.terms = SignedTerms(X, c)
-        self.target, self.solver = target, NodeDescent(self.terms, target)
-        self.nodes, self.share, self.stuck = 0, 0.0, -np.inf
+        self.terms, self.target = SignedTerms(X, c), target
+        self.nodes, self.share, self.stuck, self.best = 0, 0.0, -np.inf, -np.inf
+        self.witness = np.zeros(X.shape[1])
         self._batch = max(1, min(_BATCH, _BATCH_ENTRIES // X.size))
         self.stack = [_make_root(self.terms)]
 
-    def visit_batch(self) -> None:
-        """Split the last open nodes, and keep the children that stay open."""
-        parents = _pop(self.stack, self._batch)
+    def visit_groups(self, apply: Callable) -> None:
+        """Split the last open nodes, and keep the children that stay open; `apply` is `map` or
+        works like it.
+        """
+        groups: list[Nodes] = []
+        while self.stack and len(groups) < _GROUPS:
+            groups.append(_pop(self.stack, self._batch))
         try:
-            visited, children = self._descend(parents)
+            visits = list(apply(self._descend, groups))
         except BaseException:
-            self.stack.append(parents)  # at Ctrl-C nothing counts as closed
+            self.stack.extend(groups)  # at Ctrl-C nothing counts as closed
             raise
-        if len(children):
-            self.stack.append(children)
-        self.nodes += visited
-        self.share += float(parents.share.sum()) - float(children.share.sum())
+        for parents, visit in zip(groups, visits, strict=True):
+            if len(visit.children):
+                self.stack.append(visit.children)
+            self.nodes += visit.count
+            self.share += float(parents.share.sum()) - float(visit.children.share.sum())
+            self.stuck = max(self.stuck, visit.stuck)
+            if visit.solver.best > self.best:
+                self.best, self.witness = visit.solver.best, visit.solver.witness.numpy()
 
-    def _descend(self, parents: Nodes) -> tuple[int, Nodes]:
-        """How many nodes are below these, and those that stay open; the root is its own child."""
-        nodes = _split(self._finish_leaves(parents)) if self.nodes else parents
+    @torch.no_grad()  # here, as each thread has a setting of its own
+    def _descend(self, parents: Nodes) -> _Visit:
+        """Visit the children of these nodes; the root is its own child."""
+        solver = NodeDescent(self.terms, self.target)
+        stuck, nodes = -np.inf, parents
+        if self.nodes:
+            stuck, inner = self._finish_leaves(solver, parents)
+            nodes = _split(inner)
         if not len(nodes):
-            return 0, nodes
+            return _Visit(0, nodes, stuck, solver)
         steps, first = (_STEPS, 0.0) if self.nodes else (_ROOT_STEPS, _ROOT_SMOOTHING)
-        return len(nodes), self.solver.descend(
+        children = solver.descend(
             nodes, steps, _SMOOTHING * self.target, first=first * self.target, decay=_ROOT_DECAY
         )
+        return _Visit(len(nodes), children, stuck, solver)
 
-    def _finish_leaves(self, nodes: Nodes) -> Nodes:
-        """Take more steps at leaves; what stays above the target is the bound. Returns the
+    def _finish_leaves(self, solver: NodeDescent, nodes: Nodes) -> tuple[float, Nodes]:
+        """Take more steps at leaves; returns the largest bound that stays above the target, and the
         others.
         """
-        leaf = nodes.branch < 0
+        leaf, stuck = nodes.branch < 0, -np.inf
         if leaf.any():
             leaves, smoothing = nodes.select(leaf), _LEAF_SMOOTHING * self.target
-            left = self.solver.descend(leaves, _LEAF_STEPS, smoothing)
-            self.stuck = max([self.stuck, *left.bound.tolist()])
-        return nodes.select(~leaf)
+            left = solver.descend(leaves, _LEAF_STEPS, smoothing)
+            stuck = max([stuck, *left.bound.tolist()])
+        return stuck, nodes.select(~leaf)
 
 
 def _make_root(terms: SignedTerms) -> Nodes:
