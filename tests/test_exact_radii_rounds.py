@@ -55,6 +55,31 @@ def test_multipliers_without_room_begin_farther_out(monkeypatch):
     assert regions < 150
 
 
+def test_balls_begin_with_no_multipliers_of_smaller_ones(monkeypatch):
+    """They are too near the boundary of what is allowed in a larger one."""
+    # A sign that never changes: the radius grows, and whole balls soon need trees.
+    chain, x, label = draw_net(np.random.default_rng([5, 7]))
+    search = RadiusSearch(compact(chain), x, label, math.inf)
+    original, roots, grown = radius.search_rival, [], 0
+
+    def watched(question, *arguments, larger=None, root=None, **options):
+        nonlocal grown
+        answer = original(question, *arguments, larger=larger, root=root, **options)
+        if root is None:
+            size = question.ball.radius
+            for known, smaller in roots:
+                assert larger is not smaller or known > size
+                grown += known < size
+            roots.append((size, answer.root))
+        return answer
+
+    monkeypatch.setattr(radius, "_LARGEST_GUESS", 50.0)
+    monkeypatch.setattr(radius, "search_rival", watched)
+    search.run(tol=1e-2, exact=True, time_limit=None)
+    assert len(search.roots) == 1  # the last whole ball was not proved
+    assert grown > 0
+
+
 def test_whole_balls_of_all_rivals_come_before_any_tree(monkeypatch):
     """So that a time limit leaves a bound for every rival."""
     chain, x, label = draw_deep_net(7)

@@ -959,7 +959,7 @@ MUTATIONS = [
         new="larger = root",
         why="multipliers of a smaller ball for a larger one",
         killed_by=(
-            "tests/test_exact_radii_search.py::test_where_no_rival_ever_wins_the_radius_grows_and_stays_open"
+            "tests/test_exact_radii_rounds.py::test_balls_begin_with_no_multipliers_of_smaller_ones"
         ),
     ),
     Mutation(
