@@ -18,6 +18,7 @@ from netmargin.solvers.pricing.local import price_locally, weighted_sums
 from netmargin.solvers.pricing.node_bound import Nodes, SignedTerms
 from netmargin.solvers.pricing.node_descent import NodeDescent
 from netmargin.solvers.pricing.target_tree import Outcome, TargetTree, _make_root, _split
+from netmargin.solvers.squared import f1_squared
 
 FOREVER = Options(tol=1e-6, deadline=np.inf, pricing="complete", seed=0)
 
@@ -228,6 +229,7 @@ SOLVERS = {
     "f1_max_margin": lambda **o: nm.solvers.f1_max_margin(X, Y, **o),
     "f1_soft_margin": lambda **o: nm.solvers.f1_soft_margin(X, Y, C=0.7, **o),
     "f1_logistic": lambda **o: nm.solvers.f1_logistic(X[:8], Y[:8], regularization=0.05, **o),
+    "f1_squared": lambda **o: f1_squared(X[:9], X[:9, 0] * X[:9, 1], regularization=0.1, **o),
     "interpolation": lambda **o: nm.solvers.min_norm_interpolation(
         X[:16], X[:16, 0] * X[:16, 1], **o
     ),

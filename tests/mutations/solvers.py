@@ -20,6 +20,7 @@ _TREE = "solvers/pricing/branch_and_bound.py"
 _NODE = "solvers/pricing/node_bound.py"
 _DESCENT = "solvers/pricing/node_descent.py"
 _TARGETS = "solvers/pricing/target_tree.py"
+_SQUARED_COLUMNS = "solvers/columns/squared_problem.py"
 _RELAXATION = "solvers/pricing/relaxation.py"
 _HARD_KERNEL = "solvers/hard_kernel.py"
 _KERNEL_MATRIX = "solvers/kernel_matrix.py"
@@ -669,6 +670,34 @@ MUTATIONS = [
         "bound = self._bound(p, 0.999 * largest)",
         "weights scaled a thousandth beyond what is feasible",
         _HERE + "test_logistic_optima_are_proved_by_their_dual",
+    ),
+    Mutation(
+        _SQUARED_COLUMNS,
+        "largest = largest * (1 + _RELATIVE_ROUNDING)",
+        "largest = 0.999 * largest",
+        "residuals scaled a thousandth beyond what is feasible",
+        "tests/test_regressor.py::test_the_bracket_is_attained_and_proved",
+    ),
+    Mutation(
+        _SQUARED_COLUMNS,
+        "return float((p * self._target - p**2 / 2).mean())",
+        "return float((p * self._target - p**2 / 4).mean())",
+        "the dual objective with half of its square",
+        "tests/test_regressor.py::test_the_bracket_is_attained_and_proved",
+    ),
+    Mutation(
+        _SQUARED_COLUMNS,
+        "return self._slopes() / len(self._target)",
+        "return 0.9 * self._slopes() / len(self._target)",
+        "neurons priced at smaller residuals than the bound is of",
+        "tests/test_targets.py::test_targets_bracket_the_optimum_of_every_problem",
+    ),
+    Mutation(
+        _LOGISTIC_COLUMNS,
+        "self._targets.begin(p / len(p), self._searched, found.directions)",
+        "self._targets.begin(0.9 * p / len(p), self._searched, found.directions)",
+        "targets proved at smaller weights than the bound is of",
+        "tests/test_targets.py::test_targets_bracket_the_optimum_of_every_problem",
     ),
     # Margins of the variation norm.
     Mutation(

@@ -20,9 +20,9 @@ class SquaredProblem(LogisticProblem):
     """
 
     def __init__(self, Z: np.ndarray, y: np.ndarray, cost: float, options: Options):
+        # The residuals have signs of their own: in place of labels there are ones.
         super().__init__(Z, np.ones(len(y)), cost, options, 1)
         self._target = y
-        self._by_targets = False  # that proof is of weights that are not negative
         self.objective = float((y**2).mean()) / 2
         self._enough = _UNEXPLAINED * options.tol * self.objective * (options.pricing == "local")
         self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
