@@ -692,13 +692,6 @@ MUTATIONS = [
         "neurons priced at smaller residuals than the bound is of",
         "tests/test_targets.py::test_targets_bracket_the_optimum_of_every_problem",
     ),
-    Mutation(
-        _LOGISTIC_COLUMNS,
-        "self._targets.begin(p / len(p), self._searched, found.directions)",
-        "self._targets.begin(0.9 * p / len(p), self._searched, found.directions)",
-        "targets proved at smaller weights than the bound is of",
-        "tests/test_targets.py::test_targets_bracket_the_optimum_of_every_problem",
-    ),
     # Margins of the variation norm.
     Mutation(
         _F1,

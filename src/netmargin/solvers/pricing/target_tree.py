@@ -30,10 +30,12 @@ branching improves. 8 to 20 steps at a node take as long in all.
 """
 _SMOOTHING, _ROOT_SMOOTHING, _ROOT_DECAY, _LEAF_SMOOTHING = 5e-3, 0.1, 0.93, 5e-4
 """Smoothing in units of the target: less makes steps rough, more makes bounds loose."""
-_BATCH = 64
-"""Nodes that are split at once: enough for the products of small matrices to be efficient."""
+_BATCH = 128
+"""Nodes that are split at once: enough for the products of small matrices to be efficient, which
+take 5% less time with 256, and 10% more with 64.
+"""
 _GROUPS = 4
-"""Batches of a round, so many threads are of use. Python itself takes a quarter of the time of a
+"""Batches of a round, so many threads are of use. Python itself takes a seventh of the time of a
 batch, in which other threads wait.
 """
 _BATCH_ENTRIES = 4_000_000
@@ -106,7 +108,7 @@ class TargetTree:
                 while side.stack and side.best <= side.target:
                     if time.monotonic() > deadline or self.nodes > last:
                         return Outcome.UNFINISHED
-                    side.visit_groups(apply)
+                    side.visit_groups(apply, deadline)
                 if side.best > side.target:
                     self.neuron = side.witness @ self._rows
                     return Outcome.REFUTED
@@ -156,19 +158,26 @@ class _Side:
         self._batch = max(1, min(_BATCH, _BATCH_ENTRIES // X.size))
         self.stack = [_make_root(self.terms)]
 
-    def visit_groups(self, apply: Callable) -> None:
+    def visit_groups(self, apply: Callable, deadline: float) -> None:
         """Split the last open nodes, and keep the children that stay open; `apply` is `map` or
-        works like it.
+        works like it. Groups whose turn comes after the deadline stay as they are.
         """
+
+        def descend(group: Nodes) -> _Visit | None:
+            return None if time.monotonic() > deadline else self._descend(group)
+
         groups: list[Nodes] = []
         while self.stack and len(groups) < _GROUPS:
             groups.append(_pop(self.stack, self._batch))
         try:
-            visits = list(apply(self._descend, groups))
+            visits = list(apply(descend, groups))
         except BaseException:
             self.stack.extend(groups)  # at Ctrl-C nothing counts as closed
             raise
         for parents, visit in zip(groups, visits, strict=True):
+            if visit is None:
+                self.stack.append(parents)
+                continue
             if len(visit.children):
                 self.stack.append(visit.children)
             self.nodes += visit.count
