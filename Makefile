@@ -18,7 +18,7 @@ test: .venv/ready lint
 test-slow: .venv/ready
 	$(PYTEST) -m slow
 
-# Lightning and transformers themselves, with runs of two processes; about a minute after their installation.
+# Lightning, transformers and Dask themselves, with runs of two processes; about a minute after their installation.
 test-integrations: .venv/integrations-ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -m integrations tests/integrations tests/test_docs.py
 

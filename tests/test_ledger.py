@@ -116,7 +116,7 @@ BROKEN = [
 
 @pytest.fixture(scope="module")
 def ledger():
-    return verify(quick=True)
+    return verify(quick=True, jobs=1)
 
 
 def test_every_claim_has_a_row_that_breaks_it():
@@ -281,11 +281,19 @@ def test_a_failing_claim_on_the_command_line(monkeypatch, capsys):
     assert "repeat it with: netmargin verify x/y --trial 0 --seed 0" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_processes_find_what_one_finds():
+    ids = ["lyu-li/euler", "lyu-li/sandwich", "wei/l1-duality"]
+    one, two = (verify(ids, quick=True, jobs=jobs) for jobs in (1, 2))
+    assert [entry.claim for entry in two] == [CLAIMS[id] for id in ids]
+    assert [entry.worst for entry in two] == [entry.worst for entry in one]
+
+
 def test_interruption_keeps_the_entries(monkeypatch):
     def interrupted(trial):
         raise KeyboardInterrupt
 
     monkeypatch.setitem(CLAIMS, "x/y", Claim("x/y", "-", "-", "-", 0.5, "-", 2, 9, interrupted))
-    found = verify(["lyu-li/sandwich", "x/y"], quick=True)
+    found = verify(["lyu-li/sandwich", "x/y"], quick=True, jobs=1)
     assert found.status is nm.Status.INTERRUPTED
     assert [entry.claim.id for entry in found] == ["lyu-li/sandwich"]

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from joblib import parallel_config
 from torch import nn
 
 import netmargin as nm
@@ -293,3 +294,14 @@ def test_nets_beat_kernels_on_the_hypercube():
     found = [errors(160, 20, seed=seed, tested=2000) for seed in range(3)]
     assert np.mean([net for net, _ in found]) < 0.05
     assert np.mean([kernels for _, kernels in found], 0).min() > 0.2
+
+
+@pytest.mark.slow
+def test_starts_in_processes_are_those_of_one():
+    X, y = nm.datasets.clusters(40, 5, k=2, seed=0)
+    given = {"lambdas": [1e-1, 1e-3], "starts": 2, "iterations": 40, "progress": False}
+    one = nm.regularization_path(lambda: nm.models.mlp([5, 20, 1]), (X, y), **given)
+    with parallel_config(n_jobs=2):
+        two = nm.regularization_path(lambda: nm.models.mlp([5, 20, 1]), (X, y), **given)
+    for a, b in zip(one.rows, two.rows, strict=True):
+        assert (a["start"], a["log_objective"]) == (b["start"], b["log_objective"])

@@ -61,6 +61,19 @@ def add_json(parser: argparse.ArgumentParser, what: str = "the result") -> None:
     parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
 
 
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add --jobs and --cluster: who computes what can be computed side by side."""
+    workers = parser.add_mutually_exclusive_group()
+    workers.add_argument(
+        "--jobs", type=positive(int), metavar="N", help="processes (default: one for each core)"
+    )
+    workers.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="the workers of a Dask scheduler instead, such as tcp://localhost:8786",
+    )
+
+
 def _make_number_parser(
     number: type, name: str, holds: Callable[[Any], bool]
 ) -> Callable[[str], Any]:

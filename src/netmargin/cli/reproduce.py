@@ -8,7 +8,7 @@ from typing import Any
 from ..core.arguments import suggest_word
 from ..core.files import make_folder
 from ..errors import ArgumentError, CheckpointError, NetmarginError
-from .inputs import add_json, folder, positive, require_writable
+from .inputs import add_json, add_workers, folder, require_writable
 from .printing import as_json
 
 HELP = "Figures and tables of the papers: compute, draw, write the numbers, and say what they show."
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--list", action="store_true", help="ids, titles, minutes per scale, and the last run"
     )
     parser.add_argument("--check", action="store_true", help="fail if a finding is not reproduced")
-    parser.add_argument("--jobs", type=positive(int), default=2, help="processes (default: 2)")
+    add_workers(parser)
     parser.add_argument(
         "--out",
         type=folder,
@@ -55,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
     Returns the exit code: 0, 1 if a figure fails or, with `--check`, does not show its finding.
     """
     from .. import papers
+    from ..core.parallel import on_cluster
 
     if options.list:
         listed = [_describe_figure(papers, id, options.out) for id in papers.list_figures()]
@@ -69,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
                 "The gallery is a Markdown page with a folder of that name beside it: give"
                 f" --gallery NAME.md, not {options.gallery}."
             )
-    found, broken = _reproduce_figures(papers, chosen, options)
+    with on_cluster(options.cluster):
+        found, broken = _reproduce_figures(papers, chosen, options)
     if options.json:
         print(
             as_json(

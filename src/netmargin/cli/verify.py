@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..core.files import write_atomically
 from . import INTERRUPTED
-from .inputs import add_json, natural, require_writable
+from .inputs import add_json, add_workers, natural, require_writable
 from .printing import as_json
 
 HELP = "Examine the claims of the papers: the ledger. Fails if one of them does."
@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trial", type=natural, metavar="K", help="this trial alone, to repeat a violation"
     )
+    add_workers(parser)
     parser.add_argument("--list", action="store_true", help="the claims and what they say")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write it as a page")
     parser.add_argument(
@@ -42,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
     Returns the exit code: 0, 1 if a claim fails, 130 after Ctrl-C.
     """
+    from ..core.parallel import on_cluster
     from ..papers.ledger import verification as ledger
     from ..papers.ledger.claim import load_claims
 
@@ -66,15 +68,17 @@ def run(options: argparse.Namespace) -> int:
     rows = not options.json
     if rows:
         print(ledger.HEADER, flush=True)
-    found = ledger.verify(
-        options.ids or None,
-        options.quick,
-        seed=options.seed,
-        trials=None if options.trial is None else [options.trial],
-        # On a terminal a bar below the rows says what goes on; in a file the rows do.
-        progress=rows and sys.stdout.isatty(),
-        watch=(lambda entry: print(ledger.row(entry), flush=True)) if rows else None,
-    )
+    with on_cluster(options.cluster):
+        found = ledger.verify(
+            options.ids or None,
+            options.quick,
+            seed=options.seed,
+            trials=None if options.trial is None else [options.trial],
+            jobs=options.jobs,
+            # On a terminal a bar below the rows says what goes on; in a file the rows do.
+            progress=rows and sys.stdout.isatty(),
+            watch=(lambda entry: print(ledger.row(entry), flush=True)) if rows else None,
+        )
     if options.json:
         print(as_json(found.to_dict()))
     else:

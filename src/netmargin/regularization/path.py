@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from joblib import Parallel, delayed
 from torch import Tensor, nn
 
 from ..core.arguments import (
@@ -278,9 +279,11 @@ def _follow(
         try:
             for index, value in enumerate(ordered):
                 log_lambda = math.log(value)
-                # All starts go on, not only the best: which is best changes with lambda.
-                for run in runs:
-                    run.descend(log_lambda, iterations)
+                # All starts go on, not only the best: which is best changes with lambda. One after
+                # the other, unless the caller's joblib.parallel_config says where else.
+                runs = list(
+                    Parallel()(delayed(_descend)(run, log_lambda, iterations) for run in runs)
+                )
                 objectives = [run(log_lambda).item() for run in runs]
                 best = min(range(starts), key=lambda k: objectives[k])
                 head = {
@@ -307,6 +310,12 @@ def _follow(
             path.status = Status.INTERRUPTED
             path.message = f"interrupted after {len(path.rows)} values of lambda"
     return path
+
+
+def _descend(run: RegularizedObjective, log_lambda: float, iterations: int) -> RegularizedObjective:
+    """The objective after a descent, in whatever process: a copy comes back from another one."""
+    run.descend(log_lambda, iterations)
+    return run
 
 
 def _call_make_model(make_model: Callable[[], nn.Module]) -> nn.Module:

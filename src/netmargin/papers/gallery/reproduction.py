@@ -73,7 +73,12 @@ class Reproduction:
 
 
 def reproduce(
-    id: str, scale: str = "smoke", *, out: str | Path = OUT, jobs: int = 2, progress: bool = True
+    id: str,
+    scale: str = "smoke",
+    *,
+    out: str | Path = OUT,
+    jobs: int | None = None,
+    progress: bool = True,
 ) -> Reproduction:
     """Compute, draw and check a figure or table of the papers.
 
@@ -89,8 +94,9 @@ def reproduce(
         "smoke" (seconds, the default), "laptop" (minutes) or "paper" (the papers' own settings).
     out : str or Path, default "runs/reproduce"
         Folder for all figures and their runs, made where it is not there.
-    jobs : int, at least 1
-        The number of processes, 2 by default.
+    jobs : int or None, default None
+        The number of processes. None: one for each core, or what `joblib.parallel_config` says, on
+        a cluster too (docs/cluster.md).
     progress : bool, default True
         Whether to show the runs that are done as they come.
 
@@ -107,6 +113,8 @@ def reproduce(
         If Ctrl-C came. The runs that are done are kept, and the same call goes on.
     NetmarginError
         If a process was killed, most likely because memory ran out.
+    CheckpointError
+        If `out` cannot be written, or workers on other machines write elsewhere.
     DataError
         If a run found a number that is not finite.
 
@@ -121,7 +129,7 @@ def reproduce(
     chosen = figure(id)
     settings = _choose_settings(chosen, scale)
     jobs, out, progress = (
-        check_count("jobs", jobs),
+        check_count("jobs", jobs, optional=True),
         check_path("out", out),
         check_flag("progress", progress),
     )

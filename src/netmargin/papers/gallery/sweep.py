@@ -12,25 +12,26 @@ from typing import Any
 
 import torch
 from filelock import FileLock
-from joblib import Parallel, delayed
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib import delayed
 
 from ...core.files import make_folder, write_atomically
 from ...core.interrupts import whole_or_interrupted
+from ...core.parallel import WorkerKilledError, run_side_by_side
 from ...core.progress import Progress
-from ...errors import DataError, Interrupted, NetmarginError
+from ...errors import CheckpointError, DataError, Interrupted, NetmarginError
 from .figure import Figure, Row, Settings, figure
 
 
 def sweep(
-    chosen: Figure, settings: Settings, folder: Path, *, jobs: int, progress: bool
+    chosen: Figure, settings: Settings, folder: Path, *, jobs: int | None, progress: bool
 ) -> list[Row]:
     """Compute all runs of a figure and return their rows, in order.
 
-    Those whose file is in `folder` are read, the others computed by `jobs` processes; a killed
-    sweep loses only the runs that were under way.
+    Those whose file is in `folder` are read, the others computed by `jobs` processes, as
+    `run_side_by_side` takes them; a killed sweep loses only the runs that were under way.
     """
-    runs = chosen.runs(settings)
+    # A worker on a cluster has another working directory.
+    runs, folder = chosen.runs(settings), folder.resolve()
     files = [_file(chosen, settings, run, folder) for run in runs]
     waiting = [index for index, file in enumerate(files) if _read(file) is None]
     done = len(runs) - len(waiting)
@@ -46,9 +47,7 @@ def sweep(
         try:
             # The rows are read back from their files, so that the order of the results is free and
             # the display moves with each one that is done.
-            for _ in Parallel(
-                n_jobs=min(jobs, max(len(waiting), 1)), return_as="generator_unordered"
-            )(tasks):
+            for _ in run_side_by_side(tasks, len(waiting), jobs):
                 done += 1
                 display.draw(done, len(runs) - done, f"{done} of {len(runs)} runs")
         except KeyboardInterrupt:
@@ -56,13 +55,20 @@ def sweep(
                 f"{chosen.id}: {done} of {len(runs)} runs are done and kept in {folder}. The same"
                 " command goes on."
             ) from None
-        except TerminatedWorkerError:
+        except WorkerKilledError as error:
             raise NetmarginError(
-                f"{chosen.id}: a process was killed, most likely because memory ran out. {done} of"
-                f" {len(runs)} runs are done and kept in {folder}. Go on with fewer processes:"
-                " --jobs 1."
+                f"{chosen.id}: {error}. {done} of {len(runs)} runs are done and kept in {folder},"
+                " and the same command goes on."
             ) from None
-    return [run | (_read(file) or {}) for run, file in zip(runs, files, strict=True)]
+    found = [_read(file) for file in files]
+    rows = [run | row for run, row in zip(runs, found, strict=True) if row is not None]
+    if len(rows) < len(runs):
+        raise CheckpointError(
+            f"{chosen.id}: {len(runs) - len(rows)} of {len(runs)} runs were computed, and are not"
+            f" in {folder}. Workers on other machines have to write there too: give an --out that"
+            " all of them share."
+        )
+    return rows
 
 
 def finished(chosen: Figure, settings: Settings, folder: Path) -> tuple[int, int]:

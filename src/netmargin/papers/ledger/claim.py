@@ -166,6 +166,11 @@ class Claim:
     def __repr__(self) -> str:
         return short_repr(self, "id", "statement", "source", "tolerance")
 
+    def __reduce__(self) -> tuple:
+        # Another process has the claim under the same id, once it has imported the papers' modules.
+        # The check cannot be sent: its name stands for the claim.
+        return _find_claim, (self.id,)
+
     def printed(self, text: str) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
         """Decorator that registers a printed form of the claim that is false, with a function that
         evaluates it at a counterexample.
@@ -264,6 +269,11 @@ def load_claims() -> dict[str, Claim]:
     """Import the modules of all papers' claims and return the claims by id."""
     import_claims()
     return CLAIMS
+
+
+def _find_claim(id: str) -> Claim:
+    """The claim of this process with an id."""
+    return load_claims()[id]
 
 
 def claim(

@@ -4,11 +4,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from joblib import delayed
+
 from ...core.arguments import check_count, check_flag, check_numbers, check_seed, suggest_word
 from ...core.grad_mode import with_gradients
+from ...core.parallel import WorkerKilledError, run_side_by_side
 from ...core.progress import Progress
 from ...core.records import short_repr
-from ...errors import ArgumentError
+from ...errors import ArgumentError, NetmarginError
 from ...page.ledger import write_ledger
 from ...page.render import render
 from ...result import Status
@@ -126,6 +129,7 @@ def verify(
     *,
     seed: int = 0,
     trials: Iterable[int] | None = None,
+    jobs: int | None = None,
     progress: bool = False,
     watch: Callable[[Entry], None] | None = None,
 ) -> Ledger:
@@ -149,10 +153,13 @@ def verify(
         Seed of all instances.
     trials : list of int, or None
         The numbers of the trials to run, instead of the first ones.
+    jobs : int or None, default None
+        The number of processes that examine claims side by side. None: one for each core, or what
+        `joblib.parallel_config` says, on a cluster too (docs/cluster.md).
     progress : bool, default False
         Whether to show the claims as they come.
     watch : function (Entry) -> None, or None
-        Called with every entry as it is found.
+        Called with every entry as it is found, in whatever order that is.
 
     Returns
     -------
@@ -164,6 +171,8 @@ def verify(
     ------
     ArgumentError
         If an id is unknown, or another argument cannot be used.
+    NetmarginError
+        If a process was killed, most likely because memory ran out.
 
     Examples
     --------
@@ -176,11 +185,11 @@ def verify(
     >>> entry.holds, entry.command
     (False, 'netmargin verify lyu-li/euler --trial 0 --seed 0')
     """
-    found: list[Entry] = []
-    chosen, quick, seed, progress = (
+    chosen, quick, seed, jobs, progress = (
         _select_claims(ids),
         check_flag("quick", quick),
         check_seed(seed),
+        check_count("jobs", jobs, optional=True),
         check_flag("progress", progress),
     )
     numbers = None if trials is None else check_numbers("trials", trials, check_count, at_least=0)
@@ -189,25 +198,40 @@ def verify(
     run = "quick run" if quick else "full run"
     if numbers is not None:
         run = f"trials {', '.join(map(str, numbers))}"
+    found: dict[str, Entry] = {}
+    tasks = (delayed(_examine)(claim.id, quick, seed, numbers) for claim in chosen)
     with Progress(progress, "verify") as display:
-        for index, claim in enumerate(chosen):
-            display.draw(index, len(chosen) - index, f"{index + 1}/{len(chosen)}  {claim.id}")
-            started = time.monotonic()
-            try:
-                entry = claim.examine(quick=quick, seed=seed, trials=numbers)
-            except KeyboardInterrupt:
-                break
-            except Exception as error:
-                # One broken check must not hide what the others found. Who asks for single trials
-                # wants to see the error itself.
-                if numbers is not None:
-                    raise
-                entry = claim.broken_off(error, time.monotonic() - started)
-            found.append(entry)
-            if watch:
-                watch(entry)
-    missing = tuple(claim.id for claim in chosen[len(found) :])
-    return Ledger(tuple(found), run, seed, missing)
+        display.draw(0, len(chosen), f"0 of {len(chosen)} claims")
+        try:
+            for entry in run_side_by_side(tasks, len(chosen), jobs):
+                found[entry.claim.id] = entry
+                if watch:
+                    watch(entry)
+                done = len(found)
+                display.draw(done, len(chosen) - done, f"{done} of {len(chosen)} claims")
+        except KeyboardInterrupt:
+            pass
+        except WorkerKilledError as error:
+            raise NetmarginError(
+                f"verify: {error}. {len(found)} of {len(chosen)} claims were done; none of them is"
+                " kept."
+            ) from None
+    entries = tuple(found[claim.id] for claim in chosen if claim.id in found)
+    missing = tuple(claim.id for claim in chosen if claim.id not in found)
+    return Ledger(entries, run, seed, missing)
+
+
+def _examine(id: str, quick: bool, seed: int, trials: list[int] | None) -> Entry:
+    """Examine the claim with an id, in any process."""
+    claim, started = load_claims()[id], time.monotonic()
+    try:
+        return claim.examine(quick=quick, seed=seed, trials=trials)
+    except Exception as error:
+        # One broken check must not hide what the others found. Who asks for single trials wants to
+        # see the error itself.
+        if trials is not None:
+            raise
+        return claim.broken_off(error, time.monotonic() - started)
 
 
 def _select_claims(ids: str | Iterable[str] | None) -> list[Claim]:

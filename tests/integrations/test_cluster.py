@@ -1,0 +1,133 @@
+"""Figures and claims on the workers of a Dask scheduler: real processes, one of them killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from joblib import delayed, parallel_config
+
+import netmargin as nm
+from netmargin.cli import main
+from netmargin.core.parallel import _require_same_versions, on_cluster, run_side_by_side
+
+pytestmark = pytest.mark.integrations
+
+
+def start(*arguments):
+    """A process of Dask that listens on this machine only."""
+    # Tasks of this file are functions that a worker imports.
+    paths = [str(Path(__file__).parent), *sys.path]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "dask", *arguments],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    """The address of a scheduler."""
+    pytest.importorskip("distributed")
+    file = tmp_path_factory.mktemp("dask") / "scheduler.json"
+    process = start(
+        "scheduler",
+        *("--host", "127.0.0.1", "--port", "0", "--no-dashboard"),
+        *("--scheduler-file", str(file)),
+    )
+    while not file.exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    yield json.loads(file.read_text())["address"]
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def workers(scheduler, tmp_path):
+    """Two workers without a nanny: one that is killed stays dead."""
+    options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory")
+    found = [start("worker", scheduler, *options, str(tmp_path / str(k))) for k in range(2)]
+    yield found
+    for worker in found:
+        worker.kill()
+        worker.wait()
+
+
+def note_process(folder, number):
+    """Leave the number of the process that came here, and take a while."""
+    file = Path(folder) / f"{number}-{os.getpid()}"
+    file.touch()
+    time.sleep(0.4)
+    file.with_suffix(".done").touch()
+    return number, os.getpid()
+
+
+def test_a_worker_that_dies_costs_the_task_it_had(scheduler, workers, tmp_path):
+    folder = tmp_path / "tasks"
+    folder.mkdir()
+    done, killed = [], None
+    with on_cluster(scheduler):
+        tasks = (delayed(note_process)(str(folder), number) for number in range(16))
+        for number, process in run_side_by_side(tasks, 16, None):
+            done.append(number)
+            if killed is None and len(done) == 4:
+                killed = process
+                os.kill(process, signal.SIGKILL)
+    assert sorted(done) == list(range(16))
+    unfinished = [file for file in folder.glob("*") if not file.with_suffix(".done").exists()]
+    assert {file.name.split("-")[1] for file in unfinished} <= {str(killed)}
+    assert len(list(folder.glob("*.done"))) <= 16 + 2
+
+
+def test_figures_and_claims_are_those_of_one_process(scheduler, workers, tmp_path, capsys):
+    options = ["reproduce", "chizat-bach/fig2c", "--quiet", "--out"]
+    assert main([*options, str(tmp_path / "cluster"), "--cluster", scheduler]) == 0
+    assert main([*options, str(tmp_path / "here"), "--jobs", "1"]) == 0
+    here, there = (
+        json.loads((tmp_path / place / "chizat-bach/fig2c/smoke/numbers.json").read_text())["rows"]
+        for place in ("here", "cluster")
+    )
+    for row in (*here, *there):
+        del row["seconds"]
+    assert here == there
+    capsys.readouterr()
+    claims = ["lyu-li/euler", "lyu-li/sandwich"]
+    assert main(["verify", *claims, "--quick", "--cluster", scheduler, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [claim["id"] for claim in printed["claims"]] == claims
+
+
+def test_what_does_not_answer_is_said():
+    with (
+        pytest.raises(nm.NetmarginError, match=r"No Dask scheduler answers at tcp://127.0.0.1:9"),
+        on_cluster("tcp://127.0.0.1:9"),
+    ):
+        pass
+    with pytest.raises(nm.NetmarginError, match="no address"), on_cluster("nowhere://x"):
+        pass
+
+
+def test_threads_are_refused(scheduler, tmp_path):
+    directory = ("--local-directory", str(tmp_path))
+    worker = start("worker", scheduler, "--nthreads", "2", "--no-dashboard", *directory)
+    try:
+        with on_cluster(scheduler), pytest.raises(nm.ArgumentError, match="--nthreads 1"):
+            list(run_side_by_side([delayed(pow)(2, 2)], 1, None))
+    finally:
+        worker.terminate()
+        worker.wait()
+    with parallel_config(backend="threading"), pytest.raises(nm.ArgumentError, match="loky"):
+        nm.theory.verify("lyu-li/euler", trials=[0])
+
+
+def test_other_versions_are_refused():
+    mine = {"Python": "3.11.2", "torch": "2.13.0"}
+    with pytest.raises(nm.NetmarginError, match="tcp://b runs torch 2.12.0, not 2.13.0"):
+        _require_same_versions(mine, {"tcp://a": mine, "tcp://b": mine | {"torch": "2.12.0"}})
