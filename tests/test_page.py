@@ -8,6 +8,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -986,10 +987,9 @@ def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
 def test_after_the_command_line_what_is_missing_is_added_by_commands(tmp_path, monkeypatch, capsys):
     """Every line is a command that works, and adds its part."""
     monkeypatch.chdir(tmp_path)
-    few = ["--limit", "30", "--epochs", "3", "--quiet"]
-    for name, more in (("mine", []), ("other", ["--seed", "1"])):
-        words = ["train", "digits-mlp", *few, *more, "--record-margins", "--out", f"runs/{name}"]
-        assert main(words) == 0
+    few = ["--limit", "30", "--epochs", "3", "--record-margins", "--quiet"]
+    assert main(["train", "digits-mlp", *few, "--out", "runs/mine"]) == 0
+    shutil.copytree("runs/mine", "runs/other")
     X, y = nm.datasets.digits(limit=30)
     np.savez("heldout.npz", X=X, y=y)
     np.savez("training.npz", X=X[:20], y=y[:20])
