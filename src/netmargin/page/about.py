@@ -112,7 +112,8 @@ def _find_numbers(sections: Mapping[str, Any]) -> dict[str, str]:
     shown = {
         "Margin score z": heldout or "Margin score z" in tiles,
         "Margin-weighted error": heldout or "Margin-weighted error" in tiles,
-        "Nearest quarter": compared is not None or "Nearest quarter, training" in tiles,
+        "Nearest quarter": compared is not None
+        or any(title.startswith("Nearest quarter") for title in tiles),
         "Exponent, order": scaling is not None,
         "Normalized margin": compared is not None
         or any("normalized margin" in part.takeaway for part in (training, scaling) if part),

@@ -10,7 +10,7 @@ from .facts import Facts, LinkedRadii
 from .flips import write_flips
 from .inputs import write_range
 from .measured import Measured
-from .numbers import count, distance, one_digit, percent, plural, quoted, round_down
+from .numbers import count, distance, one_digit, plural, quoted, round_down
 from .payload import Certainty, Change, Columns, Radii, Tag
 from .sampling import is_spread
 
@@ -92,8 +92,8 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         )
     elif middle > 0:
         proof = (
-            f"Median of {these}: no change below {distance(middle, down=True)} flips the answer"
-            " (proved)"
+            f"For half of {these} it is proved that no change below"
+            f" {distance(middle, down=True)} flips the answer"
         )
     else:
         safe = int((lower > 0).sum())
@@ -105,9 +105,10 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         return f"{proof}. No flips were searched for: everything above is open."
     middle = middle_of(upper)
     if math.isfinite(middle):
-        found = f"a change of {distance(middle)} that does was found"
-        if report.no_lower or not middle_of(lower) > 0:
-            found = f"the median of {these} is flipped by a change of {distance(middle)}"
+        half = "half of them, maybe others,"
+        if report.no_lower or not 0 < middle_of(lower) < math.inf:
+            half = f"half of {these}"
+        found = f"for {half} a change of {distance(middle)} or less that does was found"
     else:
         flipped = int((np.isfinite(upper) & (upper > 0)).sum())
         some = count(flipped) if flipped else "none"
@@ -213,10 +214,11 @@ def _calibrate(facts: Facts, linked: LinkedRadii) -> str:
     ratios = estimates[known] / upper[known]
     low, middle, high = np.quantile(ratios, [0.1, 0.5, 0.9])
     return (
-        f"How good is the first-order estimate? For {percent(0.8)} of the {count(len(ratios))} of"
-        f" these {facts.noun}s that are right and were flipped it is between {distance(low)} and"
-        f" {distance(high)} times the smallest flip found, with a median of {distance(middle)}; it"
-        f" is too low for {count(int((ratios < 1).sum()))} of them."
+        "How good is the first-order estimate? It was checked on the"
+        f" {count(len(ratios))} {facts.noun}s that are right and for which a flip was found. In the"
+        f" median it is {distance(middle)} times the smallest flip found, for the middle 80% of"
+        f" them {distance(low)} to {distance(high)} times; it is too low for"
+        f" {count(int((ratios < 1).sum()))}."
     )
 
 

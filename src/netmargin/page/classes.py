@@ -95,11 +95,11 @@ def _describe_closest(facts: Facts, split: Measured, present: Tensor) -> str:
     weakest = min(range(len(tenths)), key=tenths.__getitem__)
     if not math.isfinite(tenths[weakest]):
         return f"{start}."
-    side = ", on the wrong side" if tenths[weakest] < 0 else ""
     other = quoted(facts.names.of(present[weakest].item()))
-    who = "it also" if weakest == closest else f"class {other}"
-    tenth = f"10% at {show(tenths[weakest])} or less{side}"
-    return f"{start}; by its nearest tenth {who} does ({tenth})."
+    who = "It also" if weakest == closest else f"Class {other}"
+    if tenths[weakest] < 0:
+        return f"{start}. {who} has the weakest tenth: all of it on the wrong side."
+    return f"{start}. {who} has the weakest tenth, {show(tenths[weakest])} or nearer."
 
 
 def _describe_mistakes(facts: Facts, pair: tuple[int, int, int] | None, wrong: int) -> str:

@@ -39,7 +39,12 @@ def write_comparison(facts: Facts) -> Comparison | None:
         nets=_make_rows(found),
         distances=_measure_nets(facts),
         distances_of=facts.phrase(facts.splits[0]) if facts.splits else "",
-        note="Distances on training data compare only nets of one kind that fit these data.",
+        note=(
+            f"All nets answer the same {facts.noun}s, and differences are taken {facts.noun} by"
+            f" {facts.noun}: one can be clear where the bars of both nets overlap. "
+            * bool(found.differences)
+            + "Distances on training data compare only nets of one kind that fit these data."
+        ),
     )
 
 
@@ -65,14 +70,19 @@ def _describe(facts: Facts, found: Compared) -> str:
     if not lines:
         n = count(found.heldout[0].n)
         return f"These {n} {facts.noun}s do not tell the nets apart by error, nor by margin score."
-    parts = [
-        f"{quoted(better)} is better than {quoted(worse)}: {' and '.join(own)} (95%)"
-        for (better, worse), own in lines.items()
-    ]
-    said = [text for own in lines.values() for text in own]
-    if len(said) == 1 and len(found.names) == 2:
-        other = "margin score" if said[0].startswith(ERROR) else "error"
-        parts.append(f"by {other} they are not told apart")
+    parts = []
+    for (better, worse), own in lines.items():
+        if len(own) == 2:
+            parts.append(
+                f"{quoted(better)} is better than {quoted(worse)}: {' and '.join(own)} (95%)"
+            )
+            continue
+        by_error = own[0].startswith(ERROR)
+        number, other = ("error", "margin score") if by_error else ("margin score", "error")
+        parts.append(
+            f"{quoted(better)} is better than {quoted(worse)} by {number} alone: {own[0]} (95%); by"
+            f" {other} they are not told apart"
+        )
     left = [name for name in found.names[1:] if not any(name in pair for pair in lines)]
     if left:
         parts.append(

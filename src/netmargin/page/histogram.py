@@ -27,7 +27,7 @@ def write_caption(facts: Facts, split: Measured, noun: str) -> tuple[str, str]:
     how = f"Drag, or pick a bar, to see its {noun}s."
     other = next((each for each in facts.splits if each.key != split.key), None)
     if other is not None:
-        how += f" Dashed: {facts.phrase(other)}."
+        how += f" Dotted outline: the same of the {count(other.n)} {facts.phrase(other)}."
     return what, how
 
 
@@ -76,8 +76,8 @@ def explain_peak(facts: Facts, histograms: dict[str, Columns]) -> str:
             return (
                 f"The training {facts.noun}s pile up at {distance(low)} to {distance(high)}:"
                 f" {count(inside_equal)} of {count(int(inside.sum()))} there have score margins"
-                f" within {percent(near)} of the smallest. Training presses the smallest margins up"
-                " until many are equal."
+                f" within {percent(near)} of the smallest. Training presses the smallest score"
+                " margins up until many are equal, and equal ones lie at like distances."
             )
     return ""
 

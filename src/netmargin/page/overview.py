@@ -5,13 +5,17 @@ import math
 import numpy as np
 import torch
 
+from ..l2_robustness import RobustnessReport
 from .change import describe_box, middle_of
 from .facts import Facts
 from .histogram import choose_edges, count_bars, explain_peak, write_caption
 from .measured import Measured
-from .numbers import count, distance, percent, percent_number, significant
+from .numbers import count, distance, percent, percent_number, plural, significant
 from .payload import Axis, Certainty, Overview, Tile
+from .sampling import is_spread
 
+_LOOSE = 2
+"""A flip that is so many times as far as what is proved leaves the larger part open."""
 _NEIGHBOURS = 500
 """Samples whose nearest neighbour of another class is looked for: the median of so many is known to
 a few percent, and 100,000 training images then take seconds.
@@ -41,7 +45,8 @@ def write_overview(facts: Facts) -> Overview:
     return Overview(
         lead=_write_lead(facts, other),
         advice=advice,
-        reading=_explain_distance(facts, other),
+        reading=_explain_distance(facts),
+        certainty=_label_lead(facts),
         tiles=_make_tiles(facts),
         captions={split.key: write_caption(facts, split, noun) for split in facts.splits},
         axis=axis,
@@ -71,17 +76,33 @@ def _write_lead(facts: Facts, other: float | None) -> str:
     return f"{start} {who} {_typical(facts, split, other)}"
 
 
+def find_median_flip(facts: Facts) -> float:
+    """The median flip found on right samples that stand for the first split; NaN without such."""
+    split = facts.splits[0]
+    own = next((linked for linked in facts.radii if linked.split == split.key), None)
+    if own is None or not own.report.attacks or not own.report.examined:
+        return math.nan
+    examined = own.report.examined
+    if own.rows is None or not is_spread(split.distances, own.rows[:examined]):
+        return math.nan
+    flips = own.report.upper[:examined][own.report.q[:examined] > 0]
+    return middle_of(flips) if len(flips) and math.isfinite(middle_of(flips)) else math.nan
+
+
 def _typical(facts: Facts, split: Measured, other: float | None) -> str:
     """How far a typical sample lies from the boundary, in the rest of a sentence."""
-    median = split.median
+    median, flip = split.median, find_median_flip(facts)
     if not facts.has_distances:
         return f"scores its own class {significant(median)} above the next one."
-    if math.isinf(median):
+    if math.isfinite(flip):
+        median, about = flip, f"can be flipped by a change of {distance(flip)}"
+    elif math.isinf(median):
         return (
             "lies at no finite distance from the boundary, to first order: the scores do not change"
             " with the input there."
         )
-    about = f"lies about {distance(median)} from the boundary where the answer changes"
+    else:
+        about = f"lies about {distance(median)} from the boundary where the answer changes"
     if other is None or not other > 0:
         return about + "."
     if median > other:
@@ -91,24 +112,23 @@ def _typical(facts: Facts, split: Measured, other: float | None) -> str:
     return f"{about}: {share} of the way to the nearest training {facts.noun} of another class."
 
 
-def _explain_distance(facts: Facts, other: float | None) -> str:
-    """What the typical distance is in the inputs, and what bounds it: no number is enough."""
-    split = facts.splits[0]
-    if not facts.has_distances or not math.isfinite(split.median) or facts.inputs is None:
+def _explain_distance(facts: Facts) -> str:
+    """What the typical distance is in the inputs, and when a larger one is better."""
+    flip = find_median_flip(facts)
+    typical = flip if math.isfinite(flip) else facts.splits[0].median
+    if not facts.has_distances or not math.isfinite(typical) or facts.inputs is None:
         return ""
-    sentences = []
-    if change := facts.inputs.describe_change(split.median):
-        sentences.append(f"As a change, {distance(split.median)} is {change}.")
-    if other:
-        # The open balls of both around them hold no point of two answers, so they do not meet.
+    sentences = ["Is that far?"]
+    if change := facts.inputs.describe_change(typical):
         sentences.append(
-            f"Of two {facts.noun}s of different classes that are both right, only one can lie"
-            " farther than half the way to the other (50%)."
+            f"{distance(typical)} is as long as {change}; this tells its size, and what flips an"
+            " answer is the worst change of that size, not any."
         )
     sentences.append(
-        f"No number says from where on it is enough: compare nets on the same {facts.noun}s."
+        f"No number is enough by itself: of two nets with about the same errors on the same"
+        f" {facts.noun}s, the one with larger distances is harder to flip."
     )
-    return " ".join(["Is that far?", *sentences])
+    return " ".join(sentences)
 
 
 def median_to_other_class(facts: Facts) -> float | None:
@@ -173,31 +193,7 @@ def _second_tile(facts: Facts) -> Tile | None:
         )
     own = next((linked.report for linked in facts.radii if linked.name == facts.title), None)
     if own is not None and not own.no_lower:
-        examined = own.examined
-        middle = middle_of(own.lower[:examined]) if examined else 0.0
-        if math.isinf(middle):
-            safe = int(np.isinf(own.lower[:examined]).sum())
-            return Tile(
-                "Proved for any change",
-                Certainty.PROVED,
-                count(safe),
-                f"of {count(examined)} examined {facts.noun}s keep their answer under any change,"
-                f" however large{describe_box(own)}: there is no exception.",
-            )
-        if middle > 0:
-            flip = middle_of(own.upper[:examined])
-            found = (
-                f" The smallest flips found have a median of {distance(flip)}."
-                if math.isfinite(flip)
-                else ""
-            )
-            return Tile(
-                "Proved radius, median",
-                Certainty.PROVED,
-                distance(middle, down=True),
-                f"For half of the {count(examined)} examined {facts.noun}s every smaller change"
-                f" (in L2) is proved to leave the answer as it is.{found} Larger is better.",
-            )
+        return _radius_tile(facts, own)
     if held is None or held.report.margin_weighted_error is None:
         return None
     return Tile(
@@ -210,33 +206,82 @@ def _second_tile(facts: Facts) -> Tile | None:
     )
 
 
-def _quarter_tile(facts: Facts) -> Tile | None:
-    """The distance within which the nearest quarter of the training samples lies."""
-    training = facts.training
-    if training is None or not facts.has_distances or facts.inputs is None:
+def _radius_tile(facts: Facts, report: RobustnessReport) -> Tile | None:
+    """The median radius that is proved, beside the median flip that was found."""
+    examined, noun = report.examined, facts.noun
+    middle = middle_of(report.lower[:examined]) if examined else 0.0
+    title = f"Radius, {plural(examined, f'examined {noun}')}"
+    if math.isinf(middle):
+        safe = int(np.isinf(report.lower[:examined]).sum())
+        return Tile(
+            "Proved for any change",
+            Certainty.PROVED,
+            count(safe),
+            f"of {count(examined)} examined {noun}s: no change, however"
+            f" large{describe_box(report)}, flips the answer.",
+        )
+    if not middle > 0:
         return None
-    quarter = _first_quartile(training)
+    flip = middle_of(report.upper[:examined])
+    text = "For half of them every smaller change (in L2) is proved to leave the answer as it is."
+    after = ""
+    if report.attacks and math.isfinite(flip):
+        after = f" / flip found {distance(flip)}"
+        wrong = ", wrong ones as 0" if bool((report.q[:examined] <= 0).any()) else ""
+        text = (
+            f"Medians{wrong}: for half of them every change (in L2) below"
+            f" {distance(middle, down=True)} is proved to leave the answer as it is, and half are"
+            f" flipped by a change of {distance(flip)} or less that was found. The truth lies"
+            " between"
+        )
+        loose = middle < flip / _LOOSE
+        text += ": this proof is loose." if loose else "."
+    return Tile(
+        title, Certainty.PROVED, distance(middle, down=True), text, before="proved", after=after
+    )
+
+
+def _quarter_tile(facts: Facts) -> Tile | None:
+    """The distance within which the nearest quarter of the samples lies."""
+    if not facts.has_distances or facts.inputs is None or not facts.splits:
+        return None
+    split = facts.splits[0]
+    quarter = _first_quartile(split)
     if math.isinf(quarter) and quarter > 0:  # there is no distance to speak of
         return None
-    title = "Nearest quarter, training"
     if quarter <= 0:
-        return Tile(
-            "Training error",
-            Certainty.MEASURED,
-            percent_number(training.report.error, 1),
-            f"{count(int(training.wrong.sum()))} of {count(training.n)} training {facts.noun}s are"
-            " wrong: the nearest quarter lies on the wrong side of the boundary.",
-            after="%",
-        )
-    text = "of the boundary"
-    if facts.heldout is not None:
-        text += f" (held-out: {distance(_first_quartile(facts.heldout))})"
-    if math.isfinite(training.median):
-        text += f", half of them within {distance(training.median)}"
-    text += "; larger is farther from a flip."
+        return _training_error_tile(facts)
+    text = "of the boundary; larger is farther from a flip."
     if change := facts.inputs.describe_change(quarter):
-        text += f" As a change {distance(quarter)} is {change}."
+        text += f" That is as long as {change}."
+    title = f"Nearest quarter, {split.title.lower()}"
     return Tile(title, Certainty.ESTIMATED, distance(quarter), text, before="lies within")
+
+
+def _training_error_tile(facts: Facts) -> Tile | None:
+    """How many training samples are wrong, where the nearest quarter is on the wrong side."""
+    training = facts.training
+    if training is None:
+        return None
+    wrong = int(training.wrong.sum())
+    quarter = " wrong: the nearest quarter lies on the wrong side of the boundary."
+    return Tile(
+        "Training error",
+        Certainty.MEASURED,
+        percent_number(training.report.error, 1),
+        f"{count(wrong)} of {count(training.n)} training {facts.noun}s are"
+        + (quarter if _first_quartile(training) <= 0 else " wrong."),
+        after="%",
+    )
+
+
+def _label_lead(facts: Facts) -> Certainty | None:
+    """What the distance of the lead is worth; None where it says none."""
+    if not facts.has_distances or bool(facts.splits[0].wrong.all()):
+        return None
+    if math.isfinite(find_median_flip(facts)):
+        return Certainty.MEASURED
+    return Certainty.ESTIMATED if math.isfinite(facts.splits[0].median) else None
 
 
 def _first_quartile(split: Measured) -> float:

@@ -126,6 +126,8 @@ class Overview:
     """What to give to learn more, or ""."""
     reading: str
     """What the typical distance is worth, or ""."""
+    certainty: Certainty | None
+    """Of the distance in the lead, if there is one."""
     tiles: tuple[Tile, ...]
     captions: dict[str, tuple[str, str]]
     """Above the histogram, by split: its heading, and what to do with it."""

@@ -1,6 +1,9 @@
 """Section 6 of a page, how far training has come: the history of a run."""
 
 import math
+from dataclasses import dataclass
+
+import numpy as np
 
 from .facts import Facts
 from .numbers import count, plain, plural, power_of_ten, sign, significant
@@ -9,11 +12,14 @@ from .payload import Certainty, Columns, Tag, Training
 _POINTS = 600
 """Epochs of a curve: about one for each pixel."""
 _LAST, _LAST_SHARE = 10, 0.1
-"""Epochs over which a margin still rises or does not: ten, and of long runs a tenth, since margins
-grow with the logarithm of time.
+"""Epochs whose average is held against that of as many before: ten, and of long runs a tenth, since
+margins grow with the logarithm of time.
 """
 _RISES = 0.005
-"""Relative growth over these epochs that counts as rising: less is not seen in the picture."""
+"""Relative growth that counts as rising at least: less is not seen in the picture."""
+_UNSURE = "whether it still rises cannot be told from its ups and downs"
+_FAR = 0.05
+"""Relative epsilon of a net that is not close to a point of largest margin."""
 _FALLS = 0.02
 """Fall of log10 of the loss over these epochs that counts as falling: by 5%."""
 _MARGINS = {
@@ -64,8 +70,8 @@ def _explain_margin(facts: Facts, rows: list[dict], name: str) -> str:
         return note
     return (
         f"The normalized margin ({significant(last)}) is a score, divided by the size of the"
-        f" weights. It is no distance, so it is not to be held against those of the {facts.noun}s"
-        f" above. {note}"
+        " weights. It is no distance: do not hold it against the distances of other sections."
+        f" {note}"
     )
 
 
@@ -74,27 +80,98 @@ def _advise(facts: Facts, rows: list[dict], name: str, separated: int | None) ->
     span = min(max(_LAST, round(_LAST_SHARE * len(rows))), len(rows) - 1)
     if not span:
         return ""
-    fell = rows[-1 - span]["log10_mean_loss"] - rows[-1]["log10_mean_loss"]
     if separated is None:
+        fell = rows[-1 - span]["log10_mean_loss"] - rows[-1]["log10_mean_loss"]
         if fell > _FALLS:
             return f"Go on: the loss still falls, and some {facts.noun}s are wrong."
         return (
             "Going on like this changes little: the loss no longer falls. Try another rate or a"
             " larger net, and look at the labels of those that are wrong."
         )
-    nothing = f"no training {facts.noun} is left to get right"
-    known = [row for row in rows if row["epoch"] >= separated and row.get(name) is not None]
-    after = [row[name] for row in known]
-    if len(after) > 1:
-        span = min(span, len(after) - 1)
-        if after[-1] > after[-1 - span] * (1 + _RISES) and after[-1] >= max(after) * (1 - _RISES):
-            return (
-                f"Stop or go on? For right answers you can stop: {nothing}, and whether held-out"
-                " errors would still fall is not seen here. For a larger margin go on: it still"
-                " grows."
-            )
-        return f"Stop: {nothing}, and the margin no longer grows."
-    return f"Stop: {nothing}, and this net has no normalized margin that could still grow."
+    stop = (
+        f"Stop or go on? For right answers you can stop: no training {facts.noun} is left to get"
+        " right, and whether held-out errors would still fall is not seen here."
+    )
+    trend = measure_trend(_list_margins(rows, name, separated))
+    if trend is None:
+        return stop
+    if trend.rises:
+        return f"{stop} For a larger margin go on: it still rises."
+    far = ""
+    if facts.certificate is not None and facts.certificate.relative_epsilon > _FAR:
+        gap = significant(facts.certificate.relative_epsilon)
+        far = f" The largest one is far (gap {gap}, above): maximize_margin goes there directly."
+    if trend.falls:
+        return f"{stop} Going on like this makes the margin smaller.{far}"
+    return f"{stop} Whether the margin still rises cannot be told from its ups and downs.{far}"
+
+
+def _list_margins(rows: list[dict], name: str, separated: int) -> list[tuple[float, float]]:
+    """Epochs and normalized margins since the first one without errors."""
+    return [
+        (row["epoch"], row[name])
+        for row in rows
+        if row["epoch"] >= separated and row.get(name) is not None
+    ]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The average margin of some last epochs, against that of as many before them.
+
+    Attributes
+    ----------
+    growth : float
+        The relative difference of both averages.
+    doubt : float
+        Two standard deviations of it.
+    before, after : tuple of float
+        The first and the last epoch of each.
+    """
+
+    growth: float
+    doubt: float
+    before: tuple[float, float]
+    after: tuple[float, float]
+
+    @property
+    def rises(self) -> bool:
+        """Whether it is larger by more than chance."""
+        return self.growth > self.doubt
+
+    @property
+    def falls(self) -> bool:
+        """Whether it is smaller by more than chance."""
+        return self.growth < -self.doubt
+
+
+def measure_trend(margins: list[tuple[float, float]]) -> Trend | None:
+    """Whether margins still rise over the last of their epochs; None for fewer than four.
+
+    Examples
+    --------
+    >>> measure_trend([(epoch, 1 + 0.01 * epoch) for epoch in range(40)]).rises
+    True
+    >>> noisy = measure_trend([(epoch, 1 + (-1) ** epoch * 0.1) for epoch in range(40)])
+    >>> noisy.rises, noisy.falls
+    (False, False)
+    """
+    half = min(len(margins) // 2, max(_LAST, round(_LAST_SHARE * len(margins))))
+    if half < 2:
+        return None
+    parts = margins[-2 * half : -half], margins[-half:]
+    values = [np.array([margin for _, margin in part]) for part in parts]
+    first, last = (part.mean() for part in values)
+    # What a straight line leaves of each half is its noise.
+    steps = np.arange(half)
+    noise = [part - np.polyval(np.polyfit(steps, part, 1), steps) for part in values]
+    deviation = math.sqrt(sum(float((part**2).mean()) for part in noise) / half)
+    return Trend(
+        growth=float(last / first - 1),
+        doubt=max(2 * deviation / float(first), _RISES),
+        before=(parts[0][0][0], parts[0][-1][0]),
+        after=(parts[1][0][0], parts[1][-1][0]),
+    )
 
 
 def find_separation(rows: list[dict]) -> int | None:
@@ -149,33 +226,34 @@ def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) 
     if not name:
         loss = power_of_ten(last["log10_mean_loss"])
         return f"{since} The loss is down to {loss}; this net has no normalized margin."
-    known = [row for row in rows if row["epoch"] >= separated and row[name] is not None]
-    after = [row[name] for row in known]
+    known = _list_margins(rows, name, separated)
+    after = [margin for _, margin in known]
     if len(after) < 2:
         return f"{since} The normalized margin is {significant(after[-1])}." if after else since
-    span = min(max(_LAST, round(_LAST_SHARE * len(after))), len(after) - 1)
-    before = after[-1 - span]
-    # Near the first epoch without errors the margin is near 0, and a ratio means nothing.
-    whole = span == len(after) - 1
-    growth = after[-1] / before - 1 if before > 0 else math.inf
-    peak = max(range(len(after)), key=after.__getitem__)
-    epochs = known[-1]["epoch"] - known[-1 - span]["epoch"]  # of a watch not one for each row
-    over = "since the last epoch" if epochs == 1 else f"over the last {plain(epochs)} epochs"
-    change = sign(growth, f"{abs(100 * growth):.0f}%")
-    plus = "+" if growth > 0 and abs(100 * growth) >= 0.5 else ""
-    if after[-1] < after[peak] * (1 - _RISES) and growth > _RISES:
-        # It ends above where these epochs began, and yet below what it reached: that is no rise.
-        trend = f"it goes up and down, and was largest in epoch {count(known[peak]['epoch'])}"
-    elif growth == math.inf or (whole and growth > _RISES):
-        trend = "it still rises"
-    elif growth > _RISES:
-        trend = f"it still rises ({plus}{change} {over})"
-    else:
-        trend = f"{over} it no longer rose ({plus}{change})"
-    return (
+    went = (
         f"{since} Since then the normalized margin has gone from {significant(after[0])} to"
-        f" {significant(after[-1])}; {trend}."
+        f" {significant(after[-1])}"
     )
+    trend = measure_trend(known)
+    if trend is None:
+        return f"{went}."
+    # Near the first epoch without errors the margin is near 0, and a ratio means nothing.
+    change = sign(trend.growth, f"{abs(100 * trend.growth):.0f}%")
+    plus = "+" if trend.growth > 0 and abs(100 * trend.growth) >= 0.5 else ""
+    before, after_it = (
+        f"epochs {_name_epoch(first)} to {_name_epoch(last)}"
+        for first, last in (trend.before, trend.after)
+    )
+    how = f" (average of {after_it} against that of {before}: {plus}{change})"
+    if trend.growth > 1:  # from nearly nothing
+        how = ""
+    said = "it still rises" if trend.rises else "it falls" if trend.falls else _UNSURE
+    return f"{went}; {said}{how}."
+
+
+def _name_epoch(epoch: float) -> str:
+    """The number of an epoch, which of a watch may be no whole one."""
+    return count(int(epoch)) if epoch == int(epoch) else plain(epoch)
 
 
 def _select_rows(rows: list[dict], name: str, separated: int | None) -> Columns:

@@ -167,8 +167,10 @@ class Support:
     gauge: float
     """The relative epsilon, between 0 and 1: where the mark stands."""
     gauge_text: str
+    definition: str
+    """What support vectors, shares and the gap are, and what they are good for."""
     rebuilt: str
-    """How much of the parameters the weighted samples rebuild."""
+    """How much of the weights they do not explain."""
     next_step: str
     """A line of Python, or ""."""
     curve: Columns

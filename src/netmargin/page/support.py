@@ -30,20 +30,25 @@ def write_support(facts: Facts) -> Support | None:
     cumulative = torch.cumsum(weights[order], 0)
     half = min(int((cumulative < 0.5).sum()) + 1, len(order))
     gap, noun = certificate.relative_epsilon, facts.noun
-    cosine = math.sqrt(max(1 - gap**2, 0.0))
     return Support(
         takeaway=_describe(facts, len(order), half, gap),
         data=f"training {noun}s",
         tags=(
-            Tag(Certainty.MEASURED, "shares: those that rebuild the parameters best"),
+            Tag(Certainty.MEASURED, "shares: those that explain the weights best"),
             *_tag_bound(certificate.epsilon_lower / certificate.norm),
         ),
         gauge=min(max(gap, 0.0), 1.0),
         gauge_text=significant(gap),
+        definition=(
+            f"Training draws the boundary by few {noun}s: in the end the weights are a sum of what"
+            f" each of these {noun}s asks for. They are the support vectors, each with its share of"
+            " the sum. The gap is the part of the weights that the sum does not explain. What it is"
+            f" good for: these are the {noun}s that the net depends on, so their labels matter"
+            " most; with a small gap the others could be left out."
+        ),
         rebuilt=(
-            "A support vector machine ends exactly there, a net of this kind comes closer the"
-            f" longer it trains. Here the {noun}s, each by its share, rebuild {percent(cosine)} of"
-            " the parameters (cosine)."
+            "A support vector machine ends at 0, a net of this kind comes closer the longer it"
+            f" trains. Here the sum leaves {percent(gap)} of the length of the weights unexplained."
         ),
         next_step="" if gap < _CLOSE else _write_next_step(facts),
         curve=_draw_curve(cumulative, certificate.samples),

@@ -14,7 +14,7 @@ function openSample(sample) {
 const listNumbers = (sample) =>
   TABLE.slice(1)
     .filter(([key]) => sample[key] != null && key !== "text")
-    .filter(([key]) => !sample.wrong || !["lower", "upper", "r"].includes(key))
+    .filter(([key]) => !(sample.wrong && /^(lower|upper|r)$/.test(key)))
     .map(([key, title, write, sure]) =>
       make(
         "div",

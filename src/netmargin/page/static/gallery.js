@@ -26,7 +26,7 @@ function showPart() {
   byId("more").textContent = `Show ${Math.min(rows.length - limit, MORE)} more`;
 }
 
-/** In the order of nearness the right ones, and apart from them the wrong ones. */
+/** In the order of nearness the wrong ones, and apart from them the right ones. */
 function makeCards() {
   const { y, p } = shown().columns;
   const cards = (some) => some.map((row) => makeFullCard(sampleAt(row)));
@@ -36,12 +36,12 @@ function makeCards() {
   if (state.sort !== "near" || !right.length || !wrong.length) return cards(rows.slice(0, limit));
   const few = Math.min(wrong.length, Math.max(Math.floor(limit / 3), limit - right.length));
   const title = (side, { length }) =>
-    make("p", { class: "side" }, `On the ${side} side: ${commas(length)}, nearest first`);
+    make("p", { class: "side" }, `${side}: ${commas(length)}, nearest first`);
   return [
-    title("right", right),
-    ...cards(right.slice(0, limit - few)),
-    title("wrong", wrong),
+    title("Wrong side", wrong),
     ...cards(wrong.slice(0, few)),
+    title("Right side", right),
+    ...cards(right.slice(0, limit - few)),
   ];
 }
 

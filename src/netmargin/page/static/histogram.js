@@ -27,7 +27,8 @@ function placeTicks(bars) {
   const writeEdge = scale.tickFormat(bars.length);
   const space = (60 * (range[1] - range[0])) / width;
   const round = scale.ticks(width / 75).filter((tick) =>
-    !(folded[0] && tick < range[0] + space) && !(folded[1] && tick > range[1] - space));
+    !(folded[0] && tick < Math.max(range[0] + space, bars[0].to)) &&
+    !(folded[1] && tick > Math.min(range[1] - space, bars.at(-1).from)));
   const ends = [
     { ...bars[0], text: `≤ ${writeEdge(bars[0].to)}` },
     { ...bars.at(-1), text: `≥ ${writeEdge(bars.at(-1).from)}` },
@@ -74,7 +75,6 @@ const pickedRange = ({ from, to } = state) =>
 function showPicked() {
   const picked = Boolean(pickedRange());
   if (!picked) views.histogram.signal("brush_x", [0, 0]).run();
-  for (const hint of all(".unpicked")) hint.hidden = picked;
   byId("picked").hidden = !picked;
   byId("picked-count").textContent =
     picked ? `${commas(rows.length)} ${shown().noun} picked.` : "";
