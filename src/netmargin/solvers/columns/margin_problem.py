@@ -43,10 +43,14 @@ _POLISH_EVERY, _POLISH_GAP = 5, 1e-2
 """Neurons are moved by a cone program, dearer than a round, once the activation patterns are nearly
 right (gap 1%), and then in one round of five.
 """
-_FIRST_ASCENT, _SECOND_ASCENT, _SHARE_OF_ASCENT = Ascent(1, 300), Ascent(3, 1000), 0.75
+_FIRST_ASCENT, _SECOND_ASCENT = Ascent(1, 300), Ascent(3, 1000)
 """Nets whose neurons a search above rank 4 begins with: on 256 clusters in 15 dimensions the first
 has 94 to 99% of the largest margin after 0.1 seconds, the second 99% after a second, where rounds
-without it take 5 to 10. The second is left out where it takes more than this share of the search.
+without it take 5 to 10.
+"""
+_ROUNDS_BETWEEN, _HARD, _SHARE_OF_ASCENT = 10, 0.03, 0.75
+"""The second ascent waits so many rounds, in which easy problems end, and is left out where the gap
+is smaller, or where it takes more than this share of the time for the search.
 """
 _LEAST_SAMPLES = 64
 """Fewer samples than that need so few neurons that rounds find them in the time of an ascent: on 40
@@ -137,7 +141,8 @@ class MarginProblem(DualSearch):
         at both.
         """
         dual, gap = self._last_dual, self._gap
-        if self._rounds == 1 and self._ascends and self.t > ZERO_MARGIN:
+        is_hard = gap > _HARD and self.t > ZERO_MARGIN
+        if self._ascends and self._rounds == _ROUNDS_BETWEEN and is_hard:
             self._ascend_further()
         if self._concluding:
             return self._search_thoroughly(dual)
