@@ -3,7 +3,8 @@ A page about a net, in one file
 ===============================
 
 ``nm.page`` writes everything about a net into one file for the browser: the images nearest to the
-boundary, proved radii, which samples carry the decision, how far training has come.
+boundary, proved radii and what flips look like, labels that may be wrong, how far training has
+come.
 """
 
 # %%
@@ -17,12 +18,18 @@ data, heldout = nm.datasets.digits(limit=400), nm.datasets.digits("test")
 torch.manual_seed(0)
 model = nm.models.mlp([64, 32, 10])
 history = nm.train(model, data, until=nm.LogLossBelow(log10=-4), progress=False)
-radii = nm.robustness(model, (heldout[0][:30], heldout[1][:30]), progress=False)
+rows = nm.input_margins(model, heldout).distances.argsort()[6::12]  # 30 of 359, evenly by distance
+radii = nm.robustness(model, (heldout[0][rows], heldout[1][rows]), box=(0, 1), progress=False)
+labels = nm.label_errors(data)
 
 # %%
 # The file needs nothing else: send it by mail, put it beside the weights.
 written = nm.page(
-    {"digits 64-32-10": model}, data, heldout, records=[history, radii], out="runs/digits.html"
+    {"digits 64-32-10": model},
+    data,
+    heldout,
+    records=[history, radii, labels],
+    out="runs/digits.html",
 )
 print(written.path, f"{written.bytes / 1000:.0f} kB")
 
