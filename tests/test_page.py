@@ -84,6 +84,8 @@ def test_the_overview_counts_what_a_plain_loop_counts():
         f"Is that far? {median:.2f} is as long as {one} {100 * median / 8:.1f}%; this tells its size"
     )
     assert page.overview.certainty == "Estimated"
+    middle = float(re.search(r"is ([\d.]+)\.$", page.overview.scale)[1])
+    assert middle == pytest.approx(found.q[found.q > 0].median().item(), rel=0.06)
     error, z, quarter = page.overview.tiles
     assert (error.value, error.certainty) == (f"{100 * (1 - right / 200):.1f}", "Measured")
     q = found.q
@@ -811,6 +813,9 @@ def test_odd_data_make_a_page_that_says_so(name):
     net = Odd(X[0].numel(), classes, 0.0 if name == "no gradient" else 0.3)
     page = make_page(facts_of(net, (X, y), (X, y)))
     text = texts_of(page)
+    if name == "all wrong":
+        assert page.classes.not_mistakes["heldout"].startswith("All are wrong: the rival is often")
+        assert page.overview.scale == ""
     if name == "whole numbers":
         assert page.overview.axis.name == "score margin"
         assert page.overview.tiles[0].title == "Held-out error"

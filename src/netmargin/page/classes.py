@@ -32,11 +32,7 @@ def write_classes(facts: Facts) -> Classes:
     certainty = Certainty.ESTIMATED if facts.has_distances else Certainty.MEASURED
     return Classes(
         takeaway={split.key: _describe_classes(facts, split) for split in facts.splits},
-        not_mistakes={
-            split.key: f"These are not mistakes: {count(split.n - int(split.wrong.sum()))} of"
-            f" {count(split.n)} are answered correctly."
-            for split in facts.splits
-        },
+        not_mistakes={split.key: _describe_right(split) for split in facts.splits},
         tags=(
             Tag(certainty, "distances" if facts.has_distances else "score margins"),
             Tag(Certainty.MEASURED, "counts"),
@@ -52,6 +48,14 @@ def write_classes(facts: Facts) -> Classes:
         },
         drawn=any(len(hidden[key]) < len(own["label"]) for key, own in rows.items()),
     )
+
+
+def _describe_right(split: Measured) -> str:
+    """How many samples are right: their rivals are no mistakes."""
+    right = split.n - int(split.wrong.sum())
+    if not right:
+        return "All are wrong: the rival is often the class that was answered."
+    return f"These are not mistakes: {count(right)} of {count(split.n)} are answered correctly."
 
 
 def _describe_classes(facts: Facts, split: Measured) -> str:

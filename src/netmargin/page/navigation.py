@@ -43,7 +43,9 @@ def list_links(facts: Facts, sections: Mapping[str, Any], missing: bool) -> tupl
         links = [Link("images", title, "nearest first"), Link("classes", "Classes", "")]
     labels = sections["labels"]
     examined = change and f"{count(facts.radii[0].report.examined)} examined"
-    doubtful = labels and (f"about {count(labels.count)} wrong" if labels.count else "few wrong")
+    doubtful = labels and (
+        f"about {count(labels.count)} wrong" if labels.count else "too few to count"
+    )
     links += [
         _link_part("labels", "Labels", doubtful),
         _link_part("change", "Change", examined),

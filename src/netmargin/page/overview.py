@@ -47,6 +47,7 @@ def write_overview(facts: Facts) -> Overview:
         advice=advice,
         reading=_explain_distance(facts),
         certainty=_label_lead(facts),
+        scale=_describe_scale(facts),
         tiles=_make_tiles(facts),
         captions={split.key: write_caption(facts, split, noun) for split in facts.splits},
         axis=axis,
@@ -152,6 +153,18 @@ def median_to_other_class(facts: Facts) -> float | None:
         nearest = torch.minimum(nearest, apart.amin(1))
     found = nearest.median().item()
     return found if math.isfinite(found) else None
+
+
+def _describe_scale(facts: Facts) -> str:
+    """The median score margin of right samples: the size of scores is the net's own."""
+    split = facts.splits[0]
+    q = split.report.q[~split.wrong]
+    if not len(q):
+        return ""
+    return (
+        "Score margins have the net's own scale: their median, where"
+        f" {facts.phrase(split)} are right, is {significant(q.median().item())}."
+    )
 
 
 def _make_tiles(facts: Facts) -> tuple[Tile, ...]:

@@ -128,6 +128,8 @@ class Overview:
     """What the typical distance is worth, or ""."""
     certainty: Certainty | None
     """Of the distance in the lead, if there is one."""
+    scale: str
+    """What score margins are held against, where a single one is shown, or ""."""
     tiles: tuple[Tile, ...]
     captions: dict[str, tuple[str, str]]
     """Above the histogram, by split: its heading, and what to do with it."""
