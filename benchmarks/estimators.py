@@ -1,11 +1,11 @@
-"""The estimators beside those of scikit-learn: accuracy and CPU seconds over 20 data
-sets of classes.
+"""The estimators beside those of scikit-learn: accuracy or R^2 and CPU seconds over 20 data sets of
+classes and 5 of regression, all of which ship with scikit-learn or are generated.
 
     python -m benchmarks estimators
 
 adds the rows that runs/benchmarks/estimators.jsonl lacks, one JSON line each, and prints the tables
-of docs/estimators.md. One thread is asked for; five folds, features scaled to unit variance on the
-training folds, default parameters unless a column says otherwise.
+of docs/estimators.md. One thread is asked for; five folds, features and targets scaled to unit
+variance on the training folds, default parameters unless a column says otherwise.
 """
 
 import json
@@ -17,18 +17,31 @@ from pathlib import Path
 
 import numpy as np
 from sklearn import datasets
-from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
-from sklearn.neural_network import MLPClassifier
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
 from netmargin.datasets import clusters, hypercube
-from netmargin.estimators import NTKClassifier, ReLUKernelClassifier, VariationNormClassifier
+from netmargin.estimators import (
+    NTKClassifier,
+    ReLUKernelClassifier,
+    VariationNormClassifier,
+    VariationNormRegressor,
+)
+from netmargin.kernels import NTK
 
 ROWS = Path("runs/benchmarks/estimators.jsonl")
 SECONDS = 3.0
@@ -60,6 +73,12 @@ def diabetes_above_median() -> Pair:
     """Whether diabetes progresses faster than in half of the patients."""
     X, y = datasets.load_diabetes(return_X_y=True)
     return X, (y > np.median(y)).astype(int)
+
+
+def alcohol_of_wine() -> Pair:
+    """The alcohol of wines from their other twelve measurements."""
+    X = datasets.load_wine().data
+    return X[:, 1:], X[:, 0]
 
 
 def numbers(pair) -> Pair:
@@ -106,6 +125,28 @@ CLASSIFIERS: dict[str, BaseEstimator] = {
     "boosting": HistGradientBoostingClassifier(random_state=0),
 }
 
+REGRESSION: dict[str, Callable[[], Pair]] = {
+    "diabetes": lambda: datasets.load_diabetes(return_X_y=True),
+    "Friedman 1": lambda: datasets.make_friedman1(500, noise=1.0, random_state=0),
+    "Friedman 2": lambda: datasets.make_friedman2(500, noise=125.0, random_state=0),
+    "Friedman 3": lambda: datasets.make_friedman3(500, noise=0.1, random_state=0),
+    "alcohol of wine": alcohol_of_wine,
+}
+REGRESSORS: dict[str, BaseEstimator] = {
+    "variation norm": VariationNormRegressor(time_limit=SECONDS),
+    "ridge, NTK": KernelRidge(kernel=NTK(depth=3)),
+    "SVR, NTK": SVR(kernel=NTK(depth=3)),
+    "GP, NTK": GaussianProcessRegressor(kernel=NTK(depth=3)),
+    "SVR": SVR(),
+    "ridge, rbf": KernelRidge(kernel="rbf"),
+    "MLP": MLPRegressor(random_state=0),
+    "random forest": RandomForestRegressor(random_state=0),
+}
+TABLES = {
+    "classification": (CLASSIFICATION, CLASSIFIERS),
+    "regression": (REGRESSION, REGRESSORS),
+}
+
 
 def main() -> None:
     """Measure what is missing, and print the tables."""
@@ -115,25 +156,30 @@ def main() -> None:
     NTKClassifier().fit([[0.0], [1.0]], [0, 1])  # compiles
     NTKClassifier(C=None).fit([[0.0], [1.0]], [0, 1])
     with open(ROWS, "a") as file:
-        for data, load in CLASSIFICATION.items():
-            X, y = load()
-            for model, estimator in CLASSIFIERS.items():
-                if (data, model) in done:
-                    continue
-                row = {"data": data, "model": model, "n": len(X)} | measure(estimator, X, y)
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-    print_table("score", lambda value: f"{100 * value:.1f}")
-    print_table("fit", lambda value: f"{value:.3f}")
+        for sets, models in TABLES.values():
+            for data, load in sets.items():
+                X, y = load()
+                for model, estimator in models.items():
+                    if (data, model) in done:
+                        continue
+                    row = {"data": data, "model": model, "n": len(X)} | measure(estimator, X, y)
+                    file.write(json.dumps(row) + "\n")
+                    file.flush()
+    for key, show in (("score", lambda v: f"{100 * v:.1f}"), ("fit", lambda v: f"{v:.3f}")):
+        for sets, models in TABLES.values():
+            print_table(key, show, sets, models)
 
 
 def measure(estimator: BaseEstimator, X: np.ndarray, y: np.ndarray) -> dict:
-    """Mean accuracy, and CPU seconds of a fit and of predicting the held-out fold; for our own the
-    largest gap, and the folds that ended before their tolerance.
+    """Mean accuracy or R^2, and CPU seconds of a fit and of predicting the held-out fold; for our
+    own the largest gap, and the folds that ended before their tolerance.
     """
     scores, fits, predictions, gaps, ended = [], [], [], [], 0
-    for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y):
+    folds = StratifiedKFold if is_classifier(estimator) else KFold
+    for train, test in folds(FOLDS, shuffle=True, random_state=0).split(X, y):
         model = make_pipeline(StandardScaler(), clone(estimator))
+        if not is_classifier(estimator):
+            model = TransformedTargetRegressor(model, transformer=StandardScaler())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             began = time.process_time()
@@ -141,13 +187,15 @@ def measure(estimator: BaseEstimator, X: np.ndarray, y: np.ndarray) -> dict:
             fits.append(time.process_time() - began)
         ended += any(issubclass(w.category, ConvergenceWarning) for w in caught)
         began = time.process_time()
-        scores.append(float(np.mean(model.predict(X[test]) == y[test])))
+        score = model.score(X[test], y[test])
         predictions.append(time.process_time() - began)
-        last = model[-1]
+        scores.append(float(score))
+        last = getattr(model, "regressor_", model)[-1]
         gap = getattr(last, "local_gap_", getattr(last, "gap_", 0.0))
         gaps.append(float(np.max(gap)))
     return {
         "score": float(np.mean(scores)),
+        "spread": float(np.std(scores)),
         "fit": float(np.median(fits)),
         "predict": float(np.median(predictions)),
         "gap": max(gaps),
@@ -161,11 +209,12 @@ def read_rows() -> Iterator[dict]:
         yield json.loads(line)
 
 
-def print_table(key: str, show: Callable[[float], str]) -> None:
+def print_table(
+    key: str, show: Callable[[float], str], sets: dict[str, Callable], models: dict
+) -> None:
     """Print a table of one number, in Markdown: a row for each data set."""
     rows = {(row["data"], row["model"]): row for row in read_rows()}
-    models = list(CLASSIFIERS)
     print(f"\n| {key} | " + " | ".join(models) + " |\n|---|" + "---|" * len(models))
-    for data in CLASSIFICATION:
+    for data in sets:
         cells = [show(rows[data, model][key]) if (data, model) in rows else "" for model in models]
         print(f"| {data} | " + " | ".join(cells) + " |")

@@ -1,0 +1,100 @@
+"""CPU seconds and memory of the kernel estimators up to 20,000 samples, beside SVC.
+
+    python -m benchmarks estimators_growth
+
+Each fit is a process of its own, whose peak is told beside what it takes before the fit. Adds the
+rows that runs/benchmarks/estimators_growth.jsonl lacks, and draws estimators_growth.png beside it.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import make_classification
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from netmargin.estimators import NTKClassifier
+
+FOLDER = Path("runs/benchmarks")
+ROWS = FOLDER / "estimators_growth.jsonl"
+SAMPLES = (1250, 2500, 5000, 10_000, 20_000)
+"""Doubled from a second to minutes; above 14,000 the kernel is kept in float32."""
+COSTS = (1.0, 100.0)
+MODELS = {"NTK": NTKClassifier, "SVC": SVC}
+
+
+def main() -> None:
+    """Measure what is missing, and draw."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    rows = read_rows()
+    for n in SAMPLES:
+        for C in COSTS:
+            for model in MODELS:
+                if any((r["n"], r["C"], r["model"]) == (n, C, model) for r in rows):
+                    continue
+                call = (
+                    f"from benchmarks.estimators_growth import measure; measure({n},{C},{model!r})"
+                )
+                line = subprocess.run(
+                    [sys.executable, "-c", call], check=True, capture_output=True, text=True
+                ).stdout
+                with open(ROWS, "a") as file:
+                    file.write(line)
+                print(line, end="", flush=True)
+    draw(read_rows())
+
+
+def measure(n: int, C: float, model: str) -> None:
+    """Print a row: one fit of n samples in 20 dimensions, two classes, 5% mistakes."""
+    X, y = make_classification(n, 20, n_informative=10, flip_y=0.05, random_state=0)
+    X = StandardScaler().fit_transform(X)
+    MODELS[model](C=C).fit(X[:50], y[:50])  # loads the compiled steps
+    before, began = read_peak(), time.process_time()
+    fitted = MODELS[model](C=C).fit(X, y)
+    seconds = time.process_time() - began
+    row = {"n": n, "C": C, "model": model, "seconds": seconds, "before": before}
+    row |= {"peak": read_peak(), "gap": float(getattr(fitted, "gap_", 0.0))}
+    row |= {"support": len(fitted.support_)}
+    print(json.dumps(row))
+
+
+def read_peak() -> float:
+    """The most memory that this process ever held, in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def read_rows() -> list[dict]:
+    """The rows of the file; a line cut off by a kill is left out."""
+    return [json.loads(s) for s in ROWS.read_text().split("\n")[:-1]] if ROWS.exists() else []
+
+
+def draw(rows: list[dict]) -> None:
+    """Draw seconds and memory over the number of samples, log-log."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for model, color in (("NTK", "C0"), ("SVC", "C1")):
+        for C, line in zip(COSTS, ("o-", "s--"), strict=True):
+            series = sorted(
+                (r["n"], r["seconds"], r["peak"])
+                for r in rows
+                if (r["model"], r["C"]) == (model, C)
+            )
+            for axes, column in ((left, 1), (right, 2)):
+                axes.plot(
+                    [s[0] for s in series],
+                    [s[column] for s in series],
+                    line,
+                    color=color,
+                    label=f"{model}Classifier, C={C:g}" if model == "NTK" else f"SVC, C={C:g}",
+                )
+    for axes, what in ((left, "CPU seconds of a fit, one thread"), (right, "peak memory, GB")):
+        axes.set(xscale="log", yscale="log", xlabel="samples n", ylabel=what)
+        axes.set_xticks(SAMPLES, [f"{n:,}" for n in SAMPLES])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+    left.legend(fontsize=8)
+    figure.savefig(FOLDER / "estimators_growth.png", dpi=120)
