@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import netmargin as nm
 from netmargin.estimators import NTKClassifier, ReLUKernelClassifier, VariationNormClassifier
 from netmargin.kernels import ntk
+from netmargin.solvers.class_descent import descend_classes
 from netmargin.solvers.pair_descent import descend
 
 
@@ -173,3 +174,58 @@ def test_random_state_is_what_scikit_learn_takes():
         assert VariationNormClassifier(random_state=state).fit(X, y).score(X, y) > 0.8
     with pytest.raises(nm.ArgumentError, match="random_state must be a whole number"):
         VariationNormClassifier(random_state="x").fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
+def test_the_joint_problem_conforms():
+    check_estimator(NTKClassifier(multi_class="joint"))
+
+
+def test_several_classes_in_one_problem():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["a", "b", "c"])[y]
+    joint = NTKClassifier(multi_class="joint", tol=1e-5).fit(X, names)
+    (solution,) = joint.solutions_
+    scores = joint.decision_function(X)
+    assert scores.shape == (150, 3)
+    assert scores.sum(1) == pytest.approx(0, abs=1e-9)
+    assert joint.score(X, names) > 0.95
+    assert solution.certified
+    # The primal objective, from the scores of a stranger.
+    own = np.eye(3)[y] == 1
+    hinges = np.maximum(1 - scores[own] + np.where(own, -np.inf, scores).max(1), 0.0)
+    square = np.sum(solution.coefficients * (ntk(X) @ solution.coefficients))
+    assert 0.5 * square + hinges.sum() == pytest.approx(solution.objective, rel=1e-6)
+    # Two classes are one problem in either case.
+    two, same = (NTKClassifier(multi_class=m).fit(X[:100], y[:100]) for m in ("joint", "ovr"))
+    assert np.array_equal(two.dual_coef_, same.dual_coef_)
+    with pytest.raises(nm.ArgumentError, match="pass a number C"):
+        NTKClassifier(C=None, multi_class="joint").fit(X, y)
+    with pytest.raises(nm.ArgumentError, match="multi_class"):
+        NTKClassifier(multi_class="ovo").fit(X, y)
+
+
+def test_the_joint_problem_starts_from_the_last_c(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    starts = []
+
+    def recorded(K, labels, caps, weights, **options):
+        starts.append(weights.copy())
+        return descend_classes(K, labels, caps, weights, **options)
+
+    monkeypatch.setattr("netmargin.solvers.joint_kernel.descend_classes", recorded)
+    warm = NTKClassifier(multi_class="joint", warm_start=True).fit(X, y)
+    warm.set_params(C=2.0).fit(X, y)
+    cold = NTKClassifier(multi_class="joint", C=2.0).fit(X, y)
+    assert not starts[0].any()
+    assert starts[1].max() == pytest.approx(2.0)
+    assert not starts[2].any()
+    assert warm.solutions_[0].objective == pytest.approx(cold.solutions_[0].objective, rel=2e-3)
+
+
+def test_a_joint_problem_that_has_no_time_says_so():
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        late = NTKClassifier(multi_class="joint", C=1e4, time_limit=0.0).fit(X, y)
+    assert late.decision_function(X).shape == (150, 3)

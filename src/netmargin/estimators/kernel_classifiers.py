@@ -6,12 +6,14 @@ import numpy as np
 from sklearn.utils.validation import check_memory
 
 from .. import kernels
-from ..core.arguments import check_flag, check_number
+from ..core.arguments import check_choice, check_flag, check_number
+from ..core.deadline import Deadline
 from ..core.matrices import SolverData
-from ..errors import Interrupted
+from ..errors import ArgumentError, Interrupted
 from ..result import MarginSolution, Status
 from ..solvers.contradictions import Contradictions, recommended_cost
 from ..solvers.hard_kernel import KernelSolution, solve_hard
+from ..solvers.joint_kernel import JointKernelSolution, solve_joint
 from ..solvers.kernel_matrix import KernelMatrix
 from ..solvers.soft_kernel import solve_soft
 from .classifier import MaxMarginClassifier
@@ -33,17 +35,29 @@ class KernelClassifier(MaxMarginClassifier):
 
     def _solve(self, X, labels, caps, tol, deadline, before):
         check_flag("warm_start", self.warm_start)
-        starts = self._find_starts(labels, caps, before)
+        joint = check_choice("multi_class", self.multi_class, ("ovr", "joint")) == "joint"
+        if joint and caps is None:
+            raise ArgumentError(
+                "multi_class='joint' is a soft margin, and C=None is the hard one: pass a number"
+                " C, for instance C=100.0."
+            )
+        # Two classes are one problem anyway.
+        joint = joint and labels.shape[1] > 1
         try:
-            matrix = self._make_matrix(X)
+            if joint:
+                solutions = [self._solve_joint(X, labels.argmax(1), caps, tol, deadline, before)]
+            else:
+                matrix = self._make_matrix(X)
         except KeyboardInterrupt:
             raise Interrupted("fit was interrupted: the classifier is not fitted.") from None
-        options = {"tol": tol, "deadline": deadline, "starts": starts, "n_jobs": self.n_jobs}
-        self._mean_size = float(matrix.diagonal.mean()) * matrix.scale
-        if caps is None:
-            solutions = self._solve_hard(matrix, X, labels, options)
-        else:
-            solutions = solve_soft(matrix, labels, caps, **options)
+        if not joint:
+            starts = self._find_starts(labels, caps, before)
+            options = {"tol": tol, "deadline": deadline, "starts": starts, "n_jobs": self.n_jobs}
+            self._mean_size = float(matrix.diagonal.mean()) * matrix.scale
+            if caps is None:
+                solutions = self._solve_hard(matrix, X, labels, options)
+            else:
+                solutions = solve_soft(matrix, labels, caps, **options)
         self._caps = caps
         coefficients = np.column_stack([s.coefficients for s in solutions])
         used = np.flatnonzero(coefficients.any(1))
@@ -92,6 +106,39 @@ class KernelClassifier(MaxMarginClassifier):
             starts.append(a if caps is None else np.where(a >= old, caps, np.minimum(a, caps)))
         return np.column_stack(starts)
 
+    def _solve_joint(
+        self,
+        X: np.ndarray,
+        index: np.ndarray,
+        caps: np.ndarray,
+        tol: float,
+        deadline: Deadline,
+        before: list | None,
+    ) -> JointKernelSolution:
+        """All classes, `index` (n,) by number, in one problem. Equal samples are one with the sum
+        of their costs, so that a weight of 2 and two copies are the same problem to the last digit.
+        """
+        _, first, group = np.unique(
+            np.column_stack([X, index]), axis=0, return_index=True, return_inverse=True
+        )
+        group = group.reshape(-1)
+        merged = np.bincount(group, caps)
+        start, last = None, before[0] if self.warm_start and before else None
+        shape = (len(X), len(self.classes_))
+        if isinstance(last, JointKernelSolution) and last.weights.shape == shape:
+            start = np.zeros((len(first), len(self.classes_)))
+            np.add.at(start, group, last.weights * (caps / self._caps)[:, None])
+        matrix = self._make_matrix(X[first])
+        self._mean_size = float(matrix.diagonal.mean()) * matrix.scale
+        found = solve_joint(matrix, index[first], merged, tol=tol, deadline=deadline, start=start)
+        shares = caps / merged[group]
+        return replace(
+            found,
+            dual=found.dual[group] * shares,
+            coefficients=found.coefficients[group] * shares[:, None],
+            weights=found.weights[group] * shares[:, None],
+        )
+
     def _make_matrix(self, X: np.ndarray) -> KernelMatrix:
         """The kernel of the samples, from the cache where there is one."""
         kernel, options = self._choose_kernel()
@@ -132,7 +179,7 @@ class ReLUKernelClassifier(KernelClassifier):
 
     C=None is the hard margin, as `solvers.kernel_max_margin`; a number C the soft one, as
     `solvers.kernel_soft_margin`; both with the kernel `kernels.arc_cosine`. Several classes are
-    separated one against the rest.
+    separated one against the rest, or in one problem.
 
     Parameters
     ----------
@@ -140,6 +187,10 @@ class ReLUKernelClassifier(KernelClassifier):
         Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; None for a hard margin.
     bias : bool, default True
         Whether neurons have a bias.
+    multi_class : {"ovr", "joint"}, default "ovr"
+        More than two classes as a problem for each against the rest, or as one, in which the score
+        of the label exceeds the others by 1 (Crammer and Singer 2001); "joint" needs a C, and its
+        `solutions_` has one solution, whose `coefficients` (n, k) are those of all classes.
     class_weight : dict or "balanced", optional
         Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
     tol : float, default 1e-3
@@ -171,6 +222,7 @@ class ReLUKernelClassifier(KernelClassifier):
         *,
         C=1.0,
         bias=True,
+        multi_class="ovr",
         class_weight=None,
         tol=1e-3,
         time_limit=None,
@@ -180,6 +232,7 @@ class ReLUKernelClassifier(KernelClassifier):
     ):
         self.C = C
         self.bias = bias
+        self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol
         self.time_limit = time_limit
@@ -196,7 +249,7 @@ class NTKClassifier(KernelClassifier):
 
     C=None is the hard margin, as `solvers.kernel_max_margin`; a number C the soft one, as
     `solvers.kernel_soft_margin`; both with the kernel `kernels.ntk`. Several classes are separated
-    one against the rest.
+    one against the rest, or in one problem.
 
     Parameters
     ----------
@@ -208,6 +261,8 @@ class NTKClassifier(KernelClassifier):
         Initial scale of the first layer.
     bias : bool, default True
         Whether neurons have a bias.
+    multi_class : {"ovr", "joint"}, default "ovr"
+        More than two classes as a problem each, or as one, as in `ReLUKernelClassifier`.
     class_weight : dict or "balanced", optional
         Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
     tol : float, default 1e-3
@@ -239,6 +294,7 @@ class NTKClassifier(KernelClassifier):
         r_w=1.0,
         r_u=1.0,
         bias=True,
+        multi_class="ovr",
         class_weight=None,
         tol=1e-3,
         time_limit=None,
@@ -250,6 +306,7 @@ class NTKClassifier(KernelClassifier):
         self.r_w = r_w
         self.r_u = r_u
         self.bias = bias
+        self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol
         self.time_limit = time_limit

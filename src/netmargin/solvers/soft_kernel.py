@@ -12,12 +12,11 @@ from ..core.records import short_repr
 from ..result import SoftSolution, Status, judge_bracket
 from .class_problems import search_all
 from .cone_fallback import AFFORDABLE, drop_dust, propose_in_box
+from .hinge_bracket import bracket_hinges
 from .kernel_matrix import KernelMatrix
 from .kernel_problem import validate_kernel
 from .pair_descent import descend
 
-_RELIABLE_OUTPUT = 1e-6
-"""Factors 1 / output of f above 1e6 are not tried: outputs that are so small are rounding."""
 _EXTENDED = 2000
 """Samples up to which outputs are recomputed in longer floats where float64 proves too little: a
 few milliseconds for 1,000.
@@ -201,44 +200,19 @@ def _bracket_objective(
     outputs: np.ndarray,
     errors: np.ndarray,
 ) -> SoftKernelSolution:
-    """Both ends of the bracket from labelled outputs (n,) that are known up to `errors` (n,); the
-    objective and its bound are taken on the safe sides of that.
-    """
-    sums = 1 + (len(y) + 4) * float(np.finfo(outputs.dtype).eps)
-    total = float(dual.sum()) / sums
+    """Both ends of the bracket from labelled outputs (n,) that are known up to `errors` (n,)."""
+    eps = (len(y) + 4) * float(np.finfo(outputs.dtype).eps)
     square = max(float(dual @ outputs), 0.0)
-    largest_square = square + float(dual @ (errors + (sums - 1) * np.abs(outputs)))
-    shrink = min(1.0, total / largest_square) if largest_square > 0 else 1.0
-    lower = max(shrink * total - 0.5 * shrink**2 * largest_square, 0.0)
-    # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f. In its
-    # scale, their sum is convex and bends at 1 / output.
-    least_outputs = outputs - errors
-    reliable = least_outputs[least_outputs > _RELIABLE_OUTPUT]
-    scales = np.concatenate([[0.0, 1.0], 1 / reliable])
-    costs = 0.5 * scales**2 * largest_square + _sum_hinges(scales, least_outputs, caps)
-    factor = float(scales[np.argmin(costs)])
-    hinges = np.maximum(1 - factor * least_outputs, 0.0)
-    objective = float(0.5 * factor**2 * largest_square + caps @ hinges * sums)
+    largest_square = square + float(dual @ (errors + eps * np.abs(outputs)))
+    found = bracket_hinges(caps, float(dual.sum()), largest_square, outputs - errors, eps)
     return SoftKernelSolution(
-        objective=objective / unit,
-        lower_bound=lower / unit,
+        objective=found.objective / unit,
+        lower_bound=found.lower / unit,
         certified=False,
         status=Status.STALLED,
-        dual=shrink * dual / unit,
+        dual=found.shrink * dual / unit,
         seconds=0.0,
-        hinge=float(hinges.sum()),
+        hinge=found.hinge,
         margin=float(outputs.min()) * float(np.sqrt(unit / square)) if square > 0 else 0.0,
-        coefficients=factor * y * dual / unit,
+        coefficients=found.factor * y * dual / unit,
     )
-
-
-def _sum_hinges(scales: np.ndarray, outputs: np.ndarray, caps: np.ndarray) -> np.ndarray:
-    """The hinge losses sum_i caps_i max(0, 1 - scale outputs_i) at many scales, by one sort."""
-    order = np.argsort(outputs)
-    ascending = outputs[order]
-    costs = np.concatenate([[0.0], np.cumsum(caps[order])])
-    sums = np.concatenate([[0.0], np.cumsum(caps[order] * ascending)])
-    below = np.searchsorted(
-        ascending, np.divide(1, scales, out=np.full_like(scales, np.inf), where=scales > 0)
-    )
-    return costs[below] - scales * sums[below]

@@ -1,0 +1,75 @@
+"""Both ends of the bracket of a norm plus hinge losses, of a function and its
+dual weights."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.records import short_repr
+from ..core.saved_records import Record
+
+_RELIABLE_OUTPUT = 1e-6
+"""Factors 1 / output of f above 1e6 are not tried: outputs that are so small are rounding."""
+
+
+@dataclass(frozen=True)
+class HingeBracket(Record):
+    """What a function and its dual weights are worth once both are scaled as is best.
+
+    Attributes
+    ----------
+    objective : float
+        ||f||^2 / 2 and the hinge losses of the function times `factor`.
+    lower : float
+        The bound that the dual weights times `shrink` prove.
+    hinge : float
+        The sum of the hinge losses, without their costs.
+    factor : float
+        Of the function, > 0 unless 0 is best.
+    shrink : float
+        Of the dual weights, in (0, 1].
+    """
+
+    objective: float
+    lower: float
+    hinge: float
+    factor: float
+    shrink: float
+
+    __repr__ = short_repr
+
+
+def bracket_hinges(
+    caps: np.ndarray, total: float, square: float, outputs: np.ndarray, rounding: float
+) -> HingeBracket:
+    """The bracket of min ||f||^2 / 2 + sum_n caps_n max(0, 1 - output_n) at one function f.
+
+    `total` is the sum of its dual weights, `square` at least ||f||^2, `outputs` (n,) at most its
+    outputs times their labels, or less those of the best other class; sums are known up to the part
+    `rounding`. Both ends are taken on the safe sides of that.
+    """
+    sums = 1 + rounding
+    total = total / sums
+    shrink = min(1.0, total / square) if square > 0 else 1.0
+    lower = max(shrink * total - 0.5 * shrink**2 * square, 0.0)
+    # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f. In its
+    # scale, their sum is convex and bends at 1 / output.
+    reliable = outputs[outputs > _RELIABLE_OUTPUT]
+    scales = np.concatenate([[0.0, 1.0], 1 / reliable])
+    costs = 0.5 * scales**2 * square + _sum_hinges(scales, outputs, caps)
+    factor = float(scales[np.argmin(costs)])
+    hinges = np.maximum(1 - factor * outputs, 0.0)
+    objective = float(0.5 * factor**2 * square + caps @ hinges * sums)
+    return HingeBracket(objective, lower, float(hinges.sum()), factor, shrink)
+
+
+def _sum_hinges(scales: np.ndarray, outputs: np.ndarray, caps: np.ndarray) -> np.ndarray:
+    """The hinge losses sum_i caps_i max(0, 1 - scale outputs_i) at many scales, by one sort."""
+    order = np.argsort(outputs)
+    ascending = outputs[order]
+    costs = np.concatenate([[0.0], np.cumsum(caps[order])])
+    sums = np.concatenate([[0.0], np.cumsum(caps[order] * ascending)])
+    below = np.searchsorted(
+        ascending, np.divide(1, scales, out=np.full_like(scales, np.inf), where=scales > 0)
+    )
+    return costs[below] - scales * sums[below]
