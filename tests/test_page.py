@@ -1008,6 +1008,10 @@ def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
     X, y = nm.datasets.digits("test")
     right = int((predict(net, X) == y).sum())
     assert f"Right on {right} of 359 held-out images." in " ".join(parts.shown)
+    added = [line for text in parts.shown for line in text.splitlines() if "netmargin page" in line]
+    for word in ("--labels", "--certificate", "--compare runs/other"):
+        assert f"netmargin page {folder} --radii 5 {word}" in added
+    assert not any(text.startswith("nm.") for text in parts.shown)
     assert parts.block()["splits"]["training"]["n"] == 60
     assert parts.block()["training"]["epoch"] == [0, 1, 2, 3]
     # In Python by the folder alone.
@@ -1026,6 +1030,7 @@ def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
     assert "is not the folder of a run" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_after_the_command_line_what_is_missing_is_added_by_commands(tmp_path, monkeypatch, capsys):
     """Every line is a command that works, and adds its part."""
     monkeypatch.chdir(tmp_path)
