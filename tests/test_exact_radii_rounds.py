@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.l2_robustness.exact import node_search, radius
+from netmargin.l2_robustness.exact import newton_system, node_search, radius
 from netmargin.l2_robustness.exact.ball import compact, enclose
 from netmargin.l2_robustness.exact.chain import Chain, make_chain
 from netmargin.l2_robustness.exact.newton_system import _least_eigenvalue
@@ -182,6 +182,25 @@ def test_steps_by_lanczos_are_those_by_all_eigenvalues():
         least = np.linalg.eigvalsh(half @ change @ half.T)[0]
         found = _least_eigenvalue(half, change)
         assert least * (1 + 1e-9) <= found <= 0.98 * least < 0
+
+
+def test_steps_beyond_the_boundary_are_shortened(monkeypatch):
+    """Lanczos' method may overlook the least eigenvalue: here it always finds half of it."""
+    chain, x, label = draw_deep_net(5)
+    ball = enclose(compact(chain), x, 0.9 * HARD[5])
+    original, steps = newton_system._least_eigenvalue, []
+
+    def overlooked(half, change):
+        steps.append(0.5 * original(half, change))
+        return steps[-1]
+
+    monkeypatch.setattr(newton_system, "_least_eigenvalue", overlooked)
+    for functional in list_functionals(label, 3):
+        answer = search_rival(
+            Question(ball, functional), lambda _: False, lambda: False, most_regions=1
+        )
+        assert answer.proof is not None
+    assert len(steps) > 20
 
 
 def test_a_radius_is_that_of_the_rival_with_the_smallest_proof():

@@ -954,6 +954,15 @@ MUTATIONS = [
         ),
     ),
     Mutation(
+        file="l2_robustness/exact/interior_point.py",
+        old="return step / 2**halvings",
+        new="return step",
+        why="steps that leave what is positive definite",
+        killed_by=(
+            "tests/test_exact_radii_rounds.py::test_steps_beyond_the_boundary_are_shortened"
+        ),
+    ),
+    Mutation(
         file="l2_robustness/exact/radius.py",
         old="larger = root if known > radius else None",
         new="larger = root",
