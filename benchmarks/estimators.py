@@ -115,6 +115,8 @@ CLASSIFIERS: dict[str, BaseEstimator] = {
     "NTK": NTKClassifier(),
     "NTK C=100": NTKClassifier(C=100.0),
     "NTK hard": NTKClassifier(C=None),
+    "NTK joint": NTKClassifier(multi_class="joint"),
+    "NTK joint C=100": NTKClassifier(multi_class="joint", C=100.0),
     "ReLU kernel": ReLUKernelClassifier(),
     "variation norm": VariationNormClassifier(time_limit=SECONDS),
     "SVC": SVC(),

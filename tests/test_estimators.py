@@ -1,5 +1,6 @@
 """scikit-learn's own conformance checks, and its tools."""
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -14,7 +15,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import netmargin as nm
-from netmargin.estimators import NTKClassifier, ReLUKernelClassifier, VariationNormClassifier
+from netmargin.drawing import neurons
+from netmargin.drawing.neurons import _draw_rows as draw_rows
+from netmargin.estimators import (
+    NTKClassifier,
+    ReLUKernelClassifier,
+    VariationNormClassifier,
+    VariationNormRegressor,
+)
 from netmargin.kernels import ntk
 from netmargin.solvers.class_descent import descend_classes
 from netmargin.solvers.pair_descent import descend
@@ -229,3 +237,63 @@ def test_a_joint_problem_that_has_no_time_says_so():
     with pytest.warns(ConvergenceWarning, match="time limit"):
         late = NTKClassifier(multi_class="joint", C=1e4, time_limit=0.0).fit(X, y)
     assert late.decision_function(X).shape == (150, 3)
+
+
+def test_the_neurons_of_a_sparse_net_are_drawn(tmp_path, monkeypatch):
+    iris = load_iris()
+    X, y = iris.data[50::5], iris.target[50::5] == 2
+    net = VariationNormClassifier(tol=0.1).fit(X, y).solutions_[0]
+    drawn = []
+
+    def record(outputs, units, labels, head):
+        drawn.append((outputs, units, labels, head))
+        return draw_rows(outputs, units, labels, head)
+
+    monkeypatch.setattr(neurons, "_draw_rows", record)
+    (png,) = nm.figures.draw_neurons(net, tmp_path, feature_names=iris.feature_names)
+    assert png.stat().st_size > 5000
+    outputs, units, labels, head = drawn[0]
+    # All that is drawn is the net.
+    assert len(outputs) == len(net.weights)
+    scores = np.maximum(np.column_stack([X, np.ones(len(X))]) @ units.T, 0.0) @ outputs
+    assert scores == pytest.approx(net.decision_function(X), rel=1e-9)
+    assert (np.diff(np.abs(outputs)) <= 0).all()
+    assert labels == [*iris.feature_names, "bias"]
+    assert f"{len(outputs)} of {len(outputs)} neurons" in head
+    with pytest.raises(nm.ArgumentError, match="4 names"):
+        nm.figures.draw_neurons(net, tmp_path, feature_names=["a"])
+    with pytest.raises(nm.ArgumentError, match="solution of the variation norm"):
+        nm.figures.draw_neurons("net", tmp_path)
+    nm.figures.draw_neurons(net, tmp_path, count=1)
+    assert len(drawn[1][0]) == 1
+
+
+PLAIN = (np.ndarray, np.generic, str, float, int, bool, type(None))
+
+
+def parts_of(value) -> list:
+    """Everything that a fitted attribute holds: lists and our records are opened."""
+    if isinstance(value, list):
+        return [part for item in value for part in parts_of(item)]
+    if dataclasses.is_dataclass(value):
+        return [part for item in vars(value).values() for part in parts_of(item)]
+    return [value]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        NTKClassifier(),
+        NTKClassifier(C=None),
+        NTKClassifier(multi_class="joint"),
+        VariationNormClassifier(tol=0.1),
+        VariationNormRegressor(tol=0.1),
+    ],
+    ids=["soft", "hard", "joint", "variation norm", "regressor"],
+)
+def test_fitted_estimators_are_kept_without_pickled_nets(estimator):
+    X, y = load_iris(return_X_y=True)
+    fitted = estimator.fit(X[::3], y[::3])
+    held = parts_of(list(vars(fitted).values()))
+    assert all(isinstance(part, PLAIN) for part in held), {type(part) for part in held}
+    assert all(part.dtype != object for part in held if isinstance(part, np.ndarray))

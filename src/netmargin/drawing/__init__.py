@@ -4,6 +4,7 @@ from .certificate import draw_certificate
 from .comparison import draw_comparison
 from .data import draw_data
 from .label_errors import draw_label_errors
+from .neurons import draw_neurons
 from .robustness import draw_robustness
 from .training import draw_run
 from .two_layer import draw_two_layer_runs
@@ -13,6 +14,7 @@ __all__ = [
     "draw_comparison",
     "draw_data",
     "draw_label_errors",
+    "draw_neurons",
     "draw_robustness",
     "draw_run",
     "draw_two_layer_runs",
