@@ -92,7 +92,7 @@ def draw_loss() -> Any:
     """The loss over epochs; values are its log10."""
     # Whole powers only, as long as three of them can be seen: between them no power can be read.
     few = "domain('y')[1] - domain('y')[0] < 3"
-    label = f"{few} ? format(pow(10, datum.value), '.1~g') : {write_power('datum.value')}"
+    label = f"{few} ? format(pow(10, datum.value), '.2~g') : {write_power('datum.value')}"
     step = {"expr": f"{few} ? 0.1 : 1"}
     ticks = alt.Axis(labelExpr=label, tickMinStep=step, tickCount=6)
     large = "format(pow(10, datum.log10_loss), '.2~g')"

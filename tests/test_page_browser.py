@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from netmargin import History
 from netmargin.page.making import make_page
 from netmargin.page.numbers import distance
 from netmargin.page.payload import Split
@@ -397,6 +398,17 @@ def test_wrong_labels_open_and_lead_to_the_list(browser, files):
             tab.click("#csv")
         lines = csv.DictReader(io.StringIO(started.value.path().read_text(encoding="utf-8")))
         assert [int(line["#"]) for line in lines][:50] == worst
+
+
+def test_ticks_of_a_short_run_have_labels_of_their_own(browser, tmp_path):
+    """A loss from 2 to 0.8: with one digit there were two ticks of 2, and two of 1."""
+    rows = [{"epoch": e, "log10_mean_loss": 0.3 - 0.027 * e, "accuracy": 0.5} for e in range(16)]
+    path = tmp_path / "short.html"
+    path.write_text(render(make_page(facts_of(History(rows)))), encoding="utf-8")
+    with open_page(browser, path) as tab:
+        labels = tab.locator("#c-loss .role-axis").last.locator("text").all_text_contents()
+    assert len(labels) > 3
+    assert len(set(labels)) == len(labels)
 
 
 def test_slider_counts_what_is_proved_open_and_flipped(full):
