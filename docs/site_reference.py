@@ -25,6 +25,7 @@ GROUPS = {
     "Margins": ("analyse", "measure", "input_margins", "compare", "MarginReport", "InputMargins"),
     "Training": ("train", "maximize_margin", "gradient_flow", "regularization_path"),
     "In your own loop": ("Watch", "RelativeLoss", "load_weights", "save_weights"),
+    "On several processes": ("split_samples",),
     "Certificates and radii": ("certify", "tangent_svm", "robustness"),
     "Pages and files": ("page", "load"),
 }

@@ -46,6 +46,9 @@ from .ascent import (
 from .callbacks import (
     Watch as Watch,
 )
+from .core.processes import (
+    split_samples as split_samples,
+)
 from .core.saved_records import (
     load as load,
 )

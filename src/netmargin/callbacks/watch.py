@@ -14,7 +14,7 @@ from ..core.arguments import check_count, check_path
 from ..core.batches import Arrays, Data, batches
 from ..core.doors import open_door
 from ..core.nets import in_mode
-from ..core.processes import is_first_process
+from ..core.processes import alone, is_first_process
 from ..errors import ArgumentError, DataError
 from ..homogeneity import analyse
 from ..losses import Loss, as_loss
@@ -186,7 +186,8 @@ class Watch:
 
     def _record(self, *, epoch: float, step: int) -> dict:
         """Measure, and add the row to the history and its file. Raises what `measure` raises."""
-        with self._randomness.undisturbed():
+        # Only the first process comes here: it must not wait for the others.
+        with alone(), self._randomness.undisturbed():
             if _describe_structure(self.model) != self._structure:
                 self._look_over()
             self.report = report = measure(

@@ -1,9 +1,11 @@
 """One pass over the data that measures every margin of a net."""
 
+import functools
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +13,12 @@ from torch import Tensor, nn
 from ..core import logspace
 from ..core.accepted_models import noise_of
 from ..core.arguments import check_choice, check_count, check_flag, check_instance
-from ..core.batches import Data, Labels, batches
+from ..core.batches import Arrays, Data, Labels, batches
 from ..core.class_names import ClassNames
 from ..core.doors import open_door
 from ..core.nets import in_mode, scores
+from ..core.processes import is_own_batch, join_shares
+from ..core.sameness import Sameness, require_same
 from ..errors import ArgumentError, NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss, as_loss
@@ -120,35 +124,19 @@ def measure(
         input_margins = check_flag("input_margins", input_margins)
     check_choice("statistics", statistics, ("follow", "fixed"))
     names = ClassNames(class_names)
-    labels: Labels | None = None
-    q: list[Tensor] = []
-    classes: list[Tensor] = []
-    boundaries: list[Boundaries] = []
-    log_loss, measured = -math.inf, 0
-    with in_mode(model, training=False), torch.no_grad():
-        for x, y in batches(samples, batch_size, model):
-            point, graph = (
-                differentiable_scores(model, x) if input_margins is True else (x, scores(model, x))
-            )
-            outputs = graph.detach()
-            # The net is analysed on the first batch, the only inputs that are at hand for certain;
-            # this comes after the forward pass, whose errors name their cause better.
-            homogeneity = homogeneity or _analyse_batch(model, x, statistics)
-            names.require_number(outputs.shape[1])
-            labels = labels or Labels(outputs.shape[1])
-            targets = labels.encode(y).to(outputs.device)
-            hard, soft = margins(outputs, targets)
-            require_finite_margins(soft, measured=measured)
-            measured += len(soft)
-            q.append(hard.cpu())
-            classes.append(class_indices(targets, outputs.shape[1]))
-            if input_margins is True:
-                boundaries.append(find_boundaries(point, graph, targets))
-            # Sums of losses as logs: deep in training a loss is far below the least float64.
-            log_loss = logspace.log_add(log_loss, _sum_losses(loss, soft))
-    assert homogeneity is not None
-    found = torch.cat(q), torch.cat(classes)
+    shares = join_shares(
+        lambda: _measure_share(
+            model, samples, loss, batch_size, homogeneity, input_margins is True, statistics, names
+        )
+    )
+    require_same([share.digests for share in shares])
+    homogeneity = shares[0].homogeneity
+    parts = sorted((part for share in shares for part in share.parts), key=lambda part: part.number)
+    found = torch.cat([part.q for part in parts]), torch.cat([part.classes for part in parts])
+    # Sums of losses as logs: deep in training a loss is far below the least float64.
+    log_loss = functools.reduce(logspace.log_add, (part.log_loss for part in parts), -math.inf)
     if input_margins is True:
+        boundaries = [part.boundaries for part in parts if part.boundaries is not None]
         input_margins = InputMargins.joined(boundaries, *found)
     if input_margins and len(input_margins.q) != len(found[0]):
         raise ArgumentError(
@@ -163,10 +151,72 @@ def measure(
     )
 
 
+class _Part(NamedTuple):
+    """What one batch says: its margins and classes, the log of its summed loss, its boundaries."""
+
+    number: int
+    q: Tensor
+    classes: Tensor
+    log_loss: float
+    boundaries: Boundaries | None
+
+
+class _Share(NamedTuple):
+    """What one process found: its batches, the homogeneity, and digests of model and data."""
+
+    parts: list[_Part]
+    homogeneity: Homogeneity
+    digests: dict[str, bytes]
+
+
+def _measure_share(
+    model: nn.Module,
+    samples: Arrays | Iterable,
+    loss: Loss,
+    batch_size: int,
+    homogeneity: Homogeneity | None,
+    with_boundaries: bool,
+    statistics: str,
+    names: ClassNames,
+) -> _Share:
+    """Measure the batches of this process, which are all where there is only one."""
+    labels: Labels | None = None
+    parts: list[_Part] = []
+    measured, same = 0, Sameness(model)
+    with in_mode(model, training=False), torch.no_grad():
+        for index, (x, y) in enumerate(batches(samples, batch_size, model)):
+            same.add(x, y)
+            # The first batch is scored by every process: the net is analysed on it, and the number
+            # of outputs says which labels there may be.
+            if labels is not None and not is_own_batch(index):
+                labels.encode(y)  # checked together with those of the other batches
+                measured += len(y)
+                continue
+            point, graph = (
+                differentiable_scores(model, x) if with_boundaries else (x, scores(model, x))
+            )
+            outputs = graph.detach()
+            # The net is analysed on the first batch, the only inputs that are at hand for certain;
+            # this comes after the forward pass, whose errors name their cause better.
+            homogeneity = homogeneity or _analyse_batch(model, x, statistics)
+            names.require_number(outputs.shape[1])
+            labels = labels or Labels(outputs.shape[1])
+            targets = labels.encode(y).to(outputs.device)
+            hard, soft = margins(outputs, targets)
+            require_finite_margins(soft, measured=measured)
+            measured += len(soft)
+            if is_own_batch(index):
+                classes = class_indices(targets, outputs.shape[1])
+                found = find_boundaries(point, graph, targets) if with_boundaries else None
+                parts.append(_Part(index, hard.cpu(), classes, _sum_losses(loss, soft), found))
+    assert homogeneity is not None
+    return _Share(parts, homogeneity, same.describe())
+
+
 def _analyse_batch(model: nn.Module, x: Tensor, statistics: str) -> Homogeneity:
     """Analyse the net on the inputs of a batch, and warn of noise in its outputs."""
     if noise := noise_of(model, x):
-        warnings.warn(f"{noise} These margins are those of one draw.", UserWarning, stacklevel=3)
+        warnings.warn(f"{noise} These margins are those of one draw.", UserWarning, stacklevel=6)
     return analyse(model, x, statistics=statistics)
 
 

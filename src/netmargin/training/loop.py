@@ -21,6 +21,7 @@ from ..core.batches import Arrays, Data
 from ..core.denormals import flush_denormals
 from ..core.doors import open_door
 from ..core.grad_mode import with_gradients
+from ..core.processes import LostProcessError, take_from_first, writes_for_all
 from ..core.progress import Progress, describe
 from ..core.threads import fitting_threads
 from ..errors import DataError, Interrupted
@@ -146,7 +147,8 @@ def train(
         model, data, loss=chosen.name, lr=repr(rate), batch_size=batch_size, seed=seed
     )
     files = None
-    if checkpoint_dir is not None:
+    # Of processes that share the samples, the first one writes for all.
+    if checkpoint_dir is not None and writes_for_all():
         margins = None
         if recorded is not None:
             margins = SampleMargins(Path(checkpoint_dir), len(recorded), settings["data"])
@@ -160,13 +162,19 @@ def train(
         ExitStack() as threads,
         own_randomness(seed),
         flush_denormals(),
-        Progress(progress, type(model).__name__) as display,
+        Progress(progress and writes_for_all(), type(model).__name__) as display,
     ):
         run = Run(model, data, rate, chosen, batch_size, files)
         threads.enter_context(fitting_threads(run.work()))
-        run.begin(files.read(resume) if files else None)
+        run.begin(take_from_first(lambda: files.read(resume) if files else None))
         try:
             _train_until(run, rules, display)
+        except LostProcessError as error:
+            # The epoch is lost with the process; what was accepted before is kept.
+            run.rewind()
+            run.save(now=True)
+            kept = f" The last accepted epoch is saved in {files.folder}." if files else ""
+            raise LostProcessError(f"{error}{kept}") from error
         except KeyboardInterrupt:
             # Ctrl-C may have come anywhere in an epoch: back to its beginning, also on disk.
             run.rewind()

@@ -10,8 +10,10 @@ from torch import Tensor, nn
 from ..core.devices import where_float64_is
 from ..core.logspace import scaled_ratio
 from ..core.nets import scores
+from ..core.processes import processes_sharing
 from ..losses import Loss
 from ..margins import margins, score_gaps, soft_margins
+from .shared_steps import differentiate_share
 
 
 def descend(
@@ -31,9 +33,17 @@ def descend(
     rate : of the step on the relative loss.
     shrinkage : factor of the trained parameters before the step, 1 without weight decay.
     """
-    outputs = scores(model, x)
     model.zero_grad()
-    outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
+    if processes_sharing() > 1:
+        differentiate_share(
+            model,
+            x,
+            y,
+            lambda outputs, own: relative_gradient(loss, outputs, own, log_scale),
+        )
+    else:
+        outputs = scores(model, x)
+        outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.grad is not None:

@@ -1,0 +1,163 @@
+"""One process of a distributed run: `python -m tests.shared_run FUNCTION FOLDER`, with RANK and
+WORLD_SIZE in its environment.
+
+The processes find each other by a file in the folder. What a function returns is written to the
+folder, one file for each rank.
+"""
+
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import netmargin as nm
+
+N = 530
+
+
+def make_net(*, seed: int = 0, dtype=torch.float64) -> torch.nn.Module:
+    """A small net with fresh weights."""
+    torch.manual_seed(seed)
+    return nm.models.mlp([5, 20, 3]).to(dtype)
+
+
+def make_data(n: int = N, *, outputs: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    """Samples, with labels of a teacher net."""
+    torch.manual_seed(1)
+    X = torch.randn(n, 5, dtype=torch.float64)
+    return X, nm.models.mlp([5, 6, outputs]).double()(X).argmax(1)
+
+
+def make_loader(data, size: int = 70):
+    """The data in batches."""
+    return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*data), batch_size=size)
+
+
+def measured(net, data, **options) -> dict:
+    """What `measure` says, as plain values."""
+    report = nm.measure(net, data, **options)
+    return {"q": report.q, "labels": report.labels, "log_loss": report.log_loss}
+
+
+def trained(
+    folder=None, *, epochs: int = 100, dtype=torch.float64, wrap=lambda net: net, **options
+):
+    """A trained net and its history, as plain values."""
+    net = make_net(dtype=dtype)
+    history = nm.train(
+        wrap(net),
+        make_data(250),
+        until=nm.Epochs(epochs),
+        checkpoint_dir=folder,
+        progress=False,
+        **options,
+    )
+    return {"weights": net.state_dict(), "rows": history.rows}
+
+
+def measuring(folder: Path) -> dict:
+    """Everything that is measured together."""
+    net, (X, y) = make_net(), make_data()
+    found = {
+        "pair": measured(torch.nn.parallel.DistributedDataParallel(net), (X, y)),
+        "loader": measured(net, make_loader((X, y))),
+        "few": measured(net, (X[:50], y[:50])),
+        "boundaries": nm.measure(net, (X, y), input_margins=True).input_margins.distances,
+    }
+    watch = nm.Watch(net, (X, y), folder=folder / "watch")
+    watch.step()
+    return found | {"watched": len(watch.history)}
+
+
+def failing(folder: Path) -> dict:
+    """The errors of calls that one process, or each of them, cannot answer."""
+    rank, (X, y) = dist.get_rank(), make_data()
+    broken = X.clone()
+    broken[300] = 1e308
+    one_off = X.clone()
+    one_off[450, 2] += rank * 1e-12
+    noisy = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.1), torch.nn.Linear(8, 3))
+    normalized = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.BatchNorm1d(8))
+    averaging = torch.nn.Sequential(
+        torch.nn.Unflatten(1, (1, 5)),
+        torch.nn.InstanceNorm1d(1, track_running_stats=True),
+        torch.nn.Flatten(),
+        torch.nn.Linear(5, 3),
+    )
+    apart = make_net()
+    calls = {
+        "model": lambda: nm.measure(make_net(seed=rank), (X, y)),
+        "data": lambda: nm.measure(make_net(), (one_off, y)),
+        "batches": lambda: nm.measure(make_net(), (X, y), batch_size=100 + rank),
+        "share": lambda: nm.measure(make_net(), make_loader((X[rank::2], y[rank::2]))),
+        "overflow": lambda: nm.measure(make_net(), (broken, y)),
+        "labels": lambda: nm.measure(
+            nm.models.mlp([5, 4, 1]).double(), (X, torch.arange(N).clamp(199, 200) - 200)
+        ),
+        "dropout": lambda: nm.train(noisy.double(), (X, y), progress=False),
+        "batchnorm": lambda: nm.train(normalized.double(), (X, y % 8), progress=False),
+        "buffers": lambda: nm.train(averaging.double(), (X, y), progress=False),
+        "training": lambda: nm.train(apart, _Shuffled(apart, X, y), progress=False),
+        "folder": lambda: nm.train(
+            make_net(), (X, y), checkpoint_dir=folder / "run", resume="never", progress=False
+        ),
+    }
+    (folder / "run").mkdir(exist_ok=True)
+    (folder / "run" / "checkpoint.pt").touch()
+    torch.manual_seed(0)
+    found = {}
+    for name, call in calls.items():
+        try:
+            call()
+        except nm.NetmarginError as error:
+            found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+class _Shuffled:
+    """Batches that are the same in all processes when a net is measured, but not in training.
+
+    So are those of a loader with an own generator, whose seed differs.
+    """
+
+    def __init__(self, net: torch.nn.Module, *arrays: torch.Tensor):
+        self._net, self._arrays = net, arrays
+
+    def __iter__(self):
+        shift = dist.get_rank() if self._net.training else 0
+        return iter([tuple(a.roll(shift, 0) for a in self._arrays)])
+
+
+def training(folder: Path) -> dict:
+    """A run of each kind."""
+    data_parallel = torch.nn.parallel.DistributedDataParallel
+    return {
+        "float64": trained(folder / "run", wrap=data_parallel),
+        "float32": trained(epochs=20, dtype=torch.float32),
+        "one each": trained(epochs=1, batch_size=1),
+        "constant": trained(epochs=20, lr=0.01),
+    }
+
+
+def long(folder: Path) -> dict:
+    """A run that is killed."""
+    return trained(folder / "run", epochs=30, checkpoint_seconds=0)
+
+
+FUNCTIONS = {f.__name__: f for f in (measuring, failing, training, long)}
+
+if __name__ == "__main__":
+    name, folder = sys.argv[1], Path(sys.argv[2])
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{folder}/meeting",
+        rank=rank,
+        world_size=world,
+        timeout=timedelta(seconds=100),
+    )
+    with nm.split_samples():
+        torch.save(FUNCTIONS[name](folder), folder / f"{name}-{rank}.pt")
