@@ -9,11 +9,14 @@ import os
 import sys
 from datetime import timedelta
 from pathlib import Path
+from unittest import mock
 
 import torch
 import torch.distributed as dist
 
 import netmargin as nm
+from netmargin.core import processes
+from netmargin.kkt import constraint_search
 
 N = 530
 
@@ -29,6 +32,15 @@ def make_data(n: int = N, *, outputs: int = 3) -> tuple[torch.Tensor, torch.Tens
     torch.manual_seed(1)
     X = torch.randn(n, 5, dtype=torch.float64)
     return X, nm.models.mlp([5, 6, outputs]).double()(X).argmax(1)
+
+
+def make_separating() -> torch.nn.Module:
+    """A net that classifies all samples correctly."""
+    torch.manual_seed(3)
+    net = nm.models.mlp([5, 40, 3], bias="none").double()
+    with processes.alone():
+        nm.train(net, make_data(180), until=nm.LogLossBelow(log10=-3), progress=False)
+    return net
 
 
 def make_loader(data, size: int = 70):
@@ -70,6 +82,33 @@ def measuring(folder: Path) -> dict:
     watch = nm.Watch(net, (X, y), folder=folder / "watch")
     watch.step()
     return found | {"watched": len(watch.history)}
+
+
+def certified(net, data) -> dict:
+    """What `certify` says, as plain values."""
+    # Few constraints at first, so that others are searched for among the samples of all processes.
+    with mock.patch.object(constraint_search, "_INITIAL_CONSTRAINTS", 60):
+        found = nm.certify(net, data, tol=1e-9)
+    names = ("epsilon", "epsilon_lower", "delta", "norm", "q_min", "alignment", "loss_delta")
+    numbers = {name: getattr(found, name) for name in names}
+    return numbers | {"completeness": str(found.completeness)}
+
+
+def robust(net, data, **options) -> dict:
+    """What `robustness` says, as plain values."""
+    found = nm.robustness(net, data, progress=False, **options)
+    return {"lower": torch.tensor(found.lower), "upper": torch.tensor(found.upper)}
+
+
+def proving(folder: Path) -> dict:
+    """Everything that is proved together, of a net that is right."""
+    net, (X, y) = make_separating(), make_data(180)
+    return {
+        "distances": nm.input_margins(net, (X, y), batch_size=40, progress=False).distances,
+        "certificate": certified(net, (X, y)),
+        "few": certified(net, (X[:50], y[:50])),
+        "radii": robust(net, (X[:30], y[:30]), batch_size=7, folder=folder / "radii"),
+    }
 
 
 def failing(folder: Path) -> dict:
@@ -147,7 +186,7 @@ def long(folder: Path) -> dict:
     return trained(folder / "run", epochs=30, checkpoint_seconds=0)
 
 
-FUNCTIONS = {f.__name__: f for f in (measuring, failing, training, long)}
+FUNCTIONS = {f.__name__: f for f in (measuring, proving, failing, training, long)}
 
 if __name__ == "__main__":
     name, folder = sys.argv[1], Path(sys.argv[2])

@@ -85,6 +85,25 @@ def test_measure_is_that_of_one_process(tmp_path):
 
 
 @pytest.mark.slow
+def test_certificates_and_radii_are_those_of_one_process(tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    one = shared_run.proving(tmp_path / "one")
+    for found in results("proving", tmp_path / "two"):
+        assert torch.equal(found["distances"], one["distances"])
+        for bound in ("lower", "upper"):
+            assert torch.equal(found["radii"][bound], one["radii"][bound])
+        for kind in ("certificate", "few"):
+            expected = one[kind]
+            assert expected["completeness"] == found[kind]["completeness"]
+            for name, value in expected.items():
+                if name == "completeness":
+                    continue
+                assert found[kind][name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
+    assert len(list((tmp_path / "two" / "radii").glob("batch-*.pt"))) == 5
+
+
+@pytest.mark.slow
 def test_processes_that_differ_and_errors_of_one_are_said_in_all(tmp_path):
     first, second = results("failing", tmp_path)
     assert first == second

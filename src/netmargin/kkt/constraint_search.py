@@ -1,12 +1,15 @@
 """The smallest epsilon over multipliers of all constraints, by bringing in those that matter."""
 
+import functools
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.processes import join_shares
 from ..errors import ModelError
 from ..result import Status
 from .certificate import Completeness
@@ -221,14 +224,17 @@ class ConstraintSearch:
         constraints, order = self._problem.constraints, self._problem.order
         worst = 0.0
 
-        def merits():
+        def merits() -> Iterator[tuple[slice, Tensor]]:
             nonlocal worst
             for part, gaps, slopes in constraints.slopes(residual, dtype):
                 ratio = torch.where(torch.isfinite(gaps), slopes / (order * gaps), -math.inf)
                 worst = max(worst, ratio.max().item())
                 yield part, torch.where(ratio > 0, ratio, -math.inf)
 
-        entering = constraints.best(merits(), self._most)
+        found = join_shares(lambda: (constraints.best(merits(), self._most), worst))
+        worst = max(largest for _, largest in found)
+        entering = functools.reduce(ConstraintSubset.union, (best for best, _ in found))
+        entering = entering.best(self._most)
         # <r - tau theta~, h> <= 0 for all constraint gradients h, tau = worst: so the cone lies in
         # a half-space, and its distance from theta~ is at least that of the half-space.
         square = self._problem.norm**2

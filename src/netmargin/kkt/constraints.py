@@ -3,6 +3,7 @@
 Everything is computed by a float64 copy of the net, in batches.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from ..core.gates import Gates
 from ..core.gradients import SampleGradients, StoredGradients
 from ..core.nets import call_with, scores
+from ..core.processes import is_own_batch, join_shares
 from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
 from ..margins import score_gaps
@@ -123,7 +125,8 @@ class Constraints:
         """Yield s and the inner products <grad s, direction> in batches.
 
         Both are of shape (N, C) or (N, 1), with the slice of samples that they belong to, computed
-        in `dtype`: float32 is quicker and good enough to choose constraints by.
+        in `dtype`: float32 is quicker and good enough to choose constraints by. Of processes that
+        share the samples, each has its own batches.
         """
 
         def cast(vector: Vector) -> Vector:
@@ -136,8 +139,11 @@ class Constraints:
             {n: p for n, p in self._parameters.items() if n not in direction}
             | dict(self.twin.named_buffers())
         )
-        start = 0
-        for x, y in self.scored.batches(BATCH * 8 // dtype.itemsize):
+        size = BATCH * 8 // dtype.itemsize
+        for number, (x, y) in enumerate(self.scored.batches(size)):
+            if not is_own_batch(number):
+                continue
+            start = number * size
             x = x.to(dtype) if x.is_floating_point() else x
 
             def outputs(free: Vector, x: Tensor = x) -> Tensor:
@@ -152,7 +158,6 @@ class Constraints:
                 score_gaps(value, y),
                 score_gaps(slope, y).nan_to_num(posinf=0.0),
             )
-            start += len(x)
 
     def best(self, parts: Iterator[tuple[slice, Tensor]], count: int) -> ConstraintSubset:
         """Find the `count` constraints of largest finite merit, from merits (N, C) in batches."""
@@ -164,7 +169,9 @@ class Constraints:
                 samples + part.start, classes if self.outputs > 1 else classes - 1, merit[finite]
             ).best(count)
             best = found if best is None else best.union(found).best(count)
-        assert best is not None
+        if best is None:  # a process without samples
+            none = torch.empty(0, dtype=torch.int64, device=self._y.device)
+            return ConstraintSubset(none, none, none.double())
         return best
 
     def smallest(self, samples: Tensor, count: int) -> ConstraintSubset:
@@ -234,11 +241,14 @@ class Constraints:
     def loss_gradient(self, weigh) -> Vector:
         """Compute the sum of weigh(gaps) grad s over all constraints.
 
-        weigh : maps a batch of gaps, (N, C) or (N, 1), to weights of that shape.
+        weigh : maps a batch of gaps, (N, C) or (N, 1), to weights of that shape. Of processes that
+        share the samples, each weighs those of its own batches.
         """
 
         def parts():
-            for x, y in self.scored.batches(BATCH):
+            for number, (x, y) in enumerate(self.scored.batches(BATCH)):
+                if not is_own_batch(number):
+                    continue
                 outputs = scores(self.twin, x)
                 weights = weigh(score_gaps(outputs.detach(), y))
                 if self.outputs == 1:
@@ -246,7 +256,8 @@ class Constraints:
                 else:
                     yield outputs, (-weights).scatter(1, y[:, None], weights.sum(1, keepdim=True))
 
-        return self._pull_back(parts())
+        shares = join_shares(lambda: self._pull_back(parts()))
+        return {n: functools.reduce(torch.add, [share[n] for share in shares]) for n in self.names}
 
     def _pull_back(self, parts) -> Vector:
         """Sum the gradients of outputs times cotangents, given in pairs, over batches."""

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ..core import logspace
+from ..core.processes import join_shares
 from ..losses import Exponential, Logistic
 from ..margins import soft_margins
 from .problem import Problem, inner_product, norm_of
@@ -55,6 +56,7 @@ def measure_loss_multipliers(problem: Problem) -> LossMultipliers:
         return weights
 
     gradient = problem.constraints.loss_gradient(weigh)
+    heaviest = max(join_shares(lambda: heaviest))
     length = norm_of(gradient)
     if not (length > 0 and math.isfinite(length)):
         return LossMultipliers(math.nan, math.nan, None)

@@ -1,7 +1,6 @@
 """The door to L2 robustness: certified and attacked radii of a net on samples, batch by batch."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,24 +21,21 @@ from ..core.batches import Arrays, Data
 from ..core.doors import open_door_whole
 from ..core.grad_mode import with_gradients
 from ..core.nets import scores
-from ..core.progress import Progress
 from ..core.scored_samples import ScoredSamples
 from ..core.threads import fitting_threads, one_thread_of_blas, work_of
-from ..errors import DataError, Interrupted, ModelError
+from ..errors import DataError, ModelError
 from ..margins import measure
 from ..result import Status
 from .attacks import ATTACKS, OWN, SEARCH, nearest_misclassified
 from .batch_files import BatchFiles
 from .batch_radii import bracket_rest, compute_batch
+from .batch_runs import run_batches
 from .certified import CERTIFICATES
 from .chain_radii import EFFORTS, TREE, ChainRadii, explain_size
 from .exact.chain import Chain, read_chain
 from .input_box import check_box
 from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
-
-_KEPT_NUMBERS = 2_000_000
-"""Numbers of misclassified inputs that are kept: 16 MB, those of 2,500 images of 28x28."""
 
 
 @with_gradients
@@ -205,7 +201,7 @@ def robustness(
     settings = (box, attacks, carlini_wagner_steps, effort, tol, time_limit, batch_size)
     files = BatchFiles(folder, net, samples, *settings)
     with fitting_threads(work_of(net, first)), one_thread_of_blas():
-        found, status = _run_batches(scored, batch_size, compute_radii, files, progress)
+        found, status = run_batches(scored, batch_size, compute_radii, files, progress)
     examined = sum(len(part["lower"]) for part in found)
     if status is Status.FINISHED and any(part["over"].any() for part in found):
         status = Status.TIME_LIMIT
@@ -242,48 +238,6 @@ def _freeze(net: nn.Module) -> None:
             setattr(module, "inplace", False)  # noqa: B010
     for parameter in net.parameters():
         parameter.requires_grad_(False)
-
-
-def _run_batches(
-    scored: ScoredSamples,
-    batch_size: int,
-    compute_radii: Callable[..., dict[str, Tensor]],
-    files: BatchFiles,
-    progress: bool,
-) -> tuple[list[dict[str, Tensor]], Status]:
-    """Compute the radii of all batches that are not kept in files, or up to Ctrl-C.
-
-    Raises Interrupted there, if a folder keeps what is done.
-    """
-    found: list[dict[str, Tensor]] = []
-    total = math.ceil(len(scored) / batch_size)
-    with Progress(progress, "robustness") as display:
-        try:
-            for index, (x, y) in enumerate(scored.batches(batch_size)):
-                line = f"batch {index + 1} of {total}"
-                display.draw(index, total - index, line)
-                if (kept := files.read(index)) is None:
-                    waiting = len(scored) - index * batch_size
-                    tell = partial(_tell, display, index, total, line)
-                    kept = compute_radii(x, y, waiting, tell)
-                    room = max(0, _KEPT_NUMBERS // x[0].numel() - index * batch_size)
-                    kept["flips"] = kept["flips"][:room].clone()
-                    files.write(index, kept)
-                found.append(kept)
-        except KeyboardInterrupt:
-            said = f"interrupted: {len(found)} of {total} batches are done"
-            if files.folder is not None:
-                raise Interrupted(
-                    f"{said}; kept in {files.folder}; the same call goes on"
-                ) from None
-            display.say(said)
-            return found, Status.INTERRUPTED
-    return found, Status.FINISHED
-
-
-def _tell(display: Progress, index: int, total: int, line: str, more: str) -> None:
-    """Show what is done within a batch."""
-    display.draw(index, total - index, f"{line}, {more}")
 
 
 def _prepare_inputs(samples: Arrays) -> Arrays:

@@ -2,8 +2,9 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,9 @@ from ..core.batches import Arrays, Data, Labels, batches
 from ..core.class_names import ClassNames, name_labels
 from ..core.doors import open_door
 from ..core.nets import in_mode
+from ..core.processes import is_own_batch, join_shares, writes_for_all
 from ..core.progress import Progress
+from ..core.sameness import Sameness, require_same
 from ..core.saved_records import Record
 from .boundaries import Boundaries, check_layer, differentiable_scores, find_boundaries
 from .of_outputs import class_indices, margins, require_finite_margins
@@ -217,13 +220,51 @@ def input_margins(
     (model, samples), layer = open_door(model, data), check_layer(layer)
     rivals, names = check_count("rivals", rivals, optional=True), ClassNames(class_names)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
+    shares = join_shares(
+        lambda: _find_share(model, samples, layer, rivals, batch_size, names, progress)
+    )
+    require_same([digests for _, digests in shares])
+    parts = sorted((part for own, _ in shares for part in own), key=lambda part: part.number)
+    found = InputMargins.joined(
+        [part.boundaries for part in parts],
+        torch.cat([part.q for part in parts]),
+        torch.cat([part.classes for part in parts]),
+    )
+    return replace(found, class_names=names.names)
+
+
+class _Part(NamedTuple):
+    """What one batch says: its boundaries, margins and classes."""
+
+    number: int
+    boundaries: Boundaries
+    q: Tensor
+    classes: Tensor
+
+
+def _find_share(
+    model: nn.Module,
+    samples: Arrays | Iterable,
+    layer: nn.Module | None,
+    rivals: int | None,
+    batch_size: int,
+    names: ClassNames,
+    progress: bool,
+) -> tuple[list[_Part], dict[str, bytes]]:
+    """What the batches of this process say, and digests of the model and of all data."""
     total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
     labels: Labels | None = None
-    parts: list[Boundaries] = []
-    q: list[Tensor] = []
-    classes: list[Tensor] = []
-    with in_mode(model, training=False), Progress(progress, "input margins") as display:
+    parts: list[_Part] = []
+    measured, same = 0, Sameness(model)
+    shown = progress and writes_for_all()
+    with in_mode(model, training=False), Progress(shown, "input margins") as display:
         for index, (x, y) in enumerate(batches(samples, batch_size, model)):
+            same.add(x, y)
+            # The first batch is scored by every process: it says which labels there may be.
+            if labels is not None and not is_own_batch(index):
+                labels.encode(y)  # checked together with those of the other batches
+                measured += len(y)
+                continue
             left = None if total is None else total - index
             display.draw(index, left, f"batch {index + 1}" + (f" of {total}" if total else ""))
             point, outputs = differentiable_scores(model, x, layer)
@@ -231,14 +272,15 @@ def input_margins(
                 require_finite(model)
                 if noise := noise_of(model, x):
                     message = f"{noise} These input margins are those of one draw."
-                    warnings.warn(message, UserWarning, stacklevel=2)
+                    warnings.warn(message, UserWarning, stacklevel=5)
             names.require_number(outputs.shape[1])
             labels = labels or Labels(outputs.shape[1])
             targets = labels.encode(y).to(outputs.device)
             hard, soft = margins(outputs.detach(), targets)
-            require_finite_margins(soft, measured=sum(map(len, q)))
-            parts.append(find_boundaries(point, outputs, targets, rivals=rivals))
-            q.append(hard.cpu())
-            classes.append(class_indices(targets, outputs.shape[1]))
-    found = InputMargins.joined(parts, torch.cat(q), torch.cat(classes))
-    return replace(found, class_names=names.names)
+            require_finite_margins(soft, measured=measured)
+            measured += len(soft)
+            if is_own_batch(index):
+                found = find_boundaries(point, outputs, targets, rivals=rivals)
+                classes = class_indices(targets, outputs.shape[1])
+                parts.append(_Part(index, found, hard.cpu(), classes))
+    return parts, same.describe()
