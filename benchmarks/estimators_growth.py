@@ -96,5 +96,6 @@ def draw(rows: list[dict]) -> None:
         axes.set_xticks(SAMPLES, [f"{n:,}" for n in SAMPLES])
         axes.minorticks_off()
         axes.grid(alpha=0.3)
+    right.set_yticks([0.5, 1, 2, 3], ["0.5", "1", "2", "3"])
     left.legend(fontsize=8)
     figure.savefig(FOLDER / "estimators_growth.png", dpi=120)
