@@ -65,11 +65,10 @@ def predict_exactly(K: np.ndarray, Y: np.ndarray, ridge: float) -> np.ndarray:
     """Leave-one-out predictions, shape (n, C), from the kernel of all samples; K is overwritten."""
     K[np.diag_indices_from(K)] += ridge
     factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    # dpotri fills the lower triangle only.
-    upper = np.triu_indices_from(inverse, 1)
-    inverse[upper] = inverse.T[upper]
-    return Y - inverse @ Y / np.diag(inverse)[:, None]
+    # Of A^-1 = L^-T L^-1 the diagonal and the products with Y are needed, which L^-1 gives.
+    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    diagonal = np.einsum("ij,ij->j", inverse, inverse)
+    return Y - inverse.T @ (inverse @ Y) / diagonal[:, None]
 
 
 def predict_approximately(
