@@ -22,8 +22,8 @@ test-slow: .venv/ready
 test-integrations: .venv/integrations-ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -m integrations tests/integrations tests/test_docs.py
 
-# Everything, hours: all mutations, the whole ledger.
-check-all: test test-slow test-integrations
+# Everything, hours: the site, all mutations, the whole ledger.
+check-all: test test-slow test-integrations docs
 	$(BIN)/python -m tests.mutations
 	$(BIN)/netmargin verify
 

@@ -26,6 +26,7 @@ _HARD_KERNEL = "solvers/hard_kernel.py"
 _KERNEL_MATRIX = "solvers/kernel_matrix.py"
 _KERNEL_PROBLEM = "solvers/kernel_problem.py"
 _SOFT_KERNEL = "solvers/soft_kernel.py"
+_HINGE = "solvers/hinge_bracket.py"
 _LINEAR = "solvers/linear.py"
 _LOGISTIC = "solvers/logistic.py"
 _LOGISTIC_COLUMNS = "solvers/columns/logistic_problem.py"
@@ -577,16 +578,16 @@ MUTATIONS = [
         _HERE + "test_kernel_margins_are_attained",
     ),
     Mutation(
-        _SOFT_KERNEL,
-        "lower = max(shrink * total - 0.5 * shrink**2 * largest_square, 0.0)",
-        "lower = max(shrink * total - 0.25 * shrink**2 * largest_square, 0.0)",
+        _HINGE,
+        "lower = max(shrink * total - 0.5 * shrink**2 * square, 0.0)",
+        "lower = max(shrink * total - 0.25 * shrink**2 * square, 0.0)",
         "the soft margin's dual with a quarter of the square",
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),
     Mutation(
-        _SOFT_KERNEL,
-        "shrink = min(1.0, total / largest_square)",
-        "shrink = max(1.0, total / largest_square)",
+        _HINGE,
+        "shrink = min(1.0, total / square)",
+        "shrink = max(1.0, total / square)",
         "dual weights scaled beyond the cap C",
         _HERE + "test_soft_kernel_margins_of_one_sample",
     ),
@@ -605,7 +606,7 @@ MUTATIONS = [
         _ENGINE + "test_a_huge_cost_does_not_hide_rounding",
     ),
     Mutation(
-        _SOFT_KERNEL,
+        _HINGE,
         "caps @ hinges * sums",
         "caps.mean() * hinges.sum() * sums",
         "hinge losses at the mean cost of the samples",

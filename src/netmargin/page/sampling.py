@@ -67,7 +67,7 @@ def spread_by_distance(distances: Tensor, number: int) -> Tensor:
     Examples
     --------
     >>> spread_by_distance(torch.tensor([0.5, 0.1, -0.2, 0.4, 0.3, 0.2]), 3).tolist()
-    [1, 3, 4]
+    [0, 1, 4]
     """
     order, n = torch.argsort(distances, stable=True), len(distances)
     if number >= n:
