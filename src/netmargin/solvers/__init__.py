@@ -18,7 +18,7 @@ from .solution import (
     VariationNormSolution,
 )
 
-# Behind the regressor, and not public by itself (nor is that of joint classes, above); files of their
+# Behind the regressor, and not public by itself, as joint classes above are not; files of their
 # solutions are read through here.
 from .squared import SquaredVariationNormSolution as SquaredVariationNormSolution
 
