@@ -22,7 +22,7 @@ from netmargin.label_errors.leave_one_out import (
     predict_exactly,
     squared_errors,
 )
-from netmargin.label_errors.patches import patch_features
+from netmargin.label_errors.patches import _respond, patch_features
 from netmargin.training import read_sample_margins
 
 
@@ -384,3 +384,18 @@ def test_odd_inputs_give_finite_scores(X):
     found = nm.label_errors((X, [0, 1, 2, 0, 1, 2]))
     assert torch.isfinite(found.scores).all()
     assert 0 <= found.share <= 1
+
+
+def test_responses_are_those_of_patches_normalized_one_by_one():
+    torch.manual_seed(0)
+    pixels, filters = torch.randn(2, 3, 9, 8) + 1, torch.randn(4, 3, 3, 3)
+    mean, floor, step = torch.randn(3, 3, 3), 0.3, 2
+    found = _respond(pixels, filters, mean, floor, step)
+    for row in range(found.shape[2]):
+        for column in range(found.shape[3]):
+            top, left = step * row, step * column
+            patch = pixels[:, :, top : top + 3, left : left + 3].flatten(1)
+            centred = patch - patch.mean(1, keepdim=True)
+            normal = centred / (centred.square().mean(1, keepdim=True) + floor).sqrt()
+            expected = (normal - mean.flatten()) @ filters.flatten(1).T
+            assert found[:, :, row, column] == pytest.approx(expected, abs=1e-4)
