@@ -200,3 +200,5 @@ if __name__ == "__main__":
     )
     with nm.split_samples():
         torch.save(FUNCTIONS[name](folder), folder / f"{name}-{rank}.pt")
+    # Without it the threads of gloo, still at work when Python ends, abort the process now and then.
+    dist.destroy_process_group()
