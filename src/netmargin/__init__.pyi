@@ -85,6 +85,9 @@ from .errors import (
 from .errors import (
     NotSeparatedError as NotSeparatedError,
 )
+from .errors import (
+    OutOfMemoryError as OutOfMemoryError,
+)
 from .flow import (
     Trajectory as Trajectory,
 )

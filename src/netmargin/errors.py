@@ -29,6 +29,18 @@ class NotSeparatedError(ModelError):
     """The question needs a net that classifies every sample correctly, and this one does not."""
 
 
+class OutOfMemoryError(ModelError, MemoryError):
+    """The memory of the device does not suffice for so many samples; says which batch size to try.
+
+    Attributes
+    ----------
+    samples : int
+        How many samples were at work at once; 0 where that is not known.
+    """
+
+    samples = 0
+
+
 class CheckpointError(NetmarginError, RuntimeError):
     """A file of a run cannot be read or written, or belongs to another run or another model."""
 

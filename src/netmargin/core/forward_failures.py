@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import torch
 
 from ..errors import DataError, ModelError, NetmarginError
+from .memory_limits import describe_shortage, is_of_memory
 
 # Patterns of torch's and Python's messages, the more telling ones first; each with whom to blame
 # and what to do.
@@ -132,7 +133,8 @@ def explain(error: Exception, x) -> NetmarginError:
     Returns
     -------
     DataError or ModelError
-        The error to raise instead; the caller chains the first one to it.
+        The error to raise instead, OutOfMemoryError among the latter; the caller chains the first
+        one to it.
     """
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
     what = (
@@ -141,13 +143,8 @@ def explain(error: Exception, x) -> NetmarginError:
         else f"a batch of type {type(x).__name__}"
     )
     said = f"The model could not process {what}: {_describe_error(error)}."
-    if isinstance(
-        error, (torch.cuda.OutOfMemoryError, MemoryError)
-    ) or "can't allocate memory" in str(error):
-        return ModelError(
-            f"{said} The memory does not suffice for so many samples at once: pass a smaller"
-            " batch_size."
-        )
+    if is_of_memory(error):
+        return describe_shortage(error, len(x if shape is not None else x[0]))
     for pattern, blamed, advice in _CAUSES:
         if re.search(pattern, str(error), re.IGNORECASE | re.DOTALL):
             return blamed(f"{said} {advice}")

@@ -152,9 +152,11 @@ class SampleGradients:
         The parameters to differentiate in.
     x : Tensor, shape (N, ...)
         A batch, of which one sample is followed to see how the net uses its layers.
+    share : float, default 1
+        How much of the memory that is used by default may be used: of whoever has less.
     """
 
-    def __init__(self, twin: nn.Module, names: Iterable[str], x: Tensor):
+    def __init__(self, twin: nn.Module, names: Iterable[str], x: Tensor, share: float = 1.0):
         self._twin, self.names = twin, tuple(names)
         self._dense = find_dense_layers(twin, set(self.names), x[:1])
         factored = {f"{layer}.{kind}" for layer in self._dense for kind in ("weight", "bias")}
@@ -164,7 +166,8 @@ class SampleGradients:
         width = sum(parameters[n].numel() for n in self._explicit)
         width += sum(sum(parameters[f"{layer}.weight"].shape) for layer in self._dense)
         self.width = width
-        self.chunk = max(1, min(_NUMBERS_AT_ONCE // width, _SAMPLES_AT_ONCE))
+        at_once = min(_NUMBERS_AT_ONCE // width, _SAMPLES_AT_ONCE)
+        self.chunk = max(1, int(min(share, 1.0) * at_once))
 
     def __call__(self, x: Tensor, weights: Tensor) -> Gradients:
         """Return the gradients of weights_k . Phi(x_k) for x (K, ...) and weights (K, C).

@@ -10,11 +10,13 @@ from ..core.arguments import check_choice, check_count, check_number, check_seed
 from ..core.batches import Data
 from ..core.denormals import flush_denormals
 from ..core.grad_mode import with_gradients
+from ..core.memory_limits import advise_on_memory
 from ..core.threads import fitting_threads
 from ..losses import Loss, as_loss
 from ..result import Status
 from .certificate import KKTCertificate
 from .constraint_search import ConstraintSearch
+from .constraints import BATCH
 from .loss_multipliers import measure_loss_multipliers
 from .problem import NORMS, Problem
 from .subgradients import kink_share, within_radius
@@ -30,6 +32,7 @@ def certify(
     radius: float = 0.0,
     tol: float = 5e-3,
     max_constraints: int = 2000,
+    batch_size: int = BATCH,
     seed: int = 0,
 ) -> KKTCertificate:
     """Measure how far a net is from a KKT point of the max-margin problem, with proof.
@@ -71,6 +74,9 @@ def certify(
         ALL or PROVED.
     max_constraints : int, default 2000
         The number of constraints that may take part; memory and time grow with its square.
+    batch_size : int, default 64
+        Samples per pass in float64, twice as many in float32. More take more memory and are seldom
+        quicker.
     seed : int, default 0
         Seed of the random points within the radius.
 
@@ -114,10 +120,12 @@ def certify(
         check_number("tol", tol, above=0, below=1),
     )
     max_constraints, seed = check_count("max_constraints", max_constraints), check_seed(seed)
+    batch_size = check_count("batch_size", batch_size)
     started = time.monotonic()
-    with flush_denormals():
-        problem = Problem.of(model, data, norm=norm, loss=loss)
-    with fitting_threads(problem.constraints.scored.work), flush_denormals():
+    with flush_denormals(), advise_on_memory(batch_size):
+        problem = Problem.of(model, data, norm=norm, loss=loss, batch_size=batch_size)
+    work = problem.constraints.scored.work
+    with fitting_threads(work), flush_denormals(), advise_on_memory(batch_size):
         by_loss = measure_loss_multipliers(problem)
         search = ConstraintSearch(problem, tol, max_constraints)
         status = search.run()

@@ -19,8 +19,8 @@ from ..errors import ModelError
 from ..margins import score_gaps
 
 BATCH = 64
-"""Float64 samples per pass, twice as many in float32: few enough for the activations of an image
-net to stay in cache.
+"""Float64 samples per pass where nobody says how many, twice as many in float32: few enough for the
+activations of an image net to stay in cache.
 """
 Vector = dict[str, Tensor]
 """A vector in parameter space: the name of each parameter -> its part, float64."""
@@ -83,14 +83,19 @@ class Constraints:
         The n samples and the float64 copy of the net, whose parameters are moved about.
     names : tuple of str
         The parameters of which the constraints are functions.
+    batch_size : int, default BATCH
+        Float64 samples per pass, twice as many in float32.
     """
 
-    def __init__(self, scored: ScoredSamples, names: tuple[str, ...]):
+    def __init__(self, scored: ScoredSamples, names: tuple[str, ...], batch_size: int = BATCH):
         self.scored, self.twin, self.names = scored, scored.twin, names
+        self._batch_size = batch_size
         self._parameters = dict(self.twin.named_parameters())
         self.outputs, self._y = scored.outputs, scored.y
         with torch.no_grad():
-            self._gradients = SampleGradients(self.twin, names, scored.first_inputs(1))
+            self._gradients = SampleGradients(
+                self.twin, names, scored.first_inputs(1), batch_size / BATCH
+            )
 
     @property
     def count(self) -> int:
@@ -115,7 +120,7 @@ class Constraints:
         """
         with torch.no_grad():
             start = 0
-            for x, y in self.scored.batches(BATCH):
+            for x, y in self.scored.batches(self._batch_size):
                 yield slice(start, start + len(x)), score_gaps(scores(self.twin, x), y)
                 start += len(x)
 
@@ -139,7 +144,7 @@ class Constraints:
             {n: p for n, p in self._parameters.items() if n not in direction}
             | dict(self.twin.named_buffers())
         )
-        size = BATCH * 8 // dtype.itemsize
+        size = self._batch_size * 8 // dtype.itemsize
         for number, (x, y) in enumerate(self.scored.batches(size)):
             if not is_own_batch(number):
                 continue
@@ -196,7 +201,9 @@ class Constraints:
     def _split_batches(self, chosen: ConstraintSubset):
         """Split the inputs and labels of some constraints into batches."""
         return zip(
-            self._inputs(chosen).split(BATCH), self._y[chosen.samples].split(BATCH), strict=True
+            self._inputs(chosen).split(self._batch_size),
+            self._y[chosen.samples].split(self._batch_size),
+            strict=True,
         )
 
     def _weights(self, chosen: ConstraintSubset) -> Tensor:
@@ -216,7 +223,7 @@ class Constraints:
     def values_of(self, chosen: ConstraintSubset) -> Tensor:
         """Compute s of some constraints, shape (K,), at the present point."""
         with torch.no_grad():
-            parts = [scores(self.twin, x) for x in self._inputs(chosen).split(BATCH)]
+            parts = [scores(self.twin, x) for x in self._inputs(chosen).split(self._batch_size)]
             return (torch.cat(parts) * self._weights(chosen)).sum(1)
 
     def gradients(self, chosen: ConstraintSubset) -> "StoredGradients":
@@ -235,7 +242,9 @@ class Constraints:
         )
         return self._pull_back(
             (scores(self.twin, part), w)
-            for part, w in zip(x.split(BATCH), cotangents.split(BATCH), strict=True)
+            for part, w in zip(
+                x.split(self._batch_size), cotangents.split(self._batch_size), strict=True
+            )
         )
 
     def loss_gradient(self, weigh) -> Vector:
@@ -246,7 +255,7 @@ class Constraints:
         """
 
         def parts():
-            for number, (x, y) in enumerate(self.scored.batches(BATCH)):
+            for number, (x, y) in enumerate(self.scored.batches(self._batch_size)):
                 if not is_own_batch(number):
                     continue
                 outputs = scores(self.twin, x)

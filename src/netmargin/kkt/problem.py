@@ -59,13 +59,15 @@ class Problem:
         self.norm = norm_of(target)
 
     @classmethod
-    def of(cls, model: nn.Module, data: Data, *, norm: str, loss: Loss) -> "Problem":
+    def of(
+        cls, model: nn.Module, data: Data, *, norm: str, loss: Loss, batch_size: int = BATCH
+    ) -> "Problem":
         """Make the problem of a net on data, or raise the errors that `certify` names."""
         scored = ScoredSamples(model, data)
-        twin, first = scored.twin, scored.first_inputs(BATCH)
+        twin, first = scored.twin, scored.first_inputs(batch_size)
         require_repeatable(twin, first)
         require_differentiable(twin, first)
-        report = measure(twin, scored.samples, loss=loss, batch_size=BATCH, statistics="fixed")
+        report = measure(twin, scored.samples, loss=loss, batch_size=batch_size, statistics="fixed")
         homogeneity = report.homogeneity
         try:
             require_homogeneity(twin, homogeneity, norm)
@@ -81,6 +83,7 @@ class Problem:
         constraints = Constraints(
             scored,
             tuple(n for n, _ in twin.named_parameters() if n not in homogeneity.ignored),
+            batch_size,
         )
         members, groups = homogeneity.members, homogeneity.groups
         point = constraints.point

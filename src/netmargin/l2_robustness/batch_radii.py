@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from ..core.memory_limits import advise_on_memory
 from .attacks import Found
 from .boundary import one_each
 from .certified import (
@@ -70,7 +71,8 @@ def compute_batch(
             continue
         tell(f"sample {n + 1} of {len(x)}")
         assert search is not None
-        radius = search.bracket(x[n : n + 1], y[n : n + 1], upper, waiting - n)
+        with advise_on_memory(1):
+            radius = search.bracket(x[n : n + 1], y[n : n + 1], upper, waiting - n)
         rows["over"][n] = radius.proved.over
         if radius.proved.lower > lower:
             rows["lower"][n] = radius.proved.lower

@@ -6,6 +6,7 @@ from functools import partial
 
 from torch import Tensor
 
+from ..core.memory_limits import advise_on_memory
 from ..core.processes import is_own_batch, join_shares, processes_sharing, writes_for_all
 from ..core.progress import Progress
 from ..core.scored_samples import ScoredSamples
@@ -53,7 +54,8 @@ def run_batches(
                         if later >= number
                     )
                     tell = partial(_tell, display, number, total, line)
-                    kept = compute_radii(x, y, waiting, tell)
+                    with advise_on_memory(len(x)):
+                        kept = compute_radii(x, y, waiting, tell)
                     room = max(0, _KEPT_NUMBERS // x[0].numel() - number * batch_size)
                     kept["flips"] = kept["flips"][:room].clone()
                     files.write(number, kept)

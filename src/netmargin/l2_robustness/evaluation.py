@@ -103,7 +103,7 @@ def robustness(
         Seconds after which the search of certificates ends; samples that are left share them
         evenly. Attacks and Lipschitz constants are not cut short.
     batch_size : int, default 100
-        Samples attacked at once.
+        Samples that go through the net, or are attacked, at once.
     folder : str, Path or None, default None
         Folder for the radii of every batch as soon as it is done, made where it is not there; the
         same call goes on from it. Without one nothing is kept on disk.
@@ -163,7 +163,7 @@ def robustness(
     _freeze(net)
     first = scored.first_inputs(batch_size)
     require_repeatable(net, first)
-    measured = measure(net, samples)
+    measured = measure(net, samples, batch_size=batch_size)
     box = check_box(box, samples)
     correct = measured.q[measured.q > 0]
     scale = float(correct.median()) if len(correct) else 1.0

@@ -14,6 +14,7 @@ from ..core.arguments import check_count, check_flag
 from ..core.batches import Arrays, Data, Labels, batches
 from ..core.class_names import ClassNames, name_labels
 from ..core.doors import open_door
+from ..core.memory_limits import advise_on_memory
 from ..core.nets import in_mode
 from ..core.processes import is_own_batch, join_shares, writes_for_all
 from ..core.progress import Progress
@@ -267,20 +268,21 @@ def _find_share(
                 continue
             left = None if total is None else total - index
             display.draw(index, left, f"batch {index + 1}" + (f" of {total}" if total else ""))
-            point, outputs = differentiable_scores(model, x, layer)
-            if index == 0:
-                require_finite(model)
-                if noise := noise_of(model, x):
-                    message = f"{noise} These input margins are those of one draw."
-                    warnings.warn(message, UserWarning, stacklevel=5)
-            names.require_number(outputs.shape[1])
-            labels = labels or Labels(outputs.shape[1])
-            targets = labels.encode(y).to(outputs.device)
-            hard, soft = margins(outputs.detach(), targets)
-            require_finite_margins(soft, measured=measured)
-            measured += len(soft)
-            if is_own_batch(index):
-                found = find_boundaries(point, outputs, targets, rivals=rivals)
-                classes = class_indices(targets, outputs.shape[1])
-                parts.append(_Part(index, found, hard.cpu(), classes))
+            with advise_on_memory(len(x)):
+                point, outputs = differentiable_scores(model, x, layer)
+                if index == 0:
+                    require_finite(model)
+                    if noise := noise_of(model, x):
+                        message = f"{noise} These input margins are those of one draw."
+                        warnings.warn(message, UserWarning, stacklevel=5)
+                names.require_number(outputs.shape[1])
+                labels = labels or Labels(outputs.shape[1])
+                targets = labels.encode(y).to(outputs.device)
+                hard, soft = margins(outputs.detach(), targets)
+                require_finite_margins(soft, measured=measured)
+                measured += len(soft)
+                if is_own_batch(index):
+                    found = find_boundaries(point, outputs, targets, rivals=rivals)
+                    classes = class_indices(targets, outputs.shape[1])
+                    parts.append(_Part(index, found, hard.cpu(), classes))
     return parts, same.describe()

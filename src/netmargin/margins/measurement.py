@@ -16,6 +16,7 @@ from ..core.arguments import check_choice, check_count, check_flag, check_instan
 from ..core.batches import Arrays, Data, Labels, batches
 from ..core.class_names import ClassNames
 from ..core.doors import open_door
+from ..core.memory_limits import advise_on_memory
 from ..core.nets import in_mode, scores
 from ..core.processes import is_own_batch, join_shares
 from ..core.sameness import Sameness, require_same
@@ -192,23 +193,24 @@ def _measure_share(
                 labels.encode(y)  # checked together with those of the other batches
                 measured += len(y)
                 continue
-            point, graph = (
-                differentiable_scores(model, x) if with_boundaries else (x, scores(model, x))
-            )
-            outputs = graph.detach()
-            # The net is analysed on the first batch, the only inputs that are at hand for certain;
-            # this comes after the forward pass, whose errors name their cause better.
-            homogeneity = homogeneity or _analyse_batch(model, x, statistics)
-            names.require_number(outputs.shape[1])
-            labels = labels or Labels(outputs.shape[1])
-            targets = labels.encode(y).to(outputs.device)
-            hard, soft = margins(outputs, targets)
-            require_finite_margins(soft, measured=measured)
-            measured += len(soft)
-            if is_own_batch(index):
-                classes = class_indices(targets, outputs.shape[1])
-                found = find_boundaries(point, graph, targets) if with_boundaries else None
-                parts.append(_Part(index, hard.cpu(), classes, _sum_losses(loss, soft), found))
+            with advise_on_memory(len(x)):
+                point, graph = (
+                    differentiable_scores(model, x) if with_boundaries else (x, scores(model, x))
+                )
+                outputs = graph.detach()
+                # The net is analysed on the first batch, the only inputs that are at hand for
+                # certain; after the forward pass, whose errors name their cause better.
+                homogeneity = homogeneity or _analyse_batch(model, x, statistics)
+                names.require_number(outputs.shape[1])
+                labels = labels or Labels(outputs.shape[1])
+                targets = labels.encode(y).to(outputs.device)
+                hard, soft = margins(outputs, targets)
+                require_finite_margins(soft, measured=measured)
+                measured += len(soft)
+                if is_own_batch(index):
+                    classes = class_indices(targets, outputs.shape[1])
+                    found = find_boundaries(point, graph, targets) if with_boundaries else None
+                    parts.append(_Part(index, hard.cpu(), classes, _sum_losses(loss, soft), found))
     assert homogeneity is not None
     return _Share(parts, homogeneity, same.describe())
 

@@ -10,10 +10,11 @@ from torch import nn
 from ..core import logspace
 from ..core.accepted_models import noise_of
 from ..core.batches import Arrays, Labels, batches
+from ..core.memory_limits import advise_on_memory
 from ..core.nets import in_mode, require_differentiable
 from ..core.processes import take_from_first
 from ..core.threads import work_of
-from ..errors import DataError, DivergenceError, ModelError, NonFiniteOutputError
+from ..errors import DataError, DivergenceError, ModelError, NonFiniteOutputError, OutOfMemoryError
 from ..homogeneity import analyse
 from ..losses import Loss
 from ..margins import MarginReport, measure
@@ -24,6 +25,9 @@ from .randomness import Randomness
 from .relative_loss import descend, initial_log_scale, relative_loss_and_slope
 from .run_files import RunFiles
 from .shared_steps import require_splittable
+
+_MEASURED_AT_ONCE = 200
+"""Samples per pass when margins are measured, as many as `measure` takes by default."""
 
 
 class Run:
@@ -42,6 +46,7 @@ class Run:
         # A re-iterable of batches has its own batch size.
         full = len(data) if isinstance(data, Arrays) else 1
         self.batch_size = full if batch_size is None else batch_size
+        self.measured_at_once = _MEASURED_AT_ONCE
         self.history = History()
         self.randomness = Randomness(data, model)
         self.stalled = ""
@@ -166,15 +171,16 @@ class Run:
         # BatchNorm.
         with nullcontext() if self.model.training else in_mode(self.model, training=True):
             for x, y in batches(self.data, self.batch_size, self.model, shuffle=True):
-                descend(
-                    self.model,
-                    x,
-                    labels.encode(y),
-                    loss=self.loss,
-                    log_scale=self.log_scale,
-                    rate=rate,
-                    shrinkage=self.lr.shrinkage,
-                )
+                with advise_on_memory(len(x)):
+                    descend(
+                        self.model,
+                        x,
+                        labels.encode(y),
+                        loss=self.loss,
+                        log_scale=self.log_scale,
+                        rate=rate,
+                        shrinkage=self.lr.shrinkage,
+                    )
                 self.gradient_samples += len(x)
         self.model.zero_grad()
 
@@ -186,9 +192,10 @@ class Run:
         labels, smallest = Labels(self.outputs), math.inf
         with in_mode(self.model, training=False):  # BatchNorm's statistics stay as they are
             for x, y in batches(self.data, self.batch_size, self.model):
-                value, square = relative_loss_and_slope(
-                    self.model, x, labels.encode(y), loss=self.loss, log_scale=self.log_scale
-                )
+                with advise_on_memory(len(x)):
+                    value, square = relative_loss_and_slope(
+                        self.model, x, labels.encode(y), loss=self.loss, log_scale=self.log_scale
+                    )
                 self.gradient_samples += len(x)
                 if 0 < square < math.inf and value > 0:
                     smallest = min(smallest, value / square)
@@ -196,8 +203,26 @@ class Run:
         return smallest
 
     def _measure(self) -> MarginReport:
-        """Margins and loss of the whole training set."""
-        return measure(self.model, self.data, loss=self.loss, homogeneity=self.homogeneity)
+        """Margins and loss of the whole training set.
+
+        Where memory does not suffice for so many samples at once, half as many are tried, down to
+        the batch size of training: a step takes more memory than a look at the same samples.
+        """
+        while True:
+            try:
+                return measure(
+                    self.model,
+                    self.data,
+                    loss=self.loss,
+                    homogeneity=self.homogeneity,
+                    batch_size=self.measured_at_once,
+                )
+            except OutOfMemoryError:
+                own_batches = not isinstance(self.data, Arrays)
+                if own_batches or self.measured_at_once <= self.batch_size:
+                    raise
+            # After the handler, whose exception still held the memory of the pass.
+            self.measured_at_once = max(self.measured_at_once // 2, self.batch_size)
 
     def _measure_or_none(self) -> MarginReport | None:
         """Margins and loss, or None where parameters or outputs are not finite."""
