@@ -186,7 +186,13 @@ def long(folder: Path) -> dict:
     return trained(folder / "run", epochs=30, checkpoint_seconds=0)
 
 
-FUNCTIONS = {f.__name__: f for f in (measuring, proving, failing, training, long)}
+def unsaved(folder: Path) -> dict:
+    """A run that is terminated, and saves nothing by itself in between."""
+    (folder / f"process-{os.environ['RANK']}").write_text(str(os.getpid()))
+    return trained(folder / "run", epochs=30, checkpoint_seconds=1e9)
+
+
+FUNCTIONS = {f.__name__: f for f in (measuring, proving, failing, training, long, unsaved)}
 
 if __name__ == "__main__":
     name, folder = sys.argv[1], Path(sys.argv[2])

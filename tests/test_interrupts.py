@@ -7,7 +7,9 @@ A new door is a row of `DOORS`; the solvers are rows of `tests/test_contracts.py
 import copy
 import functools
 import importlib
+import os
 import re
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +22,7 @@ from torch import nn
 
 import netmargin as nm
 from netmargin import solvers, twolayer
+from netmargin.core.interrupts import Termination
 from netmargin.papers.ledger.verification import verify
 from netmargin.result import Status
 from tests.docs_blocks import ROOT
@@ -497,3 +500,42 @@ def test_an_interrupted_fit_leaves_no_classifier(fitted):
     with pytest.raises(NotFittedError):
         classifier.predict(X)
     assert (classifier.fit(X, Y).predict(X) == Y).all()
+
+
+def test_sigterm_saves_a_run_that_has_a_folder(tmp_path):
+    net, whole = fresh(), fresh()
+    rows = nm.train(whole, (X, Y), until=nm.Epochs(6), progress=False).rows
+    steps = iter(range(100))
+
+    def terminate(module, inputs):
+        if module.training and next(steps) == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    handle = net.register_forward_pre_hook(terminate)
+    options = {"until": nm.Epochs(6), "progress": False, "checkpoint_dir": tmp_path / "run"}
+    with pytest.raises(nm.Interrupted, match=r"ended by SIGTERM after epoch 3; saved in .*goes on"):
+        nm.train(net, (X, Y), **options)
+    handle.remove()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert nm.train(net, (X, Y), **options).rows == rows
+
+
+def test_sigterm_that_came_too_early_or_too_late_is_not_lost(monkeypatch):
+    sent = []
+    monkeypatch.setattr(signal, "raise_signal", sent.append)
+    with Termination(True) as termination:
+        os.kill(os.getpid(), signal.SIGTERM)  # nothing to interrupt yet
+        with pytest.raises(KeyboardInterrupt), termination.interrupting():
+            raise AssertionError("not reached")
+        os.kill(os.getpid(), signal.SIGTERM)  # while the work is saved
+    assert sent == []
+    with Termination(True):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert sent == [signal.SIGTERM]
+    own = signal.signal(signal.SIGTERM, lambda *_: sent.append("own"))
+    try:
+        with Termination(True) as termination, termination.interrupting():
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, own)
+    assert sent == [signal.SIGTERM, "own"]

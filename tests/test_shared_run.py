@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -87,9 +88,9 @@ def test_measure_is_that_of_one_process(tmp_path):
 @pytest.mark.slow
 def test_certificates_and_radii_are_those_of_one_process(tmp_path):
     (tmp_path / "one").mkdir()
-    (tmp_path / "two").mkdir()
+    (tmp_path).mkdir()
     one = shared_run.proving(tmp_path / "one")
-    for found in results("proving", tmp_path / "two"):
+    for found in results("proving", tmp_path):
         assert torch.equal(found["distances"], one["distances"])
         for bound in ("lower", "upper"):
             assert torch.equal(found["radii"][bound], one["radii"][bound])
@@ -100,7 +101,7 @@ def test_certificates_and_radii_are_those_of_one_process(tmp_path):
                 if name == "completeness":
                     continue
                 assert found[kind][name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
-    assert len(list((tmp_path / "two" / "radii").glob("batch-*.pt"))) == 5
+    assert len(list((tmp_path / "radii").glob("batch-*.pt"))) == 5
 
 
 @pytest.mark.slow
@@ -166,3 +167,41 @@ def test_a_killed_process_ends_the_others_and_the_run_goes_on(tmp_path):
                 assert resumed["rows"] == whole["rows"]
             assert len(resumed["rows"]) == 31
             assert difference(resumed["weights"], whole["weights"]) < 1e-6
+
+
+def rows_on_disk(folder: Path) -> int:
+    """How many epochs the history of a run holds."""
+    history = folder / "run" / "history.jsonl"
+    return history.read_text().count("\n") if history.exists() else 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["agent", "second"])
+def test_sigterm_saves_the_run_which_goes_on_with_any_number_of_processes(victim, tmp_path):
+    whole = shared_run.trained(epochs=30)
+    agent = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", "2", "-m", "tests.shared_run", "unsaved"),
+            str(tmp_path),
+        ],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while rows_on_disk(tmp_path) < 4:
+        assert agent.poll() is None
+        time.sleep(0.02)
+    second = int((tmp_path / "process-1").read_text())
+    os.kill(agent.pid if victim == "agent" else second, signal.SIGTERM)
+    _, said = agent.communicate(timeout=60)
+    assert agent.returncode not in (0, None)
+    assert re.search(r"(ended by SIGTERM after epoch|The last accepted epoch is saved in)", said)
+    # Nothing that was accepted is lost, though no checkpoint was due.
+    rows = rows_on_disk(tmp_path)
+    saved = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
+    assert 3 <= saved["epoch"] == rows - 1 < 30
+    for resumed in results("unsaved", tmp_path, 1 if victim == "agent" else 2):
+        assert difference(resumed["weights"], whole["weights"]) < 1e-6
+        assert len(resumed["rows"]) == 31

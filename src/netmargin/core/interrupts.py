@@ -1,9 +1,11 @@
-"""Work of which half is none, although what it calls answers Ctrl-C with the best so far."""
+"""Signals that end work: Ctrl-C where half of it is none, SIGTERM where it can be saved."""
 
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
 
 
 @contextmanager
@@ -41,4 +43,83 @@ def whole_or_interrupted() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, before)
     if received:
+        raise KeyboardInterrupt
+
+
+class Termination:
+    """SIGTERM as Ctrl-C, for work that is saved when it is interrupted; a context manager.
+
+    Schedulers of clusters send it before they kill, and torchrun to the processes that are left
+    when one has died. Within `interrupting` it raises KeyboardInterrupt, once. What comes
+    elsewhere, while the work is prepared or saved, waits: until `interrupting`, or else until the
+    end, where the process is ended as if nobody had asked for this.
+
+    Parameters
+    ----------
+    active : bool
+        Whether there is anything to save. Where there is not, in other threads than the main one,
+        and where the caller has a handler of his own, nothing changes.
+
+    Attributes
+    ----------
+    received : bool
+        Whether SIGTERM came.
+
+    Examples
+    --------
+    >>> import contextlib
+    >>> with Termination(True) as termination, contextlib.suppress(KeyboardInterrupt):
+    ...     with termination.interrupting():
+    ...         signal.raise_signal(signal.SIGTERM)
+    ...     print("not reached")
+    >>> termination.received
+    True
+    """
+
+    def __init__(self, active: bool):
+        self._active, self._armed, self.received = active, False, False
+        self._told = False
+
+    def __enter__(self) -> "Termination":
+        # Python delivers signals to the main thread, and lets no other one set a handler.
+        self._active = (
+            self._active
+            and threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        )
+        if self._active:
+            signal.signal(signal.SIGTERM, self._receive)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._active:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            if self.received and not self._told:
+                signal.raise_signal(signal.SIGTERM)
+
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Raise KeyboardInterrupt within where SIGTERM comes, or has come before."""
+        self._armed = True
+        try:
+            if self.received:
+                self._interrupt()
+            yield
+        finally:
+            self._armed = False
+
+    def _receive(self, number: int, frame: Any) -> None:
+        """The handler of the signal."""
+        self.received = True
+        if self._armed:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Raise KeyboardInterrupt, and none after it: the work is being saved then."""
+        self._armed, self._told = False, True
         raise KeyboardInterrupt

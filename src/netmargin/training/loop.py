@@ -21,10 +21,11 @@ from ..core.batches import Arrays, Data
 from ..core.denormals import flush_denormals
 from ..core.doors import open_door
 from ..core.grad_mode import with_gradients
+from ..core.interrupts import Termination
 from ..core.processes import LostProcessError, take_from_first, writes_for_all
 from ..core.progress import Progress, describe
 from ..core.threads import fitting_threads
-from ..errors import DataError, Interrupted
+from ..errors import DataError, Interrupted, OutOfMemoryError
 from ..losses import Loss, as_loss
 from ..result import Status
 from .history import History
@@ -66,6 +67,8 @@ def train(
 
     Ctrl-C puts the model back to its last accepted epoch. With `checkpoint_dir` it is saved there
     and `Interrupted` is raised; without, the history so far is returned (`Status.INTERRUPTED`).
+    With a `checkpoint_dir` SIGTERM, which schedulers send before they kill, does as Ctrl-C, unless
+    the caller has set a handler for it.
 
     Parameters
     ----------
@@ -114,11 +117,13 @@ def train(
         Any other argument cannot be used.
     DivergenceError
         The loss or parameters are not finite, with a rule that cannot undo; the model is put back.
+    OutOfMemoryError
+        The memory does not suffice for so many samples at once; the model is put back.
     CheckpointError
         Files cannot be read or written, or belong to another run or model.
     Interrupted
-        Ctrl-C where there is a `checkpoint_dir`, after the last accepted epoch was saved in it; a
-        KeyboardInterrupt that carries the `history` so far.
+        Ctrl-C or SIGTERM where there is a `checkpoint_dir`, after the last accepted epoch was saved
+        in it; a KeyboardInterrupt that carries the `history` so far.
 
     Examples
     --------
@@ -159,6 +164,7 @@ def train(
     # The lock comes first, so that a second process changes nothing before it is refused.
     with (
         lock,
+        Termination(files is not None) as termination,
         ExitStack() as threads,
         own_randomness(seed),
         flush_denormals(),
@@ -168,26 +174,31 @@ def train(
         threads.enter_context(fitting_threads(run.work()))
         run.begin(take_from_first(lambda: files.read(resume) if files else None))
         try:
-            _train_until(run, rules, display)
-        except LostProcessError as error:
-            # The epoch is lost with the process; what was accepted before is kept.
+            with termination.interrupting():
+                _train_until(run, rules, display)
+        except (LostProcessError, OutOfMemoryError) as error:
+            # The epoch is lost; what was accepted before is kept.
             run.rewind()
             run.save(now=True)
-            kept = f" The last accepted epoch is saved in {files.folder}." if files else ""
-            raise LostProcessError(f"{error}{kept}") from error
+            kept = f" The last accepted epoch is saved in {files.folder}" if files else ""
+            if isinstance(error, OutOfMemoryError) and files:
+                kept += "; another batch size is another run, which needs another folder"
+            raise type(error)(f"{error}{kept}{'.' if kept else ''}") from error
         except KeyboardInterrupt:
             # Ctrl-C may have come anywhere in an epoch: back to its beginning, also on disk.
             run.rewind()
             run.save(now=True)
             history = run.history
             history.status = Status.INTERRUPTED
-            history.message = f"interrupted after epoch {history.rows[-1]['epoch']}"
-            if files:
-                history.message += f"; saved in {files.folder}; the same call goes on from there"
+            how = "ended by SIGTERM" if termination.received else "interrupted"
+            history.message = f"{how} after epoch {history.rows[-1]['epoch']}"
+            if checkpoint_dir is None:
+                display.say(history.message)
+                return history
+            # Also in processes that write nothing: what follows needs those that do.
+            history.message += f"; saved in {checkpoint_dir}; the same call goes on from there"
             display.say(history.message)
-            if files:
-                raise Interrupted(history.message, history) from None
-            return history
+            raise Interrupted(history.message, history) from None
         run.save(now=True)
         display.say(f"{describe(run.history.rows[-1])}: {run.history.message}")
     return run.history
