@@ -9,7 +9,6 @@ as soon as it is there, and the same call goes on from there.
 import json
 import time
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,6 +18,8 @@ import torch
 from netmargin.datasets import clusters
 from netmargin.solvers import f1_max_margin
 from netmargin.solvers.columns import margin_problem
+
+from .clock import clock_of_process
 
 FOLDER = Path("runs/brackets")
 RUNS = [
@@ -85,10 +86,3 @@ def bracket(d: int, seed: int, limit: float, method: str) -> dict:
         "local_gap": found.local_gap,
         "seconds": time.process_time() - start,
     }
-
-
-@contextmanager
-def clock_of_process():
-    """Time limits count the CPU seconds of this process within."""
-    with patch.object(time, "monotonic", time.process_time):
-        yield

@@ -12,7 +12,7 @@ import torch
 from netmargin.datasets import clusters
 from netmargin.solvers import f1_max_margin
 
-from .brackets import clock_of_process
+from .clock import clock_of_process
 
 STEPS, UNITS = 50_000, 1000
 """The steps and the neurons of the peer, as in the paper."""

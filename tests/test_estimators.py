@@ -268,6 +268,14 @@ def test_the_neurons_of_a_sparse_net_are_drawn(tmp_path, monkeypatch):
     assert len(drawn[1][0]) == 1
 
 
+KINDS = {
+    "soft": NTKClassifier(),
+    "hard": NTKClassifier(C=None),
+    "joint": NTKClassifier(multi_class="joint"),
+    "variation norm": VariationNormClassifier(tol=0.1),
+    "regressor": VariationNormRegressor(tol=0.1),
+}
+"""An estimator for each kind of what `fit` keeps."""
 PLAIN = (np.ndarray, np.generic, str, float, int, bool, type(None))
 
 
@@ -280,17 +288,7 @@ def parts_of(value) -> list:
     return [value]
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        NTKClassifier(),
-        NTKClassifier(C=None),
-        NTKClassifier(multi_class="joint"),
-        VariationNormClassifier(tol=0.1),
-        VariationNormRegressor(tol=0.1),
-    ],
-    ids=["soft", "hard", "joint", "variation norm", "regressor"],
-)
+@pytest.mark.parametrize("estimator", KINDS.values(), ids=KINDS)
 def test_fitted_estimators_are_kept_without_pickled_nets(estimator):
     X, y = load_iris(return_X_y=True)
     fitted = estimator.fit(X[::3], y[::3])

@@ -4,23 +4,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from netmargin.estimators import NTKClassifier, VariationNormClassifier, VariationNormRegressor
+from tests.test_estimators import KINDS
 
 skops = pytest.importorskip("skops.io", reason="skops is not installed")
 pytestmark = pytest.mark.integrations
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        NTKClassifier(),
-        NTKClassifier(C=None),
-        NTKClassifier(multi_class="joint"),
-        VariationNormClassifier(tol=0.1),
-        VariationNormRegressor(tol=0.1),
-    ],
-    ids=["soft", "hard", "joint", "variation norm", "regressor"],
-)
+@pytest.mark.parametrize("estimator", KINDS.values(), ids=KINDS)
 def test_only_types_of_this_library_are_to_be_trusted(estimator):
     X, y = load_iris(return_X_y=True)
     fitted = estimator.fit(X[::3], y[::3])

@@ -157,7 +157,7 @@ def _judge(
     samples = np.arange(len(labels))
     eps = (A.size + 4) * float(np.finfo(float).eps)
     outputs = matrix.multiply(A)
-    errors = matrix.bound_rounding(A, float(np.finfo(float).eps))
+    errors = matrix.bound_rounding(A)
     others = outputs + errors
     others[samples, labels] = -np.inf
     margins = (outputs - errors)[samples, labels] - others.max(1)

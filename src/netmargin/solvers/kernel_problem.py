@@ -34,7 +34,7 @@ def validate_kernel(K, y) -> tuple[KernelMatrix, np.ndarray]:
         K, K.T, rtol=_SYMMETRY, atol=_ABSOLUTE_SYMMETRY * np.abs(K).max()
     ):
         raise DataError(f"K must be a symmetric matrix of shape ({n}, {n}); got shape {K.shape}")
-    matrix = KernelMatrix.of(K)
+    matrix = KernelMatrix.of(K, exact=True)
     _require_positive(matrix, float(np.abs(K).max()) / matrix.scale)
     return matrix, data.y
 

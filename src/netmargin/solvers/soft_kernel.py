@@ -17,10 +17,6 @@ from .kernel_matrix import KernelMatrix
 from .kernel_problem import validate_kernel
 from .pair_descent import descend
 
-_EXTENDED = 2000
-"""Samples up to which outputs are recomputed in longer floats where float64 proves too little: a
-few milliseconds for 1,000.
-"""
 _AIM = 0.9
 """Part of the tolerance that the search aims at: the judge counts roundings on top of it."""
 
@@ -179,17 +175,30 @@ def _judge(
     """
     if outputs is None:
         outputs = y * matrix.multiply((y * dual)[:, None])[:, 0]
-    errors = matrix.bound_rounding(dual[:, None], float(np.finfo(float).eps))[:, 0]
+    errors = matrix.bound_rounding(dual[:, None])[:, 0]
     found = _bracket_objective(matrix.scale, y, caps, dual, outputs, errors)
-    affordable = len(y) <= _EXTENDED and matrix.compute is None
-    if found.gap > tol and affordable:
+    if found.gap > tol and matrix.affords_extended:
         ideal = _bracket_objective(matrix.scale, y, caps, dual, outputs, np.zeros(len(y)))
         if ideal.gap <= tol:
-            outputs = y * matrix.multiply_extended(y * dual)
-            precision = float(np.finfo(np.longdouble).eps)
-            errors = matrix.bound_rounding(dual[:, None], precision)[:, 0]
-            found = _bracket_objective(matrix.scale, y, caps, dual, outputs, errors)
+            outputs, errors = matrix.multiply_extended(y * dual)
+            found = _bracket_objective(matrix.scale, y, caps, dual, y * outputs, errors)
+            found = _judge_rounded(matrix, y, caps, found)
     return found
+
+
+def _judge_rounded(
+    matrix: KernelMatrix, y: np.ndarray, caps: np.ndarray, found: SoftKernelSolution
+) -> SoftKernelSolution:
+    """The solution with the objective of its coefficients as they are: scaled ones were rounded,
+    by more than longer floats lose.
+    """
+    a = found.coefficients * matrix.scale
+    outputs, errors = matrix.multiply_extended(a)
+    square = float(a @ outputs + np.abs(a) @ errors)
+    hinges = np.maximum(1 - (y * outputs - errors), 0.0)
+    sums = 1 + (len(y) + 4) * float(np.finfo(float).eps)
+    objective = float((0.5 * square + caps @ hinges) * sums) / matrix.scale
+    return replace(found, objective=objective, hinge=float(hinges.sum()))
 
 
 def _bracket_objective(

@@ -3,5 +3,6 @@ solvers. Its answers are candidates: callers recompute what they prove in float6
 """
 
 from .descent import descend
+from .newton import take_newton_step
 
-__all__ = ["descend"]
+__all__ = ["descend", "take_newton_step"]
