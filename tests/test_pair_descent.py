@@ -12,7 +12,7 @@ from netmargin.solvers import kernel_max_margin, kernel_soft_margin
 from netmargin.solvers.cone_fallback import minimize_norm, propose_in_box
 from netmargin.solvers.hard_kernel import solve_hard
 from netmargin.solvers.kernel_matrix import KernelMatrix
-from netmargin.solvers.pair_descent import descend, numpy_steps, steps
+from netmargin.solvers.pair_descent import descend, descent, numpy_steps, steps
 from netmargin.solvers.soft_kernel import solve_soft
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
@@ -26,7 +26,7 @@ def engine(request, monkeypatch):
     if request.param == "numba":
         pytest.importorskip("numba")
     else:
-        chosen = numpy_steps.take_steps, numpy_steps.measure_gap
+        chosen = numpy_steps.take_steps, numpy_steps.measure_gap, numpy_steps.copy_part
         monkeypatch.setattr("netmargin.solvers.pair_descent.descent.load_steps", lambda: chosen)
     return request.param
 
@@ -168,6 +168,28 @@ def test_both_versions_take_the_same_steps():
             assert one == pytest.approx(other, rel=1e-9, abs=1e-12)
 
 
+def test_samples_that_move_are_copied_once_and_rounded_where_that_is_enough(engine, monkeypatch):
+    copies = []
+    take, measure, copy = descent.load_steps()
+
+    def recorded(K, chosen, part):
+        copy(K, chosen, part)
+        assert part == pytest.approx(K[np.ix_(chosen, chosen)], rel=1e-6 * (part.dtype != K.dtype))
+        copies.append((len(chosen), part.dtype))
+
+    monkeypatch.setattr(descent, "load_steps", lambda: (take, measure, recorded))
+    for tol, dtype in ((1e-3, np.float32), (1e-9, np.float64)):
+        weights = np.zeros(200)
+        assert descend(K, EVEN, np.full(200, 1.0), weights, tol=tol) <= tol
+        assert copies[-1][1] == dtype
+        assert max(n for n, _ in copies) < 0.7 * 200
+        # Of which the judge knows nothing: the gap from scratch.
+        outputs = EVEN * (K @ (EVEN * weights))
+        value = 0.5 * weights @ outputs + np.maximum(1 - outputs, 0).sum()
+        assert value - objective(K, EVEN, weights) <= 1.01 * tol * value + 1e-12
+    assert len(copies) <= 4
+
+
 def test_what_is_loaded_is_compiled_where_it_can_be():
     pytest.importorskip("numba")
     assert steps.load_steps()[0].__module__.endswith("compiled_steps")
@@ -175,7 +197,7 @@ def test_what_is_loaded_is_compiled_where_it_can_be():
 
 def test_a_descent_of_one_step_at_a_time_keeps_its_slacks(engine):
     a, g = np.zeros(200), np.ones(200)
-    take, _ = steps.load_steps() if engine == "numba" else (numpy_steps.take_steps, None)
+    take = steps.load_steps()[0] if engine == "numba" else numpy_steps.take_steps
     for _ in range(50):
         take(K, EVEN, a, g, np.full(200, 0.3), np.diag(K).copy(), False, 0.0, 1)
     assert g == pytest.approx(1 - EVEN * (K @ (EVEN * a)), abs=1e-9)

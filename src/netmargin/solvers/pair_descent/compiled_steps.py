@@ -129,3 +129,12 @@ def measure_gap(a, g, caps, hard):
     if least > 0:  # scaled up, f has no hinge losses
         primal = min(primal, 0.5 * square / (least * least))
     return (primal - (total - 0.5 * square)) / primal if primal > 0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def copy_part(K, chosen, part):
+    """Write the rows and columns `chosen` (m,) of K (n, n) into `part` (m, m), which may round."""
+    for i in range(len(chosen)):
+        row = K[chosen[i]]
+        for j in range(len(chosen)):
+            part[i, j] = row[chosen[j]]

@@ -15,6 +15,8 @@ _IDLE = 0.1
 """A sample at a bound is left out if its output is beyond 1 by this, or by ten gaps: of what was
 left out then, next to nothing moved again.
 """
+_SINGLE_GAP = 1e-4
+"""Gap down to which copies are in float32, whose rounding is 1e-7: half the memory and time."""
 _COPIED = 0.7
 """Part of the samples up to which the kernel of those that move is copied: shorter rows repay it.
 """
@@ -58,7 +60,8 @@ class Descent:
 
     def __init__(self, K: np.ndarray, y: np.ndarray, caps: np.ndarray, start: np.ndarray):
         self._K, self._y, self._caps = K, y, caps
-        self._take_steps, self._measure_gap = load_steps()
+        self._take_steps, self._measure_gap, self._copy_part = load_steps()
+        self._copied = np.zeros(0, dtype=int), np.zeros((0, 0))
         self._hard = math.isinf(caps.max())
         self._diagonal = np.diagonal(K).astype(np.float64)
         self.a = np.clip(start, 0.0, caps)
@@ -87,13 +90,28 @@ class Descent:
         first = gap > _FIRST_GAP and not self.a.any()
         goal = _FIRST_GAP if first else max(tol / 2, _PART_OF_GAP * gap)
         moving = np.flatnonzero(self._moves & (first | ~self._find_idle(gap)))
-        if len(moving) >= _COPIED * len(self.a):
-            moving = np.flatnonzero(self._moves)
-        whole = len(moving) == len(self.a)
-        part = self._K if whole else self._K[np.ix_(moving, moving)]
+        moving, part = self._choose_moving(moving, goal)
         before = self.a[moving]
         self.a[moving] = self._move(part, moving, goal, deadline)
         self._renew(moving, before)
+
+    def _choose_moving(self, moving: np.ndarray, goal: float) -> tuple[np.ndarray, np.ndarray]:
+        """The samples to move, `moving` or somewhat more where that saves a copy, and their kernel,
+        rounded where the gap `goal` does not need more.
+        """
+        if len(moving) >= _COPIED * len(self.a):
+            moving = np.flatnonzero(self._moves)
+        if len(moving) == len(self.a):
+            return moving, self._K
+        last, part = self._copied
+        dtype = self._K.dtype if goal < _SINGLE_GAP else np.dtype(np.float32)
+        fits = len(moving) >= _COPIED * len(last) and part.dtype in (dtype, self._K.dtype)
+        if not (fits and np.isin(moving, last, assume_unique=True).all()):
+            last = part = self._copied = None  # before there is another one
+            part = np.empty((len(moving), len(moving)), dtype)
+            self._copy_part(self._K, moving, part)
+            self._copied = moving, part
+        return self._copied
 
     def _find_idle(self, gap: float) -> np.ndarray:
         """Which samples are at a bound and pressed against it."""

@@ -75,3 +75,9 @@ def measure_gap(a, g, caps, hard):
     if least > 0:  # scaled up, f has no hinge losses
         primal = min(primal, 0.5 * square / least**2)
     return (primal - (total - 0.5 * square)) / primal if primal > 0 else 0.0
+
+
+def copy_part(K, chosen, part):
+    """Write the rows and columns `chosen` (m,) of K (n, n) into `part` (m, m), which may round."""
+    for row, i in zip(part, chosen, strict=True):
+        row[:] = K[i].take(chosen)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 
 @functools.cache
-def load_steps() -> tuple[Callable, Callable]:
-    """The functions `take_steps` and `measure_gap`; numba is loaded by the first who descends."""
+def load_steps() -> tuple[Callable, Callable, Callable]:
+    """The functions `take_steps`, `measure_gap` and `copy_part`; numba is loaded by the first who
+    descends.
+    """
     name = "numpy_steps" if importlib.util.find_spec("numba") is None else "compiled_steps"
     steps = importlib.import_module(f".{name}", __package__)
-    return steps.take_steps, steps.measure_gap
+    return steps.take_steps, steps.measure_gap, steps.copy_part
