@@ -43,6 +43,11 @@ _NOTHING = 1e-12
 """A squared bound of the margin below this, relative to the largest feature, is 0 to float64."""
 
 
+Part = tuple[np.ndarray, np.ndarray]
+"""Samples by number and their kernel."""
+_NOTHING_COPIED: Part = (np.zeros(0, dtype=int), np.zeros((0, 0)))
+
+
 class Descent:
     """The weights a of the samples and their slacks g = 1 - y_n f(x_n), f = sum_n y_n a_n k(x_n, .)
 
@@ -61,7 +66,7 @@ class Descent:
     def __init__(self, K: np.ndarray, y: np.ndarray, caps: np.ndarray, start: np.ndarray):
         self._K, self._y, self._caps = K, y, caps
         self._take_steps, self._measure_gap, self._copy_part = load_steps()
-        self._copied = np.zeros(0, dtype=int), np.zeros((0, 0))
+        self._copied: Part = _NOTHING_COPIED
         self._hard = math.isinf(caps.max())
         self._diagonal = np.diagonal(K).astype(np.float64)
         self.a = np.clip(start, 0.0, caps)
@@ -95,7 +100,7 @@ class Descent:
         self.a[moving] = self._move(part, moving, goal, deadline)
         self._renew(moving, before)
 
-    def _choose_moving(self, moving: np.ndarray, goal: float) -> tuple[np.ndarray, np.ndarray]:
+    def _choose_moving(self, moving: np.ndarray, goal: float) -> Part:
         """The samples to move, `moving` or somewhat more where that saves a copy, and their kernel,
         rounded where the gap `goal` does not need more.
         """
@@ -107,7 +112,7 @@ class Descent:
         dtype = self._K.dtype if goal < _SINGLE_GAP else np.dtype(np.float32)
         fits = len(moving) >= _COPIED * len(last) and part.dtype in (dtype, self._K.dtype)
         if not (fits and np.isin(moving, last, assume_unique=True).all()):
-            last = part = self._copied = None  # before there is another one
+            self._copied = last, part = _NOTHING_COPIED  # before there is another one
             part = np.empty((len(moving), len(moving)), dtype)
             self._copy_part(self._K, moving, part)
             self._copied = moving, part
