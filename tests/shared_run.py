@@ -13,6 +13,7 @@ from unittest import mock
 
 import torch
 import torch.distributed as dist
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
 import netmargin as nm
 from netmargin.core import processes
@@ -25,6 +26,13 @@ def make_net(*, seed: int = 0, dtype=torch.float64) -> torch.nn.Module:
     """A small net with fresh weights."""
     torch.manual_seed(seed)
     return nm.models.mlp([5, 20, 3]).to(dtype)
+
+
+def make_normalized() -> torch.nn.Module:
+    """A net with batch statistics, in training mode."""
+    torch.manual_seed(2)
+    layers = torch.nn.Linear(5, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 3)
+    return torch.nn.Sequential(*layers).double()
 
 
 def make_data(n: int = N, *, outputs: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -79,6 +87,8 @@ def measuring(folder: Path) -> dict:
         "few": measured(net, (X[:50], y[:50])),
         "boundaries": nm.measure(net, (X, y), input_margins=True).input_margins.distances,
     }
+    synchronized = torch.nn.SyncBatchNorm.convert_sync_batchnorm(make_normalized())
+    found["synchronized"] = measured(synchronized, (X, y))
     watch = nm.Watch(net, (X, y), folder=folder / "watch")
     watch.step()
     return found | {"watched": len(watch.history)}
@@ -119,7 +129,8 @@ def failing(folder: Path) -> dict:
     one_off = X.clone()
     one_off[450, 2] += rank * 1e-12
     noisy = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.1), torch.nn.Linear(8, 3))
-    normalized = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.BatchNorm1d(8))
+    normalized = make_normalized()
+    synchronized = torch.nn.SyncBatchNorm.convert_sync_batchnorm(make_normalized())
     averaging = torch.nn.Sequential(
         torch.nn.Unflatten(1, (1, 5)),
         torch.nn.InstanceNorm1d(1, track_running_stats=True),
@@ -137,11 +148,16 @@ def failing(folder: Path) -> dict:
             nm.models.mlp([5, 4, 1]).double(), (X, torch.arange(N).clamp(199, 200) - 200)
         ),
         "dropout": lambda: nm.train(noisy.double(), (X, y), progress=False),
-        "batchnorm": lambda: nm.train(normalized.double(), (X, y % 8), progress=False),
+        "batchnorm": lambda: nm.train(normalized, (X, y), progress=False),
+        "syncbatchnorm": lambda: nm.train(synchronized, (X, y), progress=False),
         "buffers": lambda: nm.train(averaging.double(), (X, y), progress=False),
         "training": lambda: nm.train(apart, _Shuffled(apart, X, y), progress=False),
         "folder": lambda: nm.train(
             make_net(), (X, y), checkpoint_dir=folder / "run", resume="never", progress=False
+        ),
+        "sharded": lambda: nm.measure(fully_shard(make_net()), (X, y)),
+        "wrapped": lambda: nm.measure(
+            FullyShardedDataParallel(make_net(), device_id=torch.device("cpu")), (X, y)
         ),
     }
     (folder / "run").mkdir(exist_ok=True)

@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
 import netmargin as nm
-from netmargin.core.processes import is_own_batch, processes_sharing
+from netmargin.core.processes import is_own_batch, processes_sharing, sum_over_processes
 from netmargin.core.sameness import digest_of
 from tests import shared_run
 
@@ -59,6 +61,36 @@ def test_without_torchrun_nothing_is_split(monkeypatch):
         nm.split_samples().__enter__()
 
 
+@contextmanager
+def group_of_one(backend: str):
+    """A group whose only process is this one."""
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def test_a_backend_for_other_devices_is_said():
+    with (
+        group_of_one("cuda:gloo"),
+        pytest.raises(nm.ArgumentError, match=r"'cuda:gloo'. Call init_process_group\(.gloo"),
+    ):
+        sum_over_processes(torch.zeros(1))
+
+
+def test_synchronized_statistics_are_measured_and_not_trained_on_a_cpu():
+    plain, data = shared_run.make_normalized(), shared_run.make_data(40)
+    net = torch.nn.SyncBatchNorm.convert_sync_batchnorm(shared_run.make_normalized())
+    assert torch.equal(nm.measure(net, data).q, nm.measure(plain, data).q)
+    assert net[1].training
+    with (
+        group_of_one("gloo"),
+        pytest.raises(nm.ModelError, match=r"runs on GPUs only. Call model.eval\(\)"),
+    ):
+        nm.train(net, data, progress=False)
+
+
 def test_digests_tell_values_shapes_and_types_apart():
     plain = torch.arange(6.0)
     others = [plain + 1e-6, plain.reshape(2, 3), plain.double(), plain[:5], torch.tensor(1.0)]
@@ -75,6 +107,7 @@ def test_measure_is_that_of_one_process(tmp_path):
         "loader": shared_run.measured(net, shared_run.make_loader((X, y))),
         "few": shared_run.measured(net, (X[:50], y[:50])),
     }
+    one["synchronized"] = shared_run.measured(shared_run.make_normalized(), (X, y))
     distances = nm.measure(net, (X, y), input_margins=True).input_margins.distances
     for rank, found in enumerate(results("measuring", tmp_path)):
         for name, expected in one.items():
@@ -117,9 +150,12 @@ def test_processes_that_differ_and_errors_of_one_are_said_in_all(tmp_path):
         "labels": "DataError: A net with one output takes labels",
         "dropout": "ModelError: The model draws random numbers in training",
         "batchnorm": "ModelError: '1' is a BatchNorm1d in training mode",
+        "syncbatchnorm": "ModelError: '1' is a SyncBatchNorm in training mode",
         "buffers": "ModelError: Training changes the buffer '1.running_mean'",
         "training": "DataError: The batches of two processes differ in training",
         "folder": "CheckpointError: ",
+        "sharded": "ModelError: Sharded: of parameter '0.weight' every process holds a part",
+        "wrapped": "ModelError: Sharded: the model is a FullyShardedDataParallel. Give every",
     }.items():
         assert first[name].startswith(sentence), (name, first[name])
 

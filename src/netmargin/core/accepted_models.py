@@ -22,6 +22,11 @@ _QUANTIZED = (
     "torchao",
 )
 """Packages whose modules hold integer weights, which are no parameters."""
+_INSTEAD_OF_SHARDS = (
+    "Give every process the whole net: split_samples divides the samples, and norms and derivatives"
+    " take all weights. torch.distributed.checkpoint.state_dict.get_model_state_dict with"
+    " full_state_dict=True gives them."
+)
 _NOISE_SAMPLES = 16
 """Samples that are evaluated twice to see noise. Two draws of dropout at 1/2 agree on a sample with
 one input in half of all cases, on sixteen samples once in 65,000.
@@ -52,8 +57,8 @@ def check_model(model: Any) -> nn.Module:
     Raises
     ------
     ModelError
-        If it is no module, or a TorchScript, quantized or integer one, whose operations or weights
-        cannot be followed, or holds a parallel one.
+        If it is no module, or a TorchScript, quantized, integer or sharded one, whose operations or
+        weights cannot be followed, or holds a parallel one.
 
     Examples
     --------
@@ -87,10 +92,20 @@ that makes it return it?
                 f"Parallel: {where} is a {type(module).__name__}. Put the module that it holds in"
                 " its place."
             )
+        # Known by its name: its own module takes a slow import.
+        if type(module).__name__ == "FullyShardedDataParallel":
+            raise ModelError(
+                f"Sharded: {where} is a FullyShardedDataParallel. {_INSTEAD_OF_SHARDS}"
+            )
     for name, parameter in model.named_parameters():
         # Lazy parameters have no type yet; `device_and_dtype` refuses them.
         if is_lazy(parameter):
             continue
+        if hasattr(parameter, "full_tensor"):
+            raise ModelError(
+                f"Sharded: of parameter {name!r} every process holds a part (fully_shard)."
+                f" {_INSTEAD_OF_SHARDS}"
+            )
         if not (parameter.is_floating_point() or parameter.is_complex()):
             raise ModelError(
                 f"Integer: parameter {name!r} is of type {parameter.dtype}, in which nothing can be"

@@ -98,6 +98,14 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
         ),
     ),
     (
+        r"SyncBatchNorm expected",
+        ModelError,
+        (
+            "In training mode SyncBatchNorm runs on GPUs only. Call model.eval() where the net is"
+            " not trained; to train on a CPU put nn.BatchNorm1d or 2d in its place."
+        ),
+    ),
+    (
         r"more than 1 value per channel",
         ModelError,
         "A normalization inside is in training mode. Call model.eval().",

@@ -65,7 +65,8 @@ def split_samples() -> Iterator[None]:
     if not _is_distributed() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ArgumentError(
             f"torchrun started {os.environ['WORLD_SIZE']} processes, which do not know each other"
-            ' yet. Call torch.distributed.init_process_group("gloo") first ("nccl" on GPUs).'
+            ' yet. Call torch.distributed.init_process_group("gloo") first; on GPUs "nccl", where'
+            " torch.distributed.is_nccl_available()."
         )
     before = _splitting.set(True)
     try:
@@ -141,7 +142,8 @@ def take_from_first(work: Callable[[], Shared]) -> Shared:
     """What rank 0 finds by some work, in all processes that share; its error is raised in all."""
     if processes_sharing() == 1:
         return work()
-    return join_shares(lambda: work() if is_first_process() else None)[0]  # type: ignore[return-value]
+    found = join_shares(lambda: work() if is_first_process() else None)
+    return found[0]  # type: ignore[return-value]
 
 
 def sum_over_processes(numbers: Tensor) -> None:
@@ -180,11 +182,17 @@ def gather_from_processes(value: Shared) -> list[Shared]:
 
 @contextmanager
 def _explain_lost_process() -> Iterator[None]:
-    """Turn the RuntimeError of a collective into a LostProcessError."""
+    """Turn the RuntimeError of a collective into a LostProcessError, or what else it says."""
     try:
         yield
     except RuntimeError as error:
         said = str(error).partition("\n")[0]
+        if "No backend type" in said:
+            raise ArgumentError(
+                f"The processes cannot exchange what is on this device ({said}): the backend is"
+                f' {dist.get_backend()!r}. Call init_process_group("gloo") for models on CPUs,'
+                ' "cpu:gloo,cuda:nccl" for GPUs.'
+            ) from error
         raise LostProcessError(
             f"Another process of this run has ended or does not answer ({said[:200]}). Look for"
             " its own error above; the same command, with any number of processes, starts anew or"

@@ -83,9 +83,9 @@ def require_splittable(model: nn.Module, x: Tensor) -> None:
         if statistics:
             raise ModelError(
                 f"{statistics[0]!r} is a {type(model.get_submodule(statistics[0])).__name__} in"
-                " training mode, whose statistics would be those of the part of a batch that a"
-                " process has. Set it to evaluation mode, use a normalization of single samples"
-                " (GroupNorm), or train in one process."
+                " training mode, whose statistics are those of a batch, of which a process has a"
+                " part only. Set it to evaluation mode, use a normalization of single samples"
+                " (GroupNorm), or train in one process; SyncBatchNorm is no way out here."
             )
         kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
         devices = [x.device] if x.is_cuda else []
