@@ -7,17 +7,20 @@ folder, one file for each rank.
 
 import os
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from unittest import mock
 
 import torch
 import torch.distributed as dist
+from matplotlib.figure import Figure as Drawing
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
 import netmargin as nm
 from netmargin.core import processes
 from netmargin.kkt import constraint_search
+from netmargin.papers.gallery.figure import figure
 
 N = 530
 
@@ -91,7 +94,20 @@ def measuring(folder: Path) -> dict:
     found["synchronized"] = measured(synchronized, (X, y))
     watch = nm.Watch(net, (X, y), folder=folder / "watch")
     watch.step()
-    return found | {"watched": len(watch.history)}
+    return found | {"watched": len(watch.history), "figure": reproduced(folder / "figures")}
+
+
+def reproduced(folder: Path) -> list[dict]:
+    """The rows of a figure whose runs measure a net."""
+    known = figure("chizat-bach/fig4")
+
+    def compute(run, settings, folder):
+        return {"margin": nm.measure(make_net(), make_data()).q_min}
+
+    changed = replace(known, compute=compute, draw=lambda *_: Drawing(), check=lambda *_: [])
+    with mock.patch.object(sys.modules[known.check.__module__], "FIGURE", changed):
+        # One process: the runs are computed in this one, where samples are split otherwise.
+        return nm.papers.reproduce(known.id, out=folder, jobs=1, progress=False).rows
 
 
 def certified(net, data) -> dict:

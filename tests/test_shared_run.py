@@ -116,6 +116,7 @@ def test_measure_is_that_of_one_process(tmp_path):
             assert found[name]["log_loss"] == expected["log_loss"]
         assert torch.equal(found["boundaries"], distances)
         assert found["watched"] == (2 if rank == 0 else 0)
+        assert {row["margin"] for row in found["figure"]} == {float(one["pair"]["q"].min())}
 
 
 @pytest.mark.slow

@@ -96,38 +96,71 @@ def run(options: argparse.Namespace) -> int:
 def _reproduce_figures(
     papers: Any, chosen: list[str], options: argparse.Namespace
 ) -> tuple[list[Any], list[str]]:
-    """Reproduce these figures one after the other.
+    """Reproduce these figures, the runs of all of them side by side.
 
     Returns what was found, and the ids of those that could not be computed.
     """
-    found, broken = [], []
+    from ..core.parallel import WorkerKilledError
+    from ..papers.gallery.together import compute_together
+
+    if options.scale == "paper":
+        duration = _describe_duration(sum(papers.figure(id).minutes["paper"] for id in chosen))
+        most = "at most " if len(chosen) > 1 else ""  # figures may share runs
+        print(
+            f"{', '.join(chosen)}: {most}about {duration} on 2 cores; what is finished survives an"
+            " interruption",
+            file=sys.stderr,
+        )
+    outcomes: dict[str, Any] = {}
+    try:
+        # The sweep of a single figure shows its own progress.
+        ready = (
+            compute_together(
+                chosen,
+                options.scale,
+                out=options.out,
+                jobs=options.jobs,
+                progress=not options.quiet,
+            )
+            if len(chosen) > 1
+            else ()
+        )
+        for id, error in ready:
+            outcomes[id] = _reproduce_figure(papers, id, options, error, progress=False)
+    except WorkerKilledError as error:
+        # Which run was to blame shows where each figure has processes of its own.
+        print(f"netmargin: {error}; now one figure after the other", file=sys.stderr)
     for id in chosen:
-        if options.scale == "paper":
-            duration = _describe_duration(papers.figure(id).minutes["paper"])
-            print(
-                f"{id}: about {duration} on 2 cores; what is finished survives an interruption",
-                file=sys.stderr,
-            )
-        try:
-            found.append(
-                papers.reproduce(
-                    id,
-                    options.scale,
-                    out=options.out,
-                    jobs=options.jobs,
-                    progress=not options.quiet,
-                )
-            )
-        except CheckpointError:  # nothing can be kept, so that the other figures would fail as well
-            raise
-        except NetmarginError as error:
-            # Such as data that are not at hand: the other figures do not need them.
-            broken.append(id)
-            print(f"netmargin: {id}: {error}", file=sys.stderr)
-            continue
-        if not options.json:
-            print(found[-1].summary(), flush=True)
-    return found, broken
+        if id not in outcomes:
+            outcomes[id] = _reproduce_figure(papers, id, options, None, progress=not options.quiet)
+    found = [outcomes[id] for id in chosen if outcomes[id] is not None]
+    return found, [id for id in chosen if outcomes[id] is None]
+
+
+def _reproduce_figure(
+    papers: Any,
+    id: str,
+    options: argparse.Namespace,
+    failed: NetmarginError | None,
+    *,
+    progress: bool,
+) -> Any:
+    """Reproduce a figure and print what was found; None, and why, where it cannot be computed."""
+    try:
+        if failed is not None:
+            raise failed
+        found = papers.reproduce(
+            id, options.scale, out=options.out, jobs=options.jobs, progress=progress
+        )
+    except CheckpointError:  # nothing can be kept, so that the other figures would fail as well
+        raise
+    except NetmarginError as error:
+        # Such as data that are not at hand: the other figures do not need them.
+        print(f"netmargin: {id}: {error}", file=sys.stderr)
+        return None
+    if not options.json:
+        print(found.summary(), flush=True)
+    return found
 
 
 def _describe_duration(minutes: float) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...core.arguments import check_choice, check_count, check_flag, check_path
 from ...core.files import write_atomically
+from ...core.processes import alone
 from ...core.records import short_repr
 from ...drawing.style import save_drawings
 from .figure import SCALES, Check, Figure, Row, figure
@@ -72,6 +73,7 @@ class Reproduction:
         )
 
 
+@alone()
 def reproduce(
     id: str,
     scale: str = "smoke",
@@ -83,7 +85,8 @@ def reproduce(
     """Compute, draw and check a figure or table of the papers.
 
     It writes figure.png and .pdf, numbers.csv and .json to the folder `out`/`id`/`scale`, and a
-    file for every run as soon as it is done. What was computed before is not computed again.
+    file for every run as soon as it is done. What was computed before is not computed again. Within
+    `split_samples` each process does that by itself, and takes what another one has left in files.
     Source: the paper and the figure that `id` names.
 
     Parameters
@@ -140,12 +143,12 @@ def reproduce(
         sweep(
             needed,
             needed.scales[scale],
-            _find_runs_folder(needed, scale, out),
+            find_runs_folder(needed, scale, out),
             jobs=jobs,
             progress=progress,
         )
     rows = sweep(
-        chosen, settings, _find_runs_folder(chosen, scale, out), jobs=jobs, progress=progress
+        chosen, settings, find_runs_folder(chosen, scale, out), jobs=jobs, progress=progress
     )
     result = Reproduction(chosen, scale, rows, chosen.check(settings, rows), folder)
     drawn = chosen.draw(settings, rows)
@@ -203,7 +206,7 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
     chosen, scale, out = figure(id), check_choice("scale", scale, SCALES), check_path("out", out)
     folder = Path(out) / id / scale
     done, of = finished(
-        chosen, _choose_settings(chosen, scale), _find_runs_folder(chosen, scale, out)
+        chosen, _choose_settings(chosen, scale), find_runs_folder(chosen, scale, out)
     )
     if done < of:
         return f"{done} of {of} runs" if done else "-"
@@ -228,7 +231,7 @@ def read_numbers(folder: Path) -> dict | None:
     )
 
 
-def _find_runs_folder(chosen: Figure, scale: str, out: str | Path) -> Path:
+def find_runs_folder(chosen: Figure, scale: str, out: str | Path) -> Path:
     """The folder that keeps the runs of a figure, which another figure may own."""
     return Path(out) / (chosen.runs_of or chosen.id) / scale / "runs"
 

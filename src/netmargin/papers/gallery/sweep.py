@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -18,8 +19,53 @@ from ...core.files import make_folder, write_atomically
 from ...core.interrupts import whole_or_interrupted
 from ...core.parallel import WorkerKilledError, run_side_by_side
 from ...core.progress import Progress
+from ...core.records import short_repr
 from ...errors import CheckpointError, DataError, Interrupted, NetmarginError
 from .figure import Figure, Row, Settings, figure
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run of a figure: what it is computed from, and the file of its results.
+
+    Attributes
+    ----------
+    id : str
+        The id of the figure.
+    run : dict
+        The parameters of the run.
+    settings : mapping
+        The settings on which it depends.
+    file : Path
+        Where its results are kept; several figures may have the same run, and so the same file.
+    """
+
+    id: str
+    run: Row
+    settings: Settings
+    file: Path
+
+    __repr__ = short_repr
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its results are there."""
+        return _read(self.file) is not None
+
+
+def plan_runs(chosen: Figure, settings: Settings, folder: Path) -> list[PlannedRun]:
+    """All runs of a figure, in order, whether they are done or not."""
+    # A worker on a cluster has another working directory.
+    folder = folder.resolve()
+    return [
+        PlannedRun(
+            chosen.id,
+            run,
+            _select_settings(chosen, run, settings),
+            _file(chosen, settings, run, folder),
+        )
+        for run in chosen.runs(settings)
+    ]
 
 
 def sweep(
@@ -30,18 +76,11 @@ def sweep(
     Those whose file is in `folder` are read, the others computed by `jobs` processes, as
     `run_side_by_side` takes them; a killed sweep loses only the runs that were under way.
     """
-    # A worker on a cluster has another working directory.
-    runs, folder = chosen.runs(settings), folder.resolve()
-    files = [_file(chosen, settings, run, folder) for run in runs]
-    waiting = [index for index, file in enumerate(files) if _read(file) is None]
+    runs, folder = plan_runs(chosen, settings, folder), folder.resolve()
+    waiting = [planned for planned in runs if not planned.is_done]
     done = len(runs) - len(waiting)
     make_folder(folder)
-    tasks = (
-        delayed(_compute_run)(
-            chosen.id, runs[index], _select_settings(chosen, runs[index], settings), files[index]
-        )
-        for index in waiting
-    )
+    tasks = (delayed(compute_run)(planned) for planned in waiting)
     with Progress(progress, chosen.id) as display:
         display.draw(done, len(waiting), f"{done} of {len(runs)} runs")
         try:
@@ -60,21 +99,25 @@ def sweep(
                 f"{chosen.id}: {error}. {done} of {len(runs)} runs are done and kept in {folder},"
                 " and the same command goes on."
             ) from None
-    found = [_read(file) for file in files]
-    rows = [run | row for run, row in zip(runs, found, strict=True) if row is not None]
+    found = [_read(planned.file) for planned in runs]
+    rows = [planned.run | row for planned, row in zip(runs, found, strict=True) if row is not None]
     if len(rows) < len(runs):
-        raise CheckpointError(
-            f"{chosen.id}: {len(runs) - len(rows)} of {len(runs)} runs were computed, and are not"
-            f" in {folder}. Workers on other machines have to write there too: give an --out that"
-            " all of them share."
-        )
+        raise say_not_here(f"{chosen.id}: {len(runs) - len(rows)} of {len(runs)} runs", folder)
     return rows
+
+
+def say_not_here(what: str, folder: Path) -> CheckpointError:
+    """The error for runs whose files are not where this process looks for them."""
+    return CheckpointError(
+        f"{what} were computed, and are not in {folder}. Workers on other machines have to write"
+        " there too: give an --out that all of them share."
+    )
 
 
 def finished(chosen: Figure, settings: Settings, folder: Path) -> tuple[int, int]:
     """Count the runs that are done, and all runs."""
-    runs = chosen.runs(settings)
-    return sum(_read(_file(chosen, settings, run, folder)) is not None for run in runs), len(runs)
+    runs = plan_runs(chosen, settings, folder)
+    return sum(planned.is_done for planned in runs), len(runs)
 
 
 def folder_of(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
@@ -147,8 +190,9 @@ def _names(code: CodeType) -> list[str]:
     return [*code.co_names, *inner]
 
 
-def _compute_run(id: str, run: Row, settings: Settings, file: Path) -> None:
-    """Compute one run in a process of its own, and write its results to `file`."""
+def compute_run(planned: PlannedRun) -> None:
+    """Compute one run in a process of its own, and write its results to its file."""
+    id, run, file = planned.id, planned.run, planned.file
     # Another command may be at the same run: wait for what it finds.
     with FileLock(file.with_suffix(".lock")):
         if _read(file) is not None:
@@ -156,7 +200,7 @@ def _compute_run(id: str, run: Row, settings: Settings, file: Path) -> None:
         started = time.monotonic()
         # What a solver had when Ctrl-C came must not be kept as the result of the run.
         with whole_or_interrupted():
-            result = figure(id).compute(run, settings, file.with_suffix(""))
+            result = figure(id).compute(run, planned.settings, file.with_suffix(""))
         record = {"seconds": time.monotonic() - started, "hardware": hardware()} | result
         try:
             text = json.dumps(record, allow_nan=False)

@@ -9,6 +9,7 @@ from joblib import delayed
 from ...core.arguments import check_count, check_flag, check_numbers, check_seed, suggest_word
 from ...core.grad_mode import with_gradients
 from ...core.parallel import WorkerKilledError, run_side_by_side
+from ...core.processes import alone
 from ...core.progress import Progress
 from ...core.records import short_repr
 from ...errors import ArgumentError, NetmarginError
@@ -122,6 +123,7 @@ class Ledger:
         return render(write_ledger(self.to_dict()))
 
 
+@alone()
 @with_gradients
 def verify(
     ids: str | Iterable[str] | None = None,

@@ -1,0 +1,115 @@
+"""The runs of several figures side by side, as if they were those of one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from joblib import delayed
+
+from ...core.files import make_folder
+from ...core.parallel import run_side_by_side
+from ...core.progress import Progress
+from ...errors import Interrupted, NetmarginError
+from .figure import figure
+from .reproduction import find_runs_folder
+from .sweep import PlannedRun, compute_run, plan_runs, say_not_here
+
+
+def compute_together(
+    ids: list[str], scale: str, *, out: Path, jobs: int | None, progress: bool
+) -> Iterator[tuple[str, NetmarginError | None]]:
+    """Compute the runs of several figures, each run once, and name each figure when it is ready.
+
+    The last runs of a figure leave no process without work, as they do where figures are computed
+    one after the other. A run that fails fails its figures; all others are computed.
+
+    Parameters
+    ----------
+    ids : list of str
+        The figures. Those that another one needs are computed with them.
+    scale : str
+        "smoke", "laptop" or "paper".
+    out : Path
+        Folder for all figures and their runs.
+    jobs : int or None
+        The number of processes, as `run_side_by_side` takes it.
+    progress : bool
+        Whether to show how many runs of all are done.
+
+    Yields
+    ------
+    str, NetmarginError or None
+        A figure whose runs are all in their files, or one of whose runs failed, and how.
+
+    Raises
+    ------
+    WorkerKilledError
+        A process was killed. Runs that are done are kept.
+    Interrupted
+        Ctrl-C came; likewise.
+    CheckpointError
+        `out` cannot be written, or workers on other machines write elsewhere.
+    """
+    own = {id: _plan(id, scale, out) for id in ids}
+    needed = {id: _plan(figure(id).needs, scale, out) if figure(id).needs else [] for id in ids}
+    # Runs that read the files of others come after all of these.
+    stages = (
+        [run for id in ids for run in needed[id] or own[id]],
+        [run for id in ids if needed[id] for run in own[id]],
+    )
+    runs = {run.file: run for stage in stages for run in stage}
+    waiting = {file for file, run in runs.items() if not run.is_done}
+    failed: dict[Path, NetmarginError] = {}
+    left = {id: {run.file for run in [*needed[id], *own[id]]} for id in ids}
+    for file in waiting:
+        make_folder(file.parent)
+
+    def take_ready() -> Iterator[tuple[str, NetmarginError | None]]:
+        for id in [id for id in left if not left[id] & waiting]:
+            yield id, next((failed[file] for file in left.pop(id) if file in failed), None)
+
+    with Progress(progress, "reproduce") as display:
+        for stage in stages:
+            yield from take_ready()
+            queue = list({run.file: run for run in stage if run.file in waiting}.values())
+            tasks = (delayed(_attempt_run)(run) for run in queue)
+            display.draw(len(runs) - len(waiting), len(waiting), _count(runs, waiting))
+            try:
+                for file, error in run_side_by_side(tasks, len(queue), jobs):
+                    waiting.remove(file)
+                    if error is not None:
+                        failed[file] = error
+                    elif not runs[file].is_done:
+                        raise say_not_here("Runs", file.parent)
+                    display.draw(len(runs) - len(waiting), len(waiting), _count(runs, waiting))
+                    yield from take_ready()
+            except KeyboardInterrupt:
+                # What was written, and not told yet, counts as well.
+                waiting = {file for file in waiting if not runs[file].is_done}
+                raise Interrupted(
+                    f"{_count(runs, waiting)} are done and kept in {out}. The same command goes on."
+                ) from None
+            # What needs a run that failed is not begun.
+            for id in ids:
+                if any(run.file in failed for run in needed[id]):
+                    waiting -= {run.file for run in own[id]}
+        yield from take_ready()
+
+
+def _plan(id: str, scale: str, out: Path) -> list[PlannedRun]:
+    """The runs of a figure at a scale."""
+    chosen = figure(id)
+    return plan_runs(chosen, chosen.scales[scale], find_runs_folder(chosen, scale, out))
+
+
+def _attempt_run(run: PlannedRun) -> tuple[Path, NetmarginError | None]:
+    """Compute a run, and return how it failed where it did: the others go on."""
+    try:
+        compute_run(run)
+    except NetmarginError as error:
+        return run.file, error
+    return run.file, None
+
+
+def _count(runs: dict[Path, PlannedRun], waiting: set[Path]) -> str:
+    """How many runs are done."""
+    return f"{len(runs) - len(waiting)} of {len(runs)} runs"
