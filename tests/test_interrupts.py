@@ -539,3 +539,22 @@ def test_sigterm_that_came_too_early_or_too_late_is_not_lost(monkeypatch):
     finally:
         signal.signal(signal.SIGTERM, own)
     assert sent == [signal.SIGTERM, "own"]
+
+
+def test_a_second_sigterm_does_not_break_what_ends_after_the_first():
+    ended = []
+
+    def work():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            ended.append("cleaned up")
+
+    with (
+        Termination(True) as termination,
+        termination.interrupting(),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        work()
+    assert ended == ["cleaned up"]
