@@ -125,7 +125,8 @@ class QuasiExponents:
             values[np.flatnonzero(free)[stuck]] = least
             fixed[np.flatnonzero(free)[stuck]] = True
             rest = self._system[:, ~fixed]
-            if np.linalg.matrix_rank(rest) == rest.shape[1]:
+            # Before numpy 2 an empty matrix has no rank.
+            if rest.size and np.linalg.matrix_rank(rest) == rest.shape[1]:
                 break
         return values
 

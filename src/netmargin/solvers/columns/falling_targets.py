@@ -36,6 +36,10 @@ _TOLERATED = 0.05
 """A part of the excess by which a neuron may exceed the level without being added."""
 _KNOWN_STARTS, _STARTS, _THOROUGH_STARTS, _THOROUGH_EVERY = 150, 64, 192, 4
 """Starts of local search: known neurons, and random ones, more of them every so many rounds."""
+_MOST_THOROUGH = 16
+"""Random starts double with every refutation of a target, at most to so many times as many: the
+neuron that refuted it was one that search had missed.
+"""
 _NEURONS_PER_ROUND = 48
 """Neurons added in a round."""
 _LEAST_SECONDS = 1.0
@@ -49,7 +53,9 @@ _GROWTH = 4.0
 _SEARCH_SHARE = 1 / 5
 """Share of a time limit for the search, before a proof at any cost."""
 _MOST_REFUTED = 8
-"""Refutations in a row after which no more is tried: search misses too many neurons there."""
+"""Refutations in a row after which no more is tried where there is no time limit: search misses too
+many neurons there.
+"""
 _AUTO_NODES = 10_000
 """Nodes of all trees of a run by "auto" without a time limit: some seconds."""
 _LEAST_WORK, _MOST_WORK, _WORK_SHARE = 1.5e8, 3e8, 0.1
@@ -64,6 +70,10 @@ instead. In some seconds it proves 60 normal points in 8 dimensions to 1%, and t
 _LOOK_EVERY, _NODES_OF_A_SAMPLE, _LEAST_SHARE, _OPTIMISM = 0.2, 3000, 1e-6, 1.5
 """Seconds between two looks at how far a tree is; the nodes from which on what is closed says how
 much is left; and how much longer than it may take a tree may seem to take.
+"""
+_LARGE_PART = 0.1
+"""The part of the time that is left which any tree may take, as the first samples of a tree say
+little of the rest; and from which on a refutation is too dear to be risked again so far down.
 """
 _LEAST_GAIN = 0.03
 """Targets that lower the excess by less than this part of it are not tried."""
@@ -145,6 +155,7 @@ class FallingTargets:
         self._program: SparseWeights | None = None
         self._centre = np.zeros(len(Z))
         self._value, self._tree_seconds, self._out_of_reach, self.nodes = 0.0, 0.0, 0.0, 0
+        self._thoroughness = 1
 
     def begin(self, centre: np.ndarray, attained: float, neurons: np.ndarray) -> None:
         """Take the best dual weights, the t that is attained, and neurons."""
@@ -169,12 +180,16 @@ class FallingTargets:
         """
         refuted = 0
         while (
-            refuted < _MOST_REFUTED
+            (refuted < _MOST_REFUTED or self._deadline < np.inf)
             and time.monotonic() < self._deadline
             and self.nodes < self._last
         ):
             weights, known = self._centre, upper / self._value - 1
             excess = self._choose_excess(known)
+            if excess > (1 - _LEAST_GAIN) * known and self._deadline < np.inf:
+                # Neurons that were met since may have brought lower targets into reach.
+                self._out_of_reach = 0.0
+                excess = self._choose_excess(known)
             enough = (1 + excess) * self._value < lower * (1 + 0.5 * tol)
             if excess < _LEAST_EXCESS or excess > (1 - _LEAST_GAIN) * known or enough:
                 return
@@ -184,13 +199,18 @@ class FallingTargets:
             if target >= upper:
                 continue
             tree = TargetTree(self._Z, weights * self.signs, target, self._threads)
+            started = time.monotonic()
             outcome = self._grow(tree, f"target {target / lower:.3g} times that, ", report)
             if outcome is Outcome.PROVED:
-                upper, refuted = tree.upper_bound, 0
+                upper, refuted, self._thoroughness = tree.upper_bound, 0, 1
                 offer(Proof(weights, upper, f"{tree.nodes:,} nodes"))
             elif tree.neuron is not None:
                 refuted += 1
+                self._thoroughness = min(2 * self._thoroughness, _MOST_THOROUGH)
                 self._add(tree.neuron[None])
+                now = time.monotonic()
+                if now - started > _LARGE_PART * (self._deadline - now):
+                    self._out_of_reach = target
                 if not self._sparse:
                     self._value = max(self._value, self._response(weights))
             else:
@@ -214,10 +234,10 @@ class FallingTargets:
                 f"{title}{tree.nodes:,} nodes, {tree.share:.0%} of the tree closed, about"
                 f" {missing * seconds:.0f} s left"
             )
-            hopeless = tree.nodes > _NODES_OF_A_SAMPLE and (
-                missing * seconds > _OPTIMISM * seconds_left
-                or missing * tree.nodes > _OPTIMISM * nodes_left
-            )
+            judged = seconds > _LARGE_PART * seconds_left or self._deadline == np.inf
+            too_long = missing * seconds > _OPTIMISM * seconds_left
+            too_large = missing * tree.nodes > _OPTIMISM * nodes_left
+            hopeless = judged and tree.nodes > _NODES_OF_A_SAMPLE and (too_long or too_large)
             if hopeless or seconds_left < 0 or nodes_left < 0:
                 return outcome
 
@@ -270,9 +290,8 @@ class FallingTargets:
         c = (weights * self.signs)[used]
         known = np.abs(self._responses.T @ weights)
         best = np.argsort(-known, kind="stable")[:_KNOWN_STARTS]
-        normal = self._random.normal(
-            size=(_THOROUGH_STARTS if thoroughly else _STARTS, self._Z.shape[1])
-        )
+        count = self._thoroughness * (_THOROUGH_STARTS if thoroughly else _STARTS)
+        normal = self._random.normal(size=(count, self._Z.shape[1]))
         samples = self._Z[used] * self._random.choice([-1.0, 1.0], (len(used), 1))
         starts = np.concatenate([self.neurons[best], normal, samples])
         starts = starts[np.linalg.norm(starts, axis=1) > 0]
