@@ -124,18 +124,17 @@ def certify(
     started = time.monotonic()
     with flush_denormals(), advise_on_memory(batch_size):
         problem = Problem.of(model, data, norm=norm, loss=loss, batch_size=batch_size)
-    work = problem.constraints.scored.work
-    with fitting_threads(work), flush_denormals(), advise_on_memory(batch_size):
-        by_loss = measure_loss_multipliers(problem)
-        search = ConstraintSearch(problem, tol, max_constraints)
-        status = search.run()
-        found = search.recompute()
-        radius_epsilon, share = found.epsilon, None
-        if radius > 0 and status is not Status.INTERRUPTED:
-            radius_epsilon, status = within_radius(
-                problem, search.chosen, search.multipliers, radius=radius, seed=seed
-            )
-            share = kink_share(problem, search.chosen, found.multipliers, radius)
+        with fitting_threads(problem.constraints.scored.work):
+            by_loss = measure_loss_multipliers(problem)
+            search = ConstraintSearch(problem, tol, max_constraints)
+            status = search.run()
+            found = search.recompute()
+            radius_epsilon, share = found.epsilon, None
+            if radius > 0 and status is not Status.INTERRUPTED:
+                radius_epsilon, status = within_radius(
+                    problem, search.chosen, search.multipliers, radius=radius, seed=seed
+                )
+                share = kink_share(problem, search.chosen, found.multipliers, radius)
     order = torch.argsort(found.multipliers, descending=True, stable=True)
     order = order[found.multipliers[order] > 0]
     return KKTCertificate(

@@ -154,12 +154,7 @@ def train(
     files = None
     # Of processes that share the samples, the first one writes for all.
     if checkpoint_dir is not None and writes_for_all():
-        margins = None
-        if recorded is not None:
-            margins = SampleMargins(Path(checkpoint_dir), len(recorded), settings["data"])
-        files = RunFiles(
-            checkpoint_dir, settings, every_seconds=checkpoint_seconds, margins=margins
-        )
+        files = _make_files(checkpoint_dir, settings, checkpoint_seconds, recorded)
     lock = files.locked() if files else nullcontext()
     # The lock comes first, so that a second process changes nothing before it is refused.
     with (
@@ -185,23 +180,41 @@ def train(
                 kept += "; another batch size is another run, which needs another folder"
             raise type(error)(f"{error}{kept}{'.' if kept else ''}") from error
         except KeyboardInterrupt:
-            # Ctrl-C may have come anywhere in an epoch: back to its beginning, also on disk.
-            run.rewind()
-            run.save(now=True)
-            history = run.history
-            history.status = Status.INTERRUPTED
             how = "ended by SIGTERM" if termination.received else "interrupted"
-            history.message = f"{how} after epoch {history.rows[-1]['epoch']}"
-            if checkpoint_dir is None:
-                display.say(history.message)
-                return history
-            # Also in processes that write nothing: what follows needs those that do.
-            history.message += f"; saved in {checkpoint_dir}; the same call goes on from there"
-            display.say(history.message)
-            raise Interrupted(history.message, history) from None
+            return _end_early(run, how, checkpoint_dir, display)
         run.save(now=True)
         display.say(f"{describe(run.history.rows[-1])}: {run.history.message}")
     return run.history
+
+
+def _make_files(
+    folder: str | Path, settings: dict, every_seconds: float, recorded: Arrays | None
+) -> RunFiles:
+    """The files of a run, with the margins of all samples where they are to be recorded."""
+    margins = None
+    if recorded is not None:
+        margins = SampleMargins(Path(folder), len(recorded), settings["data"])
+    return RunFiles(folder, settings, every_seconds=every_seconds, margins=margins)
+
+
+def _end_early(run: Run, how: str, folder: str | Path | None, display: Progress) -> History:
+    """Put an interrupted run back to its last accepted epoch, and save it.
+
+    Returns its history where there is no folder, and raises Interrupted where there is one: also in
+    processes that write nothing, since what follows needs those that do.
+    """
+    # The signal may have come anywhere in an epoch: back to its beginning, also on disk.
+    run.rewind()
+    run.save(now=True)
+    history = run.history
+    history.status = Status.INTERRUPTED
+    history.message = f"{how} after epoch {history.rows[-1]['epoch']}"
+    if folder is not None:
+        history.message += f"; saved in {folder}; the same call goes on from there"
+    display.say(history.message)
+    if folder is not None:
+        raise Interrupted(history.message, history) from None
+    return history
 
 
 def _check_checkpointing(
