@@ -122,9 +122,9 @@ def test_measure_is_that_of_one_process(tmp_path):
 @pytest.mark.slow
 def test_certificates_and_radii_are_those_of_one_process(tmp_path):
     (tmp_path / "one").mkdir()
-    (tmp_path).mkdir()
+    (tmp_path / "two").mkdir()
     one = shared_run.proving(tmp_path / "one")
-    for found in results("proving", tmp_path):
+    for found in results("proving", tmp_path / "two"):
         assert torch.equal(found["distances"], one["distances"])
         for bound in ("lower", "upper"):
             assert torch.equal(found["radii"][bound], one["radii"][bound])
@@ -135,7 +135,7 @@ def test_certificates_and_radii_are_those_of_one_process(tmp_path):
                 if name == "completeness":
                     continue
                 assert found[kind][name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
-    assert len(list((tmp_path / "radii").glob("batch-*.pt"))) == 5
+    assert len(list((tmp_path / "two" / "radii").glob("batch-*.pt"))) == 5
 
 
 @pytest.mark.slow
