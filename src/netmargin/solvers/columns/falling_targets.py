@@ -72,9 +72,11 @@ _LOOK_EVERY, _NODES_OF_A_SAMPLE, _LEAST_SHARE, _OPTIMISM = 0.2, 3000, 1e-6, 1.5
 much is left; and how much longer than it may take a tree may seem to take.
 """
 _LARGE_PART = 0.1
-"""The part of the time that is left which any tree may take, as the first samples of a tree say
-little of the rest; and from which on a refutation is too dear to be risked again so far down.
+"""The part of the time that is left which any tree may take: its first samples say little of the
+rest.
 """
+_RISE_AFTER = 3
+"""Refutations in a row after which the next target is halfway to the one that is proved."""
 _LEAST_GAIN = 0.03
 """Targets that lower the excess by less than this part of it are not tried."""
 
@@ -199,7 +201,6 @@ class FallingTargets:
             if target >= upper:
                 continue
             tree = TargetTree(self._Z, weights * self.signs, target, self._threads)
-            started = time.monotonic()
             outcome = self._grow(tree, f"target {target / lower:.3g} times that, ", report)
             if outcome is Outcome.PROVED:
                 upper, refuted, self._thoroughness = tree.upper_bound, 0, 1
@@ -208,8 +209,7 @@ class FallingTargets:
                 refuted += 1
                 self._thoroughness = min(2 * self._thoroughness, _MOST_THOROUGH)
                 self._add(tree.neuron[None])
-                now = time.monotonic()
-                if now - started > _LARGE_PART * (self._deadline - now):
+                if refuted % _RISE_AFTER == 0:
                     self._out_of_reach = target
                 if not self._sparse:
                     self._value = max(self._value, self._response(weights))
