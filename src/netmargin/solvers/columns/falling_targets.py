@@ -71,7 +71,7 @@ _LOOK_EVERY, _NODES_OF_A_SAMPLE, _LEAST_SHARE, _OPTIMISM = 0.2, 3000, 1e-6, 1.5
 """Seconds between two looks at how far a tree is; the nodes from which on what is closed says how
 much is left; and how much longer than it may take a tree may seem to take.
 """
-_LARGE_PART = 0.1
+_LARGE_PART = 0.05
 """The part of the time that is left which any tree may take: its first samples say little of the
 rest.
 """
