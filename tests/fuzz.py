@@ -473,12 +473,13 @@ def solving() -> list[Door]:
         Door(
             "ReLUKernelClassifier",
             _fitted(nm.estimators.ReLUKernelClassifier),
-            pair | {"C": 1.0, "bias": True, "tol": 1e-3},
+            {"X": X, "y": torch.arange(len(X)) % 3, "C": 1.0, "bias": True, "tol": 1e-3}
+            | {"multi_class": "joint"},
         ),
         Door(
             "NTKClassifier",
             _fitted(nm.estimators.NTKClassifier),
-            pair | {"C": 1.0, "r_w": 1.0, "r_u": 1.0, "tol": 1e-3},
+            pair | {"C": 1.0, "r_w": 1.0, "r_u": 1.0, "tol": 1e-3, "multi_class": "ovr"},
         ),
         Door("interclass_distance", nm.bounds.interclass_distance, pair | {"r": 1}),
     ]

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import netmargin as nm
+from netmargin.core import free_memory
 from netmargin.drawing import neurons
 from netmargin.drawing.neurons import _draw_rows as draw_rows
 from netmargin.estimators import (
@@ -176,6 +177,32 @@ def test_many_samples_are_kept_in_float32_and_judged_in_float64(monkeypatch):
     assert single.decision_function(X) == pytest.approx(exact.decision_function(X), abs=2e-2)
 
 
+def test_more_samples_than_memory_are_refused_before_anything_is_computed(monkeypatch):
+    X, y = make_moons(120, noise=0.3, random_state=0)
+    needed = 1.5 * 8 * 120**2
+    monkeypatch.setattr("netmargin.core.free_memory.read_free_memory", lambda: needed)
+    NTKClassifier().fit(X, y)
+    monkeypatch.setattr("netmargin.core.free_memory.read_free_memory", lambda: needed - 1)
+    monkeypatch.setattr("netmargin.kernels.ntk", None)
+    for multi_class in ("ovr", "joint"):
+        with pytest.raises(nm.DataError, match=r"120 samples.* are free.*random_features"):
+            NTKClassifier(multi_class=multi_class).fit(X, y)
+
+
+def test_free_memory_is_the_least_of_the_machine_and_the_container(tmp_path, monkeypatch):
+    monkeypatch.setattr(free_memory, "_SYSTEM", tmp_path / "meminfo")
+    monkeypatch.setattr(free_memory, "_GROUP", tmp_path)
+    assert free_memory.read_free_memory() is None
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   4000 kB\n")
+    assert free_memory.read_free_memory() == 4_096_000
+    for name, text in (("current", "900000"), ("stat", "anon 1\ninactive_file 50000\n")):
+        (tmp_path / f"memory.{name}").write_text(text)
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory.read_free_memory() == 4_096_000
+    (tmp_path / "memory.max").write_text("1000000\n")
+    assert free_memory.read_free_memory() == 150_000
+
+
 def test_random_state_is_what_scikit_learn_takes():
     X, y = make_moons(40, noise=0.2, random_state=0)
     for state in (3, np.random.RandomState(3), None):
@@ -208,10 +235,52 @@ def test_several_classes_in_one_problem():
     # Two classes are one problem in either case.
     two, same = (NTKClassifier(multi_class=m).fit(X[:100], y[:100]) for m in ("joint", "ovr"))
     assert np.array_equal(two.dual_coef_, same.dual_coef_)
-    with pytest.raises(nm.ArgumentError, match="pass a number C"):
-        NTKClassifier(C=None, multi_class="joint").fit(X, y)
     with pytest.raises(nm.ArgumentError, match="multi_class"):
         NTKClassifier(multi_class="ovo").fit(X, y)
+
+
+def test_the_hard_margin_of_several_classes_in_one_problem():
+    X, y = load_iris(return_X_y=True)
+    hard = NTKClassifier(multi_class="joint", C=None, tol=1e-4).fit(X, y)
+    (solution,) = hard.solutions_
+    scores, own = hard.decision_function(X), np.eye(3)[y] == 1
+    margins = scores[own] - np.where(own, -np.inf, scores).max(1)
+    assert solution.certified
+    assert hard.score(X, y) == 1.0
+    assert margins.min() == pytest.approx(hard.margin_, rel=1e-4)
+    assert np.sum(solution.coefficients * (ntk(X) @ solution.coefficients)) == pytest.approx(1)
+    # The soft margin with a C that no weight reaches is the same function, in another scale.
+    soft = NTKClassifier(multi_class="joint", C=1e5, tol=1e-4).fit(X, y)
+    assert soft.solutions_[0].dual.max() < 1e5
+    assert soft.margin_ == pytest.approx(hard.margin_, rel=1e-3)
+    # Warm: it begins where the other ended, and the other way round.
+    warm = NTKClassifier(multi_class="joint", C=1e5, tol=1e-4, warm_start=True).fit(X, y)
+    assert warm.set_params(C=None).fit(X, y).margin_ == pytest.approx(hard.margin_, rel=2e-4)
+    again = warm.set_params(C=1e5).fit(X, y).solutions_[0]
+    assert again.objective == pytest.approx(soft.solutions_[0].objective, rel=2e-4)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_contradictions_of_several_classes_are_told_as_those_of_two(bias):
+    X, y = load_iris(return_X_y=True)
+    X, y = np.vstack([X, X[0] if bias else 3 * X[0]]), np.append(y, 2)
+    said = []
+    for multi_class in ("ovr", "joint"):
+        with pytest.warns(ConvergenceWarning, match="no hard margin exists") as caught:
+            fitted = NTKClassifier(C=None, multi_class=multi_class, bias=bias).fit(X, y)
+        said.append(str(caught[0].message))
+    assert "0 and 150 are" in said[0]
+    assert said[0].partition("exists. ")[2] == said[1].partition("exists. ")[2]
+    assert fitted.margin_ == 0
+    assert fitted.solutions_[0].certified
+    assert not fitted.decision_function(X).any()
+
+
+def test_a_sample_that_is_0_separates_no_classes_without_a_bias():
+    zero = NTKClassifier(C=None, multi_class="joint", bias=False)
+    with pytest.warns(ConvergenceWarning, match="Sample 0 is 0, and so is every function"):
+        zero.fit([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 2])
+    assert zero.solutions_[0].certified
 
 
 def test_the_joint_problem_starts_from_the_last_c(monkeypatch):
@@ -272,6 +341,7 @@ KINDS = {
     "soft": NTKClassifier(),
     "hard": NTKClassifier(C=None),
     "joint": NTKClassifier(multi_class="joint"),
+    "joint and hard": NTKClassifier(multi_class="joint", C=None),
     "variation norm": VariationNormClassifier(tol=0.1),
     "regressor": VariationNormRegressor(tol=0.1),
 }

@@ -11,6 +11,7 @@ from .mutation import Mutation
 TESTS = ["tests/test_sound_bounds.py", "tests/test_targets.py"]
 _HERE = "tests/test_sound_bounds.py::"
 _ENGINE = "tests/test_pair_descent.py::"
+_JOINT = "tests/test_joint_kernel.py::"
 
 _PROOF = "solvers/pricing/bounds.py"
 _RAYS = "solvers/pricing/rays.py"
@@ -22,6 +23,9 @@ _DESCENT = "solvers/pricing/node_descent.py"
 _TARGETS = "solvers/pricing/target_tree.py"
 _SQUARED_COLUMNS = "solvers/columns/squared_problem.py"
 _RELAXATION = "solvers/pricing/relaxation.py"
+_PASSES = "solvers/class_descent/passes.py"
+_CLASSES = "solvers/class_descent/descent.py"
+_JOINT_KERNEL = "solvers/joint_kernel.py"
 _HARD_KERNEL = "solvers/hard_kernel.py"
 _KERNEL_MATRIX = "solvers/kernel_matrix.py"
 _KERNEL_PROBLEM = "solvers/kernel_problem.py"
@@ -656,13 +660,119 @@ MUTATIONS = [
     ),
     Mutation(
         _HARD_KERNEL,
-        "_ZERO_BOUND = 1e-5",
-        "_ZERO_BOUND = 1e-2",
+        "ZERO_BOUND = 1e-5",
+        "ZERO_BOUND = 1e-2",
         "a bound of 1% is called 0",
         equivalent=(
             "it is read only where no positive margin was found, and float64 finds all above a"
             " bound of about 1e-6"
         ),
+    ),
+    # Several classes in one problem.
+    Mutation(
+        _PASSES,
+        "own = outputs[label] - curvature * weights[label]",
+        "own = outputs[label] + curvature * weights[label]",
+        "the own weight of a sample counted twice",
+        _JOINT + "test_the_step_of_a_sample_is_the_best",
+    ),
+    Mutation(
+        _PASSES,
+        "level = total / (r + 2)",
+        "level = total / (r + 1)",
+        "the level of a sample without its own class",
+        _JOINT + "test_the_step_of_a_sample_is_the_best",
+    ),
+    Mutation(
+        _PASSES,
+        "level = (total - curvature * cap) / (r + 1)",
+        "level = (total + curvature * cap) / (r + 1)",
+        "the level of a sample at its cap with the wrong sign",
+        _JOINT + "test_the_step_of_a_sample_is_the_best",
+    ),
+    Mutation(
+        _PASSES,
+        "if level > curvature * cap:",
+        "if False:",
+        "steps of a sample know no cap",
+        _JOINT + "test_the_step_of_a_sample_is_the_best",
+    ),
+    Mutation(
+        _PASSES,
+        "-np.maximum(b - level, 0.0) / curvature",
+        "-np.maximum(b - level, 0.0)",
+        "steps of a sample in the wrong unit",
+        _JOINT + "test_the_step_of_a_sample_is_the_best",
+    ),
+    Mutation(
+        _PASSES,
+        "F[k] += change * K[i]",
+        "F[k] -= change * K[i]",
+        "outputs move against the weights",
+        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
+    ),
+    Mutation(
+        _PASSES,
+        "outputs[labels[i]] += 1.0",
+        "outputs[labels[i]] -= 1.0",
+        "the projection takes the own class for one that pays",
+        _JOINT + "test_a_projection_is_the_nearest_of_what_is_allowed",
+    ),
+    Mutation(
+        _CLASSES,
+        "primal = 0.5 * square + float(hinges.sum())",
+        "primal = 0.5 * square",
+        "a gap without hinge losses: the search ends too early",
+        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
+    ),
+    Mutation(
+        _CLASSES,
+        "others[self._own] = -np.inf",
+        "others[self._own] = 0.0",
+        "the class of a sample may be its rival",
+        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
+    ),
+    Mutation(
+        _CLASSES,
+        "slopes[self._own] += 1.0",
+        "slopes[self._own] -= 1.0",
+        "steps in the span know no gain",
+        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
+    ),
+    Mutation(
+        _JOINT_KERNEL,
+        "- others.max(1)",
+        "- others.mean(1, where=others > -np.inf)",
+        "margins to the mean of the other classes",
+        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
+    ),
+    Mutation(
+        _JOINT_KERNEL,
+        "total = float(A[samples, labels].sum())",
+        "total = float(np.abs(A).sum())",
+        "dual weights counted twice",
+        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
+    ),
+    Mutation(
+        _JOINT_KERNEL,
+        "square = max(float(np.sum(A * outputs)), 0.0)",
+        "square = 0.5 * max(float(np.sum(A * outputs)), 0.0)",
+        "half of the squared norm",
+        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
+    ),
+    Mutation(
+        _JOINT_KERNEL,
+        "A[own] = np.minimum(-A.sum(0), caps)",
+        "A[own] = 1.1 * np.minimum(-A.sum(0), caps)",
+        "dual weights whose rows do not sum to 0",
+        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
+    ),
+    Mutation(
+        _JOINT_KERNEL,
+        "A *= np.minimum(1.0, np.divide(caps,",
+        "A *= np.minimum(1.1, np.divide(1.1 * caps,",
+        "dual weights beyond their caps",
+        _JOINT + "test_joint_weights_of_another_cost_are_made_feasible",
     ),
     # Linear and logistic.
     Mutation(

@@ -8,15 +8,16 @@ from sklearn.utils.validation import check_memory
 from .. import kernels
 from ..core.arguments import check_choice, check_flag, check_number
 from ..core.deadline import Deadline
+from ..core.free_memory import require_memory
 from ..core.matrices import SolverData
-from ..errors import ArgumentError, Interrupted
+from ..errors import Interrupted
 from ..result import MarginSolution, Status
 from ..solvers.contradictions import Contradictions, recommended_cost
 from ..solvers.hard_kernel import KernelSolution, solve_hard
-from ..solvers.joint_kernel import JointKernelSolution, solve_joint
 from ..solvers.kernel_matrix import KernelMatrix
 from ..solvers.soft_kernel import solve_soft
 from .classifier import MaxMarginClassifier
+from .joint_classes import JointSolution, find_joint_start, solve_classes
 
 _DOUBLE_SAMPLES = 14_000
 """Samples up to which the kernel is kept in float64 (1.6 GB); beyond in float32, and what is
@@ -24,6 +25,8 @@ returned is judged by float64 rows that are computed anew.
 """
 _ROWS_AT_ONCE = 1024
 """Rows of a kernel that are computed at once where it is not kept: 160 MB for 20,000 samples."""
+_WITH_COPY = 1.5
+"""Memory of the kernel and of its largest copy, of .7 of the samples, over that of the kernel."""
 _AT_CAP = 1 - 1e-9
 """Part of C from which a weight of the last fit counts as one at C, and goes to the new C."""
 
@@ -36,11 +39,6 @@ class KernelClassifier(MaxMarginClassifier):
     def _solve(self, X, labels, caps, tol, deadline, before):
         check_flag("warm_start", self.warm_start)
         joint = check_choice("multi_class", self.multi_class, ("ovr", "joint")) == "joint"
-        if joint and caps is None:
-            raise ArgumentError(
-                "multi_class='joint' is a soft margin, and C=None is the hard one: pass a number"
-                " C, for instance C=100.0."
-            )
         # Two classes are one problem anyway.
         joint = joint and labels.shape[1] > 1
         try:
@@ -53,7 +51,6 @@ class KernelClassifier(MaxMarginClassifier):
         if not joint:
             starts = self._find_starts(labels, caps, before)
             options = {"tol": tol, "deadline": deadline, "starts": starts, "n_jobs": self.n_jobs}
-            self._mean_size = float(matrix.diagonal.mean()) * matrix.scale
             if caps is None:
                 solutions = self._solve_hard(matrix, X, labels, options)
             else:
@@ -68,7 +65,7 @@ class KernelClassifier(MaxMarginClassifier):
         self, matrix: KernelMatrix, X: np.ndarray, labels: np.ndarray, options: dict
     ) -> list[KernelSolution]:
         """The hard margins, with a note on samples that contradict each other."""
-        Z = np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
+        Z = self._extend(X)
         # Labels of all classes at once: mostly there is nothing to find.
         found = Contradictions.among(
             SolverData(Z, labels @ np.arange(labels.shape[1])), bias=self.bias
@@ -110,47 +107,42 @@ class KernelClassifier(MaxMarginClassifier):
         self,
         X: np.ndarray,
         index: np.ndarray,
-        caps: np.ndarray,
+        caps: np.ndarray | None,
         tol: float,
         deadline: Deadline,
         before: list | None,
-    ) -> JointKernelSolution:
-        """All classes, `index` (n,) by number, in one problem. Equal samples are one with the sum
-        of their costs, so that a weight of 2 and two copies are the same problem to the last digit.
-        """
-        _, first, group = np.unique(
-            np.column_stack([X, index]), axis=0, return_index=True, return_inverse=True
-        )
-        group = group.reshape(-1)
-        merged = np.bincount(group, caps)
-        start, last = None, before[0] if self.warm_start and before else None
+    ) -> JointSolution:
+        """All classes, `index` (n,) by number, in one problem."""
+        last = before[0] if self.warm_start and before else None
         shape = (len(X), len(self.classes_))
-        if isinstance(last, JointKernelSolution) and last.weights.shape == shape:
-            start = np.zeros((len(first), len(self.classes_)))
-            np.add.at(start, group, last.weights * (caps / self._caps)[:, None])
-        matrix = self._make_matrix(X[first])
-        self._mean_size = float(matrix.diagonal.mean()) * matrix.scale
-        found = solve_joint(matrix, index[first], merged, tol=tol, deadline=deadline, start=start)
-        shares = caps / merged[group]
-        return replace(
-            found,
-            dual=found.dual[group] * shares,
-            coefficients=found.coefficients[group] * shares[:, None],
-            weights=found.weights[group] * shares[:, None],
-        )
+        start = None if last is None else find_joint_start(last, caps, self._caps, shape)
+        data = SolverData(self._extend(X), index.astype(float))
+        options = {"bias": self.bias, "tol": tol, "deadline": deadline, "start": start}
+        return solve_classes(self._make_matrix, data, X, caps, **options)
+
+    def _extend(self, X: np.ndarray) -> np.ndarray:
+        """The samples (n, d), or (n, d + 1) with a last column of ones where there is a bias."""
+        return np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
 
     def _make_matrix(self, X: np.ndarray) -> KernelMatrix:
-        """The kernel of the samples, from the cache where there is one."""
+        """The kernel of the samples, from the cache where there is one; its size is kept."""
         kernel, options = self._choose_kernel()
         compute = check_memory(self.memory).cache(kernel)
-        if len(X) <= _DOUBLE_SAMPLES:
-            return KernelMatrix.of(compute(X, **options))
-
-        def multiply(V: np.ndarray) -> np.ndarray:
-            """The product with V (n, k) in float64, by rows that are not kept."""
-            return self._multiply(X, X, V)
-
-        return KernelMatrix(compute(X, dtype=np.float32, **options), compute=multiply)
+        double = len(X) <= _DOUBLE_SAMPLES
+        require_memory(
+            _WITH_COPY * len(X) ** 2 * (8 if double else 4),
+            f"The kernel of {len(X):,} samples, with a copy of a part of it,",
+            "Fit fewer samples, or a linear classifier on netmargin.kernels.random_features, which"
+            " need no kernel: see 'Random features' in docs/estimators.md.",
+        )
+        if double:
+            matrix = KernelMatrix.of(compute(X, **options))
+        else:  # products in float64, by rows that are not kept
+            matrix = KernelMatrix(
+                compute(X, dtype=np.float32, **options), compute=lambda V: self._multiply(X, X, V)
+            )
+        self._mean_size = float(matrix.diagonal.mean()) * matrix.scale
+        return matrix
 
     def _compute_scores(self, X):
         return self._multiply(X, self.support_vectors_, self.dual_coef_)
@@ -189,8 +181,8 @@ class ReLUKernelClassifier(KernelClassifier):
         Whether neurons have a bias.
     multi_class : {"ovr", "joint"}, default "ovr"
         More than two classes as a problem for each against the rest, or as one, in which the score
-        of the label exceeds the others by 1 (Crammer and Singer 2001); "joint" needs a C, and its
-        `solutions_` has one solution, whose `coefficients` (n, k) are those of all classes.
+        of the label exceeds the others by 1 (Crammer and Singer 2001); for "joint" `solutions_` has
+        one solution, whose `coefficients` (n, k) are those of all classes.
     class_weight : dict or "balanced", optional
         Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
     tol : float, default 1e-3

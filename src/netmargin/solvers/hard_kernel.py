@@ -14,7 +14,7 @@ from .cone_fallback import AFFORDABLE, drop_dust, minimize_norm
 from .kernel_matrix import KernelMatrix
 from .pair_descent import descend, take_newton_step
 
-_ZERO_BOUND = 1e-5
+ZERO_BOUND = 1e-5
 """A bound below this, relative to the largest feature, is 0 to the precision of float64: its square
 is what is known to 1e-15 n.
 """
@@ -151,7 +151,7 @@ def _judge(
     if open_still and ended is Status.STALLED and matrix.affords_extended:
         values, margin, upper = _refine(matrix, y, values, tol)
         dual = values / values.sum()
-    zero = _ZERO_BOUND * float(np.sqrt(matrix.largest))
+    zero = ZERO_BOUND * float(np.sqrt(matrix.largest))
     status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=zero)
     if status in (Status.NOT_SEPARABLE, Status.INTERRUPTED):
         margin = max(margin, 0.0)

@@ -16,9 +16,9 @@ from .class_descent import descend_classes
 from .hinge_bracket import bracket_hinges
 from .kernel_matrix import KernelMatrix
 
-_AIM = 0.9
+AIM = 0.9
 """Part of the tolerance that the search aims at: the judge counts roundings on top of it."""
-_AFFORDABLE = 1000
+AFFORDABLE = 1000
 """Weights, samples times classes, up to which an interior point method is tried where steps stall:
 some seconds.
 """
@@ -88,7 +88,7 @@ def solve_joint(
     caps = caps * matrix.scale
     weights = np.zeros((classes, len(labels)))
     if start is not None:
-        weights[:] = _make_feasible(start.T * matrix.scale, labels, caps)
+        weights[:] = make_feasible(start.T * matrix.scale, labels, caps)
     ended = Status.INTERRUPTED
     try:
         _search(matrix, labels, caps, weights, tol, deadline)
@@ -110,14 +110,12 @@ def _search(
     deadline: Deadline,
 ) -> None:
     """Find weights (k, n), in place, whose gap is `tol` or as small as it gets."""
-    gap = descend_classes(
-        matrix.values, labels, caps, weights, tol=_AIM * tol, deadline=deadline.at
-    )
-    if gap <= tol or deadline.passed or weights.size > _AFFORDABLE or matrix.compute is not None:
+    gap = descend_classes(matrix.values, labels, caps, weights, tol=AIM * tol, deadline=deadline.at)
+    if gap <= tol or deadline.passed or weights.size > AFFORDABLE or matrix.compute is not None:
         return
     proposed = propose_classes(matrix.values, labels, caps, len(weights), deadline.at)
     # It knows who is at a bound, which is what steps do not find; they know the last digits.
-    descend_classes(matrix.values, labels, caps, proposed, tol=_AIM * tol, deadline=deadline.at)
+    descend_classes(matrix.values, labels, caps, proposed, tol=AIM * tol, deadline=deadline.at)
     found = [_judge(matrix, labels, caps, some).gap for some in (weights, proposed)]
     if found[1] < found[0]:
         weights[:] = proposed
@@ -126,19 +124,27 @@ def _search(
 def propose_classes(
     K: np.ndarray, labels: np.ndarray, caps: np.ndarray, classes: int, deadline: float
 ) -> np.ndarray:
-    """Weights (k, n) of the same problem by an interior point method, in units of the caps."""
-    n, unit = len(labels), float(caps.max())
+    """Weights (k, n) of the same problem by an interior point method, in units of the caps; where
+    these are infinite, those of the hard margin, whose own weights sum to 1.
+    """
+    n, hard = len(labels), bool(np.isinf(caps.max()))
+    unit = 1.0 if hard else float(caps.max())
     own = np.eye(classes)[labels].T.ravel()
-    rows = sparse.hstack([sparse.eye(n)] * classes)
-    A = sparse.vstack([rows, sparse.eye(n * classes)])
-    b = np.concatenate([np.zeros(n), own * np.tile(caps / unit, classes)])
-    cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(n * classes)]
+    rows = [sparse.hstack([sparse.eye(n)] * classes)] + [sparse.csr_matrix(own)] * hard
+    bounded = sparse.eye(n * classes, format="csr")
+    limits = own * np.tile(np.where(hard, 0.0, caps / unit), classes)
+    if hard:
+        bounded, limits = bounded[own == 0], limits[own == 0]
+    A = sparse.vstack([*rows, bounded])
+    b = np.concatenate([np.zeros(n), np.ones(int(hard)), limits])
+    cones = [clarabel.ZeroConeT(n + hard), clarabel.NonnegativeConeT(len(limits))]
     quadratic = unit * sparse.block_diag([K] * classes)
-    x, _ = minimize(-own, A, b, cones, quadratic=quadratic, tol=1e-10, deadline=deadline)
-    return _make_feasible(unit * x.reshape(classes, n), labels, caps)
+    cost = 0.0 * own if hard else -own
+    x, _ = minimize(cost, A, b, cones, quadratic=quadratic, tol=1e-10, deadline=deadline)
+    return make_feasible(unit * x.reshape(classes, n), labels, caps)
 
 
-def _make_feasible(A: np.ndarray, labels: np.ndarray, caps: np.ndarray) -> np.ndarray:
+def make_feasible(A: np.ndarray, labels: np.ndarray, caps: np.ndarray) -> np.ndarray:
     """Weights (k, n) that are allowed, next to those of another solver, or of another C."""
     own = (labels, np.arange(len(labels)))
     A = np.minimum(A, 0.0)
@@ -153,18 +159,12 @@ def _judge(
     matrix: KernelMatrix, labels: np.ndarray, caps: np.ndarray, weights: np.ndarray
 ) -> JointKernelSolution:
     """The solution with these weights (k, n), its numbers recomputed in float64."""
-    A = _make_feasible(weights, labels, caps).T
+    A = make_feasible(weights, labels, caps).T
     samples = np.arange(len(labels))
     eps = (A.size + 4) * float(np.finfo(float).eps)
-    outputs = matrix.multiply(A)
-    errors = matrix.bound_rounding(A)
-    others = outputs + errors
-    others[samples, labels] = -np.inf
-    margins = (outputs - errors)[samples, labels] - others.max(1)
-    square = max(float(np.sum(A * outputs)), 0.0)
-    largest_square = square + float(np.sum(np.abs(A) * (errors + eps * np.abs(outputs))))
+    margins, square = measure_margins(matrix, labels, A)
     total = float(A[samples, labels].sum())
-    found = bracket_hinges(caps, total, largest_square, margins, eps)
+    found = bracket_hinges(caps, total, square, margins, eps)
     unit = matrix.scale
     return JointKernelSolution(
         objective=found.objective / unit,
@@ -178,3 +178,20 @@ def _judge(
         coefficients=found.factor * A / unit,
         weights=found.shrink * A / unit,
     )
+
+
+def measure_margins(
+    matrix: KernelMatrix, labels: np.ndarray, A: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """The least that f_y - max of the other f_k may be at each sample (n,), and the most that
+    sum_k ||f_k||^2 may be, of functions with weights A (n, k), rounding counted.
+    """
+    samples = np.arange(len(labels))
+    eps = (A.size + 4) * float(np.finfo(float).eps)
+    outputs = matrix.multiply(A)
+    errors = matrix.bound_rounding(A)
+    others = outputs + errors
+    others[samples, labels] = -np.inf
+    margins = (outputs - errors)[samples, labels] - others.max(1)
+    square = max(float(np.sum(A * outputs)), 0.0)
+    return margins, square + float(np.sum(np.abs(A) * (errors + eps * np.abs(outputs))))

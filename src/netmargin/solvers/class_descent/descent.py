@@ -25,6 +25,8 @@ _SAMPLES_AT_ONCE = 200
 _ROWS_AT_ONCE = 256
 """Rows of the kernel that are copied at once where outputs are renewed: 40 MB for 20,000 samples.
 """
+_NOTHING = 1e-12
+"""A squared bound of the margin below this, relative to the largest feature, is 0 to float64."""
 _GROWTH = 1e-15
 """A round in which the dual objective grows by no more than this part of it is rounding."""
 
@@ -45,6 +47,7 @@ class ClassDescent:
     def __init__(self, K: np.ndarray, labels: np.ndarray, caps: np.ndarray, start: np.ndarray):
         self._K, self._labels, self._caps = K, labels, caps
         self._diagonal = np.diagonal(K).astype(np.float64)
+        self._hard = math.isinf(caps.max())
         self._own = (labels, np.arange(len(labels)))
         self._take_pass, self._project = load_steps()
         self.A = start.copy()
@@ -74,12 +77,28 @@ class ClassDescent:
         margins = self.F[self._own] - others.max(0)
         gained, squares = self.A[self._own], np.einsum("kn,kn->n", self.A, self.F)
         square, total, least = float(squares.sum()), float(gained.sum()), float(margins.min())
-        hinges = self._caps * np.maximum(1 - margins, 0.0)
-        primal = 0.5 * square + float(hinges.sum())
+        hinges = np.maximum(1 - margins, 0.0)
+        # No sample will have much more than the largest has: with a huge or infinite cap, all but
+        # the worst would be left out of a pass.
+        expected = 2.0 * gained.max() or 1.0
+        parts = squares - gained + np.minimum(self._caps, expected) * hinges
+        if self._hard:
+            gap = 1.0 - least * total / square if square > 0 else 1.0
+            return gap, parts
+        primal = 0.5 * square + float(self._caps @ hinges)
         if least > 0:  # scaled up, f has no hinge losses
             primal = min(primal, 0.5 * square / least**2)
         gap = (primal - (total - 0.5 * square)) / primal if primal > 0 else 0.0
-        return gap, squares + hinges - gained
+        return gap, parts
+
+    @property
+    def proves_nothing(self) -> bool:
+        """Whether the weights of a hard margin prove that it is 0 to float64."""
+        total = float(self.A[self._own].sum())
+        if not self._hard or total == 0:
+            return False
+        square = float(np.einsum("kn,kn->", self.A, self.F))
+        return square <= _NOTHING * self._diagonal.max() * total**2
 
     def take_pass(self, parts: np.ndarray, deadline: float) -> None:
         """A step of each sample that holds a part of the gap, the largest first."""
@@ -135,7 +154,7 @@ def descend_classes(
     labels : ndarray of int, shape (n,)
         Classes y_n by number.
     caps : ndarray, shape (n,)
-        The largest weights, finite.
+        The largest weights; all infinite for a hard margin, which need not exist.
     weights : ndarray, shape (k, n)
         Weights to begin with, for instance 0; afterwards the best that were found, at Ctrl-C too.
     tol : float
@@ -158,7 +177,9 @@ def descend_classes(
             gap, parts = state.measure_gap()
             if gap < best:
                 weights[:], best = state.A, gap
-            if gap <= tol or time.monotonic() >= deadline:
+            if gap <= tol or state.proves_nothing or time.monotonic() >= deadline:
+                if state.proves_nothing:
+                    weights[:] = state.A
                 return best
             A, F = state.A.copy(), state.F.copy()
             state.take_pass(parts, deadline)
