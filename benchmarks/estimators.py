@@ -121,6 +121,7 @@ CLASSIFIERS: dict[str, BaseEstimator] = {
     "NTK hard": NTKClassifier(C=None),
     "NTK joint": NTKClassifier(multi_class="joint"),
     "NTK joint C=100": NTKClassifier(multi_class="joint", C=100.0),
+    "NTK joint hard": NTKClassifier(multi_class="joint", C=None),
     "ReLU kernel": ReLUKernelClassifier(),
     "variation norm": VariationNormClassifier(time_limit=SECONDS),
     "SVC": SVC(),

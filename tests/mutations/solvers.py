@@ -25,6 +25,7 @@ _SQUARED_COLUMNS = "solvers/columns/squared_problem.py"
 _RELAXATION = "solvers/pricing/relaxation.py"
 _PASSES = "solvers/class_descent/passes.py"
 _CLASSES = "solvers/class_descent/descent.py"
+_JOINT_HARD = "solvers/joint_hard.py"
 _JOINT_KERNEL = "solvers/joint_kernel.py"
 _HARD_KERNEL = "solvers/hard_kernel.py"
 _KERNEL_MATRIX = "solvers/kernel_matrix.py"
@@ -720,7 +721,7 @@ MUTATIONS = [
     ),
     Mutation(
         _CLASSES,
-        "primal = 0.5 * square + float(hinges.sum())",
+        "primal = 0.5 * square + float(self._caps @ hinges)",
         "primal = 0.5 * square",
         "a gap without hinge losses: the search ends too early",
         _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
@@ -773,6 +774,34 @@ MUTATIONS = [
         "A *= np.minimum(1.1, np.divide(1.1 * caps,",
         "dual weights beyond their caps",
         _JOINT + "test_joint_weights_of_another_cost_are_made_feasible",
+    ),
+    Mutation(
+        _JOINT_HARD,
+        "upper = float(np.sqrt(square * sums))",
+        "upper = 0.9 * float(np.sqrt(square * sums))",
+        "the bound of a joint margin below what it proves",
+        _JOINT + "test_joint_hard_margins_equal_those_of_a_cone_program",
+    ),
+    Mutation(
+        _JOINT_HARD,
+        "float(margins.min()) / (upper * sums)",
+        "float(margins.mean()) / (upper * sums)",
+        "the mean joint margin instead of the least",
+        _JOINT + "test_joint_hard_margins_equal_those_of_a_cone_program",
+    ),
+    Mutation(
+        _JOINT_HARD,
+        "weights[j] * (own[j] - own[i])",
+        "weights[j] * (own[i] - own[j])",
+        "contradicting samples whose weights do not cancel",
+        "tests/test_estimators.py::test_contradictions_of_several_classes_are_told_as_those_of_two",
+    ),
+    Mutation(
+        _CLASSES,
+        "gap = 1.0 - least * total / square if",
+        "gap = 1.0 - total / square if",
+        "the gap of a hard margin that takes the least margin for 1",
+        _JOINT + "test_joint_hard_margins_equal_those_of_a_cone_program",
     ),
     # Linear and logistic.
     Mutation(
