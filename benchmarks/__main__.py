@@ -14,6 +14,7 @@ from . import (
     estimators_speed,
     exact_growth,
     exact_radii,
+    flow_gradients,
     importing,
     input_margins,
     interpolation,
@@ -38,6 +39,7 @@ QUICK = {
     "measuring": measuring,
     "importing": importing,
     "variation_norm": variation_norm,
+    "flow_gradients": flow_gradients,
 }
 LONG = {
     "attacks": attacks,

@@ -192,24 +192,31 @@ def write_nets(populations: Mapping[str, Population]) -> str:
 
 
 def write_strata(populations: Mapping[str, Population]) -> str:
-    """The table of strata: tau within each, and over pairs that differ in one named setting."""
+    """One table of strata for each data set: tau within each, and over pairs that differ in one
+    named setting.
+    """
     titles = [NUMBERS[INDEX[key]].cell for key in _IN_STRATA]
-    rows = [f"| nets | pairs | {' | '.join(titles)} |", "|---" * (2 + len(titles)) + "|"]
-
-    def add(name: str, taus: Taus) -> None:
-        shown = [show(taus.values[INDEX[key]]) for key in _IN_STRATA]
-        rows.append(f"| {name} | {taus.pairs} | {' | '.join(shown)} |")
-
+    parts = []
     for title, p in populations.items():
+        taus = {}
         for name, holds in STRATA.items():
             kept = zip(p.records, p.settings, strict=True)
             part = Population([record for record, setting in kept if holds(setting)])
             if part.by_setting:
-                add(f"{title}: {name}", part.one_setting)
+                taus[name] = part.one_setting
         for name, key in AXES.items():
             if key in p.by_setting:
-                add(f"{title}: alike but for {name}", p.rank([p.by_setting[key]]))
-    return "\n".join(rows)
+                taus[f"alike but for {name}"] = p.rank([p.by_setting[key]])
+        rows = [
+            f"**{title}**\n",
+            f"| nets | pairs | {' | '.join(titles)} |",
+            "|---" * (2 + len(titles)) + "|",
+        ]
+        for name, found in taus.items():
+            shown = [show(found.values[INDEX[key]]) for key in _IN_STRATA]
+            rows.append(f"| {name} | {found.pairs} | {' | '.join(shown)} |")
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts)
 
 
 def write_expectations(populations: Mapping[str, Population]) -> str:

@@ -53,10 +53,9 @@ def main(arguments: list[str] | None = None) -> None:
             file.flush()
             done[result["name"]] = result
             print(_in_a_line(result), flush=True)
-    before = read_results(options.before) if options.before else {}
     results = [done[name] for name in ZOO if name in done]
     reports = REPORTS.read_text(encoding="utf-8") if REPORTS.exists() else ""
-    write_page(options.page, results, absent, before, reports)
+    write_page(options.page, results, absent, reports)
     print(f"{len(results)} nets in {options.page}")
 
 
@@ -75,7 +74,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="nets at a time (default 2)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="file of JSON lines")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write")
-    parser.add_argument("--before", type=Path, help="results of an earlier version, for a column")
     return parser.parse_args(arguments)
 
 

@@ -18,7 +18,7 @@ on images with 10% wrong labels, and 1 on tables.
 EXACT_UP_TO = 5000
 """Samples up to which the regression is exact: two matrices of 200 MB, and some seconds."""
 CENTRES = 3000
-"""Centres of the approximation above that: 60,000 images of MNIST then take about a minute."""
+"""Centres of the approximation above that: 60,000 images of MNIST then take 150 CPU seconds."""
 _ROWS_AT_ONCE = 2000
 """Rows of the kernel per step, of 3,000 centres 48 MB."""
 _JITTER = 1e-10

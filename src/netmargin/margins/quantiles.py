@@ -10,7 +10,8 @@ from ..core.class_names import name_labels
 
 LEVELS = (0.10, 0.25, 0.50)
 """The shares of samples at which margins are compared. The smallest margin is one sample, often a
-mislabelled one, and says nothing about test errors; over 174 nets the quantiles from 10 to 50% did.
+mislabelled one, and says nothing about test errors; these quantiles of input margins do
+(docs/comparing.md).
 """
 
 

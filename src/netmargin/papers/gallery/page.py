@@ -14,7 +14,8 @@ from .reproduction import read_numbers
 _HEAD = (
     "# Gallery\n\nFigures and tables of the five papers, each by one command. This page is written"
     " by `netmargin reproduce all --gallery docs/gallery.md`; numbers and PDFs are in the folder of"
-    " each run.\n\n"
+    " each run. F_1 stands for two-layer nets with both layers trained, F_2 for the output layer"
+    " over fixed random directions, gamma_1 and gamma_2 for the best margins of either.\n\n"
 )
 
 

@@ -59,10 +59,10 @@ def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
         "# The ledger",
         "",
         (
-            "Every claim of the five papers, examined by `netmargin verify`, which wrote this"
-            " page. A violation is how far an instance is from satisfying the statement; the"
-            " worst one is 0 where all satisfy it. Trends and rates say in their tolerance what"
-            " counts as holding."
+            "Every claim of the five papers, in their symbols, examined by `netmargin verify`,"
+            " which wrote this page. A violation is how far an instance is from satisfying the"
+            " statement; the worst one is 0 where all satisfy it. Trends and rates say in their"
+            " tolerance what counts as holding."
         ),
         "",
         conclusion + ".",
