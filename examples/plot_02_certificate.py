@@ -2,9 +2,10 @@
 A certificate: is my net at a max-margin point?
 ===============================================
 
-Gradient flow on a homogeneous net ends in the direction of a KKT point of the max-margin problem
-(Lyu and Li 2019): a net that no small change improves. ``certify`` says how far a net is from one,
-with a proof over all constraints.
+At a KKT point of the max-margin problem no small change of the weights gains margin, to first order.
+Gradient flow leads a net whose scores scale with its weights in the direction of one (Lyu and Li
+2019). ``certify`` says how far a net is from it, with a proof over all constraints: that the score
+of each sample's class exceeds that of each other class by 1.
 """
 
 # %%
@@ -27,7 +28,8 @@ nm.maximize_margin(ascended, (X, y), multiplier_steps=8, progress=False)
 after = nm.certify(ascended, (X, y), tol=1e-3)
 
 # %%
-# The relative epsilon is the sine of an angle: 0 at a KKT point, 1 at the worst.
+# The relative epsilon is the sine of the angle between the weights and the nearest sum of gradients
+# of constraints, with multipliers >= 0: 0 at a KKT point, 1 at the worst.
 print("trained ", before)
 print("ascended", after)
 

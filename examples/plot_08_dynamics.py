@@ -2,8 +2,9 @@
 From the kernel regime to the best margin
 =========================================
 
-A wide two-layer net that starts with large weights first behaves as its tangent kernel, and in the
-end finds the best margin of any width (Chizat and Bach 2020).
+A wide two-layer net that starts with large weights first behaves as its tangent kernel, a linear
+model of its gradients at the start, and in the end finds the best margin of any width (Chizat and
+Bach 2020).
 """
 
 # %%

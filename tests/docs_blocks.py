@@ -49,9 +49,8 @@ def commands_of(path: Path) -> list[list[str]]:
     """Every `netmargin ...` command line of a file, split into words: lines of blocks, and those in
     running text with options.
     """
-    lines = [
-        line for block in blocks_of(path) if not block.language for line in block.text.splitlines()
-    ]
+    blocks = [block for block in blocks_of(path) if block.language in ("", "sh")]
+    lines = [line for block in blocks for line in block.text.splitlines()]
     lines += [
         line for line in re.findall(r"`(netmargin [^`]+)`", path.read_text()) if " --" in line
     ]
