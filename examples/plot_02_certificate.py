@@ -2,10 +2,10 @@
 A certificate: is my net at a max-margin point?
 ===============================================
 
-At a KKT point of the max-margin problem no small change of the weights gains margin, to first order.
-Gradient flow leads a net whose scores scale with its weights in the direction of one (Lyu and Li
-2019). ``certify`` says how far a net is from it, with a proof over all constraints: that the score
-of each sample's class exceeds that of each other class by 1.
+At a KKT point of the max-margin problem no small change of the weights gains margin, to first
+order. Gradient flow leads a net whose scores scale with its weights in the direction of one (Lyu
+and Li 2019). ``certify`` says how far a net is from it, with a proof over all constraints: that the
+score of each sample's class exceeds that of each other class by 1.
 """
 
 # %%
