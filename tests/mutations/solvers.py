@@ -794,7 +794,7 @@ MUTATIONS = [
         "weights[j] * (own[j] - own[i])",
         "weights[j] * (own[i] - own[j])",
         "contradicting samples whose weights do not cancel",
-        "tests/test_estimators.py::test_contradictions_of_several_classes_are_told_as_those_of_two",
+        "tests/test_joint_classes.py::test_contradictions_of_several_classes_are_told_as_those_of_two",
     ),
     Mutation(
         _CLASSES,
