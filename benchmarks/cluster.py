@@ -145,6 +145,11 @@ def _workers(folder: Path) -> Iterator[tuple[str, Callable[[int], None]]]:
     try:
         add()
         add()
+        from distributed import Client
+
+        # With one worker joblib would compute in this process.
+        with Client(address) as client:
+            client.wait_for_workers(2, timeout=60)
         yield address, replace
     finally:
         for process in running:

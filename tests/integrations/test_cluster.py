@@ -1,5 +1,6 @@
 """Figures and claims on the workers of a Dask scheduler: real processes, one of them killed."""
 
+import itertools
 import json
 import os
 import signal
@@ -54,6 +55,9 @@ def workers(scheduler, tmp_path):
     """Two workers without a nanny: one that is killed stays dead."""
     options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory")
     found = [start("worker", scheduler, *options, str(tmp_path / str(k))) for k in range(2)]
+    # With one worker joblib would compute in this process, which a test would then kill.
+    with pytest.importorskip("distributed").Client(scheduler) as client:
+        client.wait_for_workers(2, timeout=60)
     yield found
     for worker in found:
         worker.kill()
@@ -67,6 +71,22 @@ def note_process(folder, number):
     time.sleep(0.4)
     file.with_suffix(".done").touch()
     return number, os.getpid()
+
+
+def share_within():
+    """Share work within a task; note when this one began and ended, and in which process."""
+    began = time.monotonic()
+    list(run_side_by_side((delayed(time.sleep)(0.1) for _ in range(2)), 2, None))
+    return os.getpid(), began, time.monotonic()
+
+
+def test_a_task_ends_before_its_worker_begins_another(scheduler, workers):
+    """Even where it shares work itself: another task would seed the generator that it draws from."""
+    with on_cluster(scheduler):
+        tasks = (delayed(share_within)() for _ in range(8))
+        found = sorted(run_side_by_side(tasks, 8, None))
+    for (process, _, end), (other, begin, _) in itertools.pairwise(found):
+        assert process != other or end <= begin
 
 
 def test_a_worker_that_dies_costs_the_task_it_had(scheduler, workers, tmp_path):

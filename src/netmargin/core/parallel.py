@@ -1,12 +1,12 @@
 """Independent work side by side: on the cores of this machine, or wherever joblib was told to."""
 
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-from joblib import Parallel, cpu_count, parallel_config
+from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
 
@@ -61,7 +61,8 @@ def run_side_by_side(tasks: Iterable[Any], count: int, jobs: int | None) -> Iter
         # One task needs no process, and a process takes seconds to import torch.
         jobs = max(min(jobs, count), 1)
     try:
-        yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
+        whole = (delayed(_run_whole)(*task) for task in tasks)
+        yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(whole)
     except TerminatedWorkerError:
         raise WorkerKilledError(
             "a process was killed, most likely because memory ran out. Use fewer: --jobs 1"
@@ -74,6 +75,16 @@ def run_side_by_side(tasks: Iterable[Any], count: int, jobs: int | None) -> Iter
             f"several workers died of one task ({error}), most likely because it needs more memory"
             " than they have"
         ) from None
+
+
+def _run_whole(function: Callable, given: tuple, named: dict) -> Any:
+    """Run a task, and what it would share with others in the same process, one after the other.
+
+    A worker of Dask whose task waits for others would begin another one meanwhile, and that one
+    seed torch's generator, from which the first one goes on to draw.
+    """
+    with parallel_config(backend="sequential"):
+        return function(*given, **named)
 
 
 @contextmanager
