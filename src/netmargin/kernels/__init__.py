@@ -4,7 +4,8 @@ scikit-learn takes.
 
 from typing import TYPE_CHECKING
 
-from .two_layer import arc_cosine, empirical_ntk, ntk, random_features
+from .empirical import empirical_ntk
+from .two_layer import arc_cosine, ntk, random_features
 
 if TYPE_CHECKING:
     from .deep import NTK

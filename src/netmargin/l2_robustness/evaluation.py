@@ -1,6 +1,7 @@
 """The door to L2 robustness: certified and attacked radii of a net on samples, batch by batch."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -167,12 +168,7 @@ def robustness(
     box = check_box(box, samples)
     correct = measured.q[measured.q > 0]
     scale = float(correct.median()) if len(correct) else 1.0
-    # Nets without a known Lipschitz constant can still be attacked.
-    try:
-        constants, no_lower = _bound_chain(net, first), ""
-    except ModelError as error:
-        constants, no_lower = None, str(error)
-    chain, no_chain = _read_chain(net, first, effort, attacks)
+    methods = _choose_methods(net, first, effort, attacks)
     attack = partial(
         nearest_misclassified,
         net,
@@ -180,20 +176,17 @@ def robustness(
         box=box,
         scale=scale,
         steps=carlini_wagner_steps,
-        chain=chain,
+        chain=methods.chain,
     )
     search = None
-    # Lipschitz constants of the gaps of linear nets are exact: with an attack nothing is missing.
-    done = chain is not None and not chain.slopes and constants is not None and bool(attacks)
-    if chain is not None and not no_chain and effort != "quick" and not done:
+    if methods.chain is not None and methods.searches:
         search = ChainRadii(
-            net, chain, scale=scale, box=box, effort=effort, tol=tol, time_limit=time_limit
+            net, methods.chain, scale=scale, box=box, effort=effort, tol=tol, time_limit=time_limit
         )
-        no_lower = ""
     compute_radii = partial(
         compute_batch,
         net,
-        constants=constants,
+        constants=methods.constants,
         attack=attack if attacks else None,
         search=search,
         tol=tol,
@@ -205,11 +198,9 @@ def robustness(
     examined = sum(len(part["lower"]) for part in found)
     if status is Status.FINISHED and any(part["over"].any() for part in found):
         status = Status.TIME_LIMIT
+    flips = _join_flips(found) if attacks or search else None
     found.append(bracket_rest(measured.q[examined:]))
     rows = {name: torch.cat([part[name] for part in found]).numpy() for name in found[-1]}
-    # Folders that an earlier version wrote hold no inputs.
-    flips = [part.get("flips") for part in found[:-1]] if attacks or search else []
-    known = [part for part in flips if part is not None]
     names = np.array([*attacks, SEARCH, TREE, ""])  # index -1, for none, is the last
     return RobustnessReport(
         lower=rows["lower"],
@@ -222,12 +213,61 @@ def robustness(
         box=box,
         effort=effort,
         tol=tol,
-        no_lower=no_lower,
-        no_chain=no_chain,
+        no_lower=methods.no_lower,
+        no_chain=methods.no_chain,
         status=status,
         examined=examined,
-        flips=torch.cat(known).numpy() if known and len(known) == len(flips) else None,
+        flips=flips,
     )
+
+
+@dataclass(frozen=True)
+class _Methods:
+    """What bounds the radii of a net.
+
+    Attributes
+    ----------
+    constants : (list of float, Tensor) or None
+        Norms of the layers and differences of the last one's rows, where the net is their chain.
+    no_lower : str
+        Why there is no lower radius, if there is none.
+    chain : Chain or None
+        The net as a chain of dense layers, if it is one and something uses it.
+    no_chain : str
+        Why proofs of whole balls are not searched, where they could be asked for.
+    searches : bool
+        Whether they are searched.
+    """
+
+    constants: tuple[list[float], Tensor] | None
+    no_lower: str
+    chain: Chain | None
+    no_chain: str
+    searches: bool
+
+
+def _choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str]) -> _Methods:
+    """What can bound the radii of a net, of which x (n, ...) is a batch of inputs."""
+    # Nets without a known Lipschitz constant can still be attacked.
+    try:
+        constants, no_lower = _bound_chain(net, x), ""
+    except ModelError as error:
+        constants, no_lower = None, str(error)
+    chain, no_chain = _read_chain(net, x, effort, attacks)
+    searches = chain is not None and not no_chain and effort != "quick"
+    if chain is not None and not chain.slopes and constants is not None and attacks:
+        # Lipschitz constants of the gaps of linear nets are exact: with an attack nothing is
+        # missing.
+        searches = False
+    return _Methods(constants, "" if searches else no_lower, chain, no_chain, searches)
+
+
+def _join_flips(found: list[dict]) -> np.ndarray | None:
+    """The inputs that were found in all batches; None where a batch does not have them."""
+    flips = [part.get("flips") for part in found]
+    # Folders that an earlier version wrote hold no inputs.
+    known = [part for part in flips if part is not None]
+    return torch.cat(known).numpy() if known and len(known) == len(flips) else None
 
 
 def _freeze(net: nn.Module) -> None:

@@ -1,6 +1,7 @@
 """Minimizers of loss plus a weak penalty, and how weak suffices."""
 
-from .path import RegularizationPath, interpolation_path, regularization_path
+from .following import RegularizationPath
+from .path import interpolation_path, regularization_path
 from .weak import WeakRegularization, weak_regularization
 
 __all__ = [

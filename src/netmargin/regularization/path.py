@@ -1,59 +1,19 @@
 """Minimizers of loss + lambda ||theta||^r for falling lambda, which find the max margin."""
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import torch
-from joblib import Parallel, delayed
-from torch import Tensor, nn
+from torch import nn
 
-from ..core.arguments import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_instance,
-    check_number,
-    check_numbers,
-    check_seed,
-)
 from ..core.batches import Arrays, Data, as_arrays
-from ..core.denormals import flush_denormals
 from ..core.doors import pack_data
 from ..core.grad_mode import with_gradients
 from ..core.named_inputs import view_with_fields
-from ..core.progress import Progress
-from ..core.threads import fitting_threads
-from ..errors import ArgumentError, DataError
+from ..errors import DataError
 from ..losses import Loss, as_loss
 from ..margins import measure
-from ..result import Status
-from ..training.history import History
+from .following import RegularizationPath, check_path_options, follow_path
 from .objective import MarginObjective, RegularizedObjective, SquaresObjective
-
-
-@dataclass
-class RegularizationPath(History):
-    """Minimizers along a falling lambda: one row per lambda, of the best start there.
-
-    Attributes
-    ----------
-    rows : list of dict
-        Keys: epoch (index of lambda); regularization (lambda); log_objective (natural log of
-        L_lambda); stationarity (|grad log L_lambda| ||theta||, 0 at smooth stationary points, but
-        not on kinks of ReLU); start (index of the best start). Beside them those of
-        `MarginReport.to_dict()`, or, of `interpolation_path`, log_mean_loss and norm.
-    status : Status
-        How the path ended: FINISHED, or INTERRUPTED after the last row.
-    message : str
-        A sentence that says where it ended.
-    states : dict of float to state dict
-        The parameters of the best start by lambda, in float64.
-    """
-
-    states: dict[float, dict[str, Tensor]] = field(default_factory=dict)
-
-    __repr__ = History.__repr__
 
 
 @with_gradients
@@ -136,7 +96,8 @@ def regularization_path(
     def make(model: nn.Module, r: float, norm: str) -> RegularizedObjective:
         return MarginObjective(view_with_fields(model, fields), samples, chosen, r, norm)
 
-    return _follow(make_model, make, row, lambdas, r, norm, starts, iterations, seed, progress)
+    options = check_path_options(lambdas, r, norm, starts, iterations, seed, progress)
+    return follow_path(make_model, make, row, options)
 
 
 def interpolation_path(
@@ -236,94 +197,5 @@ def interpolation_path(
     def make(model: nn.Module, r: float, norm: str) -> RegularizedObjective:
         return SquaresObjective(model, samples, r, norm)
 
-    return _follow(make_model, make, row, lambdas, r, norm, starts, iterations, seed, progress)
-
-
-def _follow(
-    make_model: Callable[[], nn.Module],
-    make: Callable[[nn.Module, float, str], RegularizedObjective],
-    row: Callable[[RegularizedObjective], dict],
-    lambdas: Sequence[float],
-    r: float,
-    norm: str,
-    starts: int,
-    iterations: int,
-    seed: int,
-    progress: bool,
-) -> RegularizationPath:
-    """Check the arguments, and minimize for one lambda after the other from every start.
-
-    make : the objective of a model, given r and norm.
-    row : the keys of a row that depend on what is minimized.
-    """
-    ordered = sorted(set(check_numbers("lambdas", lambdas, above=0)), reverse=True)
-    r, norm = check_number("r", r, above=0), check_choice("norm", norm, ("global", "layers"))
-    starts, iterations = check_count("starts", starts), check_count("iterations", iterations)
-    seed, progress = check_seed(seed), check_flag("progress", progress)
-    # A net is callable, too, but every start would share its weights.
-    if isinstance(make_model, nn.Module) or not callable(make_model):
-        raise ArgumentError(
-            "make_model must be a function without arguments that makes a net with fresh random"
-            f" weights, such as lambda: nm.models.mlp([2, 20, 1]); got {type(make_model).__name__}"
-        )
-    path, runs = RegularizationPath(), []
-    for start in range(starts):
-        with torch.random.fork_rng():
-            torch.manual_seed(seed + start)
-            runs.append(make(_call_make_model(make_model), r, norm))
-    with (
-        fitting_threads(runs[0].scored.work),
-        flush_denormals(),
-        Progress(progress, "regularization path") as display,
-    ):
-        try:
-            for index, value in enumerate(ordered):
-                log_lambda = math.log(value)
-                # All starts go on, not only the best: which is best changes with lambda. One after
-                # the other, unless the caller's joblib.parallel_config says where else.
-                runs = list(
-                    Parallel()(delayed(_descend)(run, log_lambda, iterations) for run in runs)
-                )
-                objectives = [run(log_lambda).item() for run in runs]
-                best = min(range(starts), key=lambda k: objectives[k])
-                head = {
-                    "epoch": index,
-                    "regularization": value,
-                    "log_objective": objectives[best],
-                    "stationarity": runs[best].stationarity(log_lambda),
-                    "start": best,
-                }
-                found = head | row(runs[best])
-                # Row and state are kept at one moment: Ctrl-C finds both of a lambda, or neither.
-                path.states[value] = {
-                    n: p.detach().clone() for n, p in runs[best].twin.state_dict().items()
-                }
-                path.rows.append(found)
-                display.draw(
-                    index,
-                    len(ordered) - 1 - index,
-                    f"lambda {value:g}  log L {objectives[best]:.6g}  start {best}",
-                )
-            path.status = Status.FINISHED
-            path.message = f"{len(ordered)} values of lambda down to {ordered[-1]:g}"
-        except KeyboardInterrupt:
-            path.status = Status.INTERRUPTED
-            path.message = f"interrupted after {len(path.rows)} values of lambda"
-    return path
-
-
-def _descend(run: RegularizedObjective, log_lambda: float, iterations: int) -> RegularizedObjective:
-    """The objective after a descent, in whatever process: a copy comes back from another one."""
-    run.descend(log_lambda, iterations)
-    return run
-
-
-def _call_make_model(make_model: Callable[[], nn.Module]) -> nn.Module:
-    """The net that the caller's function makes. Raises ArgumentError where it makes none."""
-    try:
-        model = make_model()
-    except TypeError as error:
-        raise ArgumentError(
-            f"make_model() failed: {error}. It is called without arguments, once for each start."
-        ) from error
-    return check_instance("make_model()", model, nn.Module, "a torch.nn.Module")
+    options = check_path_options(lambdas, r, norm, starts, iterations, seed, progress)
+    return follow_path(make_model, make, row, options)

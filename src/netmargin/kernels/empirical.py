@@ -1,0 +1,95 @@
+"""The tangent kernel of any net, at its present parameters."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..core.accepted_models import require_repeatable
+from ..core.arguments import check_count
+from ..core.batches import as_inputs
+from ..core.doors import open_door_inputs
+from ..core.grad_mode import with_gradients
+from ..core.gradients import SampleGradients, StoredGradients
+from ..core.nets import float64_copy, require_differentiable, scores
+from ..errors import ArgumentError, ModelError
+
+
+@with_gradients
+def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarray:
+    """The tangent kernel <grad f(x), grad f(x')> of any net at its present parameters.
+
+    f is one output of the net, in evaluation mode; gradients are taken in float64, over the
+    parameters that require gradients, and in chunks, so that no matrix of samples times parameters
+    is needed where it does not fit.
+
+    Parameters
+    ----------
+    model : nn.Module
+        A net with scores of shape (N,), (N, 1) or (N, C).
+    X : array_like, shape (n, ...)
+        Inputs of the model, or a dict of inputs by name: see docs/inputs.md.
+    X2 : array_like, shape (m, ...), or None, default None
+        Other inputs; X itself by default.
+    output : int, default 0
+        Index of the output f, below C.
+
+    Returns
+    -------
+    ndarray, shape (n, m), float64
+        Inner products of the gradients at each x in X and x' in X2.
+
+    Raises
+    ------
+    DataError
+        If inputs are not finite or the model cannot take them.
+    ModelError
+        If the model has no parameters that require gradients, has noise in evaluation mode, or
+        cannot be differentiated sample by sample.
+    ArgumentError
+        If `output` is no index of an output.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from netmargin.kernels import empirical_ntk
+    >>> linear = torch.nn.Linear(2, 1, bias=False)                        # the gradient is x
+    >>> empirical_ntk(linear, [[1.0, 2.0], [0.0, 1.0]])
+    array([[5., 2.],
+           [2., 1.]])
+
+    Source: Wei et al. 2019, Section 2, at finite width. Beyond the papers.
+    """
+    model, X = open_door_inputs(model, X)
+    if X2 is not None:
+        _, X2 = open_door_inputs(model, X2)
+    twin = float64_copy(model)
+    output = check_count("output", output, at_least=0)
+    names = [name for name, p in twin.named_parameters() if p.requires_grad]
+    if not names:
+        raise ModelError(
+            "The model has no parameters that require gradients, so it has no tangent kernel."
+        )
+
+    def prepare(inputs, name: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs as the net takes them, and weights (n, C) that pick the one output."""
+        x = as_inputs(inputs, name)
+        x = x.to(
+            device=next(twin.parameters()).device,
+            dtype=torch.float64 if x.is_floating_point() else x.dtype,
+        )
+        with torch.no_grad():
+            outputs = scores(twin, x[:1]).shape[1]
+        if output >= outputs:
+            raise ArgumentError(
+                f"output must be below {outputs}, the number of the model's outputs; got {output}"
+            )
+        weights = torch.zeros(len(x), outputs, dtype=torch.float64, device=x.device)
+        weights[:, output] = 1.0
+        return x, weights
+
+    left = prepare(X, "X")
+    require_repeatable(twin, left[0])
+    require_differentiable(twin, left[0])
+    source = SampleGradients(twin, names, left[0])
+    right = None if X2 is None else StoredGradients(source, *prepare(X2, "X2"))
+    return StoredGradients(source, *left).inner(right).cpu().numpy()
