@@ -37,8 +37,8 @@ _TOLERATED = 0.05
 _KNOWN_STARTS, _STARTS, _THOROUGH_STARTS, _THOROUGH_EVERY = 150, 64, 192, 4
 """Starts of local search: known neurons, and random ones, more of them every so many rounds."""
 _MOST_THOROUGH = 16
-"""Random starts double with every refutation of a target, at most to so many times as many: the
-neuron that refuted it was one that search had missed.
+"""Random starts double where a tree that was refuted took longer than the search before it, at most
+to so many times as many: the neuron that refuted it was one that search had missed.
 """
 _NEURONS_PER_ROUND = 48
 """Neurons added in a round."""
@@ -75,7 +75,7 @@ _LARGE_PART = 0.05
 """The part of the time that is left which any tree may take: its first samples say little of the
 rest.
 """
-_RISE_AFTER = 3
+_RISE_AFTER = 5
 """Refutations in a row after which the next target is halfway to the one that is proved."""
 _LEAST_GAIN = 0.03
 """Targets that lower the excess by less than this part of it are not tried."""
@@ -195,11 +195,13 @@ class FallingTargets:
             enough = (1 + excess) * self._value < lower * (1 + 0.5 * tol)
             if excess < _LEAST_EXCESS or excess > (1 - _LEAST_GAIN) * known or enough:
                 return
+            chosen = time.monotonic()
             if self._sparse:
                 weights = self._choose_weights(excess)
             target = (1 + excess) * self._value
             if target >= upper:
                 continue
+            grown = time.monotonic()
             tree = TargetTree(self._Z, weights * self.signs, target, self._threads)
             outcome = self._grow(tree, f"target {target / lower:.3g} times that, ", report)
             if outcome is Outcome.PROVED:
@@ -207,7 +209,8 @@ class FallingTargets:
                 offer(Proof(weights, upper, f"{tree.nodes:,} nodes"))
             elif tree.neuron is not None:
                 refuted += 1
-                self._thoroughness = min(2 * self._thoroughness, _MOST_THOROUGH)
+                if time.monotonic() - grown > grown - chosen:
+                    self._thoroughness = min(2 * self._thoroughness, _MOST_THOROUGH)
                 self._add(tree.neuron[None])
                 if refuted % _RISE_AFTER == 0:
                     self._out_of_reach = target
