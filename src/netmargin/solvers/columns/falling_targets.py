@@ -21,9 +21,10 @@ from .sparse_weights import SparseWeights
 
 # What proves the bound is the tree; all numbers here only decide which bounds are tried.
 
-_FIRST_EXCESS, _FALL, _LEAST_EXCESS = 0.8, 0.7, 0.01
-"""Targets are (1 + excess) times the t that known neurons attain: the first of them, how much it
-falls from one to the next, and the last; below it the tree over sums
+_SAFE_EXCESS, _FIRST_EXCESS, _FALL, _LEAST_EXCESS = 1.5, 0.8, 0.7, 0.01
+"""Targets are (1 + excess) times the t that known neurons attain: one that a second or two will
+prove on most data, the first that is of interest, how much it falls from one to the next, and the
+last; below it the tree over sums
 (`ActivationBranchAndBound`) is faster where either ends.
 """
 _PART_FOR_WEIGHTS, _SHARPENED = 0.6, 4
@@ -248,7 +249,8 @@ class FallingTargets:
         """The excess of the next target: below the known one, and not so small that its tree takes
         more than the time that is left.
         """
-        excess = min(_FIRST_EXCESS, _FALL * known)
+        largest = _SAFE_EXCESS if known > _SAFE_EXCESS else _FIRST_EXCESS
+        excess = min(largest, _FALL * known)
         if self._tree_seconds > 0 and known < _FIRST_EXCESS:
             left = self._deadline - time.monotonic()
             possible = known * (self._tree_seconds / left) ** (1 / _GROWTH)
