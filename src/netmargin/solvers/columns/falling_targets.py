@@ -21,10 +21,10 @@ from .sparse_weights import SparseWeights
 
 # What proves the bound is the tree; all numbers here only decide which bounds are tried.
 
-_SAFE_EXCESS, _FIRST_EXCESS, _FALL, _LEAST_EXCESS = 1.5, 0.8, 0.7, 0.01
-"""Targets are (1 + excess) times the t that known neurons attain: one that a second or two will
-prove on most data, the first that is of interest, how much it falls from one to the next, and the
-last; below it the tree over sums
+_FIRST_EXCESS, _SAFE_EXCESS, _FALL, _LEAST_EXCESS = 0.8, 1.5, 0.7, 0.01
+"""Targets are (1 + excess) times the t that known neurons attain: the first one, one that is proved
+within a second or two on most data if the first was not, how much it falls from one to the next,
+and the last; below it the tree over sums
 (`ActivationBranchAndBound`) is faster where either ends.
 """
 _PART_FOR_WEIGHTS, _SHARPENED = 0.6, 4
@@ -158,7 +158,7 @@ class FallingTargets:
         self._program: SparseWeights | None = None
         self._centre = np.zeros(len(Z))
         self._value, self._tree_seconds, self._out_of_reach, self.nodes = 0.0, 0.0, 0.0, 0
-        self._thoroughness = 1
+        self._thoroughness, self._failed = 1, False
 
     def begin(self, centre: np.ndarray, attained: float, neurons: np.ndarray) -> None:
         """Take the best dual weights, the t that is attained, and neurons."""
@@ -209,7 +209,7 @@ class FallingTargets:
                 upper, refuted, self._thoroughness = tree.upper_bound, 0, 1
                 offer(Proof(weights, upper, f"{tree.nodes:,} nodes"))
             elif tree.neuron is not None:
-                refuted += 1
+                refuted, self._failed = refuted + 1, True
                 if time.monotonic() - grown > grown - chosen:
                     self._thoroughness = min(2 * self._thoroughness, _MOST_THOROUGH)
                 self._add(tree.neuron[None])
@@ -219,7 +219,7 @@ class FallingTargets:
                     self._value = max(self._value, self._response(weights))
             else:
                 # Not in the time that is left: the next target lies in between.
-                self._out_of_reach = target
+                self._out_of_reach, self._failed = target, True
 
     def _grow(self, tree: TargetTree, title: str, report: Callable[[str], None]) -> Outcome:
         """Grow a tree until it ends, or is seen not to end in time; reports begin with `title`."""
@@ -249,15 +249,15 @@ class FallingTargets:
         """The excess of the next target: below the known one, and not so small that its tree takes
         more than the time that is left.
         """
-        largest = _SAFE_EXCESS if known > _SAFE_EXCESS else _FIRST_EXCESS
-        excess = min(largest, _FALL * known)
+        # Where the first target failed, any bound is better than that of the relaxation.
+        safe = known > _SAFE_EXCESS and self._failed
+        excess = min(_SAFE_EXCESS if safe else _FIRST_EXCESS, _FALL * known)
         if self._tree_seconds > 0 and known < _FIRST_EXCESS:
             left = self._deadline - time.monotonic()
             possible = known * (self._tree_seconds / left) ** (1 / _GROWTH)
             excess = max(excess, min(possible, _LEAST_FALL * known))
-        if self._out_of_reach > 0:
-            excess = max(excess, 0.5 * (known + self._out_of_reach / self._value - 1))
-        return excess
+        missed = self._out_of_reach / self._value - 1
+        return excess if excess > missed else 0.5 * (known + missed)
 
     def _response(self, weights: np.ndarray) -> float:
         """The largest response of the known neurons."""
