@@ -53,7 +53,8 @@ def minimize(
     P = (
         sparse.csc_matrix((size, size))
         if quadratic is None
-        else sparse.triu(quadratic, format="csc")
+        # Given a sparse array, as scipy 1.18 warns of matrices here.
+        else sparse.csc_matrix(sparse.triu(sparse.csc_array(quadratic)))
     )
     found = clarabel.DefaultSolver(P, cost, sparse.csc_matrix(A), b, cones, settings).solve()
     # A solver that failed may answer NaN, which 0 replaces: callers validate every candidate.

@@ -1,9 +1,11 @@
-"""Data of the convex solvers as checked float64 matrices."""
+"""Data of the convex solvers as checked float64 matrices, and blocks of them as one."""
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from ..errors import DataError
 from .records import short_repr
@@ -188,3 +190,17 @@ def as_array(values, name: str) -> np.ndarray:
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error
+
+
+def stack_blocks(blocks: Iterable[np.ndarray]) -> sparse.csc_matrix:
+    """The block-diagonal matrix of dense blocks, each of shape (rows, columns).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stack_blocks([np.ones((1, 2)), np.ones((1, 1))]).toarray()
+    array([[1., 1., 0.],
+           [0., 0., 1.]])
+    """
+    # Given sparse arrays, as scipy 1.18 warns of dense ones here.
+    return sparse.csc_matrix(sparse.block_diag([sparse.coo_array(block) for block in blocks]))

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from ..core.cone_program import minimize
 from ..core.deadline import Deadline
-from ..core.matrices import kernel_values
+from ..core.matrices import kernel_values, stack_blocks
 from ..core.records import short_repr
 from ..result import SoftSolution, Status, judge_bracket
 from .class_descent import descend_classes
@@ -138,7 +138,7 @@ def propose_classes(
     A = sparse.vstack([*rows, bounded])
     b = np.concatenate([np.zeros(n), np.ones(int(hard)), limits])
     cones = [clarabel.ZeroConeT(n + hard), clarabel.NonnegativeConeT(len(limits))]
-    quadratic = unit * sparse.block_diag([K] * classes)
+    quadratic = unit * stack_blocks([K] * classes)
     cost = 0.0 * own if hard else -own
     x, _ = minimize(cost, A, b, cones, quadratic=quadratic, tol=1e-10, deadline=deadline)
     return make_feasible(unit * x.reshape(classes, n), labels, caps)

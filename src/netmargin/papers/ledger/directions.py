@@ -5,9 +5,9 @@ program with a block for each.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import linprog
 
+from ...core.matrices import stack_blocks
 from .trial import Trial
 
 BLOCKS = 100
@@ -50,7 +50,7 @@ class Instances:
         """
         B, n, k = self.signed.shape
         # One program for all instances, block by block: a solver's start costs more than its work.
-        A = _stack_blocks(-np.concatenate([self.signed, -self.signed], 2))
+        A = stack_blocks(-np.concatenate([self.signed, -self.signed], 2))
         found = linprog(np.ones(2 * k * B), A_ub=A, b_ub=-np.ones(B * n), method="highs-ds")
         parts = found.x.reshape(B, 2, k)
         return parts.sum((1, 2)), parts[:, 0] - parts[:, 1]
@@ -62,7 +62,7 @@ class Instances:
         """
         B, n, k = self.signed.shape
         rows = self.signed.transpose(0, 2, 1)
-        A = _stack_blocks(np.concatenate([rows, -rows], 1))
+        A = stack_blocks(np.concatenate([rows, -rows], 1))
         found = linprog(-np.ones(B * n), A_ub=A, b_ub=np.ones(2 * k * B), method="highs-ds")
         parts = found.x.reshape(B, n)
         return parts.sum(1), parts
@@ -80,14 +80,9 @@ class Instances:
         cost = np.tile(np.append(np.zeros(p), -1.0), B)
         found = linprog(
             cost,
-            A_ub=_stack_blocks(rows),
+            A_ub=stack_blocks(rows),
             b_ub=np.tile(np.append(np.zeros(n), 1.0), B),
             method="highs-ds",
         )
         parts = found.x.reshape(B, p + 1)
         return parts[:, -1], parts[:, :-1]
-
-
-def _stack_blocks(matrices: np.ndarray) -> sparse.csc_matrix:
-    """Make a block-diagonal matrix from (B, rows, columns)."""
-    return sparse.block_diag(list(matrices), format="csc")

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ...core.cone_program import minimize
+from ...core.matrices import stack_blocks
 from .master import MarginConstraints
 
 _TOLERANCE = 1e-10
@@ -72,7 +73,7 @@ def polish_neurons(
         mass[0, 1 + k : first] = rows.slack_cost
     nonnegative = -sparse.eye(slacks, first + k * dimension, k=1 + k)
     walls = np.tile(np.arange(n), (k, 1)) if walls is None else walls
-    inside = sparse.block_diag(
+    inside = stack_blocks(
         [-np.where(a[w], 1.0, -1.0)[:, None] * Z[w] for a, w in zip(active, walls, strict=True)]
     )
     inside = sparse.hstack([sparse.csc_matrix((walls.size, first)), inside])
