@@ -211,9 +211,3 @@ def test_a_pickled_report_holds_no_net_and_says_the_same():
         back = pickle.loads(pickled)
         assert repr(back) == repr(report), name
         assert back.summary() == report.summary() if hasattr(report, "summary") else True
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-def test_on_a_gpu(separated, digits):
-    model = copy.deepcopy(separated).cuda()
-    assert torch.allclose(nm.measure(model, digits).q, nm.measure(separated, digits).q)
