@@ -14,7 +14,7 @@ demo: .venv/ready
 test: .venv/ready lint
 	$(PYTEST)
 
-# What takes more than some seconds: all figures, the quick ledger, kills, long flows; about 8 minutes.
+# What takes more than some seconds: all figures, the quick ledger, kills, long flows; about 15 minutes.
 test-slow: .venv/ready
 	$(PYTEST) -m slow
 
