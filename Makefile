@@ -16,7 +16,7 @@ test: .venv/ready lint
 
 # What takes more than some seconds: all figures, the quick ledger, kills, long flows; about 15 minutes.
 test-slow: .venv/ready
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow and not integrations"
 
 # Lightning, transformers and Dask themselves, with runs of two processes; about a minute after their installation.
 test-integrations: .venv/integrations-ready

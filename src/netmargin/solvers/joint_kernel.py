@@ -187,6 +187,8 @@ def measure_margins(
     sum_k ||f_k||^2 may be, of functions with weights A (n, k), rounding counted.
     """
     samples = np.arange(len(labels))
+    # Of the sum, and of the own weights, which are minus the sums of the others up to a rounding
+    # for each class.
     eps = (A.size + 4) * float(np.finfo(float).eps)
     outputs = matrix.multiply(A)
     errors = matrix.bound_rounding(A)
