@@ -39,18 +39,30 @@ def measure_sweep(id: str, scale: str) -> None:
 
     Every process has one thread, and all of them compute the same runs.
     """
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        alone = _sweep(id, scale, Path(folder) / "alone", jobs=1)
-    print(f"{id} at {scale} scale: one process {alone:.1f} s", flush=True)
-    with tempfile.TemporaryDirectory() as folder, _workers(Path(folder)) as (address, _):
-        with on_cluster(address):
-            shared = _sweep(id, scale, Path(folder) / "two")
-        print(f"two workers {shared:.1f} s: {alone / shared:.2f} times as fast", flush=True)
+    alone, shared = time_sweep(id, scale)
+    print(
+        f"{id} at {scale} scale: one process {alone:.1f} s, two workers {shared:.1f} s:"
+        f" {alone / shared:.2f} times as fast",
+        flush=True,
+    )
     with tempfile.TemporaryDirectory() as folder, _workers(Path(folder)) as (address, replace):
         with on_cluster(address):
             broken = _sweep(id, scale, Path(folder) / "broken", interrupt=replace)
         print(f"one of them killed and replaced: {broken:.1f} s", flush=True)
+
+
+def time_sweep(id: str, scale: str) -> tuple[float, float]:
+    """Seconds of one process of one thread, and of two workers with one thread each."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        alone = _sweep(id, scale, Path(folder) / "alone", jobs=1)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _workers(Path(folder)) as (address, _),
+        on_cluster(address),
+    ):
+        shared = _sweep(id, scale, Path(folder) / "two")
+    return alone, shared
 
 
 def measure_ledger(arguments: list[str]) -> None:

@@ -30,9 +30,15 @@ MODELS = {"NTK": NTKClassifier, "SVC": SVC}
 
 def main() -> None:
     """Measure what is missing, and draw."""
+    measure_missing(SAMPLES)
+    draw(read_rows())
+
+
+def measure_missing(samples: tuple[int, ...]) -> None:
+    """Add the rows with these numbers of samples that the file lacks."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     rows = read_rows()
-    for n in SAMPLES:
+    for n in samples:
         for C in COSTS:
             for model in MODELS:
                 if any((r["n"], r["C"], r["model"]) == (n, C, model) for r in rows):
@@ -46,7 +52,6 @@ def main() -> None:
                 with open(ROWS, "a") as file:
                     file.write(line)
                 print(line, end="", flush=True)
-    draw(read_rows())
 
 
 def measure(n: int, C: float, model: str) -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -32,20 +33,12 @@ HARD = 1e10
 """What stands for a hard margin in SVC, which has none."""
 SECONDS = 5.0
 """Fits of a model are repeated for so long, three times at least and fifty at most."""
-CALL = "from benchmarks.estimators_speed import measure; measure({peer})"
+CALL = "from benchmarks.estimators_speed import measure; measure({names!r}, peer={peer})"
 
 
 def main() -> None:
     """Measure in two processes, and print the table."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    blocked = "import sys; sys.modules['numba'] = None; "
-    rows = []
-    for start, peer in (("", True), (blocked, False)):
-        command = [sys.executable, "-c", start + CALL.format(peer=peer)]
-        found = subprocess.run(
-            command, check=True, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        rows.append({tuple(key): times for key, times in json.loads(found.stdout)})
+    rows = [measure_apart(tuple(SETS), numba=on) for on in (True, False)]
     print(
         "| data | C | `NTKClassifier` | without numba | `SVC` | ratio |\n|---|---|---|---|---|---|"
     )
@@ -60,16 +53,28 @@ def main() -> None:
         print(f"| {name}, {len(X):,} x {X.shape[1]} | 1 / 100 / hard | {columns} |")
 
 
-def measure(peer: bool) -> None:
-    """Print the median seconds of each fit, and beside it those of SVC and the median ratio of
-    neighbours where `peer` is set.
+@cache
+def measure_apart(
+    names: tuple[str, ...], *, numba: bool
+) -> dict[tuple[str, float | None], tuple[float, float, float]]:
+    """`measure` in a process of its own, with SVC beside it, or without numba and alone."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    start = "" if numba else "import sys; sys.modules['numba'] = None; "
+    command = [sys.executable, "-c", start + CALL.format(names=names, peer=numba)]
+    found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
+    return {tuple(key): tuple(times) for key, times in json.loads(found.stdout)}
+
+
+def measure(names: tuple[str, ...], *, peer: bool) -> None:
+    """Print the median seconds of each fit of these sets; where `peer` is set, beside those of SVC
+    and the median ratio of neighbours.
     """
     warnings.simplefilter("ignore")
     for C in (1.0, None):  # compiles, or loads what is compiled
         NTKClassifier(C=C).fit(np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 3)
     rows = []
-    for name, load in SETS.items():
-        X, y = load()
+    for name in names:
+        X, y = SETS[name]()
         X = StandardScaler().fit_transform(X)
         for C in COSTS:
             times: list[tuple[float, float]] = []

@@ -5,6 +5,8 @@ followed up to time 10. The peer is scipy's Dormand-Prince pair with a relative 
 which shortens its steps wherever the flow slides along a kink.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from scipy.integrate import solve_ivp
@@ -15,8 +17,31 @@ from netmargin.losses import Exponential
 _TIME = 10.0
 
 
+class Followed(NamedTuple):
+    """Gradients of the exact flow, those of kinks and its error; the peer's, and how far apart the
+    ends are.
+    """
+
+    gradients: int
+    of_kinks: int
+    error: float
+    of_peer: int
+    apart: float
+
+
 def main() -> None:
-    """Follow the flow both ways, some ten seconds, and print gradients and the distance of ends."""
+    """Print gradients and the distance of the ends."""
+    found = follow_both()
+    print(
+        f"gradient flow of a ReLU net to time {_TIME:g}: {found.gradients:,} gradients and"
+        f" {found.of_kinks:,} of kinks, error {found.error:.1e} (of step halving), against"
+        f" {found.of_peer:,} gradients of RK45; the ends are {found.apart:.1e} apart",
+        flush=True,
+    )
+
+
+def follow_both() -> Followed:
+    """Follow the flow both ways, some ten seconds."""
     torch.manual_seed(0)
     net = nm.models.mlp([5, 20, 1], bias="none").double()
     random = torch.Generator().manual_seed(0)
@@ -37,13 +62,8 @@ def main() -> None:
             rtol=1e-5,
             atol=1e-8,
         )
-    print(
-        f"gradient flow of a ReLU net to time {_TIME:g}: {flow.evaluations:,} gradients and"
-        f" {flow.normal_evaluations:,} of kinks, error {flow.error:.1e} (of step halving), against"
-        f" {peer.nfev:,} gradients of RK45; the ends are"
-        f" {np.abs(peer.y[:, -1] - ends).max():.1e} apart",
-        flush=True,
-    )
+    apart = float(np.abs(peer.y[:, -1] - ends).max())
+    return Followed(flow.evaluations, flow.normal_evaluations, flow.error, peer.nfev, apart)
 
 
 def _descend(theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:

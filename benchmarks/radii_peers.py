@@ -61,14 +61,17 @@ def main() -> None:
         _compare(Trained(name, trained.net, trained.X[:IMAGES], trained.y[:IMAGES]), peers)
 
 
+OURS = {"product of norms": certify_by_norms}
+OURS |= {f"nm.robustness, {effort}": certify_by_netmargin(effort) for effort in EFFORTS}
+"""The methods that run here, without a peer."""
+
+
 def _compare(trained: Trained, peers: list[str]) -> None:
     """Print the table of one net."""
     upper = nm.robustness(trained.net, (trained.X, trained.y), progress=False).upper
     print(f"\n{trained.name}, {len(upper)} images: attacked radius median {np.median(upper):.3f}")
     print(f"{'':28} {'median':>8} {'attacked / certified':>21} {'CPU s an image':>15}")
-    ours = {"product of norms": certify_by_norms}
-    ours |= {f"nm.robustness, {effort}": certify_by_netmargin(effort) for effort in EFFORTS}
-    for method, certify in ours.items():
+    for method, certify in OURS.items():
         started = time.process_time()
         _show(method, certify(trained), upper, time.process_time() - started)
     with tempfile.TemporaryDirectory() as folder:

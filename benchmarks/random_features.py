@@ -26,13 +26,7 @@ SEEDS = (0, 1, 2)
 def main() -> None:
     """Print accuracies and CPU seconds of a fit."""
     ReLUKernelClassifier().fit([[0.0], [1.0]], [0, 1])  # compiles
-    for name, (X, y) in {
-        "digits": load_digits(return_X_y=True),
-        "5,000 x 20, 5 classes": make_classification(
-            5000, 20, n_informative=10, n_classes=5, flip_y=0.01, random_state=0
-        ),
-    }.items():
-        parts = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
+    for name, parts in split_sets().items():
         score, seconds = measure(ReLUKernelClassifier(), parts)
         print(f"{name}: kernel {100 * score:.1f}% in {seconds:.2f} s", flush=True)
         for count in COUNTS:
@@ -43,6 +37,16 @@ def main() -> None:
                 f" {100 * scores.max():.1f}) in {np.median(times):.2f} s",
                 flush=True,
             )
+
+
+def split_sets() -> dict[str, list[np.ndarray]]:
+    """The data, each split in half: training and test samples, training and test labels."""
+    made = make_classification(5000, 20, n_informative=10, n_classes=5, flip_y=0.01, random_state=0)
+    sets = {"digits": load_digits(return_X_y=True), "5,000 x 20, 5 classes": made}
+    return {
+        name: train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
+        for name, (X, y) in sets.items()
+    }
 
 
 def make_linear(count: int, seed: int) -> BaseEstimator:

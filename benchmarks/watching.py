@@ -7,7 +7,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,15 +20,58 @@ SAMPLES, WATCHED, EPOCHS, BATCH = 2000, 200, 5, 50
 TOKENS, WORDS = 64, 100
 
 
+class Cost(NamedTuple):
+    """CPU seconds of a look and of bare forward passes of its samples (medians), the number of
+    looks, and the CPU seconds of all looks and of the whole run.
+    """
+
+    look: float
+    passes: float
+    looks: int
+    all_looks: float
+    whole: float
+
+
 def main() -> None:
     """Print both ratios for each loop; frameworks that are not installed are left out."""
-    warnings.simplefilter("ignore")
+    for name in LOOPS:
+        try:
+            cost = measure_loop(name)
+        except ImportError as error:
+            print(f"{name}: left out, {error}")
+            continue
+        print(
+            f"{name}: a look takes {1e3 * cost.look:.0f} ms, bare passes of its {WATCHED} samples"
+            f" {1e3 * cost.passes:.0f} ms: ratio {cost.look / cost.passes:.3f} (goal 1.2);"
+            f" {cost.looks} looks are {100 * cost.all_looks / cost.whole:.1f}% of the run's"
+            f" {cost.whole:.1f} s (goal 5%)",
+            flush=True,
+        )
+
+
+def measure_loop(name: str) -> Cost:
+    """Train once in one of LOOPS; raises ImportError where its framework is not installed."""
+    run, make = LOOPS[name]
     torch.manual_seed(0)
-    pictures = torch.rand(SAMPLES, 1, 28, 28), torch.arange(SAMPLES) % 10
-    for name, run in (("own loop, MNIST CNN", _run_own), ("Lightning, MNIST CNN", _run_lightning)):
-        _report(name, run, pictures)
-    words = torch.randint(WORDS, (SAMPLES, TOKENS)), torch.arange(SAMPLES) % 10
-    _report("Trainer, BERT of 4 layers, 128 wide", _run_trainer, words)
+    looks = _Timed()
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.process_time()
+        bare = run(make(), looks, folder)
+        whole = time.process_time() - start
+    passes = [_time(bare) for _ in range(11)]
+    one, least = statistics.median(looks.looks), statistics.median(passes)
+    return Cost(one, least, len(looks.looks), sum(looks.looks), whole)
+
+
+def draw_pictures() -> tuple[Tensor, Tensor]:
+    """Random pictures of the size of MNIST's."""
+    return torch.rand(SAMPLES, 1, 28, 28), torch.arange(SAMPLES) % 10
+
+
+def draw_words() -> tuple[Tensor, Tensor]:
+    """Random texts."""
+    return torch.randint(WORDS, (SAMPLES, TOKENS)), torch.arange(SAMPLES) % 10
 
 
 class _Timed:
@@ -47,27 +90,6 @@ class _Timed:
             return found
 
         return timed
-
-
-def _report(name: str, run: Callable, data: tuple[Tensor, Tensor]) -> None:
-    """Run once, and print the two ratios."""
-    looks = _Timed()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            start = time.process_time()
-            bare = run(data, looks, folder)
-            whole = time.process_time() - start
-        except ImportError as error:
-            print(f"{name}: left out, {error}")
-            return
-    passes = [_time(bare) for _ in range(11)]
-    one, least = statistics.median(looks.looks), statistics.median(passes)
-    print(
-        f"{name}: a look takes {1e3 * one:.0f} ms, bare passes of its {WATCHED} samples"
-        f" {1e3 * least:.0f} ms: ratio {one / least:.3f} (goal 1.2); {len(looks.looks)} looks are"
-        f" {100 * sum(looks.looks) / whole:.1f}% of the run's {whole:.1f} s (goal 5%)",
-        flush=True,
-    )
 
 
 def _time(work: Callable) -> float:
@@ -162,3 +184,11 @@ def _run_trainer(data: tuple[Tensor, Tensor], looks: _Timed, folder: str) -> Cal
     trainer.add_callback(callback)
     trainer.train()
     return _passes(net, X[:WATCHED])
+
+
+LOOPS: dict[str, tuple[Callable, Callable[[], tuple[Tensor, Tensor]]]] = {
+    "own loop, MNIST CNN": (_run_own, draw_pictures),
+    "Lightning, MNIST CNN": (_run_lightning, draw_pictures),
+    "Trainer, BERT of 4 layers, 128 wide": (_run_trainer, draw_words),
+}
+"""The loops, and the data of each."""
