@@ -1,12 +1,15 @@
 """The public door: one table of names, all of them there, and each explained."""
 
 import pickle
+import re
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
 import netmargin as nm
+from tests.docs_blocks import ROOT
 
 
 def test_what_tab_completion_shows_is_what_is_public():
@@ -37,3 +40,8 @@ def test_errors_survive_a_trip_to_another_process(name):
     """joblib sends errors of workers home as pickles."""
     error = getattr(nm, name)("the sentence")
     assert str(pickle.loads(pickle.dumps(error))) == "the sentence"
+
+
+def test_the_version_is_the_one_that_is_installed_and_cited():
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert nm.__version__ == version("netmargin") == cited.group(1)

@@ -1,6 +1,8 @@
 # The one table of public names. It is read twice: by type checkers, and at run time by __init__.py, which loads a
 # module when one of its names is first used. A new public name is a line here, and nowhere else.
 
+__version__: str
+
 from . import (
     bounds as bounds,
 )

@@ -6,6 +6,7 @@ import re
 from importlib.metadata import version
 from typing import NoReturn
 
+from .. import __version__
 from ..core.arguments import suggest_word
 from . import (
     analyse,
@@ -84,8 +85,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=form,
     )
     shown = (
-        f"netmargin {version('netmargin')} (torch {version('torch')}, Python"
-        f" {platform.python_version()})"
+        f"netmargin {__version__} (torch {version('torch')}, Python {platform.python_version()})"
     )
     parser.add_argument("--version", action="version", version=shown)
     verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)

@@ -10,6 +10,7 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
 
+from .. import __version__
 from ..errors import ArgumentError, MissingLibraryError, NetmarginError
 
 _ANSWER_SECONDS = 20
@@ -161,7 +162,8 @@ def _list_versions() -> dict[str, str]:
     """The versions on which results depend, of the process that runs this."""
     return {
         "Python": platform.python_version(),
-        **{library: version(library) for library in ("netmargin", "torch")},
+        "netmargin": __version__,
+        "torch": version("torch"),
     }
 
 

@@ -2,11 +2,11 @@
 
 import platform
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import torch
 
+from .. import __version__
 from ..core.images import as_images
 from .change import describe_box
 from .facts import Facts
@@ -172,8 +172,4 @@ def _describe_proof(facts: Facts) -> str:
 
 def _describe_versions() -> str:
     """The versions of what computed the page."""
-    try:
-        own = version("netmargin")
-    except PackageNotFoundError:  # run from its sources
-        own = "from its sources"
-    return f"netmargin {own}, torch {torch.__version__}, Python {platform.python_version()}"
+    return f"netmargin {__version__}, torch {torch.__version__}, Python {platform.python_version()}"

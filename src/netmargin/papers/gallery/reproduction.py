@@ -4,9 +4,9 @@ import csv
 import io
 import json
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
+from ... import __version__
 from ...core.arguments import check_choice, check_count, check_flag, check_path
 from ...core.files import write_atomically
 from ...core.processes import alone
@@ -162,7 +162,7 @@ def reproduce(
         ],
         "minutes": result.minutes,
         "hardware": "; ".join(sorted({row["hardware"] for row in rows})),
-        "netmargin": version("netmargin"),
+        "netmargin": __version__,
         "rows": rows,
     }
     write_atomically(
