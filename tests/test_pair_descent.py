@@ -136,6 +136,18 @@ def test_products_in_longer_floats_are_as_exact_as_they_say():
     assert (errors <= 1e-15 * np.abs(product) + 1e-24 * np.abs(v).max()).all()
 
 
+def test_where_a_product_cancels_longer_floats_err_by_what_they_say():
+    """Each sample is there twice with opposite weights, in another order: the product is 0."""
+    random = np.random.default_rng(0)
+    Z = random.normal(size=(60, 70))
+    order = random.permutation(120)
+    K = np.tile(Z @ Z.T, (2, 2))[np.ix_(order, order)]
+    w = random.normal(size=60) * 10.0 ** random.uniform(-3, 3, 60)
+    product, errors = KernelMatrix.of(K).multiply_extended(np.concatenate([w, -w])[order])
+    assert np.abs(product).max() > 0
+    assert (np.abs(product) <= errors).all()
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_soft_objectives_equal_those_of_a_cone_program(seed, C, engine):

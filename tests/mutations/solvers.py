@@ -625,6 +625,13 @@ MUTATIONS = [
         _ENGINE + "test_products_in_longer_floats_are_as_exact_as_they_say",
     ),
     Mutation(
+        _KERNEL_MATRIX,
+        "terms = ((len(v) + _SLACK) * _EPS) ** 2 *",
+        "terms = ((len(v) + _SLACK) * _EPS) ** 4 *",
+        "longer floats that bound the result's rounding only",
+        _ENGINE + "test_where_a_product_cancels_longer_floats_err_by_what_they_say",
+    ),
+    Mutation(
         _HARD_KERNEL,
         "norm / total",
         "norm / total * (1 - 1e-7)",
