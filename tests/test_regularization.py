@@ -305,3 +305,23 @@ def test_starts_in_processes_are_those_of_one():
         two = nm.regularization_path(lambda: nm.models.mlp([5, 20, 1]), (X, y), **given)
     for a, b in zip(one.rows, two.rows, strict=True):
         assert (a["start"], a["log_objective"]) == (b["start"], b["log_objective"])
+
+
+def test_the_best_of_all_starts_is_kept():
+    """At every lambda; narrow nets end in minima of their own."""
+
+    def follow(seed, starts):
+        return nm.regularization_path(
+            lambda: mlp([2, 3, 1]), circle(6), lambdas=[1e-2, 1e-4],
+            starts=starts, iterations=20, seed=seed, progress=False,
+        )  # fmt: skip
+
+    alone, together = [follow(seed, 1) for seed in range(3)], follow(0, 3)
+    for index, value in enumerate((1e-2, 1e-4)):
+        objectives = [path.rows[index]["log_objective"] for path in alone]
+        best = int(np.argmin(objectives))
+        row = together.rows[index]
+        assert row["start"] == best
+        assert row["log_objective"] == objectives[best] < max(objectives)
+        for name, weights in together.states[value].items():
+            assert torch.equal(weights, alone[best].states[value][name])
