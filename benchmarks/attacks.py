@@ -31,6 +31,7 @@ def find_by(*attacks: str) -> Find:
             trained.net,
             (trained.X, trained.y),
             attacks=attacks,
+            effort="quick",  # the proofs of other efforts take longer than attacks
             carlini_wagner_steps=CARLINI_WAGNER_STEPS,
             progress=False,
         ).upper
