@@ -160,7 +160,7 @@ FIGURE = Figure(
             "band": 1.5,
         },
     },
-    minutes={"smoke": 0.15, "laptop": 3.5, "paper": 91.0},
+    minutes={"smoke": 0.15, "laptop": 3.5, "paper": 30.0},
     runs=lambda settings: [{"seed": seed} for seed in range(settings["runs"])],
     compute=compute,
     concerns=lambda run, setting: setting not in ("lacking", "band", "runs"),

@@ -1,5 +1,6 @@
 """All runs of a figure side by side, each kept in a file as soon as it is done."""
 
+import functools
 import hashlib
 import inspect
 import json
@@ -179,9 +180,15 @@ def _definition(value: Any, seen: list) -> str:
         for name in _names(f.__code__)
         if name in f.__globals__
     ]
-    return inspect.getsource(value) + "".join(
+    return _read_source(value) + "".join(
         f"{name}: {_definition(item, seen)}" for name, item in named
     )
+
+
+@functools.cache
+def _read_source(value: Any) -> str:
+    """The source of a function or class; read once, as all runs of a figure share it."""
+    return inspect.getsource(value)
 
 
 def _names(code: CodeType) -> list[str]:
