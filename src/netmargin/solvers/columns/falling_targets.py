@@ -87,10 +87,14 @@ def is_endless(options: Options) -> bool:
     return options.pricing == "complete" and options.deadline == np.inf
 
 
-def share_of_search(deadline: float) -> float:
-    """The time (time.monotonic) at which a search ends for a proof, of the time that is left."""
+def find_end_of_search(options: Options) -> float:
+    """The time (time.monotonic) at which a search that begins now ends for a proof: after a share
+    of the time that is left, or with all of it where nothing is to be proved.
+    """
+    if options.pricing == "local":
+        return options.deadline
     now = time.monotonic()
-    return now + _SEARCH_SHARE * (deadline - now)
+    return now + _SEARCH_SHARE * (options.deadline - now)
 
 
 def work_before_targets(deadline: float) -> float:
