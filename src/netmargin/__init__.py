@@ -7,7 +7,6 @@ together take a second to import.
 
 import lazy_loader
 
-__version__ = "0.1.0"
-"""The version of this package; `pyproject.toml` reads it here."""
+from .version import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

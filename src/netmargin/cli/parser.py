@@ -6,8 +6,8 @@ import re
 from importlib.metadata import version
 from typing import NoReturn
 
-from .. import __version__
 from ..core.arguments import suggest_word
+from ..version import __version__
 from . import (
     analyse,
     bounds,

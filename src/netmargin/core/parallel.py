@@ -10,8 +10,8 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
 
-from .. import __version__
 from ..errors import ArgumentError, MissingLibraryError, NetmarginError
+from ..version import __version__
 
 _ANSWER_SECONDS = 20
 """How long a scheduler, and then a first worker, may take to answer: a job queue that has started

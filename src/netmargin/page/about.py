@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from .. import __version__
 from ..core.images import as_images
+from ..version import __version__
 from .change import describe_box
 from .facts import Facts
 from .numbers import count
