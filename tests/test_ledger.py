@@ -3,6 +3,8 @@
 import html
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -297,3 +299,12 @@ def test_interruption_keeps_the_entries(monkeypatch):
     found = verify(["lyu-li/sandwich", "x/y"], quick=True, jobs=1)
     assert found.status is nm.Status.INTERRUPTED
     assert [entry.claim.id for entry in found] == ["lyu-li/sandwich"]
+
+
+@pytest.mark.parametrize("first", ["lyu_li.claims_mexican_hat", "two_homogeneity.claims_parity"])
+def test_claims_are_listed_in_one_order_whichever_was_imported_first(first):
+    code = f"import netmargin.papers.{first}; from netmargin.theory import CLAIMS; print(*CLAIMS)"
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout.split() == list(CLAIMS)
+    papers = [id.partition("/")[0] for id in CLAIMS]
+    assert papers == sorted(papers)

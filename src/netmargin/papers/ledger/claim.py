@@ -268,6 +268,12 @@ CLAIMS: dict[str, Claim] = {}
 def load_claims() -> dict[str, Claim]:
     """Import the modules of all papers' claims and return the claims by id."""
     import_claims()
+    # In the order of their modules, and within one as they stand there: whichever was imported
+    # before, every list and page of claims is the same.
+    ordered = sorted(CLAIMS.items(), key=lambda entry: entry[1].check.__module__)
+    if [id for id, _ in ordered] != list(CLAIMS):
+        CLAIMS.clear()
+        CLAIMS.update(ordered)
     return CLAIMS
 
 
