@@ -80,7 +80,6 @@ def test_two_processes_give_the_rows_of_one(tmp_path):
             [sys.executable, *command, str(tmp_path / str(processes))],
             check=True,
             cwd=ROOT,
-            capture_output=True,
             timeout=300,
         )
     one, two = (

@@ -55,3 +55,6 @@ if __name__ == "__main__":
     trainer = make_trainer(folder, net, epochs=3, kind=InOrder, **sharing)
     trainer.add_callback(nm.callbacks.TransformersMarginCallback(trainer, tokens(40)))
     trainer.train()
+    if torch.distributed.is_initialized():
+        # Python that ends while gloo's threads run aborts now and then.
+        torch.distributed.destroy_process_group()
