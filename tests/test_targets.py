@@ -296,6 +296,15 @@ def test_targets_stop_at_the_deadline():
     assert targets.nodes == 0
 
 
+def test_a_search_that_proves_nothing_has_all_of_the_time():
+    """Deadlines are a thousand seconds away, so that the clock of a busy machine does not matter."""
+    deadline = time.monotonic() + 1000
+    local = dataclasses.replace(FOREVER, deadline=deadline, pricing="local")
+    assert falling_targets.end_of_search(local) == deadline
+    auto = dataclasses.replace(local, pricing="auto")
+    assert time.monotonic() < falling_targets.end_of_search(auto) < deadline - 500
+
+
 def test_weights_whose_targets_are_refuted_are_chosen_again(monkeypatch):
     """Without local search, all neurons that the program learns come from trees."""
     monkeypatch.setattr(

@@ -87,7 +87,7 @@ def is_endless(options: Options) -> bool:
     return options.pricing == "complete" and options.deadline == np.inf
 
 
-def find_end_of_search(options: Options) -> float:
+def end_of_search(options: Options) -> float:
     """The time (time.monotonic) at which a search that begins now ends for a proof: after a share
     of the time that is left, or with all of it where nothing is to be proved.
     """

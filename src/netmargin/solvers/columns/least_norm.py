@@ -17,13 +17,7 @@ from ...result import Bracket
 from ..pricing.bounds import BY_RELAXATION, PricingBound
 from ..pricing.local import price_locally, weighted_sums
 from .engine import Patience
-from .falling_targets import (
-    NEAR,
-    FallingTargets,
-    find_end_of_search,
-    is_endless,
-    work_before_targets,
-)
+from .falling_targets import NEAR, FallingTargets, end_of_search, is_endless, work_before_targets
 from .options import Options
 from .restricted_norm import LARGEST_SLACK_COST, SLACK_COST_FACTOR, RestrictedNorm
 
@@ -102,7 +96,7 @@ class LeastNormProblem(RestrictedNorm):
         self._patience, self._proof_failed = Patience(_PATIENCE, _PROGRESS), False
         self._search_is_over, self._proved_centre = False, None
         self._options: Options = options
-        self.proof, self._search_ends = "the sum of the weights", find_end_of_search(options)
+        self.proof, self._search_ends = "the sum of the weights", end_of_search(options)
         self._targets: FallingTargets | None = None
         self._by_targets = not (options.pricing == "local" or self.exact or is_endless(options))
 
@@ -173,7 +167,7 @@ class LeastNormProblem(RestrictedNorm):
         # Branch and bound that met no better neuron would end where it ended now.
         early = time.monotonic() > self._search_ends
         self._proof_failed = not self.exact and largest <= known and not early
-        self._search_ends = find_end_of_search(self._options)
+        self._search_ends = end_of_search(self._options)
         return self._improving(neurons, self._last_dual)
 
     def select(self, found: np.ndarray) -> np.ndarray | None:

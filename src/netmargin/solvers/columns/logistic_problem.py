@@ -21,13 +21,7 @@ from ..pricing.best_directions import Pricing
 from ..pricing.bounds import BY_RELAXATION, PricingBound
 from ..pricing.local import price_locally, weighted_sums
 from .engine import Patience
-from .falling_targets import (
-    NEAR,
-    FallingTargets,
-    find_end_of_search,
-    is_endless,
-    work_before_targets,
-)
+from .falling_targets import NEAR, FallingTargets, end_of_search, is_endless, work_before_targets
 from .options import Options
 
 # The numbers of rounds, starts and steps were set by trial; no proof depends on them.
@@ -105,7 +99,7 @@ class LogisticProblem:
         self._targets = FallingTargets(Z, y, np.ones(len(Z)), options, sparse=False)
         sums = power == 1 and options.pricing != "local" and not self.exact
         self._by_targets = sums and not is_endless(options)
-        self._search_ends = find_end_of_search(self._options)
+        self._search_ends = end_of_search(self._options)
         self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
         self._patience.count_round(self.objective)
 
@@ -166,7 +160,7 @@ class LogisticProblem:
             report=lambda largest: report(Bracket(self._bound(p, largest), self.objective), ""),
         )
         self._offer(p, found.upper_bound, found.proof)
-        self._search_ends = find_end_of_search(self._options)
+        self._search_ends = end_of_search(self._options)
         if not self._by_targets or found.upper_bound < NEAR * self._searched:
             return found.directions
         return np.concatenate([found.directions, self._prove_by_targets(p, found, report)])

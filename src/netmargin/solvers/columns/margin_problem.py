@@ -19,7 +19,7 @@ from ...result import Bracket
 from ..pricing.bounds import BY_RELAXATION, QUICK_WORK
 from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, ZERO_MARGIN, DualSearch
 from .engine import Patience
-from .falling_targets import NEAR, find_end_of_search, is_endless, work_before_targets
+from .falling_targets import NEAR, end_of_search, is_endless, work_before_targets
 from .master import MarginConstraints
 from .options import Options
 from .smooth_ascent import Ascent, ascend_margin
@@ -77,7 +77,7 @@ class MarginProblem(DualSearch):
         self._options = options
         self._rounds, self._last_dual = 0, self.centre
         self._targets_pay, self._endless = False, is_endless(options)
-        self._search_ends = find_end_of_search(self._options)
+        self._search_ends = end_of_search(self._options)
         # Where samples are few or the arrangement is visited, search finds the neurons at once;
         # the caller's may be better; and a net with slack need not separate the samples.
         unknown = len(Z) >= _LEAST_SAMPLES and not self.exact and not len(neurons)
@@ -188,7 +188,7 @@ class MarginProblem(DualSearch):
             found.append(self.prove_by_targets(lambda line: report(self.bracket, line)))
             if self._endless:
                 found.append(self._prove_at_centre(np.inf, report))
-        self._search_ends = find_end_of_search(self._options)
+        self._search_ends = end_of_search(self._options)
         return np.concatenate(found)
 
     def _prove_at_centre(
