@@ -1,9 +1,21 @@
+import os
+import random
 import signal
 
+import hypothesis
+import numpy as np
 import pytest
 import torch
 
 import netmargin as nm
+
+# Every test draws the same numbers whichever tests run before it, beside it or without it: with other numbers in
+# each run, a net that a test trains fails it once in thirty runs, and nobody can repeat that.  `make check-all`
+# asks for other numbers, as a test that holds for one seed only is none.
+SEED = int(os.environ.get("NETMARGIN_TEST_SEED", "0"))
+hypothesis.settings.register_profile("same examples in every run", derandomize=True)
+if not SEED:
+    hypothesis.settings.load_profile("same examples in every run")
 
 # Scripts that tests start in processes of their own; looking for examples in them would import what they need.
 collect_ignore_glob = ["integrations/*_run.py"]
@@ -12,6 +24,22 @@ collect_ignore_glob = ["integrations/*_run.py"]
 # in order to interrupt them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def seed_generators():
+    random.seed(SEED)
+    np.random.seed(SEED)
+    torch.manual_seed(SEED)
+
+
+def pytest_collectstart(collector):
+    """Seed the generators before each file is imported, for the arrays that a file makes once."""
+    seed_generators()
+
+
+@pytest.hookimpl(tryfirst=True)  # before the fixtures of the test draw theirs
+def pytest_runtest_setup(item):
+    seed_generators()
 
 
 @pytest.fixture(scope="session")
