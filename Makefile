@@ -22,8 +22,9 @@ test-slow: .venv/ready
 test-integrations: .venv/integrations-ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -m integrations tests/integrations tests/test_docs.py
 
-# Everything, hours: the site, all mutations, the whole ledger.
+# Everything, hours: the site, the tests with other random numbers, all mutations, the whole ledger.
 check-all: test test-slow test-integrations docs
+	NETMARGIN_TEST_SEED=1 $(PYTEST) -m "not integrations"
 	$(BIN)/python -m tests.mutations
 	$(BIN)/netmargin verify
 
