@@ -176,7 +176,8 @@ def pytest_collection_modifyitems(items):
         name = item.nodeid.removeprefix("tests/")
         if name.startswith(HEAVY) or "ledger" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-        # Tests of one file that share a fixture of minutes go to one process.
+        # Tests of one file that share a fixture of minutes go to one process (pytest-xdist 3.8 forgets that with
+        # pytest 9.2: its issue 1386; each process then computes the fixture, which only takes longer).
         for file in ("test_papers.py", "test_ledger.py"):
             if name.startswith(file):
                 item.add_marker(pytest.mark.xdist_group(file))
