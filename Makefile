@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses=2 --dist=loadgroup
 
 demo: .venv/ready
 	$(BIN)/netmargin train digits-mlp --until-log10-loss -40 --out runs/demo
-	$(BIN)/netmargin page runs/demo --radii 20
+	$(BIN)/netmargin page runs/demo --radii 16
 
 test: .venv/ready lint
 	$(PYTEST)

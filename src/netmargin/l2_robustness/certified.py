@@ -123,14 +123,17 @@ def _compute_local_radii(
     from it, if it is the unit's value that was rounded, and by no more than has been added to its
     slope, if it is the unit's slope.
     """
-
-    def values(one: Tensor) -> tuple[Tensor, Tensor]:
-        entering, scores = _evaluate_units(net, one[None])
-        return torch.cat([one.new_zeros(0), *(part[0] for part in entering)]), scores[0]
-
-    slopes, score_slopes = torch.func.vmap(torch.func.jacrev(values))(x)
+    x = x.detach().requires_grad_()
+    with torch.enable_grad():
+        entering, scores = _evaluate_units(net, x)
+        outputs = torch.cat([*entering, scores], 1)
+    # One backward pass for all units and scores: (their number, N, *inputs).  `torch.func.jacrev`
+    # would do the same, but imports torch's compiler, which takes longer than many radii.
+    each = torch.eye(outputs.shape[1], dtype=x.dtype, device=x.device)[:, None]
+    (slopes,) = torch.autograd.grad(outputs, x, each.expand(-1, len(x), -1), is_grads_batched=True)
+    slopes = slopes.movedim(0, 1)
+    slopes, score_slopes = slopes.split([slopes.shape[1] - scores.shape[1], scores.shape[1]], 1)
     with torch.no_grad():
-        entering, _ = _evaluate_units(net, x)
         at = torch.cat([x.new_zeros(len(x), 0), *entering], 1).abs()
         steep = norm(slopes.flatten(2)) if at.shape[1] else at
         # Units that do not change here, such as those behind dead ones, never change sign.

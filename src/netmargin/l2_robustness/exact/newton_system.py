@@ -75,9 +75,7 @@ class NewtonSystem:
         H[-1, -1] = (Xd * Sd).sum() / 2 + with_e0 + H[zero, zero] / 4
         H[-1, -1] += at.mu_slack / at.mu
         H[: zero + 1, -1] = H[-1, : zero + 1]
-        self.local, _ = program.local_system(
-            at.sides, self.side_inverse, at.slack, at.kappa, 0.0, None, None
-        )
+        self.local = program.local_hessian(at.sides, self.side_inverse, at.slack, at.kappa)
         outer = self.local[:, :5, 5:]
         self.reduced = np.linalg.solve(self.local[:, 5:, 5:], outer.transpose(0, 2, 1))
         own = self.local[:, :5, :5] - outer @ self.reduced
@@ -99,15 +97,15 @@ class NewtonSystem:
         relaxation, rows = program.relaxation, program.relaxation.rows
         d = slice(1, 1 + relaxation.inputs)
         wanted, wanted_rows = nu * self.inverse, nu * self.SF
-        side_corrector = slack_corrector = None
+        wanted_sides, wanted_slack = nu * self.side_inverse, nu / at.kappa
         mu_right = nu / at.mu
         if affine is not None:
             second = affine.X @ (affine.S @ self.inverse)
             second = (second + second.T) / 2
             wanted = wanted - second
             wanted_rows = wanted @ rows.T
-            side_corrector = twist_sides(affine.sides, affine.side_change, self.side_inverse)
-            slack_corrector = affine.slack * affine.kappa
+            wanted_sides -= twist_sides(affine.sides, affine.side_change, self.side_inverse)
+            wanted_slack -= affine.slack * affine.kappa / at.kappa
             mu_right -= affine.mu_slack * affine.mu / at.mu
         right = np.zeros(program.sigma_at + 2)
         for p in program.kinds:
@@ -116,9 +114,7 @@ class NewtonSystem:
         right[program.sigma_at] += 1.0
         trace = wanted[d, d].trace() - wanted[0, 0]
         right[-1] = trace / 2 + mu_right
-        _, local = program.local_system(
-            at.sides, self.side_inverse, at.slack, at.kappa, nu, side_corrector, slack_corrector
-        )
+        local = program.local_gradient(wanted_sides, wanted_slack)
         pushed = local[:, :5] - np.einsum("ulp,ul->up", self.reduced, local[:, 5:])
         for p in program.kinds[:-1]:
             right[p.place] += pushed[: p.place.stop - p.place.start, p.column]
@@ -136,13 +132,10 @@ class NewtonSystem:
         side_change = program.side_matrices(theta, tau, kappa) - program.fixed
         twisted = at.X @ (S @ self.inverse)
         X = wanted - at.X - (twisted + twisted.T) / 2
-        sides = nu * self.side_inverse - at.sides
+        sides = wanted_sides - at.sides
         sides -= twist_sides(at.sides, side_change, self.side_inverse)
-        slack = nu / at.kappa - at.slack - at.slack * kappa / at.kappa
+        slack = wanted_slack - at.slack - at.slack * kappa / at.kappa
         mu_slack = mu_right - at.mu_slack - at.mu_slack * z[-1] / at.mu
-        if side_corrector is not None and slack_corrector is not None:
-            sides -= side_corrector
-            slack -= slack_corrector / at.kappa
         return Direction(theta, z[-1], z[-2], tau, kappa, S, side_change, X, sides, slack, mu_slack)
 
     def longest_steps(self, direction: Direction) -> tuple[float, float]:
