@@ -14,6 +14,7 @@ import netmargin as nm
 from netmargin import models
 from netmargin.l2_robustness import region_search
 from netmargin.l2_robustness.attacks import ATTACKS, FOOLBOX, nearest_misclassified
+from netmargin.l2_robustness.boundary import compute_gap_and_slope
 from netmargin.l2_robustness.certified import score_margins
 from netmargin.l2_robustness.exact.chain import make_chain, read_chain
 from netmargin.l2_robustness.region_search import descend_through_regions
@@ -212,7 +213,17 @@ def test_points_lie_in_the_box():
     assert found.points.min() >= 0
     assert found.points.max() <= 1
     # The second input falls by 0.05 at most: the first has to fall to 0.5.
-    assert found.distances[0].item() == pytest.approx(math.hypot(0.4, 0.05), rel=2e-6)
+    radius = math.hypot(0.4, 0.05)
+    assert found.distances[0].item() == pytest.approx(radius, rel=2e-6)
+    # The same function as relu(z) - relu(-z), whose regions know no box: walks alone find it.
+    layers = [nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2, bias=False)]
+    net, y = nn.Sequential(*layers).double(), torch.tensor([1])
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[1.0, 10.0], [-1.0, -10.0]]))
+        net[0].bias.copy_(torch.tensor([-0.5, 0.5]))
+        net[2].weight.copy_(torch.tensor([[0.0, 0.0], [1.0, -1.0]]))
+    walked = walk_to_boundary(net, x, y, box=(0, 1), widest=10.0, chain=read_chain(net, x))
+    assert (walked - x).norm().item() == pytest.approx(radius, rel=2e-6)
 
 
 def test_float32_nets_and_inputs():
@@ -250,6 +261,7 @@ def test_gradients_that_are_no_numbers():
     function(z).sum().backward()
     assert z.grad.isnan().any()
     net = Scores(function)
+    assert compute_gap_and_slope(net, X, y, 1 - y)[1].tolist() == [[0.0, -1.0]] * 2
     walked = walk_to_boundary(net, X, y, box=None, widest=10.0, chain=None)
     np.testing.assert_allclose((walked - X).norm(dim=1), [2, 1], rtol=1e-5)
     assert (score_margins(net, walked, y).amin(1) <= 0).all()

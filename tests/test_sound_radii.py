@@ -12,6 +12,7 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.l2_robustness import lipschitz, score_lipschitz
+from netmargin.l2_robustness.certified import certified_radii
 
 
 def radii(net, X, y, **options):
@@ -368,6 +369,10 @@ def test_ties_are_misclassified():
     unattacked = radii(nn.Sequential(linear([[1.0]])), [[0.0], [1.0], [-2.0]], [1, 1, 1])
     assert unattacked.upper.tolist() == [0.0, math.inf, 0.0]
     assert report.curve([0.0]).to_numpy()[0, 1:] == pytest.approx([1 / 3, 1 / 3])
+    # Without the judge that counts them as misclassified whatever their radii are.
+    net, X = nn.Sequential(linear([[1.0]])), torch.tensor([[0.0], [1.0], [-2.0]]).double()
+    found = certified_radii(net, X, torch.ones(3).double(), *lipschitz.chain_norms(net, X))
+    assert found.tolist() == pytest.approx([0.0, 1.0, 0.0])
 
 
 @pytest.mark.parametrize("lie", ["outside the box", "not misclassified", "no number"])
