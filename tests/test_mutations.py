@@ -46,6 +46,12 @@ def test_a_process_that_dies_before_its_tests_is_no_kill(monkeypatch, capfd):
     assert "__name__ == '__main__'" in capfd.readouterr().out
 
 
+def test_a_run_without_tests_is_no_kill(tmp_path):
+    """As of a slow test, where slow ones are left out: four mutations once counted as killed."""
+    with pytest.raises(ValueError, match="no test ran: .*NO_TESTS_COLLECTED"):
+        running.Workplace(tmp_path / "copy").baseline(["tests/test_losses.py", "-k", "none"], [])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("room", [room for room in ROOMS if TABLES[room].MUTATIONS])
 def test_the_command_kills_one_of_each_room(room, capfd):

@@ -79,7 +79,7 @@ def _fates(
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         first = Workplace(Path(folder) / "0")
         quickest = sorted({m.killed_by for m in mutations if m.killed_by})
-        baseline = first.baseline([*tests, *quickest])
+        baseline = first.baseline(tests, quickest)
         if not baseline.passed:
             print(f"{first.log.read_text()}\nThe tests fail without a mutation: {baseline.failed}")
             return None
