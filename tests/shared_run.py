@@ -21,6 +21,7 @@ import netmargin as nm
 from netmargin.core import processes
 from netmargin.kkt import constraint_search
 from netmargin.papers.gallery.figure import figure
+from tests.process_end import end_process
 
 N = 530
 
@@ -238,5 +239,4 @@ if __name__ == "__main__":
     )
     with nm.split_samples():
         torch.save(FUNCTIONS[name](folder), folder / f"{name}-{rank}.pt")
-    # Without it the threads of gloo, still at work when Python ends, abort the process now and then.
-    dist.destroy_process_group()
+    end_process()

@@ -47,7 +47,7 @@ def test_a_process_that_dies_before_its_tests_is_no_kill(monkeypatch, capfd):
 
 
 def test_a_run_without_tests_is_no_kill(tmp_path):
-    """As of a slow test, where slow ones are left out: four mutations once counted as killed."""
+    """As of a slow test, where slow ones are left out: five mutations once counted as killed."""
     with pytest.raises(ValueError, match="no test ran: .*NO_TESTS_COLLECTED"):
         running.Workplace(tmp_path / "copy").baseline(["tests/test_losses.py", "-k", "none"], [])
 

@@ -136,6 +136,12 @@ def test_the_full_vgg_takes_a_step():
     assert history.rows[1]["log10_mean_loss"] < history.rows[0]["log10_mean_loss"]
 
 
+def wait_for_runs(process: subprocess.Popen, runs: Path, number: int) -> None:
+    """Wait until a sweep has kept so many runs, or has ended; however busy the machine is."""
+    while process.poll() is None and len(list(runs.glob("*.json"))) < number:
+        time.sleep(0.02)
+
+
 def test_a_killed_sweep_goes_on(tmp_path):
     """kill -9 in the middle: the runs that were done are kept, and the rows are those of an
     uninterrupted sweep.
@@ -153,9 +159,7 @@ def test_a_killed_sweep_goes_on(tmp_path):
         "--quiet",
     ]
     runs, process = tmp_path / "chizat-bach/fig2c/smoke/runs", subprocess.Popen(command)
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and len(list(runs.glob("*.json"))) < 2:
-        time.sleep(0.02)
+    wait_for_runs(process, runs, 2)
     process.send_signal(signal.SIGKILL)
     process.wait()
     kept = {file.name: file.read_bytes() for file in runs.glob("*.json")}
@@ -288,9 +292,7 @@ def test_ctrl_c_keeps_no_halves(tmp_path):
         tmp_path / "chizat-bach/fig2c/smoke/runs",
         subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True),
     )
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not list(runs.glob("*.json")):
-        time.sleep(0.02)
+    wait_for_runs(process, runs, 1)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     shown = process.communicate()[1]
     assert process.returncode == 130
@@ -398,9 +400,7 @@ def test_a_run_whose_process_is_killed(tmp_path):
         "--quiet",
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    runs, deadline = tmp_path / "chizat-bach/fig2c/smoke/runs", time.monotonic() + 120
-    while time.monotonic() < deadline and not list(runs.glob("*.json")):
-        time.sleep(0.02)
+    wait_for_runs(process, tmp_path / "chizat-bach/fig2c/smoke/runs", 1)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     worker = next(
         child

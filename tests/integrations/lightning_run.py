@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 import netmargin as nm
 from tests.integrations.nets import picture_net, pictures
+from tests.process_end import end_process
 
 BATCH = 20
 
@@ -63,12 +64,14 @@ def fit(module, folder, monitor, *, epochs, n=60, shuffle=True, ckpt_path=None, 
     return trainer
 
 
-if __name__ == "__main__":
-    folder, processes = Path(sys.argv[1]), int(sys.argv[2])
+def run(folder: Path, processes: int) -> None:
+    """Train in so many processes, and look after every epoch."""
     watched = nm.callbacks.LightningMarginMonitor(pictures(40), folder=folder / "margins")
     strategy = {"strategy": "ddp" if processes > 1 else "auto", "devices": processes}
     strategy["use_distributed_sampler"] = False
     fit(make_module(plain=True), folder, watched, epochs=3, shuffle=False, **strategy)
-    if torch.distributed.is_initialized():
-        # Python that ends while gloo's threads run aborts now and then.
-        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), int(sys.argv[2]))
+    end_process()

@@ -11,6 +11,7 @@ from transformers import Trainer, TrainingArguments
 
 import netmargin as nm
 from tests.integrations.nets import Samples, token_net, tokens
+from tests.process_end import end_process
 
 BATCH = 20
 
@@ -47,14 +48,16 @@ def make_net(seed: int = 0, **options):
     return token_net(**options)
 
 
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
+def run(folder: Path) -> None:
+    """Train, and look after every epoch."""
     net = make_net(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     # Otherwise the Trainer multiplies the loss by the number of processes.
     sharing = {"average_tokens_across_devices": False}
     trainer = make_trainer(folder, net, epochs=3, kind=InOrder, **sharing)
     trainer.add_callback(nm.callbacks.TransformersMarginCallback(trainer, tokens(40)))
     trainer.train()
-    if torch.distributed.is_initialized():
-        # Python that ends while gloo's threads run aborts now and then.
-        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]))
+    end_process()

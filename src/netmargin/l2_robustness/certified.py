@@ -127,14 +127,14 @@ def _compute_local_radii(
     with torch.enable_grad():
         entering, scores = _evaluate_units(net, x)
         outputs = torch.cat([*entering, scores], 1)
-    # One backward pass for all units and scores: (their number, N, *inputs).  `torch.func.jacrev`
+    units = outputs.shape[1] - scores.shape[1]
+    # One backward pass for all units and scores: (their number, N, *inputs). `torch.func.jacrev`
     # would do the same, but imports torch's compiler, which takes longer than many radii.
     each = torch.eye(outputs.shape[1], dtype=x.dtype, device=x.device)[:, None]
     (slopes,) = torch.autograd.grad(outputs, x, each.expand(-1, len(x), -1), is_grads_batched=True)
-    slopes = slopes.movedim(0, 1)
-    slopes, score_slopes = slopes.split([slopes.shape[1] - scores.shape[1], scores.shape[1]], 1)
+    slopes, score_slopes = slopes.movedim(0, 1).split([units, scores.shape[1]], 1)
     with torch.no_grad():
-        at = torch.cat([x.new_zeros(len(x), 0), *entering], 1).abs()
+        at = outputs[:, :units].abs()
         steep = norm(slopes.flatten(2)) if at.shape[1] else at
         # Units that do not change here, such as those behind dead ones, never change sign.
         reach = torch.where(steep > 0, at / torch.where(steep > 0, steep, 1.0), torch.inf)
