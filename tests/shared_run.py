@@ -127,14 +127,14 @@ def robust(net, data, **options) -> dict:
     return {"lower": torch.tensor(found.lower), "upper": torch.tensor(found.upper)}
 
 
-def proving(folder: Path) -> dict:
+def proving(_: Path) -> dict:
     """Everything that is proved together, of a net that is right."""
     net, (X, y) = make_separating(), make_data(180)
     return {
         "distances": nm.input_margins(net, (X, y), batch_size=40, progress=False).distances,
         "certificate": certified(net, (X, y)),
         "few": certified(net, (X[:50], y[:50])),
-        "radii": robust(net, (X[:30], y[:30]), batch_size=7, folder=folder / "radii"),
+        "radii": robust(net, (X[:30], y[:30]), batch_size=7),
     }
 
 

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.errors import Interrupted
 from netmargin.l2_robustness.exact.ball import compact
 from netmargin.l2_robustness.exact.radius import RadiusSearch
+from netmargin.result import Status
 from tests.test_exact_radii_patterns import draw_net, exact_radius
 
 
@@ -221,7 +221,7 @@ def test_the_summary_says_what_left_samples_open():
     assert "1 samples: no misclassified input" in said(always, X[:1, :1], first, effort="standard")
 
 
-def test_ctrl_c_keeps_batches(tmp_path, monkeypatch):
+def test_ctrl_c_returns_the_batches_that_are_done(monkeypatch):
     net = make_net(4, 10, 3)
     X = torch.randn(6, 4, generator=torch.Generator().manual_seed(3)).double()
     whole = radii(net, X, label(net, X), batch_size=2)
@@ -234,12 +234,13 @@ def test_ctrl_c_keeps_batches(tmp_path, monkeypatch):
         return run(self, **options)
 
     monkeypatch.setattr(RadiusSearch, "run", interrupted)
-    with pytest.raises(Interrupted):
-        radii(net, X, label(net, X), batch_size=2, folder=tmp_path)
-    report = radii(net, X, label(net, X), batch_size=2, folder=tmp_path)
-    assert len(calls) == 4 + 4  # the first batch was kept
-    assert (report.lower == whole.lower).all()
-    assert (report.upper == whole.upper).all()
+    report = radii(net, X, label(net, X), batch_size=2)
+    assert (report.status, report.examined) == (Status.INTERRUPTED, 2)
+    for found, all_of_it in ((report.lower, whole.lower), (report.upper, whole.upper)):
+        assert (found[:2] == all_of_it[:2]).all()
+    assert (report.lower[2:] == 0).all()
+    assert np.isinf(report.upper[2:]).all()
+    assert len(report.flips) == 2
 
 
 @pytest.mark.parametrize(

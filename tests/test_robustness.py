@@ -12,7 +12,7 @@ from torch import nn
 import netmargin as nm
 from netmargin import models
 from netmargin.cli import main
-from netmargin.l2_robustness import batch_runs, evaluation
+from netmargin.l2_robustness import batch_runs
 from netmargin.l2_robustness.lipschitz import _bound_by_fourier, operator_norm, score_lipschitz
 
 QUICK = ("deepfool", "ddn")
@@ -216,32 +216,30 @@ def test_bad_input(digits_net, tmp_path, monkeypatch):
     assert set(report.found_by) == {"walk"}
 
 
-def test_batches_survive(digits_net, tmp_path, monkeypatch):
-    """What was done before an interruption is not done again; a folder is of one call only."""
-    net, (X, y) = digits_net
-    data, attack, left = (X[:12], y[:12]), evaluation.nearest_misclassified, [2]
+def test_the_command_answers_for_the_net_that_it_is_given(tmp_path, capsys, monkeypatch):
+    """The weights are the same, and so is the folder: only a number of the code has changed."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for slope in (0.0, 0.9):
+        (tmp_path / f"sloped{slope * 10:.0f}.py").write_text(
+            "import torch\nfrom torch import nn\n"
+            "class Net(nn.Module):\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            f"        self.first, self.last, self.slope = nn.Linear(64, 6), nn.Linear(6, 10), {slope}\n"
+            "    def forward(self, x):\n"
+            "        return self.last(nn.functional.leaky_relu(self.first(x), self.slope))\n"
+        )
+    torch.manual_seed(0)
+    import sloped0
 
-    def interrupted(*arguments, **options):
-        left[0] -= 1
-        if left[0] < 0:
-            raise KeyboardInterrupt
-        return attack(*arguments, **options)
-
-    options = {"box": (0, 1), "attacks": ("deepfool",), "batch_size": 4}
-    with monkeypatch.context() as broken:
-        broken.setattr(evaluation, "nearest_misclassified", interrupted)
-        with pytest.raises(
-            nm.Interrupted, match="2 of 3 batches are done; kept in .*; the same call goes on"
-        ):
-            radii(net, data, folder=tmp_path, **options)
-    assert len(list(tmp_path.glob("batch-*.pt"))) == 2
-    with monkeypatch.context() as counted:
-        left[0] = 1  # one batch is left
-        counted.setattr(evaluation, "nearest_misclassified", interrupted)
-        resumed = radii(net, data, folder=tmp_path, **options)
-    np.testing.assert_array_equal(resumed.upper, radii(net, data, **options).upper)
-    with pytest.raises(nm.CheckpointError, match="results of another net, other data or settings"):
-        radii(models.mlp([64, 32, 10]), data, folder=tmp_path, **options)
+    torch.save(sloped0.Net().state_dict(), tmp_path / "net.pt")
+    found = []
+    for module, out in (("sloped0", "out"), ("sloped9", "out"), ("sloped9", "fresh")):
+        command = ["robustness", str(tmp_path / "net.pt"), "--factory", f"{module}:Net", "--json"]
+        command += ["--data", "digits", "--limit", "60", "--quiet", "--out", str(tmp_path / out)]
+        assert main(command) == 0
+        found.append(json.loads(capsys.readouterr().out)[0]["lower"])
+    assert found[1] == found[2] != found[0]
 
 
 @pytest.mark.parametrize("box", [None, (0, 1)])
@@ -251,7 +249,7 @@ def test_the_inputs_that_were_found_are_kept(digits_net, tmp_path, monkeypatch, 
     X, y = X[:12], y[:12].clone()
     y[3] = (y[3] + 1) % 10  # misclassified: its own nearest input
     options = {"box": box, "effort": "standard", "batch_size": 5}
-    report = radii(net, (X, y), folder=tmp_path / "batches", **options)
+    report = radii(net, (X, y), **options)
     flips = torch.from_numpy(report.flips)
     assert flips.shape == X.shape
     assert torch.equal(flips[3], X[3].double())
@@ -262,7 +260,6 @@ def test_the_inputs_that_were_found_are_kept(digits_net, tmp_path, monkeypatch, 
     np.testing.assert_allclose((flips - X).norm(dim=1), report.upper, rtol=1e-12)
     assert box is None or (flips.min() >= 0 and flips.max() <= 1)
     assert np.array_equal(nm.load(report.save(tmp_path / "radii.zip")).flips, report.flips)
-    assert np.array_equal(radii(net, (X, y), folder=tmp_path / "batches", **options).flips, flips)
     # Of many large inputs the first ones are kept, and none where nothing is looked for.
     monkeypatch.setattr(batch_runs, "_KEPT_NUMBERS", 7 * 64)
     assert np.array_equal(radii(net, (X, y), **options).flips, flips[:7])

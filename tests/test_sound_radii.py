@@ -339,26 +339,6 @@ def test_products_of_large_linear_layers(monkeypatch):
     assert report.lower[0] == pytest.approx(1.0)
 
 
-def test_results_are_kept_for_the_same_call_only(tmp_path):
-    """Other inputs, labels or layers of the same parameters: their radii are others."""
-    torch.manual_seed(0)
-    layers, X, y = (
-        (linear(torch.randn(4, 3)), linear(torch.randn(1, 4))),
-        torch.randn(6, 3),
-        torch.arange(6) % 2,
-    )
-    net = nn.Sequential(layers[0], nn.ReLU(), layers[1])
-    first = radii(net, X, y, folder=tmp_path)
-    np.testing.assert_array_equal(first.lower, radii(net, X, y, folder=tmp_path).lower)
-    for other in (
-        (net, X + 1, y),
-        (net, X, 1 - y),
-        (nn.Sequential(layers[0], nn.LeakyReLU(3.0), layers[1]), X, y),
-    ):
-        with pytest.raises(nm.CheckpointError, match="another net, other data or settings"):
-            radii(*other, folder=tmp_path)
-
-
 def test_ties_are_misclassified():
     """q = 0: both radii are 0, and no share of the samples is robust at epsilon 0."""
     report = radii(

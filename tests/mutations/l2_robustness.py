@@ -704,27 +704,6 @@ MUTATIONS = [
         killed_by="tests/test_sound_radii.py::test_no_radius_exceeds_the_distance_of_a_misclassified_point",
     ),
     Mutation(
-        file="l2_robustness/batch_files.py",
-        old=',\n            ("X", samples.X),\n            ("y", samples.y),\n        ]',
-        new=', ("y", samples.y)]',
-        why="kept results of other inputs",
-        killed_by="tests/test_sound_radii.py::test_results_are_kept_for_the_same_call_only",
-    ),
-    Mutation(
-        file="l2_robustness/batch_files.py",
-        old=',\n            ("X", samples.X),\n            ("y", samples.y),\n        ]',
-        new=', ("X", samples.X)]',
-        why="kept results of other labels",
-        killed_by="tests/test_sound_radii.py::test_results_are_kept_for_the_same_call_only",
-    ),
-    Mutation(
-        file="l2_robustness/batch_files.py",
-        old="repr((settings, net))",
-        new="repr(settings)",
-        why="kept results of a net of other layers",
-        killed_by="tests/test_sound_radii.py::test_results_are_kept_for_the_same_call_only",
-    ),
-    Mutation(
         file="l2_robustness/report.py",
         old="(radii[None] > epsilons[:, None])",
         new="(radii[None] >= epsilons[:, None])",

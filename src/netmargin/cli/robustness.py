@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         type=inputs.folder,
-        help="folder for results and curves; the same call goes on from the batches that it holds",
+        help="folder for results and curves",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress line")
     inputs.add_json(parser)
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     reports: dict[str, RobustnessReport] = {}
     results: list[dict] = []
     # One net for all files: they must be of one architecture, whose radii can be compared.
-    for index, weights in enumerate(options.weights):
+    for weights in options.weights:
         load_weights(model, weights)
         reports[weights] = radii(
             model,
@@ -114,7 +114,6 @@ def run(options: argparse.Namespace) -> int:
             tol=options.tol,
             time_limit=options.time_limit,
             batch_size=options.batch_size,
-            folder=options.out and options.out / f"batches-{index}",
             progress=not options.quiet,
         )
         margins = measure(model, data).to_dict()

@@ -1,4 +1,4 @@
-"""The radii of all samples, batch by batch: kept in files, resumed, shared between processes."""
+"""The radii of all samples, batch by batch, shared between processes."""
 
 import math
 from collections.abc import Callable
@@ -10,9 +10,7 @@ from ..core.memory_limits import advise_on_memory
 from ..core.processes import is_own_batch, join_shares, processes_sharing, writes_for_all
 from ..core.progress import Progress
 from ..core.scored_samples import ScoredSamples
-from ..errors import Interrupted
 from ..result import Status
-from .batch_files import BatchFiles
 
 _KEPT_NUMBERS = 2_000_000
 """Numbers of misclassified inputs that are kept: 16 MB, those of 2,500 images of 28x28."""
@@ -25,15 +23,12 @@ def run_batches(
     scored: ScoredSamples,
     batch_size: int,
     compute_radii: Callable[..., Radii],
-    files: BatchFiles,
     progress: bool,
 ) -> tuple[list[Radii], Status]:
-    """Compute the radii of all batches that are not kept in files, or up to Ctrl-C.
+    """Compute the radii of all batches, or of the first ones up to Ctrl-C.
 
     Processes that share the samples compute some of the batches each, and all of them have all
-    radii; Ctrl-C leaves them without a result but for the files.
-
-    Raises Interrupted there, if a folder keeps what is done.
+    radii; Ctrl-C leaves them without a result.
     """
     found: list[tuple[int, Radii]] = []
     total = math.ceil(len(scored) / batch_size)
@@ -46,31 +41,27 @@ def run_batches(
                     continue
                 line = f"batch {number + 1} of {total}"
                 display.draw(number, total - number, line)
-                if (kept := files.read(number)) is None:
-                    # The samples that are left to this process share what is left of its time.
-                    waiting = sum(
-                        min(batch_size, len(scored) - later * batch_size)
-                        for later in own
-                        if later >= number
-                    )
-                    tell = partial(_tell, display, number, total, line)
-                    with advise_on_memory(len(x)):
-                        kept = compute_radii(x, y, waiting, tell)
-                    room = max(0, _KEPT_NUMBERS // x[0].numel() - number * batch_size)
-                    kept["flips"] = kept["flips"][:room].clone()
-                    files.write(number, kept)
-                found.append((number, kept))
+                # The samples that are left to this process share what is left of its time.
+                waiting = sum(
+                    min(batch_size, len(scored) - later * batch_size)
+                    for later in own
+                    if later >= number
+                )
+                tell = partial(_tell, display, number, total, line)
+                with advise_on_memory(len(x)):
+                    radii = compute_radii(x, y, waiting, tell)
+                room = max(0, _KEPT_NUMBERS // x[0].numel() - number * batch_size)
+                radii["flips"] = radii["flips"][:room].clone()
+                found.append((number, radii))
         return found
 
     try:
         shares = join_shares(compute_share)
     except KeyboardInterrupt:
-        said = f"interrupted: {len(found)} of {total} batches are done"
-        if files.folder is not None:
-            raise Interrupted(f"{said}; kept in {files.folder}; the same call goes on") from None
         # What other processes have found is not known here.
         if processes_sharing() > 1:
             raise
+        said = f"interrupted: {len(found)} of {total} batches are done"
         Progress(progress, "robustness").say(said)
         return [radii for _, radii in found], Status.INTERRUPTED
     rows = sorted((pair for share in shares for pair in share), key=lambda pair: pair[0])

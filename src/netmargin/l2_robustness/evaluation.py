@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,7 +14,6 @@ from ..core.arguments import (
     check_count,
     check_flag,
     check_number,
-    check_path,
     check_words,
 )
 from ..core.batches import Arrays, Data
@@ -28,7 +26,6 @@ from ..errors import DataError, ModelError
 from ..margins import measure
 from ..result import Status
 from .attacks import ATTACKS, OWN, SEARCH, nearest_misclassified
-from .batch_files import BatchFiles
 from .batch_radii import bracket_rest, compute_batch
 from .batch_runs import run_batches
 from .certified import CERTIFICATES
@@ -51,7 +48,6 @@ def robustness(
     tol: float = 1e-3,
     time_limit: float | None = None,
     batch_size: int = 100,
-    folder: str | Path | None = None,
     progress: bool = True,
 ) -> RobustnessReport:
     """Bound the distance of every sample to the nearest misclassified input, from both sides.
@@ -74,6 +70,10 @@ def robustness(
     are asked for, a random search and the search for proofs find. Each point is judged in float64:
     it is misclassified and in the box; its distance is recomputed. Attacks see the scores divided
     by the median margin, so that the size of the parameters does not matter.
+
+    Ctrl-C returns the batches that are done, with `Status.INTERRUPTED`. To keep hours of work on
+    disk, call this for slices of the samples, 100 at a time say, and `save` each report: the
+    radius of a sample does not depend on the others.
 
     Parameters
     ----------
@@ -105,9 +105,6 @@ def robustness(
         evenly. Attacks and Lipschitz constants are not cut short.
     batch_size : int, default 100
         Samples that go through the net, or are attacked, at once.
-    folder : str, Path or None, default None
-        Folder for the radii of every batch as soon as it is done, made where it is not there; the
-        same call goes on from it. Without one nothing is kept on disk.
     progress : bool, default True
         Whether to show batches and time left as they come.
 
@@ -128,11 +125,6 @@ def robustness(
         Another argument cannot be used.
     MissingLibraryError
         Attacks of foolbox are asked for, and it is not installed.
-    CheckpointError
-        The folder cannot be written, or holds results of another net, data or settings.
-    Interrupted
-        Ctrl-C was pressed, and there is a folder, which keeps the batches that are done. Without
-        one they are returned, with `Status.INTERRUPTED`.
 
     Examples
     --------
@@ -151,10 +143,7 @@ def robustness(
     """
     attacks, progress = check_words("attacks", attacks, ATTACKS), check_flag("progress", progress)
     carlini_wagner_steps = check_count("carlini_wagner_steps", carlini_wagner_steps)
-    batch_size, folder = (
-        check_count("batch_size", batch_size),
-        check_path("folder", folder, optional=True),
-    )
+    batch_size = check_count("batch_size", batch_size)
     effort = check_choice("effort", effort, EFFORTS)
     tol = check_number("tol", tol, above=0, below=1)
     time_limit = check_number("time_limit", time_limit, at_least=0, optional=True)
@@ -191,10 +180,8 @@ def robustness(
         search=search,
         tol=tol,
     )
-    settings = (box, attacks, carlini_wagner_steps, effort, tol, time_limit, batch_size)
-    files = BatchFiles(folder, net, samples, *settings)
     with fitting_threads(work_of(net, first)), one_thread_of_blas():
-        found, status = run_batches(scored, batch_size, compute_radii, files, progress)
+        found, status = run_batches(scored, batch_size, compute_radii, progress)
     examined = sum(len(part["lower"]) for part in found)
     if status is Status.FINISHED and any(part["over"].any() for part in found):
         status = Status.TIME_LIMIT
@@ -263,11 +250,8 @@ def _choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[st
 
 
 def _join_flips(found: list[dict]) -> np.ndarray | None:
-    """The inputs that were found in all batches; None where a batch does not have them."""
-    flips = [part.get("flips") for part in found]
-    # Folders that an earlier version wrote hold no inputs.
-    known = [part for part in flips if part is not None]
-    return torch.cat(known).numpy() if known and len(known) == len(flips) else None
+    """The inputs that were found in all batches that are done; None where none is."""
+    return torch.cat([part["flips"] for part in found]).numpy() if found else None
 
 
 def _freeze(net: nn.Module) -> None:

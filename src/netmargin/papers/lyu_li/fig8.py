@@ -57,7 +57,6 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         box=(0, 1),
         attacks=FOOLBOX,
         carlini_wagner_steps=settings["carlini_wagner_steps"],
-        folder=folder,
         progress=False,
     )
     return {
