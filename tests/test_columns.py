@@ -5,10 +5,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import highspy
 import numpy as np
 import pytest
 
 from netmargin.result import Bracket, Status
+from netmargin.solvers import f1_max_margin, min_norm_interpolation
 from netmargin.solvers.columns import engine
 from netmargin.solvers.columns.engine import Patience, generate_columns
 from tests.test_contracts import ROWS, TOL, X, Y, solved
@@ -195,3 +197,20 @@ def test_ctrl_c_in_any_phase_of_the_search_leaves_a_valid_answer(name):
         if found.dual.any():
             proof, bound = row.proof(found, X, Y), row.bound(found)
             assert proof <= bound * (1 + 1e-9) if row.maximizes else proof >= bound * (1 - 1e-4)
+
+
+def test_no_linear_program_prints_a_banner(monkeypatch):
+    # HiGHS 1.16 prints it in its constructor, at the first call after those that set options.
+    printing, original = [], highspy.Highs.enableCallbacks
+
+    def enable(self):
+        printing.append(self.getOptionValue("output_flag")[1])
+        original(self)
+
+    monkeypatch.setattr(highspy.Highs, "enableCallbacks", enable)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 5))
+    f1_max_margin(X, np.where(X[:, 0] > 0, 1, -1), pricing="complete", time_limit=2)
+    min_norm_interpolation(X, X[:, 0], pricing="local")
+    assert printing
+    assert not any(printing)

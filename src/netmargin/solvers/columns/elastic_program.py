@@ -2,11 +2,10 @@
 has a solution.
 """
 
-import highspy
 import numpy as np
 from scipy import sparse
 
-from .master import add_columns, run_simplex
+from .simplex import Simplex
 
 _ITERATIONS_PER_ROW, _LEAST_ITERATIONS = 20, 100
 """Limit of iterations, per row and added to it: rounds take a few per row, but on nearly degenerate
@@ -33,49 +32,37 @@ class ElasticProgram:
     """
 
     def __init__(self, target: np.ndarray, slack_cost: float):
-        self._highs = highspy.Highs()
-        for name, value in (
-            ("output_flag", False),
-            ("solver", "simplex"),
-            # The columns are of unit size; scaled ones take twice as many iterations.
-            ("simplex_scale_strategy", 0),
-            # Dense columns leave presolve nothing to find, and it knows no time limit.
-            ("presolve", "off"),
-            # The primal simplex method stays feasible when columns are added.
-            ("simplex_strategy", 4),
-            ("primal_feasibility_tolerance", 1e-10),
-            ("dual_feasibility_tolerance", 1e-10),
-            ("simplex_iteration_limit", _ITERATIONS_PER_ROW * len(target) + _LEAST_ITERATIONS),
-        ):
-            self._highs.setOptionValue(name, value)
         self._samples = len(target)
-        none = np.array([], dtype=np.int32)
-        starts = np.zeros(self._samples, dtype=np.int32)
-        self._highs.addRows(self._samples, target, target, 0, starts, none, none.astype(float))
-        add_columns(
-            self._highs,
-            sparse.hstack([sparse.eye(self._samples), -sparse.eye(self._samples)]),
-            cost=slack_cost,
+        self._program = Simplex(
+            # The columns are of unit size; scaled ones take twice as many iterations.
+            simplex_scale_strategy=0,
+            # Dense columns leave presolve nothing to find, and it knows no time limit.
+            presolve="off",
+            # The primal simplex method stays feasible when columns are added.
+            simplex_strategy=4,
+            primal_feasibility_tolerance=1e-10,
+            dual_feasibility_tolerance=1e-10,
+            simplex_iteration_limit=_ITERATIONS_PER_ROW * self._samples + _LEAST_ITERATIONS,
         )
+        self._program.add_rows(sparse.csr_matrix((self._samples, 0)), target, target)
+        slacks = sparse.hstack([sparse.eye(self._samples), -sparse.eye(self._samples)])
+        self._program.add_columns(slacks, cost=slack_cost)
 
     def add(self, columns: np.ndarray) -> None:
         """Add neurons; columns has shape (n, k)."""
-        add_columns(self._highs, columns, cost=1.0)
+        self._program.add_columns(columns, cost=1.0)
 
     def change_slack_cost(self, slack_cost: float) -> None:
         """Let a unit of slack cost this much from now on; the basis is kept."""
-        count = 2 * self._samples
-        self._highs.changeColsCost(
-            count, np.arange(count, dtype=np.int32), np.full(count, slack_cost)
-        )
+        self._program.change_costs(np.full(2 * self._samples, slack_cost))
 
     def solve(self, deadline: float) -> tuple[np.ndarray, float, np.ndarray]:
         """Weights of the neurons, the sum of |slack|, and dual weights of the samples.
 
         Raises TimeoutError where the linear program is not solved at the deadline (time.monotonic).
         """
-        if not run_simplex(self._highs, deadline):
+        if not self._program.solve_until(deadline):
             raise TimeoutError
-        solution = self._highs.getSolution()
+        solution = self._program.getSolution()
         values, slacks = np.array(solution.col_value), 2 * self._samples
         return values[slacks:], float(values[:slacks].sum()), np.array(solution.row_dual)

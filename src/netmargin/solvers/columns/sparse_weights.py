@@ -13,7 +13,7 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from .master import add_columns, run_simplex
+from .simplex import Simplex
 
 _FIRST_SMALL, _SMALL = 0.3, 0.1
 """What is small, in units of the mean weight: at first, when the weights are those of the optimum,
@@ -52,7 +52,7 @@ class SparseWeights:
         self._target, self._slack_cost, self._unit = target, slack_cost, unit
         self._last, self._sum = weights, float(weights.sum())
         self._costs = 1 / (weights / self._sum + _FIRST_SMALL / len(weights))
-        self._rows, self._highs = self._begin()
+        self._rows, self._program = self._begin()
 
     def sharpen(self, weights: np.ndarray) -> None:
         """From now on, count the weights that are not 0 by these."""
@@ -81,11 +81,11 @@ class SparseWeights:
         """
         n = len(self._target)
         if len(self._rows) > _MOST_ROWS:
-            self._rows, self._highs = self._begin()
+            self._rows, self._program = self._begin()
         costs = np.append(self._costs / self._sum, _EXCESS_COST)
-        self._highs.changeColsCost(n + 1, np.arange(n + 1, dtype=np.int32), costs)
+        self._program.change_costs(costs)
         reached = level / self._unit
-        self._highs.changeColBounds(n, reached, highspy.kHighsInf)
+        self._program.changeColBounds(n, reached, highspy.kHighsInf)
         weights, solved = self._last, False
         for _ in range(_MOST_SOLUTIONS):
             values = np.abs(responses.T @ weights) / self._unit
@@ -97,40 +97,33 @@ class SparseWeights:
             largest = missing[np.argsort(-values[missing], kind="stable")[:_ROWS_AT_ONCE]]
             self._add_rows(responses[:, largest])
             self._rows = np.concatenate([self._rows, largest])
-            solved = run_simplex(self._highs, deadline)
-            solution = np.array(self._highs.getSolution().col_value)
-            if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-                self._rows, self._highs = self._begin()
+            solved = self._program.solve_until(deadline)
+            solution = np.array(self._program.getSolution().col_value)
+            if self._program.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+                self._rows, self._program = self._begin()
                 return self._last, level * float(values.max(initial=0.0)) / reached
             weights = np.where(solution[:n] > _NONE * self._sum, solution[:n], 0.0)
             weights, reached = weights / float(weights @ self._target), float(solution[n])
         self._last = weights
         return weights, self._unit * reached
 
-    def _begin(self) -> tuple[np.ndarray, highspy.Highs]:
+    def _begin(self) -> tuple[np.ndarray, Simplex]:
         """A program without neurons, over p and the level, and the indices of its neurons: none."""
-        highs, n = highspy.Highs(), len(self._target)
-        highs.setOptionValue("output_flag", False)
-        highs.setOptionValue("solver", "simplex")
-        highs.setOptionValue("presolve", "off")
-        add_columns(highs, sparse.csc_matrix((0, n + 1)))
-        samples = np.arange(n, dtype=np.int32)
-        highs.addRow(1.0, 1.0, n, samples, np.ascontiguousarray(self._target))
+        program, n = Simplex(presolve="off"), len(self._target)
+        program.add_columns(sparse.csc_matrix((0, n + 1)))
+        program.add_rows(np.append(self._target, 0.0)[None], np.ones(1), np.ones(1))
         if np.isfinite(self._slack_cost):
-            _require_below_level(highs, sparse.eye(n) / (self._slack_cost * self._unit))
-        return np.zeros(0, dtype=int), highs
+            _require_below_level(program, sparse.eye(n) / (self._slack_cost * self._unit))
+        return np.zeros(0, dtype=int), program
 
     def _add_rows(self, responses: np.ndarray) -> None:
         """Require |responses.T @ p| <= level."""
         scaled = responses.T / self._unit
-        _require_below_level(self._highs, np.concatenate([scaled, -scaled]))
+        _require_below_level(self._program, np.concatenate([scaled, -scaled]))
 
 
-def _require_below_level(highs: highspy.Highs, matrix) -> None:
+def _require_below_level(program: Simplex, matrix) -> None:
     """Add the rows matrix @ p - level <= 0."""
     count = matrix.shape[0]
-    rows = sparse.hstack([sparse.csr_matrix(matrix), -np.ones((count, 1))], format="csr")
-    highs.addRows(
-        count, np.full(count, -highspy.kHighsInf), np.zeros(count), rows.nnz,
-        rows.indptr[:-1].astype(np.int32), rows.indices.astype(np.int32), rows.data,
-    )  # fmt: skip
+    rows = sparse.hstack([sparse.csr_matrix(matrix), -np.ones((count, 1))])
+    program.add_rows(rows, np.full(count, -highspy.kHighsInf), np.zeros(count))

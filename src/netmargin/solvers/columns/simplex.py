@@ -1,0 +1,65 @@
+"""Linear programs by the simplex method of HiGHS: the one place that knows its interface."""
+
+import math
+import time
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+
+class Simplex(highspy.Highs):
+    """A linear program that grows, and is solved from its last basis; it never prints.
+
+    `options` are those of HiGHS, by name.
+    """
+
+    def __init__(self, **options: float | str):
+        super().__init__()
+        for name, value in {"solver": "simplex", **options}.items():
+            self.setOptionValue(name, value)
+
+    def enableCallbacks(self) -> None:  # noqa: N802, the name is that of HiGHS
+        """Called by the constructor; from version 1.16 on it prints a banner unless output is off
+        before.
+        """
+        self.setOptionValue("output_flag", False)
+        super().enableCallbacks()
+
+    def add_columns(self, columns, *, cost: float = 0.0, lower: float = 0.0) -> None:
+        """Add variables with no upper bound and these columns of coefficients, dense or sparse."""
+        # Half the outputs of neurons are 0.
+        columns = sparse.csc_matrix(columns)
+        count = columns.shape[1]
+        self.addCols(
+            count, np.full(count, cost), np.full(count, lower), np.full(count, highspy.kHighsInf),
+            columns.nnz, columns.indptr[:-1].astype(np.int32), columns.indices.astype(np.int32),
+            columns.data,
+        )  # fmt: skip
+
+    def add_rows(self, rows, lower: np.ndarray, upper: np.ndarray) -> None:
+        """Add rows of coefficients, dense or sparse, with bounds (m,) of their values."""
+        rows = sparse.csr_matrix(rows)
+        self.addRows(
+            rows.shape[0], lower, upper, rows.nnz,
+            rows.indptr[:-1].astype(np.int32), rows.indices.astype(np.int32), rows.data,
+        )  # fmt: skip
+
+    def change_costs(self, costs: np.ndarray) -> None:
+        """Change the costs of the first variables."""
+        self.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
+
+    def solve_until(self, deadline: float = math.inf) -> bool:
+        """Solve from the last basis, and without it where that cycles; returns whether there was
+        time for that, to the deadline (time.monotonic).
+        """
+        for again in (True, False):
+            # The limit of this solver counts the seconds of all its runs together.
+            left = max(deadline - time.monotonic(), 0.0)
+            self.setOptionValue("time_limit", left + self.getRunTime())
+            self.run()
+            status = self.getModelStatus()
+            if not (again and status == highspy.HighsModelStatus.kIterationLimit):
+                break
+            self.clearSolver()
+        return status != highspy.HighsModelStatus.kTimeLimit
