@@ -1,0 +1,1 @@
+"""A second opinion in exact arithmetic, which shares no code with `src`."""

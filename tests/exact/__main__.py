@@ -1,0 +1,149 @@
+"""Judge answers of the library in exact arithmetic: `python -m tests.exact --instances 1000`.
+
+Each instance is a call of one door (a function of the library) with drawn data, half of them
+spiteful. The answer is judged statement by statement, floats taken as the rationals that they are.
+The table says how many were certified, and how many statements are false; each of these comes with
+a line that repeats it alone. The exit code is 1 where there is any.
+"""
+
+import argparse
+import collections
+import itertools
+import multiprocessing
+import random
+import sys
+import time
+import warnings
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from netmargin.errors import NetmarginError
+
+from . import kernel, linear
+from .rational import NotFiniteError
+from .verdict import Door, Verdict
+
+DOORS = {door.name: door for room in (linear, kernel) for door in room.DOORS}
+_CHUNK = 20
+"""Instances that a process takes at once."""
+
+
+def draw(door: Door, seed: int, index: int) -> dict:
+    """The arguments of one instance, which depend on nothing else."""
+    return door.draw(np.random.default_rng([seed, zlib.crc32(door.name.encode()), index]))
+
+
+def judge(door: Door, seed: int, index: int) -> Verdict:
+    """Draw one instance, ask the library, and judge its answer.
+
+    A refusal in the words of the library states nothing; any other error is a fault.
+    """
+    call = draw(door, seed, index)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return door.judge(call)
+    except NetmarginError as error:
+        return Verdict(type(error).__name__, False)
+    except NotFiniteError as error:
+        return Verdict("not finite", False, [str(error)])
+    except Exception as error:  # whatever escapes a door
+        return Verdict(type(error).__name__, False, [f"raised {type(error).__name__}: {error}"])
+
+
+def schedule(names: list[str], instances: int, seed: int) -> Iterator[tuple[str, int]]:
+    """Doors in random order by their shares, each with its own count of instances."""
+    counts: collections.Counter = collections.Counter()
+    shares = [DOORS[name].share for name in names]
+    for name in random.Random(seed).choices(names, shares, k=instances):
+        yield name, counts[name]
+        counts[name] += 1
+
+
+def judge_some(task: tuple[list[tuple[str, int]], int, float]) -> list[tuple]:
+    """Judge a chunk of instances until the time is up: rows (door, index, verdict, seconds)."""
+    chosen, seed, until = task
+    rows = []
+    for name, index in chosen:
+        started = time.monotonic()
+        if started > until:
+            break
+        rows.append((name, index, judge(DOORS[name], seed, index), time.monotonic() - started))
+    return rows
+
+
+def judge_all(
+    names: list[str], instances: int, seed: int, jobs: int = 1, seconds: float = float("inf")
+) -> Iterator[tuple]:
+    """Judge instances of doors: rows as of `judge_some`, as they come."""
+    until = time.monotonic() + seconds
+    plan = schedule(names, instances, seed)
+    tasks = ((chunk, seed, until) for chunk in iter(lambda: [*itertools.islice(plan, _CHUNK)], []))
+    if jobs == 1:
+        yield from itertools.chain.from_iterable(map(judge_some, tasks))
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for rows in pool.imap_unordered(judge_some, tasks):
+            yield from rows
+
+
+def table(rows: list[tuple]) -> str:
+    """Doors and statuses with their instances, certified ones, violations and seconds."""
+    lines = [
+        f"{'door':16}{'status':20}{'instances':>10}{'certified':>10}{'violations':>11}{'s':>8}"
+    ]
+    groups = collections.defaultdict(list)
+    for name, _, verdict, seconds in rows:
+        groups[name, verdict.status].append((verdict, seconds))
+    order = {name: place for place, name in enumerate(DOORS)}
+    for (name, status), group in [
+        *sorted(groups.items(), key=lambda item: (order[item[0][0]], item[0][1])),
+        (("all", ""), [(verdict, seconds) for _, _, verdict, seconds in rows]),
+    ]:
+        certified = sum(verdict.certified for verdict, _ in group)
+        false = sum(bool(verdict.faults) for verdict, _ in group)
+        spent = sum(seconds for _, seconds in group)
+        lines.append(f"{name:16}{status:20}{len(group):10,}{certified:10,}{false:11,}{spent:8.1f}")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.exact", description=__doc__)
+    parser.add_argument("--instances", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
+    parser.add_argument("--only", metavar="DOOR", help=f"of {', '.join(DOORS)}; or their beginning")
+    parser.add_argument("--index", type=int, help="this instance of the door alone, in full")
+    options = parser.parse_args(arguments)
+    names = [name for name in DOORS if name.startswith(options.only or "")]
+    if options.only in DOORS:
+        names = [options.only]
+    if not names or (options.index is not None and len(names) > 1):
+        parser.error(f"no such door: {options.only}")
+    if options.index is not None:
+        door = DOORS[names[0]]
+        for name, value in draw(door, options.seed, options.index).items():
+            print(f"{name} = {value!r}")
+        verdict = judge(door, options.seed, options.index)
+        print(verdict.status, "certified" if verdict.certified else "", *verdict.faults, sep="\n  ")
+        return int(bool(verdict.faults))
+    rows = []
+    for row in judge_all(names, options.instances, options.seed, options.jobs, options.seconds):
+        rows.append(row)
+        name, index, verdict, _ = row
+        for fault in verdict.faults:
+            print(
+                f"--only {name} --index {index} --seed {options.seed}: {verdict.status}"
+                f"{', certified' * verdict.certified}: {fault}"[:300],
+                flush=True,
+            )
+    print(table(rows))
+    return int(any(verdict.faults for _, _, verdict, _ in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""What a judge says of one answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .rational import exceeds, root, shown
+
+
+@dataclass
+class Verdict:
+    """Of one instance.
+
+    status : as the answer names it, or the name of the error with which it was refused.
+    certified : as the answer says.
+    faults : the statements that are false, each a sentence; none where all is true.
+    """
+
+    status: str
+    certified: bool
+    faults: list[str] = field(default_factory=list)
+
+    def blame(self, false: bool, sentence: str) -> None:
+        """Add a fault where a statement is false."""
+        if false:
+            self.faults.append(sentence)
+
+    def check_attained(self, margin: float, least: Fraction, square: Fraction) -> None:
+        """A function of squared norm `square` with the least margin `least` attains `margin`."""
+        if square <= 0:
+            return self.blame(margin > 0, f"margin {margin!r} of a function of norm {square}")
+        attained = least / root(square)
+        return self.blame(
+            exceeds(Fraction(margin), least, square),
+            f"margin {margin!r} is not attained, but {shown(attained)}, less by a part of"
+            f" {shown(1 - attained / Fraction(margin)) if margin else ''}",
+        )
+
+    def check_proved(self, bound: float, square: Fraction) -> bool:
+        """What dual weights prove, given by its square, is at most `bound`; else say so."""
+        true = not exceeds(root(square), Fraction(bound))
+        self.blame(
+            not true,
+            f"upper bound {bound!r}: the dual weights prove {shown(root(square))}, more by a part"
+            f" of {shown(root(square) / Fraction(bound) - 1) if bound else 'infinity'}",
+        )
+        return true
+
+
+@dataclass(frozen=True)
+class Door:
+    """A function of the library, and who judges it.
+
+    draw : arguments of one call, from a generator of numbers.
+    judge : calls the library with them and judges its answer.
+    share : how often it is drawn, relative to the others: dear ones are rare.
+    """
+
+    name: str
+    draw: Callable[[np.random.Generator], dict[str, Any]]
+    judge: Callable[[dict[str, Any]], Verdict]
+    share: float
