@@ -27,13 +27,6 @@ MUTATIONS = [
         killed_by=_INPUT + "headroom_is_zero_where_nothing_is_known",
     ),
     Mutation(
-        file="margins/boundaries.py",
-        old="scores(model, point.clone())",
-        new="scores(model, point)",
-        why="a forward pass that works in place meets a leaf",
-        killed_by=_INPUT + "streams_and_a_forward_that_works_in_place",
-    ),
-    Mutation(
         file="margins/quasi.py",
         old="if k and squares[name]]",
         new="if squares[name]]",

@@ -71,9 +71,8 @@ def batches(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield batches (x, y) on the model's device, x in the model's floating dtype.
 
-    Integer inputs stay integers; y stays as it is. The forward pass may work on x in place: the
-    caller's data are not touched. Shuffling draws from torch's global generator. An iterable keeps
-    its own batches and order.
+    Integer inputs stay integers; y stays as it is. Both may be views of the caller's data.
+    Shuffling draws from torch's global generator. An iterable keeps its own batches and order.
     """
     batch_size = check_count("batch_size", batch_size)
     device, dtype = device_and_dtype(model)
@@ -85,11 +84,7 @@ def batches(
                 if order is None
                 else order[start : start + batch_size].to(data.X.device)
             )
-            x = data.X[chosen]
-            batch = _move_to(x, device, dtype)
-            # A slice that did not move is a view of the caller's data.
-            is_view = order is None and batch.data_ptr() == x.data_ptr()
-            yield (batch.clone() if is_view else batch), data.y[chosen]
+            yield _move_to(data.X[chosen], device, dtype), data.y[chosen]
         return
     for x, y in pairs_of(data):
         yield _move_to(x, device, dtype), y

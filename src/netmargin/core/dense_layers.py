@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from .forward_failures import explain_forward_errors
+from .forward_failures import call_net
 
 _WORTH_FACTORING = 4
 """A weight is kept as two factors if it has this many times as many entries as both together: for
@@ -83,8 +83,8 @@ def find_dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str,
     for name, module in candidates.items():
         handles.append(module.register_forward_hook(record_rows(name)))
     try:
-        with torch.no_grad(), explain_forward_errors(x), _Uses() as uses:
-            twin(x)
+        with torch.no_grad(), _Uses() as uses:
+            call_net(twin, x)
     finally:
         for handle in handles:
             handle.remove()

@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 from ..errors import ModelError
 from .accepted_models import check_model, require_finite
 from .devices import holds_float64, where_float64_is
-from .forward_failures import explain_forward_errors
+from .forward_failures import call_net, copy_inputs
 from .score_outputs import rows_of_scores, tensor_of_scores
 
 
@@ -24,9 +24,7 @@ def scores(model: nn.Module, x: Tensor) -> Tensor:
     Raises DataError for inputs that the model cannot take, ModelError for outputs that are no
     scores.
     """
-    with explain_forward_errors(x):
-        outputs = model(x)
-    return where_float64_is(rows_of_scores(outputs, len(x)))
+    return where_float64_is(rows_of_scores(call_net(model, x), len(x)))
 
 
 def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor:
@@ -64,7 +62,7 @@ def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor
         for name, old in own.items()
         if id(old) in new
     }
-    outputs = torch.func.functional_call(model, places, (x,), tie_weights=False)
+    outputs = torch.func.functional_call(model, places, (copy_inputs(x),), tie_weights=False)
     return tensor_of_scores(outputs)
 
 

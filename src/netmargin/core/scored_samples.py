@@ -50,7 +50,7 @@ class ScoredSamples:
     def first_inputs(self, count: int) -> Tensor:
         """The inputs of the first samples, at most `count`, as the twin takes them.
 
-        They are on its device, and those that are no integers in float64; nothing else holds them.
+        They are on its device, and those that are no integers in float64.
         """
         x, _ = next(batches(self.samples, count, self.twin))
         return x

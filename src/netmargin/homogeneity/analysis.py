@@ -18,7 +18,6 @@ from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
 from .memory import describe_structure, recall, remember
 from .samples import count_as_it_is_samples, count_samples, is_expensive
-from .scaling import clone_inputs
 from .stored_statistics import describe_statistics
 from .trace import Trace
 from .validation import Validator
@@ -163,7 +162,7 @@ def _settle(model: nn.Module, derivation: Derivation, validator: Validator) -> H
 
 
 def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
-    """Run the model on a copy of x; return the trace and the degree of the outputs."""
+    """Run the model on x; return the trace and the degree of the outputs."""
     # The fused kernel of transformer layers is one opaque operation that no rule could follow.
     fused_attention = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -190,15 +189,14 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
 def _trace_outputs(
     model: nn.Module, x, forward: Callable, buffers: Mapping[str, Tensor]
 ) -> tuple[Trace, Tensor]:
-    """Call `forward` on a copy of x under a new trace; return the trace and the outputs."""
-    inputs = clone_inputs(x)
-    trace = Trace(model, inputs, buffers)
+    """Call `forward` on x under a new trace; return the trace and the outputs."""
+    trace = Trace(model, x, buffers)
     try:
         with trace.following(model):
-            return trace, forward(inputs)
+            return trace, forward(x)
     except Exception:
         # Run once more without the trace: if the net fails as well, its error is explained to the
         # user; if not, a rule failed, and that error goes up as it is.
         with explain_forward_errors(x):
-            forward(clone_inputs(x))
+            forward(x)
         raise

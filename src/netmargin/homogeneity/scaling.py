@@ -141,7 +141,7 @@ class ScalingProbe:
             self._choose_mode(),
         ):
             torch.manual_seed(self._seed)
-            return call_with(self._model, {**self._parameters, **buffers}, clone_inputs(self.x))
+            return call_with(self._model, {**self._parameters, **buffers}, self.x)
 
     def _choose_mode(self) -> AbstractContextManager:
         """Choose the mode in which the operations of a forward pass run."""
@@ -221,13 +221,6 @@ class ScalingProbe:
             return None
         holds = self.follows(dict.fromkeys(names, 1), k, factors=(2.0, *WIDE))
         return k if holds else None
-
-
-def clone_inputs(x):
-    """Copy the inputs, because a forward pass may work in place."""
-    if isinstance(x, Tensor):
-        return x.clone()
-    return type(x)(clone_inputs(part) for part in x) if isinstance(x, (list, tuple)) else x
 
 
 def generic_inputs(x):

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..core.forward_failures import call_net
 from ..core.images import as_images
 from ..core.nets import device_and_dtype, in_mode
 from ..errors import ModelError
@@ -92,7 +93,7 @@ def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor) -> np.ndarray:
     try:
         with in_mode(model, training=False), torch.no_grad():
             for x in X.split(_SAMPLES_AT_ONCE):
-                model(x.to(device, dtype))
+                call_net(model, x.to(device, dtype))
     finally:
         hook.remove()
     features = torch.cat(kept).numpy()

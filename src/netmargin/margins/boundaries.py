@@ -78,8 +78,7 @@ def differentiable_scores(
                     " in whose output to measure: layer=model.embedding."
                 )
             point = x.detach().clone().requires_grad_()
-            # A clone, as a forward pass may work on its input in place, which no leaf allows.
-            outputs = scores(model, point.clone())
+            outputs = scores(model, point)
         else:
             point, outputs = _scores_from(model, x, layer)
     if not outputs.requires_grad:

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..core.arguments import check_number
 from ..core.batches import Data
 from ..core.doors import open_door_whole
-from ..core.forward_failures import explain_forward_errors
+from ..core.forward_failures import call_net
 from ..core.matrices import binary_data
 from ..core.nets import call_with, float64_copy
 from ..core.records import short_repr
@@ -159,8 +159,8 @@ def early_margin(
     time = check_number("time", time, above=1 / n)  # where log(t n) > 0
 
     def signed_features() -> np.ndarray:
-        with torch.no_grad(), explain_forward_errors(x):
-            return y[:, None] * (twin.features(x) * beta).cpu().numpy()
+        with torch.no_grad():
+            return y[:, None] * (call_net(twin.features, x) * beta).cpu().numpy()
 
     # Only the labels are checked here; the net takes the inputs in their own shape.
     y = binary_data(np.zeros((n, 1)), samples.y.cpu(), bias=False).y

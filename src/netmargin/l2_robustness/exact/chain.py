@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ...core.forward_failures import call_net
 from ...errors import ModelError
 from .trace import follow_net
 
@@ -114,7 +115,7 @@ def read_chain(net: nn.Module, x: Tensor) -> Chain:
     """
     with torch.no_grad():
         affines, slopes = follow_net(net, x)
-        theirs = net(x).reshape(len(x), -1).cpu().numpy()
+        theirs = call_net(net, x).reshape(len(x), -1).cpu().numpy()
     weights, biases, weight_errors, bias_errors = zip(
         *(affine.write_out() for affine in affines), strict=True
     )
