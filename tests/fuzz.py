@@ -473,13 +473,12 @@ def solving() -> list[Door]:
         Door(
             "ReLUKernelClassifier",
             _fitted(nm.estimators.ReLUKernelClassifier),
-            {"X": X, "y": torch.arange(len(X)) % 3, "C": 1.0, "bias": True, "tol": 1e-3}
-            | {"multi_class": "joint"},
+            {"X": X, "y": torch.arange(len(X)) % 3, "C": 1.0, "bias": True, "tol": 1e-3},
         ),
         Door(
             "NTKClassifier",
             _fitted(nm.estimators.NTKClassifier),
-            pair | {"C": 1.0, "r_w": 1.0, "r_u": 1.0, "tol": 1e-3, "multi_class": "ovr"},
+            pair | {"C": 1.0, "r_w": 1.0, "r_u": 1.0, "tol": 1e-3},
         ),
         Door("interclass_distance", nm.bounds.interclass_distance, pair | {"r": 1}),
     ]

@@ -183,9 +183,8 @@ def test_more_samples_than_memory_are_refused_before_anything_is_computed(monkey
     NTKClassifier().fit(X, y)
     monkeypatch.setattr("netmargin.core.free_memory.read_free_memory", lambda: needed - 1)
     monkeypatch.setattr("netmargin.kernels.ntk", None)
-    for multi_class in ("ovr", "joint"):
-        with pytest.raises(nm.DataError, match=r"120 samples.* are free.*random_features"):
-            NTKClassifier(multi_class=multi_class).fit(X, y)
+    with pytest.raises(nm.DataError, match=r"120 samples.* are free.*random_features"):
+        NTKClassifier().fit(X, y)
 
 
 def test_free_memory_is_the_least_of_the_machine_and_the_container(tmp_path, monkeypatch):
@@ -242,8 +241,6 @@ def test_the_neurons_of_a_sparse_net_are_drawn(tmp_path, monkeypatch):
 KINDS = {
     "soft": NTKClassifier(),
     "hard": NTKClassifier(C=None),
-    "joint": NTKClassifier(multi_class="joint"),
-    "joint and hard": NTKClassifier(multi_class="joint", C=None),
     "variation norm": VariationNormClassifier(tol=0.1),
     "regressor": VariationNormRegressor(tol=0.1),
 }

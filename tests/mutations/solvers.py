@@ -11,7 +11,6 @@ from .mutation import Mutation
 TESTS = ["tests/test_sound_bounds.py", "tests/test_targets.py"]
 _HERE = "tests/test_sound_bounds.py::"
 _ENGINE = "tests/test_pair_descent.py::"
-_JOINT = "tests/test_joint_kernel.py::"
 
 _PROOF = "solvers/pricing/bounds.py"
 _RAYS = "solvers/pricing/rays.py"
@@ -23,10 +22,6 @@ _DESCENT = "solvers/pricing/node_descent.py"
 _TARGETS = "solvers/pricing/target_tree.py"
 _SQUARED_COLUMNS = "solvers/columns/squared_problem.py"
 _RELAXATION = "solvers/pricing/relaxation.py"
-_PASSES = "solvers/class_descent/passes.py"
-_CLASSES = "solvers/class_descent/descent.py"
-_JOINT_HARD = "solvers/joint_hard.py"
-_JOINT_KERNEL = "solvers/joint_kernel.py"
 _HARD_KERNEL = "solvers/hard_kernel.py"
 _KERNEL_MATRIX = "solvers/kernel_matrix.py"
 _KERNEL_PROBLEM = "solvers/kernel_problem.py"
@@ -677,139 +672,6 @@ MUTATIONS = [
         ),
     ),
     # Several classes in one problem.
-    Mutation(
-        _PASSES,
-        "own = outputs[label] - curvature * weights[label]",
-        "own = outputs[label] + curvature * weights[label]",
-        "the own weight of a sample counted twice",
-        _JOINT + "test_the_step_of_a_sample_is_the_best",
-    ),
-    Mutation(
-        _PASSES,
-        "level = total / (r + 2)",
-        "level = total / (r + 1)",
-        "the level of a sample without its own class",
-        _JOINT + "test_the_step_of_a_sample_is_the_best",
-    ),
-    Mutation(
-        _PASSES,
-        "level = (total - curvature * cap) / (r + 1)",
-        "level = (total + curvature * cap) / (r + 1)",
-        "the level of a sample at its cap with the wrong sign",
-        _JOINT + "test_the_step_of_a_sample_is_the_best",
-    ),
-    Mutation(
-        _PASSES,
-        "if level > curvature * cap:",
-        "if False:",
-        "steps of a sample know no cap",
-        _JOINT + "test_the_step_of_a_sample_is_the_best",
-    ),
-    Mutation(
-        _PASSES,
-        "-np.maximum(b - level, 0.0) / curvature",
-        "-np.maximum(b - level, 0.0)",
-        "steps of a sample in the wrong unit",
-        _JOINT + "test_the_step_of_a_sample_is_the_best",
-    ),
-    Mutation(
-        _PASSES,
-        "F[k] += change * K[i]",
-        "F[k] -= change * K[i]",
-        "outputs move against the weights",
-        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
-    ),
-    Mutation(
-        _PASSES,
-        "outputs[labels[i]] += 1.0",
-        "outputs[labels[i]] -= 1.0",
-        "the projection takes the own class for one that pays",
-        _JOINT + "test_a_projection_is_the_nearest_of_what_is_allowed",
-    ),
-    Mutation(
-        _CLASSES,
-        "primal = 0.5 * square + float(self._caps @ hinges)",
-        "primal = 0.5 * square",
-        "a gap without hinge losses: the search ends too early",
-        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
-    ),
-    Mutation(
-        _CLASSES,
-        "others[self._own] = -np.inf",
-        "others[self._own] = 0.0",
-        "the class of a sample may be its rival",
-        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
-    ),
-    Mutation(
-        _CLASSES,
-        "slopes[self._own] += 1.0",
-        "slopes[self._own] -= 1.0",
-        "steps in the span know no gain",
-        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
-    ),
-    Mutation(
-        _JOINT_KERNEL,
-        "- others.max(1)",
-        "- others.mean(1, where=others > -np.inf)",
-        "margins to the mean of the other classes",
-        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
-    ),
-    Mutation(
-        _JOINT_KERNEL,
-        "total = float(A[samples, labels].sum())",
-        "total = float(np.abs(A).sum())",
-        "dual weights counted twice",
-        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
-    ),
-    Mutation(
-        _JOINT_KERNEL,
-        "square = max(float(np.sum(A * outputs)), 0.0)",
-        "square = 0.5 * max(float(np.sum(A * outputs)), 0.0)",
-        "half of the squared norm",
-        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
-    ),
-    Mutation(
-        _JOINT_KERNEL,
-        "A[own] = np.minimum(-A.sum(0), caps)",
-        "A[own] = 1.1 * np.minimum(-A.sum(0), caps)",
-        "dual weights whose rows do not sum to 0",
-        _JOINT + "test_joint_objectives_equal_those_of_a_cone_program",
-    ),
-    Mutation(
-        _JOINT_KERNEL,
-        "A *= np.minimum(1.0, np.divide(caps,",
-        "A *= np.minimum(1.1, np.divide(1.1 * caps,",
-        "dual weights beyond their caps",
-        _JOINT + "test_joint_weights_of_another_cost_are_made_feasible",
-    ),
-    Mutation(
-        _JOINT_HARD,
-        "upper = float(np.sqrt(square * sums))",
-        "upper = 0.9 * float(np.sqrt(square * sums))",
-        "the bound of a joint margin below what it proves",
-        _JOINT + "test_joint_hard_margins_equal_those_of_a_cone_program",
-    ),
-    Mutation(
-        _JOINT_HARD,
-        "float(margins.min()) / (upper * sums)",
-        "float(margins.mean()) / (upper * sums)",
-        "the mean joint margin instead of the least",
-        _JOINT + "test_joint_hard_margins_equal_those_of_a_cone_program",
-    ),
-    Mutation(
-        _JOINT_HARD,
-        "weights[j] * (own[j] - own[i])",
-        "weights[j] * (own[i] - own[j])",
-        "contradicting samples whose weights do not cancel",
-        "tests/test_joint_classes.py::test_contradictions_of_several_classes_are_told_as_those_of_two",
-    ),
-    Mutation(
-        _CLASSES,
-        "gap = 1.0 - least * total / square if",
-        "gap = 1.0 - total / square if",
-        "the gap of a hard margin that takes the least margin for 1",
-        _JOINT + "test_joint_hard_margins_equal_those_of_a_cone_program",
-    ),
     # Linear and logistic.
     Mutation(
         _LINEAR,

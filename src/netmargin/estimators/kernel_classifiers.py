@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_memory
 
 from .. import kernels
-from ..core.arguments import check_choice, check_flag, check_number
-from ..core.deadline import Deadline
+from ..core.arguments import check_flag, check_number
 from ..core.free_memory import require_memory
 from ..core.matrices import SolverData
 from ..errors import Interrupted
@@ -17,7 +16,6 @@ from ..solvers.hard_kernel import KernelSolution, solve_hard
 from ..solvers.kernel_matrix import KernelMatrix
 from ..solvers.soft_kernel import solve_soft
 from .classifier import MaxMarginClassifier
-from .joint_classes import JointSolution, find_joint_start, solve_classes
 
 _DOUBLE_SAMPLES = 14_000
 """Samples up to which the kernel is kept in float64 (1.6 GB); beyond in float32, and what is
@@ -38,23 +36,16 @@ class KernelClassifier(MaxMarginClassifier):
 
     def _solve(self, X, labels, caps, tol, deadline, before):
         check_flag("warm_start", self.warm_start)
-        joint = check_choice("multi_class", self.multi_class, ("ovr", "joint")) == "joint"
-        # Two classes are one problem anyway.
-        joint = joint and labels.shape[1] > 1
         try:
-            if joint:
-                solutions = [self._solve_joint(X, labels.argmax(1), caps, tol, deadline, before)]
-            else:
-                matrix = self._make_matrix(X)
+            matrix = self._make_matrix(X)
         except KeyboardInterrupt:
             raise Interrupted("fit was interrupted: the classifier is not fitted.") from None
-        if not joint:
-            starts = self._find_starts(labels, caps, before)
-            options = {"tol": tol, "deadline": deadline, "starts": starts, "n_jobs": self.n_jobs}
-            if caps is None:
-                solutions = self._solve_hard(matrix, X, labels, options)
-            else:
-                solutions = solve_soft(matrix, labels, caps, **options)
+        starts = self._find_starts(labels, caps, before)
+        options = {"tol": tol, "deadline": deadline, "starts": starts, "n_jobs": self.n_jobs}
+        if caps is None:
+            solutions = self._solve_hard(matrix, X, labels, options)
+        else:
+            solutions = solve_soft(matrix, labels, caps, **options)
         self._caps = caps
         coefficients = np.column_stack([s.coefficients for s in solutions])
         used = np.flatnonzero(coefficients.any(1))
@@ -102,23 +93,6 @@ class KernelClassifier(MaxMarginClassifier):
                 a = a / solution.upper_bound**2 if solution.margin > 0 else 0 * a
             starts.append(a if caps is None else np.where(a >= old, caps, np.minimum(a, caps)))
         return np.column_stack(starts)
-
-    def _solve_joint(
-        self,
-        X: np.ndarray,
-        index: np.ndarray,
-        caps: np.ndarray | None,
-        tol: float,
-        deadline: Deadline,
-        before: list | None,
-    ) -> JointSolution:
-        """All classes, `index` (n,) by number, in one problem."""
-        last = before[0] if self.warm_start and before else None
-        shape = (len(X), len(self.classes_))
-        start = None if last is None else find_joint_start(last, caps, self._caps, shape)
-        data = SolverData(self._extend(X), index.astype(float))
-        options = {"bias": self.bias, "tol": tol, "deadline": deadline, "start": start}
-        return solve_classes(self._make_matrix, data, X, caps, **options)
 
     def _extend(self, X: np.ndarray) -> np.ndarray:
         """The samples (n, d), or (n, d + 1) with a last column of ones where there is a bias."""
@@ -171,7 +145,7 @@ class ReLUKernelClassifier(KernelClassifier):
 
     C=None is the hard margin, as `solvers.kernel_max_margin`; a number C the soft one, as
     `solvers.kernel_soft_margin`; both with the kernel `kernels.arc_cosine`. Several classes are
-    separated one against the rest, or in one problem.
+    separated one against the rest.
 
     Parameters
     ----------
@@ -179,10 +153,6 @@ class ReLUKernelClassifier(KernelClassifier):
         Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; None for a hard margin.
     bias : bool, default True
         Whether neurons have a bias.
-    multi_class : {"ovr", "joint"}, default "ovr"
-        More than two classes as a problem for each against the rest, or as one, in which the score
-        of the label exceeds the others by 1 (Crammer and Singer 2001); for "joint" `solutions_` has
-        one solution, whose `coefficients` (n, k) are those of all classes.
     class_weight : dict or "balanced", optional
         Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
     tol : float, default 1e-3
@@ -214,7 +184,6 @@ class ReLUKernelClassifier(KernelClassifier):
         *,
         C=1.0,
         bias=True,
-        multi_class="ovr",
         class_weight=None,
         tol=1e-3,
         time_limit=None,
@@ -224,7 +193,6 @@ class ReLUKernelClassifier(KernelClassifier):
     ):
         self.C = C
         self.bias = bias
-        self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol
         self.time_limit = time_limit
@@ -241,7 +209,7 @@ class NTKClassifier(KernelClassifier):
 
     C=None is the hard margin, as `solvers.kernel_max_margin`; a number C the soft one, as
     `solvers.kernel_soft_margin`; both with the kernel `kernels.ntk`. Several classes are separated
-    one against the rest, or in one problem.
+    one against the rest.
 
     Parameters
     ----------
@@ -253,8 +221,6 @@ class NTKClassifier(KernelClassifier):
         Initial scale of the first layer.
     bias : bool, default True
         Whether neurons have a bias.
-    multi_class : {"ovr", "joint"}, default "ovr"
-        More than two classes as a problem each, or as one, as in `ReLUKernelClassifier`.
     class_weight : dict or "balanced", optional
         Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
     tol : float, default 1e-3
@@ -286,7 +252,6 @@ class NTKClassifier(KernelClassifier):
         r_w=1.0,
         r_u=1.0,
         bias=True,
-        multi_class="ovr",
         class_weight=None,
         tol=1e-3,
         time_limit=None,
@@ -298,7 +263,6 @@ class NTKClassifier(KernelClassifier):
         self.r_w = r_w
         self.r_u = r_u
         self.bias = bias
-        self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol
         self.time_limit = time_limit

@@ -5,8 +5,6 @@ float64 and a proved bound.
 from .f1 import f1_max_margin, f1_soft_margin
 from .hard_kernel import KernelSolution
 from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_interpolation
-from .joint_hard import JointMarginSolution as JointMarginSolution
-from .joint_kernel import JointKernelSolution as JointKernelSolution
 from .kernel import f2_max_margin, kernel_max_margin, ntk_max_margin
 from .linear import LinearSolution, linear_max_margin
 from .logistic import f1_logistic
@@ -19,8 +17,7 @@ from .solution import (
     VariationNormSolution,
 )
 
-# Behind the regressor, and not public by itself, as joint classes above are not; files of their
-# solutions are read through here.
+# Behind the regressor, and not public by itself; files of its solutions are read through here.
 from .squared import SquaredVariationNormSolution as SquaredVariationNormSolution
 
 __all__ = [
