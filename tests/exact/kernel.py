@@ -7,7 +7,7 @@ import numpy as np
 from netmargin import Status, solvers
 
 from . import spite
-from .rational import SLACK, exact, exceeds, float_separator, power_of_two, shown, whole
+from .rational import SLACK, exact, float_separator, power_of_two, whole
 from .verdict import Door, Verdict
 
 
@@ -80,19 +80,13 @@ def judge_soft(call: dict) -> Verdict:
     caps = costs * Fraction(call["C"])
     hinges = [max(1 - Fraction(value) * unit * a_unit, Fraction(0)) for value in Q @ a]
     attained = Fraction(a @ Q @ a) * unit * a_unit**2 / 2 + sum(caps * np.array(hinges))
-    verdict.blame(
-        exceeds(attained, Fraction(found.objective)),
-        f"objective {found.objective!r} is not attained, but {shown(attained)}",
-    )
+    verdict.check_objective(found.objective, attained)
     within = all(0 <= weight <= cap * (1 + SLACK) for weight, cap in zip(p, caps, strict=True))
     verdict.blame(not within, "dual weights leave [0, C]")
     p = np.minimum(p, caps)
     whole_p, p_unit = whole(np.array([float(weight) for weight in p]))
     proved = sum(p) - Fraction(whole_p @ Q @ whole_p) * unit * power_of_two(p_unit) ** 2 / 2
-    verdict.blame(
-        exceeds(Fraction(found.lower_bound), proved),
-        f"lower bound {found.lower_bound!r}: the dual weights prove {shown(proved)}",
-    )
+    verdict.check_lower(found.lower_bound, proved)
     return verdict
 
 

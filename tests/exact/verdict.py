@@ -49,6 +49,24 @@ class Verdict:
         )
         return true
 
+    def check_objective(self, objective: float, attained: Fraction) -> None:
+        """What is returned has at most `objective`."""
+        self.blame(
+            exceeds(attained, Fraction(objective)),
+            f"objective {objective!r} is not attained, but {shown(attained)}, more by a part of"
+            f" {shown(attained / Fraction(objective) - 1) if objective else 'infinity'}",
+        )
+
+    def check_lower(self, bound: float, proved: Fraction, square: Fraction = Fraction(1)) -> None:
+        """The weights prove proved / sqrt(square), at least `bound`; nothing if that is 0 / 0."""
+        false = bound > 0 if square <= 0 else exceeds(Fraction(bound), proved, square)
+        value = proved / (root(square) or 1)
+        self.blame(
+            false,
+            f"lower bound {bound!r}: the dual weights prove {shown(value)}, less by a part of"
+            f" {shown(1 - value / Fraction(bound)) if bound else ''}",
+        )
+
 
 @dataclass(frozen=True)
 class Door:

@@ -1,0 +1,192 @@
+"""Judges of two-layer ReLU nets of any width: margins, soft margins, losses and least norms."""
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+
+from netmargin import Status, solvers
+
+from . import spite
+from .arrangement import largest_response, nets_attain, nets_separate
+from .rational import SLACK, exact, power_of_two, root, shown, whole
+from .verdict import Door, Verdict
+
+LIMIT = 5.0
+"""Seconds of a solver, so that one instance does not take the time of a thousand."""
+
+
+def draw(rng: np.random.Generator) -> dict:
+    """Up to 6 samples whose neurons have at most 3 weights, so that all can be visited."""
+    bias = bool(rng.random() < 0.5)
+    X, y = spite.samples(rng, 6, (1, 2) if bias else (1, 2, 2, 3))
+    return {"X": X, "y": y, "bias": bias}
+
+
+def inputs_of(call: dict) -> np.ndarray:
+    """The inputs with their bias."""
+    X = call["X"]
+    return np.hstack([X, np.ones((len(X), 1))]) if call["bias"] else X
+
+
+def evaluate(found, Z: np.ndarray) -> tuple[np.ndarray, Fraction]:
+    """The values of a measure of neurons on inputs, as fractions, and its mass ||theta||^2."""
+    if not len(found.weights):
+        return np.array([Fraction(0)] * len(Z), dtype=object), Fraction(0)
+    (rows, z_unit), (a, a_unit), (w, w_unit) = whole(Z), whole(found.atoms), whole(found.weights)
+    values = np.maximum(rows @ a[:, :-1].T, 0) @ (w * a[:, -1])
+    unit = power_of_two(z_unit + 2 * a_unit + w_unit)
+    mass = sum(w * (a * a).sum(1)) * power_of_two(2 * a_unit + w_unit)
+    return np.array([Fraction(value) * unit for value in values], dtype=object), Fraction(mass)
+
+
+def response(Z: np.ndarray, c: np.ndarray) -> Fraction:
+    """The square of the largest response of a unit neuron to weights c, both in float64."""
+    (rows, z_unit), (c, c_unit) = whole(Z), whole(c)
+    return largest_response(rows, c) * power_of_two(2 * (z_unit + c_unit))
+
+
+def signs_of(call: dict) -> np.ndarray:
+    """The labels as whole numbers."""
+    return np.array([int(label) for label in call["y"]], dtype=object)
+
+
+def judge_hard(call: dict) -> Verdict:
+    """Every statement of `f1_max_margin`.
+
+    Attained: the least y f over the mass is at least `margin`. Proved: no neuron has a response
+    above 2 upper_bound to the weights y p / sum p. NOT_SEPARABLE: no net of any width separates.
+    """
+    found = solvers.f1_max_margin(**call, time_limit=LIMIT)
+    verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
+    if found.margin > 0:
+        values, mass = evaluate(found, Z)
+        verdict.check_attained(found.margin, min(signs_of(call) * values), mass**2)
+    verdict.blame(min(found.dual) < 0 or not any(found.dual), "dual weights negative, or all 0")
+    refuted = found.status is Status.NOT_SEPARABLE
+    separable = refuted and nets_separate(whole(Z)[0], signs_of(call))
+    if not refuted or separable:
+        square = response(Z, found.dual * call["y"]) / sum(exact(found.dual)) ** 2
+        verdict.check_proved(found.upper_bound, square / 4)
+    verdict.blame(separable, "not separable, but a net separates")
+    return verdict
+
+
+def draw_soft(rng: np.random.Generator) -> dict:
+    """With a cost that matters."""
+    call = draw(rng)
+    size = max(float(np.abs(inputs_of(call)).max()), 1e-290)
+    return call | {"C": float(np.clip(10 ** rng.uniform(-2, 3) / size, 1e-290, 1e290))}
+
+
+def judge_soft(call: dict) -> Verdict:
+    """Every statement of `f1_soft_margin`: the measure has at most `objective`, half its mass plus
+    C times its hinge losses; the weights are at most C, and sum p over the largest response, if
+    that is above 1, is at least `lower_bound`.
+    """
+    found = solvers.f1_soft_margin(**call, time_limit=LIMIT)
+    verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
+    values, mass = evaluate(found, Z)
+    hinges = [max(1 - value, Fraction(0)) for value in signs_of(call) * values]
+    verdict.check_objective(found.objective, mass / 2 + Fraction(call["C"]) * sum(hinges))
+    p = exact(found.dual)
+    verdict.blame(min(p) < 0 or max(p) > Fraction(call["C"]) * (1 + SLACK), "weights leave [0, C]")
+    square = max(response(Z, found.dual * call["y"]), Fraction(1))
+    verdict.check_lower(found.lower_bound, sum(p), square)
+    return verdict
+
+
+def draw_logistic(rng: np.random.Generator) -> dict:
+    """With a price of the norm that matters."""
+    call = draw(rng)
+    size = max(float(np.abs(inputs_of(call)).max()), 1e-290)
+    return call | {"regularization": float(np.clip(size * 10 ** rng.uniform(-5, 0), 1e-290, 1e290))}
+
+
+def judge_logistic(call: dict) -> Verdict:
+    """Every statement of `f1_logistic`: the measure has at most `objective`; the mean entropy of n
+    times the weights, scaled so that no response is above 2 lambda, is at least `lower_bound`.
+    """
+    found = solvers.f1_logistic(**call, time_limit=LIMIT)
+    verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
+    n, price = len(Z), Fraction(call["regularization"])
+    values, mass = evaluate(found, Z)
+    with mpmath.workdps(50):
+        losses = [mpmath.log1p(mpmath.exp(-real(v))) for v in signs_of(call) * values]
+        attained = mpmath.fsum(losses) / n + real(price * mass)
+        verdict.check_objective(found.objective, rational(attained))
+        largest = root(response(Z, found.dual * call["y"]))
+        share = min(Fraction(1), 2 * price / largest) if largest else Fraction(1)
+        p = [real(n * share * weight) for weight in exact(found.dual)]
+        verdict.blame(min(p) < 0 or max(p) > 1 + 1e-13, "weights leave [0, 1 / n]")
+        entropies = [-q * mpmath.log(q) - (1 - q) * mpmath.log1p(-q) for q in p if 0 < q < 1]
+        verdict.check_lower(found.lower_bound, rational(mpmath.fsum(entropies) / n))
+    return verdict
+
+
+def real(number: Fraction) -> mpmath.mpf:
+    """A fraction in the present precision."""
+    return mpmath.mpf(number.numerator) / number.denominator
+
+
+def rational(number: mpmath.mpf) -> Fraction:
+    """A number of mpmath as the fraction that it is."""
+    sign, mantissa, exponent, _ = mpmath.mpf(number)._mpf_
+    return (-1) ** sign * mantissa * power_of_two(exponent)
+
+
+def draw_values(rng: np.random.Generator) -> dict:
+    """Samples with real values: equal inputs have equal ones, most often."""
+    call = draw(rng)
+    n = len(call["y"])
+    y = rng.normal(size=n) if rng.random() < 0.7 else rng.integers(-1, 2, n).astype(float)
+    if rng.random() < 0.3:
+        y = y * 10 ** rng.uniform(-12, 12)
+    if rng.random() < 0.8:
+        _, first, group = np.unique(call["X"], axis=0, return_index=True, return_inverse=True)
+        y = y[first[group.reshape(-1)]]
+    return call | {"y": y}
+
+
+def judge_least_norm(call: dict) -> Verdict:
+    """Every statement of `min_norm_interpolation` in the variation norm.
+
+    Half the mass of the measure is at most `norm`, its largest error at most `residual` to 1e-9 of
+    the values; dual . y over the largest response is at least `lower_bound`. NOT_ATTAINABLE: no net
+    of any width takes the values.
+    """
+    found = solvers.min_norm_interpolation(**call, norm="l1", time_limit=LIMIT)
+    verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
+    y = exact(call["y"])
+    check_attainable(verdict, found, Z, call["y"])
+    if found.norm < np.inf:
+        values, mass = evaluate(found, Z)
+        verdict.check_objective(found.norm, mass / 2)
+        residual = max(abs(values - y))
+        verdict.blame(
+            residual > Fraction(found.residual) + max(abs(y)) / 10**9,
+            f"residual {found.residual!r}, but {shown(residual)}",
+        )
+    if found.status is not Status.NOT_ATTAINABLE:
+        square = response(Z, found.dual)
+        verdict.check_lower(found.lower_bound, sum(exact(found.dual) * y), square)
+    return verdict
+
+
+def check_attainable(verdict: Verdict, found, Z: np.ndarray, y: np.ndarray) -> None:
+    """NOT_ATTAINABLE, or a certified norm, against the exact rank."""
+    if found.status is not Status.NOT_ATTAINABLE and not found.certified:
+        return
+    attainable = nets_attain(whole(Z)[0], whole(y)[0])
+    verdict.blame(
+        attainable == (found.status is Status.NOT_ATTAINABLE),
+        f"{found.status.name}, but {'a' if attainable else 'no'} net takes the values",
+    )
+
+
+DOORS = [
+    Door("f1", draw, judge_hard, 4.0),
+    Door("f1_soft", draw_soft, judge_soft, 2.0),
+    Door("f1_logistic", draw_logistic, judge_logistic, 2.0),
+    Door("least_norm_l1", draw_values, judge_least_norm, 2.0),
+]
