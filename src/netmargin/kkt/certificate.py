@@ -16,13 +16,16 @@ from .multipliers import multipliers
 class Completeness(StrEnum):
     """Whether the constraints that took part suffice; the members are sentences."""
 
-    ALL = "every constraint took part: no other multipliers give a smaller epsilon"
+    ALL = (
+        "every constraint took part: other multipliers lower the relative epsilon by at most the"
+        " tolerance"
+    )
     PROVED = (
         "constraints that took no part could lower the relative epsilon by at most the tolerance"
     )
     OPEN = (
-        "constraints that took no part could lower epsilon, down to epsilon_lower; raise"
-        " max_constraints"
+        "other multipliers could lower epsilon, down to epsilon_lower; where constraints took no"
+        " part, raise max_constraints"
     )
 
 
@@ -40,7 +43,8 @@ class KKTCertificate(Record):
     epsilon : float
         The smallest epsilon found, recomputed by a backward pass with the multipliers.
     epsilon_lower : float
-        A proved lower bound: no multipliers of any constraints give a smaller epsilon.
+        A proved lower bound: no multipliers of any constraints give a smaller epsilon. It allows
+        for the rounding of float64 as `q_rounding` does.
     delta : float
         The largest lambda (s - 1).
     norm : float
@@ -49,6 +53,9 @@ class KKTCertificate(Record):
         L, over the parameters that the norm is of.
     q_min : float
         The smallest margin of the net itself.
+    q_rounding : float
+        The share of q_min by which the rounding of float64 may change it, 32 times what it changed
+        at weights multiplied by a number near 1; multipliers and delta are no more accurate.
     constraints : int64 tensor, (m, 2)
         Sample and class of the constraints with positive multipliers (class -1 for a net with one
         output), largest multiplier first.
@@ -88,6 +95,7 @@ class KKTCertificate(Record):
     norm: float
     order: float
     q_min: float
+    q_rounding: float
     constraints: Tensor
     multipliers: Tensor
     alignment: float
@@ -168,6 +176,7 @@ class KKTCertificate(Record):
             "norm",
             "order",
             "q_min",
+            "q_rounding",
             "alignment",
             "loss_epsilon",
         )

@@ -144,6 +144,7 @@ def certify(
         norm=problem.norm,
         order=problem.order,
         q_min=problem.report.q_min,
+        q_rounding=problem.q_rounding,
         constraints=torch.stack(
             [search.chosen.samples[order], search.chosen.classes[order]], 1
         ).cpu(),
@@ -152,7 +153,7 @@ def certify(
         loss_epsilon=problem.norm * math.sqrt(max(2 - 2 * by_loss.alignment, 0.0)),
         loss_delta=by_loss.delta,
         lemma_delta=by_loss.bound,
-        completeness=search.completeness,
+        completeness=found.completeness,
         status=status,
         radius=radius,
         radius_epsilon=min(radius_epsilon, found.epsilon),

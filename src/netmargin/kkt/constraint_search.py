@@ -15,7 +15,8 @@ from ..result import Status
 from .certificate import Completeness
 from .constraints import ConstraintSubset, StoredGradients, Vector
 from .multipliers import multipliers
-from .problem import Problem, inner_product, norm_of
+from .problem import Problem, inner_product, norm_of, require_in_range
+from .rounding import allow_for_rounding, rounding_factors
 
 _INITIAL_CONSTRAINTS = 800
 """Constraints nearest to the margin, taken first: more make the first least squares problem larger,
@@ -30,23 +31,29 @@ _EULER_TOLERANCE = 1e-6
 order differs far more.
 """
 _NEGLIGIBLE_SHARE = 1e-10
-"""Multipliers below this share of the largest are set to 0: they are the solver's rounding, and
-would make samples look like support. Epsilon is recomputed without them.
+"""Multipliers whose gradients, multiplied by them, are shorter than this share of ||theta~|| are
+set to 0: they are the solver's rounding, and would make samples look like support. Epsilon is
+recomputed without them, and differs by no more than their sum.
 """
 _MARGIN_WINDOWS = (1e-6, 1e-4, 1e-2, 0.1)
 """Widths s - 1 of the windows tried, narrowest first, where multipliers are not unique: delta is
 about proportional to the width used.
 """
+_ROUNDOFF = 2.0**-52
+"""Twice the unit roundoff of float64, which covers what is of second order (Higham 2002, 3.1)."""
 _OBJECTIVE_TIE = 1e-15
 """Two objectives that differ by less, relative to ||theta~||^2, are the same up to float64."""
 
 
 class BestMultipliers(NamedTuple):
-    """The multipliers found, (K,), with their epsilon and delta, recomputed in float64."""
+    """The multipliers found, (K,), with their epsilon and delta, recomputed in float64, and whether
+    they suffice.
+    """
 
     epsilon: float
     delta: float
     multipliers: Tensor
+    completeness: Completeness
 
 
 class ConstraintSearch:
@@ -73,13 +80,11 @@ class ConstraintSearch:
         The best multipliers.
     lower : float
         The proved lower bound of epsilon over multipliers of all constraints.
-    completeness : Completeness
-        Whether the constraints that take part suffice.
     """
 
     def __init__(self, problem: Problem, tol: float, most: int):
         self._problem, self._tol, self._most = problem, tol, most
-        self.lower, self.completeness = 0.0, Completeness.OPEN
+        self.lower = 0.0
         # Without constraints epsilon is the norm: what is known until the first are solved for.
         none = torch.empty(0, dtype=torch.int64, device=next(iter(problem.target.values())).device)
         self.chosen = ConstraintSubset(none, none, none.double())
@@ -88,13 +93,13 @@ class ConstraintSearch:
     def run(self) -> Status:
         """Search to the end, or to Ctrl-C, which leaves everything as the last solution left it."""
         try:
-            self.completeness = self._search()
+            self._search()
             self._prefer_near()
         except KeyboardInterrupt:
             return Status.INTERRUPTED
         return Status.FINISHED
 
-    def _search(self) -> Completeness:
+    def _search(self) -> None:
         """Search until epsilon is proved within the tolerance, or no more constraints may enter."""
         problem, constraints = self._problem, self._problem.constraints
         first = min(_INITIAL_CONSTRAINTS, self._most)
@@ -107,11 +112,7 @@ class ConstraintSearch:
             )
             if len(self.chosen) == constraints.count:
                 self.lower, _ = self._bound(residual)
-                return (
-                    Completeness.ALL
-                    if norm_of(residual) - self.lower <= self._tol * problem.norm
-                    else Completeness.OPEN
-                )
+                return
             # Choose by a cheap pass in float32; only when it finds nothing to gain, or no room is
             # left, prove the bound by a pass in float64.
             full = len(self.chosen) >= self._most
@@ -125,10 +126,9 @@ class ConstraintSearch:
             if full:
                 self.lower, entering = self._bound(residual)
                 grown = self.chosen.union(entering)
-                if norm_of(residual) - self.lower <= self._tol * problem.norm:
-                    return Completeness.PROVED
-                if len(grown) == len(self.chosen) or len(self.chosen) >= self._most:
-                    return Completeness.OPEN
+                proved = norm_of(residual) - self.lower <= self._tol * problem.norm
+                if proved or len(grown) == len(self.chosen) or len(self.chosen) >= self._most:
+                    return
             room = min(self._most, _GROWTH_FACTOR * len(self.chosen))
             self._extend(
                 ConstraintSubset(*(part[len(self.chosen) : room] for part in vars(grown).values()))
@@ -137,17 +137,21 @@ class ConstraintSearch:
     def recompute(self) -> BestMultipliers:
         """Recompute epsilon and delta by a backward pass, for the multipliers to report.
 
-        Negligible ones are set to 0.
+        Negligible ones are set to 0; completeness is that of what is left.
         """
-        p = self.multipliers
+        problem, p = self._problem, self.multipliers
         if not len(p):
-            return BestMultipliers(self._problem.norm, 0.0, p)
-        p = torch.where(p > _NEGLIGIBLE_SHARE * p.max(), p, 0.0)
-        residual = self._problem.residual(
-            self._problem.constraints.weighted_gradient(self.chosen, p)
-        )
+            return BestMultipliers(problem.norm, 0.0, p, Completeness.OPEN)
+        # Lengths of gradients differ as much as those of inputs do: a multiplier alone says little.
+        lengths = torch.from_numpy(np.sqrt(np.maximum(np.diag(self.gram), 0.0))).to(p.device)
+        p = torch.where(p * lengths > _NEGLIGIBLE_SHARE * problem.norm, p, 0.0)
+        epsilon = norm_of(problem.residual(problem.constraints.weighted_gradient(self.chosen, p)))
         excess = torch.from_numpy(np.maximum(self.values - 1, 0.0)).to(p.device)
-        return BestMultipliers(norm_of(residual), (p * excess).max().item(), p)
+        completeness = Completeness.OPEN
+        if epsilon - self.lower <= self._tol * problem.norm:
+            everything = len(self.chosen) == problem.constraints.count
+            completeness = Completeness.ALL if everything else Completeness.PROVED
+        return BestMultipliers(epsilon, (p * excess).max().item(), p, completeness)
 
     def _begin(self, chosen: ConstraintSubset) -> None:
         """Start with some constraints, and hold their gradients against Euler's theorem."""
@@ -180,6 +184,7 @@ class ConstraintSearch:
         self, chosen: ConstraintSubset, gradients: StoredGradients, gram: np.ndarray, values
     ) -> None:
         """Find the best multipliers of some constraints, which take part from now on."""
+        require_in_range(float(np.diag(gram).max()), self._problem.constraints.scored)
         gram = (gram + gram.T) / 2  # exact symmetry, which rounding broke
         p = torch.from_numpy(multipliers(gram, self._problem.order * values))
         p = p.to(chosen.samples.device)
@@ -219,26 +224,48 @@ class ConstraintSearch:
     ) -> tuple[float, ConstraintSubset]:
         """Bound epsilon from below by a pass over all constraints, and find those to gain most by.
 
-        The bound is proved if `dtype` is float64.
+        The bound is proved if `dtype` is float64, and then allows for rounding.
         """
-        constraints, order = self._problem.constraints, self._problem.order
-        worst = 0.0
+        problem, constraints, proving = (
+            self._problem,
+            self._problem.constraints,
+            dtype == torch.float64,
+        )
+        worst = error = 0.0
+
+        def ratios(factor: float) -> Iterator[tuple[slice, Tensor]]:
+            factors = dict.fromkeys(problem.counted, factor)
+            for part, gaps, slopes in constraints.slopes(residual, dtype, factors):
+                finite = torch.isfinite(gaps)
+                ratio = torch.where(finite, slopes / (problem.order * gaps), -math.inf)
+                # Every sample has gaps to all classes but its own: more infinite ones overflowed.
+                if finite.sum() < len(gaps) * max(gaps.shape[1] - 1, 1) or ratio.isnan().any():
+                    ratio = torch.full_like(ratio, math.inf)
+                yield part, ratio
 
         def merits() -> Iterator[tuple[slice, Tensor]]:
-            nonlocal worst
-            for part, gaps, slopes in constraints.slopes(residual, dtype):
-                ratio = torch.where(torch.isfinite(gaps), slopes / (order * gaps), -math.inf)
+            nonlocal worst, error
+            again = rounding_factors(constraints.count) if proving else ()
+            for (part, ratio), *others in zip(ratios(1.0), *map(ratios, again), strict=True):
                 worst = max(worst, ratio.max().item())
+                if proving:
+                    errors = allow_for_rounding(ratio, [other for _, other in others])
+                    # Of a ratio that is surely negative the error says nothing about tau.
+                    error = max(error, errors.where(ratio + errors > 0, 0.0).max().item())
                 yield part, torch.where(ratio > 0, ratio, -math.inf)
 
-        found = join_shares(lambda: (constraints.best(merits(), self._most), worst))
-        worst = max(largest for _, largest in found)
-        entering = functools.reduce(ConstraintSubset.union, (best for best, _ in found))
+        found = join_shares(lambda: (constraints.best(merits(), self._most), worst, error))
+        worst = max(largest for _, largest, _ in found) + max(largest for *_, largest in found)
+        entering = functools.reduce(ConstraintSubset.union, (best for best, *_ in found))
         entering = entering.best(self._most)
         # <r - tau theta~, h> <= 0 for all constraint gradients h, tau = worst: so the cone lies in
-        # a half-space, and its distance from theta~ is at least that of the half-space.
-        square = self._problem.norm**2
-        inner, length = inner_product(self._problem.target, residual), norm_of(residual) ** 2
+        # a half-space, and its distance from theta~ is at least that of the half-space. Sums of n
+        # products are off by at most n roundings of their terms.
+        square = problem.norm**2
+        inner, length = inner_product(problem.target, residual), norm_of(residual) ** 2
+        rounding = _ROUNDOFF * (8 + sum(p.numel() for p in residual.values()))
         above = inner - worst * square
+        above -= rounding * (math.sqrt(length * square) + 2 * worst * square)
         below = length - 2 * worst * inner + worst**2 * square
+        below += rounding * (length + 2 * worst * abs(inner) + worst**2 * square)
         return (above / math.sqrt(below) if above > 0 and below > 0 else 0.0), entering

@@ -4,7 +4,7 @@ Everything is computed by a float64 copy of the net, in batches.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -125,18 +125,24 @@ class Constraints:
                 start += len(x)
 
     def slopes(
-        self, direction: Vector, dtype: torch.dtype = torch.float64
+        self,
+        direction: Vector,
+        dtype: torch.dtype = torch.float64,
+        factors: Mapping[str, float] | None = None,
     ) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Yield s and the inner products <grad s, direction> in batches.
 
         Both are of shape (N, C) or (N, 1), with the slice of samples that they belong to, computed
-        in `dtype`: float32 is quicker and good enough to choose constraints by. Of processes that
-        share the samples, each has its own batches.
+        in `dtype`: float32 is quicker and good enough to choose constraints by. `factors` multiply
+        parameters by name, and their parts of the direction. Of processes that share the samples,
+        each has its own batches.
         """
+        factors = factors or {}
 
         def cast(vector: Vector) -> Vector:
             return {
-                n: p.detach().to(dtype) if p.is_floating_point() else p for n, p in vector.items()
+                n: p.detach().to(dtype) * factors.get(n, 1.0) if p.is_floating_point() else p
+                for n, p in vector.items()
             }
 
         point, moved = cast({n: self._parameters[n] for n in direction}), cast(direction)

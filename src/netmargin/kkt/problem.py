@@ -9,11 +9,12 @@ from ..core.accepted_models import require_repeatable
 from ..core.batches import Data
 from ..core.nets import require_differentiable
 from ..core.scored_samples import ScoredSamples
-from ..errors import NotHomogeneousError, NotSeparatedError
+from ..errors import DataError, NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
 from .constraints import BATCH, Constraints, Vector
+from .rounding import allow_for_rounding, rounding_factors
 
 NORMS = ("global", "layers", "partial")
 """The norms of the max-margin problem; `certify` says what they mean."""
@@ -34,6 +35,10 @@ class Problem:
         theta~, with 0 for parameters that the norm leaves out.
     order : float
         L, over the parameters of the target.
+    counted : set of str
+        The parameters that the norm is of.
+    q_rounding : float
+        The share of q_min by which rounding may change the margins near it.
 
     Attributes
     ----------
@@ -48,6 +53,8 @@ class Problem:
         loss: Loss,
         target: Vector,
         order: float,
+        counted: set[str],
+        q_rounding: float,
     ):
         self.constraints, self.report, self.loss, self.target, self.order = (
             constraints,
@@ -56,6 +63,7 @@ class Problem:
             target,
             order,
         )
+        self.counted, self.q_rounding = counted, q_rounding
         self.norm = norm_of(target)
 
     @classmethod
@@ -87,6 +95,15 @@ class Problem:
         )
         members, groups = homogeneity.members, homogeneity.groups
         point = constraints.point
+        counted = (
+            set(point)
+            if norm == "global"
+            else {n for name, k in groups.items() if k > 0 for n in members[name]}
+        )
+        # Parameters that the norm leaves out are not scaled: those with exponent 0 or below, except
+        # that the global norm is of all parameters.
+        order = float(sum(k for k in groups.values() if k > 0 or norm == "global"))
+        q_rounding = _measure_rounding(constraints, report, order, counted)
         # In logarithms, since q_min^{1/L} of a deep net may not fit in float64.
         log_q = math.log(report.q_min)
         if norm == "layers":  # layers become balanced: ||W_i||^2 = k_i, up to a common factor
@@ -99,23 +116,52 @@ class Problem:
                 log_q += float(k) * math.log(factor)
                 for n in members[name]:
                     point[n] *= factor
-        counted = (
-            set(point)
-            if norm == "global"
-            else {n for name, k in groups.items() if k > 0 for n in members[name]}
-        )
-        # Parameters that the norm leaves out are not scaled: those with exponent 0 or below, except
-        # that the global norm is of all parameters.
-        order = float(sum(k for k in groups.values() if k > 0 or norm == "global"))
         factor = math.exp(-log_q / order)
         point = {n: p * factor if n in counted else p for n, p in point.items()}
         constraints.move_to(point)
         target = {n: p if n in counted else torch.zeros_like(p) for n, p in point.items()}
-        return cls(constraints, report, loss, target, order)
+        problem = cls(constraints, report, loss, target, order, counted, q_rounding)
+        require_in_range(problem.norm**2, scored)
+        return problem
 
     def residual(self, combination: Vector) -> Vector:
         """theta~ minus a combination of gradients."""
         return {n: self.target[n] - combination[n] for n in self.target}
+
+
+def _measure_rounding(
+    constraints: Constraints, report: MarginReport, order: float, counted: set[str]
+) -> float:
+    """The share of q_min by which rounding may change the margins near it.
+
+    Raises NotSeparatedError where that share is 1 or more: such a margin may as well be 0.
+    """
+    point, again = constraints.point, []
+    for c in rounding_factors(constraints.count):
+        constraints.move_to({n: p * c if n in counted else p for n, p in point.items()})
+        q = torch.cat([gaps.amin(1) for _, gaps in constraints.values()])
+        again.append(q.cpu() / c**order)
+    constraints.move_to(point)
+    errors, q_min = allow_for_rounding(report.q, again), report.q_min
+    error = errors[(report.q <= 2 * q_min) | (report.q - errors <= q_min)].max().item()
+    if error >= q_min:
+        raise NotSeparatedError(
+            f"The smallest margin, {q_min:.3g} of sample {int(report.q.argmin())}, is not told"
+            f" apart from 0: the rounding of float64 may change it by {error:.3g}. Inputs that"
+            " are large beside their differences lose digits: centre them before training, or"
+            " leave these samples out."
+        )
+    return error / q_min
+
+
+def require_in_range(squares: float, scored: ScoredSamples) -> None:
+    """Raise DataError where squared lengths of theta~ or of gradients leave float64."""
+    if not 0 < squares < math.inf:
+        raise DataError(
+            "The inputs are too small or too large for float64: squared lengths of the weights at"
+            " margin 1, or of gradients, underflow or overflow. The largest input is"
+            f" {scored.x.abs().max().item():.3g}; multiply all inputs by one number that brings it near 1."
+        )
 
 
 def norm_of(vector: Vector) -> float:
