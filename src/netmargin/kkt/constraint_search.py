@@ -267,5 +267,5 @@ class ConstraintSearch:
         above = inner - worst * square
         above -= rounding * (math.sqrt(length * square) + 2 * worst * square)
         below = length - 2 * worst * inner + worst**2 * square
-        below += rounding * (length + 2 * worst * abs(inner) + worst**2 * square)
+        below += rounding * (math.sqrt(length) + worst * problem.norm) ** 2
         return (above / math.sqrt(below) if above > 0 and below > 0 else 0.0), entering

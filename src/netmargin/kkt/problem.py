@@ -160,7 +160,8 @@ def require_in_range(squares: float, scored: ScoredSamples) -> None:
         raise DataError(
             "The inputs are too small or too large for float64: squared lengths of the weights at"
             " margin 1, or of gradients, underflow or overflow. The largest input is"
-            f" {scored.x.abs().max().item():.3g}; multiply all inputs by one number that brings it near 1."
+            f" {scored.x.abs().max().item():.3g}; multiply all inputs by one number that brings it"
+            " near 1."
         )
 
 

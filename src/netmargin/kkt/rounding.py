@@ -1,4 +1,4 @@
-"""How much the rounding of float64 changes margins and slopes: measured, for nets of any operations.
+"""How much the rounding of float64 changes margins and slopes: measured, for any operations.
 
 Multiplying the parameters by c multiplies the s of a homogeneous net by c^L, and all that is
 rounded on the way is rounded anew. What is left of the difference is rounding.
