@@ -2,6 +2,7 @@
 
 import itertools
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -63,6 +64,30 @@ def test_the_kernel_is_symmetric_positive_and_has_its_diagonal(depth):
 def test_one_hidden_layer_is_the_two_layer_kernel_in_other_units():
     ours = nm.kernels.ntk(X, r_w=1.0, r_u=2.0, bias=False)  # D = 4: 2^2 / 4 = 1
     assert nm.kernels.NTK(depth=1, bias=False)(X) == pytest.approx(2 * ours)
+
+
+def deep_kernel_to_50_digits(x, z, depth):
+    """The recursion of the source in numbers of 50 digits."""
+    with mpmath.workdps(50):
+        x, z = mpmath.matrix(list(map(float, x))), mpmath.matrix(list(map(float, z)))
+        size = mpmath.norm(x) * mpmath.norm(z)
+        cosine = kernel = (x.T * z)[0] / size
+        for _ in range(depth):
+            angle = mpmath.acos(min(cosine, mpmath.mpf(1)))
+            active = (mpmath.pi - angle) / mpmath.pi
+            cosine = mpmath.sin(angle) / mpmath.pi + active * cosine
+            kernel = kernel * active + cosine
+        return size * kernel
+
+
+@pytest.mark.parametrize("apart", [1e-13, 1e-8, 1e-4, 0.2, 0.3])
+def test_nearly_equal_inputs_keep_their_digits(apart):
+    A = np.array([[1.0, 2.0, -0.5], [1.0, 2.0 + apart, -0.5], [-1.0, -2.0, 0.5 + apart]])
+    for depth in (1, 3, 8):
+        K = nm.kernels.NTK(depth=depth, bias=False)(A)
+        for i, j in itertools.combinations(range(3), 2):
+            exact = deep_kernel_to_50_digits(A[i], A[j], depth)
+            assert abs(K[i, j] - exact) < 1e-13 * K[0, 0]
 
 
 def test_regressors_of_scikit_learn_take_it():

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from ..core.arguments import check_count, check_flag
-from .two_layer import read_pair
+from .two_layer import find_angles, next_angle, read_pair, split_lengths
 
 
 class NTK(Kernel):
@@ -47,22 +47,17 @@ class NTK(Kernel):
         """
         depth, bias = check_count("depth", self.depth), check_flag("bias", self.bias)
         A, B = read_pair(X, Y, bias)
-        a, b = np.linalg.norm(A, axis=1), np.linalg.norm(B, axis=1)
-        sizes = np.outer(a, b)
-        cosine = np.clip(
-            np.divide(A @ B.T, sizes, out=np.zeros_like(sizes), where=sizes > 0), -1, 1
-        )
-        if B is A:
-            np.fill_diagonal(cosine, 1.0)
-        kernel = cosine.copy()
+        a, U = split_lengths(A)
+        b, V = (a, U) if B is A else split_lengths(B)
+        cosine, sine, angle = find_angles(U, V)
+        kernel = cosine
         for _ in range(depth):
-            angle = np.arccos(cosine)
-            sine = np.sqrt((1 - cosine) * (1 + cosine))
-            # Both units active; then the signal of the layer, whose cosine the next one sees.
-            kernel *= (np.pi - angle) / np.pi
-            cosine = np.minimum((sine + (np.pi - angle) * cosine) / np.pi, 1.0)
+            # Both units active; then the signal of the layer, whose angles the next one sees.
+            kernel = kernel * ((np.pi - angle) / np.pi)
+            angle = next_angle(cosine, sine, angle)
+            cosine, sine = np.cos(angle), np.sin(angle)
             kernel += cosine
-        kernel *= sizes
+        kernel *= np.outer(a, b)
         return (kernel, np.empty((*kernel.shape, 0))) if eval_gradient else kernel
 
     def diag(self, X):
