@@ -3,9 +3,11 @@ neurons, and symmetries.
 """
 
 import json
-from itertools import combinations
+from itertools import combinations, product
+from math import hypot
 
 import clarabel
+import mpmath
 import numpy as np
 import pytest
 from scipy import sparse
@@ -17,7 +19,12 @@ from netmargin import kernels
 from netmargin.cli import main
 from netmargin.core.cone_program import minimize
 from netmargin.result import Status
-from netmargin.solvers import f1_max_margin, f1_soft_margin, min_norm_interpolation
+from netmargin.solvers import (
+    f1_max_margin,
+    f1_soft_margin,
+    kernel_interpolation,
+    min_norm_interpolation,
+)
 from netmargin.solvers.columns import least_norm
 from netmargin.solvers.pricing.arrangement import Arrangement
 from netmargin.solvers.pricing.bounds import PricingBound
@@ -290,6 +297,70 @@ def test_nearly_equal_samples_claim_only_what_is_reached(step):
             False,
             np.inf,
         )
+
+
+def least_kernel_norm_to_60_digits(X, y):
+    """sqrt(y' K^-1 y) with the arc-cosine kernel of inputs with a bias."""
+    with mpmath.workdps(60):
+        Z = [[*map(mpmath.mpf, row), mpmath.mpf(1)] for row in X.tolist()]
+        lengths = [mpmath.sqrt(mpmath.fdot(z, z)) for z in Z]
+        K = mpmath.matrix(len(Z), len(Z))
+        for i, j in product(range(len(Z)), repeat=2):
+            size = lengths[i] * lengths[j]
+            t = mpmath.acos(min(mpmath.fdot(Z[i], Z[j]) / size, mpmath.mpf(1)))
+            K[i, j] = size * (mpmath.sin(t) + (mpmath.pi - t) * mpmath.cos(t))
+        K /= 2 * mpmath.pi * len(Z[0])
+        values = mpmath.matrix(y.tolist())
+        return mpmath.sqrt((values.T * mpmath.lu_solve(K, values))[0])
+
+
+@pytest.mark.parametrize("extended", [500, 1])
+@pytest.mark.parametrize("step", [1e-2, 1e-4, 1e-6, 1e-7, 1e-8])
+def test_kernel_bounds_hold_to_60_digits(step, extended, monkeypatch):
+    monkeypatch.setattr(kernel_interpolation, "_EXTENDED", extended)
+    X, y = np.array([[0.0], [step], [1.0], [2.0]]), np.array([0.0, 1.0, 0.0, 1.0])
+    solution, least = (
+        min_norm_interpolation(X, y, norm="l2"),
+        least_kernel_norm_to_60_digits(X, y),
+    )
+    assert solution.lower_bound <= least
+    assert solution.lower_bound == pytest.approx(solution.dual @ y, rel=1e-9)
+    if extended > 1:
+        assert solution.certified == (step >= 1e-4)
+        assert solution.lower_bound >= least * (0.99 if step > 1e-8 else 0.0)
+    if np.isfinite(solution.norm):
+        assert solution.norm == pytest.approx(float(least), rel=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("ulps", [1, 4, 16])
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_values_of_inputs_some_ulps_apart_are_attainable(ulps, scale, norm):
+    x = scale * (1 + ulps * np.finfo(float).eps)  # relu(x - scale) / apart takes the values
+    solution = min_norm_interpolation([[scale], [x]], [0.0, 1.0], norm=norm)
+    assert solution.status is not Status.NOT_ATTAINABLE
+    assert not solution.certified
+    if norm == "l1":
+        assert solution.lower_bound <= hypot(1.0, scale) / (x - scale)
+    # Without a bias: other directions by an ulp, and relu((x z_1 - z_2) / apart) takes the values.
+    rays = min_norm_interpolation([[1.0, scale], [3.0, 3 * x]], [0, 1], norm=norm, bias=False)
+    assert rays.status is not Status.NOT_ATTAINABLE
+    assert not rays.certified
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_contradictions_are_found_among_inputs_that_nearly_coincide(norm):
+    near = 0.1 * (1 + 4 * np.finfo(float).eps)
+    X, y = [[near], [0.1], [0.1], [0.7]], [1.0, 1.0, 2.0, 0.0]
+    solution = min_norm_interpolation(X, y, norm=norm)
+    assert solution.status is Status.NOT_ATTAINABLE
+    assert solution.support.tolist() == [1, 2]
+    # Opposite up to rounding is not opposite: three pairs in the plane.
+    Z = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -2], [1, 1], [-1, -1]])
+    odd = [1.0, 0, 1, 0, 1, 0]
+    assert min_norm_interpolation(Z, odd, norm=norm, bias=False).status is Status.NOT_ATTAINABLE
+    Z[5, 1] = np.nextafter(-1.0, 0.0)
+    assert min_norm_interpolation(Z, odd, norm=norm, bias=False).lower_bound < np.inf
 
 
 def test_beyond_float64_there_is_no_bracket_to_call_valid(tmp_path, capsys):

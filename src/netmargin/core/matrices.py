@@ -49,7 +49,7 @@ class SolverData(Record):
     @property
     def longest(self) -> float:
         """The largest Euclidean norm of a row of Z, or 1 if all are zero."""
-        return self.size * (float(np.linalg.norm(self.Z / self.size, axis=1).max()) or 1.0)
+        return float(split_lengths(self.Z)[0].max()) or 1.0
 
     def require_squares(self) -> None:
         """Raise DataError where squares of the inputs leave the range of float64."""
@@ -137,6 +137,18 @@ def evaluation_inputs(X, dimension: int, *, bias: bool) -> np.ndarray:
             f" {X.shape}"
         )
     return np.hstack([X, np.ones((len(X), 1))]) if bias else X
+
+
+def split_lengths(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lengths (n,) of the rows of A, and unit rows; rows of zeros stay zero.
+
+    Powers of 2, which round nothing, keep the squares of tiny and huge rows within float64.
+    """
+    powers = np.ldexp(1.0, np.frexp(np.abs(A).max(axis=1, initial=0.0))[1] - 1)
+    A = A / powers[:, None]
+    lengths = np.linalg.norm(A, axis=1)
+    units = np.divide(A, lengths[:, None], out=np.zeros_like(A), where=lengths[:, None] > 0)
+    return powers * lengths, units
 
 
 def kernel_values(K, coefficients: np.ndarray) -> np.ndarray:

@@ -4,7 +4,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from ..core.arguments import check_count, check_flag
-from .two_layer import find_angles, next_angle, read_pair, split_lengths
+from ..core.matrices import split_lengths
+from .two_layer import find_angles, next_angle, read_pair
 
 
 class NTK(Kernel):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.arguments import check_count, check_flag, check_number, check_seed
 from ..core.batches import as_inputs
+from ..core.matrices import split_lengths
 from ..errors import ArgumentError, DataError
 
 _NEARLY_PARALLEL = 1 - 1e-6
@@ -222,13 +223,6 @@ def _compute_kernel(
         if B is A:
             kernel[column:, start:end] = block.T
     return kernel
-
-
-def split_lengths(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lengths (n,) of the rows of A, and unit rows; zero rows stay zero."""
-    lengths = np.linalg.norm(A, axis=1)
-    units = np.divide(A, lengths[:, None], out=np.zeros_like(A), where=lengths[:, None] > 0)
-    return lengths, units
 
 
 def find_angles(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

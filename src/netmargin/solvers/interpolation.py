@@ -6,7 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.arguments import check_choice, check_flag
-from ..core.matrices import SolverData, evaluation_inputs, regression_data, warn_of_size
+from ..core.matrices import (
+    SolverData,
+    evaluation_inputs,
+    regression_data,
+    split_lengths,
+    warn_of_size,
+)
 from ..core.records import short_repr
 from ..errors import DataError
 from ..kernels import arc_cosine
@@ -15,15 +21,13 @@ from .columns.attainability import Targets, find_targets
 from .columns.engine import generate_columns
 from .columns.least_norm import LeastNormProblem
 from .columns.options import Options, read_options
+from .kernel_interpolation import GOOD, fit_in_kernel
 from .solution import ReLUMeasure, describe_proof
 
-_REACHED_L2 = 1e-9
-"""Residuals up to which a kernel function passes through the points, relative to the largest |y|:
-eigenvalues are cut off at n machine precisions, which leaves less where values are attainable.
-"""
-_REACHED_L1 = 1e-7
-"""The same for a measure: nearly equal points leave no less in float64. What a residual hides is
-seen where the norm falls below its proved bound.
+_REACHED = 1e-7
+"""Residuals up to which a function passes through the points, relative to the largest |y|: nearly
+equal points leave no less in float64. What a residual hides is seen where the norm falls below its
+proved bound.
 """
 
 
@@ -47,7 +51,8 @@ class Interpolation(Solution):
         How the search ended.
     dual : ndarray of shape (n,), float64
         Weights with dual . y = lower_bound and response at most 1 to every unit neuron (l1), or
-        unit norm in the kernel (l2). Where no f exists, they have responses of 0 but dual . y > 0.
+        norm at most 1 in the kernel (l2). Where no f exists, they have responses of 0 but
+        dual . y > 0.
     seconds : float
         Time of the search.
     """
@@ -190,11 +195,7 @@ def min_norm_interpolation(
     data = regression_data(X, y, bias=check_flag("bias", bias))
     check_flag("progress", progress)
     warn_of_size(len(data), "Interpolation")
-    scaled, height = (
-        data.Z / data.size / (data.longest / data.size),
-        float(np.abs(data.y).max()) or 1.0,
-    )
-    targets = find_targets(scaled, data.y / height)
+    targets = find_targets(data)
     if norm == "l2":
         return _least_kernel_norm(data, options.tol, bias, targets.contradiction, started)
     return _least_variation_norm(data, targets, options, bias, progress, started)
@@ -213,9 +214,9 @@ def _least_variation_norm(
         dual, norm, lower = targets.contradiction, np.inf, np.inf
         proof = "a contradiction"
     elif height > 0:
+        # Norms are found in units of this.
         scale = float(np.abs(targets.values).max(initial=0.0))
-        unit = height / data.longest * scale  # norms are found in units of this
-        if not 0 < unit < np.inf:
+        if not 0 < scale < np.inf:
             raise DataError(
                 "The least norm is beyond float64. Divide y, or multiply X, by a power of 10."
             )
@@ -224,12 +225,12 @@ def _least_variation_norm(
             best,
             progress=progress,
             title="interpolation",
-            in_units=lambda bracket: Bracket(unit * bracket.lower, unit * bracket.upper),
+            in_units=lambda bracket: Bracket(scale * bracket.lower, scale * bracket.upper),
         ).status
-        atoms, alphas = best.U, unit * best.alphas
-        norm, lower = unit * best.norm, unit * best.lower
-        lengths = np.linalg.norm(data.Z[targets.kept] / data.size, axis=1) * data.size
-        dual[targets.kept], proof = best.dual / lengths, best.proof
+        atoms, alphas = best.U, scale * best.alphas
+        norm, lower = scale * best.norm, scale * best.lower
+        dual[targets.kept] = best.dual / split_lengths(data.Z[targets.kept])[0]
+        proof = best.proof
     measure = ReLUMeasure(
         atoms=np.column_stack([atoms, np.sign(alphas)]) / np.sqrt(2),
         weights=2 * np.abs(alphas),
@@ -237,7 +238,7 @@ def _least_variation_norm(
     )
     residual = float(np.abs(measure.decision_function(data.Z) - y).max())
     # Only a function that does not quite pass through the points has a norm below its proved bound.
-    if residual > _REACHED_L1 * height or norm < lower * (1 - options.tol):
+    if residual > _REACHED * height or norm < lower * (1 - options.tol):
         norm = np.inf
     lower = min(lower, norm)
     status, certified = judge_bracket(Bracket(lower, norm), options.tol, ended=ended)
@@ -261,19 +262,25 @@ def _least_kernel_norm(
 ) -> KernelInterpolation:
     """Solve for l2; an interrupted search has f = 0 and the open bracket [0, inf]."""
     data.require_squares()
-    size, y, height = data.size, data.y, float(np.abs(data.y).max())
-    ended = Status.STALLED
+    # A power of 2, which rounds nothing.
+    size, y = 2.0 ** np.floor(np.log2(data.size)), data.y
+    height = float(np.abs(y).max())
+    coefficients, ended = np.zeros(len(y)), Status.STALLED
+    norm, lower, residual, dual = 0.0, 0.0, height, coefficients
     try:
-        coefficients, norm, residual = _fit_in_kernel(data.Z / size, y)
+        for tried, found, bound, missed in fit_in_kernel(data.Z / size, y):
+            if missed <= residual:
+                coefficients, norm, residual = tried, found, missed
+            if bound > lower:
+                # Scaled to dual . y = lower: below norm 1 by as much as rounding can hide.
+                lower, dual = bound, tried * (bound / float(y @ tried))
+            if residual <= GOOD * height:
+                break
     except KeyboardInterrupt:
-        coefficients, norm, residual = np.zeros(len(y)), 0.0, height
         ended = Status.INTERRUPTED
-    dual = coefficients / norm if norm > 0 else coefficients
-    # y . dual <= |f| for every f through the points, as dual has unit norm.
-    lower = max(float(y @ dual), 0.0)
     if contradiction is not None:
         dual, norm, lower = size * contradiction, np.inf, np.inf
-    elif residual > _REACHED_L2 * height:
+    elif residual > _REACHED * height or norm < lower * (1 - tol):
         norm = np.inf
     lower = min(lower, norm)
     status, certified = judge_bracket(Bracket(lower, norm), tol, ended=ended)
@@ -289,15 +296,3 @@ def _least_kernel_norm(
         inputs=data.Z,
         bias=bias,
     )
-
-
-def _fit_in_kernel(Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """The coefficients (n,) by the eigenvalues of the kernel that are above rounding, the norm of
-    their function, and its largest residual.
-    """
-    K = arc_cosine(Z, bias=False)
-    eigenvalues, vectors = np.linalg.eigh(K)
-    kept = eigenvalues > len(y) * np.finfo(float).eps * eigenvalues[-1]
-    coefficients = vectors[:, kept] @ (vectors[:, kept].T @ y / eigenvalues[kept])
-    norm = float(np.sqrt(max(coefficients @ K @ coefficients, 0.0)))
-    return coefficients, norm, float(np.abs(y - K @ coefficients).max())

@@ -5,10 +5,13 @@ number, f of its unit vector. relu(t) - relu(-t) = t, so f(z) - f(-z) is linear 
 binds f: without such conflicts some function takes the values, however large its norm.
 """
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
+from ...core.matrices import SolverData, split_lengths
 from ...core.records import short_repr
 from ...core.saved_records import Record
 from ..pricing.rays import find_lines
@@ -19,6 +22,8 @@ _EQUAL_VALUES = 1e-9
 """Values that differ by less, relative to the largest, are taken for equal up to rounding; where
 that is wrong, the residual shows it.
 """
+_MOST_EXACT = 40
+"""Dimensions up to which linear equations are solved in exact arithmetic: a second at most."""
 
 
 @dataclass(frozen=True)
@@ -46,69 +51,120 @@ class Targets(Record):
     __repr__ = short_repr
 
 
-def find_targets(Z: np.ndarray, y: np.ndarray) -> Targets:
+def find_targets(data: SolverData) -> Targets:
     """Find the distinct rays among the samples, and the values that f has to take there.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, D)
-        Samples, the bias included, of norm at most about 1.
-    y : ndarray of shape (n,)
-        The values of f at the samples.
-
-    Returns
-    -------
-    Targets
-        One value for each ray, with a contradiction where no function takes these values.
+    Samples whose directions agree to rounding count as one ray where their values agree too: that
+    only leaves out what is asked for twice. Where they do not, rays are told apart exactly, so that
+    a contradiction is one of the inputs as they were given.
     """
-    lengths, height = np.linalg.norm(Z, axis=1), float(np.abs(y).max())
-    # Only samples that are parallel to rounding count: others can take different values.
-    _, line, side, _ = find_lines(Z, within=_ROUNDING)
-    # The longest sample of each ray stands for it, because it has the least rounding.
-    longest_first = np.lexsort((-lengths, side, line))
-    longest_first = longest_first[line[longest_first] >= 0]
-    starts = np.flatnonzero(
-        np.diff(2 * line[longest_first] + (side[longest_first] > 0), prepend=-9)
-    )
-    kept = longest_first[starts]
-    stands_for = np.full(len(Z), -1)
-    stands_for[longest_first] = np.repeat(kept, np.diff(starts, append=len(longest_first)))
-    values = y[kept] / lengths[kept]
-    contradiction = _find_contradiction(Z, y, lengths, stands_for, _EQUAL_VALUES * height)
+    lengths, units = split_lengths(data.Z)
+    small = _EQUAL_VALUES * float(np.abs(data.y).max())
+    _, line, side, _ = find_lines(units, within=_ROUNDING)
+    ray = np.where(line < 0, -1, 2 * line + (side > 0))
+    kept, stands_for = _choose_representatives(ray, lengths)
+    ratio = np.divide(lengths, lengths[stands_for], out=np.zeros_like(lengths), where=ray >= 0)
+    missed = np.abs(data.y - ratio * data.y[stands_for])
+    contradiction = None
+    for wrong in np.unique(ray[missed > small]):
+        members = np.flatnonzero(ray == wrong)
+        contradiction = _split_ray(data, members, ray, small)
+        if contradiction is not None:
+            break
+    kept, _ = _choose_representatives(ray, lengths)
+    kept = kept[ray[kept] >= 0]
     if contradiction is None:
-        contradiction = _find_odd_contradiction(Z, y, lengths, kept, line, _EQUAL_VALUES * height)
-    return Targets(kept, Z[kept] / lengths[kept, None], values, contradiction)
+        contradiction = _find_odd_contradiction(data, units, lengths, kept, ray, small)
+    with np.errstate(over="ignore"):  # the caller says what is beyond float64
+        values = data.y[kept] / lengths[kept]
+    return Targets(kept, units[kept], values, contradiction)
 
 
-def _find_contradiction(Z, y, lengths, stands_for, small: float) -> np.ndarray | None:
-    """Weights that prove a contradiction among samples at 0 or on one ray, or None."""
-    zero = stands_for < 0
-    ratio = np.where(zero, 0.0, lengths / np.where(zero, 1.0, lengths[stands_for]))
-    missed = y - ratio * y[stands_for]
-    worst = int(np.argmax(np.abs(missed)))
-    if not abs(missed[worst]) > small:
-        return None
-    p = np.zeros(len(y))
-    p[worst] = 1.0
-    p[stands_for[worst]] -= ratio[worst]
-    return p * np.sign(missed[worst]) / np.abs(p).sum()
+def _choose_representatives(ray: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The longest sample of each ray, which has the least rounding, and which stands for which."""
+    order = np.lexsort((-lengths, ray))
+    starts = np.flatnonzero(np.diff(ray[order], prepend=ray.min() - 1))
+    stands_for = np.empty(len(ray), dtype=int)
+    stands_for[order] = np.repeat(order[starts], np.diff(starts, append=len(ray)))
+    return order[starts], stands_for
 
 
-def _find_odd_contradiction(Z, y, lengths, kept, line, small: float) -> np.ndarray | None:
+def _split_ray(
+    data: SolverData, members: np.ndarray, ray: np.ndarray, small: float
+) -> np.ndarray | None:
+    """Give each exact ray among these samples a number of its own, in place; returns weights that
+    prove a contradiction within one of them, or None.
+    """
+    exact: dict[tuple[int, ...], list[tuple[int, Fraction]]] = {}
+    for i in members:
+        direction, length = _exact_ray(data.Z[i])
+        exact.setdefault(direction, []).append((int(i), length))
+    for samples in exact.values():
+        longest, a = max(samples, key=lambda sample: sample[1])
+        p = np.zeros(len(ray))
+        for i, length in samples:
+            ratio = length / a if a else Fraction(0)
+            missed = Fraction(data.y[i]) - ratio * Fraction(data.y[longest])
+            if abs(missed) > small:
+                p[longest] = -float(ratio)
+                p[i] = 1.0
+                return p * (1.0 if missed > 0 else -1.0) / np.abs(p).sum()
+        ray[[i for i, _ in samples]] = ray.max() + 2 if a else -1
+    return None
+
+
+def _exact_ray(z: np.ndarray) -> tuple[tuple[int, ...], Fraction]:
+    """The direction of z as integers without a common factor, and its length in units of them."""
+    parts = [Fraction(x) for x in z.tolist()]
+    scale = math.lcm(*(part.denominator for part in parts))
+    integers = [int(part * scale) for part in parts]
+    common = math.gcd(*integers)
+    return tuple(n // common for n in integers) if common else (0,), Fraction(common, scale)
+
+
+def _find_odd_contradiction(
+    data: SolverData, units: np.ndarray, lengths: np.ndarray, kept, ray, small: float
+) -> np.ndarray | None:
     """Weights that prove a contradiction among opposite samples, or None: f(z) - f(-z) must be
     linear in z.
     """
-    kept = kept[np.argsort(line[kept], kind="stable")]
-    first = np.flatnonzero(line[kept[1:]] == line[kept[:-1]])
-    plus, minus = kept[first], kept[first + 1]
+    minus = kept[ray[kept] % 2 == 0]
+    pairs = [(kept[ray[kept] == ray[i] + 1], i) for i in minus]
+    plus = np.array([j[0] for j, _ in pairs if len(j)], dtype=int)
+    minus = np.array([i for j, i in pairs if len(j)], dtype=int)
     if not len(plus):
         return None
-    directions = Z[plus] / lengths[plus, None]
     # The part of the odd values that no linear function explains is the proof.
-    odd = y[plus] / lengths[plus] - y[minus] / lengths[minus]
-    missed = odd - directions @ np.linalg.lstsq(directions, odd, rcond=None)[0]
+    odd = data.y[plus] / lengths[plus] - data.y[minus] / lengths[minus]
+    missed = odd - units[plus] @ np.linalg.lstsq(units[plus], odd, rcond=None)[0]
     if not (np.abs(missed) * np.maximum(lengths[plus], lengths[minus])).max() > small:
         return None
-    p = np.zeros(len(y))
+    if not _is_odd_part_impossible(data, plus, minus):
+        return None
+    p = np.zeros(len(data))
     p[plus], p[minus] = missed / lengths[plus], -missed / lengths[minus]
     return p / np.abs(p).sum()
+
+
+def _is_odd_part_impossible(data: SolverData, plus: np.ndarray, minus: np.ndarray) -> bool:
+    """Whether no linear function has the differences f(z) - f(-z), in exact arithmetic; False where
+    that is not settled.
+    """
+    if data.Z.shape[1] > _MOST_EXACT:
+        return False
+    echelon: list[list[Fraction]] = []  # rows (z, odd value) in echelon form
+    for i, j in zip(plus, minus, strict=True):
+        (z, a), (opposite, b) = _exact_ray(data.Z[i]), _exact_ray(data.Z[j])
+        if any(x + y for x, y in zip(z, opposite, strict=True)):
+            continue  # opposite to rounding only
+        row = [*map(Fraction, z), Fraction(data.y[i]) / a - Fraction(data.y[j]) / b]
+        for other in echelon:
+            pivot = next(k for k, x in enumerate(other) if x)
+            if row[pivot]:
+                factor = row[pivot] / other[pivot]
+                row = [x - factor * y for x, y in zip(row, other, strict=True)]
+        if any(row[:-1]):
+            echelon.append(row)
+        elif row[-1]:
+            return True
+    return False
