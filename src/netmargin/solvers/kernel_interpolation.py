@@ -50,8 +50,10 @@ def _judge_in_kernel(
     dtype = np.longdouble if n <= _EXTENDED else np.float64
     c, targets = coefficients.astype(dtype), y.astype(dtype)
     lengths, units = split_lengths(Z.astype(dtype))
+    outputs: np.ndarray
     if n <= _EXTENDED:
-        outputs = np.array([_measure_entries(units, unit) @ (lengths * c) for unit in units])
+        weights: np.ndarray = lengths * c
+        outputs = np.array([_measure_entries(units, unit) @ weights for unit in units])
         outputs *= lengths / D
     else:
         rows = np.arange(0, n, _EXTENDED)
