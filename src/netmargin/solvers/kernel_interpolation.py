@@ -48,11 +48,11 @@ def _judge_in_kernel(
     """
     n, D = Z.shape
     dtype = np.longdouble if n <= _EXTENDED else np.float64
-    c, targets = coefficients.astype(dtype), y.astype(dtype)
+    targets: np.ndarray = y.astype(dtype)
+    c: np.ndarray = coefficients.astype(dtype)
     lengths, units = split_lengths(Z.astype(dtype))
-    outputs: np.ndarray
     if n <= _EXTENDED:
-        weights: np.ndarray = lengths * c
+        weights = lengths * c
         outputs = np.array([_measure_entries(units, unit) @ weights for unit in units])
         outputs *= lengths / D
     else:
@@ -60,7 +60,7 @@ def _judge_in_kernel(
         outputs = np.concatenate(
             [arc_cosine(Z[i : i + _EXTENDED], Z, bias=False) @ c for i in rows]
         )
-    eps, square, total = np.finfo(dtype).eps, c @ outputs, lengths @ np.abs(c)
+    eps, square, total = np.finfo(dtype).eps, c.dot(outputs), lengths @ np.abs(c)
     most = square + (n + 3 * D + 32) * eps * total**2 / D
     value = c @ targets - (n + 4) * eps * (np.abs(c) @ np.abs(targets))
     lower = float(value / np.sqrt(most)) * (1 - 4 * np.finfo(float).eps) if value > 0 else 0.0
