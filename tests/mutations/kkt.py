@@ -15,7 +15,7 @@ MUTATIONS = [
     ),
     Mutation(
         file="kkt/constraint_search.py",
-        old="slopes / (order * gaps)",
+        old="slopes / (problem.order * gaps)",
         new="slopes / gaps",
         why="tau without the order",
         killed_by=(
@@ -112,7 +112,7 @@ MUTATIONS = [
     ),
     Mutation(
         file="kkt/constraint_search.py",
-        old="(p * excess).max().item(), p)",
+        old="(p * excess).max().item(), p, completeness)",
         new="(p * excess).mean().item(), p)",
         why="the mean for the largest product",
         killed_by=(

@@ -1,6 +1,6 @@
 """The analysis of a net: one forward pass under the rules, then a numerical check of the answer."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
@@ -16,7 +16,6 @@ from . import normalization_rules, rules, sum_rules  # noqa: F401  (register the
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
-from .memory import describe_structure, recall, remember
 from .samples import count_as_it_is_samples, count_samples, is_expensive
 from .stored_statistics import describe_statistics
 from .trace import Trace
@@ -99,20 +98,14 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
 
 def _analyse(model: nn.Module, x, statistics: str) -> Homogeneity:
     """The answer for a net that can be computed in float64 where it lies."""
-    validator = Validator(model, x, quick=True)
-    structure = describe_structure(model, validator.traced, statistics)
-    known = recall(model, structure)
-    answer = None if known is None else _settle(model, known, validator)
-    # A contradiction may be due to a change that the structure does not show.
-    if answer is None or answer.evidence is Evidence.CONTRADICTED:
-        answer = _find_answer(model, x, structure, follow=statistics == "follow")
+    answer = _find_answer(model, x, follow=statistics == "follow")
     several = isinstance(x, tuple)
     bias_free = answer._bias_free and replace(answer._bias_free, _several_inputs=several)
     return replace(answer, _bias_free=bias_free, _several_inputs=several)
 
 
-def _find_answer(model: nn.Module, x, structure: Hashable, *, follow: bool) -> Homogeneity:
-    """Follow the model on samples of x, and settle what is found; remember it for the structure."""
+def _find_answer(model: nn.Module, x, *, follow: bool) -> Homogeneity:
+    """Follow the model on samples of x, and settle what is found."""
     validator = Validator(model, x, quick=True)
     trace, degree = _follow(model, validator.traced, follow=follow)
     names = tuple(name for name, _ in model.named_parameters())
@@ -130,9 +123,6 @@ def _find_answer(model: nn.Module, x, structure: Hashable, *, follow: bool) -> H
         trace.statistics,
         trace.numbers / count_samples(validator.traced),
     )
-    # What a branch on values, or an observed operation, did here it may not do at other weights.
-    if not trace.branches and not trace.observed:
-        remember(model, structure, derivation)
     del trace  # and with it all values of the pass, before more are computed
     return _settle(model, derivation, validator)
 

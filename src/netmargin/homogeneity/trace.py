@@ -8,7 +8,6 @@ Views share storage with what they view, so a degree belongs to a storage.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-import torch
 from torch import Tensor, nn
 
 from .degree import (
@@ -48,8 +47,6 @@ class Trace(Requirements, EagerMode):
         Sentences about operations without a rule, whose exponents were observed numerically.
     numbers : int
         How many numbers the pass computed: a measure of its cost.
-    branches : bool
-        Whether numbers left the graph, on which the rest of the pass may depend.
     escaped : Unknown or None
         The first value that scales and left the graph, of which nothing further is known.
     """
@@ -57,7 +54,6 @@ class Trace(Requirements, EagerMode):
     def __init__(self, model: nn.Module, x, buffers: Mapping[str, Tensor]):
         super().__init__(model, x, buffers)
         self.numbers = 0
-        self.branches = False
         # Dicts without values are sets that keep their order, so that answers are reproducible.
         self.epsilons: dict[Epsilon, None] = {}
         self.casts: dict[str, None] = {}
@@ -96,7 +92,6 @@ class Trace(Requirements, EagerMode):
 
         how : the method that was called, for a sentence.
         """
-        self.branches = True
         if isinstance(value, Tensor) and self.degree(value) and self.escaped is None:
             self.escaped = self.unknown(
                 f"{how} turned a value that scales into numbers that torch does not see"
@@ -135,7 +130,6 @@ class Trace(Requirements, EagerMode):
         """Update degrees by one operation, and run it."""
         kwargs = kwargs or {}
         inputs = list(iterate_tensors((args, kwargs)))
-        self.branches |= torch.Tag.dynamic_output_shape in func.tags
         if not func.is_view:
             self._settle_epsilon(func._schema.name.removeprefix("aten::").removesuffix("_"), *args)
         degrees = self._degrees_of_outputs(func, args, kwargs, inputs)
