@@ -21,11 +21,15 @@ import numpy as np
 
 from netmargin.errors import NetmarginError
 
-from . import kernel, linear, neurons, wide_kernels
+from . import kernel, linear, neurons, radii, wide_kernels
 from .rational import NotFiniteError
 from .verdict import Door, Verdict
 
-DOORS = {door.name: door for room in (linear, kernel, wide_kernels, neurons) for door in room.DOORS}
+DOORS = {
+    door.name: door
+    for room in (linear, kernel, wide_kernels, neurons, radii)
+    for door in room.DOORS
+}
 _CHUNK = 20
 """Instances that a process takes at once."""
 

@@ -121,3 +121,43 @@ SPOILS = [
     cancel,
     nearly_flat,
 ]
+
+
+def weights(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    """A layer of a net (rows, columns), its biases as last column: plain in half of all cases, or
+    with units of all sizes, dead, doubled, whole, or weights that cancel.
+    """
+    W = rng.normal(size=(rows, columns)) * (columns - 1) ** -0.5
+    if rng.random() < 0.5:
+        return W
+    with np.errstate(all="ignore"):
+        for spoil in rng.choice(LAYER_SPOILS, size=rng.integers(1, 3)):
+            W = np.clip(np.nan_to_num(spoil(rng, W)), -1e100, 1e100)
+    return W
+
+
+def scale_units(rng, W):
+    return W * _powers(rng, rng.choice([2, 5, 9, 20]), (len(W), 1))
+
+
+def scale_columns(rng, W):
+    return W * _powers(rng, rng.choice([2, 5, 9, 20]), (1, W.shape[1]))
+
+
+def kill(rng, W):
+    W = W.copy()
+    row = rng.integers(len(W))
+    W[row] = -np.abs(W[row]) if rng.random() < 0.5 else 0.0
+    return W
+
+
+def cancel_columns(rng, W):
+    """Huge weights whose sum is 0 but for the last digits, and a bias of 1."""
+    W = W.copy()
+    W[:, :-1] *= 10 ** rng.uniform(0, 17)
+    W[:, -2] = -W[:, :-2].sum(1)
+    W[:, -1] = rng.choice([1.0, 0.0])
+    return W
+
+
+LAYER_SPOILS = [scale_units, scale_columns, kill, cancel_columns, whole_numbers, tie, nearly_tie]

@@ -1,0 +1,122 @@
+"""Small ReLU nets twice: as modules of torch in float64, and in whole numbers."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import torch
+from torch import nn
+
+from . import spite
+from .arrangement import Vector, combine, dot, faces
+from .rational import exact
+
+
+@dataclass(frozen=True)
+class Net:
+    """Affine layers with an activation after each but the last.
+
+    layers : arrays (rows, columns + 1) of float64, the last column biases.
+    slope : of the activation below 0; 0 is ReLU.
+    variance : of a BatchNorm after the first layer, which has a third of it as epsilon, so that the
+        root is exact where it is 3 times a power of 4; 0 for none.
+    """
+
+    layers: list[np.ndarray]
+    slope: float = 0.0
+    variance: float = 0.0
+
+    def module(self, bias: bool = True) -> nn.Sequential:
+        """The module, in evaluation mode; without biases they are left out."""
+        parts: list[nn.Module] = []
+        for i, W in enumerate(self.layers):
+            linear = nn.Linear(W.shape[1] - 1, len(W), bias=bias, dtype=torch.float64)
+            with torch.no_grad():
+                linear.weight.copy_(torch.from_numpy(W[:, :-1].copy()))
+                if bias:
+                    linear.bias.copy_(torch.from_numpy(W[:, -1].copy()))
+            parts.append(linear)
+            if i == 0 and self.variance:
+                norm = nn.BatchNorm1d(len(W), eps=self.variance / 3, dtype=torch.float64)
+                assert norm.running_var is not None
+                norm.running_var.fill_(self.variance)
+                parts.append(norm)
+            if i < len(self.layers) - 1:
+                parts.append(nn.LeakyReLU(self.slope) if self.slope else nn.ReLU())
+        return nn.Sequential(*parts).eval()
+
+    def affine(self) -> list[tuple[list[Vector], int]]:
+        """The layers as whole numbers over one denominator each, with BatchNorm folded in."""
+        found = []
+        for i, W in enumerate(self.layers):
+            rows = exact(W)
+            if i == 0 and self.variance:
+                rows = rows / Fraction(math.sqrt(self.variance / 3 * 4))
+            denominator = math.lcm(*(part.denominator for part in rows.reshape(-1)))
+            found.append(([[int(p * denominator) for p in row] for row in rows], denominator))
+        return found
+
+    def activate(self, values: Vector, scale: int) -> tuple[Vector, int]:
+        """The activation of values over `scale`."""
+        if not self.slope:
+            return [max(value, 0) for value in values], scale
+        p, q = Fraction(self.slope).as_integer_ratio()
+        return [value * (p if value < 0 else q) for value in values], scale * q
+
+    def scores(self, point: Vector, layers: list[tuple[list[Vector], int]]) -> Vector:
+        """The scores at (x, w), which stands for x / w with w > 0, times a positive number."""
+        values, scale = point[:-1], point[-1]
+        for i, (rows, denominator) in enumerate(layers):
+            values = [dot(row, [*values, scale]) for row in rows]
+            scale *= denominator
+            if i < len(layers) - 1:
+                values, scale = self.activate(values, scale)
+        return values
+
+    def pieces(self) -> list[tuple[list[Vector], list[Vector]]]:
+        """The linear pieces in the plane: lines (a, b, c), a x + b y + c = 0, among which all sides
+        of the piece are, and the scores on it as such forms, each times a positive number.
+        """
+        layers = self.affine()
+        found: list = [([], [[1, 0, 0], [0, 1, 0]], 1)]
+        for i, (rows, denominator) in enumerate(layers):
+            last, grown = i == len(layers) - 1, []
+            for lines, forms, scale in found:
+                units = [combine(row, [*forms, [0, 0, scale]]) for row in rows]
+                if last:
+                    grown.append((lines, units, 1))
+                    continue
+                p, q = Fraction(self.slope).as_integer_ratio()
+                for signs in self._patterns(units):
+                    active = [
+                        [part * (q if s > 0 else p) for part in unit]
+                        for unit, s in zip(units, signs, strict=True)
+                    ]
+                    grown.append((lines + units, active, scale * denominator * q))
+            found = grown
+        return [(lines, forms) for lines, forms, _ in found]
+
+    @staticmethod
+    def _patterns(units: list[Vector]) -> set[tuple[int, ...]]:
+        """The signs of forms on all cells in the plane w = 1."""
+        used = [i for i, unit in enumerate(units) if any(unit)]
+        forms = [units[i] for i in used] + [[0, 0, 1]]
+        patterns = set()
+        for _, _, sides in faces(forms):
+            if sides and sides[-1] > 0:
+                signs = [0] * len(units)
+                for i, s in zip(used, sides, strict=False):
+                    signs[i] = s
+                patterns.add(tuple(signs))
+        return patterns
+
+
+def draw_net(rng: np.random.Generator, hidden: list[int], outputs: int, inputs: int = 2) -> Net:
+    """A net with plain or spoiled layers; LeakyReLU and a BatchNorm of small variance at times."""
+    widths = [inputs, *hidden, outputs]
+    layers = [spite.weights(rng, rows, columns + 1) for columns, rows in itertools.pairwise(widths)]
+    slope = float(rng.choice([0.0, 0.01, 0.9], p=[0.8, 0.1, 0.1]))
+    variance = 3.0 * 4.0 ** -int(rng.integers(0, 50)) if rng.random() < 0.1 else 0.0
+    return Net(layers, slope, variance)
