@@ -1,12 +1,16 @@
 """The public door: one table of names, all of them there, and each explained."""
 
+import multiprocessing
 import pickle
 import re
 import subprocess
 import sys
 from importlib.metadata import version
+from types import FunctionType
 
 import pytest
+import torch
+from joblib import Parallel, delayed
 
 import netmargin as nm
 from tests.docs_blocks import ROOT
@@ -45,3 +49,24 @@ def test_errors_survive_a_trip_to_another_process(name):
 def test_the_version_is_the_one_that_is_installed_and_cited():
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert nm.__version__ == version("netmargin") == cited.group(1)
+
+
+def test_the_door_itself_can_be_pickled():
+    assert pickle.loads(pickle.dumps(nm)) is nm
+
+
+def train_with(seed):
+    """What `docs/cluster.md` shows: a function of one's own that uses `nm` as a global."""
+    torch.manual_seed(seed)
+    net = nm.models.mlp([3, 8, 1])
+    data = nm.datasets.parity(3, 2)
+    return nm.train(net, data, until=nm.Epochs(2), seed=seed, progress=False).rows[-1]["q_min"]
+
+
+@pytest.mark.slow  # processes that import torch
+def test_a_function_that_uses_the_door_runs_in_other_processes():
+    wanted = [train_with(seed) for seed in range(2)]
+    by_value = FunctionType(train_with.__code__, {"nm": nm, "torch": torch}, "own")
+    assert Parallel(n_jobs=2)(delayed(by_value)(seed) for seed in range(2)) == wanted
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(getattr, (nm, "__version__")) == nm.__version__

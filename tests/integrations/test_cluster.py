@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import FunctionType
 
 import pytest
-from joblib import delayed, parallel_config
+from joblib import Parallel, delayed, parallel_config
 
 import netmargin as nm
 from netmargin.cli import main
@@ -78,6 +79,18 @@ def share_within():
     began = time.monotonic()
     list(run_side_by_side((delayed(time.sleep)(0.1) for _ in range(2)), 2, None))
     return os.getpid(), began, time.monotonic()
+
+
+def own_run(seed):
+    return nm.weak_regularization(seed + 1.0, n=2).exponent
+
+
+def test_a_function_of_ones_own_that_uses_the_door_runs_on_workers(scheduler, workers):
+    """As a notebook has it: the function travels by value, and `nm` with it."""
+    by_value = FunctionType(own_run.__code__, {"nm": nm}, "own")
+    with pytest.importorskip("distributed").Client(scheduler), parallel_config(backend="dask"):
+        found = Parallel()(delayed(by_value)(seed) for seed in range(2))
+    assert found == [own_run(seed) for seed in range(2)]
 
 
 def test_a_task_ends_before_its_worker_begins_another(scheduler, workers):
