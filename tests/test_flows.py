@@ -166,6 +166,39 @@ def test_flow_says_where_it_stalls():
     assert flow_of(torch.relu, time=50.0).message == "t reached 50"
 
 
+@pytest.mark.parametrize("time", [1e-16, 1e-300])
+def test_a_time_far_below_a_first_step_is_reached(time):
+    """The flow begins evenly: its path is in proportion to the time."""
+
+    def path(time):
+        net = nn.Linear(1, 1, bias=False, dtype=torch.float64)
+        net.weight.data.fill_(-3.0)
+        found = nm.gradient_flow(
+            net, ([[1.0]], [1]), time=time, loss=nm.losses.Exponential(), progress=False
+        )
+        assert found.message == f"t reached {time:.6g}"
+        return found.rows[-1]["s"]
+
+    assert path(time) / time == pytest.approx(path(1e-9) / 1e-9, rel=1e-6)
+
+
+def test_steps_and_rates_beyond_all_reason_are_said():
+    net, data = nn.Linear(2, 1, bias=False), ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
+    before = net.weight.detach().clone()
+    with pytest.raises(nm.ArgumentError, match="step_size must be a number above 0 and of at most"):
+        nm.gradient_flow(net, data, time=1.0, step_size=1e308)
+    with pytest.raises(nm.DivergenceError, match="smaller rate"):
+        nm.flow.gradient_descent(net, data, steps=2, rate=1e200)
+    # float32 has no such number; the line search gets down to what is of use.
+    with pytest.raises(nm.DivergenceError, match="smaller rate than ConstantLR"):
+        nm.train(net, data, lr=1e308, progress=False)
+    assert torch.equal(net.weight, before)
+    history = nm.train(
+        net, data, lr=nm.LossBasedLR(1e40), until=nm.LogLossBelow(-3), progress=False
+    )
+    assert history.rows[-1]["accuracy"] == 1
+
+
 def test_error_estimate_compares_the_same_time():
     """Found by review: with a stopping rule it was the distance of two times."""
     flow = flow_of(torch.relu, until=nm.LogLossBelow(-0.5), estimate_error=True)

@@ -19,6 +19,9 @@ from . import (
     figures as figures,
 )
 from . import (
+    flow as flow,
+)
+from . import (
     kernels as kernels,
 )
 from . import (

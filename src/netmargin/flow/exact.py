@@ -32,6 +32,8 @@ _STALL_EVALUATIONS, _STALL_ADVANCE = 5000, 1e-2
 """A flow that advances less than this in s over so many evaluations has stalled: within it, 5000
 evaluations at the shortest step advance 1e-7.
 """
+_EVEN_SHARE = 1e-12
+"""Share of a step within which time goes by evenly, up to rounding."""
 _LARGEST_EXPONENT = 700.0
 """Largest exponent of a number that is compared: e^700 is below the overflow of float64."""
 
@@ -56,9 +58,8 @@ class ExactFlow(FlowRun):
         while not self._finished():
             self._show(display)
             taken = step(partial(self.field, pattern=pattern), theta, velocity, h)
-            ratio = (
-                max(taken.error / self.field.length(theta), self._log_time_error(taken)) / self.rtol
-            )
+            errors = taken.error / self.field.length(theta), self._log_time_error(taken)
+            ratio = max(errors) / self.rtol if all(map(math.isfinite, errors)) else math.inf
             # Overflow within a long step says nothing of the flow: a shorter one may stay finite.
             if not math.isfinite(ratio):
                 if h <= _SHORTEST_STEP:
@@ -119,17 +120,8 @@ class ExactFlow(FlowRun):
         )
 
     def _log_time_after(self, taken: Step, share: float) -> float:
-        """Natural log of t at a share of the step, by the method's own quadrature of dt / ds.
-
-        Rates are scaled by the largest one, so that none overflows.
-        """
-        rates = np.array([stage.log_time_rate for stage in taken.stages])
-        total = float(np.dot(taken.weights(share), np.exp(rates - rates.max()))) * taken.h
-        return (
-            logspace.log_add(self.log_time, math.log(total) + float(rates.max()))
-            if total > 0
-            else self.log_time
-        )
+        """Natural log of t at a share of the step."""
+        return logspace.log_add(self.log_time, _log_duration(taken, share))
 
     def _log_time_error(self, taken: Step) -> float:
         """The error of log t at the end of the step, estimated by the embedded method."""
@@ -137,15 +129,31 @@ class ExactFlow(FlowRun):
         scaled = np.exp(rates - rates.max()) * taken.h
         before = math.exp(min(self.log_time - float(rates.max()), _LARGEST_EXPONENT))
         error = abs(float(np.dot(np.subtract(WEIGHTS, LOWER_WEIGHTS), scaled)))
-        return error / (before + abs(float(np.dot(WEIGHTS, scaled))))
+        size = before + abs(float(np.dot(WEIGHTS, scaled)))
+        return error / size if size > 0 else math.inf
 
     def _share_at_end(self, taken: Step, most: float) -> float:
         """The share of the step, up to `most`, at which t reaches the time to stop at."""
-        return brentq(
-            lambda share: self._log_time_after(taken, share) - self.log_end, 1e-12, most, xtol=1e-15
-        )
+
+        def past_the_end(share: float) -> float:
+            return self._log_time_after(taken, share) - self.log_end
+
+        if past_the_end(_EVEN_SHARE) <= 0:
+            return brentq(past_the_end, _EVEN_SHARE, most, xtol=1e-15)
+        wanted = self.log_end + math.log(-math.expm1(self.log_time - self.log_end))
+        return _EVEN_SHARE * math.exp(wanted - _log_duration(taken, _EVEN_SHARE))
 
     def _back_to_kinks(self, theta: Tensor, velocity: Velocity, pattern: Pattern) -> Tensor:
         """Undo the drift of sliding pre-activations away from 0, to first order."""
         N, z = velocity.normals, velocity.z[pattern.sliding]
         return theta - N.T @ least_squares(N @ N.T, z)
+
+
+def _log_duration(taken: Step, share: float) -> float:
+    """Natural log of the time of a share of a step, by the method's own quadrature of dt / ds.
+
+    Rates are scaled by the largest one, so that none overflows.
+    """
+    rates = np.array([stage.log_time_rate for stage in taken.stages])
+    total = float(np.dot(taken.weights(share), np.exp(rates - rates.max()))) * taken.h
+    return math.log(total) + float(rates.max()) if total > 0 else -math.inf

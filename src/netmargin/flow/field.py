@@ -171,7 +171,7 @@ class FlowField:
         pace, alignment = self._find_pace(theta, velocity)
         return Velocity(
             velocity * pace,
-            math.log(pace) - log_loss,
+            (math.log(pace) if pace > 0 else math.nan) - log_loss,
             z,
             normals,
             q,

@@ -5,6 +5,7 @@ margin provably never falls.
 import math
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 
 from ..core import logspace
@@ -166,3 +167,8 @@ def _descend(
             )
         # The field is -grad / Loss, times its pace.
         theta = theta + here.direction * math.exp(log_step)
+        if not torch.isfinite(theta.square().sum()):
+            raise DivergenceError(
+                f"Step {index + 1} left float64: the summed loss was e^{here.log_loss:.4g} before."
+                " Take a smaller rate."
+            )

@@ -92,8 +92,8 @@ def gradient_flow(
     rtol : float, default 1e-8
         Error per step relative to ||theta||, of the exact method.
     step_size : float, optional
-        Length of a step in s. Exact: used instead of `rtol`, and shortened by events. Proximal:
-        0.02 by default.
+        Length of a step in s, at most 1, at which theta moves by its own length. Exact: used
+        instead of `rtol`, and shortened by events. Proximal: 0.02 by default.
     levels : sequence of float, default ()
         Values of log10 of the mean loss; the state where it first falls below one is kept.
     metric : callable, optional
@@ -196,7 +196,7 @@ def _check_method(method: str, rtol: float, step_size: float | None, metric: Met
     """Raise ArgumentError where the method, or a parameter of it, cannot be used."""
     check_choice("method", method, ("exact", "proximal"))
     check_number("rtol", rtol, above=0, below=1)
-    check_number("step_size", step_size, above=0, optional=True)
+    check_number("step_size", step_size, above=0, at_most=1, optional=True)
     if metric is not None and not (callable(metric) and method == "exact"):
         raise ArgumentError(
             'metric must be a function of the parameters by name, and method "exact": got'

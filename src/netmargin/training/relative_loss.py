@@ -49,7 +49,10 @@ def descend(
             if parameter.grad is not None:
                 if shrinkage != 1.0:
                     parameter.mul_(shrinkage)
-                parameter.sub_(parameter.grad, alpha=rate)
+                if rate <= torch.finfo(parameter.dtype).max:
+                    parameter.sub_(parameter.grad, alpha=rate)
+                else:  # torch refuses such an alpha; the product may be finite all the same
+                    parameter.sub_(parameter.grad * rate)
 
 
 def relative_loss_and_slope(
