@@ -136,6 +136,8 @@ class Watch:
                 self._margins.start()
         if state is None:
             self._record(epoch=0, step=0)
+            if self.report is not None and self.report.saturated:
+                warnings.warn(self.report.warning, UserWarning, stacklevel=2)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} every={self.every} {self.history!r}>"

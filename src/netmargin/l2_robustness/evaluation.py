@@ -205,6 +205,7 @@ def robustness(
         status=status,
         examined=examined,
         flips=flips,
+        warning=measured.warning,
     )
 
 

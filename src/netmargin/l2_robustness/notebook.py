@@ -5,6 +5,7 @@ from decimal import ROUND_FLOOR
 import numpy as np
 
 from ..core.notebook_tables import Cell, Certainty, NotebookTable, describe_in_notebook, number
+from ..core.probabilities import show_warning
 from .report import RobustnessReport
 
 
@@ -22,4 +23,4 @@ def describe_radii(found: RobustnessReport) -> NotebookTable:
         rows.append(("a change found that flips half of them", (middle, Certainty.MEASURED)))
         rows.append(("not flipped by any attack", f"{found.not_found:,} of {found.n:,}"))
     rows.append(("status", str(found.status)))
-    return NotebookTable(f"Radii of {found.n:,} samples", rows)
+    return NotebookTable(f"Radii of {found.n:,} samples", rows, notes=show_warning(found.warning))

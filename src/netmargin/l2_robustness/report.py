@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.probabilities import show_warning
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..result import Status
@@ -74,6 +75,7 @@ class RobustnessReport(Record):
     status: Status
     examined: int
     flips: np.ndarray | None = None
+    warning: str = ""
 
     def __repr__(self) -> str:
         return short_repr(self, "n", "accuracy", "largest", "attacks", "box", "no_lower", "status")
@@ -174,6 +176,7 @@ class RobustnessReport(Record):
         """Describe the report in a few lines of text."""
         names, counts = np.unique(self.found_by[self.found_by != ""], return_counts=True)
         lines = [
+            *show_warning(self.warning),
             (
                 f"{self.n} samples, {100 * self.accuracy:.2f}% correct; inputs in"
                 f" {'R^d' if self.box is None else f'[{self.box[0]:g}, {self.box[1]:g}]^d'}"

@@ -179,7 +179,7 @@ def _held_out_differences(
         WEIGHTED_ERROR: [report.margin_weighted_error for report in reports],
     }
     drawn = resample([report.q.numpy() for report in reports], tuple(numbers))
-    differences = _pair_up("held-out", names, numbers, drawn, [""] * len(names))
+    differences = _pair_up("held-out", names, reports, numbers, drawn, [""] * len(names))
     return differences, tuple(interval_of(net) for net in drawn[Z])
 
 
@@ -195,12 +195,13 @@ def _training_differences(names: tuple[str, ...], reports: list[MarginReport]) -
     ]
     numbers = {INPUT: [report.margins["input"].value for report in reports]}
     drawn = resample([d.numpy() for d in distances], (INPUT,))
-    return _pair_up("training", names, numbers, drawn, notes)
+    return _pair_up("training", names, reports, numbers, drawn, notes)
 
 
 def _pair_up(
     data: str,
     names: tuple[str, ...],
+    reports: Sequence[MarginReport],
     numbers: Mapping[str, Sequence[float | None]],
     drawn: Mapping[str, np.ndarray],
     notes: Sequence[str],
@@ -214,6 +215,10 @@ def _pair_up(
             with np.errstate(invalid="ignore"):  # two infinite distances have no difference
                 interval = interval_of(drawn[number][i] - drawn[number][j])
             note = "; ".join(filter(None, (notes[i], notes[j])))
+            no_margins = [names[k] for k in (i, j) if reports[k].saturated]
+            if no_margins and number != ERROR:
+                value = interval = None
+                note = f"not compared, {' and '.join(no_margins)} returns probabilities"
             found.append(Difference(data, number, names[i], names[j], value, interval, note))
     return found
 

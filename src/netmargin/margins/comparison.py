@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from ..core.probabilities import show_warning
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from .bootstrap import ERROR, WEIGHTED_ERROR, Interval, Z
@@ -89,6 +90,12 @@ class Comparison(Record):
     def __repr__(self) -> str:
         return short_repr(self, "names", "training", "heldout", "differences")
 
+    @property
+    def warning(self) -> str:
+        """What is wrong with the scores of some nets, as `MarginReport.warning` says it, or ""."""
+        warned = zip(self.names, self.training, strict=True)
+        return " ".join(f"{name}: {report.warning}" for name, report in warned if report.warning)
+
     def frame(self):
         """Return a pandas DataFrame with one row per net.
 
@@ -120,7 +127,7 @@ class Comparison(Record):
 
     def summary(self) -> str:
         """Describe the comparison on a page, held-out data first."""
-        lines = []
+        lines = show_warning(self.warning)
         for data, heading in (
             ("held-out", "ON HELD-OUT SAMPLES ({} of them): this is what compares nets"),
             ("training", "ON THE TRAINING SAMPLES ({}): only for nets of one kind that fit them"),
@@ -166,7 +173,8 @@ def _sentence(difference: Difference) -> str:
     """A difference in words."""
     value, interval = difference.value, difference.interval
     if value is None or interval is None:
-        return f"{difference.number}: {difference.first} and {difference.second}: no difference"
+        why = difference.note or "no difference"
+        return f"{difference.number}: {difference.first} and {difference.second}: {why}"
     verdict = "real" if difference.real else "not more than chance"
     note = f" ({difference.note}: do not compare)" if difference.note else ""
     return (

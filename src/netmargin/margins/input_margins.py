@@ -16,6 +16,7 @@ from ..core.class_names import ClassNames, name_labels
 from ..core.doors import open_door
 from ..core.memory_limits import advise_on_memory
 from ..core.nets import in_mode
+from ..core.probabilities import Doubt, doubt_scores, show_warning
 from ..core.processes import is_own_batch, join_shares, writes_for_all
 from ..core.progress import Progress
 from ..core.sameness import Sameness, require_same
@@ -49,6 +50,8 @@ class InputMargins(Record):
         nothing is known.
     class_names : tuple of str or None
         The names of the classes, where they were given; tables show them in place of numbers.
+    warning : str
+        Why these are no distances of the net, as for `MarginReport`, or "".
     """
 
     distances: Tensor
@@ -58,6 +61,7 @@ class InputMargins(Record):
     labels: Tensor
     headroom: Tensor
     class_names: tuple[str, ...] | None = None
+    warning: str = ""
 
     def __repr__(self) -> str:
         shown = zip(quantile_names(), self.quantiles(), strict=True)
@@ -115,6 +119,7 @@ class InputMargins(Record):
             for values in (self.distances, self.relative)
         )
         lines = [
+            *show_warning(self.warning),
             f"{self.n} samples, {100 * (self.q > 0).double().mean():.2f}% correct",
             f"input margin at {names}      {distances}  (in the units of the inputs; estimated)",
             f"relative margin at {names}   {relative}  (in relative changes; estimated)",
@@ -224,14 +229,14 @@ def input_margins(
     shares = join_shares(
         lambda: _find_share(model, samples, layer, rivals, batch_size, names, progress)
     )
-    require_same([digests for _, digests in shares])
-    parts = sorted((part for own, _ in shares for part in own), key=lambda part: part.number)
+    require_same([digests for _, digests, _ in shares])
+    parts = sorted((part for own, *_ in shares for part in own), key=lambda part: part.number)
     found = InputMargins.joined(
         [part.boundaries for part in parts],
         torch.cat([part.q for part in parts]),
         torch.cat([part.classes for part in parts]),
     )
-    return replace(found, class_names=names.names)
+    return replace(found, class_names=names.names, warning=shares[0][2].text)
 
 
 class _Part(NamedTuple):
@@ -251,12 +256,14 @@ def _find_share(
     batch_size: int,
     names: ClassNames,
     progress: bool,
-) -> tuple[list[_Part], dict[str, bytes]]:
-    """What the batches of this process say, and digests of the model and of all data."""
+) -> tuple[list[_Part], dict[str, bytes], Doubt]:
+    """What the batches of this process say, digests of the model and of all data, and what is
+    doubtful about the scores.
+    """
     total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
     labels: Labels | None = None
     parts: list[_Part] = []
-    measured, same = 0, Sameness(model)
+    measured, same, doubt = 0, Sameness(model), Doubt()
     shown = progress and writes_for_all()
     with in_mode(model, training=False), Progress(shown, "input margins") as display:
         for index, (x, y) in enumerate(batches(samples, batch_size, model)):
@@ -275,6 +282,9 @@ def _find_share(
                     if noise := noise_of(model, x):
                         message = f"{noise} These input margins are those of one draw."
                         warnings.warn(message, UserWarning, stacklevel=5)
+                    doubt = doubt_scores(model, x, outputs)
+                    if doubt.saturated:
+                        warnings.warn(doubt.text, UserWarning, stacklevel=5)
                 names.require_number(outputs.shape[1])
                 labels = labels or Labels(outputs.shape[1])
                 targets = labels.encode(y).to(outputs.device)
@@ -285,4 +295,4 @@ def _find_share(
                     found = find_boundaries(point, outputs, targets, rivals=rivals)
                     classes = class_indices(targets, outputs.shape[1])
                     parts.append(_Part(index, found, hard.cpu(), classes))
-    return parts, same.describe()
+    return parts, same.describe(), doubt

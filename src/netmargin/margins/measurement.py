@@ -18,6 +18,7 @@ from ..core.class_names import ClassNames
 from ..core.doors import open_door
 from ..core.memory_limits import advise_on_memory
 from ..core.nets import in_mode, scores
+from ..core.probabilities import Doubt, doubt_scores
 from ..core.processes import is_own_batch, join_shares
 from ..core.sameness import Sameness, require_same
 from ..errors import ArgumentError, NonFiniteOutputError
@@ -145,10 +146,17 @@ def measure(
             " what nm.input_margins found for these data."
         )
     report = make_report(model, homogeneity, loss, found[0], log_loss)
-    if input_margins and names.names:
-        input_margins = replace(input_margins, class_names=names.names)
+    doubt = shares[0].doubt
+    if input_margins:
+        own = names.names or input_margins.class_names
+        input_margins = replace(input_margins, class_names=own, warning=doubt.text)
     return replace(
-        report, labels=found[1], input_margins=input_margins or None, class_names=names.names
+        report,
+        labels=found[1],
+        input_margins=input_margins or None,
+        class_names=names.names,
+        warning=doubt.text,
+        saturated=doubt.saturated,
     )
 
 
@@ -163,11 +171,14 @@ class _Part(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """What one process found: its batches, the homogeneity, and digests of model and data."""
+    """What one process found: its batches, the homogeneity, digests of model and data, and what is
+    doubtful about the scores.
+    """
 
     parts: list[_Part]
     homogeneity: Homogeneity
     digests: dict[str, bytes]
+    doubt: Doubt
 
 
 def _measure_share(
@@ -183,7 +194,7 @@ def _measure_share(
     """Measure the batches of this process, which are all where there is only one."""
     labels: Labels | None = None
     parts: list[_Part] = []
-    measured, same = 0, Sameness(model)
+    measured, same, doubt = 0, Sameness(model), Doubt()
     with in_mode(model, training=False), torch.no_grad():
         for index, (x, y) in enumerate(batches(samples, batch_size, model)):
             same.add(x, y)
@@ -200,7 +211,9 @@ def _measure_share(
                 outputs = graph.detach()
                 # The net is analysed on the first batch, the only inputs that are at hand for
                 # certain; after the forward pass, whose errors name their cause better.
-                homogeneity = homogeneity or _analyse_batch(model, x, statistics)
+                if labels is None:
+                    doubt = doubt_scores(model, x, outputs)
+                homogeneity = homogeneity or _analyse_batch(model, x, statistics, doubt)
                 names.require_number(outputs.shape[1])
                 labels = labels or Labels(outputs.shape[1])
                 targets = labels.encode(y).to(outputs.device)
@@ -212,13 +225,17 @@ def _measure_share(
                     found = find_boundaries(point, graph, targets) if with_boundaries else None
                     parts.append(_Part(index, hard.cpu(), classes, _sum_losses(loss, soft), found))
     assert homogeneity is not None
-    return _Share(parts, homogeneity, same.describe())
+    return _Share(parts, homogeneity, same.describe(), doubt)
 
 
-def _analyse_batch(model: nn.Module, x: Tensor, statistics: str) -> Homogeneity:
-    """Analyse the net on the inputs of a batch, and warn of noise in its outputs."""
+def _analyse_batch(model: nn.Module, x: Tensor, statistics: str, doubt: Doubt) -> Homogeneity:
+    """Analyse the net on the inputs of a batch; warn of noise in its outputs, and of scores that
+    have no margins.
+    """
     if noise := noise_of(model, x):
         warnings.warn(f"{noise} These margins are those of one draw.", UserWarning, stacklevel=6)
+    if doubt.saturated:
+        warnings.warn(doubt.text, UserWarning, stacklevel=6)
     return analyse(model, x, statistics=statistics)
 
 

@@ -3,6 +3,7 @@
 import math
 
 from ..core.notebook_tables import Cell, Certainty, NotebookTable, describe_in_notebook, number
+from ..core.probabilities import show_warning
 from .comparison import Comparison
 from .input_margins import InputMargins
 from .quantiles import quantile_names
@@ -27,7 +28,9 @@ def describe_report(report: MarginReport) -> NotebookTable:
             name = f"{margin.name} margin{', 25% quantile' * of_inputs}"
             certainty = Certainty.ESTIMATED if of_inputs else Certainty.MEASURED
             rows.append((name, (number(margin.value), certainty)))
-    return NotebookTable(f"Margins of {report.n:,} samples", rows)
+    return NotebookTable(
+        f"Margins of {report.n:,} samples", rows, notes=show_warning(report.warning)
+    )
 
 
 @describe_in_notebook.register
@@ -38,7 +41,11 @@ def describe_input_margins(found: InputMargins) -> NotebookTable:
         for name, value in zip(quantile_names(), found.quantiles(), strict=True)
     ]
     wrong = (f"{int((found.q <= 0).sum()):,} of {found.n:,}", Certainty.MEASURED)
-    return NotebookTable(f"Distances of {found.n:,} samples", [("wrong", wrong), *rows])
+    return NotebookTable(
+        f"Distances of {found.n:,} samples",
+        [("wrong", wrong), *rows],
+        notes=show_warning(found.warning),
+    )
 
 
 @describe_in_notebook.register
@@ -51,7 +58,8 @@ def describe_comparison(found: Comparison) -> NotebookTable:
         certainty = Certainty.ESTIMATED if estimated else Certainty.MEASURED
         cells = (number(None if math.isnan(value) else value) for value in values)
         rows.append([(f"{data}: {name}", certainty), *cells])
-    notes = ["More than chance:"] * any(difference.real for difference in found.differences)
+    notes = show_warning(found.warning)
+    notes += ["More than chance:"] * any(difference.real for difference in found.differences)
     for difference in found.differences:
         if difference.real and difference.interval is not None:
             low, high = map(number, difference.interval)

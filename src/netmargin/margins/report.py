@@ -10,6 +10,7 @@ from torch import Tensor
 from ..core import logspace
 from ..core.arguments import check_instance
 from ..core.class_names import ClassNames
+from ..core.probabilities import show_warning
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..homogeneity import Homogeneity
@@ -75,6 +76,11 @@ class MarginReport(Record):
         Distances to the decision boundary, where `measure` was asked for them.
     class_names : tuple of str or None
         The names of the classes, where they were given; tables show them in place of numbers.
+    warning : str
+        What is wrong with the scores, and what to pass instead: the net ends in a softmax, a
+        log-softmax or a sigmoid. "" for others.
+    saturated : bool
+        Whether the scores are probabilities, whose differences are no margins.
     """
 
     q: Tensor
@@ -87,6 +93,8 @@ class MarginReport(Record):
     labels: Tensor | None = field(default=None, repr=False)
     input_margins: InputMargins | None = field(default=None, repr=False)
     class_names: tuple[str, ...] | None = field(default=None, repr=False)
+    warning: str = field(default="", repr=False)
+    saturated: bool = field(default=False, repr=False)
     _chain: list[Tensor] = field(default_factory=list, repr=False, compare=False)
     """The matrices of a chain of layers, until the row "bartlett" is first asked for: their norms
     take as long as a few hundred forward passes.
@@ -289,12 +297,13 @@ class MarginReport(Record):
         rows = {name: self._row(name) for name in ("global", "layers", "partial", "quasi", "input")}
         names = ClassNames(self.class_names)
         parts = [
+            show_warning(self.warning),
             describe_samples(self.q, self.log10_mean_loss, self.loss),
             describe_certainty(rows, self.q, self.labels, names),
             describe_heldout(None if heldout is None else (heldout.q, heldout.labels), names),
             describe_optimization(self.q, rows, self.homogeneity, self.loss, self.log_loss),
         ]
-        return "\n\n".join("\n".join(lines) for lines in parts)
+        return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
     def __getstate__(self) -> dict:
         self._row("bartlett")  # a pickled report holds no weights

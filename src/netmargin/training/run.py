@@ -80,6 +80,8 @@ class Run:
         require_splittable(self.model, self.first)
         if saved is None:
             report = self._measure()
+            if report.saturated:
+                warnings.warn(report.warning, UserWarning, stacklevel=2)
             # `_measure` has read the data once: what has changed since changes from pass to pass.
             if self.files:
                 _warn_of_unrestored(self.randomness.not_restored())

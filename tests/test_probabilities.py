@@ -1,0 +1,174 @@
+"""Nets that return probabilities in place of scores are told from all others, and what they are
+told to pass is right.
+"""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+from netmargin.core.nets import scores
+from netmargin.core.probabilities import doubt_scores
+
+SIXTEEN = (torch.randn(16, 5, generator=torch.Generator().manual_seed(3)), torch.arange(16) % 4)
+
+
+class Own(nn.Module):
+    """A net whose forward ends as a function says."""
+
+    def __init__(self, end, outputs=4):
+        super().__init__()
+        self.net, self.act, self.end = nn.Linear(5, outputs), nn.Sigmoid(), end
+
+    def forward(self, x):
+        return self.end(self, self.net(x))
+
+
+def by_hand(_, z):
+    """A softmax that no operation of torch computes."""
+    e = (z - z.amax(1, keepdim=True)).exp()
+    return e / e.sum(1, keepdim=True)
+
+
+def doubted(model, x=SIXTEEN[0]):
+    return doubt_scores(model, x, scores(model, x))
+
+
+def linear(*end, outputs=4):
+    return nn.Sequential(nn.Linear(5, outputs), *end)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (linear(nn.Softmax(1)), ["ends in a softmax", "Pass model[:-1]"]),
+        (linear(nn.Sigmoid()), ["ends in a sigmoid", "Pass model[:-1]"]),
+        (linear(nn.Sigmoid(), outputs=1), ["all samples of one class", "Pass model[:-1]"]),
+        (nn.Sequential(linear(nn.Softmax(1))), ["Set model[0][1] = torch.nn.Identity()"]),
+        (Own(lambda net, z: net.act(z).squeeze(1), 1), ["Set model.act = torch.nn.Identity()"]),
+        (Own(lambda _, z: torch.sigmoid(z), 1), ["sigmoid", "predict_proba"]),
+        (Own(lambda _, z: z.softmax(1)[:, 1]), ["scores of both classes"]),
+        (Own(by_hand), ["sums to 1", "predict_proba"]),
+        (Own(lambda net, z: (by_hand(net, z) + z.softmax(1)) / 2), ["sums to 1"]),
+        (Own(lambda _, z: z.bfloat16().softmax(1)), ["ends in a softmax"]),
+        (Own(lambda net, z: by_hand(net, z).double()), ["sums to 1"]),
+        (linear(nn.Softmax(1)).double(), ["ends in a softmax"]),
+    ],
+)
+def test_probabilities_are_seen(model, words):
+    x = SIXTEEN[0].to(next(model.parameters()).dtype)
+    found = doubted(model, x)
+    assert found.saturated
+    for word in ["These scores are probabilities", *words]:
+        assert word in found.text
+
+
+@pytest.mark.parametrize(
+    "end", [lambda _, z: z.log_softmax(1), lambda _, z: z - z.logsumexp(1, keepdim=True)]
+)
+def test_margins_of_log_probabilities_hold(end):
+    """Differences of logs of probabilities are those of scores: said, but not warned of."""
+    model = Own(end)
+    found = doubted(model)
+    assert "logs of probabilities" in found.text
+    assert not found.saturated
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = nm.measure(model, SIXTEEN, input_margins=True)
+    plain = nm.measure(model.net, SIXTEEN, input_margins=True)
+    assert torch.allclose(report.q, plain.q, atol=1e-5)
+    assert torch.allclose(report.input_margins.distances, plain.input_margins.distances, atol=1e-4)
+    assert abs(report.log_loss - plain.log_loss) < 1e-5
+    assert report.summary().startswith("WARNING: These scores are logs of probabilities")
+
+
+class Attention(nn.Module):
+    """A softmax in the middle of a net, whose memory the scores may take over."""
+
+    def __init__(self):
+        super().__init__()
+        self.net, self.softmax = nn.Linear(5, 4), nn.Softmax(1)
+
+    def forward(self, x):
+        z = self.net(x)
+        return torch.sigmoid(-4 - (self.softmax(z) * z).relu()) * 0.25
+
+
+@pytest.mark.parametrize(
+    ("model", "x"),
+    [
+        (Attention(), SIXTEEN[0]),
+        (linear(nn.Sigmoid(), nn.Linear(4, 4)), SIXTEEN[0]),
+        (Own(lambda _, z: (z.sigmoid_() * 2).sub_(1)), SIXTEEN[0]),
+        (Own(lambda _, z: z.tanh().abs()), SIXTEEN[0]),
+        (Own(lambda _, z: (z - 9).clamp(0, 1)), SIXTEEN[0]),
+        (Own(lambda _, z: -z.abs()), SIXTEEN[0]),
+        (Own(lambda _, z: 1 / (1 + (-z).exp()), 1), SIXTEEN[0]),
+        (nn.Identity(), torch.eye(4).repeat(4, 1)),
+        (nn.Identity(), torch.tensor([[0.25, 0.75], [0.5, 0.5]])),
+        (nn.Identity(), torch.zeros(16, 1)),
+        (nn.Identity(), torch.ones(16, 4) / 4 + 1e-5),
+    ],
+)
+def test_no_false_alarms(model, x):
+    assert doubted(model, x) == ("", False)
+
+
+def test_watching_the_last_operation_changes_nothing():
+    """The net, its hooks and torch's generators are as before."""
+    model = Own(lambda _, z: nn.functional.dropout(z, 0.5, training=True).softmax(1))
+    before, state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
+    outputs = model(SIXTEEN[0])
+    torch.set_rng_state(state)
+    assert doubt_scores(model, SIXTEEN[0], outputs).saturated
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+@pytest.fixture(scope="module")
+def nets():
+    """A net that fits 16 points of the plane, and the same net with a softmax behind it."""
+    torch.manual_seed(0)
+    net = linear()
+    return {"scores": net, "probabilities": nn.Sequential(*net, nn.Softmax(1))}
+
+
+def test_every_summary_warns(nets):
+    model = nets["probabilities"]
+    with pytest.warns(UserWarning, match="These scores are probabilities"):
+        report = nm.measure(model, SIXTEEN, input_margins=True)
+    with pytest.warns(UserWarning, match="These scores are probabilities"):
+        distances = nm.input_margins(model, SIXTEEN, progress=False)
+    with pytest.warns(UserWarning, match="These scores are probabilities"):
+        radii = nm.robustness(model, SIXTEEN, effort="quick", attacks=(), progress=False)
+    with pytest.warns(UserWarning, match="These scores are probabilities"):
+        watch = nm.Watch(model, SIXTEEN)
+    with pytest.warns(UserWarning, match="These scores are probabilities"):
+        nm.train(copy.deepcopy(model), SIXTEEN, until=nm.Epochs(1), progress=False)
+    head = "WARNING: These scores are probabilities: the net ends in a softmax."
+    for record in (report, distances, radii, watch.report, report.input_margins):
+        assert record.summary().startswith(head)
+        assert "Pass model[:-1]" in " ".join(record.summary().split())
+    passed = nm.measure(model[:-1], SIXTEEN)
+    assert passed.warning == ""
+    assert torch.equal(passed.q, nm.measure(nets["scores"], SIXTEEN).q)
+
+
+@pytest.mark.filterwarnings("ignore:These scores are probabilities")
+def test_a_net_does_not_differ_from_itself_with_a_softmax(nets):
+    """Sizes of margins are compared between scores only; errors are the same."""
+    rng = np.random.default_rng(0)
+    heldout = torch.tensor(rng.normal(size=(300, 5)), dtype=torch.float32)
+    labels = nets["scores"](heldout).argmax(1)
+    labels[:60] = (labels[:60] + 1) % 4
+    found = nm.compare(nets, SIXTEEN, (heldout, labels), input_margins=True, progress=False)
+    assert not any(difference.real for difference in found.differences)
+    others = [difference for difference in found.differences if difference.number != "error"]
+    assert len(others) == 3
+    assert all("probabilities returns probabilities" in difference.note for difference in others)
+    assert found.summary().startswith("WARNING: probabilities: These scores are probabilities")
