@@ -153,7 +153,6 @@ HEAVY = (
     "test_solvers.py::test_higher_dimensions_are_certified_by_branch_and_bound",
     "test_targets.py::test_targets_bracket_the_optimum_of_every_problem[interpolation",
     "test_targets.py::test_targets_fall_and_say_how_far_they_are",
-    "test_time_limits.py::test_bounds_at_the_command_line_have_one_limit",
     "test_training.py::test_a_margin_ascent_keeps_the_norm_and_training_goes_on_from_it[ReLU",
     "test_training.py::test_a_margin_ascent_keeps_the_norm_and_training_goes_on_from_it[linear",
     "test_training.py::test_a_margin_ascent_keeps_the_norm_and_training_goes_on_from_it[squared",

@@ -8,9 +8,8 @@ from torch import nn
 import netmargin as nm
 from netmargin.page.collecting import Options, collect
 from netmargin.page.facts import Facts
-from netmargin.page.ledger import write_ledger
 from netmargin.page.making import make_page
-from netmargin.page.payload import LedgerPage, Page
+from netmargin.page.payload import Page
 from netmargin.page.subject import read_given
 
 
@@ -121,9 +120,3 @@ def labels_page() -> Page:
     data, _ = flipped_digits()
     found = nm.label_errors(data)
     return make_page(facts_of(digits_net()[0], data, digits_data()[1], records=found))
-
-
-@cache
-def ledger_page() -> LedgerPage:
-    """The page of a ledger of one claim."""
-    return write_ledger(nm.theory.verify("lyu-li/euler", quick=True).to_dict())

@@ -202,57 +202,6 @@ def test_solve_soft_and_interpolation(own, capsys):
     assert "--soft is for f1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "name", ["clusters", "gaussian-xor", "hypercube", "teacher", "parity", "alternating", "digits"]
-)
-def test_data_show_then_bounds(own, capsys, name):
-    assert (
-        main(
-            [
-                "data",
-                "show",
-                name,
-                "--n",
-                "40",
-                "--d",
-                "3",
-                "--k",
-                "2",
-                "--units",
-                "2",
-                "--out",
-                "shown",
-            ]
-        )
-        == 0
-    )
-    assert "40 samples of shape" in capsys.readouterr().out
-    assert (own / "shown" / "data.png").stat().st_size > 5000
-    if name in ("hypercube", "alternating"):
-        assert main(["bounds", "--data", "shown/points.npz", "--time-limit", "5", "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert len(found["bounds"]) == 2
-        assert all(
-            b["value"] == pytest.approx(sum(term["value"] for term in b["terms"])) and b["vacuous"]
-            for b in found["bounds"]
-        )
-        distance, upper = found["interclass_distance"]["1"]
-        assert 0 < distance <= upper * (1 + 1e-9)
-        assert (
-            main(["bounds", "--data", "shown/points.npz", "--time-limit", "5", "--radius", "9"])
-            == 0
-        )
-        assert "complexity, 4 Rad / gamma" in capsys.readouterr().out
-
-
-def test_bounds_of_inseparable_data(own, capsys):
-    np.savez(own / "same.npz", X=np.ones((4, 2)), y=[1, -1, 1, -1])
-    assert main(["bounds", "--data", "same.npz"]) == 0
-    assert "No net and no kernel predictor separates" in capsys.readouterr().out
-    assert main(["bounds", "--data", "same.npz", "--delta", "2"]) == 2
-    assert "--delta must be below 1" in capsys.readouterr().err
-
-
 def test_biases_everywhere(tmp_path, capsys):
     assert (
         main(
@@ -326,16 +275,12 @@ FAILURES = {  # exit code 1: the work failed
         ["solve", "f2", "--data", "points.npz", "--out", "mynets.py/s.npz"],
         "Cannot write",
     ),
-    "a folder in the way of data --out": (
-        ["data", "show", "clusters", "--out", "mynets.py/x"],
-        "Cannot write",
-    ),
     "a folder in the way of train --out": (
         ["train", "digits-mlp", "--limit", "20", "--out", "mynets.py/x"],
         "Cannot write",
     ),
     "a folder in the way of verify": (
-        ["verify", "lyu-li/euler", "--html", "mynets.py/x"],
+        ["verify", "lyu-li/euler", "--markdown", "mynets.py/x"],
         "Cannot write",
     ),
     "a folder in the way of reproduce": (
@@ -354,7 +299,6 @@ WRONG_USAGE = {  # exit code 2
         ["train", "digits-mlp", "--data", "digit"],
         'Did you mean "digits". The data sets are digits, mnist',
     ),
-    "an unknown distribution": (["data", "show", "clustres"], 'Did you mean "clusters"'),
     "an unknown loss": (
         ["train", "digits-mlp", "--loss", "crossentropy"],
         'Did you mean "cross-entropy"',
@@ -401,9 +345,12 @@ WRONG_USAGE = {  # exit code 2
         ["solve", "f2", "--data", "points.npz", "--out", "."],
         "is a folder; give the name of a file",
     ),
-    "a device as a page": (["verify", "lyu-li/euler", "--html", "/dev/null"], "no ordinary file"),
+    "a device as a page": (
+        ["verify", "lyu-li/euler", "--markdown", "/dev/null"],
+        "no ordinary file",
+    ),
     "a file as a folder": (
-        ["data", "show", "clusters", "--out", "mynets.py"],
+        ["train", "digits-mlp", "--out", "mynets.py"],
         "is a file. Name a folder",
     ),
 }
@@ -429,16 +376,12 @@ def test_wrong_usage_exits_with_2_and_says_what_is_right(own, capsys, name):
     assert re.search(message, capsys.readouterr().err)
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--version"], ["train", "--help"], ["data", "show", "--help"]]
-)
+@pytest.mark.parametrize("arguments", [["--version"], ["train", "--help"]])
 def test_help_and_version_exit_with_0(capsys, arguments):
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 0
-    assert re.search(
-        r"examples:|netmargin \d+\.\d+|usage: netmargin data show", capsys.readouterr().out
-    )
+    assert re.search(r"examples:|netmargin \d+\.\d+", capsys.readouterr().out)
 
 
 def _keys(value) -> set[str]:
@@ -451,9 +394,7 @@ def _keys(value) -> set[str]:
     [
         ["analyse", "digits-mlp", "--bias", "all"],
         ["train", "digits-mlp", "--limit", "30", "--epochs", "1", "--quiet"],
-        ["data", "show", "clusters", "--out", "shown"],
         ["solve", "f1", "--data", "points.npz"],
-        ["bounds", "--data", "points.npz"],
         ["verify", "lyu-li/euler", "--quick"],
         ["verify", "--list"],
         ["reproduce", "chizat-bach/fig2a", "--jobs", "1", "--quiet"],
@@ -569,10 +510,9 @@ INTERRUPTED = {  # the same in this process, where it takes no start
         "l2_robustness.batch_radii",
         "certified_radii",
     ),
-    "bounds": (["bounds", "--data", "points.npz"], "solvers", "f2_max_margin"),
+    "solve": (["solve", "f2", "--data", "points.npz"], "solvers", "f2_max_margin"),
     "verify": (["verify", "lyu-li/euler"], "papers.ledger.claim", "Claim.examine"),
     "measure": (["measure", "net.pt", *OWN], "margins", "measure"),
-    "data": (["data", "show", "clusters", "--out", "shown"], "drawing", "draw_data"),
 }
 
 

@@ -1090,35 +1090,6 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path):
     assert "allow-same-origin" not in attributes["sandbox"]
 
 
-def test_the_ledger_is_a_page_of_the_same_style(tmp_path):
-    ledger = nm.theory.verify("lyu-li/euler", quick=True)
-    written = nm.page(ledger, out=tmp_path / "ledger.html")
-    text = written.path.read_text()
-    assert ledger.conclusion() in " ".join(Parts(text).shown)
-    assert "lyu-li/euler" in text
-    assert "<style>" in text
-    # Its dict and the file of `netmargin verify --json` make the same page.
-    saved = tmp_path / "ledger.json"
-    saved.write_text(json.dumps(ledger.to_dict()))
-    for subject in (ledger.to_dict(), saved, str(saved)):
-        assert nm.page(subject, out=tmp_path / "again.html").path.read_text() == text
-        assert text == ledger.html()
-    broken = ledger.to_dict()
-    broken["claims"][0] |= {"holds": False, "worst": None, "failures": ["<b>repeat it</b>"]}
-    shown = nm.page(broken, out=tmp_path / "broken.html").path.read_text()
-    assert "worst violation infinite" in shown
-    assert "&lt;b&gt;repeat it" in shown
-    for wrong, error, said in (
-        ('{"claims"', nm.CheckpointError, "cannot be read as JSON"),
-        ("[1]", nm.ArgumentError, "is no ledger"),
-        ('{"claims": [{"paper": "a"}], "conclusion": ""}', nm.ArgumentError, "KeyError"),
-    ):
-        saved.write_text(wrong)
-        with pytest.raises(error, match=said):
-            nm.page(saved, out=tmp_path / "never.html")
-    assert not (tmp_path / "never.html").exists()
-
-
 def test_ties_are_wrong_and_lie_left_of_the_boundary():
     X, y = nm.datasets.digits(limit=20)
     net = nn.Linear(64, 10, bias=False)

@@ -20,7 +20,6 @@ from tests.page_fixture import (
     facts_of,
     full_page,
     labels_page,
-    ledger_page,
     many_classes_page,
     plain_page,
     table_page,
@@ -53,7 +52,6 @@ def files(browser, tmp_path_factory):
         "endless": endless_page(),
         "classes": many_classes_page(),
         "labels": labels_page(),
-        "ledger": ledger_page(),
     }
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(render(page), encoding="utf-8")
@@ -94,7 +92,6 @@ KINDS = (
     "endless",
     "classes",
     "labels",
-    "ledger",
 )
 
 
@@ -106,7 +103,7 @@ def test_every_chart_holds_marks_and_no_width_scrolls_sideways(browser, files, n
             "all => all.map(c => [c.id, c.querySelectorAll('svg [role=graphics-symbol] path, svg .mark-rect path, svg .mark-line path, svg .mark-area path').length])",
         )
         assert [chart for chart, count in marks if count == 0] == []
-        wanted = {"full": 7, "plain": 2, "table": 2, "endless": 1, "ledger": 0}
+        wanted = {"full": 7, "plain": 2, "table": 2, "endless": 1}
         assert len(marks) == wanted.get(name, len(marks))
         for link in tab.locator("nav a").all():  # which lead somewhere, without a message
             link.click()
@@ -488,7 +485,7 @@ def test_nothing_can_leave_the_page(browser, files):
     tab.close()
 
 
-@pytest.mark.parametrize("name", ["full", "table", "labels", "ledger"])
+@pytest.mark.parametrize("name", ["full", "table", "labels"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser, files, name, scheme):
     with open_page(browser, files[name], color_scheme=scheme) as tab:

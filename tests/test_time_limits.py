@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import netmargin as nm
 from netmargin import bounds, solvers
-from netmargin.cli import main
 from netmargin.core.deadline import Deadline
 from netmargin.estimators import (
     NTKClassifier,
@@ -233,37 +232,3 @@ def test_relaxing_over_the_nearest_pairs_alone_proves_a_bound_too(monkeypatch):
     hurried = bounds.interclass_distance(Z, y, 2, starts=2)
     assert found.distance <= hurried.upper_bound * (1 + 1e-9)
     assert hurried.distance <= found.upper_bound * (1 + 1e-9)
-
-
-@pytest.fixture
-def points(tmp_path):
-    np.savez(tmp_path / "points.npz", X=X[:40, :4], y=SIGNS[:40])
-    return str(tmp_path / "points.npz")
-
-
-def test_bounds_at_the_command_line_have_one_limit(points, clock, monkeypatch, capsys):
-    seen = []
-    for module, name in (
-        (solvers, "f2_max_margin"),
-        (solvers, "f1_max_margin"),
-        (bounds, "interclass_distance"),
-    ):
-        monkeypatch.setattr(
-            module, name, recording(getattr(module, name), clock, [1.0, 2.0, 1.0, 2.0, 0.0], seen)
-        )
-    assert main(["bounds", "--data", points, "--time-limit", "9", "--json"]) == 0
-    assert seen == pytest.approx([3.0, 4.0, 2.0, 2.5, 3.0])
-    assert "interclass_distance" in capsys.readouterr().out
-
-
-def test_ctrl_c_ends_the_bounds_of_the_command_line(points, monkeypatch):
-    interrupted = replace(solvers.f1_max_margin([[1.0]], [1]), status=Status.INTERRUPTED)
-    monkeypatch.setattr(solvers, "f1_max_margin", lambda *args, **options: interrupted)
-    monkeypatch.setattr(
-        bounds, "interclass_distance", lambda *args, **options: pytest.fail("it went on")
-    )
-    try:
-        code = main(["bounds", "--data", points])
-    except KeyboardInterrupt:
-        code = 130
-    assert code == 130

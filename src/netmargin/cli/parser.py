@@ -10,9 +10,7 @@ from ..core.arguments import suggest_word
 from ..version import __version__
 from . import (
     analyse,
-    bounds,
     certify,
-    data,
     measure,
     page,
     reproduce,
@@ -30,10 +28,8 @@ VERBS = {
     "train": train,
     "page": page,
     "solve": solve,
-    "bounds": bounds,
     "verify": verify,
     "reproduce": reproduce,
-    "data": data,
 }
 """The verbs in the order of the help. Each is a module with HELP, add_arguments(parser) and
 run(options), which returns an exit code or None for 0.
@@ -50,11 +46,9 @@ _EXAMPLES = """examples:
   netmargin robustness runs/digits-mlp/model.safetensors --factory digits-mlp --data digits \
 --box 0 1 --limit 200 --out runs/radii
   netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
-  netmargin data show clusters --n 256 --d 15 --k 3 --out runs/clusters
-  netmargin solve f1 --data runs/clusters/points.npz --time-limit 60
-  netmargin bounds --data runs/clusters/points.npz
+  netmargin solve f1 --data points.npz --time-limit 60
   netmargin verify --quick
-  netmargin verify lyu-li/sandwich wei --html runs/ledger.html
+  netmargin verify lyu-li/sandwich wei
   netmargin reproduce chizat-bach/fig2d --scale laptop
 
 exit codes: 0 done, 1 the work failed (it says why), 2 wrong usage, 130 interrupted by Ctrl-C

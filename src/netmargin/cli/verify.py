@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_workers(parser)
     parser.add_argument("--list", action="store_true", help="the claims and what they say")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write it as a page")
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write it as Markdown, like docs/ledger.md"
     )
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Examine claims, print a row for each as it is done, and write the pages asked for.
+    """Examine claims, print a row for each as it is done, and write the page asked for.
 
     Returns the exit code: 0, 1 if a claim fails, 130 after Ctrl-C.
     """
@@ -58,13 +57,8 @@ def run(options: argparse.Namespace) -> int:
             else "\n".join(f"{claim['id']:36} {claim['statement']}" for claim in listed)
         )
         return 0
-    pages = {
-        path: name
-        for path, name in ((options.html, "html"), (options.markdown, "markdown"))
-        if path
-    }
-    for path in pages:  # now, not after minutes of work
-        require_writable(path)
+    if options.markdown:  # now, not after minutes of work
+        require_writable(options.markdown)
     rows = not options.json
     if rows:
         print(ledger.HEADER, flush=True)
@@ -87,12 +81,11 @@ def run(options: argparse.Namespace) -> int:
                 [*(line for entry in found for line in ledger.failure(entry)), found.conclusion()]
             )
         )
-    for path, name in pages.items():
-        if found.missing:
-            print(f"Not written: {path}, as the ledger is not complete", file=sys.stderr)
-        else:
-            write_atomically(path, getattr(found, name)().encode())
-            print(f"Written: {path}", file=sys.stderr)
+    if options.markdown and found.missing:
+        print(f"Not written: {options.markdown}, as the ledger is not complete", file=sys.stderr)
+    elif options.markdown:
+        write_atomically(options.markdown, found.markdown().encode())
+        print(f"Written: {options.markdown}", file=sys.stderr)
     if found.missing:
         print("netmargin: interrupted; these are the claims that were done", file=sys.stderr)
         return INTERRUPTED

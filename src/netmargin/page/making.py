@@ -19,12 +19,11 @@ from .classes import write_classes
 from .collecting import Options, collect
 from .comparing import write_comparison
 from .facts import Facts
-from .ledger import read_ledger, write_ledger
 from .missing import list_missing
 from .navigation import describe_net, list_links
 from .nearest import make_splits, write_nearest
 from .overview import write_overview
-from .payload import LedgerPage, Page
+from .payload import Page
 from .progress import write_training
 from .render import render
 from .scaling import write_scaling
@@ -95,8 +94,7 @@ def page(
     ----------
     subject : nn.Module, dict or list of them, path, or record
         The net; several by name, of which the page is about the first and compares it with the
-        others; the folder of a run of `netmargin train`; a record alone; or the ledger of
-        `nm.theory.verify`, its dict, or the file of `netmargin verify --json`.
+        others; the folder of a run of `netmargin train`; or a record alone.
     data : tuple (X, y), iterable of (x, y), or None, default None
         The training data, as for `measure`, but not of one pass. None for the folder of a run on a
         named data set, and for a record alone.
@@ -171,10 +169,7 @@ def write_page(
     file: Path = check_path("out", out)
     if file.is_dir():
         raise ArgumentError(f"out is a folder, {file}; give the name of a file in it.")
-    if (ledger := read_ledger(subject)) is not None:
-        made: Page | LedgerPage = write_ledger(ledger)
-    else:
-        made = make_page(collect(read_given(subject, records), data, heldout, options))
+    made = make_page(collect(read_given(subject, records), data, heldout, options))
     content = render(made).encode()
     write_atomically(file, content)
     return PageFile(file, made.title, len(content))

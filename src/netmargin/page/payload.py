@@ -204,33 +204,6 @@ class Link:
 
 
 @dataclass(frozen=True)
-class LedgerRow:
-    """A claim of the ledger."""
-
-    id: str
-    statement: str
-    source: str
-    notes: tuple[str, ...]
-    printed: tuple[str, ...]
-    failures: tuple[str, ...]
-    instances: str
-    worst: str
-    tolerance: str
-    seconds: str
-    holds: bool
-
-
-@dataclass(frozen=True)
-class LedgerPage:
-    """The ledger of the papers' claims, in the page's style; template "ledger.html.j2"."""
-
-    title: str
-    takeaway: str
-    papers: tuple[tuple[str, tuple[LedgerRow, ...]], ...]
-    made_by: str
-
-
-@dataclass(frozen=True)
 class Page:
     """One page; template "page.html.j2". A section that is None is not on the page."""
 

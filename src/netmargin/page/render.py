@@ -2,7 +2,7 @@
 
 What a template is given:
 
-    page     the record, `Page` or `LedgerPage`
+    page     the record, `Page`
     tables   the numbers behind each picture, by its name, see `tables.py`
     known    the names of the columns in which some sample has a value
     block    the JSON block of a `Page`, safe inside of <script type="application/json">
@@ -19,18 +19,16 @@ from functools import cache
 from pathlib import Path
 
 from .block import make_block
-from .payload import LedgerPage, Page
+from .payload import Page
 from .tables import write_tables
 
 _HERE = Path(__file__).parent
 
 
-def render(page: Page | LedgerPage) -> str:
+def render(page: Page) -> str:
     """Write a page as one self-contained text of HTML."""
     from markupsafe import Markup
 
-    if isinstance(page, LedgerPage):
-        return _template("ledger.html.j2").render(page=page, css=Markup(_join("*.css")))
     return _template("page.html.j2").render(
         page=page,
         tables=write_tables(page),

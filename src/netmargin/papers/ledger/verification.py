@@ -13,8 +13,6 @@ from ...core.processes import alone
 from ...core.progress import Progress
 from ...core.records import short_repr
 from ...errors import ArgumentError, NetmarginError
-from ...page.ledger import write_ledger
-from ...page.render import render
 from ...result import Status
 from .claim import Claim, Entry, load_claims
 from .pages import HEADER, failure, row, title_of_paper, write_markdown
@@ -97,7 +95,7 @@ class Ledger:
         )
 
     def to_dict(self) -> dict:
-        """All values as a dictionary of JSON values, of which `nm.page` makes a page."""
+        """All values as a dictionary of JSON values."""
         entries = [
             {"paper": title_of_paper(entry), **entry.to_dict(), "failures": failure(entry)}
             for entry in self.entries
@@ -117,10 +115,6 @@ class Ledger:
         what was found, and the printed errors with their counterexamples.
         """
         return write_markdown(self.entries, self.conclusion())
-
-    def html(self) -> str:
-        """Write the same as one self-contained page of HTML, in the style of the pages of nets."""
-        return render(write_ledger(self.to_dict()))
 
 
 @alone()
