@@ -394,6 +394,12 @@ def test_a_check_takes_data_in_every_form_and_only_that_net():
     assert answer.check(model, X, seed=2) != found[0]
     with pytest.raises(nm.errors.ArgumentError, match="no parameter '0.weight'"):
         answer.check(nn.Linear(INPUTS, 3), X)
+    for other in (nn.Linear(INPUTS, 3), nn.Sequential(nn.Flatten(), nn.Linear(INPUTS, 3))):
+        with pytest.raises(nm.errors.ArgumentError, match="no parameter '0.weight'"):
+            nm.measure(other, (X, y), homogeneity=answer)
+    for wrapped in (nn.DataParallel(model), torch.compile(model, backend="eager")):
+        assert answer.check(wrapped, X) == found[0]
+    assert answer.check(model, X, range=np.True_).range is not None
     with pytest.raises(nm.errors.ArgumentError, match="range"):
         answer.check(model, X, range=1)
     with pytest.raises(nm.NotHomogeneousError, match="no exponent"):

@@ -14,7 +14,6 @@ import netmargin as nm
 INTERNAL = {  # never returned by a public function
     "netmargin.core.notebook_tables.NotebookTable",
     "netmargin.homogeneity.degree.Constraint",
-    "netmargin.homogeneity.degree.Degree",
     "netmargin.homogeneity.degree.Unknown",
     "netmargin.kkt.constraints.ConstraintSubset",
     "netmargin.margins.boundaries.Boundaries",

@@ -139,8 +139,10 @@ def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: boo
 
 def check_flag(name: str, value: Any) -> bool:
     """Return True or False; raise ArgumentError for others that Python would take for one."""
-    # By name, since a numpy boolean is no bool and this file needs no numpy otherwise.
-    if isinstance(value, bool) or type(value).__name__ == "bool_":
+    # By name, which numpy 2 changed: a numpy boolean is no bool, and this file needs no numpy
+    # otherwise.
+    kind = type(value)
+    if kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")):
         return bool(value)
     raise _make_error(name, value, "True or False", optional=False)
 

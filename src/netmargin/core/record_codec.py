@@ -92,6 +92,7 @@ def _encode_object(value: Any, arrays: dict[str, np.ndarray], where: str) -> dic
             )
         }
     if type(value) in _records.values():
+        value.__getstate__()  # what a record computes before it is pickled
         fields = {
             field.name: encode(getattr(value, field.name), arrays, f"{where}.{field.name}")
             for field in dataclasses.fields(value)

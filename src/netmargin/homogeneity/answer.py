@@ -1,9 +1,11 @@
 """The record that `analyse` returns: exponents of groups of parameters, and how well they hold."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..core.accepted_models import check_model
 from ..core.arguments import check_flag, check_seed
 from ..core.records import short_repr
 from ..core.saved_records import Record
@@ -204,25 +206,25 @@ class Homogeneity(Record):
         check_seed(seed)
         if self.order is None:
             raise NotHomogeneousError(f"There is no exponent to check: the net is {self.kind}")
-        names = {name for name, _ in model.named_parameters()}
-        missing = next(
-            (
-                name
-                for names_here in self.members.values()
-                for name in names_here
-                if name not in names
-            ),
-            None,
-        )
-        if missing is not None:
-            raise ArgumentError(
-                f"model has no parameter {missing!r}, but the net that was analysed has. Pass that"
-                " net."
-            )
+        model = check_model(model)
+        self.require_parameters_of(model)
         found = _registered_checks[0](self, model, data, range, seed)
         if range:  # a frozen record keeps it in a list
             self._checked[:] = [found]
         return found
+
+    def require_parameters_of(self, model: "nn.Module") -> None:
+        """Raise ArgumentError where a model lacks a parameter of the net that was analysed."""
+        names = {name for name, _ in model.named_parameters()}
+        analysed = itertools.chain(*self.members.values(), self.ignored, self.quasi_exponents or ())
+        missing = next((name for name in analysed if name not in names), None)
+        if missing is not None:
+            raise ArgumentError(
+                f"model has no parameter {missing!r}, but the net that was analysed has. Pass that"
+                " net, or the answer of netmargin.analyse about this one."
+            )
+        if self._bias_free is not None:
+            self._bias_free.require_parameters_of(model)
 
     def ignoring_biases(self) -> "Homogeneity":
         """Return the answer for the same net without the biases that block homogeneity.

@@ -15,7 +15,7 @@ from ..core.saved_records import Record
 
 
 @dataclass(frozen=True)
-class Degree:
+class Degree(Record):
     """The exponents of the parameter tensors in a value, absent ones zero.
 
     Multiplying values adds their degrees; a power of a value multiplies its degree.

@@ -122,6 +122,8 @@ def measure(
         "the answer of netmargin.analyse(model, X)",
         optional=True,
     )
+    if homogeneity is not None:
+        homogeneity.require_parameters_of(model)
     if not isinstance(input_margins, InputMargins):
         input_margins = check_flag("input_margins", input_margins)
     check_choice("statistics", statistics, ("follow", "fixed"))

@@ -1,6 +1,6 @@
 """The record of what `measure` found: margins in float64, and their normalizations."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -306,8 +306,12 @@ class MarginReport(Record):
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
     def __getstate__(self) -> dict:
-        self._row("bartlett")  # a pickled report holds no weights
+        if self._chain:  # a pickled or saved report holds no weights
+            self._row("bartlett")
         return vars(self)
+
+    def __copy__(self) -> "MarginReport":
+        return replace(self)  # not by `__getstate__`, which takes long
 
     def _row(self, name: str) -> Margin:
         """One row of the table `margins`."""
