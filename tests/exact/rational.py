@@ -17,11 +17,17 @@ class NotFiniteError(ValueError):
     """An answer holds NaN or infinity where it states a number."""
 
 
-def whole(array) -> tuple[np.ndarray, int]:
-    """Python integers W, as an array of objects, and an exponent e: the array is W * 2^e exactly."""
+def finite(array) -> np.ndarray:
+    """Numbers of an answer as an array. Raises NotFiniteError."""
     array = np.asarray(array, dtype=float)
     if not np.isfinite(array).all():
         raise NotFiniteError(f"the answer holds {array[~np.isfinite(array)][0]}")
+    return array
+
+
+def whole(array) -> tuple[np.ndarray, int]:
+    """Python integers W, as an array of objects, and an exponent e: the array is W * 2^e exactly."""
+    array = finite(array)
     ratios = [number.as_integer_ratio() for number in array.reshape(-1).tolist()]
     shift = max((q.bit_length() - 1 for _, q in ratios), default=0)
     common = [p << (shift - q.bit_length() + 1) for p, q in ratios]
@@ -38,7 +44,7 @@ def power_of_two(exponent: int) -> Fraction:
 
 def exact(array) -> np.ndarray:
     """The floats of an array as an array of fractions."""
-    array = np.asarray(array, dtype=float)
+    array = finite(array)
     found = np.empty(array.size, dtype=object)
     found[:] = [Fraction(number) for number in array.reshape(-1).tolist()]
     return found.reshape(array.shape)
