@@ -9,7 +9,16 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.margins.bootstrap import ERROR, INPUT, WEIGHTED_ERROR, Z, interval_of, resample
+from netmargin.margins.heldout import error_interval
+from netmargin.margins.intervals import (
+    ERROR,
+    INPUT,
+    NUMBERS,
+    WEIGHTED_ERROR,
+    Z,
+    difference_intervals,
+    z_interval,
+)
 from netmargin.models import mlp
 
 
@@ -59,47 +68,137 @@ def test_real_differences_are_found_and_others_are_not(plane):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_pairing_sees_what_single_intervals_do_not(plane):
+class Mapped(nn.Module):
+    """A net whose every score passes through one increasing map: it answers the same."""
+
+    def __init__(self, net: nn.Module, increasing):
+        super().__init__()
+        self.net, self.increasing = net, increasing
+
+    def forward(self, x):
+        return self.increasing(self.net(x))
+
+
+def test_what_a_change_of_calibration_makes_is_not_called_real(plane):
+    net = NETS["good"]
+    nets = {
+        "net": net,
+        "temperature": Mapped(net, lambda f: f / 7),
+        "map": Mapped(net, lambda f: f.sign() * f.abs() ** 0.2),
+    }
+    found = nm.compare(nets, *plane, progress=False)
+    by_name = {(d.number, d.first, d.second): d for d in found.differences}
+    for number in (ERROR, Z, WEIGHTED_ERROR, INPUT):
+        cooled, mapped = by_name[number, "net", "temperature"], by_name[number, "net", "map"]
+        assert abs(cooled.value) < 1e-12
+        assert not cooled.more_than_chance
+        assert mapped.more_than_chance == (number != ERROR)
+        assert not mapped.real
+    assert "calibration alone" in by_name[Z, "net", "map"].note
+    assert "another loss" in found.summary()
+    # Errors differ, and z the other way round: it does not say which net is better.
+    opposed = {
+        "heavy": Mapped(net, lambda f: f.sign() * f.abs() ** 6),
+        "flat": Mapped(NETS["bad"], lambda f: f.sign() * f.abs() ** 0.01),
+    }
+    found = nm.compare(opposed, *plane, progress=False)
+    error, z = (d for d in found.differences if d.number in (ERROR, Z))
+    assert error.real
+    assert error.value < 0
+    assert z.more_than_chance
+    assert z.value < 0
+    assert not z.real
+
+
+def test_how_far_a_change_of_calibration_moves_z():
+    """The formulas of docs/comparing.md: between -sqrt(e / (1 - e)) and sqrt((1 - e) / e), e the
+    error, and both ends are approached.
+    """
+    terms, of_means = NUMBERS[Z]
+
+    def z(q):
+        return of_means([part.mean() for part in terms(q)])
+
+    rng = np.random.default_rng(0)
+    sign = np.where(np.arange(40) < 6, -1.0, 1.0)
+    low, high = -math.sqrt(6 / 34), math.sqrt(34 / 6)
+    for scale in (0.1, 1, 5):
+        sizes = np.exp(scale * rng.normal(size=(100, 40)))
+        assert all(low < z(sign * row) < high for row in sizes)
+    assert z(np.where(sign > 0, 1.0, -1e-9)) == pytest.approx(high)
+    assert z(np.where(sign > 0, 1e-9, -1.0)) == pytest.approx(low)
+
+
+def test_pairing_sees_what_single_intervals_do_not():
     """Two nets that differ on 12 samples, all in favour of the first: their own intervals overlap,
     that of the difference leaves out 0.
     """
     q = np.random.default_rng(0).normal(0.5, 1, 400)
     worse = q.copy()
     worse[np.flatnonzero(q > 0)[:12]] *= -1
-    drawn = resample([q, worse], (ERROR,))[ERROR]
-    first, second = map(interval_of, drawn)
+    first, second = (error_interval(int((net <= 0).sum()), 400) for net in (q, worse))
     assert second[0] < first[1]
-    low, high = interval_of(drawn[1] - drawn[0])
+    low, high = difference_intervals(ERROR, [worse, q])[0, 1]
     assert 0 < low < 0.03 < high < 0.06
 
 
+def heavy_pairs(tails, n, count):
+    """Margins of pairs of nets that are equal but for chance and temperature."""
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        common = rng.normal(size=n)
+        normal = 0.8 * common + 0.6 * rng.normal(size=(2, n))
+        if tails == "mirrored lognormal":
+            q = 2 - np.exp(normal)
+        else:
+            q = 1 + normal / np.sqrt(rng.chisquare(3, size=n) / 3)
+        yield q[0], 7 * q[1]
+
+
+@pytest.mark.parametrize("tails", ["mirrored lognormal", "Student's t of 3 degrees"])
+@pytest.mark.parametrize("n", [20, 50])
+def test_of_20_pairs_of_equal_nets_one_at_most_looks_different(tails, n):
+    """Percentiles of a bootstrap leave up to 2.7 of 20 here; 23 of 300 are 5% and two deviations."""
+    looks = dict.fromkeys((ERROR, Z, WEIGHTED_ERROR), 0)
+    for pair in heavy_pairs(tails, n, 300):
+        for number in looks:
+            low, high = difference_intervals(number, pair)[0, 1]
+            looks[number] += not low <= 0 <= high
+    assert all(count <= 23 for count in looks.values()), looks
+    assert looks[Z] >= 3  # and not because no interval leaves out anything
+
+
 def test_intervals_cover_what_they_say():
-    """95% intervals of z and of the error hold the true value for about 95% of data sets; the
+    """95% intervals hold the true value for about 95% of data sets, also of nets that differ; the
     standard error of 200 trials is 1.5 points.
     """
     generator = np.random.default_rng(0)
-    held = {ERROR: 0, Z: 0, INPUT: 0}
-    truth = {ERROR: 0.15865525393145707, Z: 1.0, INPUT: 1 - 0.6744897501960817}
+    held = dict.fromkeys((ERROR, Z, INPUT, "z of one net"), 0)
+    # Phi(-1) - Phi(-2), 1 - 2, and quartiles of e^q, which is a distance.
+    quarter = math.exp(1 - 0.6744897501960817)
+    truth = {ERROR: 0.13590512198327787, Z: -1.0, INPUT: quarter - math.e * quarter}
     for _ in range(200):
-        q = generator.normal(1, 1, 200)
-        for name, (drawn,) in resample([q], tuple(held)).items():
-            low, high = interval_of(drawn)
-            held[name] += low <= truth[name] <= high
-    assert all(178 <= count <= 199 for count in held.values()), held
+        common = generator.normal(size=150)
+        first, second = 0.8 * common + 0.6 * generator.normal(size=(2, 150)) + [[1], [2]]
+        for number, value in truth.items():
+            pair = np.exp([first, second]) if number == INPUT else (first, second)
+            low, high = difference_intervals(number, pair)[0, 1]
+            held[number] += low <= value <= high
+        low, high = z_interval(first)
+        held["z of one net"] += low <= 1 <= high
+    assert all(181 <= count <= 199 for count in held.values()), held
 
 
-def test_statistics_of_resamples_are_those_of_a_report(plane):
-    """On data sets that hold every sample once, they are the numbers of `measure`."""
-    from netmargin.margins.bootstrap import STATISTICS
-
-    report = nm.measure(NETS["bad"], plane[1], input_margins=True)
-    q = report.q.numpy()[None]
-    assert STATISTICS[ERROR](q, 1).item() == pytest.approx(report.error)
-    assert STATISTICS[Z](q, 1).item() == pytest.approx(report.z)
-    assert STATISTICS[WEIGHTED_ERROR](q, 1).item() == pytest.approx(report.margin_weighted_error)
-    distances = report.input_margins.distances.numpy()
-    quarter = STATISTICS[INPUT](distances[None], 1).item()
-    assert quarter == distances[distances <= report.margins["input"].value].max()
+def test_intervals_are_about_the_numbers_of_a_report(plane):
+    reports = [nm.measure(NETS[name], plane[1]) for name in ("good", "bad")]
+    for number, values in (
+        (ERROR, [r.error for r in reports]),
+        (Z, [r.z for r in reports]),
+        (WEIGHTED_ERROR, [r.margin_weighted_error for r in reports]),
+    ):
+        low, high = difference_intervals(number, [r.q.numpy() for r in reports])[0, 1]
+        assert (low + high) / 2 == pytest.approx(values[0] - values[1])
+        assert high - low < abs(values[0] - values[1])
 
 
 def test_numbers_that_do_not_exist_are_named_as_such():

@@ -1,8 +1,8 @@
 """Several nets or checkpoints on the same data: which differences are real."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import combinations
 
 import numpy as np
 import torch
@@ -13,8 +13,16 @@ from ..core.batches import Data
 from ..core.progress import Progress
 from ..errors import ArgumentError, DataError
 from ..losses import Loss
-from .bootstrap import ERROR, INPUT, WEIGHTED_ERROR, Interval, Z, interval_of, resample
 from .comparison import Comparison, Difference
+from .intervals import (
+    ERROR,
+    INPUT,
+    WEIGHTED_ERROR,
+    Interval,
+    Z,
+    difference_intervals,
+    z_interval,
+)
 from .measurement import measure
 from .report import MarginReport
 
@@ -22,6 +30,8 @@ _FITS = 0.01
 """Training error up to which a net is taken to fit its data: among nets that do not, larger input
 margins go with larger gaps between test and training error (study of 174 nets).
 """
+_CALIBRATION = "a change of calibration alone can make it"
+"""Of numbers that are made of the sizes of margins: such a change moves them, and no answer."""
 
 
 def compare(
@@ -38,12 +48,15 @@ def compare(
     """Compare several nets, or checkpoints of one, on the same data.
 
     Held-out and training data are kept apart. What compares nets is held-out data: the error with
-    its interval; z = mean q / std q, which ranks nets as well as the error on one and a half to
-    four times as many labels (it does not estimate the error); and the margin-weighted error, which
-    ranks nets of different kinds as well. On training data it is the 25% quantile of the input
-    margins, for nets of one architecture, trained in one way, that both fit the data. A
-    difference is called real if 95% of the data sets that are drawn from the samples, the same ones
-    for both nets, agree on its sign.
+    its interval; z = mean q / std q, which ranks nets that were trained by one loss as well as the
+    error on one and a half to four times as many labels (it does not estimate the error); and the
+    margin-weighted error, which ranks nets of different kinds as well. On training data it is the
+    25% quantile of the input margins, for nets of one architecture, trained in one way, that both
+    fit the data. A difference is real if its 95% interval, which takes both nets on the same
+    samples, leaves out 0 and no note says why the number does not compare these nets: label
+    smoothing and other changes of calibration move all of these but the error and leave the answers
+    as they are. So z and the margin-weighted error are real where the error says the same, and of
+    input margins none is.
 
     Parameters
     ----------
@@ -95,7 +108,7 @@ def compare(
     >>> [(d.number, d.value > 0, d.real) for d in found.differences if d.data == "held-out"]
     [('error', True, True), ('z', False, True), ('margin-weighted error', True, True)]
 
-    Source: beyond the papers; paired bootstrap as in Efron and Tibshirani 1993.
+    Source: beyond the papers; jackknife as in Efron and Tibshirani 1993.
     """
     named = _name_models(models)
     batch_size = check_count("batch_size", batch_size)
@@ -173,53 +186,74 @@ def _held_out_differences(
     if not reports:
         return [], ()
     _require_same_order(reports)
-    numbers: dict[str, list[float | None]] = {
-        ERROR: [report.error for report in reports],
-        Z: [report.z for report in reports],
-        WEIGHTED_ERROR: [report.margin_weighted_error for report in reports],
-    }
-    drawn = resample([report.q.numpy() for report in reports], tuple(numbers))
-    differences = _pair_up("held-out", names, reports, numbers, drawn, [""] * len(names))
-    return differences, tuple(interval_of(net) for net in drawn[Z])
+    q = [report.q.numpy() for report in reports]
+    errors = _pair_up("held-out", ERROR, names, reports, [r.error for r in reports], q)
+    differences = list(errors)
+    for number, values in (
+        (Z, [report.z for report in reports]),
+        (WEIGHTED_ERROR, [report.margin_weighted_error for report in reports]),
+    ):
+        for found, error in zip(
+            _pair_up("held-out", number, names, reports, values, q), errors, strict=True
+        ):
+            note = found.note or _calibration_note(found, error)
+            differences.append(replace(found, note=note))
+    return differences, tuple(map(z_interval, q))
+
+
+def _calibration_note(found: Difference, error: Difference) -> str:
+    """What is said of a difference that a change of calibration alone can make, or ""."""
+    if not found.more_than_chance:
+        return ""
+    assert found.value is not None  # as its interval is
+    assert error.value is not None
+    # A larger z is better, a larger error worse.
+    says_the_same = ((found.value > 0) == (error.value > 0)) != (found.number == Z)
+    return "" if error.real and says_the_same else _CALIBRATION
 
 
 def _training_differences(names: tuple[str, ...], reports: list[MarginReport]) -> list[Difference]:
     """The differences of input margins on training data."""
     _require_same_order(reports)
-    distances = [r.input_margins.distances for r in reports if r.input_margins is not None]
+    distances = [r.input_margins.distances.numpy() for r in reports if r.input_margins is not None]
     if not distances:
         return []
-    notes = [
-        "" if report.error <= _FITS else f"{name} does not fit its training data"
-        for name, report in zip(names, reports, strict=True)
-    ]
-    numbers = {INPUT: [report.margins["input"].value for report in reports]}
-    drawn = resample([d.numpy() for d in distances], (INPUT,))
-    return _pair_up("training", names, reports, numbers, drawn, notes)
+    values = [report.margins["input"].value for report in reports]
+    misfits = [name for name, r in zip(names, reports, strict=True) if r.error > _FITS]
+    differences = []
+    for found in _pair_up("training", INPUT, names, reports, values, distances):
+        notes = [
+            f"{name} does not fit its training data"
+            for name in (found.first, found.second)
+            if name in misfits
+        ]
+        note = "; ".join(notes) + ": do not compare" * bool(notes)
+        note = found.note or note or _CALIBRATION * found.more_than_chance
+        differences.append(replace(found, note=note))
+    return differences
 
 
 def _pair_up(
     data: str,
-    names: tuple[str, ...],
+    number: str,
+    names: Sequence[str],
     reports: Sequence[MarginReport],
-    numbers: Mapping[str, Sequence[float | None]],
-    drawn: Mapping[str, np.ndarray],
-    notes: Sequence[str],
+    values: Sequence[float | None],
+    samples: Sequence[np.ndarray],
 ) -> list[Difference]:
-    """The differences of all pairs of nets, number by number."""
+    """The differences of a number for all pairs of nets."""
     found = []
-    for number, values in numbers.items():
-        for i, j in combinations(range(len(names)), 2):
-            first, second = values[i], values[j]
-            value = None if first is None or second is None else first - second
-            with np.errstate(invalid="ignore"):  # two infinite distances have no difference
-                interval = interval_of(drawn[number][i] - drawn[number][j])
-            note = "; ".join(filter(None, (notes[i], notes[j])))
-            no_margins = [names[k] for k in (i, j) if reports[k].saturated]
-            if no_margins and number != ERROR:
-                value = interval = None
-                note = f"not compared, {' and '.join(no_margins)} returns probabilities"
-            found.append(Difference(data, number, names[i], names[j], value, interval, note))
+    for (i, j), interval in difference_intervals(number, samples).items():
+        first, second, note = values[i], values[j], ""
+        no_margins = [names[k] for k in (i, j) if reports[k].saturated]
+        if no_margins and number != ERROR:
+            first = None
+            note = f"not compared, {' and '.join(no_margins)} returns probabilities"
+        if first is None or second is None:
+            value, interval = None, None
+        else:
+            value = first - second
+        found.append(Difference(data, number, names[i], names[j], value, interval, note))
     return found
 
 

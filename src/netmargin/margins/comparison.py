@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ..core.probabilities import show_warning
 from ..core.records import short_repr
 from ..core.saved_records import Record
-from .bootstrap import ERROR, WEIGHTED_ERROR, Interval, Z
+from .intervals import ERROR, WEIGHTED_ERROR, Interval, Z
 from .quantiles import quantile_names
 from .report import MarginReport
 
@@ -26,9 +26,9 @@ class Difference(Record):
     value : float or None
         The number of the first net minus that of the second; None where one has none.
     interval : (float, float) or None
-        95% of data sets drawn from these samples give a difference between these.
+        95% interval of the difference on all samples of this kind.
     note : str
-        Why the number does not compare these two nets, or "".
+        Why a difference of this number does not say which of the two nets is better, or "".
     """
 
     data: str
@@ -43,9 +43,14 @@ class Difference(Record):
         return short_repr(self, "data", "number", "first", "second", "value", "real", "note")
 
     @property
-    def real(self) -> bool:
+    def more_than_chance(self) -> bool:
         """Whether the interval leaves out 0: other samples of this kind would hardly turn it."""
         return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
+
+    @property
+    def real(self) -> bool:
+        """Whether it is more than chance, and no note says what else may have made it."""
+        return self.more_than_chance and not self.note
 
     def to_dict(self) -> dict:
         """Return the difference as JSON-ready values; what is not finite is None."""
@@ -140,9 +145,15 @@ class Comparison(Record):
             table = self.frame()[data]
             lines += ["  " + line for line in table.to_string(float_format="%.4g").splitlines()]
             lines += [f"  {_sentence(d)}" for d in self.differences if d.data == data]
+        if any("calibration" in difference.note for difference in self.differences):
+            lines.append(
+                "A change of calibration, by label smoothing or another loss, moves z,"
+                " margin-weighted errors and input margins while every answer stays. Where the"
+                " error does not say the same, they compare nets trained by one loss only."
+            )
         lines.append(
-            "Each interval covers 95% of data sets on its own: of 20 pairs of equal nets about one"
-            " looks different."
+            "Each interval covers 95% of data sets on its own: of 20 pairs of equal nets one may"
+            " look different."
         )
         return "\n".join(lines)
 
@@ -175,8 +186,9 @@ def _sentence(difference: Difference) -> str:
     if value is None or interval is None:
         why = difference.note or "no difference"
         return f"{difference.number}: {difference.first} and {difference.second}: {why}"
-    verdict = "real" if difference.real else "not more than chance"
-    note = f" ({difference.note}: do not compare)" if difference.note else ""
+    verdict = "more than chance" if difference.more_than_chance else "not more than chance"
+    verdict = "real" if difference.real else verdict
+    note = f" ({difference.note})" if difference.note else ""
     return (
         f"{difference.number}: {difference.first} minus {difference.second} {value:+.4g}, 95%"
         f" {interval[0]:+.4g} to {interval[1]:+.4g}: {verdict}{note}"

@@ -58,13 +58,16 @@ def describe_comparison(found: Comparison) -> NotebookTable:
         certainty = Certainty.ESTIMATED if estimated else Certainty.MEASURED
         cells = (number(None if math.isnan(value) else value) for value in values)
         rows.append([(f"{data}: {name}", certainty), *cells])
+    clear = [difference for difference in found.differences if difference.more_than_chance]
     notes = show_warning(found.warning)
-    notes += ["More than chance:"] * any(difference.real for difference in found.differences)
-    for difference in found.differences:
-        if difference.real and difference.interval is not None:
+    notes += ["More than chance:"] * bool(clear)
+    for difference in clear:
+        if difference.interval is not None:
             low, high = map(number, difference.interval)
             notes.append(
                 f"{difference.data} {difference.number}, {difference.first} minus"
                 f" {difference.second}: {low} to {high} (95%)"
+                + f"; {difference.note}"
+                * bool(difference.note)
             )
     return NotebookTable(f"{len(found.names)} nets", rows, ("", *found.names), notes)

@@ -91,7 +91,7 @@ def list_terms(
             )
         )
     if facts.heldout is not None:
-        of_z = ", of z by the bootstrap" * ("Margin score z" in named)
+        of_z = ", of z by the jackknife" * ("Margin score z" in named)
         terms.append(("Intervals", f"95%: of the error by Clopper and Pearson{of_z}."))
     terms.append(
         (

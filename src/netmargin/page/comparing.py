@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..margins import Comparison as Compared
 from ..margins import Difference, MarginReport
-from ..margins.bootstrap import ERROR, WEIGHTED_ERROR, Z
+from ..margins.intervals import ERROR, WEIGHTED_ERROR, Z
 from .classes import ROW, summarize
 from .facts import Facts
 from .numbers import count, distance, percent, percent_number, quoted, significant
@@ -26,7 +26,7 @@ def write_comparison(facts: Facts) -> Comparison | None:
     tags = [
         Tag(
             Certainty.MEASURED,
-            "bars: 95% intervals; differences from the first net, 95% by paired bootstrap",
+            "bars, and differences from the first net: 95% intervals",
         )
     ]
     if facts.net_distances:
@@ -57,7 +57,9 @@ def _describe(facts: Facts, found: Compared) -> str:
         )
     lines: dict[tuple[str, str], list[str]] = {}  # by the better and the worse net
     for number, word in ((ERROR, "lower"), (Z, "higher")):
-        for difference in _real_differences(found, number):
+        for difference in _differences(found, number):
+            if not difference.real:
+                continue
             better, worse, *_ = _order(difference, smaller_is_better=number == ERROR)
             text = f"{number} {_amount(difference, number)} {word}"
             lines.setdefault((better, worse), []).append(text)
@@ -69,19 +71,17 @@ def _describe(facts: Facts, found: Compared) -> str:
         )
     if not lines:
         n = count(found.heldout[0].n)
+        if any(d.more_than_chance for d in _differences(found, Z)):
+            return (
+                f"These {n} {facts.noun}s do not tell the nets apart by error. Their margin scores"
+                " differ, which a change of calibration alone, as by label smoothing, can make."
+            )
         return f"These {n} {facts.noun}s do not tell the nets apart by error, nor by margin score."
     parts = []
     for (better, worse), own in lines.items():
-        if len(own) == 2:
-            parts.append(
-                f"{quoted(better)} is better than {quoted(worse)}: {' and '.join(own)} (95%)"
-            )
-            continue
-        by_error = own[0].startswith(ERROR)
-        number, other = ("error", "margin score") if by_error else ("margin score", "error")
+        alone = " by error alone" * (len(own) == 1)
         parts.append(
-            f"{quoted(better)} is better than {quoted(worse)} by {number} alone: {own[0]} (95%); by"
-            f" {other} they are not told apart"
+            f"{quoted(better)} is better than {quoted(worse)}{alone}: {' and '.join(own)} (95%)"
         )
     left = [name for name in found.names[1:] if not any(name in pair for pair in lines)]
     if left:
@@ -91,12 +91,12 @@ def _describe(facts: Facts, found: Compared) -> str:
     return "; ".join(parts) + "."
 
 
-def _real_differences(found: Compared, number: str) -> list[Difference]:
-    """The differences to the net of the page that are more than chance, on held-out data."""
+def _differences(found: Compared, number: str) -> list[Difference]:
+    """The differences to the net of the page, on held-out data."""
     return [
         d
         for d in found.differences
-        if d.data == "held-out" and d.number == number and d.real and d.first == found.names[0]
+        if d.data == "held-out" and d.number == number and d.first == found.names[0]
     ]
 
 
@@ -192,17 +192,11 @@ def _verdict(found: Compared, number: str, index: int) -> str:
     """By how much a net is better or worse than the first one, or that it is not clearly so."""
     if not index:
         return ""
-    pair = (found.names[0], found.names[index])
-    difference = next(
-        (
-            d
-            for d in found.differences
-            if d.data == "held-out" and d.number == number and (d.first, d.second) == pair
-        ),
-        None,
-    )
-    if difference is None or not difference.real:
+    difference = _differences(found, number)[index - 1]
+    if not difference.more_than_chance:
         return "not clearly different"
+    if not difference.real:
+        return "differs, perhaps by calibration alone"
     better, *_ = _order(difference, smaller_is_better=number != Z)
     word = "better" if better == found.names[index] else "worse"
     return f"{word} by {_amount(difference, number).replace('percentage ', '')}"
