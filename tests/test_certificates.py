@@ -383,6 +383,10 @@ def test_explained_refusals_of_modules():
     )
     assert ascent.certificate is None
     assert "no certificate" in ascent.message
+    folded = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 2)).eval()
+    for net in (folded, nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2, bias=False))):
+        with pytest.raises(nm.NotHomogeneousError, match=r'norm="partial": in \d the net'):
+            nm.certify(net, (X, net(X).argmax(1)))
     with pytest.raises(nm.ModelError, match="lazy"):
         nm.certify(nn.Sequential(nn.LazyLinear(2)), (X, y))
     with pytest.raises(ValueError, match="max_constraints"):

@@ -464,6 +464,50 @@ def test_a_helper_that_forward_calls_is_followed_anew(monkeypatch):
         assert analyse(model, VECTOR).order == order
 
 
+def test_data_are_read_in_every_form():
+    """As docs/inputs.md says; a tuple of two inputs stays one where the net takes no single one."""
+    model, y = mlp([5, 7, 3], bias="all"), torch.arange(len(VECTOR)) % 3
+    expected = analyse(model, VECTOR)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(VECTOR, y), batch_size=9)
+    for data in (
+        (VECTOR, y),
+        [VECTOR, y.tolist()],
+        (VECTOR.numpy(), y.float().numpy()),
+        [(VECTOR[:9], y[:9]), (VECTOR[9:], y[9:])],
+        loader,
+        nn.utils.rnn.pad_sequence(list(VECTOR), batch_first=True).tolist(),
+    ):
+        assert analyse(model, data) == expected
+
+    class Gathered(nn.Linear):
+        def forward(self, pair):
+            return super().forward(pair[0])[torch.arange(len(pair[1])), pair[1]]
+
+    assert analyse(Gathered(5, 3, bias=False), (VECTOR, y)).order == 1
+
+
+def test_the_order_that_margins_are_normalized_by_is_said_beside_the_net_s_own():
+    model = mlp([5, 7, 6, 3], bias="all")
+    answer, report = (
+        analyse(model, VECTOR),
+        nm.measure(model, (VECTOR, [0, 1] * (len(VECTOR) // 2))),
+    )
+    assert (answer.order, report.order) == (1, 3)
+    assert "order 3 without the biases that block it: nm.measure" in answer.summary()
+
+
+def test_a_softmax_within_a_net_is_attention_and_one_at_its_end_is_not():
+    class Attends(nn.Linear):
+        def forward(self, x):
+            x = super().forward(x)[:, None] * torch.ones(3, 1)
+            return (torch.softmax(x @ x.mT, -1) @ x).sum(1)
+
+    (blocker,) = analyse(Attends(5, 4, bias=False), VECTOR).blockers
+    assert blocker.replacement.startswith("normalize queries and keys")
+    (blocker,) = analyse(nn.Sequential(linear(5, 4), nn.Softmax(1)), VECTOR).blockers
+    assert blocker.replacement == "return the scores before it"
+
+
 def test_a_wrong_rule_is_contradicted_in_a_net_with_later_biases(monkeypatch):
     from netmargin.homogeneity import scale_degree
     from netmargin.homogeneity.trace import RULES

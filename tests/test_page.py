@@ -1185,6 +1185,13 @@ def test_the_advice_to_stop_or_go_on_follows_the_curve_and_the_certificate():
     assert "cannot be told from its ups and downs. The largest one is far" in noisy
     assert noisy.endswith(gap)
     assert advise(TOLD["falls"][0]).endswith("Going on like this makes the margin smaller.")
+    # Not to what refuses the net: its stored statistics do not follow the ascent.
+    normed = torch.nn.Sequential(
+        torch.nn.Linear(64, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 10)
+    ).eval()
+    page = make_page(facts_of(normed, data, records=[TOLD["ups and downs"][0], certificate]))
+    assert page.training.verdict.endswith("above).")
+    assert "maximize_margin" not in page.support.next_step
     rows = history_of([-1.0] * 30, [0.5] * 30).rows
     for step, said in ((0.01, "Go on: the loss still falls"), (0, "Going on like this changes")):
         moving = [row | {"log10_mean_loss": -1 - step * k} for k, row in enumerate(rows)]

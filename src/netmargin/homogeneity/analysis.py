@@ -6,9 +6,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from ..core.accepted_models import require_finite
+from ..core.accepted_models import check_model, require_finite
 from ..core.arguments import check_choice
-from ..core.doors import open_door_inputs
 from ..core.forward_failures import explain_forward_errors
 from ..core.nets import able_to_float64, call_with, device_and_dtype
 from ..errors import ModelError
@@ -16,7 +15,7 @@ from . import normalization_rules, rules, sum_rules  # noqa: F401  (register the
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
-from .samples import count_as_it_is_samples, count_samples, is_expensive
+from .samples import count_as_it_is_samples, count_samples, find_inputs, is_expensive
 from .stored_statistics import describe_statistics
 from .trace import Trace
 from .validation import Validator
@@ -41,9 +40,11 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     model : torch.nn.Module
         A module that maps one tensor (or one tuple of tensors) to one tensor of scores. It is not
         changed.
-    x : array_like or tensor of shape (n, ...), or tuple of them
+    x : array_like or tensor of shape (n, ...), tuple of them, or data as `measure` takes them
         A batch of inputs, on any device and in any floating dtype; a few samples suffice. Inputs by
-        name are a dict, with labels or without: see docs/inputs.md.
+        name are a dict, with labels or without: see docs/inputs.md. Of a pair (X, y) with labels y,
+        and of a loader, the first inputs are used; another tuple holds the inputs of a net that
+        takes a tuple.
     statistics : {"follow", "fixed"}, default "follow"
         Whether the means and variances that BatchNorm stores, and uses in evaluation mode, follow
         the parameters as if they were estimated again (a mean scales like its signal, a variance
@@ -84,7 +85,7 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
     check_choice("statistics", statistics, ("follow", "fixed"))
-    model, x = open_door_inputs(model, x)
+    model, x = find_inputs(check_model(model), x, several=None)
     # First, as it refuses lazy parameters, which cannot be looked at.
     able = able_to_float64(model)
     require_finite(model)

@@ -266,6 +266,11 @@ class Homogeneity(Record):
             for name, exponent in self.groups.items()
         ]
         lines += [f"  {line}" for line in self.accuracy_lines()]
+        if self._bias_free is not None and self._bias_free.whole:
+            lines.append(
+                f"  order {self._bias_free.order} without the biases that block it:"
+                " nm.measure normalizes margins by that one"
+            )
         lines += [f"  blocked by {blocker}" for blocker in self.blockers]
         if self.quasi_exponents and self.blockers:
             lines.append(f"  {describe_quasi(self.quasi_exponents)}")

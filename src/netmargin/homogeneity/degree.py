@@ -23,6 +23,8 @@ class Degree(Record):
 
     exponents: Mapping[str, Fraction] = field(default_factory=dict)
 
+    __repr__ = short_repr
+
     @staticmethod
     def of(parameter: str) -> "Degree":
         """The degree of one parameter tensor itself: exponent 1 in its own name."""

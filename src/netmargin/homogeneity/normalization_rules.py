@@ -65,6 +65,9 @@ def _apply_stored_statistics(
     return _apply_affine(trace, degree, value, scale, shift)
 
 
+_ATTENTION = "softmax of attention scores"
+
+
 @rule(
     "scaled_dot_product_attention",
     "_scaled_dot_product_attention_math",
@@ -77,7 +80,7 @@ def _apply_stored_statistics(
 def _attention(trace: Trace, query, key, value, *rest, **options) -> AnyDegree:
     # The softmax must not change under a scaling, so queries times keys must be invariant, and what
     # is added to them: masks, or learned biases of positions. The outputs scale with the values.
-    called = "softmax of attention scores"
+    called = _ATTENTION
     for added in (*rest, *options.values()):
         if isinstance(added, Tensor) and added.is_floating_point():
             _forbid_scaling(trace, trace.degree(added), called)
@@ -105,7 +108,10 @@ _NAMES_OF_FUNCTIONS = {
 
 for _name, _called in _NAMES_OF_FUNCTIONS.items():
     RULES[_name] = lambda trace, value, *_, called=_called, **__: _forbid_scaling(
-        trace, trace.degree(value), called
+        trace,
+        trace.degree(value),
+        # Scores of classes have no more than two axes, those of queries and keys have.
+        _ATTENTION if called == "softmax" and value.ndim > 2 else called,
     )
 
 

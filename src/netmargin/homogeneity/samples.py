@@ -1,12 +1,15 @@
 """The samples on which a net is followed and its exponents are checked."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..core.batches import as_inputs, batches
 from ..core.doors import open_door, open_door_inputs
+from ..core.forward_failures import call_net
 from ..core.nets import device_and_dtype
 
 _AS_IT_IS_SAMPLES = (2, 32)
@@ -34,21 +37,45 @@ def take_samples(model: nn.Module, x, count: int):
     return x.to(dtype) if x.is_floating_point() else x
 
 
-def find_inputs(model: nn.Module, data, *, several: bool):
+def find_inputs(model: nn.Module, data, *, several: bool | None):
     """Find the inputs in data that are inputs, a pair (X, y), or an iterable of batches.
 
     Returns the net as it takes them, and the inputs.
+
+    several : whether a tuple holds the inputs of a net that takes several; None where it is not
+        known, and a tuple is a pair if its second part looks like labels and the net takes the
+        first one alone.
     """
-    if isinstance(data, Mapping):
+    if several is None:
+        several = isinstance(data, tuple) and not _is_pair(model, data)
+    if isinstance(data, list):
+        # Rows, numbers or tensors, of one batch; or else batches, or a pair.
+        batched = any(isinstance(part, (tuple, Mapping)) for part in data)
+        plain = not batched and not _is_pair(model, data)
+    else:
+        plain = several or isinstance(data, (Tensor, Mapping)) or hasattr(data, "__array__")
+    if plain:
         return open_door_inputs(model, data)
-    if several or isinstance(data, Tensor) or hasattr(data, "__array__"):
-        return model, data
-    if isinstance(data, list) and not any(
-        hasattr(part, "shape") or isinstance(part, Mapping) for part in data
-    ):
-        return model, data
     model, samples = open_door(model, data)
     return model, next(batches(samples, _AS_IT_IS_SAMPLES[1], model))[0]
+
+
+def _is_pair(model: nn.Module, data: tuple | list) -> bool:
+    """Whether data are inputs and their labels, and not two inputs of a net."""
+    if len(data) != 2 or not (hasattr(data[1], "__len__") or hasattr(data[1], "shape")):
+        return False
+    if isinstance(data[0], Mapping):
+        return True
+    X, y = (np.shape(part) if hasattr(part, "shape") else np.shape(np.array(part)) for part in data)
+    if len(y) != 1 or len(X) < 2 or X[:1] != y:
+        return False
+    numbers = np.asarray(data[1].cpu() if isinstance(data[1], Tensor) else data[1])
+    if numbers.dtype.kind == "f" and (numbers != numbers.round()).any():
+        return False
+    with suppress(Exception), torch.no_grad():  # a net of two inputs refuses one in its own way
+        call_net(model, take_samples(model, data[0], 2))
+        return True
+    return False
 
 
 def count_samples(x) -> int:

@@ -190,12 +190,15 @@ def require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) ->
     `homogeneity` is that of a report of margins, with stored statistics held fixed.
     """
     reasons = "\n  ".join(map(str, homogeneity.blockers)) or f"it is {homogeneity.kind}"
+    partial = ""
+    if homogeneity.order is not None and homogeneity.order > 0:
+        scaled = ", ".join(name for name, k in homogeneity.groups.items() if k > 0)
+        partial = f' Or pass norm="partial": in {scaled} the net is homogeneous as it is.'
     if norm != "partial" and homogeneity.statistics_sentence:
-        raise NotHomogeneousError(homogeneity.statistics_sentence)
+        raise NotHomogeneousError(homogeneity.statistics_sentence + partial)
     if norm == "global" and not homogeneity.whole:
         raise NotHomogeneousError(
-            f'The net has no homogeneity order:\n  {reasons}\nTry norm="partial", or replace these'
-            " modules."
+            f"The net has no homogeneity order:\n  {reasons}\nReplace these modules.{partial}"
         )
     if norm == "layers" and homogeneity.kind is not Kind.MULTI_HOMOGENEOUS:
         raise NotHomogeneousError(

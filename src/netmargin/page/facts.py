@@ -13,7 +13,7 @@ from ..homogeneity import Homogeneity
 from ..kkt import KKTCertificate
 from ..l2_robustness import RobustnessReport
 from ..label_errors import LabelErrors
-from ..margins import Comparison
+from ..margins import Comparison, normalizing_homogeneity
 from ..training import History
 from .commands import Command
 from .inputs import Inputs
@@ -83,6 +83,12 @@ class Facts:
     def training(self) -> Measured | None:
         """The training samples."""
         return next((split for split in self.splits if split.key == "training"), None)
+
+    @property
+    def ascends(self) -> bool:
+        """Whether `maximize_margin` takes the net, as far as is known."""
+        found = self.homogeneity and normalizing_homogeneity(self.homogeneity)
+        return found is None or (found.whole and not found.statistics and not found.ignored)
 
     @property
     def noun(self) -> str:

@@ -100,7 +100,8 @@ def _advise(facts: Facts, rows: list[dict], name: str, separated: int | None) ->
     far = ""
     if facts.certificate is not None and facts.certificate.relative_epsilon > _FAR:
         gap = significant(facts.certificate.relative_epsilon)
-        far = f" The largest one is far (gap {gap}, above): maximize_margin goes there directly."
+        far = f" The largest one is far (gap {gap}, above)"
+        far += ": maximize_margin goes there directly." if facts.ascends else "."
     if trend.falls:
         return f"{stop} Going on like this makes the margin smaller.{far}"
     return f"{stop} Whether the margin still rises cannot be told from its ups and downs.{far}"

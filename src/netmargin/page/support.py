@@ -61,7 +61,7 @@ def write_support(facts: Facts) -> Support | None:
 def _write_next_step(facts: Facts) -> str:
     """What brings the net closer: the margin itself maximized, or training that goes on."""
     if facts.command is None:
-        return "nm.maximize_margin(model, data)"
+        return "nm.maximize_margin(model, data)" if facts.ascends else ""
     last = 0.0 if facts.history is None else facts.history.rows[-1]["log10_mean_loss"]
     # Twice as deep takes about as many epochs again.
     return facts.command.train_below(min(2 * last, _DEEP)) if math.isfinite(last) else ""
