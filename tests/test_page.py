@@ -491,11 +491,12 @@ def test_wrong_labels_are_those_of_their_record():
     ]
     sure = round(float(found.wrong[found.order][:50].sum()))
     assert labels.takeaway == (
-        f"About {found.count} of 400 training labels are wrong ({100 * found.share:.0f}%); of the 50"
-        f" below about {sure} are."
+        f"At most {found.count_at_most} of 400 training labels are wrong"
+        f" ({100 * found.at_most:.0f}%; 95% confidence). If the classes do not overlap, about"
+        f" {found.count} are, and of the 50 below about {sure}; where they do, there may be none."
     )
     assert labels.lines[7][0] == str(worst[7])
-    assert labels.lines[49][4] == f"{100 * frame.wrong_so_far.iloc[49]:.0f}%"
+    assert labels.lines[49][4] == f"{100 * frame.wrong_if_apart.iloc[49]:.0f}%"
     assert not any("100%" in label.number for label in labels.worst)  # an estimate
     answers = predict(net, X[worst])
     kept, other = (int((answers == of[worst]).sum()) for of in (found.given, found.suggested))
@@ -508,7 +509,7 @@ def test_wrong_labels_are_those_of_their_record():
     assert np.allclose(columns["e"], found.wrong, rtol=6e-4)
     assert "s" not in read_block(page)["splits"]["heldout"]["columns"]
     link = next(link for link in page.links if link.id == "labels")
-    assert link.verdict == f"about {found.count} wrong"
+    assert link.verdict == f"at most {found.count_at_most} wrong"
 
 
 def test_wrong_labels_that_cannot_be_counted_are_in_order_all_the_same():

@@ -15,7 +15,13 @@ from ..core.class_names import ClassNames
 from ..core.nets import device_and_dtype, in_mode, scores
 from ..errors import DataError
 from ..training import fingerprint, read_sample_margins
-from .calibration import draw_flips, estimate_share_wrong, score_labels, share_wrong_by_score
+from .calibration import (
+    bound_share_wrong,
+    draw_flips,
+    estimate_share_wrong,
+    score_labels,
+    share_wrong_by_score,
+)
 from .epochs import are_useful, combine, sum_early_margins
 from .leave_one_out import (
     CENTRES,
@@ -54,7 +60,9 @@ def label_errors(
     squared leave-one-out error on 500 samples. Above 5,000 samples the kernel is replaced by its
     projection on 3,000 random ones.
 
-    How many labels are wrong is estimated from scores under labels flipped at random; see
+    How many labels are wrong is bounded from scores under labels flipped at random. Where classes
+    overlap, right labels score as low as wrong ones, and none need be wrong: the order of the
+    suspects holds, and a person decides. If they do not overlap, it is estimated as well; see
     docs/label-errors.md for how near that comes.
 
     Parameters
@@ -135,6 +143,7 @@ def label_errors(
         scores=torch.from_numpy(ranking),
         wrong=torch.from_numpy(wrong),
         share=share,
+        at_most=max(share, bound_share_wrong(given, flipped, len(values))),
         basis=basis,
         conflicts=_find_conflicts(samples.X, classes),
         class_names=names.names,

@@ -1,5 +1,6 @@
 """The labels of a data set, each with how suspicious it is."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +40,13 @@ class LabelErrors(Record):
         How much more the given label is predicted than the suggested one; negative where the others
         speak against it, and the lower the more suspicious.
     wrong : Tensor, shape (n,), float64
-        Estimated probability that the label is wrong, from its score alone.
+        Estimated probability that the label is wrong, from its score alone, if the classes do not
+        overlap. Where they do it is smaller, and scores do not tell by how much.
     share : float
-        Estimated share of wrong labels among all.
+        Estimated share of wrong labels among all, if the classes do not overlap.
+    at_most : float
+        The share that wrong labels do not exceed, with confidence 95%, whether classes overlap or
+        not, if they are drawn at random among the other classes. There may be none.
     basis : str
         What the scores rest on, in words.
     conflicts : tuple of tuple of int
@@ -55,12 +60,13 @@ class LabelErrors(Record):
     scores: Tensor
     wrong: Tensor
     share: float
+    at_most: float
     basis: str
     conflicts: tuple[tuple[int, ...], ...] = ()
     class_names: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
-        return short_repr(self, "n", "share", "count", "basis", "conflicts")
+        return short_repr(self, "n", "share", "at_most", "basis", "conflicts")
 
     @property
     def n(self) -> int:
@@ -69,8 +75,13 @@ class LabelErrors(Record):
 
     @property
     def count(self) -> int:
-        """The estimated number of wrong labels."""
+        """The estimated number of wrong labels, if the classes do not overlap."""
         return round(self.share * self.n)
+
+    @property
+    def count_at_most(self) -> int:
+        """The number that wrong labels do not exceed, with confidence 95%."""
+        return math.floor(self.at_most * self.n)
 
     @property
     def order(self) -> Tensor:
@@ -79,9 +90,10 @@ class LabelErrors(Record):
 
     @property
     def flagged(self) -> Tensor:
-        """Indices of the samples whose labels count as wrong, the most suspicious first.
+        """Indices of the samples whose labels are to be looked at, the most suspicious first.
 
-        They are as many as are estimated to be wrong, less those whose own label is predicted.
+        They are as many as are estimated to be wrong if the classes do not overlap, less those
+        whose own label is predicted.
         """
         worst = self.order[: self.count]
         return worst[self.scores[worst] < 0]
@@ -89,8 +101,8 @@ class LabelErrors(Record):
     def frame(self, top: int | None = None):
         """Return a pandas DataFrame, worst first: one row for each of the `top` samples, or of all.
 
-        Its columns are `sample`, `given`, `suggested`, `score`, and `wrong_so_far`, the estimated
-        share of wrong labels from the first row to this one.
+        Its columns are `sample`, `given`, `suggested`, `score`, and `wrong_if_apart`, the estimated
+        share of wrong labels from the first row to this one if the classes do not overlap.
         """
         import pandas
 
@@ -101,7 +113,7 @@ class LabelErrors(Record):
             "given": self._name(self.given[order]),
             "suggested": self._name(self.suggested[order]),
             "score": self.scores[order].numpy(),
-            "wrong_so_far": shares.numpy(),
+            "wrong_if_apart": shares.numpy(),
         }
         return pandas.DataFrame(columns).iloc[:top]
 
@@ -145,6 +157,7 @@ class LabelErrors(Record):
         return {
             "n": self.n,
             "share": self.share,
+            "at_most": self.at_most,
             "count": self.count,
             "basis": self.basis,
             "flagged": self.flagged.tolist(),
@@ -153,13 +166,8 @@ class LabelErrors(Record):
 
     def summary(self) -> str:
         """Describe what was found in some lines of text, with the worst ten samples."""
-        counted = (
-            f"about {self.count} wrong labels ({100 * self.share:.2g}%; estimated, as if drawn at"
-            " random among the other classes)"
-            if self.count
-            else "fewer wrong labels than this can count"
-        )
-        lines = [f"{self.n} samples, {counted}", f"scores from {self.basis}"]
+        most, estimate = self._counted()
+        lines = [f"{self.n} samples, {most}", estimate, f"scores from {self.basis}"]
         if self.conflicts:
             first = ", ".join(map(str, self.conflicts[0][:6]))
             lines.append(
@@ -168,6 +176,19 @@ class LabelErrors(Record):
             )
         lines.append(self.frame(_SHOWN).to_string(index=False, float_format="{:.3f}".format))
         return "\n".join(lines)
+
+    def _counted(self) -> tuple[str, str]:
+        """How many labels are wrong at most, and how many if the classes do not overlap."""
+        most = (
+            f"at most {self.count_at_most} wrong labels ({100 * self.at_most:.2g}%; 95% confidence,"
+            " if they are drawn at random among the other classes)"
+        )
+        if not self.count:
+            return most, "fewer wrong labels than this can count"
+        return most, (
+            f"about {self.count} ({100 * self.share:.2g}%, estimated) if the classes do not"
+            " overlap; where they do, right labels look wrong, and there may be none"
+        )
 
 
 @describe_in_notebook.register
@@ -182,9 +203,7 @@ def _describe(report: LabelErrors) -> NotebookTable:
         rows,
         heads=("sample", "given", "suggested", ("score", Certainty.MEASURED)),
         notes=(
-            f"About {report.count} of {report.n} labels are wrong (estimated)."
-            if report.count
-            else "There are fewer wrong labels than this can count.",
+            f"{report.n} samples, {'; '.join(report._counted())}.",
             f"Scores from {report.basis}.",
         ),
     )

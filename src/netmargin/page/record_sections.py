@@ -154,7 +154,7 @@ class WrongLabels:
     lines: tuple[tuple[str, ...], ...]
     """The same as lines of a table: sample, given, suggested, score, wrong so far."""
     count: int
-    """How many labels are estimated to be wrong."""
+    """How many labels are wrong at most; 0 where that cannot be told."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def write_wrong_labels(facts: Facts) -> WrongLabels | None:
         key=f"the label given, and the one that all other {facts.noun}s suggest; {number}",
         worst=cards if facts.training is not None else (),
         lines=lines,
-        count=found.count,
+        count=found.count_at_most if found.count else 0,
     )
 
 
@@ -90,9 +90,10 @@ def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
             f" order stands all the same: look at the first of the {count(shown)} below."
         )
     return (
-        f"About {count(found.count)} of {count(found.n)} training labels are wrong"
-        f" ({percent(found.share)}); of the {count(shown)} below about"
-        f" {count(round(float(so_far[shown - 1])))} are."
+        f"At most {count(found.count_at_most)} of {count(found.n)} training labels are wrong"
+        f" ({percent(found.at_most)}; 95% confidence). If the classes do not overlap, about"
+        f" {count(found.count)} are, and of the {count(shown)} below about"
+        f" {count(round(float(so_far[shown - 1])))}; where they do, there may be none."
     )
 
 
