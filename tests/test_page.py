@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.cli import main
+from netmargin.drawing.training import _draw_loss
 from netmargin.page import measured
 from netmargin.page.block import make_block
+from netmargin.page.commands import name_program
 from netmargin.page.making import make_page
 from netmargin.page.numbers import distance
 from netmargin.page.render import render
@@ -104,7 +107,8 @@ def test_flips_of_samples_that_stand_for_all_lead_the_page():
     )
     page = make_page(facts_of(net, data, (X, y), records=radii))
     flips = np.sort(radii.upper[radii.q > 0])
-    said = f"a typical one can be flipped by a change of {flips[(len(flips) - 1) // 2]:.2f}: "
+    middle, whose = flips[(len(flips) - 1) // 2], f"the median of {len(flips)} examined images"
+    said = f"a typical one can be flipped by a change of {middle:.2f} ({whose}): "
     assert said in page.overview.lead
     assert page.overview.certainty == "Measured"
     # Samples of somebody's choice need not be like all.
@@ -1013,7 +1017,7 @@ def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
     assert f"Right on {right} of 359 held-out images." in " ".join(parts.shown)
     added = [line for text in parts.shown for line in text.splitlines() if "netmargin page" in line]
     for word in ("--labels", "--certificate", "--compare runs/other"):
-        assert f"netmargin page {folder} --radii 5 {word}" in added
+        assert f"{shlex.join(name_program())} page {folder} --radii 5 {word}" in added
     assert not any(text.startswith("nm.") for text in parts.shown)
     assert parts.block()["splits"]["training"]["n"] == 60
     assert parts.block()["training"]["epoch"] == [0, 1, 2, 3]
@@ -1044,6 +1048,8 @@ def test_after_the_command_line_what_is_missing_is_added_by_commands(tmp_path, m
     np.savez("heldout.npz", X=X, y=y)
     np.savez("training.npz", X=X[:20], y=y[:20])
 
+    program = f"{shlex.join(name_program())} "
+
     def make(*words):
         capsys.readouterr()
         assert main(["page", *words, "--json"]) == 0
@@ -1052,13 +1058,13 @@ def test_after_the_command_line_what_is_missing_is_added_by_commands(tmp_path, m
     def lines(parts):
         shown = [line for text in parts.shown for line in text.splitlines()]
         assert not [line for line in shown if "nm." in line]  # no Python
-        return [line for line in shown if line.startswith("netmargin ")]
+        return [line for line in shown if line.startswith(program)]
 
     added: dict[str, set] = {}
     for line in lines(make("runs/mine")):
         if "with netmargin" in line:
             continue  # the line of About
-        words = shlex.split(line.replace("--radii 100", "--radii 3"))[1:]
+        words = shlex.split(line.removeprefix(program).replace("--radii 100", "--radii 3"))
         if words[0] == "train":  # until all are right, for the certificate that follows
             assert main([*words, "--quiet"]) == 0
             rows = nm.History.load("runs/mine/history.jsonl").rows
@@ -1079,7 +1085,97 @@ def test_after_the_command_line_what_is_missing_is_added_by_commands(tmp_path, m
     alone = make("runs/mine", "--data", "training.npz", "--radii", "3")
     assert any("--heldout FILE" in text for text in alone.shown)
     held = next(line for line in lines(alone) if "--heldout" in line)
-    assert any("30 held-out" in text for text in make(*shlex.split(held)[2:]).shown)
+    assert any(
+        "30 held-out" in text for text in make(*shlex.split(held.removeprefix(program))[1:]).shown
+    )
+
+
+def test_commands_begin_with_what_the_shell_finds(tmp_path, monkeypatch):
+    """`netmargin` where it is that of this interpreter, else the interpreter itself."""
+    own = Path(sys.executable)
+    monkeypatch.setattr(shutil, "which", lambda name: str(own.parent / name))
+    assert name_program() == ("netmargin",)
+    for elsewhere in (None, str(tmp_path / "netmargin")):
+        monkeypatch.setattr(shutil, "which", lambda name, found=elsewhere: found)
+        monkeypatch.chdir(own.parent.parent)
+        program, *words = name_program()
+        assert (program, words) == (f"{own.parent.name}/{own.name}", ["-m", "netmargin"])
+        monkeypatch.chdir(tmp_path)
+        assert name_program() == (sys.executable, "-m", "netmargin")
+
+
+def test_a_run_is_not_compared_with_itself(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for words in (["a", "--compare", "a"], ["a", "--compare", "b", "--compare", "./b"]):
+        assert main(["page", *words]) == 2
+        assert "names a run that is on the page already" in capsys.readouterr().err
+
+
+def test_samples_that_are_equal_are_found_on_the_page():
+    """An image that is twice in the data, and one that was examined twice, are told by their row;
+    other samples of the same margins are not taken for them.
+    """
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+    X, y = torch.randn(40, 6), torch.arange(40) % 3
+    X[11], y[11] = X[5], y[5]
+
+    def link(rows):
+        rows = torch.tensor(rows)
+        radii = nm.robustness(net, (X[rows], y[rows]), effort="quick", attacks=(), progress=False)
+        (linked,) = facts_of(net, (X, y), records=radii).radii
+        return linked.split, None if linked.rows is None else linked.rows.tolist()
+
+    assert link([5, 30, 11]) == ("training", [5, 30, 11])
+    assert link([2, 30, 2]) == ("training", [2, 30, 2])
+    near = nm.robustness(net, (X[:2], y[:2]), effort="quick", attacks=(), progress=False)
+    near = dataclasses.replace(near, q=near.q[0] * np.array([1, 1 + 1e-6]))
+    (linked,) = facts_of(net, (X, y), records=near).radii
+    assert linked.split == ""
+
+
+def test_the_picture_and_the_page_say_the_same_epoch():
+    """From it on all samples are right: not the first one after which they are wrong again."""
+    margins = [-1.0, 0.5, -0.1, 0.2, 0.3]
+    rows = [
+        {
+            "epoch": epoch,
+            "q_min": q,
+            "accuracy": 1.0 if q > 0 else 0.9,
+            "log10_mean_loss": -float(epoch),
+            "log_loss": -2.0 * epoch,
+            "normalized_margin": q,
+        }
+        for epoch, q in enumerate(margins)
+    ]
+    history = nm.History(rows)
+    page = make_page(facts_of(history))
+    assert history.separated == page.training.separated == 3
+    assert "right since epoch 3" in page.training.takeaway
+    (axis,) = _draw_loss(history).axes
+    assert axis.get_legend().get_texts()[0].get_text() == "from epoch 3 on all samples are correct"
+    assert nm.History(rows[:3]).separated is None
+    assert nm.History(rows[1:2]).separated == 1
+    assert nm.History().separated is None
+
+
+@pytest.mark.filterwarnings("ignore:These scores are probabilities")
+def test_probabilities_are_said_at_the_head_and_have_no_distances():
+    net, (data, heldout) = digits_net()[0], digits_data()
+    behind = nn.Sequential(*net, nn.Softmax(1))
+    page = make_page(facts_of(behind, data, heldout))
+    assert page.warning.startswith("These scores are probabilities: the net ends in a softmax.")
+    assert page.warning.endswith("Pass model[:-1], the same net without its softmax.")
+    html = render(page)
+    assert html.index('id="warning"') < html.index('id="overview"')
+    assert "distance" not in page.overview.lead
+    assert page.overview.axis.name == "score margin"
+    page = make_page(facts_of({"scores": net, "probabilities": behind}, data, heldout))
+    assert page.warning.startswith("probabilities: These scores are probabilities")
+    error, z = page.comparison.nets[1].error, page.comparison.nets[1].z
+    assert (error.verdict, z.verdict) == ("not clearly different", "not compared")
+    assert "do not tell the nets apart" in page.comparison.takeaway
+    assert full_page().warning == ""
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path):

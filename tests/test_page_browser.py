@@ -374,6 +374,27 @@ def test_switch_and_support_vectors(full):
     assert full.locator("#heaviest .image").first.get_attribute("data-row") == str(heaviest)
 
 
+@pytest.mark.parametrize("view", ["images", "table"])
+def test_filters_that_leave_nothing_say_so_and_can_be_cleared(full, view):
+    """The net is right on all training images, and wrong on some held-out ones."""
+    choose(full, show="wrong")
+    full.click(f"#view button[value={view}]")
+    assert not full.locator(".none:visible").count()
+    full.click("#switch button[value=training]")
+    assert read_count(full) == 0
+    place = "gallery" if view == "images" else "table"
+    assert not full.locator(f"#{place}").is_visible()
+    assert not full.locator("#examples .image").count()
+    assert [text.split(". ")[0] for text in full.locator(".none:visible").all_inner_texts()] == [
+        "No image matches the filters below",
+        "No image matches the filters",
+    ]
+    full.locator(".none:visible button").last.click()
+    full.wait_for_function("document.getElementById('count').textContent.startsWith('400 of 400')")
+    assert not full.locator(".none:visible").count()
+    assert full.locator(f"#{place}").is_visible()
+
+
 def test_wrong_labels_open_and_lead_to_the_list(browser, files):
     page = labels_page()
     columns, worst = columns_of("training", page), [label.row for label in page.labels.worst]

@@ -102,6 +102,24 @@ def test_every_other_step_is_looked_at(few):
     assert watch.history.column("epoch") == [0, 3, 6]
 
 
+def test_the_last_row_describes_the_weights_that_are_saved(few, tmp_path):
+    """Also where the steps are no multiple of `every`."""
+    net = make_net()
+    watch = nm.Watch(net, few, every=10, folder=tmp_path)
+    for _ in range(25):
+        with torch.no_grad():
+            for parameter in net.parameters():
+                parameter.mul_(1.01)
+        watch.step()
+    watch.finish()
+    watch.finish()  # a second time adds nothing
+    assert nm.History.load(tmp_path / "history.jsonl").column("step") == [0, 10, 20, 25]
+    saved = make_net()
+    nm.load_weights(saved, tmp_path / "model.safetensors")
+    row = {"epoch": 25, "step": 25, **nm.measure(saved, few).to_dict()}
+    assert watch.history.rows[-1] == row
+
+
 def test_a_look_says_where_it_stands(few):
     watch = nm.Watch(make_net(), few)
     assert watch.look(epoch=2.9999999999, step=30)["epoch"] == 3

@@ -172,9 +172,14 @@ class Watch:
             return None
 
     def finish(self) -> None:
-        """Say in the history that the run has ended, and write the weights beside it."""
+        """Say in the history that the run has ended, and write the weights beside it.
+
+        Calls of `step` since the last look are looked at first: the last row describes the weights.
+        """
         if not is_first_process():
             return
+        if self._calls % self.every:
+            self.look(epoch=self._calls, step=self._calls)
         self.history.status = Status.FINISHED
         self.history.message = f"watched {len(self.history)} times"
         if self.folder:

@@ -80,11 +80,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the page, and say where it is."""
     from ..page.collecting import Options
-    from ..page.commands import Command
+    from ..page.commands import Command, name_program
     from ..page.making import write_page
     from ..page.runs import read_run
 
     folders = [options.run_folder, *options.compare]
+    _require_distinct(folders)
     runs = {_name_run(folder, folders): read_run(folder) for folder in folders}
     found = next(iter(runs.values()))
     out = options.out or options.run_folder / "page.html"
@@ -102,6 +103,7 @@ def run(options: argparse.Namespace) -> None:
     command = Command(
         tuple(word for word in options.words if word != "--json"),
         tuple(found.made_by.get("words", ())),
+        name_program(),
     )
     made_by = Options(call=command.add(), command=command)
     written = write_page(models, data, heldout, out=out, records=records, options=made_by)
@@ -109,6 +111,17 @@ def run(options: argparse.Namespace) -> None:
         print(as_json({"path": written.path, "bytes": written.bytes}))
     else:
         print(f"Written: {written.path} ({written.bytes / 1000:,.0f} kB). Open it in a browser.")
+
+
+def _require_distinct(folders: list[Path]) -> None:
+    """Raise ArgumentError for a run that is to be compared with itself."""
+    known = [folder.resolve() for folder in folders]
+    for index, folder in enumerate(known):
+        if folder in known[:index]:
+            raise ArgumentError(
+                f"--compare {folders[index]} names a run that is on the page already. Name another"
+                " one."
+            )
 
 
 def _name_run(folder: Path, folders: list[Path]) -> str:

@@ -79,11 +79,9 @@ def _draw_loss(history: History):
     """The mean loss over epochs, with the epoch from which on all samples are correct."""
     figure, (axis,) = open_row()
     axis.plot(history.column("epoch"), history.column("log10_mean_loss"), color=BOTH)
-    separated = next((row["epoch"] for row in history.rows if row["q_min"] > 0), None)
-    if separated is not None:
-        axis.axvline(
-            separated, color="0.4", linestyle=":", label=f"all samples correct (epoch {separated})"
-        )
+    if (first := history.separated) is not None:
+        label = f"from epoch {first} on all samples are correct"
+        axis.axvline(first, color="0.4", linestyle=":", label=label)
         axis.legend(frameon=False)
     axis.set(xlabel="epoch", ylabel=r"$\log_{10}$ of the mean training loss", title="Training loss")
     return figure

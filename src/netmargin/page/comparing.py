@@ -193,6 +193,8 @@ def _verdict(found: Compared, number: str, index: int) -> str:
     if not index:
         return ""
     difference = _differences(found, number)[index - 1]
+    if difference.interval is None and difference.note:
+        return "not compared"
     if not difference.more_than_chance:
         return "not clearly different"
     if not difference.real:

@@ -24,6 +24,11 @@ _SAME_SCORE = 1e-4
 sample: the radii come from a float64 copy of the net, and float32 differs by about 1e-6.
 """
 
+_SAME_SAMPLE = 1e-9
+"""Relative difference of score margins up to which they are those of equal samples: in float64 sums
+of other batches differ by 1e-13 or so.
+"""
+
 
 @dataclass(frozen=True)
 class LinkedRadii:
@@ -91,6 +96,14 @@ class Facts:
         return found is None or (found.whole and not found.statistics and not found.ignored)
 
     @property
+    def warning(self) -> str:
+        """What is wrong with scores that are probabilities, or ""."""
+        if self.comparison is not None and self.comparison.warning:
+            return self.comparison.warning
+        reports = [*(split.report for split in self.splits), *(own.report for own in self.radii)]
+        return next((report.warning for report in reports if report.warning), "")
+
+    @property
     def noun(self) -> str:
         """What a sample is called."""
         return "sample" if self.inputs is None else self.inputs.noun
@@ -135,12 +148,28 @@ def link_radii(name: str, report: RobustnessReport, splits: tuple[Measured, ...]
         if len(own) == len(q) and bool(((own - q).abs() <= close).all()):
             return LinkedRadii(name, report, split.key, torch.arange(len(q)))
         order = torch.argsort(own)
-        found = _nearest(own[order], q)
-        rows = order[found]
-        distinct = len(torch.unique(rows)) == len(rows)
-        if distinct and bool(((own[rows] - q).abs() <= close).all()):
-            return LinkedRadii(name, report, split.key, rows)
+        rows = order[_nearest(own[order], q)]
+        if bool(((own[rows] - q).abs() <= close).all()):
+            rows = _tell_equal_apart(rows, q, split.X)
+            if rows is not None:
+                return LinkedRadii(name, report, split.key, rows)
     return LinkedRadii(name, report)
+
+
+def _tell_equal_apart(rows: Tensor, q: Tensor, X: Tensor) -> Tensor | None:
+    """Rows of examined samples, of which equal ones take in turn the rows that hold this sample.
+
+    None where one row stands for samples of other margins, which are those of other data.
+    """
+    found = rows.clone()
+    numbers, counts = torch.unique(rows, return_counts=True)
+    for row in numbers[counts > 1]:
+        several = torch.nonzero(rows == row)[:, 0]
+        if not torch.allclose(q[several], q[several[0]], rtol=_SAME_SAMPLE, atol=0):
+            return None
+        equal = torch.nonzero((X[row] == X).flatten(1).all(1))[:, 0]
+        found[several] = equal[torch.arange(len(several)) % len(equal)]
+    return found
 
 
 def _nearest(ordered: Tensor, values: Tensor) -> Tensor:

@@ -198,6 +198,7 @@ def make_page(facts: Facts) -> Page:
         subtitle=describe_net(facts),
         links=list_links(facts, sections, bool(missing)),
         splits=splits,
+        warning=facts.warning,
         images=images,
         missing=missing,
         about=list_terms(facts, shown, sections),

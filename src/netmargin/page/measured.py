@@ -129,7 +129,9 @@ def measure_split(
     """
     report = measure(model, samples, homogeneity=homogeneity, class_names=class_names)
     outputs, best_other = _find_best_others(model, samples)
-    found, why = _measure_distances(model, samples, outputs)
+    found, why = None, report.warning
+    if not report.saturated:
+        found, why = _measure_distances(model, samples, outputs)
     if found is not None:
         named = replace(found, class_names=report.class_names)
         report = replace(report, input_margins=named)

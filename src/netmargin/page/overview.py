@@ -77,26 +77,30 @@ def _write_lead(facts: Facts, other: float | None) -> str:
     return f"{start} {who} {_typical(facts, split, other)}"
 
 
-def find_median_flip(facts: Facts) -> float:
-    """The median flip found on right samples that stand for the first split; NaN without such."""
+def find_median_flip(facts: Facts) -> tuple[float, int]:
+    """The median flip found on right samples that stand for the first split, and how many these
+    are; NaN without such.
+    """
     split = facts.splits[0]
     own = next((linked for linked in facts.radii if linked.split == split.key), None)
     if own is None or not own.report.attacks or not own.report.examined:
-        return math.nan
+        return math.nan, 0
     examined = own.report.examined
     if own.rows is None or not is_spread(split.distances, own.rows[:examined]):
-        return math.nan
+        return math.nan, 0
     flips = own.report.upper[:examined][own.report.q[:examined] > 0]
-    return middle_of(flips) if len(flips) and math.isfinite(middle_of(flips)) else math.nan
+    found = middle_of(flips) if len(flips) else math.nan
+    return found if math.isfinite(found) else math.nan, len(flips)
 
 
 def _typical(facts: Facts, split: Measured, other: float | None) -> str:
     """How far a typical sample lies from the boundary, in the rest of a sentence."""
-    median, flip = split.median, find_median_flip(facts)
+    median, (flip, examined) = split.median, find_median_flip(facts)
     if not facts.has_distances:
         return f"scores its own class {significant(median)} above the next one."
     if math.isfinite(flip):
         median, about = flip, f"can be flipped by a change of {distance(flip)}"
+        about += f" (the median of {plural(examined, f'examined {facts.noun}')})"
     elif math.isinf(median):
         return (
             "lies at no finite distance from the boundary, to first order: the scores do not change"
@@ -115,7 +119,7 @@ def _typical(facts: Facts, split: Measured, other: float | None) -> str:
 
 def _explain_distance(facts: Facts) -> str:
     """What the typical distance is in the inputs, and when a larger one is better."""
-    flip = find_median_flip(facts)
+    flip, _ = find_median_flip(facts)
     typical = flip if math.isfinite(flip) else facts.splits[0].median
     if not facts.has_distances or not math.isfinite(typical) or facts.inputs is None:
         return ""
@@ -292,7 +296,7 @@ def _label_lead(facts: Facts) -> Certainty | None:
     """What the distance of the lead is worth; None where it says none."""
     if not facts.has_distances or bool(facts.splits[0].wrong.all()):
         return None
-    if math.isfinite(find_median_flip(facts)):
+    if math.isfinite(find_median_flip(facts)[0]):
         return Certainty.MEASURED
     return Certainty.ESTIMATED if math.isfinite(facts.splits[0].median) else None
 

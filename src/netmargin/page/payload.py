@@ -212,6 +212,8 @@ class Page:
     links: tuple[Link, ...]
     splits: tuple[Split, ...]
     """Held-out first; the switch is shown where there are two. Empty for records alone."""
+    warning: str = ""
+    """What is wrong with the scores of a net, above everything else, or ""."""
     images: Images | None = None
     overview: Overview | None = None
     nearest: Nearest | None = None

@@ -36,7 +36,7 @@ def write_training(facts: Facts) -> Training | None:
         return None
     rows = facts.history.rows
     name = next((key for key in _MARGINS if any(r.get(key) is not None for r in rows)), "")
-    separated = find_separation(rows)
+    separated = facts.history.separated
     takeaway = _describe(facts, rows, name, separated)
     if separated is None:  # the smallest margin is negative, and says nothing
         name = ""
@@ -75,7 +75,7 @@ def _explain_margin(facts: Facts, rows: list[dict], name: str) -> str:
     )
 
 
-def _advise(facts: Facts, rows: list[dict], name: str, separated: int | None) -> str:
+def _advise(facts: Facts, rows: list[dict], name: str, separated: float | None) -> str:
     """Whether training should stop or go on, as far as its history tells."""
     span = min(max(_LAST, round(_LAST_SHARE * len(rows))), len(rows) - 1)
     if not span:
@@ -107,7 +107,7 @@ def _advise(facts: Facts, rows: list[dict], name: str, separated: int | None) ->
     return f"{stop} Whether the margin still rises cannot be told from its ups and downs.{far}"
 
 
-def _list_margins(rows: list[dict], name: str, separated: int) -> list[tuple[float, float]]:
+def _list_margins(rows: list[dict], name: str, separated: float) -> list[tuple[float, float]]:
     """Epochs and normalized margins since the first one without errors."""
     return [
         (row["epoch"], row[name])
@@ -175,12 +175,6 @@ def measure_trend(margins: list[tuple[float, float]]) -> Trend | None:
     )
 
 
-def find_separation(rows: list[dict]) -> int | None:
-    """The first epoch from which on all samples are right, or None."""
-    last_wrong = max((index for index, row in enumerate(rows) if not _right(row)), default=-1)
-    return None if last_wrong == len(rows) - 1 else rows[last_wrong + 1]["epoch"]
-
-
 def name_watched(facts: Facts, rows: list[dict]) -> str:
     """The samples of the history: all training samples, or those that a watch was given."""
     n, training = _count_samples(rows[-1]), facts.training
@@ -203,12 +197,7 @@ def describe_loss(facts: Facts) -> str:
     return f"loss {power_of_ten(facts.history.rows[-1]['log10_mean_loss'])}"
 
 
-def _right(row: dict) -> bool:
-    """Whether all samples are right after an epoch."""
-    return row["accuracy"] == 1
-
-
-def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) -> str:
+def _describe(facts: Facts, rows: list[dict], name: str, separated: float | None) -> str:
     """Since when all samples are right, and how the margin has gone on."""
     last, watched = rows[-1], name_watched(facts, rows)
     if separated is None:
@@ -223,7 +212,7 @@ def _describe(facts: Facts, rows: list[dict], name: str, separated: int | None) 
             wrong = f"{count(k)} of the {these} {'is' if k == 1 else 'are'}"
         counts = "; the normalized margin counts once there are none" if name else ""
         return f"{wrong} still wrong{counts}."
-    since = f"All {watched} have been right since epoch {count(separated)}."
+    since = f"All {watched} have been right since epoch {_name_epoch(separated)}."
     if not name:
         loss = power_of_ten(last["log10_mean_loss"])
         return f"{since} The loss is down to {loss}; this net has no normalized margin."
@@ -257,7 +246,7 @@ def _name_epoch(epoch: float) -> str:
     return count(int(epoch)) if epoch == int(epoch) else plain(epoch)
 
 
-def _select_rows(rows: list[dict], name: str, separated: int | None) -> Columns:
+def _select_rows(rows: list[dict], name: str, separated: float | None) -> Columns:
     """Epochs evenly over the run, the first and the last and that of separation among them."""
     step = max(1, math.ceil(len(rows) / _POINTS))
     kept = [

@@ -52,6 +52,13 @@ class History(Record):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def separated(self) -> float | None:
+        """The first epoch from which on all samples are right; None where the last has errors."""
+        wrong = [index for index, row in enumerate(self.rows) if not row["q_min"] > 0]
+        after = wrong[-1] + 1 if wrong else 0
+        return self.rows[after]["epoch"] if after < len(self.rows) else None
+
     def column(self, name: str) -> list:
         """The values of one key over all rows."""
         return [row[name] for row in self.rows]

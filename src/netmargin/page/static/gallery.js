@@ -16,8 +16,9 @@ function showSamples() {
 
 function showPart() {
   const table = state.view === "table";
-  byId("gallery").hidden = table;
-  byId("table").hidden = !table;
+  byId("gallery").hidden = table || !rows.length;
+  byId("table").hidden = !table || !rows.length;
+  for (const none of all(".none")) none.hidden = rows.length > 0;
   press("view", state.view);
   if (table) byId("table").replaceChildren(makeTable(rows.slice(0, limit).map(sampleAt)));
   else byId("gallery").replaceChildren(...makeCards());
