@@ -55,7 +55,7 @@ class History(Record):
     @property
     def separated(self) -> float | None:
         """The first epoch from which on all samples are right; None where the last has errors."""
-        wrong = [index for index, row in enumerate(self.rows) if not row["q_min"] > 0]
+        wrong = [index for index, row in enumerate(self.rows) if row["accuracy"] < 1]
         after = wrong[-1] + 1 if wrong else 0
         return self.rows[after]["epoch"] if after < len(self.rows) else None
 
