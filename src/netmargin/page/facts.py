@@ -100,8 +100,9 @@ class Facts:
         """What is wrong with scores that are probabilities, or ""."""
         if self.comparison is not None and self.comparison.warning:
             return self.comparison.warning
-        reports = [*(split.report for split in self.splits), *(own.report for own in self.radii)]
-        return next((report.warning for report in reports if report.warning), "")
+        found = [split.report.warning for split in self.splits]
+        found += [linked.report.warning for linked in self.radii]
+        return next(filter(None, found), "")
 
     @property
     def noun(self) -> str:
@@ -150,9 +151,9 @@ def link_radii(name: str, report: RobustnessReport, splits: tuple[Measured, ...]
         order = torch.argsort(own)
         rows = order[_nearest(own[order], q)]
         if bool(((own[rows] - q).abs() <= close).all()):
-            rows = _tell_equal_apart(rows, q, split.X)
-            if rows is not None:
-                return LinkedRadii(name, report, split.key, rows)
+            told_apart = _tell_equal_apart(rows, q, split.X)
+            if told_apart is not None:
+                return LinkedRadii(name, report, split.key, told_apart)
     return LinkedRadii(name, report)
 
 

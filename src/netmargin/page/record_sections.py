@@ -190,7 +190,7 @@ class Training:
     tags: tuple[Tag, ...]
     rows: Columns
     """(block) `epoch`, `log10_loss`, `margin` (null without) and `right` (percent)."""
-    separated: int | None
+    separated: float | None
     """(block) The first epoch from which on all samples are right, or None."""
     margin_name: str
     """What the margin is divided by, in words; "" where there is no normalized margin."""
