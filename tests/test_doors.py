@@ -188,6 +188,28 @@ def test_wrapped_models_are_unwrapped(door, wrap):
     assert check_model(wrap(NET)) is NET
 
 
+@pytest.mark.parametrize("wrap", [nn.DataParallel, torch.compile])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda net, data: nm.flow.gradient_descent(net, data, steps=3, rate=0.1),
+        lambda net, data: nm.train(net, data, until=nm.Epochs(2), progress=False),
+        lambda net, data: nm.maximize_margin(net, data, iterations=2, progress=False),
+    ],
+    ids=["gradient_descent", "train", "maximize_margin"],
+)
+def test_what_changes_a_net_changes_the_net_inside_its_wrapper(change, wrap):
+    data, found = ([[2.0, 1.0], [-1.0, -2.0]], [1, -1]), []
+    for inside in (wrap, lambda net: net):
+        torch.manual_seed(0)
+        net = nn.Linear(2, 1, bias=False)
+        before = net.weight.detach().clone()
+        change(inside(net), data)
+        found.append(net.weight.detach())
+    assert torch.equal(*found)
+    assert not torch.equal(found[0], before)
+
+
 @pytest.mark.parametrize("door", ["certify", "tangent_svm", "robustness", "empirical_ntk"])
 def test_nothing_is_certified_of_a_model_with_noise(door):
     with pytest.raises(

@@ -390,6 +390,7 @@ def test_convolutions_of_a_net_are_compared_too():
         (([[0.0], [1.0]], [0.5, 1]), nm.DataError, "whole numbers"),
         (([[0.0], [1.0]], [0, 1, 1]), nm.DataError, "one label per"),
         (torch.zeros(3), nm.DataError, "batch"),
+        (([[5, 7], [3, 1]], [0, 1]), nm.DataError, "whole numbers .* X.float.* embeddings"),
     ],
 )
 def test_bad_data(data, error, message):
@@ -404,7 +405,7 @@ def test_bad_data(data, error, message):
         np.ones((6, 1, 9, 9)),
         np.random.default_rng(0).random((6, 3, 7, 11)),
         np.arange(6)[:, None] * 1e200,
-        np.arange(6)[:, None],
+        np.arange(6.0)[:, None],
     ],
     ids=["all equal", "one colour", "odd shape", "large", "whole numbers"],
 )

@@ -846,9 +846,6 @@ def once(*batch):
 def refuse(X, y, net, folder):
     """What no page is made of, and a word of why."""
     certificate, _, history = digits_records()
-    shuffled = torch.utils.data.DataLoader(
-        torch.utils.data.TensorDataset(*digits_data()[0]), 50, shuffle=True
-    )
     own = digits_net()[0]
     return {
         "data is a generator, which can be read only once": ((net, once(X, y)), {}),
@@ -861,7 +858,6 @@ def refuse(X, y, net, folder):
         "got list": (([],), {}),
         "NaN or infinite": ((nn.Sequential(net, Nothing()), (X, y)), {}),
         "certificate is about 400 samples": ((own, (X, y)), {"records": certificate}),
-        "DataLoader that shuffles": ((own, shuffled), {"records": certificate}),
         "more than one History": ((net, (X, y)), {"records": [history, history]}),
         "records must hold": ((net, (X, y)), {"records": [3]}),
         "one text for each sample": ((net, (X, y)), {"texts": ["a"]}),

@@ -114,6 +114,17 @@ def test_the_scale_is_the_mean_over_the_epoch_and_evaluation_does_not_count():
         criterion.rescale()
 
 
+def test_a_first_batch_in_evaluation_sets_no_scale():
+    net, zero = torch.nn.Linear(1, 2, bias=False), torch.tensor([0])
+    criterion = nm.RelativeLoss().eval()
+    criterion(torch.tensor([[900.0, 0.0]], dtype=torch.float64), zero)  # the loss is e^-900
+    assert criterion.log_scale is None
+    criterion.train()
+    criterion(net(torch.ones(1, 1)), zero).backward()
+    assert criterion.log_scale == pytest.approx(math.log(math.log(2)), abs=1.0)
+    assert torch.isfinite(net.weight.grad).all()
+
+
 def test_its_state_survives_also_in_half_precision():
     criterion = nm.RelativeLoss()
     criterion(torch.tensor([[12345.678, 0.0]], dtype=torch.float64), torch.tensor([0]))

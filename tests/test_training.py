@@ -18,7 +18,7 @@ from torch.nn import functional as F
 import netmargin as nm
 from netmargin.ascent.smoothed_margin import SmoothedMargin
 from netmargin.core.scored_samples import ScoredSamples
-from netmargin.losses import BY_NAME, CrossEntropy, Exponential, Logistic
+from netmargin.losses import BY_NAME, CrossEntropy, Exponential, Logistic, Loss
 from netmargin.margins import margins
 from netmargin.training.relative_loss import relative_gradient
 
@@ -206,6 +206,23 @@ def test_annealed_decay_equals_torch_sgd(tmp_path, digits):
         nm.AnnealedLR(0.1, weight_decay=11.0)
     with pytest.raises(ValueError, match=r"decay_drops\[3\] must be"):
         nm.AnnealedLR(0.1, decay_drops={3: 2.0})
+
+
+def test_a_run_goes_on_with_its_own_loss_only(tmp_path):
+    """Two losses of a user's own have one name, and compute different numbers."""
+
+    def run(slope, epochs):
+        loss = Loss(lambda q: slope * q, lambda q: torch.full_like(q, slope), lambda x: x / slope)
+        data = ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
+        net = nn.Linear(2, 1, bias=False)
+        return nm.train(
+            net, data, loss=loss, until=nm.Epochs(epochs), checkpoint_dir=tmp_path, progress=False
+        )
+
+    run(1.0, 2)
+    assert len(run(1.0, 4)) == 5
+    with pytest.raises(nm.CheckpointError, match=r"loss was user loss with .*f\(1\) = 1,.* = 3,"):
+        run(3.0, 6)
 
 
 @pytest.mark.parametrize("with_dropout", [False, True])
@@ -506,6 +523,35 @@ def test_multipliers_grow_where_a_margin_is_below_one(scale, force):
     smoothed = SmoothedMargin(ScoredSamples(net, (x, y)), nm.analyse(net, x), False)
     multipliers = torch.full((1, 1), 0.3).double()
     assert smoothed.forces(multipliers, 2.0).item() == pytest.approx(force)
+
+
+class NormalizedFeatures(nn.Module):
+    """A net whose first layer scales nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 4, bias=False, dtype=torch.float64)
+        self.last = nn.Linear(4, 1, bias=False, dtype=torch.float64)
+
+    def forward(self, x):
+        z = self.first(x)
+        return self.last(torch.relu(z / z.norm(dim=1, keepdim=True)))
+
+
+def test_the_square_is_of_the_parameters_that_the_outputs_scale_with():
+    """At a feasible point L sum lambda s = ||theta||^2, also beside a layer of degree 0."""
+    torch.manual_seed(0)
+    net, data = NormalizedFeatures(), ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
+    x, y = torch.tensor(data[0]).double(), torch.tensor(data[1])
+    nm.train(net, (x, y), until=nm.Epochs(30), progress=False)
+    scored = ScoredSamples(net, (x, y))
+    smoothed = SmoothedMargin(scored, nm.analyse(net, x), True)
+    assert smoothed.square().item() == net.last.weight.square().sum().item()
+    smoothed.feasible()
+    assert torch.equal(scored.twin.first.weight, net.first.weight)
+    q = smoothed.margins() * torch.exp(smoothed.log_norm())
+    found = (smoothed.softmax_multipliers(0.1)[:, 0] * q).sum()
+    assert found.item() == pytest.approx(scored.twin.last.weight.square().sum().item())
 
 
 def test_a_fresh_net_gets_a_norm_from_which_training_keeps_it_separated(digits):

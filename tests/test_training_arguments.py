@@ -70,6 +70,33 @@ def test_first_guesses_with_one_meaning_are_taken(given, same):
     assert rows[0] == rows[1]
 
 
+def test_one_loss_for_each_output_is_no_loss_of_a_margin():
+    """With one output they are the logistic loss; with several torch sums one for each."""
+    X, y = torch.randn(6, 2), torch.arange(6) % 3
+    net = nn.Linear(2, 3)
+    for loss in (nn.BCEWithLogitsLoss(), nn.SoftMarginLoss()):
+        usual = {"loss": loss, "progress": False}
+        for call in (
+            lambda: nm.measure(net, (X, y), loss=loss),  # noqa: B023
+            lambda: nm.train(net, (X, y), **usual),  # noqa: B023
+            lambda: nm.gradient_flow(net, (X, y), time=1.0, **usual),  # noqa: B023
+            lambda: nm.RelativeLoss(loss)(net(X), y),  # noqa: B023
+            lambda: nm.Watch(net, (X, y), loss=loss),  # noqa: B023
+            lambda: nm.regularization_path(
+                lambda: nn.Linear(2, 3),
+                (X, y),
+                lambdas=[0.1],
+                starts=1,
+                **usual,  # noqa: B023
+            ),
+        ):
+            with pytest.raises(nm.ArgumentError, match="3 outputs .*CrossEntropyLoss"):
+                call()
+        sign = torch.tensor([1.0, -1.0])
+        found = nm.measure(nn.Linear(2, 1), (X[:2], sign), loss=loss)
+        assert found.log_loss == pytest.approx(Logistic().log_sum(found.q))
+
+
 WRONG = [
     (train, {"lr": 0}, "lr must be a number above 0; got 0"),
     (train, {"lr": True}, "lr must be a number, nm.LossBasedLR()"),

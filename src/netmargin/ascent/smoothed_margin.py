@@ -68,9 +68,7 @@ class SmoothedMargin:
     def size(self) -> float:
         """||theta|| over the parameters that the outputs scale with."""
         with torch.no_grad():
-            return math.sqrt(
-                sum(p.square().sum().item() for group, _ in self._groups for p in group)
-            )
+            return math.sqrt(self.square().item())
 
     def normalize(self, size: float | None = None) -> None:
         """Scale theta to the norm `size` (default sqrt(L)), each layer to its share sqrt(k_i / L).
@@ -116,8 +114,9 @@ class SmoothedMargin:
         factor = self.margins().min().item() ** (-1 / self.order)
         factor *= math.exp(-self.log_norm().item() / self.order)
         with torch.no_grad():
-            for p in self.parameters:
-                p.mul_(factor)
+            for group, _ in self._groups:
+                for p in group:
+                    p.mul_(factor)
 
     def softmax_multipliers(self, temperature: float) -> Tensor:
         """Estimate multipliers at a feasible point from the softmax weights of the smoothed margin.
@@ -133,7 +132,7 @@ class SmoothedMargin:
 
     def square(self) -> Tensor:
         """||theta||^2 over the parameters that the outputs scale with; differentiable."""
-        return torch.stack([p.square().sum() for p in self.parameters]).sum()
+        return torch.stack([p.square().sum() for group, _ in self._groups for p in group]).sum()
 
     def augmented_lagrangian(self, multipliers: Tensor, penalty: float) -> Tensor:
         """||theta||^2 / 2 + sum ((lambda + penalty (1 - s))_+^2 - lambda^2) / (2 penalty), which is

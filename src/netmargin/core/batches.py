@@ -13,6 +13,7 @@ from .arguments import check_count
 from .data_advice import STREAM_HINT, describe_several_labels, how_to_pair, why_no_data
 from .nets import device_and_dtype
 from .records import short_repr
+from .row_order import in_order, require_same_order
 from .whole_tensors import are_finite
 
 
@@ -41,8 +42,10 @@ Data = tuple | Iterable | Arrays
 """Data as callers give them: a pair (X, y), an iterable of batches (x, y), or `Arrays`."""
 
 
-def open_data(data: Data) -> Arrays | Iterable:
-    """The pair (X, y) as checked tensors, or the iterable of batches as it is.
+def open_data(data: Data, *, shuffled: bool = False) -> Arrays | Iterable:
+    """The pair (X, y) as checked tensors, or the iterable of batches.
+
+    A loader that shuffles is read in order (`in_order`), unless it is to be `shuffled`.
 
     Raises DataError for samples and labels that cannot be used, and for what holds no data.
     """
@@ -63,7 +66,7 @@ def open_data(data: Data) -> Arrays | Iterable:
         )
     if not isinstance(data, Iterable):
         raise DataError(f"The data are of type {type(data).__name__}. {STREAM_HINT}")
-    return data
+    return data if shuffled else in_order(data)
 
 
 def batches(
@@ -276,7 +279,8 @@ def _move_to(x: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
 def as_arrays(data: Data) -> Arrays:
     """All data in memory as a checked pair of tensors, the batches of an iterable joined.
 
-    Raises DataError for data that cannot be used, and batches of different shapes.
+    Raises DataError for data that cannot be used, batches of different shapes, and samples that
+    come in another order at each pass.
     """
     samples = open_data(data)
     if isinstance(samples, Arrays):
@@ -288,4 +292,6 @@ def as_arrays(data: Data) -> Arrays:
             f"Batches hold inputs of different shapes, {sizes[0]} and {sizes[1]}. Pad or crop them"
             " to one shape."
         )
-    return Arrays(torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts]))
+    y = torch.cat([y for _, y in parts])
+    require_same_order(samples, y)
+    return Arrays(torch.cat([x for x, _ in parts]), y)

@@ -20,9 +20,12 @@ from .named_inputs import (
     split_labels,
     view_with_fields,
 )
+from .row_order import in_order
 
 
-def open_door(model: Any, data: Data) -> tuple[nn.Module, Arrays | Iterable]:
+def open_door(
+    model: Any, data: Data, *, shuffled: bool = False
+) -> tuple[nn.Module, Arrays | Iterable]:
     """A net and its data, freed of their wrappers and of names.
 
     Every public function that takes a net and data reads them by this one, or by `open_door_whole`.
@@ -34,6 +37,8 @@ def open_door(model: Any, data: Data) -> tuple[nn.Module, Arrays | Iterable]:
     data : tuple, dict, or iterable of them
         A pair (X, y), a dict with `labels`, a pair of a dict of inputs and labels, or an iterable
         of such batches. Inputs of one dict have one shape.
+    shuffled : bool, default False
+        Whether a loader that shuffles may do so; otherwise its data set is read in order.
 
     Returns
     -------
@@ -60,11 +65,11 @@ def open_door(model: Any, data: Data) -> tuple[nn.Module, Arrays | Iterable]:
     (torch.Size([3, 2, 2]), torch.Size([3, 1]))
     """
     model = check_model(model)
-    fields, samples = pack_data(data)
+    fields, samples = pack_data(data, shuffled=shuffled)
     return view_with_fields(model, fields), samples
 
 
-def pack_data(data: Any) -> tuple[Fields | None, Arrays | Iterable]:
+def pack_data(data: Any, *, shuffled: bool = False) -> tuple[Fields | None, Arrays | Iterable]:
     """The fields of data with inputs by name, None for others; and the data, their inputs packed.
 
     Raises DataError as `open_door` does.
@@ -77,10 +82,10 @@ def pack_data(data: Any) -> tuple[Fields | None, Arrays | Iterable]:
         return fields, open_data((pack(inputs, fields, "The data"), data[1]))
     first, data = _peek(data)
     if not (isinstance(first, Mapping) or _is_named_pair(first)):
-        return None, open_data(data)
+        return None, open_data(data, shuffled=shuffled)
     named, _ = _split(first, 0)
     fields = describe_fields(_read_inputs(named, "Batch 0"), "Batch 0")
-    stream = _PackedBatches(data, fields)
+    stream = _PackedBatches(data if shuffled else in_order(data), fields)
     return fields, iter(stream) if isinstance(data, Iterator) else stream
 
 
@@ -105,19 +110,19 @@ def open_door_inputs(model: Any, x: Any) -> tuple[nn.Module, Any]:
 
 
 class _PackedBatches:
-    """Batches of inputs by name, packed one by one."""
+    """Batches of inputs by name, packed one by one; `source` yields them."""
 
     def __init__(self, data: Iterable, fields: Fields):
-        self._data, self._fields = data, fields
+        self.source, self._fields = data, fields
 
     def __iter__(self) -> Iterator[tuple[Tensor, Any]]:
-        for index, batch in enumerate(self._data):
+        for index, batch in enumerate(self.source):
             inputs, y = _split(batch, index)
             where = f"Batch {index}"
             yield pack(_read_inputs(inputs, where), self._fields, where), y
 
     def __len__(self) -> int:
-        return len(self._data)  # type: ignore[arg-type]
+        return len(self.source)  # type: ignore[arg-type]
 
 
 def _split(batch: Any, index: int) -> tuple[Mapping, Any]:

@@ -79,10 +79,15 @@ def describe_fields(inputs: Mapping[str, Tensor], where: str) -> Fields:
     if len(set(shapes.values())) > 1:
         raise DataError(
             f"{where}: inputs of a dict must be of one shape; got"
-            f" {', '.join(f'{name} {shape}' for name, shape in shapes.items())}. Leave out what the"
-            " net does not need, or wrap the net:\n  class OneInput(torch.nn.Module):\n      def"
-            " __init__(self, net): super().__init__(); self.net = net\n      def forward(self, x):"
-            " return self.net(x[:, :-1], x[:, -1])  # the parts of one tensor X of shape (n, d)"
+            f" {', '.join(f'{name} {shape}' for name, shape in shapes.items())}. Put them side by"
+            " side into one tensor, and let a wrapper take it apart; to leave out a mask would be"
+            " to run the net without it. Here inputs_embeds (n, T, d) and attention_mask (n, T):\n"
+            "  class OneInput(torch.nn.Module):\n"
+            "      def __init__(self, net): super().__init__(); self.net = net\n"
+            "      def forward(self, x):\n"
+            "          embeds, mask = x[..., :-1], x[..., -1].long()\n"
+            "          return self.net(inputs_embeds=embeds, attention_mask=mask)\n"
+            "  X = torch.cat([inputs_embeds, attention_mask[..., None]], -1)"
         )
     return Fields(tuple(shapes), tuple(part.dtype for part in inputs.values()))
 

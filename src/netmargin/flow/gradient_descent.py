@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
+from ..core.accepted_models import check_model
 from ..core.arguments import check_count, check_number
 from ..core.batches import Data
 from ..core.grad_mode import with_gradients
@@ -98,6 +99,7 @@ def gradient_descent(
     )
     if not isinstance(rate, SmoothnessBounds):
         rate = check_number("rate", rate, above=0)
+    model = check_model(model)
     scored, loss = ScoredSamples(model, data), Exponential()
     twin = scored.twin
     homogeneity = measure(twin, scored.samples, loss=loss, statistics="fixed").homogeneity
@@ -107,7 +109,8 @@ def gradient_descent(
             "The theory is about homogeneous nets."
             f" {homogeneity.statistics_sentence or homogeneity.bias_sentence or kind}"
         )
-    field, history, point = FlowField(scored, loss), History(), {}
+    field, history = FlowField(scored, loss), History()
+    point: dict[str, Tensor] = {}
     try:
         for row, reached in _descend(field, twin, homogeneity, steps, rate, relative):
             history.rows.append(row)
@@ -120,7 +123,9 @@ def gradient_descent(
     except KeyboardInterrupt:
         history.status = Status.INTERRUPTED
         history.message = f"interrupted after {max(len(history) - 1, 0)} steps"
-    model.load_state_dict(point, strict=False)
+    with torch.no_grad():
+        for name, values in point.items():
+            model.get_parameter(name).copy_(values)
     return history
 
 

@@ -68,9 +68,10 @@ def label_errors(
     Parameters
     ----------
     data : tuple (X, y), or iterable of (x, y)
-        Samples X of shape (n, ...) and labels y of shape (n,), whole numbers. Images have shape
-        (n, channels, height, width) or are vectors of square length; rows of other numbers may be
-        embeddings of a pretrained net.
+        Samples X of shape (n, ...), floating, and labels y of shape (n,), whole numbers; row i of
+        the answer is sample i of the data set, also where a DataLoader shuffles it. Images have
+        shape (n, channels, height, width) or are vectors of square length; rows of other numbers
+        may be embeddings of a pretrained net.
     model : nn.Module or None, default None
         A net with convolutions before a dense layer, trained or not; its features count as one more
         representation. The labels must then be those of the net.
@@ -90,7 +91,8 @@ def label_errors(
     Raises
     ------
     DataError
-        The data cannot be used, have one class only, or labels that are not those of the net.
+        The data cannot be used, are whole numbers, have one class only, or labels that are not
+        those of the net; or samples come in another order at each pass.
     ModelError
         The model has no dense layer behind a convolution, or cannot be called on the samples.
     CheckpointError
@@ -112,6 +114,12 @@ def label_errors(
     """
     seed = check_seed(seed)
     samples = as_arrays(data)
+    if not samples.X.is_floating_point():
+        raise DataError(
+            f"The samples are whole numbers ({samples.X.dtype}), as tokens are, which are not near"
+            " each other when their numbers are. For images and counts give X.float(); for tokens"
+            " what is looked up for them, such as the embeddings of a pretrained net."
+        )
     names = ClassNames(class_names)
     folder = check_path("run", run, optional=True)
     # The file comes first: minutes of work would be lost to a wrong path.

@@ -9,7 +9,7 @@ from ..errors import ArgumentError
 from .families import BY_NAME, CrossEntropy, Exponential, Logistic
 from .loss import Loss
 
-_TESTED_CLASSES = (CrossEntropy, Logistic, Exponential)
+TESTED_CLASSES = (CrossEntropy, Logistic, Exponential)
 """Our own tests check their derivatives and inverses, so no call has to check them again."""
 _OF_TORCH = {
     nn.CrossEntropyLoss: CrossEntropy,
@@ -29,8 +29,8 @@ def as_loss(loss: Any) -> Loss:
     Parameters
     ----------
     loss : None, str, Loss or torch.nn.Module
-        None for the cross-entropy, a name from `BY_NAME`, a `Loss`, or torch's CrossEntropyLoss,
-        BCEWithLogitsLoss or SoftMarginLoss with their default options.
+        None for the cross-entropy, a name from `BY_NAME`, a `Loss`, or torch's CrossEntropyLoss
+        with its default options; for nets with one output BCEWithLogitsLoss or SoftMarginLoss too.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def as_loss(loss: Any) -> Loss:
         )
     check_instance("loss", loss, Loss, _WANTED)
     # By type, not isinstance: a subclass may override what our tests have checked.
-    if type(loss) not in _TESTED_CLASSES and loss.flaw:
+    if type(loss) not in TESTED_CLASSES and loss.flaw:
         raise ArgumentError(f"loss {loss.name!r} contradicts itself: {loss.flaw}")
     return loss
 
@@ -96,4 +96,7 @@ def _read_torch_loss(loss: nn.Module) -> Loss:
                 f"loss: {type(loss).__name__} with {name}={shown} is not the loss of a margin that"
                 f" this library knows. Pass {type(loss).__name__}() with its default options."
             )
-    return _OF_TORCH[type(loss)]()
+    found = _OF_TORCH[type(loss)]()
+    if not isinstance(loss, nn.CrossEntropyLoss):
+        found.binary_only = type(loss).__name__
+    return found

@@ -55,6 +55,8 @@ class Loss:
 
     bounded_slope = False
     """True if |l'| stays bounded for negative margins, as for the logistic loss."""
+    binary_only = ""
+    """The name of a criterion of torch that is a loss of margins with one output only, if it is."""
 
     def __init__(
         self,
@@ -79,6 +81,15 @@ class Loss:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+    def require_outputs(self, outputs: int) -> None:
+        """Raise ArgumentError where a net has more outputs than the loss is one of margins for."""
+        if self.binary_only and outputs > 1:
+            raise ArgumentError(
+                f"loss: {self.binary_only} of a net with {outputs} outputs is the sum of one"
+                " logistic loss for each, which is not the loss of a margin that this library"
+                " knows. Pass torch.nn.CrossEntropyLoss(), or train a net with one output."
+            )
 
     def log_sum(self, q) -> float:
         """Return the natural log of the summed loss, log sum_n l(q_n), of margins of shape (N,)."""

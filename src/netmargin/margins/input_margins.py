@@ -19,6 +19,7 @@ from ..core.nets import in_mode
 from ..core.probabilities import Doubt, doubt_scores, show_warning
 from ..core.processes import is_own_batch, join_shares, writes_for_all
 from ..core.progress import Progress
+from ..core.row_order import require_order
 from ..core.sameness import Sameness, require_same
 from ..core.saved_records import Record
 from .boundaries import Boundaries, check_layer, differentiable_scores, find_boundaries
@@ -224,6 +225,7 @@ def input_margins(
     beyond the papers.
     """
     (model, samples), layer = open_door(model, data), check_layer(layer)
+    require_order(samples)
     rivals, names = check_count("rivals", rivals, optional=True), ClassNames(class_names)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
     shares = join_shares(

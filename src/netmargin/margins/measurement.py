@@ -217,6 +217,7 @@ def _measure_share(
                     doubt = doubt_scores(model, x, outputs)
                 homogeneity = homogeneity or _analyse_batch(model, x, statistics, doubt)
                 names.require_number(outputs.shape[1])
+                loss.require_outputs(outputs.shape[1])
                 labels = labels or Labels(outputs.shape[1])
                 targets = labels.encode(y).to(outputs.device)
                 hard, soft = margins(outputs, targets)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ..core.batches import Arrays, batches
@@ -79,7 +78,6 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         for key, argument, samples in (("heldout", "heldout", heldout), ("training", "data", data))
         if samples is not None
     }
-    _refuse_shuffled(given, data, heldout)
     if len(given.models) > 1:  # inputs by name were packed: every net takes them apart again
         given.models = {name: open_door(own, data)[0] for name, own in given.models.items()}
     model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
@@ -225,16 +223,3 @@ def _order_texts(texts: Any, splits: tuple[Measured, ...]) -> tuple[list[str] | 
     if ordered is None:
         return ()
     return tuple(reversed(ordered))
-
-
-def _refuse_shuffled(given: Given, data: Any, heldout: Any) -> None:
-    """Raise DataError for loaders that shuffle where records number the samples."""
-    sampler = torch.utils.data.RandomSampler
-    for name, loader in (("data", data), ("heldout", heldout)):
-        about_data = given.certificate is not None or given.label_errors is not None
-        numbered = about_data if name == "data" else bool(given.radii)
-        if numbered and isinstance(getattr(loader, "sampler", None), sampler):
-            raise DataError(
-                f"{name} is a DataLoader that shuffles, and the records number its samples in"
-                " another order. Give (X, y), or a DataLoader with shuffle=False, here and there."
-            )

@@ -151,6 +151,7 @@ class MarginObjective(RegularizedObjective):
 
     def __init__(self, model: nn.Module, data: Arrays, loss: Loss, r: float, norm: str):
         super().__init__(model, data, r, norm)
+        loss.require_outputs(self.scored.outputs)
         self.loss = loss
         self._y = self.scored.y
 

@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from .history import History
 from .learning_rate import LearningRate, as_learning_rate
 from .randomness import own_randomness
 from .run import Run
-from .run_files import RunFiles, describe_settings
+from .run_files import RunFiles, describe_loss, describe_settings
 from .sample_margins import SampleMargins, find_recorded
 from .stopping import Epochs, StoppingRule, as_stopping_rules
 
@@ -145,11 +145,11 @@ def train(
     batch_size, seed = check_count("batch_size", batch_size, optional=True), check_seed(seed)
     checkpoint_seconds = _check_checkpointing(checkpoint_dir, checkpoint_seconds, resume)
     progress = check_flag("progress", progress)
-    model, data = open_door(model, data)
+    model, data = open_door(model, data, shuffled=True)
     data = _require_several_passes(data)
     recorded = find_recorded(record_margins, checkpoint_dir, data, "checkpoint_dir")
     settings = describe_settings(
-        model, data, loss=chosen.name, lr=repr(rate), batch_size=batch_size, seed=seed
+        model, data, loss=describe_loss(chosen), lr=repr(rate), batch_size=batch_size, seed=seed
     )
     files = None
     # Of processes that share the samples, the first one writes for all.
@@ -248,7 +248,7 @@ def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None
 
 def _require_several_passes(data):
     """The data, if they can be read more than once; raises DataError for a generator."""
-    if not isinstance(data, Arrays) and iter(data) is data:
+    if isinstance(data, Iterator):
         raise DataError(
             "Training reads the data once per epoch, and a generator can be read only once. Pass"
             " (X, y) or a DataLoader."

@@ -41,8 +41,8 @@ class RelativeLoss(nn.Module):
     Attributes
     ----------
     log_scale : float or None
-        F, a natural log; None before the first batch, which sets it to the log of log C, the loss
-        of a net of C classes that knows nothing, or to its own if that is smaller.
+        F, a natural log; None before the first batch in training mode, which sets it to the log of
+        log C, the loss of a net of C classes that knows nothing, or to its own if that is smaller.
     log_loss : float or None
         The natural log of the mean loss of the last batch.
 
@@ -97,6 +97,7 @@ class RelativeLoss(nn.Module):
         if y.ndim == 0 or y.numel() != len(y) or not len(y):
             raise DataError(f"y has shape {tuple(y.shape)}. Pass one label per sample.")
         outputs = where_float64_is(rows_of_scores(scores, len(y)))
+        self.loss.require_outputs(outputs.shape[1])
         # Labels of earlier batches are remembered: one batch does not tell 0 and -1 apart.
         if self._labels is None or self._labels.outputs != outputs.shape[1]:
             self._labels = Labels(outputs.shape[1])
@@ -105,19 +106,21 @@ class RelativeLoss(nn.Module):
         require_finite_margins(soft, measured=0)
         log_sum = self.loss.log_sum(soft)
         self.log_loss = logspace.log_mean(log_sum, len(y))
-        if self.log_scale is None:
-            self.log_scale = self._find_first_scale(log_sum, *outputs.shape)
+        scale = self.log_scale
+        if scale is None:
+            scale = self._find_first_scale(log_sum, *outputs.shape)
         if self.training:
+            self.log_scale = scale
             self._epoch_log_sum = logspace.log_add(self._epoch_log_sum, log_sum)
             self._epoch_samples += len(y)
-        value = logspace.scaled_ratio(1.0, self.log_scale - self.log_loss)
+        value = logspace.scaled_ratio(1.0, scale - self.log_loss)
         if value == math.inf:
             raise DivergenceError(
                 f"The loss of this batch is e^{self.log_loss:.6g}, and the scale e^"
-                f"{self.log_scale:.6g}: their quotient overflows. The steps are too long: lower"
+                f"{scale:.6g}: their quotient overflows. The steps are too long: lower"
                 " the rate, or call rescale() more often."
             )
-        return _Relative.apply(outputs, targets, self.loss, self.log_scale, value)
+        return _Relative.apply(outputs, targets, self.loss, scale, value)
 
     def rescale(self, log_mean_loss: float | None = None) -> float:
         """Set F, which every loss from now on is relative to, and return it.
@@ -149,8 +152,8 @@ class RelativeLoss(nn.Module):
         self.log_scale = None if math.isnan(scale) else scale
 
     def _find_first_scale(self, log_sum: float, n: int, outputs: int) -> float:
-        """F of the first batch, the same in all processes."""
-        mean = _mean_over_processes(log_sum, n)
+        """F of the first batch, the same in all processes that train."""
+        mean = _mean_over_processes(log_sum, n) if self.training else logspace.log_mean(log_sum, n)
         assert mean is not None  # of n > 0 samples
         return initial_log_scale(self.loss, mean, max(outputs, 2))
 

@@ -13,6 +13,7 @@ from ..core.batches import Arrays, Labels, batches
 from ..core.memory_limits import advise_on_memory
 from ..core.nets import in_mode, require_differentiable
 from ..core.processes import take_from_first
+from ..core.row_order import in_order
 from ..core.threads import work_of
 from ..errors import DataError, DivergenceError, ModelError, NonFiniteOutputError, OutOfMemoryError
 from ..homogeneity import analyse
@@ -46,6 +47,8 @@ class Run:
         # A re-iterable of batches has its own batch size.
         full = len(data) if isinstance(data, Arrays) else 1
         self.batch_size = full if batch_size is None else batch_size
+        # The same samples, which a loader that shuffles gives in the order of its data set here.
+        self.measured = in_order(data)
         self.measured_at_once = _MEASURED_AT_ONCE
         self.history = History()
         self.randomness = Randomness(data, model)
@@ -56,7 +59,9 @@ class Run:
 
         Raises what the model and its data raise.
         """
-        self.first, _ = next(batches(self.data, self.batch_size, self.model))
+        # Before the first state is kept: nothing may be drawn from what the caller holds.
+        with self.randomness.undisturbed():
+            self.first, _ = next(batches(self.measured, self.batch_size, self.model))
         return work_of(self.model, self.first)
 
     def begin(self, saved: dict | None) -> None:
@@ -214,7 +219,7 @@ class Run:
             try:
                 return measure(
                     self.model,
-                    self.data,
+                    self.measured,
                     loss=self.loss,
                     homogeneity=self.homogeneity,
                     batch_size=self.measured_at_once,

@@ -14,9 +14,14 @@ from torch import Tensor, nn
 from ..core.batches import Arrays
 from ..core.files import make_folder, write_atomically
 from ..errors import CheckpointError
+from ..losses import Loss
+from ..losses.accepted_losses import TESTED_CLASSES
 from . import checkpoint
 from .history import History, json_line
 from .sample_margins import SampleMargins
+
+_TOLD_BY = (-3.0, -0.7, 0.4, 1.0, 2.5, 9.0, 40.0, 1000.0)
+"""Margins by which losses are told apart: of both signs, and small, moderate and large."""
 
 
 class RunFiles:
@@ -184,6 +189,15 @@ def describe_settings(model: nn.Module, data, **settings) -> dict:
         name: list(p.shape) for name, p in model.state_dict().items() if isinstance(p, torch.Tensor)
     }
     return {"model": shapes, "data": fingerprint(data), **settings}
+
+
+def describe_loss(loss: Loss) -> str:
+    """The name of a loss; of a user's own also what it computes, as another may have that name."""
+    if type(loss) in TESTED_CLASSES:
+        return loss.name
+    values = loss.f(torch.tensor(_TOLD_BY, dtype=torch.float64)).tolist()
+    shown = (f"f({q:g}) = {value:.6g}" for q, value in zip(_TOLD_BY, values, strict=True))
+    return f"{loss.name} with {', '.join(shown)}"
 
 
 def fingerprint(data) -> str:

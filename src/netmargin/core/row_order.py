@@ -1,0 +1,120 @@
+"""The order of samples: that of the data set, wherever what is found has a row for each."""
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+from ..errors import DataError
+
+
+def in_order(data: Any) -> Any:
+    """Data that yield their samples in the same order at every pass, where that can be had.
+
+    A DataLoader that shuffles is replaced by one that reads its data set in order, to the last
+    sample, and otherwise as the given one does. Everything else is returned as it is.
+
+    Examples
+    --------
+    >>> pairs = list(zip(torch.arange(4.0), torch.tensor([0, 1, 0, 1])))
+    >>> [x.tolist() for x, _ in in_order(DataLoader(pairs, batch_size=2, shuffle=True))]
+    [[0.0, 1.0], [2.0, 3.0]]
+    """
+    if hasattr(data, "source"):  # inputs by name, packed
+        packed = copy.copy(data)
+        packed.source = in_order(data.source)
+        return packed
+    if type(data) is not DataLoader:  # a class of its own may read in a way of its own
+        return data
+    sampler, batch_size = _sampler_of(data)
+    if type(sampler) is RandomSampler and not _draws_a_part(sampler):
+        sampler = SequentialSampler(sampler.data_source)
+    elif type(sampler) is SubsetRandomSampler:
+        sampler = list(sampler.indices)
+    else:
+        return data
+    return DataLoader(
+        data.dataset,
+        batch_size,
+        sampler=sampler,
+        num_workers=data.num_workers,
+        collate_fn=data.collate_fn,
+        pin_memory=data.pin_memory,
+        timeout=data.timeout,
+        worker_init_fn=data.worker_init_fn,
+        multiprocessing_context=data.multiprocessing_context,
+        generator=data.generator,  # of the seeds of workers, which a run saves and restores
+        prefetch_factor=data.prefetch_factor,
+        persistent_workers=data.persistent_workers,
+    )
+
+
+def require_order(data: Any) -> None:
+    """Raise DataError for a loader whose samples are drawn anew in every pass."""
+    data = getattr(data, "source", data)
+    if not isinstance(data, DataLoader):
+        return
+    sampler, _ = _sampler_of(data)
+    drawn = isinstance(sampler, (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)) or (
+        isinstance(sampler, DistributedSampler) and sampler.shuffle
+    )
+    if drawn:
+        raise DataError(
+            f"The data are a {type(data).__name__} with a {type(sampler).__name__}, which draws its"
+            " samples anew in every pass; the answer has a row for each, which would be another"
+            " sample's. Pass DataLoader(loader.dataset, batch_size=100, shuffle=False,"
+            " collate_fn=loader.collate_fn), or a pair (X, y)."
+        )
+
+
+def require_same_order(data: Iterable, y: Tensor) -> None:
+    """Raise DataError where a second pass over data yields other labels than y, the first one's.
+
+    Data that are known to keep their order, or can be read only once, are not read again.
+    """
+    require_order(data)
+    source = getattr(data, "source", data)
+    if isinstance(source, (list, tuple, Iterator)) or (
+        type(source) is DataLoader
+        and not isinstance(source.dataset, IterableDataset)
+        and isinstance(_sampler_of(source)[0], (SequentialSampler, list, range))
+    ):
+        return
+    again = [torch.as_tensor(labels).reshape(-1) for _, labels in data]
+    # Nothing: an iterable of one pass, though it does not look like one.
+    if again and not torch.equal(torch.cat(again).to(y), y):
+        raise DataError(
+            f"A second pass over the data ({type(source).__name__}) yields other labels than the"
+            " first: they come in another order or are drawn anew, and the answer has a row for"
+            " each sample. Read them once into a pair: X, y = map(torch.cat, zip(*data))."
+        )
+
+
+def _sampler_of(loader: DataLoader) -> tuple[Any, int | None]:
+    """What chooses the samples of a loader, and how many make a batch; None where each is one.
+
+    A sampler of batches that is no plain one is returned itself.
+    """
+    batches = loader.batch_sampler
+    if batches is None:
+        return loader.sampler, None
+    if type(batches) is BatchSampler:
+        return batches.sampler, batches.batch_size
+    return batches, None
+
+
+def _draws_a_part(sampler: RandomSampler) -> bool:
+    """Whether some samples may be left out, or come twice."""
+    return sampler.replacement or sampler.num_samples != len(sampler.data_source)

@@ -1,0 +1,136 @@
+"""Rows of an answer are those of the data set, however a loader shuffles; what cannot be read in order
+is refused.
+"""
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import (
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
+
+import netmargin as nm
+
+X = torch.randn(18, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+Y = (X.sum(1) > 0).long()
+SET = TensorDataset(X, Y)
+WEIGHTS = torch.tensor([[1.0, 2.0, 3.0], [-1.0, -1.5, 1.0]], dtype=torch.float64)
+
+
+def net():
+    layer = nn.Linear(3, 2, bias=False, dtype=torch.float64)
+    layer.weight.data.copy_(WEIGHTS)
+    return layer
+
+
+def as_dict(samples):
+    x, y = map(torch.stack, zip(*samples, strict=True))
+    return {"x": x, "labels": y}
+
+
+LOADERS = {
+    "shuffled": lambda: DataLoader(SET, 4, shuffle=True),
+    "shuffled, last batch dropped": lambda: DataLoader(SET, 4, shuffle=True, drop_last=True),
+    "one by one": lambda: DataLoader(
+        SET, None, shuffle=True, collate_fn=lambda s: (s[0][None], s[1])
+    ),
+    "batches of a sampler": lambda: DataLoader(
+        SET, batch_sampler=torch.utils.data.BatchSampler(RandomSampler(SET), 5, False)
+    ),
+    "dicts": lambda: DataLoader(SET, 4, shuffle=True, collate_fn=as_dict),
+    "indices": lambda: DataLoader(SET, 4, sampler=SubsetRandomSampler(range(len(X)))),
+}
+NUMBERED = {
+    "measure": lambda data: nm.measure(net(), data).q,
+    "input_margins": lambda data: nm.input_margins(net(), data, progress=False).distances,
+    "robustness": lambda data: (
+        nm.robustness(net(), data, attacks=[], carlini_wagner_steps=1, progress=False).lower
+    ),
+    "label_errors": lambda data: nm.label_errors(data).scores,
+    "compare": lambda data: nm.compare([net(), net()], data, progress=False).training[1].q,
+    "maximize_margin": lambda data: [
+        nm.maximize_margin(net(), data, iterations=2, progress=False).rows[-1]["q_min"]
+    ],
+}
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize("door", NUMBERED)
+def test_a_loader_that_shuffles_is_read_in_the_order_of_its_data_set(door, loader):
+    if (door, loader) == ("label_errors", "dicts"):
+        pytest.skip("takes no inputs by name")
+    found, wanted = NUMBERED[door](LOADERS[loader]()), NUMBERED[door]((X, Y))
+    assert torch.equal(torch.as_tensor(found), torch.as_tensor(wanted))
+
+
+class Sometimes:
+    """Batches in another order at each pass, which nothing tells beforehand."""
+
+    def __iter__(self):
+        order = torch.randperm(len(X))
+        return iter(zip(X[order].split(7), Y[order].split(7), strict=True))
+
+
+class DataLoaderOfOnesOwn(DataLoader):
+    pass
+
+
+DRAWN = {
+    "WeightedRandomSampler": DataLoader(
+        SET, 4, sampler=WeightedRandomSampler([1.0] * len(X), len(X))
+    ),
+    "RandomSampler": DataLoader(SET, 4, sampler=RandomSampler(SET, replacement=True)),
+    "DistributedSampler": DataLoader(SET, 4, sampler=DistributedSampler(SET, 2, 0)),
+    "OfOnesOwn with a RandomSampler": DataLoaderOfOnesOwn(SET, 4, shuffle=True),
+}
+
+
+@pytest.mark.parametrize("drawn", DRAWN)
+def test_samples_that_are_drawn_anew_have_no_rows(drawn):
+    for door in ("input_margins", "robustness", "label_errors"):
+        with pytest.raises(nm.DataError, match=f"{drawn}.*shuffle=False"):
+            NUMBERED[door](DRAWN[drawn])
+    assert nm.measure(net(), DRAWN[drawn]).n  # means and minima need no rows
+
+
+def test_another_order_is_seen_in_a_second_pass():
+    torch.manual_seed(0)
+    for door in ("robustness", "label_errors"):
+        with pytest.raises(nm.DataError, match=r"second pass over the data \(Sometimes\)"):
+            NUMBERED[door](Sometimes())
+
+    class Wrapped:  # in order: nothing is wrong with it
+        def __iter__(self):
+            return iter([(X[:9], Y[:9]), (X[9:], Y[9:])])
+
+    once = ((x, y) for x, y in Wrapped())
+    for data in (Wrapped(), once):
+        assert torch.equal(NUMBERED["label_errors"](data), NUMBERED["label_errors"]((X, Y)))
+
+
+def test_training_draws_nothing_before_it_begins_and_reads_as_often_as_it_must():
+    passes = []
+
+    class Counted(TensorDataset):
+        def __getitem__(self, index):
+            passes.append(index)
+            return super().__getitem__(index)
+
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(7)
+    before = generator.get_state()
+    loader = DataLoader(Counted(X, Y), 40, shuffle=True, generator=generator)
+    nm.train(net(), loader, until=nm.Epochs(0), progress=False)
+    # A batch to analyse the net on and a pass to measure it; one sample before each, to see what it is.
+    assert len(passes) == 2 * (1 + len(X))
+    assert passes[-len(X) :] == list(range(len(X)))
+    # The first epoch shuffles as the first pass of a loop would, after the seed that each pass draws.
+    seeds = torch.Generator()
+    seeds.set_state(before)
+    torch.empty((), dtype=torch.int64).random_(generator=seeds)
+    assert torch.equal(generator.get_state(), seeds.get_state())
