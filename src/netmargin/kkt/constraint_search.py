@@ -13,10 +13,10 @@ from ..core.processes import join_shares
 from ..errors import ModelError
 from ..result import Status
 from .certificate import Completeness
-from .constraints import ConstraintSubset, StoredGradients, Vector
+from .constraints import ConstraintSubset, Slopes, StoredGradients, Vector
 from .multipliers import multipliers
 from .problem import Problem, inner_product, norm_of, require_in_range
-from .rounding import allow_for_rounding, rounding_factors
+from .rounding import ROUNDOFF, allow_for_rounding, rounding_factors
 
 _INITIAL_CONSTRAINTS = 800
 """Constraints nearest to the margin, taken first: more make the first least squares problem larger,
@@ -39,8 +39,6 @@ _MARGIN_WINDOWS = (1e-6, 1e-4, 1e-2, 0.1)
 """Widths s - 1 of the windows tried, narrowest first, where multipliers are not unique: delta is
 about proportional to the width used.
 """
-_ROUNDOFF = 2.0**-52
-"""Twice the unit roundoff of float64, which covers what is of second order (Higham 2002, 3.1)."""
 _OBJECTIVE_TIE = 1e-15
 """Two objectives that differ by less, relative to ||theta~||^2, are the same up to float64."""
 
@@ -108,7 +106,7 @@ class ConstraintSearch:
         self._begin(constraints.smallest(nearest, first))
         while True:
             residual = problem.residual(
-                self._gradients.combination(self.multipliers, problem.target)
+                self.multipliers, lambda p: self._gradients.combination(p, problem.target)
             )
             if len(self.chosen) == constraints.count:
                 self.lower, _ = self._bound(residual)
@@ -145,7 +143,10 @@ class ConstraintSearch:
         # Lengths of gradients differ as much as those of inputs do: a multiplier alone says little.
         lengths = torch.from_numpy(np.sqrt(np.maximum(np.diag(self.gram), 0.0))).to(p.device)
         p = torch.where(p * lengths > _NEGLIGIBLE_SHARE * problem.norm, p, 0.0)
-        epsilon = norm_of(problem.residual(problem.constraints.weighted_gradient(self.chosen, p)))
+        residual = problem.residual(
+            p, lambda p: problem.constraints.weighted_gradient(self.chosen, p)
+        )
+        epsilon = norm_of(residual)
         excess = torch.from_numpy(np.maximum(self.values - 1, 0.0)).to(p.device)
         completeness = Completeness.OPEN
         if epsilon - self.lower <= self._tol * problem.norm:
@@ -233,11 +234,11 @@ class ConstraintSearch:
         )
         worst = error = 0.0
 
-        def ratios(factor: float) -> Iterator[tuple[slice, Tensor]]:
+        def passes(factor: float) -> Iterator[tuple[Slopes, Tensor]]:
             factors = dict.fromkeys(problem.counted, factor)
-            for part, gaps, slopes in constraints.slopes(residual, dtype, factors):
-                finite = torch.isfinite(gaps)
-                ratio = torch.where(finite, slopes / (problem.order * gaps), -math.inf)
+            for part in constraints.slopes(residual, dtype, factors):
+                gaps, finite = part.gaps, torch.isfinite(part.gaps)
+                ratio = torch.where(finite, part.slopes / (problem.order * gaps), -math.inf)
                 # Every sample has gaps to all classes but its own: more infinite ones overflowed.
                 if finite.sum() < len(gaps) * max(gaps.shape[1] - 1, 1) or ratio.isnan().any():
                     ratio = torch.full_like(ratio, math.inf)
@@ -246,13 +247,16 @@ class ConstraintSearch:
         def merits() -> Iterator[tuple[slice, Tensor]]:
             nonlocal worst, error
             again = rounding_factors(constraints.count) if proving else ()
-            for (part, ratio), *others in zip(ratios(1.0), *map(ratios, again), strict=True):
+            for (part, ratio), *others in zip(passes(1.0), *map(passes, again), strict=True):
                 worst = max(worst, ratio.max().item())
                 if proving:
-                    errors = allow_for_rounding(ratio, [other for _, other in others])
+                    sizes = part.slope_sizes / problem.order + ratio.abs() * part.score_sizes
+                    errors = allow_for_rounding(
+                        ratio, [other for _, other in others], sizes / part.gaps
+                    )
                     # Of a ratio that is surely negative the error says nothing about tau.
                     error = max(error, errors.where(ratio + errors > 0, 0.0).max().item())
-                yield part, torch.where(ratio > 0, ratio, -math.inf)
+                yield part.samples, torch.where(ratio > 0, ratio, -math.inf)
 
         found = join_shares(lambda: (constraints.best(merits(), self._most), worst, error))
         worst = max(largest for _, largest, _ in found) + max(largest for *_, largest in found)
@@ -261,9 +265,9 @@ class ConstraintSearch:
         # <r - tau theta~, h> <= 0 for all constraint gradients h, tau = worst: so the cone lies in
         # a half-space, and its distance from theta~ is at least that of the half-space. Sums of n
         # products are off by at most n roundings of their terms.
-        square = problem.norm**2
+        square = problem.norm * problem.norm
         inner, length = inner_product(problem.target, residual), norm_of(residual) ** 2
-        rounding = _ROUNDOFF * (8 + sum(p.numel() for p in residual.values()))
+        rounding = ROUNDOFF * (8 + sum(p.numel() for p in residual.values()))
         above = inner - worst * square
         above -= rounding * (math.sqrt(length * square) + 2 * worst * square)
         below = length - 2 * worst * inner + worst**2 * square

@@ -6,6 +6,7 @@ Everything is computed by a float64 copy of the net, in batches.
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -72,6 +73,22 @@ class ConstraintSubset:
         return ConstraintSubset(self.samples[order], self.classes[order], self.merit[order])
 
 
+class Slopes(NamedTuple):
+    """The slopes of a batch of constraints in a direction.
+
+    samples : the slice of samples that they belong to.
+    gaps : s, (N, C) with +infinity at j = y_n, or (N, 1).
+    slopes : the inner products <grad s, direction>, of that shape.
+    score_sizes, slope_sizes : the largest score of each sample, and slope of one, (N, 1).
+    """
+
+    samples: slice
+    gaps: Tensor
+    slopes: Tensor
+    score_sizes: Tensor
+    slope_sizes: Tensor
+
+
 class Constraints:
     """All s_nj as functions of parameters of a net.
 
@@ -113,29 +130,27 @@ class Constraints:
             for name, value in point.items():
                 self._parameters[name].copy_(value)
 
-    def values(self) -> Iterator[tuple[slice, Tensor]]:
-        """Yield s in batches, each with the slice of samples that it belongs to.
-
-        They are of shape (N, C) with +infinity at j = y_n, or (N, 1).
-        """
+    def nearest(self) -> tuple[Tensor, Tensor]:
+        """The smallest s of every sample, and the size of its scores, (N,) each."""
         with torch.no_grad():
-            start = 0
-            for x, y in self.scored.batches(self._batch_size):
-                yield slice(start, start + len(x)), score_gaps(scores(self.twin, x), y)
-                start += len(x)
+            found = [
+                (score_gaps(outputs, y).amin(1), outputs.abs().amax(1))
+                for x, y in self.scored.batches(self._batch_size)
+                for outputs in [scores(self.twin, x)]
+            ]
+        return torch.cat([s for s, _ in found]), torch.cat([size for _, size in found])
 
     def slopes(
         self,
         direction: Vector,
         dtype: torch.dtype = torch.float64,
         factors: Mapping[str, float] | None = None,
-    ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Yield s and the inner products <grad s, direction> in batches.
+    ) -> Iterator["Slopes"]:
+        """Yield s and the inner products <grad s, direction> in batches, computed in `dtype`.
 
-        Both are of shape (N, C) or (N, 1), with the slice of samples that they belong to, computed
-        in `dtype`: float32 is quicker and good enough to choose constraints by. `factors` multiply
-        parameters by name, and their parts of the direction. Of processes that share the samples,
-        each has its own batches.
+        float32 is quicker and good enough to choose constraints by. `factors` multiply parameters
+        by name, and their parts of the direction. Of processes that share the samples, each has its
+        own batches.
         """
         factors = factors or {}
 
@@ -164,10 +179,12 @@ class Constraints:
             value, slope = _value_and_slope(outputs, point, moved)
             # The slope of a difference is the difference of slopes; at j = y_n there is no
             # constraint.
-            yield (
+            yield Slopes(
                 slice(start, start + len(x)),
                 score_gaps(value, y),
                 score_gaps(slope, y).nan_to_num(posinf=0.0),
+                value.abs().amax(1, keepdim=True),
+                slope.abs().amax(1, keepdim=True),
             )
 
     def best(self, parts: Iterator[tuple[slice, Tensor]], count: int) -> ConstraintSubset:

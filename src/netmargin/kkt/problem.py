@@ -1,9 +1,10 @@
 """The max-margin problem of a net on data, at the feasible multiple of its parameters."""
 
 import math
+from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..core.accepted_models import require_repeatable
 from ..core.batches import Data
@@ -121,12 +122,19 @@ class Problem:
         constraints.move_to(point)
         target = {n: p if n in counted else torch.zeros_like(p) for n, p in point.items()}
         problem = cls(constraints, report, loss, target, order, counted, q_rounding)
-        require_in_range(problem.norm**2, scored)
+        require_in_range(problem.norm * problem.norm, scored)
         return problem
 
-    def residual(self, combination: Vector) -> Vector:
-        """theta~ minus a combination of gradients."""
-        return {n: self.target[n] - combination[n] for n in self.target}
+    def residual(self, multipliers: Tensor, combine: Callable[[Tensor], Vector]) -> Vector:
+        """theta~ minus the combination of gradients with these multipliers.
+
+        They are brought near 1 for it: of tiny inputs they are so large that their products with
+        weights would overflow.
+        """
+        largest = multipliers.max().item()
+        scale = 2.0 ** math.floor(math.log2(largest)) if largest > 0 else 1.0
+        combination = combine(multipliers / scale)
+        return {n: self.target[n] - scale * combination[n] for n in self.target}
 
 
 def _measure_rounding(
@@ -139,10 +147,10 @@ def _measure_rounding(
     point, again = constraints.point, []
     for c in rounding_factors(constraints.count):
         constraints.move_to({n: p * c if n in counted else p for n, p in point.items()})
-        q = torch.cat([gaps.amin(1) for _, gaps in constraints.values()])
+        q, sizes = constraints.nearest()
         again.append(q.cpu() / c**order)
     constraints.move_to(point)
-    errors, q_min = allow_for_rounding(report.q, again), report.q_min
+    errors, q_min = allow_for_rounding(report.q, again, sizes.cpu()), report.q_min
     error = errors[(report.q <= 2 * q_min) | (report.q - errors <= q_min)].max().item()
     if error >= q_min:
         raise NotSeparatedError(
@@ -167,7 +175,9 @@ def require_in_range(squares: float, scored: ScoredSamples) -> None:
 
 def norm_of(vector: Vector) -> float:
     """The Euclidean norm of a vector in parameter space."""
-    return math.sqrt(math.fsum(torch.linalg.vector_norm(p).item() ** 2 for p in vector.values()))
+    # Not `** 2`, which raises an error where the square overflows.
+    norms = [torch.linalg.vector_norm(p).item() for p in vector.values()]
+    return math.sqrt(sum(norm * norm for norm in norms))
 
 
 def inner_product(a: Vector, b: Vector) -> float:

@@ -4,32 +4,41 @@ Multiplying the parameters by c multiplies the s of a homogeneous net by c^L, an
 rounded on the way is rounded anew. What is left of the difference is rounding.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
-ALLOWANCE = 32
+ROUNDOFF = 2.0**-52
+"""Twice the unit roundoff of float64, which covers what is of second order (Higham 2002, 3.1)."""
+_ALLOWANCE = 32
 """Rounding is taken to be at most so many times what it changed: the difference of two roundings
 is below a thirtieth of the larger one once in some forty constraints, and the largest of many
 counts.
 """
-_FEW, _MOST_FACTORS = 100, 3
-"""With fewer constraints than this one difference may be small by chance: more are measured."""
-_FACTORS = (1 + 3.14159265e-7, 1 - 2.71828183e-7, 1 + 1.61803399e-7)
-"""No powers of two, which would round alike, and so near to 1 that the eps of normalization layers,
-which do not scale, count for nothing.
-"""
 _LEAST_ROUNDINGS = 8
-"""Roundings of the value itself that are allowed for where nothing changed."""
+"""Roundings of the largest number at the end that are allowed for where nothing changed."""
+_ENOUGH, _MOST_FACTORS = 100, 8
+"""Differences that are not all small by chance: with few constraints more factors are taken."""
 
 
-def rounding_factors(constraints: int) -> tuple[float, ...]:
-    """The factors of the parameters at which a net with so many constraints is computed anew."""
-    return _FACTORS[: min(_MOST_FACTORS, 1 + _FEW // constraints)]
+def rounding_factors(constraints: int) -> list[float]:
+    """The factors of the parameters at which a net with so many constraints is computed anew.
+
+    They are no powers of two, which would round alike, and so near to 1 that the eps of
+    normalization layers, which do not scale, count for nothing.
+    """
+    count = min(_MOST_FACTORS, 1 + _ENOUGH // constraints)
+    return [1 + 3e-7 * math.cos(k) for k in range(1, count + 1)]
 
 
-def allow_for_rounding(values: Tensor, again: list[Tensor]) -> Tensor:
-    """Bound |computed - exact| of values by what they were when they were computed again."""
+def allow_for_rounding(values: Tensor, again: list[Tensor], sizes: Tensor) -> Tensor:
+    """Bound |computed - exact| of values by what they were when they were computed again.
+
+    sizes : of the largest numbers whose difference they are.
+    """
     spread = torch.stack([(other - values).abs() for other in again]).amax(0)
-    least = _LEAST_ROUNDINGS * torch.finfo(values.dtype).eps * values.abs()
     # Infinite where there is no constraint.
-    return (ALLOWANCE * spread + least).nan_to_num(nan=0.0, posinf=0.0)
+    return (_ALLOWANCE * spread + _LEAST_ROUNDINGS * ROUNDOFF * sizes).nan_to_num(
+        nan=0.0, posinf=0.0
+    )

@@ -174,7 +174,9 @@ class _Columns:
     def residual(self) -> Vector:
         """Compute theta~ minus the combination of the columns, in float64."""
         weights = torch.from_numpy(self._weights).to(self._gradients.rows.device)
-        return self._problem.residual(self._gradients.combination(weights, self._problem.target))
+        return self._problem.residual(
+            weights, lambda p: self._gradients.combination(p, self._problem.target)
+        )
 
 
 def _draw_direction(like: Vector, random: torch.Generator) -> Vector:
