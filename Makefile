@@ -22,9 +22,11 @@ test-slow: .venv/ready
 test-integrations: .venv/integrations-ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -m integrations tests/integrations tests/test_docs.py
 
-# Everything, hours: the site, the tests with other random numbers, all mutations, the whole ledger.
+# Everything, hours: the site, the tests with other random numbers, ten minutes of the judge in exact
+# arithmetic, all mutations, the whole ledger.
 check-all: test test-slow test-integrations docs
 	NETMARGIN_TEST_SEED=1 $(PYTEST) -m "not integrations"
+	$(BIN)/python -m tests.exact --instances 1000000 --seconds 600 --jobs 2
 	$(BIN)/python -m tests.mutations
 	$(BIN)/netmargin verify
 

@@ -114,9 +114,14 @@ class Net:
 
 
 def draw_net(rng: np.random.Generator, hidden: list[int], outputs: int, inputs: int = 2) -> Net:
-    """A net with plain or spoiled layers; LeakyReLU and a BatchNorm of small variance at times."""
+    """A net with plain or spoiled layers; LeakyReLU and a BatchNorm of small variance at times, or
+    hidden units that are copies of one, whose huge outgoing weights cancel.
+    """
     widths = [inputs, *hidden, outputs]
     layers = [spite.weights(rng, rows, columns + 1) for columns, rows in itertools.pairwise(widths)]
+    if hidden and rng.random() < 0.1:
+        layers[-2][1:] = layers[-2][0]
+        layers[-1] = spite.cancel_columns(rng, layers[-1])
     slope = float(rng.choice([0.0, 0.01, 0.9], p=[0.8, 0.1, 0.1]))
     variance = 3.0 * 4.0 ** -int(rng.integers(0, 50)) if rng.random() < 0.1 else 0.0
     return Net(layers, slope, variance)
