@@ -140,3 +140,16 @@ def test_records_show_the_numbers_that_matter(digits, separated):
     assert f"margin={solution.margin:.6g} " in repr(solution)
     assert "certified=True status='optimal" in repr(solution)
     assert repr(nm.History()) == "<History 0 rows status='running'>"
+
+
+def test_an_ascent_is_shown_by_the_net_that_it_returns():
+    """Not by its last row, which is about a net of another norm."""
+    torch.manual_seed(0)
+    net = nm.models.mlp([5, 8, 3])
+    X = torch.randn(12, 5)
+    ascent = nm.maximize_margin(net, (X, torch.arange(12) % 3), progress=False)
+    report = nm.measure(net, (X, torch.arange(12) % 3))
+    assert report.norm > 1.1 * ascent.rows[-1]["norm"]
+    shown = repr(ascent)
+    for name in ("log10_mean_loss", "normalized_margin", "q_min"):
+        assert f" {name}={getattr(report, name):.6g} " in shown

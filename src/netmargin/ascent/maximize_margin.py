@@ -40,7 +40,8 @@ class MarginAscent(History):
     rows : list of dict
         Keys: epoch (index of the row), temperature (None before the first stage and for multiplier
         steps), gradient_samples (samples that went through a backward pass so far) and those of
-        `MarginReport.to_dict()`.
+        `MarginReport.to_dict()`. They are about nets of norm sqrt(L), at which the ascent works:
+        their normalized margins are those of the net at any norm, their loss and q_min are not.
     status : Status
         FINISHED, or INTERRUPTED: the net that was handed back is the best so far.
     message : str
@@ -57,6 +58,10 @@ class MarginAscent(History):
 
     __repr__ = History.__repr__
 
+    def _describe_end(self) -> dict:
+        """Numbers of the net that was handed back."""
+        return super()._describe_end() if self.report is None else self.report.to_dict()
+
 
 @with_gradients
 def maximize_margin(
@@ -70,6 +75,9 @@ def maximize_margin(
     progress: bool = True,
 ) -> MarginAscent:
     """Ascend the normalized margin of a homogeneous net from where it is, in place.
+
+    The model that is given is changed, and holds the best net found; `report` of the answer
+    describes it. To keep the net as it was pass `copy.deepcopy(model)`.
 
     Maximizes -T log sum_nj exp(-s_nj / T) by L-BFGS in float64, for falling temperatures T; s_nj
     are the score gaps Phi_{y_n} - Phi_j divided by the product of layer norms (multi-homogeneous

@@ -51,10 +51,12 @@ def gradient_flow(
 ) -> Trajectory:
     """Integrate gradient flow of the *summed* loss from the model's parameters on.
 
-    Solves d theta / dt = -grad Loss(theta) in float64; the model is not changed. It is integrated
-    in loss-normalized time, d theta / ds = V ||theta||^2 / (1 + ||theta|| |V|) with V minus the
-    gradient of the log-loss, in which a homogeneous net moves steadily however small its loss is; t
-    is kept as its logarithm.
+    The model is not changed: its parameters at the end are `final` of the answer, by name, which
+    `model.load_state_dict(flow.final, strict=False)` puts into it.
+
+    Solves d theta / dt = -grad Loss(theta) in float64. It is integrated in loss-normalized time, d
+    theta / ds = V ||theta||^2 / (1 + ||theta|| |V|) with V minus the gradient of the log-loss, in
+    which a homogeneous net moves steadily however small its loss is; t is kept as its logarithm.
 
     method="exact" is Dormand and Prince's method of order 5 with fixed gates of the ReLUs. Where a
     pre-activation crosses 0 the step ends; one that both sides push back slides along its kink

@@ -193,8 +193,9 @@ def _explain_smoothed(loss: Loss, log_loss: float) -> list[str]:
     """What the smoothed margin is, and why it is negative where it is."""
     text = (
         "Smoothed: computed from the loss, so that all samples count, the nearest ones most. It is"
-        " never above the smallest margin, rises steadily in training once it is positive, and"
-        " meets the smallest margin late."
+        " never above the smallest margin, and meets it late. Once it is positive, and divided by"
+        " the norm of all weights, it never falls along gradient flow; in SGD, also that of"
+        " nm.train, it rises on the whole."
     )
     at_boundary = loss.log_sum([0.0])
     if log_loss > at_boundary:

@@ -65,13 +65,16 @@ def _explain_margin(facts: Facts, rows: list[dict], name: str) -> str:
         "This says how far training has come. It does not compare nets: wider or deeper ones have"
         " other scales."
     )
+    theorem = " Theory lets its smoothed form never fall along gradient flow; in SGD it may."
+    if name == "quasi_normalized_margin":  # about which there is no theorem
+        theorem = ""
     last = rows[-1].get(name) if name else None
     if last is None:
         return note
     return (
         f"The normalized margin ({significant(last)}) is a score, divided by the size of the"
         " weights. It is no distance: do not hold it against the distances of other sections."
-        f" {note}"
+        f"{theorem} {note}"
     )
 
 

@@ -41,13 +41,17 @@ class History(Record):
     def __repr__(self) -> str:
         shown = [f"{len(self.rows)} rows"]
         if self.rows:
-            last = self.rows[-1]
+            last = self._describe_end()
             keys = ("log10_mean_loss", "normalized_margin", "accuracy", "q_min")
             shown += [f"{key}={last[key]:.6g}" for key in keys if last.get(key) is not None]
         return (
             f"<{type(self).__name__} {' '.join(shown)}"
             f" {short_repr(self, 'message' if self.message else 'status').split(' ', 1)[1]}"
         )
+
+    def _describe_end(self) -> dict:
+        """Numbers of the net at the end of the run."""
+        return self.rows[-1]
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -53,7 +53,11 @@ def train(
     record_margins: bool = False,
     progress: bool = True,
 ) -> History:
-    """Minimize the mean training loss by SGD, also where it underflows float64.
+    """Minimize the mean training loss by SGD, in place, also where it underflows float64.
+
+    The model that is given is changed, and is the trained net; `copy.deepcopy(model)` before keeps
+    the net as it was. The loss falls; normalized and smoothed margins rise on the whole and go up
+    and down, as the theorems on them are about gradient flow (`gradient_flow`), not about SGD.
 
     Each epoch takes one step per batch on exp(log L_B - F), where F is the log of the last mean
     training loss; then the loss of the whole training set and all margins are measured. In the log

@@ -18,6 +18,8 @@ def describe_history(found: History) -> NotebookTable:
     last = len(found.rows) - 1
     chosen = sorted({round(last * k / (_SHOWN - 1)) for k in range(_SHOWN)} if found.rows else ())
     columns = {key: name for key, name in _COLUMNS.items() if last >= 0 and key in found.rows[0]}
+    if last >= 0 and "temperature" in found.rows[0]:  # an ascent, whose rows have a norm of its own
+        del columns["log10_mean_loss"]
     rows = [
         (
             str(found.rows[index].get("epoch", index)),
