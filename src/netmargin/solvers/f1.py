@@ -278,6 +278,8 @@ def f1_soft_margin(
     weights = check_sample_weight(sample_weight, len(data))
     if not weights.all():
         raise DataError("sample_weight holds zeros. Leave these samples out.")
+    # A weight is a part of the cost: the largest is 1, so that margins asked for are of size 1.
+    C, weights = C * float(weights.max()), weights / weights.max()
     # f(w z) = w f(z) for w > 0: a hinge loss of weight w is that of w z to the margin w.
     data = SolverData(weights[:, None] * data.Z, data.y)
     if C * data.longest < _SMALLEST_COST:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.arguments import check_flag, check_number
-from ..core.matrices import check_sample_weight, regression_data, warn_of_size
+from ..core.matrices import check_sample_weight, regression_data, split_lengths, warn_of_size
 from ..core.records import short_repr
 from ..result import Bracket, RegularizedSolution, judge_bracket
 from .columns.engine import generate_columns
@@ -103,7 +103,7 @@ def f1_squared(
     roots = np.sqrt(weights / weights.mean())
     # sqrt(w) f(z) = f(sqrt(w) z): a weight is a longer sample with a larger value.
     Z, target = roots[:, None] * data.Z, roots * data.y
-    length = float(np.linalg.norm(Z, axis=1).max()) or 1.0
+    length = float(split_lengths(Z)[0].max()) or 1.0
     size = float(np.abs(target).max()) or 1.0
     best = SquaredProblem(Z / length, target / size, price / (size * length), options)
     unit = size * size

@@ -1,5 +1,6 @@
 """The search for neurons at dual weights, and what it and proofs tell about the best margin."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -23,6 +24,8 @@ program.
 """
 _ABSOLUTE_ROUNDING = 1e-12
 """Added to the first bound, a sum of n weights with sum 1, for its rounding."""
+_RELATIVE_ROUNDING = 1e-14
+"""Room for the few products by which a bound gets into the units of the caller."""
 _DUST = (1e-4, 1e-6, 1e-8, 1e-10)
 """Dual weights below these parts of the largest are dropped if the bound allows it, the largest
 part first: two digits at a time keep the attempts few.
@@ -65,12 +68,10 @@ class DualSearch:
         self.restricted = RestrictedProblem(Z, rows, power)
         self.centre = self.dual = self.restricted.even_dual()
         self.local_upper = np.inf
+        self.upper, self.proof = np.inf, ""
         # |u . z| is at most 1, so that the sum of the weights is a bound.
-        self.upper = max(
-            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING,
-            self.restricted.slack_bound(self.dual),
-        )
-        self.proof = "the sum of the weights"
+        total = float(self.dual.sum()) + _ABSOLUTE_ROUNDING
+        self.offer_bound(self.dual, total, "the sum of the weights")
         self.pricing = PricingBound(Z, power, options.pricing, options.deadline)
         self.exact = self.pricing.exact
         self._targets = FallingTargets(
@@ -237,7 +238,9 @@ class DualSearch:
         """Keep these dual weights, where all neurons have at most this value, if their bound is the
         best so far; `proof` says how that was proved.
         """
-        upper = max(value, self.restricted.slack_bound(dual))
+        # The weights have p . target = 1 up to rounding: their bound is in units of what it is.
+        unit = math.fsum(dual * self.restricted.rows.target) * (1 - _RELATIVE_ROUNDING)
+        upper = max(value, self.restricted.slack_bound(dual)) / unit
         if upper < self.upper:
             self.upper, self.dual, self.proof = float(upper), dual, proof
 

@@ -53,6 +53,10 @@ _DUST = 1e-13
 """Weights below this part of their sum are rounding of the linear program, and left out."""
 _RELATIVE_ROUNDING = 1e-12
 """Room for the rounding of a sum of weights: some 1e-16 for each of thousands."""
+_ULPS_OF_TARGETS = 16
+"""Ulps by which a target may be off for the few quotients that lead to it, and a bound for the
+product that leads to the units of the caller.
+"""
 
 
 class LeastNormProblem(RestrictedNorm):
@@ -267,7 +271,9 @@ class LeastNormProblem(RestrictedNorm):
     def _value(self, dual: np.ndarray) -> float:
         """The value dual . target, less what rounding may have added."""
         terms = dual * self.target
-        return float(terms.sum() - len(terms) * np.finfo(float).eps * np.abs(terms).sum())
+        # Targets are off by ulps too: those of a value, divided by the length of D coordinates.
+        ulps = sum(self.Z.shape) + _ULPS_OF_TARGETS
+        return float(terms.sum() - ulps * np.finfo(float).eps * np.abs(terms).sum())
 
     def _prove_at(
         self, dual: np.ndarray, report: Callable[[Bracket, str], None] = lambda bracket, line: None

@@ -12,7 +12,7 @@ import clarabel
 import numpy as np
 import torch
 from scipy import sparse
-from scipy.special import expit, xlogy
+from scipy.special import expit, xlog1py, xlogy
 
 from ...core.cone_program import minimize
 from ...losses import Logistic
@@ -57,7 +57,9 @@ _GONE = 1e-12
 _RELATIVE_TIE = 1e-14
 """Objectives that differ by less are equal up to rounding: the one with fewer neurons is kept."""
 _RELATIVE_ROUNDING = 1e-12
-"""Room for the rounding of the scale by which weights are made feasible, some 1e-16 per sample."""
+"""Room for the rounding of the scale by which weights are made feasible, and of the mean of the
+terms of a bound: some 1e-16 per sample.
+"""
 
 
 class LogisticProblem:
@@ -208,7 +210,9 @@ class LogisticProblem:
     def _bound(self, p: np.ndarray, largest: float) -> float:
         """The dual objective at p, scaled down until no neuron is worth more than its cost."""
         p = p * min(1.0, self._cost / largest) if largest > 0 else p
-        return float(-(xlogy(p, p) + xlogy(1 - p, 1 - p)).mean())
+        # Where p is small, 1 - p has lost it, but its logarithm need not.
+        entropy = -float((xlogy(p, p) + xlog1py(1 - p, -p)).mean())
+        return entropy * (1 - _RELATIVE_ROUNDING)
 
     def _offer(self, p: np.ndarray, largest: float, proof: str) -> None:
         """Keep the weights p, where all neurons have at most this value, if their bound is best."""

@@ -49,7 +49,9 @@ class SquaredProblem(LogisticProblem):
 
     def _bound(self, p: np.ndarray, largest: float) -> float:
         p = self._scale(p, largest) * p
-        return float((p * self._target - p**2 / 2).mean())
+        # The terms may cancel, so that rounding is relative to their sizes.
+        hidden = _RELATIVE_ROUNDING * (np.abs(p * self._target) + p**2).mean()
+        return float((p * self._target - p**2 / 2).mean() - hidden)
 
     def _offer(self, p: np.ndarray, largest: float, proof: str) -> None:
         largest = largest * (1 + _RELATIVE_ROUNDING)

@@ -20,9 +20,10 @@ from itertools import combinations
 
 import numpy as np
 
+from ...core.matrices import split_lengths
 from .best_directions import BestDirections, Pricing
 from .faces import list_faces, sort_by_angle, span_and_complement
-from .rays import PARALLEL, find_lines
+from .rays import PARALLEL, bound_rounding, find_lines
 
 MAX_RANK = 4
 """The arrangement of n hyperplanes has some n^(rank - 1) cells: rank 5 is out of reach for the
@@ -34,8 +35,6 @@ _RANK_TOLERANCE = 1e-12
 """Singular values below this part of the largest count as 0; what is lost so is in the bound."""
 BY_ARRANGEMENT = "every cell of their hyperplanes"
 """How its bounds are proved, in words."""
-_LEAST_LENGTH = 1e-300
-"""Keeps points at 0 from dividing by 0."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,10 @@ class Arrangement:
     """
 
     def __init__(self, Z: np.ndarray, power: int = 1, deadline: float = np.inf):
-        self._power, self._deadline = power, deadline
+        self._power, self._deadline, self._given = power, deadline, Z
         # Directions outside the row space of Z add nothing: work in its coordinates.
-        _, singular, rows = np.linalg.svd(Z, full_matrices=False)
+        # By units, as samples of any length may matter.
+        _, singular, rows = np.linalg.svd(split_lengths(Z)[1], full_matrices=False)
         rank = (
             int((singular > singular[0] * _RANK_TOLERANCE).sum())
             if singular.size and singular[0] > 0
@@ -95,7 +95,7 @@ class Arrangement:
         self._rows = rows[:rank]
         self._Z = Z @ self._rows.T
         self._rank = rank
-        self._neglected = np.linalg.norm(Z - self._Z @ self._rows, axis=1)
+        self._neglected = split_lengths(Z - self._Z @ self._rows)[0]
         if rank == 0:
             return
         self._normals, self._line, self._side, moved = find_lines(self._Z)
@@ -135,12 +135,10 @@ class Arrangement:
             if self._power == 1
             else self._neglected * (2 * np.linalg.norm(self._Z, axis=1) + self._neglected)
         )
-        # Each total is a sum of at most 3 |c_i z_i| per sample; 32 is generous for the few
-        # operations after that.
-        operations = 3 * np.count_nonzero(c) + 32
-        allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(
-            np.abs(c) @ neglected
-        )
+        # A total is a sum of at most 3 |c_i z_i| per sample.
+        used = c != 0
+        rounding = bound_rounding(c[used], self._given[used], self._power)
+        allowance = rounding + float(np.abs(c) @ neglected)
         return Pricing(directions @ self._rows, values, found.best + allowance, BY_ARRANGEMENT)
 
     def _check_time(self) -> None:
@@ -258,8 +256,7 @@ class Arrangement:
             return [], []
         left = (np.arange(events + 1) - 1) % events
         right = np.arange(events + 1) % events
-        lengths = np.maximum(np.linalg.norm(self._Z, axis=1, keepdims=True), _LEAST_LENGTH)
-        directions = self._Z / lengths
+        directions = split_lengths(self._Z)[1]
         return [directions[order[:, left]], directions[order[:, right]]], [
             enters[:, left],
             -enters[:, right],

@@ -8,11 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from ...core.matrices import split_lengths
 from .arrangement import MAX_RANK, Arrangement
 from .best_directions import Pricing
 from .branch_and_bound import ActivationBranchAndBound
 from .local import select_distinct
-from .rays import Rays
+from .rays import Rays, bound_rounding
 from .relaxation import bound_by_relaxation
 
 _MAX_ARCS = 2_000_000
@@ -58,7 +59,7 @@ class PricingBound:
         self._work_left = _AUTO_WORK if pricing == "auto" and deadline == np.inf else np.inf
         # Whether the last search was of use in the time it had.
         self._quick = True
-        rank = np.linalg.matrix_rank(Z)
+        rank = np.linalg.matrix_rank(split_lengths(Z)[1])
         affordable = len(Z) ** max(rank - 1, 1) <= _MAX_ARCS
         self.exact = bool(
             rank <= MAX_RANK and (pricing == "complete" or (pricing == "auto" and affordable))
@@ -108,6 +109,7 @@ class PricingBound:
         tree = ActivationBranchAndBound(
             self._rays.directions, self._rays.merge(c), floor=floor, tol=_PART_OF_TOLERANCE * tol
         )
+        lost = self._rays.neglected(c) + bound_rounding(c, self._Z)
         done = 0.0
         while (
             not tree.finished
@@ -118,7 +120,7 @@ class PricingBound:
             tree.grow(nodes=QUICK_WORK / tree.work_per_node, deadline=self._deadline)
             self._work_left -= QUICK_WORK
             done += QUICK_WORK
-            bound = tree.upper_bound() + self._rays.neglected(c)
+            bound = tree.upper_bound() + lost
             if bound < upper:
                 upper, proof = bound, f"{tree.nodes:,} nodes"
             report(upper)
@@ -130,4 +132,4 @@ class PricingBound:
     def relax(self, c: np.ndarray) -> float:
         """A proved bound for prices c (n,) at once, by the quadratic relaxation."""
         bound = bound_by_relaxation(self._rays.directions, self._rays.merge(c), self._power)
-        return bound + self._rays.neglected(c) + self._rays.round_off(c)
+        return bound + self._rays.neglected(c) + bound_rounding(c, self._Z, self._power)

@@ -38,8 +38,11 @@ which has no parent to begin from. On two problems of 22 samples in 5 dimensions
 """
 _FRONTIER_BYTES = 2_000_000_000
 """Memory of open nodes, beyond which the search ends with the bound it has."""
-_ROUNDING = 1e-14
-"""What rounding can hide in a sum, relative to sum |c| |z|: some n machine precisions."""
+_EPSILON = float(np.finfo(float).eps)
+_NOTHING = 1e-100
+"""Coefficients below this part of the largest are left out, at the price of their sum: their
+squares would be lost to underflow.
+"""
 _EIGENVALUE_ROUNDING = 1e-10
 """Room for the rounding of eigenvalues, so that diagonals stay above their matrix."""
 _CLOSING_PART = 0.05
@@ -70,9 +73,11 @@ class ActivationBranchAndBound:
     # in S, -1 not, 0 undecided); x; next sample to fix, -1 at a leaf.
 
     def __init__(self, Z: np.ndarray, c: np.ndarray, *, floor: float, tol: float):
-        used = np.abs(c) * np.linalg.norm(Z, axis=1) > 0
+        sizes = np.abs(c) * np.linalg.norm(Z, axis=1)
+        used = sizes > _NOTHING * sizes.max(initial=0.0)
         # Where all are zero, one sample keeps the shapes.
         used[0] |= not used.any()
+        self._left_out = float(sizes[~used].sum())
         # More dimensions than samples with a coefficient are not needed.
         self._rows = np.linalg.svd(Z[used], full_matrices=False)[2]
         self.Z, self.c, self.tol = Z[used] @ self._rows.T, c[used], tol
@@ -81,7 +86,10 @@ class ActivationBranchAndBound:
         self.signed = np.stack([c, -c])
         self.squares = (Z[:, :, None] * Z[:, None, :]).reshape(n, D * D)
         self.lipschitz = 2 * np.linalg.eigvalsh(Z.T @ Z)[-1]
-        self.size = float(np.abs(c) @ np.linalg.norm(Z, axis=1))
+        self.lengths = np.linalg.norm(Z, axis=1)
+        self.size = float(np.abs(c) @ self.lengths)
+        # A sum of n terms of D products each is off by at most half so many ulps of these.
+        self._ulps = (n + D + 32) * _EPSILON
         self.diagonal = np.zeros((2, n))
         for side in (0, 1):
             positive = np.flatnonzero(self.signed[side] > 0)
@@ -103,7 +111,7 @@ class ActivationBranchAndBound:
     def upper_bound(self) -> float:
         """The proved upper bound of |sum_i c_i relu(u . z_i)| over the unit sphere."""
         closed = self.best * (1 + self.tol)
-        return float(max(self.open[0].max(initial=closed), self.stuck))
+        return float(max(self.open[0].max(initial=closed), self.stuck)) + self._left_out
 
     @property
     def directions(self) -> np.ndarray:
@@ -197,13 +205,18 @@ class ActivationBranchAndBound:
             np.zeros((len(c), D)),
             np.zeros_like(c),
         )
-        x, previous = np.clip(x, low, high), None
+        x, previous, open_ = np.clip(x, low, high), None, undecided.any(1)
         for step in range(steps + 1):
             v = x @ self.Z
             relaxation = E * x * (c - x)
             gradient = 2 * (v @ self.Z.T) + E * (c - 2 * x)
             linearized = np.where(undecided, np.maximum(gradient * (c - x), -gradient * x), 0.0)
-            bound = (v**2).sum(1) + relaxation.sum(1) + linearized.sum(1)
+            # v is off by an ulp or so of the absolute terms of its sum, which x beyond c makes
+            # large, and the gradients of undecided samples by that, times their lengths.
+            terms = np.abs(x) @ self.lengths
+            hidden = np.where(open_, terms * (terms + 2 * self.size) + (E * c**2).sum(1), 0.0)
+            squares = (v**2).sum(1) + relaxation.sum(1) + linearized.sum(1)
+            bound = np.sqrt(squares + self._ulps * hidden) + self._ulps * terms
             better = bound < best
             best = np.where(better, bound, best)
             best_x = np.where(better[:, None], x, best_x)
@@ -220,10 +233,7 @@ class ActivationBranchAndBound:
                 x - rates * (ahead if previous is None else 2 * ahead - previous), low, high
             )
             previous = ahead
-        # Every term is a sum of nonnegative numbers; what rounding can hide is relative to sum |c|
-        # |z|.
-        hidden = np.where(undecided.any(1), _ROUNDING * self.size**2, 0.0)
-        return np.sqrt(best + hidden) + _ROUNDING * self.size, best_x, best_v, slack
+        return best, best_x, best_v, slack
 
     def _consider(self, v: np.ndarray) -> None:
         """Evaluate the directions v / |v|, which are good candidates where bounds are sharp."""

@@ -23,6 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...core.matrices import split_lengths
+
 _EPSILON = float(np.finfo(float).eps)
 
 
@@ -127,7 +129,7 @@ class SignedTerms:
         self.cP, self.dN = self.c[: self.positive], -self.c[self.positive :]
         self.half_dX = -0.5 * self.dN[:, None] * self.XN
         self.mean = float(self.c.abs().mean())
-        self._lengths = self.X.norm(dim=1)
+        self.lengths = torch.from_numpy(split_lengths(X[order])[0])
         # A sum of so many terms is off by at most so many ulps of its absolute terms; 4 is room.
         self._ulps = 4 * (len(self.c) + self.dimension + 32) * _EPSILON
 
@@ -154,8 +156,8 @@ class SignedTerms:
         matrix = matrix.view(len(nodes), self.dimension, self.dimension)
         size = (
             constant
-            + (factor.abs() + self.c.abs()) @ self._lengths
-            + curvature @ self._lengths[: self.positive].square()
+            + (factor.abs() + self.c.abs()) @ self.lengths
+            + curvature @ self.lengths[: self.positive].square()
         )
         return Quadratics(
             constant, factor @ self.X, 0.5 * (matrix + matrix.transpose(1, 2)), tau, size

@@ -108,7 +108,8 @@ class NodeDescent:
         mu = nodes.mu
         for more in range(newton_steps + 1):
             w = 0.5 * _times(inverse, above.linear)
-            nodes.bound = torch.minimum(nodes.bound, self._terms.judge(above, mu, w))
+            # `fmin`, as numbers beyond float64 prove nothing.
+            nodes.bound = torch.fmin(nodes.bound, self._terms.judge(above, mu, w))
             if more == newton_steps or not (nodes.bound > self._target).any():
                 break
             slope = -2 * (w * _times(inverse, w)).sum(1) - _TINY

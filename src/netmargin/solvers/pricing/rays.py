@@ -4,12 +4,14 @@ term of the sums that are priced.
 
 import numpy as np
 
+from ...core.matrices import split_lengths
+
 PARALLEL = 1e-11
 """Directions closer than this count as one: some ten thousand times the rounding of unit vectors.
 By how much the sums can differ for that is added to bounds.
 """
-_LEAST_LENGTH = 1e-300
-"""Points shorter than this part of the longest are 0: their direction is lost to underflow."""
+_TINY = float(np.finfo(float).tiny)
+"""The smallest normal number of float64."""
 
 
 class Rays:
@@ -20,7 +22,7 @@ class Rays:
     def __init__(self, Z: np.ndarray, power: int = 1):
         self._power = power
         normals, line, side, self._neglected = find_lines(Z)
-        self._lengths = np.linalg.norm(Z, axis=1)
+        self._lengths = split_lengths(Z)[0]
         # A key for each ray: the hyperplane and the side of it, or -1 for points at 0.
         keys, self._ray = np.unique(
             np.where(line >= 0, 2 * line + (side < 0), -1), return_inverse=True
@@ -41,15 +43,6 @@ class Rays:
         # A sum of n terms >= 0 is rounded by less than n ulps; 1e-12 covers thousands of them.
         return float(np.abs(c) @ moved) * (1 + 1e-12)
 
-    def round_off(self, c: np.ndarray) -> float:
-        """How much float64 can take off a bound that is computed by sums over all points.
-
-        Each of about n + D operations on a sum is off by at most an ulp of its absolute terms.
-        """
-        n, dimension = len(self._lengths), self.directions.shape[1]
-        size = float(np.abs(c) @ self._lengths**self._power)
-        return 2 * (n + dimension + 32) * float(np.finfo(float).eps) * size
-
     def merge(self, c: np.ndarray) -> np.ndarray:
         """Coefficients of the directions, from the coefficients c (n,) of the points."""
         return np.bincount(
@@ -67,12 +60,12 @@ def find_lines(
     0), the side it points to (-1 or 1), and how far it was moved to lie on the normal of that
     hyperplane exactly.
     """
-    norms = np.linalg.norm(Z, axis=1)
+    norms, units = split_lengths(Z)
     line, side, moved = np.full(len(Z), -1), np.ones(len(Z)), np.zeros(len(Z))
     normals, count = np.empty_like(Z), 0
     # One by one, so that points are compared with normals that stay: nearness is not transitive.
-    for i in np.flatnonzero(norms > norms.max(initial=0.0) * _LEAST_LENGTH):
-        direction = Z[i] / norms[i]
+    for i in np.flatnonzero(Z.any(1)):
+        direction = units[i]
         if count:
             cosines = normals[:count] @ direction
             k = int(np.argmax(np.abs(cosines)))
@@ -84,3 +77,18 @@ def find_lines(
         normals[count] = direction
         count += 1
     return normals[:count].copy(), line, side, moved
+
+
+def bound_rounding(c: np.ndarray, Z: np.ndarray, power: int = 1) -> float:
+    """The most that float64 can take off a bound of |sum_i c_i relu(u . z_i)^power| over the unit
+    sphere for coefficients c (n,) and points Z (n, D).
+
+    Each of about n + D operations on the sum is off by at most half an ulp of its absolute terms,
+    |c_i| |z_i|^power. So is every coefficient, by up to n ulps where points on one ray are merged,
+    and every point, by up to D + 8 ulps of its length: inputs that were divided by a length,
+    coordinates in an orthonormal basis. What falls below the normal range of float64 is lost, once
+    for each product.
+    """
+    n, D = Z.shape
+    size = float(np.abs(c) @ split_lengths(Z)[0] ** power)
+    return 4 * (n + D + 32) * float(np.finfo(float).eps) * size + n * D * _TINY

@@ -8,6 +8,7 @@ split in each round, side by side if there are threads for them: what is found d
 how many.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from enum import Enum
 import numpy as np
 import torch
 
+from ...core.matrices import split_lengths
 from ...core.threads import fitting_threads
 from .node_bound import Nodes, SignedTerms
 from .node_descent import NodeDescent
@@ -79,9 +81,10 @@ class TargetTree:
     """
 
     def __init__(self, X: np.ndarray, c: np.ndarray, target: float, threads: int = 1):
-        used = c != 0
-        # More dimensions than samples with a coefficient are not needed.
-        self._rows = np.linalg.svd(X[used], full_matrices=False)[2]
+        used = (c != 0) & X.any(1)
+        # More dimensions than samples with a coefficient are not needed. By units, so that short
+        # samples lose no more of their length than long ones.
+        self._rows = np.linalg.svd(split_lengths(X[used])[1], full_matrices=False)[2]
         X, c = X[used] @ self._rows.T, c[used]
         self._sides = [_Side(X, sign * c, target) for sign in (1.0, -1.0) if (sign * c > 0).any()]
         self._empty_share = 1 - 0.5 * len(self._sides)
@@ -220,7 +223,7 @@ def _make_root(terms: SignedTerms) -> Nodes:
     zero = torch.zeros(1, dtype=torch.float64)
     return Nodes(
         side=zero.new_zeros(1, count),
-        scale=torch.log(_FIRST_TAU / terms.XP.norm(dim=1))[None],
+        scale=(math.log(_FIRST_TAU) - terms.lengths[:count].log())[None],
         a=zero.new_zeros(1, negative),
         b=zero.new_zeros(1, terms.dimension, negative),
         mu=zero.clone(),
