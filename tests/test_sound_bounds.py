@@ -3,6 +3,7 @@ violates.
 """
 
 import time
+from fractions import Fraction
 from itertools import product
 from math import hypot, log, sqrt
 
@@ -21,11 +22,14 @@ from netmargin.solvers import (
     kernel_soft_margin,
     linear_max_margin,
 )
+from netmargin.solvers.columns import logistic_problem
+from netmargin.solvers.columns.logistic_problem import LogisticProblem
 from netmargin.solvers.pricing.arrangement import MAX_RANK, Arrangement
 from netmargin.solvers.pricing.bounds import PricingBound
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
 from netmargin.solvers.pricing.rays import PARALLEL
 from netmargin.solvers.pricing.relaxation import bound_by_relaxation
+from netmargin.solvers.pricing.target_tree import Outcome, TargetTree
 
 
 def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
@@ -268,6 +272,41 @@ def test_bounds_are_above_the_exact_value_where_terms_cancel():
         assert tree.upper_bound() >= exact
 
 
+def test_bounds_count_the_rounding_of_merged_rays():
+    """Points on one ray whose coefficients cancel but for 1e-12, in rationals: nothing else is left
+    of the sum, and bounds relative to what is left would be wrong.
+    """
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        z, multiples = random.integers(1, 1 << 20, 6), random.integers(1, 1 << 20, 40)
+        Z = np.outer(multiples, z).astype(float) / 2**40  # without a rounding
+        c = random.normal(size=40)
+        c[0] -= float(c @ multiples) / multiples[0] * (1 - 1e-12)
+        left = sum(Fraction(a) * int(m) for a, m in zip(c.tolist(), multiples, strict=True))
+        exact = abs(float(left)) * float(np.linalg.norm(z.astype(float))) / 2**40
+        for pricing in ("complete", "local"):
+            prover = PricingBound(Z, 1, pricing, np.inf)
+            prover.exact = False  # as above rank 4
+            assert prover.relax(c) >= exact
+            found = prover.price_neurons(
+                c, floor=1e-300, found=1e-300, tol=1e-9, count=1, report=lambda upper: None
+            )
+            assert found.upper_bound >= exact
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e-300])
+def test_points_too_short_to_be_squared_still_count(scale):
+    random = np.random.default_rng(0)
+    for dimension in (2, 6):
+        Z = random.normal(size=(5, dimension))
+        Z[1:] *= scale
+        c = np.array([0.0, 0.3, 0.2, 0.4, -0.1])
+        best = best_neuron(Z[1:] / scale, c[1:], 1) * scale
+        prover, found = price(Z, c)
+        assert found.upper_bound >= best * (1 - 1e-6)
+        assert prover.relax(c) >= best * (1 - 1e-6)
+
+
 def test_relaxed_forms_are_above_their_exact_eigenvalue():
     """Squared ReLU, all of one sign, in the positive quadrant: the largest eigenvalue is attained,
     so it may not be rounded down.
@@ -505,6 +544,59 @@ def test_logistic_optima_are_proved_by_their_dual(regularization, power):
     assert found.objective == pytest.approx(objective, rel=1e-9)
     assert found.lower_bound <= lower * (1 + 1e-6)
     assert objective - lower <= 1.1e-5 * objective
+
+
+def test_bounds_of_all_slopes_are_above_the_best_neuron(monkeypatch):
+    """Slopes change from round to round, and targets remember values of earlier ones: what is
+    offered as a proof holds for the slopes that it is offered with.
+    """
+    random = np.random.default_rng(0)
+    Z, y = random.normal(size=(7, 5)), np.array([1, -1, 1, 1, -1, -1, 1])
+    offered, original = [], LogisticProblem._offer
+
+    def offer(self, p, largest, proof):
+        offered.append((self._Z.copy(), p * self._y / len(p), largest, proof))
+        original(self, p, largest, proof)
+
+    monkeypatch.setattr(LogisticProblem, "_offer", offer)
+    # Targets in every round, and nothing else.
+    monkeypatch.setattr(logistic_problem, "NEAR", 0.0)
+    monkeypatch.setattr(ActivationBranchAndBound, "finished", True)
+    monkeypatch.setattr(LogisticProblem, "proof_is_due", lambda self: True)
+    found = f1_logistic(Z, y, regularization=0.02, bias=False, tol=1e-4, time_limit=4)
+    assert found.lower_bound <= found.objective
+    assert any("nodes" in proof for *_, proof in offered)
+    assert len(offered) > 3
+    for Z, c, largest, _ in offered[:: max(len(offered) // 6, 1)]:
+        assert largest >= best_neuron(Z, c, 1) * (1 - 1e-12)
+
+
+def test_small_sample_weights_bound_from_the_first_on():
+    """A first bound for margins of size 1 is none for those of size w = 1e-3."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(12, 2))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    weights, C = np.full(12, 1e-3), 1e5
+    whole = f1_soft_margin(X, y, C=C, sample_weight=weights, time_limit=2)
+    early = f1_soft_margin(X, y, C=C, sample_weight=weights, time_limit=1e-3)
+    assert early.lower_bound <= whole.objective
+    same = f1_soft_margin(X, y, C=1e-3 * C, time_limit=2)
+    assert same.lower_bound <= whole.objective * (1 + 1e-12)
+    assert whole.lower_bound <= same.objective * (1 + 1e-12)
+
+
+def test_samples_at_0_have_no_say_in_a_tree():
+    random = np.random.default_rng(0)
+    X, c = random.normal(size=(8, 5)), random.normal(size=8)
+    X[2] = 0.0
+    c[2] = 3.0
+    largest = best_neuron(np.delete(X, 2, 0), np.delete(c, 2), 1)
+    tree = TargetTree(X, c, 1.01 * largest)
+    assert tree.grow(np.inf) is Outcome.PROVED
+    assert largest <= tree.upper_bound <= 1.02 * largest
+    for size in (1e-170, 1e-290):  # their squares are 0
+        tree = TargetTree(size * X, c, 0.9 * size * largest)
+        assert tree.grow(np.inf) is Outcome.REFUTED or tree.upper_bound >= size * largest
 
 
 def test_logistic_optimum_of_one_sample():

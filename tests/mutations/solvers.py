@@ -41,15 +41,15 @@ MUTATIONS = [
     # Which bound is asked for.
     Mutation(
         _PROOF,
-        "tree.upper_bound() + self._rays.neglected(c)",
-        "tree.upper_bound()",
+        "lost = self._rays.neglected(c) + bound_rounding(c, self._Z)",
+        "lost = bound_rounding(c, self._Z)",
         "branch and bound without what nearly parallel points differ by",
         _HERE + "test_nearly_parallel_points_are_not_one",
     ),
     Mutation(
         _PROOF,
-        "bound + self._rays.neglected(c) + self._rays.round_off(c)",
-        "bound + self._rays.round_off(c)",
+        "bound + self._rays.neglected(c) + bound_rounding(c, self._Z, self._power))",
+        "bound + bound_rounding(c, self._Z, self._power))",
         "the relaxation without what nearly parallel points differ by",
         _HERE + "test_nearly_parallel_points_are_not_one",
     ),
@@ -271,14 +271,14 @@ MUTATIONS = [
     # The arrangement.
     Mutation(
         _ARRANGEMENT,
-        "allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(\n            np.abs(c) @ neglected\n        )",
-        "allowance = operations * np.finfo(float).eps * np.abs(terms).sum()",
+        "allowance = rounding + float(np.abs(c) @ neglected)",
+        "allowance = rounding",
         "the arrangement without what was neglected",
         _HERE + "test_points_that_differ_below_the_rank_are_not_one",
     ),
     Mutation(
         _ARRANGEMENT,
-        "allowance = operations * np.finfo(float).eps * np.abs(terms).sum() + float(\n            np.abs(c) @ neglected\n        )",
+        "allowance = rounding + float(np.abs(c) @ neglected)",
         "allowance = float(np.abs(c) @ neglected)",
         "the arrangement without its rounding margin",
         _HERE + "test_nearly_parallel_points_are_not_one",
@@ -384,8 +384,8 @@ MUTATIONS = [
     # Branch and bound.
     Mutation(
         _TREE,
-        "return np.sqrt(best + hidden) + _ROUNDING * self.size, best_x",
-        "return np.sqrt(best), best_x",
+        "bound = np.sqrt(squares + self._ulps * hidden) + self._ulps * terms",
+        "bound = np.sqrt(squares)",
         "branch and bound without its rounding margins",
         _HERE + "test_bounds_are_above_the_exact_value_where_terms_cancel",
     ),
@@ -774,8 +774,8 @@ MUTATIONS = [
     ),
     Mutation(
         _DUALS,
-        "            float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING,\n",
-        "            0.1 * float(np.abs(self.dual).sum()),\n",
+        "total = float(self.dual.sum()) + _ABSOLUTE_ROUNDING",
+        "total = 0.1 * float(self.dual.sum())",
         "a first bound that was never proved",
         _HERE + "test_margins_of_orthogonal_points",
     ),

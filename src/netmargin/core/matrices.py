@@ -144,11 +144,23 @@ def split_lengths(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Powers of 2, which round nothing, keep the squares of tiny and huge rows within float64.
     """
-    powers = np.ldexp(1.0, np.frexp(np.abs(A).max(axis=1, initial=0.0))[1] - 1)
+    powers = floor_to_powers(np.abs(A).max(axis=1, initial=0.0))
     A = A / powers[:, None]
     lengths = np.linalg.norm(A, axis=1)
     units = np.divide(A, lengths[:, None], out=np.zeros_like(A), where=lengths[:, None] > 0)
     return powers * lengths, units
+
+
+def floor_to_powers(sizes) -> np.ndarray:
+    """The powers of 2 up to these sizes >= 0, of any shape; dividing by them rounds nothing. For 0
+    it is 1/2.
+
+    Examples
+    --------
+    >>> floor_to_powers([0.3, 1.0, 7.0]).tolist()
+    [0.25, 1.0, 4.0]
+    """
+    return np.ldexp(1.0, np.frexp(sizes)[1] - 1)
 
 
 def kernel_values(K, coefficients: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from ..core.arguments import check_choice, check_flag
 from ..core.matrices import (
     SolverData,
     evaluation_inputs,
+    floor_to_powers,
     regression_data,
     split_lengths,
     warn_of_size,
@@ -263,7 +264,7 @@ def _least_kernel_norm(
     """Solve for l2; an interrupted search has f = 0 and the open bracket [0, inf]."""
     data.require_squares()
     # A power of 2, which rounds nothing.
-    size, y = 2.0 ** np.floor(np.log2(data.size)), data.y
+    size, y = float(floor_to_powers(data.size)), data.y
     height = float(np.abs(y).max())
     coefficients, ended = np.zeros(len(y)), Status.STALLED
     norm, lower, residual, dual = 0.0, 0.0, height, coefficients

@@ -4,11 +4,12 @@ elsewhere.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from ...core.matrices import split_lengths
+from ...core.matrices import floor_to_powers, split_lengths
 from .arrangement import MAX_RANK, Arrangement
 from .best_directions import Pricing
 from .branch_and_bound import ActivationBranchAndBound
@@ -30,6 +31,8 @@ BY_RELAXATION = "a relaxation"
 """How a bound was proved, in words."""
 WORK_PER_SECOND = 2e8
 """About how much of it one core does."""
+_TINY = 1e-307
+"""Terms below that are lost to underflow, as the allowance for rounding knows."""
 _PART_OF_TOLERANCE = 0.25
 """Branch and bound closes nodes within this part of the tolerance: the rest is for the margin."""
 
@@ -59,7 +62,8 @@ class PricingBound:
         self._work_left = _AUTO_WORK if pricing == "auto" and deadline == np.inf else np.inf
         # Whether the last search was of use in the time it had.
         self._quick = True
-        rank = np.linalg.matrix_rank(split_lengths(Z)[1])
+        self._lengths, units = split_lengths(Z)
+        rank = np.linalg.matrix_rank(units)
         affordable = len(Z) ** max(rank - 1, 1) <= _MAX_ARCS
         self.exact = bool(
             rank <= MAX_RANK and (pricing == "complete" or (pricing == "auto" and affordable))
@@ -98,6 +102,32 @@ class PricingBound:
         more than a sharper bound without it. The arrangement is visited whole, or TimeoutError
         raised at the deadline.
         """
+        unit = self._choose_unit(c)
+        c, floor, found, near = c / unit, floor / unit, found / unit, near / unit
+        priced = self._price_in_units(
+            c, floor, found, tol, count, work, near, lambda upper: report(unit * upper)
+        )
+        return replace(priced, values=unit * priced.values, upper_bound=unit * priced.upper_bound)
+
+    def _choose_unit(self, c: np.ndarray) -> float:
+        """A power of 2, which rounds nothing, in units of which the largest |c_i| |z_i| is of size
+        1: sums of tiny terms would be lost where they are squared.
+        """
+        largest = float((np.abs(c) * self._lengths**self._power).max())
+        return float(floor_to_powers(largest)) if largest > _TINY else 1.0
+
+    def _price_in_units(
+        self,
+        c: np.ndarray,
+        floor: float,
+        found: float,
+        tol: float,
+        count: int,
+        work: float,
+        near: float,
+        report: Callable[[float], None],
+    ) -> Pricing:
+        """`price_neurons` of coefficients whose terms are of size 1."""
         if self.exact:
             return self._arrangement.price_neurons(c, count=count)
         upper, proof = self.relax(c), BY_RELAXATION
@@ -131,5 +161,7 @@ class PricingBound:
 
     def relax(self, c: np.ndarray) -> float:
         """A proved bound for prices c (n,) at once, by the quadratic relaxation."""
+        unit = self._choose_unit(c)
+        c = c / unit
         bound = bound_by_relaxation(self._rays.directions, self._rays.merge(c), self._power)
-        return bound + self._rays.neglected(c) + bound_rounding(c, self._Z, self._power)
+        return unit * (bound + self._rays.neglected(c) + bound_rounding(c, self._Z, self._power))

@@ -19,7 +19,7 @@ from enum import Enum
 import numpy as np
 import torch
 
-from ...core.matrices import split_lengths
+from ...core.matrices import floor_to_powers, split_lengths
 from ...core.threads import fitting_threads
 from .node_bound import Nodes, SignedTerms
 from .node_descent import NodeDescent
@@ -44,6 +44,10 @@ _BATCH_ENTRIES = 4_000_000
 """Entries of the multipliers of a batch, beyond which it gets fewer nodes."""
 _FIRST_TAU = 2.5
 """1 / tau begins at |x| over this: a typical |z| for a random w in some 10 dimensions."""
+
+
+_NOTHING = 1e-100
+"""Terms below this part of the largest are left out, at the price of their sum."""
 
 
 class Outcome(Enum):
@@ -81,14 +85,21 @@ class TargetTree:
     """
 
     def __init__(self, X: np.ndarray, c: np.ndarray, target: float, threads: int = 1):
-        used = (c != 0) & X.any(1)
+        lengths, units = split_lengths(X)
+        sizes = lengths * np.abs(c)
+        used = sizes > _NOTHING * sizes.max(initial=0.0)
         # More dimensions than samples with a coefficient are not needed. By units, so that short
         # samples lose no more of their length than long ones.
-        self._rows = np.linalg.svd(split_lengths(X[used])[1], full_matrices=False)[2]
-        X, c = X[used] @ self._rows.T, c[used]
+        self._rows = np.linalg.svd(units[used], full_matrices=False)[2]
+        # Samples of lengths 1 to 2 and terms of size 1, by powers of 2, which round nothing: what
+        # is squared is within float64.
+        powers, unit = floor_to_powers(lengths[used]), floor_to_powers(sizes.max(initial=0.0))
+        X, c = X[used] / powers[:, None] @ self._rows.T, c[used] * powers / unit
+        self._unit, self._left_out = float(unit), float(sizes[~used].sum())
+        self.upper_bound, self._threads = target, threads
+        target = max(target - self._left_out, 0.0) / self._unit
         self._sides = [_Side(X, sign * c, target) for sign in (1.0, -1.0) if (sign * c > 0).any()]
         self._empty_share = 1 - 0.5 * len(self._sides)
-        self.upper_bound, self._threads = target, threads
         self.neuron: np.ndarray | None = None
 
     @property
@@ -115,7 +126,8 @@ class TargetTree:
                 if side.best > side.target:
                     self.neuron = side.witness @ self._rows
                     return Outcome.REFUTED
-        self.upper_bound = max([self.upper_bound, *(side.stuck for side in self._sides)])
+        stuck = max((side.stuck for side in self._sides), default=-np.inf)
+        self.upper_bound = max(self.upper_bound, self._unit * stuck + self._left_out)
         return Outcome.PROVED
 
 
