@@ -99,6 +99,16 @@ def test_exact_answers_in_closed_form():
     assert not nets_attain(line, whole([1.0, 5.0, 3.0])[0])
 
 
+def test_all_neurons_are_visited():
+    """The arrangement in three dimensions finds what all subsets of on, off and border find."""
+    random = np.random.default_rng(0)
+    for _ in range(40):
+        Z = random.integers(-3, 4, (random.integers(1, 5), random.integers(1, 4))).astype(object)
+        c = random.integers(-4, 5, len(Z)).astype(object)
+        wide = np.hstack([Z, np.zeros((len(Z), 3), dtype=object)])
+        assert largest_response(Z, c) == largest_response(wide, c)
+
+
 def test_an_instance_is_the_same_whenever_it_is_drawn():
     first, second = (draw(DOORS["linear_l2"], 5, 7) for _ in range(2))
     assert (first["X"] == second["X"]).all()

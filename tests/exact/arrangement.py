@@ -1,13 +1,14 @@
 """All that two-layer ReLU nets can do on a few samples, exactly, in up to three dimensions."""
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
-from .rational import separate
+from .rational import power_of_two, separate, whole
 
 Vector = list[int]
 
@@ -90,6 +91,8 @@ def largest_response(Z: np.ndarray, c: np.ndarray) -> Fraction:
     used = [(list(map(int, z)), int(w)) for z, w in zip(Z, c, strict=True) if w and any(z)]
     if not used:
         return Fraction(0)
+    if len(used[0][0]) > 3:
+        return _by_patterns(used)
     rows, weights = [z for z, _ in used], [w for _, w in used]
     tried: set[tuple[int, ...]] = set()
     best, square = 0, 1
@@ -115,9 +118,68 @@ def largest_response(Z: np.ndarray, c: np.ndarray) -> Fraction:
     return Fraction(best, square)
 
 
-def _features(Z: np.ndarray) -> np.ndarray:
-    """What a net is on the samples: on each line through 0 an even function of its own, and over
-    all lines one linear function. Rows (n, lines + D): |r| at the line, and r times its direction.
+def _by_patterns(used: list[tuple[Vector, int]]) -> Fraction:
+    """The same in any dimension, of few samples: each is on, off, or on the border at the maximum,
+    so that the neuron is the sum of those on, projected from those on the border.
+    """
+    n, best = len(used), Fraction(0)
+    gram = [[dot(a, b) for b, _ in used] for a, _ in used]
+    for sides in itertools.product((0, 1, 2), repeat=n):
+        border = [i for i in range(n) if sides[i] == 2]
+        on = [sum(used[j][1] * gram[i][j] for j in range(n) if sides[j] == 1) for i in range(n)]
+        share = solve([[gram[i][j] for j in border] for i in border], [on[i] for i in border])
+        if share is None:
+            continue
+        values = [
+            on[i] - sum(b * gram[i][j] for j, b in zip(border, share, strict=True))
+            for i in range(n)
+        ]
+        square = sum(
+            c * v for side, (_, c), v in zip(sides, used, values, strict=True) if side == 1
+        )
+        if square > 0:
+            for sign in (1, -1):
+                total = sum(c * max(sign * v, 0) for (_, c), v in zip(used, values, strict=True))
+                best = max(best, Fraction(total) ** 2 / square)
+    return best
+
+
+def solve(matrix: list[Vector], right: Vector) -> list[Fraction] | None:
+    """Solve a system of linear equations; None where it is singular."""
+    rows = [[Fraction(p) for p in [*row, value]] for row, value in zip(matrix, right, strict=True)]
+    for i in range(len(rows)):
+        if not rows[i][i]:
+            return None  # in a Gram matrix, which needs no exchange of rows
+        rows[i] = [part / rows[i][i] for part in rows[i]]
+        for k in range(len(rows)):
+            if k != i and rows[k][i]:
+                factor = rows[k][i]
+                rows[k] = [p - factor * q for p, q in zip(rows[k], rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def response_of_squares(Z: np.ndarray, c: np.ndarray) -> Fraction:
+    """At most max over unit u of |sum_n c_n relu(u . z_n)^2|, and near it: it is attained at an
+    eigenvector of the samples that are on, found in float64 and evaluated exactly.
+    """
+    (rows, z_unit), (weights, c_unit) = whole(Z), whole(c)
+    best = Fraction(0)
+    with np.errstate(all="ignore"):
+        for on in itertools.product((0.0, 1.0), repeat=len(Z)):
+            form = (Z.T * (c * on)) @ Z
+            if not np.isfinite(form).all():
+                continue
+            for u in np.linalg.eigh(form)[1].T:
+                for v in (whole(u)[0], whole(-u)[0]):
+                    value = sum(weights * np.maximum(rows @ v, 0) ** 2)
+                    best = max(best, Fraction(abs(value), sum(v * v)))
+    return best * power_of_two(2 * z_unit + c_unit)
+
+
+def _features(Z: np.ndarray, power: int = 1) -> np.ndarray:
+    """What a net is on the samples, z = r u with u on a line through 0: on each line an even
+    function of its own, |r|, and over all lines one linear function. With squares an odd one of its
+    own, r |r|, and over all one quadratic form.
     """
     lines: dict[tuple[int, ...], int] = {}
     found = []
@@ -125,16 +187,18 @@ def _features(Z: np.ndarray) -> np.ndarray:
         length, u = math.gcd(*z), tuple(primitive(z))
         if any(u) and next(part for part in u if part) < 0:
             u = tuple(-part for part in u)
+            length *= -1
         found.append((length, lines.setdefault(u, len(lines))))
     rows = np.zeros((len(Z), len(lines)), dtype=object)
     for n, (length, line) in enumerate(found):
-        rows[n, line] = length
-    return np.hstack([rows, Z])
+        rows[n, line] = abs(length) if power == 1 else length * abs(length)
+    shared = Z if power == 1 else (Z[:, :, None] * Z[:, None]).reshape(len(Z), -1)
+    return np.hstack([rows, shared])
 
 
-def nets_separate(Z: np.ndarray, signs: np.ndarray) -> bool:
+def nets_separate(Z: np.ndarray, signs: np.ndarray, power: int = 1) -> bool:
     """Whether some two-layer ReLU net, of any width, is positive on all signed samples."""
-    return separate(signs[:, None] * _features(Z))[0] is not None
+    return separate(signs[:, None] * _features(Z, power))[0] is not None
 
 
 def nets_attain(Z: np.ndarray, y: np.ndarray) -> bool:

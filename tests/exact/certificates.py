@@ -8,7 +8,7 @@ import torch
 import netmargin as nm
 from netmargin.kkt import Completeness
 
-from .arrangement import Vector, dot, primitive
+from .arrangement import Vector, dot, primitive, solve
 from .nets import Net, draw_net
 from .rational import SLACK, exact, exceeds, finite, root, shown
 from .spite import inputs
@@ -89,9 +89,10 @@ def nearest_in_cone(target: Vector, rays: list[Vector]) -> Fraction:
         inside.append(max(entering, key=lambda k: Fraction(gains[k] ** 2, gram[k][k])))
         weights[inside[-1]] = Fraction(0)
         while True:
-            wanted = _solve(
+            wanted = solve(
                 [[gram[a][b] for b in inside] for a in inside], [slopes[a] for a in inside]
             )
+            assert wanted is not None
             falling = [
                 (weights[k] / (weights[k] - value), k)
                 for k, value in zip(inside, wanted, strict=True)
@@ -106,18 +107,6 @@ def nearest_in_cone(target: Vector, rays: list[Vector]) -> Fraction:
             }
             inside = [k for k in inside if weights[k] > 0]
             weights = {k: weights[k] for k in inside}
-
-
-def _solve(matrix: list[Vector], right: Vector) -> list[Fraction]:
-    """Solve a regular system of linear equations."""
-    rows = [[Fraction(p) for p in [*row, value]] for row, value in zip(matrix, right, strict=True)]
-    for i in range(len(rows)):
-        rows[i] = [part / rows[i][i] for part in rows[i]]
-        for k in range(len(rows)):
-            if k != i and rows[k][i]:
-                factor = rows[k][i]
-                rows[k] = [p - factor * q for p, q in zip(rows[k], rows[i], strict=True)]
-    return [row[-1] for row in rows]
 
 
 def judge(call: dict) -> Verdict:

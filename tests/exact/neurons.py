@@ -8,7 +8,7 @@ import numpy as np
 from netmargin import Status, solvers
 
 from . import spite
-from .arrangement import largest_response, nets_attain, nets_separate
+from .arrangement import largest_response, nets_attain, nets_separate, response_of_squares
 from .rational import SLACK, exact, power_of_two, root, shown, whole
 from .verdict import Door, Verdict
 
@@ -17,10 +17,19 @@ LIMIT = 5.0
 
 
 def draw(rng: np.random.Generator) -> dict:
-    """Up to 6 samples whose neurons have at most 3 weights, so that all can be visited."""
-    bias = bool(rng.random() < 0.5)
-    X, y = spite.samples(rng, 6, (1, 2) if bias else (1, 2, 2, 3))
+    """Up to 6 samples whose neurons have at most 3 weights, so that all can be visited; at times up
+    to 4 in more dimensions.
+    """
+    bias, high = bool(rng.random() < 0.5), rng.random() < 0.15
+    X, y = spite.samples(
+        rng, 4 if high else 6, (4, 5) if high else (1, 2) if bias else (1, 2, 2, 3)
+    )
     return {"X": X, "y": y, "bias": bias}
+
+
+def draw_power(rng: np.random.Generator, call: dict) -> dict:
+    """The call, with squared ReLUs now and then."""
+    return call | {"power": 2} if rng.random() < 0.15 else call
 
 
 def inputs_of(call: dict) -> np.ndarray:
@@ -34,14 +43,18 @@ def evaluate(found, Z: np.ndarray) -> tuple[np.ndarray, Fraction]:
     if not len(found.weights):
         return np.array([Fraction(0)] * len(Z), dtype=object), Fraction(0)
     (rows, z_unit), (a, a_unit), (w, w_unit) = whole(Z), whole(found.atoms), whole(found.weights)
-    values = np.maximum(rows @ a[:, :-1].T, 0) @ (w * a[:, -1])
-    unit = power_of_two(z_unit + 2 * a_unit + w_unit)
-    mass = sum(w * (a * a).sum(1)) * power_of_two(2 * a_unit + w_unit)
+    power = found.power
+    values = np.maximum(rows @ a[:, :-1].T, 0) ** power @ (w * a[:, -1])
+    unit = power_of_two(power * (z_unit + a_unit) + a_unit + w_unit)
+    norms = (a * a).sum(1) if power == 1 else (a[:, :-1] ** 2).sum(1)
+    mass = sum(w * norms) * power_of_two(2 * a_unit + w_unit)
     return np.array([Fraction(value) * unit for value in values], dtype=object), Fraction(mass)
 
 
-def response(Z: np.ndarray, c: np.ndarray) -> Fraction:
+def response(Z: np.ndarray, c: np.ndarray, power: int = 1) -> Fraction:
     """The square of the largest response of a unit neuron to weights c, both in float64."""
+    if power == 2:
+        return response_of_squares(Z, c) ** 2
     (rows, z_unit), (c, c_unit) = whole(Z), whole(c)
     return largest_response(rows, c) * power_of_two(2 * (z_unit + c_unit))
 
@@ -56,6 +69,7 @@ def judge_hard(call: dict) -> Verdict:
 
     Attained: the least y f over the mass is at least `margin`. Proved: no neuron has a response
     above 2 upper_bound to the weights y p / sum p. NOT_SEPARABLE: no net of any width separates.
+    Responses of squared ReLUs are those at eigenvectors found in float64, evaluated exactly.
     """
     found = solvers.f1_max_margin(**call, time_limit=LIMIT)
     verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
@@ -64,10 +78,10 @@ def judge_hard(call: dict) -> Verdict:
         verdict.check_attained(found.margin, min(signs_of(call) * values), mass**2)
     verdict.blame(min(found.dual) < 0 or not any(found.dual), "dual weights negative, or all 0")
     refuted = found.status is Status.NOT_SEPARABLE
-    separable = refuted and nets_separate(whole(Z)[0], signs_of(call))
+    separable = refuted and nets_separate(whole(Z)[0], signs_of(call), found.power)
     if not refuted or separable:
-        square = response(Z, found.dual * call["y"]) / sum(exact(found.dual)) ** 2
-        verdict.check_proved(found.upper_bound, square / 4)
+        square = response(Z, found.dual * call["y"], found.power) / sum(exact(found.dual)) ** 2
+        verdict.check_proved(found.upper_bound, square / 4 if found.power == 1 else square)
     verdict.blame(separable, "not separable, but a net separates")
     return verdict
 
@@ -100,6 +114,7 @@ def draw_logistic(rng: np.random.Generator) -> dict:
     """With a price of the norm that matters."""
     call = draw(rng)
     size = max(float(np.abs(inputs_of(call)).max()), 1e-290)
+    call = draw_power(rng, call)
     return call | {"regularization": float(np.clip(size * 10 ** rng.uniform(-5, 0), 1e-290, 1e290))}
 
 
@@ -115,7 +130,7 @@ def judge_logistic(call: dict) -> Verdict:
         losses = [mpmath.log1p(mpmath.exp(-real(v))) for v in signs_of(call) * values]
         attained = mpmath.fsum(losses) / n + real(price * mass)
         verdict.check_objective(found.objective, rational(attained))
-        largest = root(response(Z, found.dual * call["y"]))
+        largest = root(response(Z, found.dual * call["y"], found.power)) * found.power
         share = min(Fraction(1), 2 * price / largest) if largest else Fraction(1)
         p = [real(n * share * weight) for weight in exact(found.dual)]
         verdict.blame(min(p) < 0 or max(p) > 1 + 1e-13, "weights leave [0, 1 / n]")
@@ -185,7 +200,7 @@ def check_attainable(verdict: Verdict, found, Z: np.ndarray, y: np.ndarray) -> N
 
 
 DOORS = [
-    Door("f1", draw, judge_hard, 4.0),
+    Door("f1", lambda rng: draw_power(rng, draw(rng)), judge_hard, 4.0),
     Door("f1_soft", draw_soft, judge_soft, 2.0),
     Door("f1_logistic", draw_logistic, judge_logistic, 2.0),
     Door("least_norm_l1", draw_values, judge_least_norm, 2.0),

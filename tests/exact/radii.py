@@ -100,7 +100,8 @@ def radius_squared(net: Net, x: Vector, label: int) -> Fraction | None:
 def judge(call: dict) -> Verdict:
     """Every statement of `robustness`: the exact radius is between `lower` and `upper`.
 
-    Both are 0 for a sample that is misclassified. An answer counts as certified where both radii
+    Both are 0 for a sample that is misclassified; `upper` is asked where it is called proved. An
+    answer counts as certified where both radii
     are known to the tolerance.
     """
     net = call["net"]
@@ -114,6 +115,7 @@ def judge(call: dict) -> Verdict:
         progress=False,
     )
     verdict = Verdict(report.status.name, bool(report.closed.all()))
+    proved = getattr(report, "upper_proved", True)
     for n, (x, label) in enumerate(zip(call["X"], call["y"], strict=True)):
         square = radius_squared(net, homogeneous(x), label)
         lower, upper = float(report.lower[n]), float(report.upper[n])
@@ -123,7 +125,7 @@ def judge(call: dict) -> Verdict:
             f"sample {n}: lower {lower!r} ({report.certified_by[n]}), the radius is {truth}",
         )
         verdict.blame(
-            upper < np.inf and (square is None or exceeds(square, Fraction(upper) ** 2)),
+            proved and upper < np.inf and (square is None or exceeds(square, Fraction(upper) ** 2)),
             f"sample {n}: upper {upper!r} ({report.found_by[n]}), the radius is {truth}",
         )
     return verdict
