@@ -19,7 +19,7 @@ from netmargin.solvers.contradictions import Contradictions, contradicting_pairs
 
 MOONS, SIDES = make_moons(80, noise=0.05, random_state=0)
 X, Y = np.vstack([MOONS, MOONS[7:8]]), np.append(SIDES, 1 - SIDES[7])
-RAYS, ON_RAYS = np.vstack([MOONS, 3 * MOONS[7:8]]), Y
+RAYS, ON_RAYS = np.vstack([MOONS, 4 * MOONS[7:8]]), Y
 ZERO, WITH_ZERO = np.vstack([MOONS, np.zeros((1, 2))]), Y
 
 

@@ -31,8 +31,8 @@ class Status(StrEnum):
         " optimality"
     )
     NOT_SEPARABLE = (
-        "not separable to the precision of float64: the dual weights bound the margin by"
-        " upper_bound"
+        "not separable: it is proved that no function of this class has a margin above 0, as the"
+        " data are, or for a kernel matrix as its entries are rounded"
     )
     NOT_ATTAINABLE = "no function of this class takes the given values: the dual weights prove it"
     TIME_LIMIT = "stopped at the time limit with the best bracket so far; raise time_limit to go on"
@@ -109,8 +109,11 @@ def judge_bracket(
     ended : Status, default STALLED
         Why the search ended; it is the status of an answer that is not certified.
     zero : float, optional
-        For margins: a bound up to this is 0 to rounding, and proves that nothing separates the
-        samples where none above 0 is attained.
+        For margins: the largest bound that proves that nothing separates the samples. It is 0 for
+        data that are taken as they are: there only a proof in exact arithmetic counts, and the
+        bound is 0 then. It is above 0 only for a kernel matrix that the caller computed, by as much
+        as the rounding of its entries K_ij, 2^-50 of the root of K_ii K_jj, may make of 0: 2^-25
+        times sum_n p_n K_nn^(1/2), which samples without weight p do not change.
 
     Returns
     -------

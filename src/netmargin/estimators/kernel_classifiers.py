@@ -7,13 +7,13 @@ from sklearn.utils.validation import check_memory
 
 from .. import kernels
 from ..core.arguments import check_flag, check_number
-from ..core.free_memory import require_memory
 from ..core.matrices import SolverData
 from ..errors import Interrupted
 from ..result import MarginSolution, Status
 from ..solvers.contradictions import Contradictions, recommended_cost
 from ..solvers.hard_kernel import KernelSolution, solve_hard
 from ..solvers.kernel_matrix import KernelMatrix
+from ..solvers.kernel_problem import require_kernel_memory
 from ..solvers.soft_kernel import solve_soft
 from .classifier import MaxMarginClassifier
 
@@ -23,8 +23,6 @@ returned is judged by float64 rows that are computed anew.
 """
 _ROWS_AT_ONCE = 1024
 """Rows of a kernel that are computed at once where it is not kept: 160 MB for 20,000 samples."""
-_WITH_COPY = 1.5
-"""Memory of the kernel and of its largest copy, of .7 of the samples, over that of the kernel."""
 _AT_CAP = 1 - 1e-9
 """Part of C from which a weight of the last fit counts as one at C, and goes to the new C."""
 
@@ -59,15 +57,14 @@ class KernelClassifier(MaxMarginClassifier):
         Z = self._extend(X)
         # Labels of all classes at once: mostly there is nothing to find.
         found = Contradictions.among(
-            SolverData(Z, labels @ np.arange(labels.shape[1])), bias=self.bias
+            SolverData(Z, labels @ np.arange(1, labels.shape[1] + 1)), bias=self.bias
         )
+        several = len(found.pairs) or len(found.opposites)
         reasons = [
-            Contradictions.among(SolverData(Z, y), bias=self.bias) if len(found.pairs) else found
+            Contradictions.among(SolverData(Z, y), bias=self.bias, relu=True) if several else found
             for y in labels.T
         ]
-        solutions = solve_hard(
-            matrix, labels, contradictions=[r.weights for r in reasons], **options
-        )
+        solutions = solve_hard(matrix, labels, contradictions=reasons, **options)
         return [
             replace(s, note=r.note(s.dual * (s.status is Status.NOT_SEPARABLE), ""))
             if s.margin <= 0
@@ -103,9 +100,9 @@ class KernelClassifier(MaxMarginClassifier):
         kernel, options = self._choose_kernel()
         compute = check_memory(self.memory).cache(kernel)
         double = len(X) <= _DOUBLE_SAMPLES
-        require_memory(
-            _WITH_COPY * len(X) ** 2 * (8 if double else 4),
-            f"The kernel of {len(X):,} samples, with a copy of a part of it,",
+        require_kernel_memory(
+            len(X),
+            8 if double else 4,
             "Fit fewer samples, or a linear classifier on netmargin.kernels.random_features, which"
             " need no kernel: see 'Random features' in docs/estimators.md.",
         )

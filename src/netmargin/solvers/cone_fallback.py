@@ -16,13 +16,16 @@ AFFORDABLE = 1500
 
 def minimize_norm(Q: np.ndarray, deadline: float) -> np.ndarray:
     """The weights p, >= 0 with sum 1, that minimize p'Qp, to the accuracy of an interior point."""
-    n = len(Q)
-    Q = Q / (np.abs(Q).max() or 1.0)
-    A = sparse.vstack([np.ones((1, n)), -sparse.eye(n)], format="csc")
+    n, lengths = len(Q), np.sqrt(np.maximum(np.diagonal(Q), 0.0))
+    # Features of one length, as the weight of a long one is as small as it is long.
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    Q = Q / lengths / lengths[:, None]
+    shares = lengths.min() / lengths
+    A = sparse.vstack([shares[None], -sparse.eye(n)], format="csc")
     b = np.append(1.0, np.zeros(n))
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n)]
     x, _ = minimize(np.zeros(n), A, b, cones, quadratic=Q, tol=1e-12, deadline=deadline)
-    p = np.maximum(x, 0.0)
+    p = np.maximum(x, 0.0) * shares
     return p if p.sum() > 0 else np.full(n, 1 / n)
 
 

@@ -10,15 +10,15 @@ import numpy as np
 from ..core.matrices import SolverData
 from ..core.records import short_repr
 from ..core.saved_records import Record
+from .extended import multiply_exactly
+from .hull import find_contradiction
 
-_DIRECTION_DIGITS = 12
-"""Directions that agree to so many digits count as one: divided by their lengths, multiples of one
-input differ in the last few of 16.
+ENTRY_ROUNDING = 2.0**-50
+"""What the entries K_ij of a kernel matrix are taken to be rounded by, relative to the root of K_ii
+K_jj: some eight halves of a last digit, as sums of a few products are.
 """
-_COSINE_TOLERANCE = 1e-12
-"""Cosines this close to 1 count as 1: those of equal features differ from it by rounding, some
-1e-16.
-"""
+_EQUAL_LENGTHS = 1e-12
+"""Lengths that differ by less are called equal, in words only."""
 _NAMED_SAMPLES = 8
 """Samples that a message names, so that it stays one line on a screen."""
 _RELATIVE_COST = 10.0
@@ -36,75 +36,81 @@ class Contradictions(Record):
         other, one pair for each j that contradicts an earlier sample.
     zeros : ndarray of shape (m,), int
         Samples on which every function of the class is 0.
-    lengths : ndarray of shape (n,)
-        Lengths of the features.
+    weights : ndarray of shape (n,), or None
+        Dual weights, >= 0 with sum 1, on a contradiction, whose sum of labelled features is 0; None
+        where nothing contradicts.
     relation : str
         How the features of the first pair are related.
-    exact : bool
-        Whether they are equal in all digits.
+    opposites : ndarray of shape (l, 2), int
+        Samples x and -a x, a > 0, whatever their labels are: those of each line that lie opposite
+        to its first one. They are looked for where there is no bias and nothing contradicts yet.
     """
 
     pairs: np.ndarray
     zeros: np.ndarray
-    lengths: np.ndarray
+    weights: np.ndarray | None
     relation: str
-    exact: bool
+    opposites: np.ndarray
 
     __repr__ = short_repr
 
     @classmethod
-    def among(cls, data: SolverData, *, bias: bool) -> Self:
+    def among(cls, data: SolverData, *, bias: bool, relu: bool = False) -> Self:
         """Find them for functions that are homogeneous in x~ = (x, 1), or in x without a bias:
-        f(a x) = a f(x) for a > 0 then, so positive multiples agree in sign.
+        f(a x) = a f(x) for a > 0 then, so positive multiples agree in sign. All are proved: they
+        are what they are called in all digits.
+
+        With `relu`, for sums of ReLU neurons of any directions, or functions in the spaces of their
+        kernels: nothing else keeps these from separating the samples. A sum of c_n relu(a . x_n)
+        that is 0 for all a has no kink where a . x_n = 0. So what it has on one line is x and -b x
+        with c and -c / b, which have different labels, and there it is linear, c a . x: such pairs
+        contradict each other as one sample of linear functions for each line does.
         """
-        zeros, pairs = np.flatnonzero(~data.Z.any(1)), contradicting_pairs(data.Z, data.y)
-        lengths = np.maximum(np.linalg.norm(data.Z / data.size, axis=1), np.finfo(float).tiny)
-        # Equal in all digits is the stronger proof; directions are compared only without a bias.
-        if bias or len(pairs) or len(zeros):
-            return cls(pairs, zeros, lengths, "equal", True)
-        units = np.round(data.Z / data.size / lengths[:, None], _DIRECTION_DIGITS)
-        relation = (
-            "positive multiples of each other, on which functions without a bias agree in sign,"
-        )
-        return cls(contradicting_pairs(units, data.y), zeros, lengths, relation, False)
+        Z, y = data.Z, data.y
+        # Divided by the largest coordinate, multiples are equal to the last digit: a rounded
+        # quotient depends on the exact one alone.
+        tops = np.take_along_axis(Z, np.abs(Z).argmax(1)[:, None], 1)
+        sizes = np.abs(tops[:, 0])
+        zeros, pairs, relation = np.flatnonzero(sizes == 0), contradicting_pairs(Z, y), "equal"
+        opposites, weights = np.zeros((0, 2), dtype=int), None
+        if not (bias or len(pairs) or len(zeros)):
+            relation = (
+                "positive multiples of each other, on which functions without a bias agree in sign,"
+            )
+            pairs = _keep_parallel(contradicting_pairs(Z / np.abs(tops), y), Z, tops)
+            lines = contradicting_pairs(Z / tops, tops[:, 0] > 0)
+            opposites = _keep_parallel(lines, Z, tops)
+        if len(zeros):
+            weights = np.eye(1, len(Z), zeros[0])[0]
+        elif len(pairs):
+            weights = _balance(pairs[:1], np.ones(1), sizes)
+        elif relu and len(opposites):
+            used = opposites[y[opposites[:, 0]] != y[opposites[:, 1]]]
+            first = used[:, 0]
+            found = find_contradiction(y[first, None] * Z[first]) if len(used) else None
+            weights = None if found is None else _balance(used, found, sizes)
+        return cls(pairs, zeros, weights, relation, opposites)
 
     @classmethod
     def in_kernel(cls, K: np.ndarray, y: np.ndarray) -> Self:
-        """Find them for functions in the space of a kernel: samples at an angle of 0."""
+        """Find them for functions in the space of a kernel: samples at an angle of 0, to the
+        rounding of K, so that the bound of their weights is to be judged.
+        """
         lengths = np.sqrt(np.maximum(np.diag(K), 0.0))
-        zeros = np.flatnonzero(lengths == 0)
+        zeros, weights = np.flatnonzero(lengths == 0), None
         products = np.outer(lengths, lengths)
-        near = (
-            ((1 - _COSINE_TOLERANCE) * products <= K) & (products > 0) & (y[:, None] != y[None, :])
-        )
+        near = ((1 - ENTRY_ROUNDING) * products <= K) & (products > 0) & (y[:, None] != y[None, :])
         first, second = np.argmax(near, axis=0), np.arange(len(y))
         found = near[first, second] & (first < second)
         pairs = np.column_stack([first, second])[found]
         ratio = lengths[pairs[0, 0]] / lengths[pairs[0, 1]] if len(pairs) else 1.0
-        equal = abs(ratio - 1) < _COSINE_TOLERANCE
-        return cls(
-            pairs,
-            zeros,
-            lengths,
-            f"{'equal' if equal else 'multiples of each other'} in the space of the kernel",
-            False,
-        )
-
-    @property
-    def weights(self) -> np.ndarray | None:
-        """Dual weights (n,), >= 0 with sum 1, on the first contradiction, whose sum of labelled
-        features is 0; None where nothing contradicts.
-        """
-        weights = np.zeros(len(self.lengths))
-        if len(self.zeros):
-            weights[self.zeros[0]] = 1.0
-        elif len(self.pairs):
-            i, j = self.pairs[0]
-            # Each gets the length of the other, so that the labelled features cancel.
-            weights[[i, j]] = self.lengths[[j, i]] / (self.lengths[i] + self.lengths[j])
-        else:
-            return None
-        return weights
+        equal = abs(ratio - 1) < _EQUAL_LENGTHS
+        if len(zeros):
+            weights = np.eye(1, len(K), zeros[0])[0]
+        elif len(pairs):
+            weights = _balance(pairs[:1], np.ones(1), lengths)
+        relation = f"{'equal' if equal else 'multiples of each other'} in the space of the kernel"
+        return cls(pairs, zeros, weights, relation, np.zeros((0, 2), dtype=int))
 
     def note(self, dual: np.ndarray, remedy: str) -> str:
         """Say in words which samples contradict each other, and add the remedy.
@@ -155,6 +161,42 @@ def contradicting_pairs(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
     first = first[group.reshape(-1)]
     second = np.flatnonzero(labels != labels[first])
     return np.column_stack([first[second], second])
+
+
+def _keep_parallel(pairs: np.ndarray, Z: np.ndarray, tops: np.ndarray) -> np.ndarray:
+    """Those of the pairs (k, 2) of rows of Z (n, D) that are multiples in all digits: a_k b_m = b_k
+    a_m for each coordinate k, where m is that of the largest coordinates, `tops` (n, 1).
+    """
+    i, j = pairs.T
+    equal = [
+        left == right
+        for left, right in zip(
+            _multiply_in_parts(Z[i], tops[j]), _multiply_in_parts(Z[j], tops[i]), strict=True
+        )
+    ]
+    return pairs[np.logical_and.reduce(equal).all(1)]
+
+
+def _multiply_in_parts(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The exact products as p + q times 2^e, p in [1/2, 1) or 0: equal parts are equal products."""
+    (a, first), (b, second) = np.frexp(x), np.frexp(y)
+    product, rounding = multiply_exactly(a, b)
+    part, shift = np.frexp(product)
+    return part, np.ldexp(rounding, -shift), np.where(product == 0, 0, first + second + shift)
+
+
+def _balance(pairs: np.ndarray, parts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Dual weights (n,) with sum 1 that give each of the pairs its part, in units of its first
+    sample, such that their features, of sizes (n,), cancel on its line.
+    """
+    i, j = pairs.T
+    # Relative to the largest, as quotients of sizes may be beyond float64.
+    with np.errstate(divide="ignore"):
+        ratios = np.log2(sizes[i]) - np.log2(sizes[j])
+        logs = np.log2(parts) + np.stack([np.zeros(len(i)), ratios])
+    weights = np.zeros(len(sizes))
+    np.add.at(weights, [i, j], np.exp2(logs - logs.max()))
+    return weights / weights.sum()
 
 
 def _more(count: int) -> str:

@@ -21,10 +21,6 @@ _SMALLEST_COST = 1e-300
 """Smallest C times the length of the longest sample: reciprocals of smaller numbers, by which the
 problem is scaled, overflow.
 """
-_ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST = 1e-13, 1e-6
-"""A bound counts as a proof that nothing separates the data if it is 0 to rounding (1e-13 of the
-longest sample) or to 1e-6 of the shortest sample with dual weight.
-"""
 
 
 def f1_max_margin(
@@ -119,9 +115,9 @@ def f1_max_margin(
     warn_of_size(len(data), "The variation norm problem")
     if power == 2:
         data.require_squares()
-    contradictions = Contradictions.among(data, bias=bias)
-    # Equal inputs with different labels are a proof at once, where a search can take for ever.
-    if contradictions.exact and contradictions.weights is not None:
+    contradictions = Contradictions.among(data, bias=bias, relu=power == 1)
+    # Contradictions are a proof at once, where a search can take for ever.
+    if contradictions.weights is not None:
         return _refute_separability(data, contradictions, contradictions.weights, bias, power)
     # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has
     # its own sphere.
@@ -134,11 +130,8 @@ def f1_max_margin(
         in_units=lambda bracket: Bracket(unit * bracket.lower, unit * bracket.upper),
     )
     best, dual, upper = problem.restricted, problem.dual, problem.upper
-    # A bound that is 0 to the precision of the largest samples says nothing if only much smaller
-    # ones have dual weight.
-    shortest = float(np.linalg.norm(best.Z, axis=1)[dual > 0].min(initial=1.0))
-    zero = min(problem.zero, max(_ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest))
-    status, certified = judge_bracket(problem.bracket, options.tol, ended=ending.status, zero=zero)
+    # Nothing contradicts: what is 0 to rounding is no proof.
+    status, certified = judge_bracket(problem.bracket, options.tol, ended=ending.status, zero=0.0)
     U, s, weights, t = extract_net(best, early=ending.early and not certified)
     columns = feature_columns(best, U, s)
     slack = float((dual * (columns @ weights - t)).max())
@@ -166,8 +159,8 @@ def f1_max_margin(
 def _refute_separability(
     data: SolverData, contradictions: Contradictions, weights: np.ndarray, bias: bool, power: int
 ) -> VariationNormSolution:
-    """The answer for samples with equal inputs and different labels: under these weights, which
-    sit on such samples alone, every neuron has response 0, which proves a margin of 0.
+    """The answer for samples that contradict each other: under these weights, which sit on them
+    alone, every neuron has response 0, which proves a margin of 0.
     """
     return VariationNormSolution(
         margin=0.0,
@@ -184,7 +177,7 @@ def _refute_separability(
         slackness=0.0,
         rounds=0,
         local_gap=0.0,
-        upper_bound_from=describe_proof(weights, "which have equal inputs"),
+        upper_bound_from=describe_proof(weights, "which contradict each other"),
     )
 
 

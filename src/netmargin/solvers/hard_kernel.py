@@ -11,13 +11,11 @@ from ..core.records import short_repr
 from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .class_problems import search_all
 from .cone_fallback import AFFORDABLE, drop_dust, minimize_norm
+from .contradictions import ENTRY_ROUNDING, Contradictions
+from .extended import multiply_extended
 from .kernel_matrix import KernelMatrix
 from .pair_descent import descend, take_newton_step
 
-ZERO_BOUND = 1e-5
-"""A bound below this, relative to the largest feature, is 0 to the precision of float64: its square
-is what is known to 1e-15 n.
-"""
 _REFINEMENTS = 8
 """Newton steps with outputs in longer floats: two reach the last digits, where roundings of the
 weights decide, and the best of the others is kept.
@@ -52,18 +50,20 @@ def solve_hard(
     *,
     tol: float,
     deadline: Deadline,
-    contradictions: Sequence[np.ndarray | None],
+    contradictions: Sequence[Contradictions] = (),
     starts: np.ndarray | None = None,
     n_jobs: int | None = None,
 ) -> list[KernelSolution]:
     """Solve one problem for each column of `labels` (n, k), -1.0 and +1.0, with one kernel.
 
-    Each gets an equal part of the time that is left. `contradictions` hold weights (n,) of samples
-    that are known to contradict each other in a problem, which prove more than a search comes to,
-    or None; `starts` (n, k) weights to begin with. Ctrl-C ends the search, with the best so far.
+    Each gets an equal part of the time that is left. `contradictions` are those of the inputs, or
+    of a matrix that the caller computed (`KernelMatrix.exact`), whose weights are judged instead of
+    those of a search; `starts` (n, k) weights to begin with. Ctrl-C ends the search, with the best
+    so far.
     """
     n, count = labels.shape
     weights = np.zeros((count, n))
+    known = [found.weights for found in contradictions] or [None] * count
     if starts is not None:
         weights[:] = starts.T * matrix.scale
 
@@ -71,8 +71,8 @@ def solve_hard(
         """Find the weights of one problem, in place."""
         if matrix.largest == 0:
             weights[k] = 1.0
-        elif contradictions[k] is not None:
-            weights[k] = contradictions[k]
+        elif known[k] is not None:
+            weights[k] = known[k]
         else:
             _search(matrix, labels[:, k], weights[k], tol, limit)
 
@@ -80,10 +80,14 @@ def solve_hard(
     weights[weights.sum(1) == 0] = 1.0
     weights /= weights.sum(1, keepdims=True)
     outputs = labels * matrix.multiply(labels * weights.T)
-    return [
-        _judge(matrix, labels[:, k], weights[k], outputs[:, k], tol, *ended[k])
-        for k in range(count)
-    ]
+    solutions = []
+    for k, proof in enumerate(known):
+        if proof is not None and not matrix.exact and ended[k][0] is not Status.INTERRUPTED:
+            found = keep_constant(0.0, Status.NOT_SEPARABLE, proof)
+        else:
+            found = _judge(matrix, labels[:, k], weights[k], outputs[:, k], tol, *ended[k])
+        solutions.append(found)
+    return solutions
 
 
 def keep_constant(upper: float, status: Status, dual: np.ndarray) -> KernelSolution:
@@ -99,16 +103,18 @@ def keep_constant(upper: float, status: Status, dual: np.ndarray) -> KernelSolut
     )
 
 
-def judge_margin(dual: np.ndarray, outputs: np.ndarray, largest: float) -> tuple[float, float]:
+def judge_margin(dual: np.ndarray, outputs: np.ndarray, lengths: np.ndarray) -> tuple[float, float]:
     """Margin and upper bound of dual weights (n,) with sum 1, from the labelled outputs (n,) of f =
-    sum_n y_n dual_n k(x_n, .), where the largest entry of the kernel is `largest`.
+    sum_n y_n dual_n k(x_n, .), where features have these lengths (n,).
 
-    Squares of norms are known to a few n machine precisions; margin and bound are taken on the safe
-    sides of that.
+    An output is known to a few n machine precisions of the length of its sample times that of all
+    samples with weight; margin and bound are taken on the safe sides of that.
     """
-    rounding = 4 * (len(dual) + 4) * float(np.finfo(float).eps) * largest
-    upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding))
-    return (float(outputs.min()) - rounding) / upper if upper > 0 else 0.0, upper
+    rounding = 4 * (len(dual) + 4) * float(np.finfo(float).eps)
+    total = float(dual @ lengths)
+    upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding * total * total))
+    least = float((outputs - rounding * total * lengths).min())
+    return least / (upper * (1 + rounding)) if upper > 0 else 0.0, upper * (1 + rounding)
 
 
 def _search(
@@ -122,15 +128,31 @@ def _search(
         return
     p = minimize_norm(matrix.labelled(y), limit.at)
     candidates = [q / q.sum() for q in ([weights] if weights.any() else []) + [*drop_dust(p)]]
-    ends = [judge_margin(q, y * (matrix.values @ (y * q)), matrix.largest) for q in candidates]
+    ends = [judge_margin(q, y * (matrix.values @ (y * q)), matrix.lengths) for q in candidates]
     gaps = [1 - max(margin, 0.0) / upper for margin, upper in ends]
-    # Where nothing separates, the least bound is the best proof. Dust is dropped where the gap
-    # stays within a tenth of the tolerance.
-    least, bound = min((gap, upper) for gap, (_, upper) in zip(gaps, ends, strict=True))
-    for q, gap, (_, upper) in zip(candidates, gaps, ends, strict=True):
+    # Where nothing separates, the least bound is the best proof, in units of the samples that it
+    # rests on. Dust is dropped where the gap stays within a tenth of the tolerance.
+    bounds = [_bound_exactly(matrix, y, q)[1] if min(gaps) == 1 else 0.0 for q in candidates]
+    least, bound = min(zip(gaps, bounds, strict=True))
+    for q, gap, upper in zip(candidates, gaps, bounds, strict=True):
         if gap <= max(least, 0.1 * tol) and (upper <= bound or gap < 1):
             weights[:] = q
             return
+
+
+def _bound_exactly(matrix: KernelMatrix, y: np.ndarray, dual: np.ndarray) -> tuple[float, float]:
+    """The bound of dual weights (n,) in longer floats, and the same in units of the length of all
+    samples with weight.
+    """
+    used = np.flatnonzero(dual)
+    weights = y[used] * dual[used]
+    outputs, errors = multiply_extended(matrix.values[np.ix_(used, used)], weights)
+    sums = 1 + 4 * (len(used) + 4) * float(np.finfo(float).eps)
+    # Sums of terms that cancel: what they are known to counts in units of their sizes.
+    sizes = np.abs(weights) @ (np.abs(outputs) * float(np.finfo(np.longdouble).eps) * len(used))
+    square = float(weights @ outputs + sizes + np.abs(weights) @ errors)
+    upper = float(np.sqrt(max(square, 0.0))) * sums
+    return upper, upper / max(float(dual @ matrix.lengths), 1e-300)
 
 
 def _judge(
@@ -145,13 +167,18 @@ def _judge(
     """The solution with these dual weights, its numbers recomputed in float64, and in longer floats
     where these leave the bracket open and the kernel is known to the last digit.
     """
-    margin, upper = judge_margin(dual, outputs, matrix.largest)
+    margin, upper = judge_margin(dual, outputs, matrix.lengths)
     values = dual / upper if upper > 0 else np.zeros(len(y))
     open_still = upper > 0 and 0 < margin < (1 - tol) * upper
     if open_still and ended is Status.STALLED and matrix.affords_extended:
         values, margin, upper = _refine(matrix, y, values, tol)
         dual = values / values.sum()
-    zero = ZERO_BOUND * float(np.sqrt(matrix.largest))
+    zero = 0.0
+    if matrix.exact and margin <= 0:
+        # The entries of the caller are what is bounded, and what their rounding can make of 0.
+        exact_upper, _ = _bound_exactly(matrix, y, dual)
+        upper = min(upper, exact_upper)
+        zero = float(np.sqrt(ENTRY_ROUNDING)) * float(dual @ matrix.lengths)
     status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=zero)
     if status in (Status.NOT_SEPARABLE, Status.INTERRUPTED):
         margin = max(margin, 0.0)

@@ -14,7 +14,12 @@ from ..result import Status
 from .contradictions import Contradictions, recommended_cost
 from .hard_kernel import KernelSolution, keep_constant, solve_hard
 from .kernel_matrix import KernelMatrix
-from .kernel_problem import bound_by_shortest, validate_kernel
+from .kernel_problem import (
+    bound_by_shortest,
+    compute_kernel,
+    require_kernel_memory,
+    validate_kernel,
+)
 
 _AVERAGED_SAMPLES = 1000
 """So many samples tell the scale of a kernel to a digit, which is all that a recommended C has."""
@@ -70,7 +75,7 @@ def kernel_max_margin(
     matrix, y = validate_kernel(K, y)
     contradictions = Contradictions.in_kernel(matrix.values, y)
     (found,) = solve_hard(
-        matrix, y[:, None], tol=tol, deadline=deadline, contradictions=[contradictions.weights]
+        matrix, y[:, None], tol=tol, deadline=deadline, contradictions=[contradictions]
     )
     found = replace(found, seconds=time.monotonic() - started)
     if found.margin > 0:
@@ -125,7 +130,7 @@ def f2_max_margin(
     bias = check_flag("bias", bias)
     formula = f"kernel_soft_margin(kernels.arc_cosine(X, bias={bias}), y, C={{C:g}})"
     return _solve_homogeneous(
-        lambda Z: arc_cosine(Z, bias=False), X, y, bias, formula, tol, time_limit
+        lambda A, B: arc_cosine(A, B, bias=False), X, y, bias, formula, tol, time_limit
     )
 
 
@@ -187,12 +192,12 @@ def ntk_max_margin(
         f"kernel_soft_margin(kernels.ntk(X, r_w={r_w:g}, r_u={r_u:g}, bias={bias}), y, C={{C:g}})"
     )
     return _solve_homogeneous(
-        lambda Z: ntk(Z, r_w=r_w, r_u=r_u, bias=False), X, y, bias, formula, tol, time_limit
+        lambda A, B: ntk(A, B, r_w=r_w, r_u=r_u, bias=False), X, y, bias, formula, tol, time_limit
     )
 
 
 def _solve_homogeneous(
-    kernel: Callable[[np.ndarray], np.ndarray],
+    kernel: Callable[[np.ndarray, np.ndarray], np.ndarray],
     X,
     y,
     bias: bool,
@@ -210,22 +215,32 @@ def _solve_homogeneous(
     tol = check_number("tol", tol, above=0, below=1)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "A kernel problem")
-    contradictions = Contradictions.among(data, bias=bias)
-    # Equal inputs with different labels are a proof at once; a large kernel takes minutes.
-    if contradictions.exact and contradictions.weights is not None:
+    contradictions = Contradictions.among(data, bias=bias, relu=True)
+    # Contradictions are a proof at once; a large kernel takes minutes.
+    if contradictions.weights is not None:
         found = keep_constant(0.0, Status.NOT_SEPARABLE, contradictions.weights)
     else:
+        require_kernel_memory(
+            len(data),
+            8,
+            "Take fewer samples, or linear_max_margin(kernels.random_features(X, 1000), y).",
+        )
+        Z, ended = data.Z / data.size, Status.TIME_LIMIT
         try:
-            (found,) = solve_hard(
-                KernelMatrix.of(kernel(data.Z / data.size)),
-                data.y[:, None],
-                tol=tol,
-                deadline=deadline,
-                contradictions=[contradictions.weights],
-            )
+            K = compute_kernel(kernel, Z, deadline)
+            if K is not None:
+                (found,) = solve_hard(
+                    KernelMatrix.of(K),
+                    data.y[:, None],
+                    tol=tol,
+                    deadline=deadline,
+                    contradictions=[contradictions],
+                )
         except KeyboardInterrupt:  # before the kernel was there
-            upper, dual = bound_by_shortest(kernel, data.Z / data.size)
-            found = keep_constant(upper, Status.INTERRUPTED, dual)
+            K, ended = None, Status.INTERRUPTED
+        if K is None:
+            upper, dual = bound_by_shortest(kernel, Z)
+            found = keep_constant(upper, ended, dual)
     found = replace(
         found,
         seconds=time.monotonic() - started,
@@ -236,7 +251,7 @@ def _solve_homogeneous(
     if found.margin > 0:
         return found
     # k(x, x) is a multiple of |x|^2, taken sample by sample: the whole kernel may not be there.
-    sizes = [float(kernel(z[None])[0, 0]) for z in data.Z[:_AVERAGED_SAMPLES] / data.size]
+    sizes = [float(kernel(z[None], z[None])[0, 0]) for z in data.Z[:_AVERAGED_SAMPLES] / data.size]
     C = recommended_cost(float(np.mean(sizes)) * data.size * data.size)
     return _add_note(found, contradictions, formula.format(C=C))
 

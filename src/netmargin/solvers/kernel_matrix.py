@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.records import short_repr
 from ..core.saved_records import Record
+from .extended import multiply_extended
 
 _UNIT_RANGE = (1e-60, 1e60)
 """Largest entries that are kept as they are: fourth powers of such numbers are within float64."""
@@ -20,8 +21,6 @@ _EXTENDED = 2000
 s for 2,000.
 """
 _EPS = float(np.finfo(float).eps)
-_HALVES = 2.0**27 + 1
-"""Splits the 53 digits of float64 into two halves, whose products are exact (Dekker 1971)."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,11 @@ class KernelMatrix(Record):
         return np.maximum(np.diagonal(self.values).astype(np.float64), 0.0)
 
     @property
+    def lengths(self) -> np.ndarray:
+        """The lengths (n,) of the features, in units of the root of `scale`."""
+        return np.sqrt(self.diagonal)
+
+    @property
     def largest(self) -> float:
         """The largest entry in size, in units of `scale`: it is on the diagonal."""
         return float(self.diagonal.max())
@@ -83,36 +87,14 @@ class KernelMatrix(Record):
 
     def _bound_terms(self, V: np.ndarray) -> np.ndarray:
         """Bound sum_j |K_ij V_jk| (n, k): |K_ij| <= sqrt(K_ii K_jj)."""
-        lengths = np.sqrt(self.diagonal)
-        return lengths[:, None] * (lengths @ np.abs(V))
+        return self.lengths[:, None] * (self.lengths @ np.abs(V))
 
     def multiply_extended(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The product (n,) with v (n,) as if in numbers of twice the digits of float64, rounded to
         the longest floats of this machine, and bounds (n,) of its errors. A hundred times slower.
-
-        Source: Ogita, Rump, Oishi 2005, Accurate Sum and Dot Product, Algorithm 5.3.
         """
-        high, low = np.zeros(len(v)), np.zeros(len(v))
-        for j in np.flatnonzero(v):
-            column = self.values[:, j]
-            product = column * v[j]
-            (a, b), (c, d) = _split(column), _split(v[j])
-            error = ((a * c - product) + a * d + b * c) + b * d
-            total = high + product
-            part = total - high
-            low += ((high - (total - part)) + (product - part)) + error
-            high = total
-        outputs = high.astype(np.longdouble) + low
-        terms = ((len(v) + _SLACK) * _EPS) ** 2 * self._bound_terms(v[:, None])[:, 0]
-        return outputs, terms + float(np.finfo(np.longdouble).eps) * np.abs(outputs)
+        return multiply_extended(self.values, v)
 
     def labelled(self, y: np.ndarray) -> np.ndarray:
         """The matrix yy' * K (n, n), in units of `scale`."""
         return y[:, None] * self.values * y[None, :]
-
-
-def _split(x):
-    """Two numbers of half the digits each, whose sum is x."""
-    scaled = _HALVES * x
-    high = scaled - (scaled - x)
-    return high, x - high

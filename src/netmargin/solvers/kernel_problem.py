@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
+from ..core.deadline import Deadline
+from ..core.free_memory import require_memory
 from ..core.matrices import binary_data, warn_of_size
 from ..errors import DataError
 from .kernel_matrix import KernelMatrix
@@ -17,6 +19,35 @@ _SYMMETRY = 1e-9
 """Relative differences of K and its transpose up to this pass as rounding, for the same reason."""
 _ABSOLUTE_SYMMETRY = 1e-12
 """The same for entries near 0, relative to the largest entry."""
+_WITH_COPY = 1.5
+"""Memory of a kernel and of its largest copy, of .7 of the samples, over that of the kernel."""
+_ENTRIES_AT_ONCE = 1 << 23
+"""Entries of a kernel that are computed between two looks at the clock, a fraction of a second."""
+
+
+def require_kernel_memory(n: int, size: int, remedy: str) -> None:
+    """Raise DataError where no memory is free for the kernel of n samples, `size` bytes an entry,
+    and what its problems take besides.
+    """
+    what = f"The kernel of {n:,} samples, with a copy of a part of it,"
+    require_memory(_WITH_COPY * n * n * size, what, remedy)
+
+
+def compute_kernel(
+    kernel: Callable[[np.ndarray, np.ndarray], np.ndarray], Z: np.ndarray, deadline: Deadline
+) -> np.ndarray | None:
+    """The kernel (n, n) of the samples Z (n, D), by rows from the diagonal on; None where it is not
+    done at the deadline.
+    """
+    n = len(Z)
+    K, rows = np.empty((n, n)), max(_ENTRIES_AT_ONCE // n, 1)
+    for start in range(0, n, rows):
+        if start and deadline.passed:
+            return None
+        end = start + rows
+        K[start:end, start:] = kernel(Z[start:end], Z[start:])
+        K[start:, start:end] = K[start:end, start:].T
+    return K
 
 
 def validate_kernel(K, y) -> tuple[KernelMatrix, np.ndarray]:
@@ -56,7 +87,7 @@ def _require_positive(matrix: KernelMatrix, largest: float) -> None:
 
 
 def bound_by_shortest(
-    kernel: Callable[[np.ndarray], np.ndarray], Z: np.ndarray
+    kernel: Callable[[np.ndarray, np.ndarray], np.ndarray], Z: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Bound every margin by the shortest of the samples Z (n, D) alone, without their kernel.
 
@@ -64,7 +95,7 @@ def bound_by_shortest(
     and the weights (n,) that prove it, all on that sample.
     """
     shortest = int(np.argmin((Z**2).sum(1)))
-    square = float(kernel(Z[shortest][None])[0, 0])
+    square = float(kernel(Z[shortest][None], Z[shortest][None])[0, 0])
     # On the safe side of a few roundings, as in `judge_margin`.
     upper = float(np.sqrt(square * (1 + 20 * np.finfo(float).eps)))
     return upper, np.eye(1, len(Z), shortest)[0]

@@ -4,19 +4,13 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 
 from ..core.arguments import check_choice, check_flag, check_number
 from ..core.matrices import binary_data, evaluation_inputs
 from ..core.records import short_repr
 from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .contradictions import Contradictions, recommended_cost
-from .kernel import kernel_max_margin
-
-_ZERO_BOUND = 1e-9
-"""A bound below this, relative to the largest entry, is 0: the dual weights solve linear equations
-at a vertex, which rounds a bound of 0 to less.
-"""
+from .linear_search import Best, search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,39 +85,30 @@ def linear_max_margin(
     bias, tol = check_flag("bias", bias), check_number("tol", tol, above=0, below=1)
     started = time.monotonic()
     data = binary_data(X, y, bias=bias)
-    scale = data.size
-    signed = data.y[:, None] * data.Z / scale
-    order, dual_order = (2, 2) if norm == "l2" else (1, np.inf)
-    interrupted = False
-    try:
-        weights, dual = _solve_l2(signed) if norm == "l2" else _solve_l1(signed)
-        if norm == "l2" and (signed @ weights).min() <= 0:
-            # Where 0 is in the hull of the samples, the vertex that linear programming finds is a
-            # proof; a least norm is found to a square root only.
-            dual = _solve_l1(signed)[1]
-    except KeyboardInterrupt:
-        dual, interrupted = np.full(len(data), 1 / len(data)), True
-        weights = dual @ signed
-    size = np.linalg.norm(weights, order)
-    weights = weights / size if size > 0 else weights
-    margin = max(float((signed @ weights).min()), 0.0)
-    upper = float(np.linalg.norm(dual @ signed, dual_order))
+    contradictions = Contradictions.among(data, bias=bias)
+    margin, upper, interrupted = 0.0, 0.0, False
+    weights, dual = np.zeros(data.Z.shape[1]), contradictions.weights
+    if dual is None:
+        best = Best(data.y[:, None] * data.Z, norm)
+        try:
+            dual = search(best, tol)
+        except KeyboardInterrupt:
+            interrupted = True
+        if dual is None:
+            margin, upper, weights, dual = best.margin, best.upper, best.weights, best.dual
     ended = Status.INTERRUPTED if interrupted else Status.STALLED
-    status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=_ZERO_BOUND)
-    if interrupted:
-        weights = weights * (margin > 0)
+    status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=0.0)
     note = ""
     if status is Status.NOT_SEPARABLE:
-        weights = np.zeros_like(weights)
-        C = recommended_cost(float((signed**2).sum(1).mean()) * scale * scale)
+        C = recommended_cost(float(((data.Z / data.size) ** 2).sum(1).mean()) * data.size**2)
         formula = (
             f"kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}), or a net instead of"
             " a linear function"
         )
-        note = Contradictions.among(data, bias=bias).note(dual, f"For a soft margin: {formula}.")
+        note = contradictions.note(dual, f"For a soft margin: {formula}.")
     return LinearSolution(
-        margin=margin * scale,
-        upper_bound=upper * scale,
+        margin=margin,
+        upper_bound=upper,
         certified=certified,
         status=status,
         dual=dual,
@@ -132,30 +117,3 @@ def linear_max_margin(
         weights=weights,
         bias=bias,
     )
-
-
-def _solve_l2(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (D,) and dual weights (n,): the least norm in the hull of the signed samples."""
-    found = kernel_max_margin(signed @ signed.T, np.ones(len(signed)))
-    if found.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return found.dual @ signed, found.dual
-
-
-def _solve_l1(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (D,) and dual weights (n,) of the signed samples by a linear program."""
-    n, dimension = signed.shape
-    # max t subject to signed (u - v) >= t, sum(u + v) <= 1, u, v >= 0
-    A = np.vstack(
-        [np.hstack([-signed, signed, np.ones((n, 1))]), np.append(np.ones(2 * dimension), 0.0)]
-    )
-    bounds = [(0, None)] * (2 * dimension) + [(None, None)]
-    found = linprog(
-        np.append(np.zeros(2 * dimension), -1.0),
-        A_ub=A,
-        b_ub=np.append(np.zeros(n), 1.0),
-        bounds=bounds,
-        method="highs",
-    )
-    dual = np.maximum(-found.ineqlin.marginals[:n], 0.0)
-    return found.x[:dimension] - found.x[dimension : 2 * dimension], dual / dual.sum()

@@ -17,13 +17,14 @@ from ..core.matrices import SolverData, binary_data
 from ..core.records import short_repr
 from ..errors import DataError
 from ..result import Bracket, MarginSolution, Status, judge_bracket
+from .hull import find_contradiction
 from .solution import ReLUMeasure
 
 _MOST_PROGRAMS = 200_000
 """Choices of patterns that are tried at most: at a few milliseconds each, some ten minutes."""
 _ZERO_BOUND = 1e-8
-"""A bound below this, in units of the largest coordinate, is 0 to the tolerance of the cone
-programs (1e-10 of their optimum, times a few neurons).
+"""A bound below this, in units of the largest coordinate, may be 0 but for the tolerance of the
+cone programs (1e-10 of their optimum, times a few neurons): then a proof is looked for.
 """
 _CONE_TOLERANCE = 1e-10
 """Tolerance of the cone programs: their bounds are recomputed, so that it costs only the gap."""
@@ -126,7 +127,9 @@ def narrow_max_margin(
     started, deadline = time.monotonic(), Deadline(time_limit)
     width, tol = check_count("width", width), check_number("tol", tol, above=0, below=1)
     data = binary_data(X, y, bias=check_flag("bias", bias))
-    search = _Search(SolverData(data.Z / data.size, data.y), width, bias)
+    # A power of 2 does not round what is divided by it.
+    unit = float(np.ldexp(1.0, int(np.frexp(data.size)[1])))
+    search = _Search(SolverData(data.Z / unit, data.y), width, bias)
     try:
         stopped = search.run(deadline)
     except KeyboardInterrupt:
@@ -135,12 +138,10 @@ def narrow_max_margin(
     # balanced.
     upper = 0.5 * float(np.linalg.norm(search.Z, axis=1).min()) if stopped else search.upper
     bracket = Bracket(search.margin, upper)
-    status, certified = judge_bracket(
-        bracket, tol, ended=stopped or Status.STALLED, zero=_ZERO_BOUND
-    )
+    status, certified = judge_bracket(bracket, tol, ended=stopped or Status.STALLED, zero=0.0)
     return NarrowSolution(
-        margin=search.margin * data.size,
-        upper_bound=upper * data.size,
+        margin=search.margin * unit,
+        upper_bound=upper * unit,
         certified=certified,
         status=status,
         dual=search.dual,
@@ -189,6 +190,12 @@ class _Search:
         """Solve the convex problem of one choice; keep its net and its bound if they are larger."""
         self.programs += 1
         v, upper, dual = _solve_choice(self.Z, self._y, chosen)
+        if upper <= _ZERO_BOUND and self.margin <= 0:
+            proof = find_contradiction(
+                np.vstack(_pose(self.Z, self._y, chosen)), strict=len(self.Z)
+            )
+            if proof is not None:
+                upper, dual = 0.0, proof[: len(self.Z)]
         # The bound of the whole search is the largest of the bounds of the choices.
         if upper > self.upper:
             self.upper, self.dual = upper, dual
@@ -226,6 +233,20 @@ def _list_patterns(Z: np.ndarray) -> list[np.ndarray]:
     return list(np.unique(found, axis=0))
 
 
+def _pose(
+    Z: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labelled outputs (n, m D) of neurons with these patterns and signs, and the walls (m n, m D)
+    of their cells, which are linear in the neurons.
+    """
+    (n, D), m = Z.shape, len(chosen)
+    outputs = np.hstack([(y * sign * pattern)[:, None] * Z for pattern, sign in chosen])
+    cells = np.zeros((m * n, m * D))
+    for j, (pattern, _) in enumerate(chosen):
+        cells[j * n : (j + 1) * n, j * D : (j + 1) * D] = np.where(pattern, 1.0, -1.0)[:, None] * Z
+    return outputs, cells
+
+
 def _solve_choice(
     Z: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]
 ) -> tuple[np.ndarray, float, np.ndarray]:
@@ -234,10 +255,7 @@ def _solve_choice(
     """
     n, D = Z.shape
     m = len(chosen)
-    outputs = np.hstack([(y * sign * pattern)[:, None] * Z for pattern, sign in chosen])
-    cells = np.zeros((m * n, m * D))
-    for j, (pattern, _) in enumerate(chosen):
-        cells[j * n : (j + 1) * n, j * D : (j + 1) * D] = np.where(pattern, 1.0, -1.0)[:, None] * Z
+    outputs, cells = _pose(Z, y, chosen)
     # Over x = (v, sizes, t): t - outputs v <= 0, -cells v <= 0, sum of sizes <= 1/2, |v_j| <=
     # sizes_j.
     A = [

@@ -1,0 +1,219 @@
+"""Proofs that 0 lies exactly in the hull of labelled samples, so that no linear function separates
+them: of the samples as they are, whatever their scales, not up to rounding.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg import LinAlgError
+from scipy.optimize import linprog
+
+from .extended import multiply_extended
+
+_EPS = float(np.finfo(float).eps)
+_SUPPORTS = (1e-8, 1e-5, 1e-3, 0.0)
+"""Parts of the largest weight from which a weight counts as one: solvers leave dust."""
+_ELIMINATION = 400_000
+"""Products of an elimination in rational numbers up to which it is tried, about a second: vertices
+of 70 samples in as many dimensions.
+"""
+_FEW_DIMENSIONS = 100
+"""Dimensions up to which a vertex is looked for first: a second for 2,000 samples."""
+_NEWTON_STEPS, _PART_OF_WAY, _NEWTON_ENDS, _SHORTEST_STEP = 100, 0.9, 0.1, 1e-3
+"""Newton steps for the centre, of which 10 to 30 are needed where there is one; how far they go
+towards weights of 0; the relative step at which it is near enough; and how short a part of a step
+tells that there is none.
+"""
+_INVERSE = 4_000_000
+"""Entries of a pseudo-inverse up to which one is taken: 5,000 samples in 800 dimensions take some
+seconds. Of more samples those with the largest weights must do.
+"""
+
+
+def normalize_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose largest entries are in [1/2, 1), and the exponents (n,) of the powers of 2 that
+    they were divided by; rows of zeros stay.
+    """
+    exponents = np.frexp(np.abs(rows).max(1))[1]
+    return np.ldexp(rows, -exponents[:, None]), exponents
+
+
+def find_contradiction(
+    rows: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    strict: int | None = None,
+    quick: bool = False,
+) -> np.ndarray | None:
+    """Prove that positive parts of some rows (n, D) sum to 0 exactly; None where no proof is found.
+
+    Returns weights (n,), >= 0 with sum 1 over the first `strict` rows (all by default), that differ
+    from such parts by rounding only; the other rows may take part. `weights` are tried first; a
+    quick search looks for a proof by all samples only, in the time of some products of the rows.
+    """
+    strict = len(rows) if strict is None else strict
+    scaled, exponents = normalize_rows(rows)
+    # A sample with entries of more scales than float64 has is not the same after scaling.
+    exact = (np.ldexp(scaled, exponents[:, None]) == rows).all(1)
+    indices = np.flatnonzero(exact & rows.any(1))
+    strict = int((indices < strict).sum())
+    scaled, exponents = scaled[indices], exponents[indices]
+    if not strict:
+        return None
+
+    def try_weights(q: np.ndarray) -> np.ndarray | None:
+        """Weights of all rows by those of the scaled ones, where they can be made exact."""
+        found = _make_exact(scaled, q, strict)
+        if found is None:
+            return None
+        # Products with powers of 2, relative to the largest, as the powers may be out of range.
+        mantissas, powers = np.frexp(found)
+        powers = np.where(found > 0, powers - exponents, -(2**20))
+        p = np.zeros(len(rows))
+        p[indices] = np.ldexp(mantissas, powers - powers[:strict].max())
+        return p / p[indices[:strict]].sum()
+
+    few = scaled.shape[1] + 1
+    if weights is not None and 0 < np.count_nonzero(weights[indices]) <= few:
+        found = try_weights(np.ldexp(weights[indices], exponents - exponents.max()))
+        if found is not None:
+            return found
+    # A vertex names few samples, but takes long in many dimensions.
+    proposals = [_propose_vertex, lambda rows, _: find_center(rows)]
+    if quick or few > _FEW_DIMENSIONS:
+        proposals = proposals[:0:-1] if quick else proposals[::-1]
+    for propose in proposals:
+        q = propose(scaled, strict)
+        found = None if q is None else try_weights(q)
+        if found is not None:
+            return found
+    return None
+
+
+def _make_exact(rows: np.ndarray, weights: np.ndarray, strict: int) -> np.ndarray | None:
+    """Weights near the given ones that are proved to be near exact ones."""
+    largest = weights.max(initial=0.0)
+    if not (np.isfinite(weights).all() and largest > 0):
+        return None
+    for part in _SUPPORTS:
+        used = np.flatnonzero(weights > part * largest)
+        if not (used < strict).any():
+            continue
+        columns = np.flatnonzero(rows[used].any(0))
+        A = rows[np.ix_(used, columns)].T
+        found = _perturb(A, weights[used] / largest)
+        if found is None and A.shape[1] ** 2 * A.shape[0] <= _ELIMINATION:
+            found = _eliminate(A)
+        if found is not None and found[used < strict].any():
+            exact = np.zeros(len(weights))
+            exact[used] = found
+            return exact
+    return None
+
+
+def _perturb(A: np.ndarray, p: np.ndarray) -> np.ndarray | None:
+    """Weights p (m,) > 0, moved so that A p is 0 to rounding, if an exact solution is proved to be
+    nearer to them than to 0: A (D, m) has a right inverse X, and q = X (A X)^-1 A p has A q = A p.
+    """
+    D, m = A.shape
+    if m <= D or A.size > _INVERSE:
+        return None
+    X = np.linalg.pinv(A)
+    p = p - X @ (A @ p)
+    if not p.min() > 0:
+        return None
+    residual, errors = multiply_extended(A, p)
+    rest = np.abs(residual).astype(float) + errors
+    # Sums of m products are known to m + 2 roundings of the sum of their sizes; norms of what is
+    # computed here to far less than the factor 2.
+    defect = np.abs(A @ X - np.eye(D)) + (m + 2) * _EPS * (np.abs(A) @ np.abs(X) + np.eye(D))
+    size = 2 * float(np.linalg.norm(defect))
+    moved = 2 * float(np.linalg.norm(X)) * float(np.linalg.norm(rest))
+    return p if size < 0.5 and moved < (1 - size) * p.min() else None
+
+
+def _eliminate(A: np.ndarray) -> np.ndarray | None:
+    """The weights (m,) with A p = 0 by elimination in whole numbers, if they are unique up to a
+    factor and of one sign; A is (D, m).
+    """
+    m = A.shape[1]
+    rows = [_as_integers(row) for row in A]
+    pivots: list[int] = []
+    before = 1
+    # Without fractions (Bareiss 1968): every division is exact.
+    for column in range(m):
+        k = len(pivots)
+        chosen = next((i for i in range(k, len(rows)) if rows[i][column]), None)
+        if chosen is None:
+            if column - k:  # a second free column
+                return None
+            continue
+        rows[k], rows[chosen] = rows[chosen], rows[k]
+        pivot = rows[k]
+        for i, row in enumerate(rows):
+            if i != k:
+                factor = row[column]
+                rows[i] = [
+                    (pivot[column] * a - factor * b) // before
+                    for a, b in zip(row, pivot, strict=True)
+                ]
+        before = pivot[column]
+        pivots.append(column)
+    free = [column for column in range(m) if column not in pivots]
+    if len(free) != 1:
+        return None
+    p = [Fraction(1)] * m
+    for k, column in enumerate(pivots):
+        p[column] = Fraction(-rows[k][free[0]], rows[k][column])
+    if min(p) < 0:
+        return None
+    return np.array([float(value / max(p)) for value in p])
+
+
+def _as_integers(values: np.ndarray) -> list[int]:
+    """Whole numbers in the ratios of float64 values."""
+    fractions = [Fraction(float(value)) for value in values]
+    unit = max(value.denominator for value in fractions)  # all are powers of 2
+    return [value.numerator * (unit // value.denominator) for value in fractions]
+
+
+def find_center(rows: np.ndarray) -> np.ndarray | None:
+    """Weights (n,) > 0 with sum n under which the rows (n, D) sum to 0 and whose product is the
+    largest, by Newton's method; None where it does not end, as where some weight has to be 0.
+    """
+    n = len(rows)
+    A = np.vstack([rows.T, np.ones(n)])
+    p, target = np.ones(n), np.append(np.zeros(rows.shape[1]), n)
+    for _ in range(_NEWTON_STEPS):
+        scaled = A * p
+        try:
+            prices = scipy.linalg.solve(
+                scaled @ scaled.T, 2 * A @ p - target, assume_a="pos", check_finite=False
+            )
+        except (LinAlgError, ValueError):
+            return None
+        step = 1 - p * (prices @ A)  # relative to p
+        length = min(1.0, _PART_OF_WAY / max(-step.min(), 1e-300))
+        p = p * (1 + length * step)
+        if length < _SHORTEST_STEP:
+            return None
+        if length == 1.0 and np.abs(step).max() < _NEWTON_ENDS:
+            return p
+    return None
+
+
+def _propose_vertex(rows: np.ndarray, strict: int) -> np.ndarray | None:
+    """Weights (n,) of a vertex, few of them above 0: multipliers of the largest t such that a
+    linear function with coefficients in [-1, 1] is at least t on the first rows.
+    """
+    n, D = rows.shape
+    least = np.where(np.arange(n) < strict, 1.0, 0.0)
+    found = linprog(
+        np.append(np.zeros(D), -1.0),
+        A_ub=np.column_stack([-rows, least]),
+        b_ub=np.zeros(n),
+        bounds=[(-1, 1)] * D + [(None, None)],
+        method="highs-ds",
+    )
+    return None if found.x is None else np.maximum(-found.ineqlin.marginals, 0.0)

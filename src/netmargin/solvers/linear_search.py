@@ -1,0 +1,283 @@
+"""Candidates for the linear function of the largest margin, and the judge of their brackets."""
+
+from collections.abc import Iterator
+
+import clarabel
+import numpy as np
+from scipy import sparse
+from scipy.linalg import LinAlgError, qr, solve_triangular
+from scipy.optimize import linprog
+
+from ..core.cone_program import minimize
+from ..core.deadline import Deadline
+from ..result import Bracket, Status
+from .extended import multiply_extended, round_down, round_up
+from .hard_kernel import solve_hard
+from .hull import find_contradiction, normalize_rows
+from .kernel_matrix import KernelMatrix
+
+_PRIMAL_WORK, _PRIMAL_SHARE = 3e7, 4
+"""The cone program in d variables takes some 3e-8 n d^2 seconds: it is taken up to the first n d^2,
+and where d^2 is up to so many n, since the kernel of all pairs takes longer there.
+"""
+_MOST_PAIRS = 9000
+"""Samples up to which the kernel of all pairs is taken, 2 GB with its copies."""
+_LARGEST_EXPONENT = 400
+"""Units are those of the shortest sample, or such that the longest is 2 to this: products of
+coordinates and weights do not overflow.
+"""
+_SMALL_MARGIN = 1e-3
+"""A margin below this part of the samples is solved for once more in units of its own: tolerances
+of a linear program are absolute.
+"""
+_SCALINGS = 4
+"""Cone programs, each in units of the optimum of the last, as tolerances are absolute."""
+_REFINEMENTS = 3
+"""Steps of iterative refinement, each of which gains all digits that the condition leaves."""
+_PARTS = (1e-9, 1e-6, 1e-3)
+"""Parts of the largest weight above which a sample carries the solution: interior points leave dust
+on the others.
+"""
+_EASY = 1e-3
+"""Part of the tolerance below which a bracket is not refined."""
+_MOST_REFINED = 1_000_000
+"""Entries of the samples that carry a solution up to which it is refined, in a second or two."""
+_PAIRS_TOLERANCE = 1e-7
+"""Relative gap of the problem of all pairs, a tenth of the default: bounds are squared there."""
+
+
+def _choose_unit(signed: np.ndarray) -> tuple[np.ndarray, int]:
+    """The labelled samples in units of a power of 2, and its exponent."""
+    exponents = np.frexp(np.abs(signed).max(1))[1]
+    unit = max(int(exponents.min()), int(exponents.max()) - _LARGEST_EXPONENT)
+    return np.ldexp(signed, -unit), unit
+
+
+class Best:
+    """The best ends of the bracket so far for labelled samples (n, D), each proved with an
+    allowance for all that is rounded.
+
+    Attributes
+    ----------
+    signed : ndarray, shape (n, D)
+        The samples in a unit in which their products do not overflow.
+    margin : float
+        What `weights` (D,) attain, in the units of the data; 0 with weights of 0.
+    upper : float
+        The bound that `dual` (n,) proves.
+    """
+
+    def __init__(self, samples: np.ndarray, norm: str):
+        self.samples, self.norm = samples, norm
+        self.signed, self._unit = _choose_unit(samples)
+        self.margin, self.upper = 0.0, np.inf
+        self.weights, self.dual = np.zeros(samples.shape[1]), np.zeros(0)
+        self.offer(self.signed.sum(0), np.ones(len(samples)))
+
+    @property
+    def gap(self) -> float:
+        """The gap of the bracket."""
+        return Bracket(self.margin, self.upper).gap
+
+    def offer(self, weights: np.ndarray, dual: np.ndarray) -> None:
+        """Take what is better than the best so far of weights (D,) and dual weights (n,)."""
+        self._offer_weights(weights)
+        self._offer_dual(np.maximum(dual, 0.0))
+
+    def _offer_weights(self, weights: np.ndarray) -> None:
+        """Keep weights (D,), scaled to norm 1, if their margin is the largest."""
+        size = np.abs(weights).max(initial=0.0)
+        if not 0 < size < np.inf:
+            return
+        weights = weights / size
+        weights = weights / self._measure(weights, "up", self.norm)
+        outputs, errors = multiply_extended(self.signed, weights)
+        # An entry that underflows in these units is off by less than the least float.
+        least = (outputs - errors).min() - len(weights) * 2.0**-1074
+        margin = least / self._measure(weights, "up", self.norm)
+        if margin > 0 and (found := round_down(np.ldexp(margin, self._unit))) > self.margin:
+            self.margin, self.weights = found, weights
+
+    def _offer_dual(self, dual: np.ndarray) -> None:
+        """Keep weights (n,) >= 0, scaled to sum 1, if their bound is the least."""
+        total = dual.sum()
+        if not 0 < total < np.inf:
+            return
+        dual = dual / total
+        used = np.flatnonzero(dual)
+        sums, errors = multiply_extended(self.signed[used].T, dual[used])
+        sizes = np.abs(sums) + errors + 2.0**-1074
+        dual_norm = "l2" if self.norm == "l2" else "max"
+        upper = self._measure(sizes, "up", dual_norm) / self._measure(dual[used], "down", "l1")
+        if (found := round_up(np.ldexp(upper, self._unit))) < self.upper:
+            self.upper, self.dual = found, dual
+
+    @staticmethod
+    def _measure(values: np.ndarray, side: str, norm: str):
+        """A norm of values in the longest floats, on the safe side of its rounding."""
+        sizes = np.abs(values).astype(np.longdouble)
+        largest = sizes.max(initial=0.0)
+        if norm == "max" or largest == 0:
+            return largest
+        # Sums of n terms by one addition after the other are off by n roundings at most.
+        room = 4 * (len(values) + 4) * float(np.finfo(np.longdouble).eps)
+        total = sizes / largest
+        total = np.sqrt((total**2).sum()) if norm == "l2" else total.sum()
+        return largest * total * (1 + room if side == "up" else 1 - room)
+
+
+Proposal = tuple[np.ndarray, np.ndarray]
+"""Weights (D,) and dual weights (n,), of any scale."""
+
+
+def search(best: Best, tol: float) -> np.ndarray | None:
+    """Offer candidates until the bracket is within the tolerance, or there are no others; dual
+    weights (n,) that prove that no linear function separates the samples, if that is found.
+    """
+    rows, exponents = normalize_rows(best.signed)
+    # A sample divided by its length has to attain as much less, and its weight is larger.
+    least = np.ldexp(1.0, exponents.min() - exponents)
+    asked = False
+    propose = _propose_l1 if best.norm == "l1" else _propose_l2
+    if _is_large(*rows.shape) and len(rows) > rows.shape[1]:
+        # Steps over pairs take long where nothing separates the samples.
+        found = find_contradiction(best.samples, quick=True)
+        if found is not None:
+            return found
+    for weights, dual in propose(rows, least):
+        best.offer(weights, dual * least)
+        if best.margin > 0:
+            if best.gap > _EASY * tol:
+                for polished, prices in _refine(rows, least, weights, dual, best.norm):
+                    best.offer(polished, prices * least)
+            if best.gap <= tol:
+                return None
+        elif not asked:
+            asked, found = True, find_contradiction(best.samples, best.dual)
+            if found is not None:
+                return found
+    return None
+
+
+def _propose_l2(rows: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
+    """The least |w| with rows w >= least (n,), by a cone program in as few variables as there are,
+    or from the kernel of the samples.
+    """
+    n, D = rows.shape
+    if _is_large(n, D) and n <= _MOST_PAIRS:
+        signed = rows / least[:, None]
+        yield from _propose_by_pairs(signed, least)
+    # In the axes of the samples, each in its own unit, so that those far from 0 do not hide what
+    # separates them: rows = U diag(singular) axes, and w = v / singular on the axes.
+    U, singular, axes = np.linalg.svd(rows, full_matrices=False)
+    kept = singular > float(np.finfo(float).eps) * singular[0]
+    U, singular, axes = U[:, kept], singular[kept], axes[kept]
+    cones, cost = [clarabel.NonnegativeConeT(n)], np.zeros(len(singular))
+    squares = (singular[-1] / singular) ** 2
+    for _ in range(_SCALINGS):
+        v, dual = minimize(cost, -U, -least, cones, quadratic=sparse.diags(squares), tol=1e-12)
+        yield (v / singular) @ axes, np.maximum(dual, 0.0)
+        size = float(squares @ v**2)
+        if not 0 < size < _SMALL_MARGIN:
+            return
+        squares = squares / size
+
+
+def _is_large(n: int, D: int) -> bool:
+    """Whether a cone program for n samples in D dimensions takes longer than steps over pairs."""
+    square = min(n, D) ** 2
+    return n * square > _PRIMAL_WORK and square > _PRIMAL_SHARE * n
+
+
+def _propose_by_pairs(signed: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
+    """The same from the kernel of the labelled samples (n, D)."""
+    (found,) = solve_hard(
+        KernelMatrix.of(signed @ signed.T),
+        np.ones((len(signed), 1)),
+        tol=_PAIRS_TOLERANCE,
+        deadline=Deadline(None),
+    )
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    yield found.dual @ signed, found.dual / least
+
+
+def _propose_l1(rows: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
+    """The largest t with rows w >= t least (n,) and |w|_1 <= 1, by a linear program."""
+    n, D = rows.shape
+    unit = 1.0
+    for _ in range(2):
+        # max t subject to rows (u - v) >= unit t least, sum(u + v) <= 1, u, v >= 0
+        A = np.vstack(
+            [
+                np.hstack([-rows / unit, rows / unit, least[:, None]]),
+                np.append(np.ones(2 * D), 0.0),
+            ]
+        )
+        found = linprog(
+            np.append(np.zeros(2 * D), -1.0),
+            A_ub=A,
+            b_ub=np.append(np.zeros(n), 1.0),
+            bounds=[(0, None)] * (2 * D) + [(None, None)],
+            method="highs",
+        )
+        if found.x is None:
+            return
+        dual = np.maximum(-found.ineqlin.marginals[:n], 0.0)
+        yield found.x[:D] - found.x[D : 2 * D], dual
+        bound = np.abs(dual @ rows).max() / max(float(dual @ least), 1e-300)
+        if not 0 < bound < _SMALL_MARGIN:
+            return
+        unit = bound
+
+
+def _refine(
+    rows: np.ndarray, least: np.ndarray, weights: np.ndarray, dual: np.ndarray, norm: str
+) -> Iterator[Proposal]:
+    """Solve the equations of the samples that carry the solution, by residuals in longer floats."""
+    for part in _PARTS:
+        used = np.flatnonzero(dual > part * dual.max(initial=0.0))
+        if not 0 < len(used) <= rows.shape[1] or rows[used].size > _MOST_REFINED:
+            continue
+        solve = _solve_l1 if norm == "l1" else _solve_l2
+        try:
+            found, prices = solve(rows[used], least[used], weights, part)
+        except (LinAlgError, ValueError):  # dependent samples
+            continue
+        if np.isfinite(found).all() and np.isfinite(prices).all():
+            whole = np.zeros(len(rows))
+            whole[used] = prices
+            yield found, whole
+
+
+def _solve_l2(B: np.ndarray, least: np.ndarray, weights: np.ndarray, part: float) -> Proposal:
+    """Weights w = B'p (D,) with B w = least (m,), and p."""
+    Q, R = qr(B.T, mode="economic")
+    w, p = np.zeros(B.shape[1]), np.zeros(len(B))
+    for _ in range(_REFINEMENTS):
+        stationary = (multiply_extended(B.T, p)[0] - w).astype(float)
+        rest = (least - multiply_extended(B, w)[0]).astype(float)
+        along = solve_triangular(R, rest, trans="T") - Q.T @ stationary
+        w, p = w + stationary + Q @ along, p + solve_triangular(R, along)
+    return w, p
+
+
+def _solve_l1(B: np.ndarray, least: np.ndarray, weights: np.ndarray, part: float) -> Proposal:
+    """Weights on the coordinates that have one, of norm 1, with B w = t least (m,), and prices p
+    with B'p = the signs of these weights times a constant.
+    """
+    used = np.flatnonzero(np.abs(weights) > part * np.abs(weights).max())
+    signs = np.sign(weights[used])
+    M = np.block([[B[:, used], -least[:, None]], [signs[None], np.zeros((1, 1))]])
+    w = np.zeros(B.shape[1])
+    w[used] = _solve(M, np.append(np.zeros(len(B)), 1.0))[:-1]
+    turned = np.block([[B[:, used].T, -signs[:, None]], [least[None], np.zeros((1, 1))]])
+    return w, _solve(turned, np.append(np.zeros(len(used)), 1.0))[:-1]
+
+
+def _solve(M: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The least squares solution of M x = right by iterative refinement."""
+    inverse, x = np.linalg.pinv(M, rcond=1e-15), np.zeros(M.shape[1])
+    for _ in range(_REFINEMENTS):
+        x = x + inverse @ (right - multiply_extended(M, x)[0]).astype(float)
+    return x
