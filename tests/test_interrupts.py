@@ -349,7 +349,7 @@ DOORS = {
     ),
     "twolayer.train_output_layer": Door(
         alone(lambda: twolayer.train_output_layer(FEATURES, Y, steps=30)),
-        ("twolayer.fixed_features:softmax", "solvers.hard_kernel:descend"),
+        ("twolayer.fixed_features:softmax", "solvers.linear_search:minimize"),
         features_hold,
     ),
     "twolayer.early_margin": Door(

@@ -242,7 +242,7 @@ def test_several_problems_share_a_kernel_and_threads():
     alone, threads = (
         [
             *solve_soft(matrix, labels, np.full(200, 1.0), n_jobs=n_jobs, **options),
-            *solve_hard(matrix, labels, contradictions=[None] * 4, n_jobs=n_jobs, **options),
+            *solve_hard(matrix, labels, n_jobs=n_jobs, **options),
         ]
         for n_jobs in (1, 2)
     )
@@ -262,7 +262,7 @@ def test_a_kernel_in_float32_is_judged_in_float64():
     rounded = KernelMatrix(K.astype(np.float32), compute=lambda V: K @ V)
     options = {"tol": 1e-4, "deadline": Deadline(None)}
     (soft,) = solve_soft(rounded, labels, np.full(200, 1.0), **options)
-    (hard,) = solve_hard(rounded, labels, contradictions=[None], **options)
+    (hard,) = solve_hard(rounded, labels, **options)
     assert soft.certified
     assert hard.certified
     q = EVEN * (K @ soft.coefficients)

@@ -10,6 +10,7 @@ from .mutation import Mutation
 
 TESTS = ["tests/test_sound_bounds.py", "tests/test_targets.py"]
 _HERE = "tests/test_sound_bounds.py::"
+_PROVED = "tests/test_proved_inseparable.py::"
 _ENGINE = "tests/test_pair_descent.py::"
 
 _PROOF = "solvers/pricing/bounds.py"
@@ -27,7 +28,10 @@ _KERNEL_MATRIX = "solvers/kernel_matrix.py"
 _KERNEL_PROBLEM = "solvers/kernel_problem.py"
 _SOFT_KERNEL = "solvers/soft_kernel.py"
 _HINGE = "solvers/hinge_bracket.py"
-_LINEAR = "solvers/linear.py"
+_LINEAR = "solvers/linear_search.py"
+_EXTENDED = "solvers/extended.py"
+_HULL = "solvers/hull.py"
+_CONTRADICTIONS = "solvers/contradictions.py"
 _LOGISTIC = "solvers/logistic.py"
 _LOGISTIC_COLUMNS = "solvers/columns/logistic_problem.py"
 _F1 = "solvers/f1.py"
@@ -558,22 +562,22 @@ MUTATIONS = [
     # Kernels.
     Mutation(
         _HARD_KERNEL,
-        "rounding = 4 * (len(dual) + 4) * float(np.finfo(float).eps) * largest",
+        "rounding = 4 * (len(dual) + 4) * float(np.finfo(float).eps)",
         "rounding = 0.0",
         "kernel margins without rounding",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
     ),
     Mutation(
         _HARD_KERNEL,
-        "upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding))",
+        "upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding * total * total))",
         "upper = float(np.sqrt(max(dual @ outputs, 0.0)))",
         "the kernel's upper bound without its rounding margin",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
     ),
     Mutation(
         _HARD_KERNEL,
-        "(float(outputs.min()) - rounding) / upper",
-        "(float(outputs.mean()) - rounding) / upper",
+        "float((outputs - rounding * total * lengths).min())",
+        "float((outputs - rounding * total * lengths).mean())",
         "the mean margin instead of the least",
         _HERE + "test_kernel_margins_are_attained",
     ),
@@ -606,23 +610,23 @@ MUTATIONS = [
         _ENGINE + "test_a_huge_cost_does_not_hide_rounding",
     ),
     Mutation(
-        _KERNEL_MATRIX,
+        _EXTENDED,
         "((a * c - product) + a * d + b * c) + b * d",
         "((product - a * c) + a * d + b * c) + b * d",
         "the roundings of products with the wrong sign",
         _ENGINE + "test_products_in_longer_floats_are_as_exact_as_they_say",
     ),
     Mutation(
-        _KERNEL_MATRIX,
-        "return outputs, terms + float(np.finfo(np.longdouble).eps) * np.abs(outputs)",
-        "return outputs, 1e-3 * terms",
+        _EXTENDED,
+        "errors + 2 * float(np.finfo(np.longdouble).eps) * np.abs(total).astype(float)",
+        "1e-3 * errors",
         "longer floats that claim to round nothing",
         _ENGINE + "test_products_in_longer_floats_are_as_exact_as_they_say",
     ),
     Mutation(
-        _KERNEL_MATRIX,
-        "terms = ((len(v) + _SLACK) * _EPS) ** 2 *",
-        "terms = ((len(v) + _SLACK) * _EPS) ** 4 *",
+        _EXTENDED,
+        "errors = 2 * (depth * _EPS) ** 2",
+        "errors = 2 * (depth * _EPS) ** 4",
         "longer floats that bound the result's rounding only",
         _ENGINE + "test_where_a_product_cancels_longer_floats_err_by_what_they_say",
     ),
@@ -662,29 +666,53 @@ MUTATIONS = [
         _HERE + "test_kernels_with_a_small_negative_eigenvalue_are_refused",
     ),
     Mutation(
-        _HARD_KERNEL,
-        "ZERO_BOUND = 1e-5",
-        "ZERO_BOUND = 1e-2",
-        "a bound of 1% is called 0",
-        equivalent=(
-            "it is read only where no positive margin was found, and float64 finds all above a"
-            " bound of about 1e-6"
-        ),
+        _CONTRADICTIONS,
+        "ENTRY_ROUNDING = 2.0**-50",
+        "ENTRY_ROUNDING = 1e-10",
+        "a kernel whose bound is 1e-5 of its samples is called not separable",
+        _PROVED + "test_a_kernel_matrix_is_judged_by_the_samples_with_weight",
     ),
-    # Several classes in one problem.
+    Mutation(
+        _CONTRADICTIONS,
+        "return pairs[np.logical_and.reduce(equal).all(1)]",
+        "return pairs",
+        "directions that are equal in 16 digits are one",
+        _PROVED + "test_nearly_equal_directions_are_no_contradiction",
+    ),
+    Mutation(
+        _CONTRADICTIONS,
+        "used = opposites[y[opposites[:, 0]] != y[opposites[:, 1]]]",
+        "used = opposites",
+        "samples x and -x of one label count as one sample of a linear function",
+        _PROVED + "test_nets_without_a_bias_fail_on_lines_of_opposite_labels_only",
+    ),
+    Mutation(
+        _HULL,
+        "return p if size < 0.5 and moved < (1 - size) * p.min() else None",
+        "return p",
+        "weights whose sum is not 0 prove that nothing separates the samples",
+        _PROVED + "test_hulls_that_miss_0_by_a_rounding_are_not_proved_to_hold_it",
+    ),
+    Mutation(
+        _HULL,
+        "if min(p) < 0:",
+        "if False:",
+        "weights of both signs prove that nothing separates the samples",
+        _PROVED + "test_hulls_that_miss_0_by_a_rounding_are_not_proved_to_hold_it",
+    ),
     # Linear and logistic.
     Mutation(
         _LINEAR,
-        'if norm == "l2" else (1, np.inf)',
-        'if norm == "l2" else (1, 1)',
-        "the l1 margin bounded in the wrong norm",
+        'dual_norm = "l2" if self.norm == "l2" else "max"',
+        'dual_norm = "max"',
+        "the l2 margin bounded in the norm of l1",
         _HERE + "test_linear_margins_in_closed_form",
     ),
     Mutation(
         _LINEAR,
-        "np.linalg.norm(dual @ signed, dual_order)",
-        "np.linalg.norm(dual @ signed, np.inf)",
-        "the l2 margin bounded in the norm of l1",
+        "least = (outputs - errors).min()",
+        "least = (outputs + errors).mean()",
+        "the mean linear margin instead of the least",
         _HERE + "test_linear_margins_in_closed_form",
     ),
     Mutation(
@@ -737,13 +765,6 @@ MUTATIONS = [
         "tests/test_targets.py::test_targets_bracket_the_optimum_of_every_problem",
     ),
     # Margins of the variation norm.
-    Mutation(
-        _F1,
-        "zero = min(problem.zero, max(_ZERO_BOUND, _ZERO_BOUND_OF_SHORTEST * shortest))",
-        "zero = problem.zero",
-        "small samples with dual weight prove that large ones cannot be separated",
-        _HERE + "test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket",
-    ),
     Mutation(
         _F1,
         "lower = min(1 / (problem.upper * scale), objective)",

@@ -5,8 +5,7 @@ them: of the samples as they are, whatever their scales, not up to rounding.
 from fractions import Fraction
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg import LinAlgError
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import linprog
 
 from .extended import multiply_extended
@@ -183,14 +182,12 @@ def find_center(rows: np.ndarray) -> np.ndarray | None:
     largest, by Newton's method; None where it does not end, as where some weight has to be 0.
     """
     n = len(rows)
-    A = np.vstack([rows.T, np.ones(n)])
-    p, target = np.ones(n), np.append(np.zeros(rows.shape[1]), n)
+    A = np.vstack([rows.T[rows.any(0)], np.ones(n)])
+    p, target = np.ones(n), np.append(np.zeros(len(A) - 1), n)
     for _ in range(_NEWTON_STEPS):
         scaled = A * p
         try:
-            prices = scipy.linalg.solve(
-                scaled @ scaled.T, 2 * A @ p - target, assume_a="pos", check_finite=False
-            )
+            prices = cho_solve(cho_factor(scaled @ scaled.T), 2 * A @ p - target)
         except (LinAlgError, ValueError):
             return None
         step = 1 - p * (prices @ A)  # relative to p

@@ -90,7 +90,7 @@ class Best:
         if not 0 < size < np.inf:
             return
         weights = weights / size
-        weights = weights / self._measure(weights, "up", self.norm)
+        weights = (weights / self._measure(weights, "up", self.norm)).astype(float)
         outputs, errors = multiply_extended(self.signed, weights)
         # An entry that underflows in these units is off by less than the least float.
         least = (outputs - errors).min() - len(weights) * 2.0**-1074
