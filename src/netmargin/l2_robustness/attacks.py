@@ -17,6 +17,7 @@ from .boundary import (
     polish_points,
 )
 from .exact.chain import Chain
+from .flips import BoundedScores
 from .input_box import choose_bounds
 from .walks import walk_to_boundary
 
@@ -49,11 +50,14 @@ are compared to about a per cent, and smaller gains would keep the search going.
 
 
 class ScaledScores(nn.Module):
-    """A net with scores divided by a number, and two classes (-f / 2, f / 2) for one output f."""
+    """A net with scores divided by a number, and two classes (-f / 2, f / 2) for one output f.
 
-    def __init__(self, net: nn.Module, scale: float):
+    judge : what bounds the rounding of the net's own scores, if anything does.
+    """
+
+    def __init__(self, net: nn.Module, scale: float, judge: BoundedScores | None = None):
         super().__init__()
-        self.net, self.scale = net, scale
+        self.net, self.scale, self.judge = net, scale, judge
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute the scores, (N, C), of inputs (N, ...)."""
@@ -89,6 +93,7 @@ def nearest_misclassified(
     scale: float,
     steps: int,
     chain: Chain | None,
+    judge: BoundedScores | None = None,
 ) -> Found:
     """Find the nearest misclassified points that attacks and a random search can find.
 
@@ -112,15 +117,17 @@ def nearest_misclassified(
     chain : Chain or None
         The net as dense layers and kinks, if it is such a chain; walks then go on through its
         linear regions.
+    judge : BoundedScores or None
+        What bounds the rounding of its scores, if anything does.
 
     Returns
     -------
     Found
         Distances, points and attacks. Each point was judged by the net: it is misclassified, or a
-        tie, and in the box.
+        tie, and in the box; with a judge in exact arithmetic too.
     """
     # From here on scores are of order 1: no square of a slope underflows.
-    net = ScaledScores(net, scale / _SCALED_MEDIAN_MARGIN).eval()
+    net = ScaledScores(net, scale / _SCALED_MEDIAN_MARGIN, judge).eval()
     classes = (y > 0).long() if y.is_floating_point() else y
     bounds = choose_bounds(x) if box is None else box
     widest = (bounds[1] - bounds[0]) * x[0].numel() ** 0.5

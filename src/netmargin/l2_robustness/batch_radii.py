@@ -19,17 +19,18 @@ from .certified import (
     score_margins,
 )
 from .chain_radii import ChainRadii
+from .exact.chain import Chain
+from .flips import BoundedScores, are_misclassified
 
 
-def bracket_rest(q: Tensor) -> dict[str, Tensor]:
-    """What margins q alone say of radii: 0 for misclassified samples, else anything from 0 on."""
-    lower = torch.zeros_like(q)
+def know_nothing(n: int) -> dict[str, Tensor]:
+    """The radii of n samples of which nothing is known: anything from 0 on."""
     return {
-        "lower": lower,
-        "upper": lower.masked_fill(q > 0, math.inf),
-        "found_by": torch.full((len(q),), -1),
-        "certified_by": torch.where(q > 0, NOTHING, MISCLASSIFIED),
-        "over": torch.zeros(len(q), dtype=torch.bool),
+        "lower": torch.zeros(n, dtype=torch.float64),
+        "upper": torch.full((n,), math.inf, dtype=torch.float64),
+        "found_by": torch.full((n,), -1),
+        "certified_by": torch.full((n,), NOTHING),
+        "over": torch.zeros(n, dtype=torch.bool),
     }
 
 
@@ -43,28 +44,35 @@ def compute_batch(
     constants: tuple[list[float], Tensor] | None,
     attack: Callable[[Tensor, Tensor], Found] | None,
     search: ChainRadii | None,
+    judge: BoundedScores | None,
+    chain: Chain | None,
     tol: float,
 ) -> dict[str, Tensor]:
     """Compute the radii of one batch.
 
     waiting : the samples still to come, this batch included. tell : shows a line of progress.
-    Beside what `bracket_rest` has there are `flips`, the nearest misclassified inputs found, NaN
+    Beside what `know_nothing` has there are `flips`, the nearest misclassified inputs found, NaN
     where none was.
     """
-    rows = bracket_rest(score_margins(net, x, y).amin(1).cpu())
-    correct = rows["certified_by"] != MISCLASSIFIED
+    rows = know_nothing(len(x))
+    margins = score_margins(net, x, y).amin(1)
+    correct = (margins > 0).cpu()
+    # A sample that rounding may have put on the wrong side has its flip a little further.
+    wrong = are_misclassified(judge, chain, x, y, margins).cpu()
     # The nearest misclassified point of a sample that is misclassified is the sample itself.
-    rows["flips"] = x.detach().cpu().masked_fill(one_each(correct, x), math.nan)
+    rows["upper"][wrong] = 0.0
+    rows["certified_by"][wrong] = NOTHING if judge is None else MISCLASSIFIED
+    rows["flips"] = x.detach().cpu().masked_fill(one_each(~wrong, x), math.nan)
     if constants is not None:
         rows["lower"] = certified_radii(net, x, y, *constants).cpu().masked_fill(~correct, 0.0)
         rows["certified_by"][rows["lower"] > 0] = LIPSCHITZ
-    if attack is not None and correct.any():
-        found = attack(x[correct], y[correct])
-        rows["upper"][correct], rows["found_by"][correct] = (
+    if attack is not None and not wrong.all():
+        found = attack(x[~wrong], y[~wrong])
+        rows["upper"][~wrong], rows["found_by"][~wrong] = (
             found.distances.cpu(),
             found.found_by.cpu(),
         )
-        rows["flips"][correct] = found.points.cpu()
+        rows["flips"][~wrong] = found.points.cpu()
     for n in torch.nonzero(correct).flatten().tolist() if search else ():
         lower, upper = float(rows["lower"][n]), float(rows["upper"][n])
         if lower >= (1 - tol) * upper:

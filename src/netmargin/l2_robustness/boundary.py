@@ -5,6 +5,8 @@ from torch import Tensor, nn
 
 from ..core.nets import scores
 from .certified import score_margins
+from .flips import bound_margins
+from .lipschitz import norm
 
 _BOUNDARY_STEPS = 12
 """Newton steps along the boundary at most; they converge quadratically on each smooth piece of it,
@@ -16,6 +18,16 @@ than the next step changes.
 """
 _FINE_BISECTIONS = 48
 """Bisections at the end: to 4e-15 of a segment, about the rounding of its ends."""
+_STEPS_BEHIND = 16
+"""Steps behind the boundary that are tried, each four times as long: the first is twice what the
+slope asks for, and nearly always enough.
+"""
+_FLAT_STEP = 2.0**-50
+"""First of these steps where there is no slope, as on a kink: some units in the last place."""
+_DISTANCE_ROUNDING = 2.0**-52
+"""Twice the unit roundoff of float64, for each entry of a distance and ..."""
+_DISTANCE_ROUNDINGS = 16
+"""... roundings beside them: distances are rounded up."""
 _TANGENT_OVERSHOOT = 1e-6
 """Relative distance by which a step goes beyond the tangent: the boundary itself is misclassified,
 and rounding may miss it.
@@ -52,8 +64,9 @@ def compute_gap_and_slope(
 
 
 def measure_distance(x: Tensor, points: Tensor) -> Tensor:
-    """Compute the Euclidean distances between samples and points, (N,)."""
-    return (points - x).flatten(1).norm(dim=1)
+    """Compute the Euclidean distances between samples and points, (N,), rounded up."""
+    share = _DISTANCE_ROUNDING * (x[0].numel() + _DISTANCE_ROUNDINGS)
+    return norm((points - x).flatten(1)) * (1 + share)
 
 
 def one_each(values: Tensor, x: Tensor) -> Tensor:
@@ -66,18 +79,60 @@ def judge_points(
 ) -> tuple[Tensor, Tensor]:
     """Clip points to the box and ask the net whether they are misclassified; ties are.
 
+    A net that has a `judge`, which bounds the rounding of its scores, moves points a little behind
+    the boundary, to where they are misclassified in exact arithmetic too.
+
     Returns
     -------
     distances : tensor, (N,)
-        Their distances from x, infinite where a point is classified correctly.
+        Their distances from x, infinite where a point is not known to be misclassified.
     points : tensor, (N, ...)
-        The clipped points.
+        The points in the box.
     """
     points = points.nan_to_num()
     points = points.clamp(*box) if box else points
     with torch.no_grad():
         wrong = compute_margin(net, points, y) <= 0
+    if getattr(net, "judge", None) is not None and wrong.any():
+        points[wrong], wrong[wrong.clone()] = _step_behind(
+            net, x[wrong], y[wrong], points[wrong], box
+        )
     return measure_distance(x, points).masked_fill(~wrong, torch.inf), points
+
+
+def _step_behind(
+    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
+) -> tuple[Tensor, Tensor]:
+    """Step down the margin until points are misclassified by more than rounding; where it has no
+    slope, away from x.
+
+    Returns the points, and which of them are.
+    """
+    lacking = bound_margins(net.judge, points, y)  # type: ignore[arg-type]
+    behind = lacking <= 0
+    left = torch.nonzero(~behind)[:, 0]
+    if not len(left):
+        return points, behind
+    _, slope = compute_margin_and_slope(net, points[left], y[left])
+    steepness, away = norm(slope.flatten(1)), points[left] - x[left]
+    flat = steepness == 0
+    down = torch.where(one_each(flat, away), away, -slope)
+    down = (down / one_each(norm(down.flatten(1)), down)).nan_to_num()
+    length = 2 * (lacking[left] / net.scale) / steepness
+    length = torch.where(flat, _FLAT_STEP * norm(points[left].flatten(1)), length)
+    for _ in range(_STEPS_BEHIND):
+        moved = (points[left] + one_each(length, down) * down).nan_to_num()
+        moved = moved.clamp(*box) if box else moved
+        with torch.no_grad():
+            there = compute_margin(net, moved, y[left]) <= 0
+        there &= bound_margins(net.judge, moved, y[left]) <= 0  # type: ignore[arg-type]
+        behind[left[there]] = True
+        # What has not arrived steps on from where it began.
+        points[left[there]] = moved[there]
+        left, down, length = left[~there], down[~there], 4 * length[~there]
+        if not len(left):
+            break
+    return points, behind
 
 
 def polish_points(
@@ -94,10 +149,15 @@ def polish_points(
     """
     distances, points = judge_points(net, x, y, points, box)
     wrong = distances.isfinite()
-    if wrong.any():
-        with torch.no_grad():
-            points[wrong] = _descend_along_boundary(net, x[wrong], y[wrong], points[wrong], box)
-    return judge_points(net, x, y, points, box)
+    if not wrong.any():
+        return distances, points
+    moved = points.clone()
+    with torch.no_grad():
+        moved[wrong] = _descend_along_boundary(net, x[wrong], y[wrong], points[wrong], box)
+    nearest, moved = judge_points(net, x, y, moved, box)
+    # Where rounding decides about x itself, the boundary may lead to what no longer counts.
+    nearer = nearest <= distances
+    return torch.minimum(nearest, distances), torch.where(one_each(nearer, x), moved, points)
 
 
 def _descend_along_boundary(

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ..core.nets import scores
 from ..margins import score_gaps
-from .lipschitz import layers_of, norm
+from .lipschitz import layers_of, multiply_norms, norm, vanishing_products
 from .rounding import rounding_errors
 
 _SLOPES_PER_SAMPLE = 2_000_000
@@ -21,9 +21,12 @@ _ROUNDING = 1e-11
 the few roundings of what is computed from slopes and gaps.
 """
 
+_LARGEST = torch.finfo(torch.float64).max
+"""The largest float64 number, which stands for radii beyond it."""
+
 CERTIFICATES = ("", "misclassified", "Lipschitz constant", "relaxation", "tree of regions")
-"""What a certified radius rests on. A sample that is misclassified has radius 0, for certain; ""
-stands for a radius of which nothing is known but that it is not negative.
+"""What a certified radius rests on. A sample that is misclassified by more than rounding has radius
+0; "" stands for a radius of which nothing is known but that it is not negative.
 """
 NOTHING, MISCLASSIFIED, LIPSCHITZ, RELAXATION, BRANCHES = range(len(CERTIFICATES))
 
@@ -68,7 +71,7 @@ def certified_radii(
         errors = rounding_errors(net, x, norms)
         own = errors.gather(1, y[:, None]) if errors.shape[1] > 1 else 0.0
         gaps = score_margins(net, x, y) - (own + errors)
-    lipschitz = math.prod(norms) * last.to(x.device)
+    lipschitz = multiply_norms(norms, last.to(x.device))
     constants = lipschitz[y] if lipschitz.shape[1] > 1 else lipschitz.expand(len(x), 1)
     radii = _divide_gaps(gaps, constants)
     if _can_afford_slopes(net, x):
@@ -80,12 +83,10 @@ def certified_radii(
 
 
 def _divide_gaps(gaps: Tensor, slopes: Tensor) -> Tensor:
-    """Divide gaps by slopes; infinite where a positive gap does not change."""
-    return torch.where(
-        slopes > 0,
-        gaps / torch.where(slopes > 0, slopes, 1.0),
-        torch.where(gaps > 0, torch.inf, 0.0),
-    )
+    """Divide gaps by slopes; infinite where a positive gap does not change, and there alone."""
+    flat = slopes == 0
+    least = (gaps / torch.where(flat, 1.0, slopes)).clamp(max=_LARGEST)
+    return torch.where(flat, torch.where(gaps > 0, torch.inf, 0.0), least).nan_to_num(nan=0.0)
 
 
 def _evaluate_units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -135,7 +136,9 @@ def _compute_local_radii(
     slopes, score_slopes = slopes.movedim(0, 1).split([units, scores.shape[1]], 1)
     with torch.no_grad():
         at = outputs[:, :units].abs()
-        steep = norm(slopes.flatten(2)) if at.shape[1] else at
+        # Slopes whose products vanish are no zeros.
+        vanished = vanishing_products(layers_of(net), x[:1]) * math.sqrt(x[0].numel())
+        steep = norm(slopes.flatten(2)) + vanished if at.shape[1] else at
         # Units that do not change here, such as those behind dead ones, never change sign.
         reach = torch.where(steep > 0, at / torch.where(steep > 0, steep, 1.0), torch.inf)
         region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True)
@@ -145,7 +148,7 @@ def _compute_local_radii(
             own = score_slopes.gather(1, y[:, None, None].expand(-1, 1, score_slopes.shape[2]))
             score_slopes, sizes = own - score_slopes, norm(own) + sizes
         # Where slopes nearly cancel, rounding may be all that is left of their difference.
-        steepness = norm(score_slopes) + _ROUNDING * (sizes + constants)
+        steepness = norm(score_slopes) + _ROUNDING * (sizes + constants) + 2 * vanished
         within = _divide_gaps(gaps, steepness)
         after = region + _divide_gaps((gaps - region * steepness).clamp(min=0), constants)
         return torch.where(within <= region, within, after)

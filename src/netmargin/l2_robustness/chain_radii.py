@@ -12,6 +12,7 @@ from .boundary import judge_points
 from .exact.ball import compact
 from .exact.chain import Chain
 from .exact.radius import Proved, RadiusSearch
+from .flips import BoundedScores
 from .region_search import descend_through_regions
 
 EFFORTS = ("quick", "standard", "exact")
@@ -77,6 +78,8 @@ class ChainRadii:
         Searches end where lower >= (1 - tol) upper.
     time_limit : float or None
         Seconds from now on, for all samples.
+    judge : BoundedScores or None
+        What bounds the rounding of the net's scores, if anything does.
     """
 
     def __init__(
@@ -89,8 +92,9 @@ class ChainRadii:
         effort: str,
         tol: float,
         time_limit: float | None,
+        judge: BoundedScores | None,
     ):
-        self.net = ScaledScores(net, scale).eval()
+        self.net = ScaledScores(net, scale, judge).eval()
         self.compacted, self.box = compact(chain), box
         self.exact, self.tol = effort == "exact", tol
         self.end = math.inf if time_limit is None else time.monotonic() + time_limit

@@ -26,11 +26,12 @@ from ..errors import DataError, ModelError
 from ..margins import measure
 from ..result import Status
 from .attacks import ATTACKS, OWN, SEARCH, nearest_misclassified
-from .batch_radii import bracket_rest, compute_batch
+from .batch_radii import compute_batch, know_nothing
 from .batch_runs import run_batches
 from .certified import CERTIFICATES
 from .chain_radii import EFFORTS, TREE, ChainRadii, explain_size
 from .exact.chain import Chain, read_chain
+from .flips import BoundedScores, choose_judge
 from .input_box import check_box
 from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
@@ -52,8 +53,9 @@ def robustness(
 ) -> RobustnessReport:
     """Bound the distance of every sample to the nearest misclassified input, from both sides.
 
-    The radius is R(x, y) = inf {||x' - x||_2 : x' in the box is misclassified}; misclassified
-    samples, q <= 0, have radius 0. Everything is computed in float64.
+    The radius is R(x, y) = inf {||x' - x||_2 : x' in the box is misclassified}, 0 for misclassified
+    samples, of the net in exact arithmetic. Everything is computed in float64, and both bounds
+    allow for its rounding.
 
     The lower radius is certified, and per sample the largest of its certificates. One is the score
     gaps over their Lipschitz constants, which are the product of the spectral norms of the layers
@@ -67,9 +69,10 @@ def robustness(
 
     The upper radius is the distance of the nearest point that our own attack (walks towards the
     nearest rivals, then descents through linear regions, see docs/attacked-radii.md), others that
-    are asked for, a random search and the search for proofs find. Each point is judged in float64:
-    it is misclassified and in the box; its distance is recomputed. Attacks see the scores divided
-    by the median margin, so that the size of the parameters does not matter.
+    are asked for, a random search and the search for proofs find. Each point is judged: it is in
+    the box, its distance is recomputed, and it is misclassified by more than rounding, or only in
+    float64 where nothing bounds that (`upper_proved` says which). Attacks see the scores divided by
+    the median margin, so that the size of the parameters does not matter.
 
     Ctrl-C returns the batches that are done, with `Status.INTERRUPTED`. To keep hours of work on
     disk, call this for slices of the samples, 100 at a time say, and `save` each report: the
@@ -166,11 +169,19 @@ def robustness(
         scale=scale,
         steps=carlini_wagner_steps,
         chain=methods.chain,
+        judge=methods.judge,
     )
     search = None
     if methods.chain is not None and methods.searches:
         search = ChainRadii(
-            net, methods.chain, scale=scale, box=box, effort=effort, tol=tol, time_limit=time_limit
+            net,
+            methods.chain,
+            scale=scale,
+            box=box,
+            effort=effort,
+            tol=tol,
+            time_limit=time_limit,
+            judge=methods.judge,
         )
     compute_radii = partial(
         compute_batch,
@@ -178,15 +189,19 @@ def robustness(
         constants=methods.constants,
         attack=attack if attacks else None,
         search=search,
+        judge=methods.judge,
+        chain=methods.chain,
         tol=tol,
     )
-    with fitting_threads(work_of(net, first)), one_thread_of_blas():
+    # What is no number proves nothing, and is no news.
+    quiet = np.errstate(all="ignore")
+    with fitting_threads(work_of(net, first)), one_thread_of_blas(), quiet:
         found, status = run_batches(scored, batch_size, compute_radii, progress)
     examined = sum(len(part["lower"]) for part in found)
     if status is Status.FINISHED and any(part["over"].any() for part in found):
         status = Status.TIME_LIMIT
     flips = _join_flips(found) if attacks or search else None
-    found.append(bracket_rest(measured.q[examined:]))
+    found.append(know_nothing(len(measured.q) - examined))
     rows = {name: torch.cat([part[name] for part in found]).numpy() for name in found[-1]}
     names = np.array([*attacks, SEARCH, TREE, ""])  # index -1, for none, is the last
     return RobustnessReport(
@@ -206,6 +221,7 @@ def robustness(
         examined=examined,
         flips=flips,
         warning=measured.warning,
+        upper_proved=methods.judge is not None,
     )
 
 
@@ -225,6 +241,8 @@ class _Methods:
         Why proofs of whole balls are not searched, where they could be asked for.
     searches : bool
         Whether they are searched.
+    judge : BoundedScores or None
+        What bounds the rounding of the net's scores, if anything does.
     """
 
     constants: tuple[list[float], Tensor] | None
@@ -232,6 +250,7 @@ class _Methods:
     chain: Chain | None
     no_chain: str
     searches: bool
+    judge: BoundedScores | None
 
 
 def _choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str]) -> _Methods:
@@ -247,7 +266,8 @@ def _choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[st
         # Lipschitz constants of the gaps of linear nets are exact: with an attack nothing is
         # missing.
         searches = False
-    return _Methods(constants, "" if searches else no_lower, chain, no_chain, searches)
+    judge = choose_judge(net, constants and constants[0], chain)
+    return _Methods(constants, "" if searches else no_lower, chain, no_chain, searches, judge)
 
 
 def _join_flips(found: list[dict]) -> np.ndarray | None:

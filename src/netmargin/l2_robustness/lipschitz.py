@@ -16,6 +16,8 @@ _LINEAR = (
     nn.BatchNorm1d, nn.BatchNorm2d,
     nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d,
 )  # fmt: skip
+_MOVING = (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d)
+"""Linear layers that only move numbers."""
 _NONLINEAR = (nn.ReLU, nn.LeakyReLU, nn.ReLU6, nn.Hardtanh, nn.Tanh, nn.MaxPool1d, nn.MaxPool2d)
 _LARGEST_SIDE = 3200
 """Smaller dimension up to which a linear map is written out as a matrix: an eigenvalue problem of
@@ -31,6 +33,14 @@ _ROUNDING = 1 + 1e-9
 """Factor by which norms are raised, more than the rounding of an eigenvalue problem."""
 _CANCELLATION = 1e-12
 """Share of the size of two rows that rounding may leave in place of their difference."""
+_LEAST = 2.0**-1074
+"""The smallest float64 number: a product below it vanishes, and one result may lose that much."""
+_DIGITS = 53
+"""Binary digits of a float64 number."""
+_LEAST_PRODUCT = 2.0**-1022
+"""The smallest number with all digits, in place of products of norms below it."""
+_LOGARITHMS = 1 + 1e-12
+"""Factor by which a product is raised that is taken by logarithms: these are below 1e5 in sum."""
 
 
 def layers_of(net: nn.Module) -> list[nn.Module]:
@@ -108,8 +118,20 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
 
     Source: Tsuzuku, Sato and Sugiyama 2018.
     """
-    norms, last = chain_norms(net, x)
-    return math.prod(norms) * last
+    return multiply_norms(*chain_norms(net, x))
+
+
+def multiply_norms(norms: list[float], last: Tensor) -> Tensor:
+    """Bound the products of norms and what the last layer adds to them, of any size.
+
+    One that would vanish among float64 numbers is raised to one that does not: else a radius would
+    be infinite where it is not.
+    """
+    if 0.0 in norms:
+        return torch.zeros_like(last)
+    logarithm = last.log2() + sum(math.log2(value) for value in norms)
+    product = (_LOGARITHMS * logarithm.exp2()).clamp(min=_LEAST_PRODUCT)
+    return torch.where(last == 0, 0.0, product.nan_to_num(nan=torch.inf, posinf=torch.inf))
 
 
 def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
@@ -140,9 +162,9 @@ def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
         sizes[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
     )
     # Rows of several layers are rounded sums, and their difference may consist of rounding.
-    return norms, _ROUNDING * differences + _CANCELLATION * (sizes[:, None] + sizes) * (
-        len(last) > 1
-    )
+    rounding = _CANCELLATION * (sizes[:, None] + sizes) * (len(last) > 1)
+    vanished = vanishing_products(last, h) * 2 * math.sqrt(h.numel())
+    return norms, _ROUNDING * differences + rounding + vanished
 
 
 def stretches_of(net: nn.Module) -> list[tuple[bool, list[nn.Module]]]:
@@ -160,7 +182,41 @@ def norm(vectors: Tensor) -> Tensor:
     # Rescaled first, as squares of 1e-200 would vanish.
     largest = vectors.abs().amax(-1, keepdim=True)
     unit = vectors / torch.where(largest > 0, largest, 1.0)
-    return unit.norm(dim=-1) * largest[..., 0]
+    # The smallest numbers have no digits that could be rounded down.
+    return unit.norm(dim=-1) * largest[..., 0] + _LEAST * (largest[..., 0] > 0)
+
+
+def vanishing_products(layers: list[nn.Module], x: Tensor) -> float:
+    """Bound what products below the smallest float64 number take from an entry of the matrix that
+    layers multiply to, as a map of inputs shaped like x; 0 where no product is so small.
+    """
+    least, growth, widest = 0.0, 1.0, 1
+    for layer in layers:
+        n, x = x.numel(), layer(x)
+        smallest, largest = _range_of_factors(layer, n)
+        # A sum that cancels leaves the last digit of its parts at least.
+        least += min(math.log2(smallest), 0.0) - _DIGITS
+        growth *= max(1.0, n * largest)
+        widest = max(widest, n, x.numel())
+    if least >= math.log2(_LEAST_PRODUCT):
+        return 0.0
+    return 2 * len(layers) * widest * growth * _LEAST
+
+
+def _range_of_factors(layer: nn.Module, n: int) -> tuple[float, float]:
+    """The least but 0, and the largest number by which a layer multiplies one of n entries."""
+    if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
+        factors = _scales_of_batch_norm(layer)
+    elif isinstance(weight := getattr(layer, "weight", None), Tensor):
+        factors = weight.abs()
+    elif isinstance(layer, nn.LeakyReLU):
+        factors = torch.tensor([abs(layer.negative_slope), 1.0])
+    elif is_linear(layer) and not isinstance(layer, _MOVING):
+        return 1 / n, 1.0  # means
+    else:
+        return 1.0, kink_constant(layer)
+    factors = factors[factors > 0]
+    return (factors.min().item(), factors.max().item()) if len(factors) else (1.0, 0.0)
 
 
 def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
@@ -174,23 +230,21 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
         matrix = (
             _write_out_by_rows(layers, x) if outputs <= inputs else _write_out_by_columns(layers, x)
         )
-        largest = matrix.abs().max().item()
-        matrix = matrix / (largest or 1.0)  # or the product would under- or overflow
-        square = max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0)
-        return largest * math.sqrt(square) * _ROUNDING
+        vanished = vanishing_products(layers, x) * math.sqrt(inputs * outputs)
+        return _matrix_norm(matrix) + vanished
     if len(layers) > 1:
-        constant = 1.0
+        factors = []
         for layer in layers:
-            constant *= operator_norm([layer], x)
+            factors.append(operator_norm([layer], x))
             x = layer(x)
-        return constant
+        return multiply_norms(factors[:-1], torch.tensor(factors[-1:], dtype=torch.float64)).item()
     (layer,) = layers
-    if isinstance(layer, (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d)):
+    if isinstance(layer, _MOVING):
         return 1.0
     if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
         return _compute_batch_norm_constant(layer)
     if isinstance(layer, nn.Linear):
-        return torch.linalg.matrix_norm(layer.weight, 2).item() * _ROUNDING
+        return _matrix_norm(layer.weight if outputs <= inputs else layer.weight.T)
     if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros":
         return _bound_by_fourier(layer)
     if (
@@ -205,6 +259,19 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
         f"{layer} on inputs of shape {tuple(x.shape[1:])} is too large for an exact norm, and no"
         " bound is known."
     )
+
+
+def _matrix_norm(matrix: Tensor) -> float:
+    """Bound the largest singular value of a matrix, whatever the size of its entries."""
+    largest = matrix.abs().max().item()
+    if largest == 0 or not math.isfinite(largest):
+        return 0.0 if largest == 0 else math.inf
+    matrix = matrix / largest  # or the product would under- or overflow
+    try:
+        square = max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0)
+    except torch.linalg.LinAlgError:  # LAPACK did not converge
+        square = matrix.square().sum().item()
+    return largest * math.sqrt(square) * _ROUNDING + _LEAST
 
 
 def _run(layers: list[nn.Module], x: Tensor) -> Tensor:
@@ -245,17 +312,28 @@ def _bound_by_fourier(layer: nn.Conv2d) -> float:
     """
     kernel = layer.weight.reshape(layer.groups, -1, *layer.weight.shape[1:])
     size = max(_LEAST_FREQUENCIES, 8 * max(layer.kernel_size))
-    symbol = torch.fft.fft2(kernel.double(), s=(size, size)).permute(0, 3, 4, 1, 2)
+    largest = kernel.abs().max().item()
+    if largest == 0 or not math.isfinite(largest):
+        return 0.0 if largest == 0 else math.inf
+    symbol = torch.fft.fft2(kernel.double() / largest, s=(size, size)).permute(0, 3, 4, 1, 2)
     growth = math.prod(1 / math.cos(math.pi * (k - 1) / 2 / size) for k in layer.kernel_size)
     norms = [torch.linalg.matrix_norm(part, 2).max().item() for part in symbol.flatten(0, 1)]
-    return max(norms) * growth * _ROUNDING
+    return max(norms) * growth * _ROUNDING * largest + _LEAST
 
 
 def _compute_batch_norm_constant(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> float:
     """Compute the largest factor by which a batch norm with stored statistics scales a channel."""
+    return _scales_of_batch_norm(layer).max().item() * _ROUNDING
+
+
+def _scales_of_batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> Tensor:
+    """The factor of each channel, whose products that would vanish are raised."""
     assert layer.running_var is not None
     scale = (layer.running_var + layer.eps).rsqrt()
-    return (scale if layer.weight is None else scale * layer.weight.abs()).max().item() * _ROUNDING
+    if layer.weight is None:
+        return scale
+    size = layer.weight.abs()
+    return torch.where(size > 0, (scale * size).clamp(min=_LEAST_PRODUCT), 0.0)
 
 
 def _as_pair(value) -> tuple[int, ...]:

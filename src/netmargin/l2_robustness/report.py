@@ -14,7 +14,8 @@ from ..result import Status
 class RobustnessReport(Record):
     """The L2 robustness of a net on samples, as `robustness` returns it.
 
-    Radii are in the units of the inputs. Both radii of a misclassified sample are 0.
+    Radii are in the units of the inputs. Both radii of a misclassified sample are 0. They are about
+    the net in exact arithmetic, of which float64 scores tell no more than their rounding leaves.
 
     Attributes
     ----------
@@ -22,8 +23,13 @@ class RobustnessReport(Record):
         Certified radii: no input nearer than this is misclassified.
     upper : float64 array, (n,)
         Distances of the nearest misclassified inputs found; infinite where nothing was found.
+    upper_proved : bool
+        Whether `upper` is proved as well: every input found, and every sample with both radii 0,
+        is misclassified by more than rounding. Where nothing bounds the rounding of the net, as
+        with skip connections, they are misclassified in float64.
     q : float64 array, (n,)
-        The margins of the samples.
+        The margins of the samples, in float64. A sample whose margin is not positive, but may be
+        so in exact arithmetic, has no certificate and a small upper radius.
     certified_by : str array, (n,)
         What the certified radius rests on: "Lipschitz constant", "relaxation" (a bound of the whole
         ball), "tree of regions", or "misclassified"; "" where nothing is certified, and the
@@ -48,8 +54,8 @@ class RobustnessReport(Record):
         Why relaxations and trees were not tried, or "": another net, or too many hidden units.
     status : Status
         FINISHED; TIME_LIMIT, which kept some radii from being closed; or INTERRUPTED: of the
-        samples from `examined` on no more is known than whether they are correct. Their radii are
-        0 and infinite, or both 0.
+        samples from `examined` on no more is known than their margin. Their radii are 0 and
+        infinite.
     examined : int
         The number of samples whose radii were computed, the first ones.
     flips : float64 array, (k, ...), or None
@@ -76,6 +82,7 @@ class RobustnessReport(Record):
     examined: int
     flips: np.ndarray | None = None
     warning: str = ""
+    upper_proved: bool = False
 
     def __repr__(self) -> str:
         return short_repr(self, "n", "accuracy", "largest", "attacks", "box", "no_lower", "status")
@@ -92,7 +99,7 @@ class RobustnessReport(Record):
 
     @property
     def not_found(self) -> int:
-        """The number of correct samples that no attack could turn; 0 if none ran."""
+        """The number of samples that no attack could turn; 0 if none ran."""
         return int(np.isinf(self.upper[: self.examined]).sum()) if self.attacks else 0
 
     @property
@@ -156,6 +163,7 @@ class RobustnessReport(Record):
             "median_lower": shown(np.median(self.lower)),
             "median_upper": shown(np.median(self.upper)),
             "not_found": self.not_found,
+            "upper_proved": self.upper_proved,
             "attacks": list(self.attacks),
             "scale": self.scale,
             "box": self.box,
@@ -186,7 +194,8 @@ class RobustnessReport(Record):
         if self.attacks:
             lines += [
                 (
-                    f"attacked radius    median {np.median(self.upper):.4g} (measured),"
+                    f"attacked radius    median {np.median(self.upper):.4g}"
+                    f" ({'proved' if self.upper_proved else 'misclassified in float64'}),"
                     f" {self.not_found} samples that no attack could turn"
                 ),
                 "nearest found by   "

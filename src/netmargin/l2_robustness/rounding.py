@@ -12,6 +12,10 @@ _UNIT_ROUNDOFF = 2.0**-52
 sum of the absolute values (Higham 2002, Section 3.1), and what is left covers second-order
 terms.
 """
+_UNDERFLOW = 2.0**-1022
+"""What sums of up to 2^50 products may lose below the smallest number with all digits; nothing is
+lost of zeros.
+"""
 _ROUNDINGS_PER_FUNCTION = 16
 """Roundings counted for a function of one number, such as tanh or a normalization: more than any of
 them is off by.
@@ -39,7 +43,8 @@ def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
                 )
             if index < len(norms):
                 most = norms[index] * before + norm(fresh.flatten(1))
-                errors = torch.minimum(errors, most.reshape(-1, *[1] * (errors.ndim - 1)))
+                # A norm that is no float64 number says nothing.
+                errors = torch.fmin(errors, most.reshape(-1, *[1] * (errors.ndim - 1)))
     return errors.reshape(len(x), -1)
 
 
@@ -48,16 +53,17 @@ def propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):  # no maximum is off by more than its parts
         return layer(errors)
     share = _UNIT_ROUNDOFF * (x[0].numel() + _ROUNDINGS_PER_FUNCTION)
+    active = x.flatten(1).any(1) | errors.flatten(1).any(1)
+    vanished = _UNDERFLOW * active.double().reshape(-1, *[1] * (layer(x[:1]).ndim - 1))
+    if isinstance(layer, nn.ReLU):  # exact, and 0 where it is 0 for certain
+        return torch.where(x + errors > 0, errors, 0.0)
     if not is_linear(layer):
-        return kink_constant(layer) * errors + share * layer(x).abs()
-    # The layer with absolute weights, whose biases are multiplied by the share that rounding adds
-    # to everything.
+        return kink_constant(layer) * errors + share * layer(x).abs() + vanished
+    # The layer with absolute weights and biases; rounding adds a share to everything.
     absolute = copy.deepcopy(layer)
     for name, values in [*absolute.named_parameters(), *absolute.named_buffers()]:
-        if name == "weight":
+        if name in ("weight", "bias"):
             values.abs_()
-        elif name == "bias":
-            values.abs_().mul_(share)
         elif name == "running_mean":  # it is subtracted
-            values.abs_().mul_(-share)
-    return absolute(errors + share * x.abs())
+            values.abs_().neg_()
+    return share * absolute(errors / share + x.abs()) + vanished

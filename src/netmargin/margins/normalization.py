@@ -99,12 +99,13 @@ def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
 
 def _squares(model: nn.Module) -> dict[str, float]:
     """The squared norm of every parameter. Raises ModelError where one is not finite."""
-    squares = {name: euclidean_norm(p) ** 2 for name, p in model.named_parameters()}
+    norms = {name: euclidean_norm(p) for name, p in model.named_parameters()}
+    squares = {name: norm * norm for name, norm in norms.items()}
     for name, square in squares.items():
         if not math.isfinite(square):
             raise ModelError(
-                f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or"
-                " lower the rate."
+                f"Parameter {name!r} holds NaN or infinite values, or values beyond 1e154. Load an"
+                " earlier checkpoint, or lower the rate."
             )
     return squares
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .boxes import Box, BoxBuilder
-from .chain import Chain, activate
+from .chain import Chain
 from .quadratics import bound_length, bound_lengths, share
 
 
@@ -140,23 +140,10 @@ def _bound_output_errors(
 ) -> np.ndarray:
     """Bound |score of the net - score of the neighbour| in the ball, (n_{K+1},)."""
     chain = compacted.chain
-    a, errors = np.abs(anchor), np.zeros_like(anchor)
     # Inputs are the same, and differ from the anchor by at most the radius.
-    change = compacted.rest * radius + bound_lengths(chain.weight_errors[0]) * radius
-    for k, (weight, bias) in enumerate(zip(chain.weights, chain.biases, strict=True)):
-        size = np.abs(weight)
-        errors = (
-            size @ errors
-            + chain.weight_errors[k] @ (a + errors)
-            + chain.bias_errors[k]
-            + share(len(a) + 1) * (size @ a + np.abs(bias))
-            + change
-        ) * (1 + share(len(a)))
-        if k < len(boxes):
-            steepest = max(1.0, abs(chain.slopes[k]))
-            errors = steepest * errors
-            a = np.abs(activate(values[k], chain.slopes[k]))
-            # The next layer's weights are wrong on the changes as well.
-            reach = steepest * np.maximum(-boxes[k].low, boxes[k].high)
-            change = chain.weight_errors[k + 1] @ reach
-    return errors
+    changes = [compacted.rest * radius + bound_lengths(chain.weight_errors[0]) * radius]
+    for k, box in enumerate(boxes):
+        # The next layer's weights are wrong on the changes as well.
+        reach = max(1.0, abs(chain.slopes[k])) * np.maximum(-box.low, box.high)
+        changes.append(chain.weight_errors[k + 1] @ reach)
+    return chain.bound_errors(anchor[None], [z[None] for z in values], changes)[0]

@@ -1,5 +1,6 @@
 """A net as a chain: dense float64 layers with one kink per hidden unit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,8 +9,17 @@ from torch import Tensor, nn
 
 from ...core.forward_failures import call_net
 from ...errors import ModelError
+from .quadratics import share
 from .trace import follow_net
 
+_UNDERFLOW = 2.0**-1022
+"""What sums of up to 2^50 products may lose below the smallest number with all digits; nothing is
+lost of zeros.
+"""
+_MOST_BITS = 400
+"""Weights of K layers that are not 0 lie between 2^-(400 / K) and 2^(400 / K), so that no product
+of them, of radii and of multipliers leaves the float64 numbers where proofs are judged.
+"""
 _AGREEMENT = 1e-9
 """Share of the largest score by which chain and net may differ on the data: far more than rounding,
 far less than a layer that was misread.
@@ -58,6 +68,27 @@ class Chain:
                 a = activate(values[-1], self.slopes[index])
         return values
 
+    def bound_errors(
+        self, x: np.ndarray, values: list[np.ndarray], changes: Sequence[np.ndarray] = ()
+    ) -> np.ndarray:
+        """Bound |score of the net - computed score|, (N, n_{K+1}), for inputs (N, n_0).
+
+        values : what `evaluate` computed of them. changes : what else each layer may be off by.
+        """
+        a, errors = np.abs(x), np.zeros_like(x)
+        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            size, some = np.abs(weight), (a.any(1) | errors.any(1))[:, None]
+            rounded = share(a.shape[1] + 1) * (a @ size.T + np.abs(bias)) + _UNDERFLOW * some
+            errors = errors @ size.T + (a + errors) @ self.weight_errors[k].T + self.bias_errors[k]
+            errors = errors + rounded + (changes[k] if changes else 0.0)
+            errors = errors * (1 + share(a.shape[1]))
+            if k < len(self.slopes):
+                errors = max(1.0, abs(self.slopes[k])) * errors
+                if self.slopes[k] == 0 and not changes:  # 0 where it is 0 for certain
+                    errors = np.where(values[k] + errors > 0, errors, 0.0)
+                a = np.abs(activate(values[k], self.slopes[k]))
+        return errors
+
 
 def activate(z: np.ndarray, slope: float) -> np.ndarray:
     """Compute max(z, 0) + slope min(z, 0)."""
@@ -100,8 +131,8 @@ def read_chain(net: nn.Module, x: Tensor) -> Chain:
     Raises
     ------
     ModelError
-        The net is no chain, has a layer without a rule, cannot be traced, or differs from its
-        chain.
+        The net is no chain, has a layer without a rule, cannot be traced, differs from its chain,
+        or has weights of a size that leaves float64 where layers are multiplied.
 
     Examples
     --------
@@ -116,8 +147,13 @@ def read_chain(net: nn.Module, x: Tensor) -> Chain:
     with torch.no_grad():
         affines, slopes = follow_net(net, x)
         theirs = call_net(net, x).reshape(len(x), -1).cpu().numpy()
-    weights, biases, weight_errors, bias_errors = zip(
-        *(affine.write_out() for affine in affines), strict=True
+    bits = _MOST_BITS // len(affines)
+    weights, weight_errors, biases, bias_errors = zip(
+        *(
+            (*_settle(weight, weight_error, bits), *_settle(bias, bias_error, bits))
+            for weight, bias, weight_error, bias_error in (a.write_out() for a in affines)
+        ),
+        strict=True,
     )
     chain = Chain(weights, biases, tuple(slopes), weight_errors, bias_errors)
     ours = chain.evaluate(x.cpu().numpy())[-1]
@@ -130,3 +166,16 @@ def read_chain(net: nn.Module, x: Tensor) -> Chain:
             " its values, and no state that its forward changes."
         )
     return chain
+
+
+def _settle(values: np.ndarray, errors: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Take numbers below 2^-bits as 0, and as errors. Raises ModelError for some above 2^bits."""
+    size = np.abs(values)
+    if not (size <= 2.0**bits).all():
+        raise ModelError(
+            f"The net has weights or biases beyond {2.0**bits:.1g}, whose products leave the range"
+            " of float64 where proofs are judged. Divide its last layer by a number, or give the"
+            " inputs another unit."
+        )
+    small = size < 2.0**-bits
+    return np.where(small, 0.0, values), np.where(small, errors + size, errors)

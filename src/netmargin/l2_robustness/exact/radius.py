@@ -155,7 +155,10 @@ class RadiusSearch:
             if is_over() or not _SMALLEST_RADIUS < radius < _LARGEST_RADIUS:
                 break
             before = self.upper
-            settled = self._prove_all(radius, exact, is_over)
+            try:
+                settled = self._prove_all(radius, exact, is_over)
+            except np.linalg.LinAlgError:  # LAPACK found no factors; what is proved stays
+                break
             nearer = nearer + 1 if self.upper < before else 0
             if known and self.lower >= (1 - tol) * self.upper:
                 break
@@ -268,8 +271,10 @@ class RadiusSearch:
         return nearer
 
     def _judge_point(self, point: np.ndarray) -> float:
-        scores = self.compacted.chain.evaluate(point[None])[-1][0]
-        wrong = any(c @ scores <= 0 for c in self.functionals)
+        values = self.compacted.chain.evaluate(point[None])
+        errors = self.compacted.chain.bound_errors(point[None], values)[0]
+        # Twice, for the rounding of the functional itself.
+        wrong = any(c @ values[-1][0] + 2 * abs(c) @ errors <= 0 for c in self.functionals)
         return bound_length(point - self.anchor) if wrong else math.inf
 
     def _guess_radius(self) -> float:

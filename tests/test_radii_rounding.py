@@ -1,0 +1,176 @@
+"""Both radii against rational arithmetic, where rounding, or the size of numbers, decides."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netmargin as nm
+
+
+def radii(net, X, y, **options):
+    return nm.robustness(net, (X, y), progress=False, **options)
+
+
+def chain_of(weights, biases, kinks) -> nn.Sequential:
+    """Layers with one input, one output and one unit each, with or without a ReLU between them."""
+    layers: list[nn.Module] = []
+    for weight, bias, kink in zip(weights, biases, [*kinks, False], strict=True):
+        layer = nn.Linear(1, 1).double()
+        with torch.no_grad():
+            layer.weight.fill_(weight)
+            layer.bias.fill_(bias)
+        layers += [layer, nn.ReLU()] if kink else [layer]
+    return nn.Sequential(*layers)
+
+
+def exact_score(net: nn.Sequential, x: Fraction) -> Fraction:
+    for layer in net:
+        if isinstance(layer, nn.ReLU):
+            x = max(x, Fraction(0))
+        else:
+            x = Fraction(layer.weight.item()) * x + Fraction(layer.bias.item())
+    return x
+
+
+def exact_radius(net: nn.Sequential, x: float, sign: int) -> Fraction | None:
+    """The distance to the nearest input whose score is 0 or of the other sign; None for none.
+
+    The score is piecewise linear with kinks where some ReLU's input is 0, all of which are listed.
+    """
+    start, kinks = Fraction(x), set()
+    for place, layer in enumerate(net):
+        if isinstance(layer, nn.ReLU) or place == len(net) - 1:
+            head = net[:place] if isinstance(layer, nn.ReLU) else net
+            kinks |= set(roots(head, kinks))
+    wrong = [point for point in kinks if sign * exact_score(net, point) <= 0]
+    far = max([abs(k) for k in kinks] + [abs(start)]) + 1
+    ends = [end for end in (far, -far) if sign * exact_score(net, end) <= 0]
+    if sign * exact_score(net, start) <= 0:
+        return Fraction(0)
+    # Beyond the last root the sign does not change: the root itself is the nearest wrong point.
+    assert wrong or not ends
+    return min((abs(point - start) for point in wrong), default=None)
+
+
+def roots(net: nn.Sequential, kinks: set) -> list[Fraction]:
+    """Where a piecewise linear score with these kinks is 0."""
+    edges, found = sorted(kinks), []
+    edges = [edges[0] - 1, *edges, edges[-1] + 1] if edges else [Fraction(0), Fraction(1)]
+    for index, (a, b) in enumerate(itertools.pairwise(edges)):
+        at_a, at_b = exact_score(net, a), exact_score(net, b)
+        if at_a == at_b:
+            found += [a, b] if at_a == 0 else []
+            continue
+        root = a - at_a * (b - a) / (at_b - at_a)
+        first, last = index == 0, index == len(edges) - 2
+        if (first or root >= a) and (last or root <= b):
+            found.append(root)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("count", "options"),
+    [
+        (30, {"effort": "quick", "attacks": ()}),
+        (3, {"effort": "quick"}),
+        (8, {"effort": "exact", "attacks": ()}),
+        pytest.param(80, {"effort": "exact"}, marks=pytest.mark.slow),
+    ],
+)
+def test_radii_at_every_scale(count, options):
+    """Weights, biases and inputs from 1e-300 to 1e300: neither radius is beyond the exact one, and
+    one is infinite only where the exact one is.
+    """
+    rng = np.random.default_rng(0)
+    proved = 0
+    for _ in range(count):
+        depth = int(rng.integers(1, 5))
+        # Half of them cancel: what the layers scale by, others scale back.
+        exponents = rng.integers(-300, 301, size=depth) / rng.choice([1, 3, 30])
+        if depth > 1 and rng.random() < 0.5:
+            exponents[-1] = np.clip(-exponents[:-1].sum(), -300, 300)
+        weights = rng.choice([-1, 1], depth) * rng.uniform(1, 9, depth) * 10.0**exponents
+        sizes = 10.0 ** (rng.integers(-300, 301, depth) / rng.choice([1, 30, 300], depth))
+        biases = rng.normal(size=depth) * np.where(rng.random(depth) < 0.3, 0.0, sizes)
+        net = chain_of(weights, biases, rng.random(depth - 1) < 0.5)
+        x = float(rng.normal() * 10.0 ** (rng.integers(-300, 301) / rng.choice([1, 300])))
+        with torch.no_grad():
+            score = net(torch.tensor([[x]], dtype=torch.float64)).item()
+        if not np.isfinite(score):
+            continue
+        for sign in (1, -1):
+            exact = exact_radius(net, x, sign)
+            try:
+                X = torch.tensor([[x]], dtype=torch.float64)
+                report = radii(net, X, torch.tensor([sign]), **options)
+            except nm.ModelError:  # all weights below 1e-154, or one beyond 1e154
+                continue
+            lower, upper = float(report.lower[0]), float(report.upper[0])
+            if exact is not None:
+                assert lower < np.inf
+                assert Fraction(lower) <= exact
+            if upper < np.inf:
+                assert exact is not None
+                assert Fraction(upper) >= exact
+            proved += lower > 0
+    assert proved >= count // 8
+
+
+@pytest.mark.parametrize("effort", ["quick", "standard", "exact"])
+def test_a_flip_of_rounding_alone_is_none(effort):
+    """Three equal units and output weights that sum to 0: f = 1 everywhere, whatever float64 says."""
+    net = nn.Sequential(nn.Linear(1, 3), nn.ReLU(), nn.Linear(3, 1)).double()
+    with torch.no_grad():
+        net[0].weight.fill_(1.0)
+        net[0].bias.fill_(0.1)
+        net[2].weight.copy_(torch.tensor([[1e17, -3e16, -7e16]], dtype=torch.float64))
+        net[2].bias.fill_(1.0)
+    X = torch.linspace(0.1, 1.7, 20, dtype=torch.float64)[:, None][::4]
+    with torch.no_grad():
+        assert (net(X) <= 0).any()  # in float64
+    report = radii(net, X, torch.ones(5), effort=effort)
+    assert report.upper_proved
+    assert np.isinf(report.upper).all()
+    assert (report.certified_by == "").all()
+
+
+def test_ties_are_decided_in_rational_arithmetic():
+    """0.1 + 0.2 - 0.3 is positive in float64's numbers, and so is 0.25 - 0.25 a tie."""
+    net = nn.Sequential(nn.Linear(3, 1), nn.ReLU(), nn.Linear(1, 1)).double()
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[1.0, 1.0, -1.0]]))
+        net[0].bias.zero_()
+        net[2].weight.fill_(1.0)
+        net[2].bias.zero_()
+    X = torch.tensor([[0.25, 0.5, 0.75], [1.0, 2.0**-54, 1.0]], dtype=torch.float64)
+    with torch.no_grad():
+        assert (net(X) == 0).all()
+    report = radii(net, X, torch.ones(2))
+    assert report.certified_by.tolist() == ["misclassified", ""]
+    assert report.upper[0] == 0
+    assert report.upper[1] >= 2.0**-54 / 3**0.5
+    assert report.upper[1] < 1e-12
+
+
+def test_without_a_bound_of_rounding_flips_are_those_of_float64():
+    """A skip connection: the report says so, and nothing is called proved."""
+
+    class Skip(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return x + torch.relu(self.inner(x))
+
+    torch.manual_seed(0)
+    X = torch.randn(6, 2)
+    report = radii(Skip(), X, torch.arange(6) % 2)
+    assert not report.upper_proved
+    assert (report.certified_by == "").all()
+    assert "misclassified in float64" in report.summary()
+    assert "(proved)" not in report.summary()
