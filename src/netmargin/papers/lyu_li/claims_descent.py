@@ -20,7 +20,7 @@ from ._instances import PAPER, move_near_optimum, start_separated
 
 
 _LEAST_CHANGE = 1e-7
-"""Change of log Loss below which rounding, some 1e-15, is more than the tolerance of 1e-7 leaves."""
+"""Change of log Loss below which rounding, some 1e-15, is too much for the tolerance of 1e-7."""
 
 
 def _start_descent(trial: Trial) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
