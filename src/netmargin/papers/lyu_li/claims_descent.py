@@ -18,7 +18,6 @@ from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
 from ._instances import PAPER, move_near_optimum, start_separated
 
-
 _LEAST_CHANGE = 1e-7
 """Change of log Loss below which rounding, some 1e-15, is too much for the tolerance of 1e-7."""
 
