@@ -118,7 +118,7 @@ def _step_behind(
     flat = steepness == 0
     down = torch.where(one_each(flat, away), away, -slope)
     down = (down / one_each(norm(down.flatten(1)), down)).nan_to_num()
-    length = 2 * (lacking[left] / net.scale) / steepness
+    length = 2 * (lacking[left] / net.scale) / steepness  # type: ignore[operator]
     length = torch.where(flat, _FLAT_STEP * norm(points[left].flatten(1)), length)
     for _ in range(_STEPS_BEHIND):
         moved = (points[left] + one_each(length, down) * down).nan_to_num()
