@@ -4,6 +4,7 @@ nothing.
 
 import os
 import pickle
+import re
 import resource
 from contextlib import contextmanager
 
@@ -361,3 +362,50 @@ def test_a_model_that_cannot_be_copied_says_so():
     for door in (nm.certify, lambda *given: nm.gradient_flow(*given, time=1.0)):
         with pytest.raises(nm.ModelError, match="cannot be copied: TypeError.*generators"):
             door(net, (X, Y))
+
+
+@pytest.mark.parametrize(
+    ("door", "shown"),
+    [
+        (lambda *given, **named: nm.label_errors(*given[1:], **named), "label_errors((X, y))"),
+        (nm.measure, "measure(model, (X, y))"),
+        (nm.analyse, "analyse(model, (X, y))"),
+        (nm.input_margins, "input_margins(model, (X, y))"),
+        (nm.certify, "certify(model, (X, y))"),
+        (nm.tangent_svm, "tangent_svm(model, (X, y))"),
+        (nm.robustness, "robustness(model, (X, y))"),
+        (nm.train, "train(model, (X, y))"),
+        (nm.maximize_margin, "maximize_margin(model, (X, y))"),
+        (nm.gradient_flow, "gradient_flow(model, (X, y))"),
+        (nm.flow.gradient_descent, "gradient_descent(model, (X, y))"),
+        (nm.regularization_path, "regularization_path(make_model, (X, y))"),
+        (nm.Watch, "Watch(model, (X, y))"),
+    ],
+)
+def test_samples_come_as_one_pair(door, shown):
+    """`nm.measure(net, X, y)` said that measure() takes 2 positional arguments."""
+    net = mlp([3, 4, 2])
+    for call in (lambda: door(net, X, Y), lambda: door(net, X, y=Y)):
+        with pytest.raises(nm.ArgumentError, match=re.escape(f"as one pair: {shown}.")):
+            call()
+
+
+def test_labels_that_will_not_do_are_named_and_no_others():
+    ten = torch.nn.Linear(3, 10)
+    labels = torch.arange(len(X)) % 10
+    labels[5] = 1_000_001
+    with pytest.raises(nm.DataError, match="found 1000001. Recode"):
+        nm.measure(ten, (X, labels))
+    with pytest.raises(nm.DataError, match="found 10, 11, 12, 13, 14, 15, 16, 17 and 2 more. Rec"):
+        nm.measure(ten, (torch.zeros(20, 3), torch.arange(20)))
+
+
+def test_warnings_point_at_the_callers_line():
+    class Noisy(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x) + torch.rand(len(x), 2)
+
+    for door in (nm.measure, nm.Watch, nm.input_margins, nm.train):
+        with pytest.warns(UserWarning, match="noisy|single draws") as found:
+            door(Noisy(3, 2), (X, Y))
+        assert {warned.filename for warned in found} == {__file__}

@@ -877,6 +877,15 @@ class Nothing(nn.Module):
         return x * math.nan
 
 
+def test_texts_of_a_wrong_number_are_refused_before_any_work():
+    class Untouched(nn.Linear):
+        def forward(self, x):
+            raise AssertionError("the net was called")
+
+    with pytest.raises(nm.ArgumentError, match="one text for each sample"):
+        nm.page(Untouched(3, 2), (torch.zeros(4, 3), [0, 1, 0, 1]), texts=["a"])
+
+
 def test_what_cannot_be_shown_is_refused_by_name(tmp_path):
     X, y = nm.datasets.digits(limit=20)
     (tmp_path / "file").write_text("")

@@ -11,7 +11,7 @@ from torch import nn
 from ..core.arguments import check_count, check_flag, check_number, check_numbers
 from ..core.batches import Arrays, Data, batches
 from ..core.denormals import flush_denormals
-from ..core.doors import open_door_whole
+from ..core.doors import open_door_whole, takes_data
 from ..core.grad_mode import with_gradients
 from ..core.nets import require_differentiable
 from ..core.progress import Progress
@@ -63,6 +63,7 @@ class MarginAscent(History):
         return super()._describe_end() if self.report is None else self.report.to_dict()
 
 
+@takes_data
 @with_gradients
 def maximize_margin(
     model: nn.Module,

@@ -2,7 +2,6 @@
 
 import copy
 import math
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ from torch.utils.data import DataLoader, DistributedSampler
 from ..core.accepted_models import check_model, noise_of
 from ..core.arguments import check_count, check_path
 from ..core.batches import Arrays, Data, batches
-from ..core.doors import open_door
+from ..core.caller import warn_caller
+from ..core.doors import open_door, takes_data
 from ..core.nets import in_mode
 from ..core.processes import alone, is_first_process
 from ..errors import ArgumentError, DataError
@@ -96,6 +96,7 @@ class Watch:
     ([0, 1, 2, 3], ['accuracy', 'epoch', 'layer_normalized_margin'])
     """
 
+    @takes_data
     def __init__(
         self,
         model: nn.Module,
@@ -137,7 +138,7 @@ class Watch:
         if state is None:
             self._record(epoch=0, step=0)
             if self.report is not None and self.report.saturated:
-                warnings.warn(self.report.warning, UserWarning, stacklevel=2)
+                warn_caller(self.report.warning)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} every={self.every} {self.history!r}>"
@@ -162,12 +163,10 @@ class Watch:
         except Exception as error:  # training must not end because somebody looked at it
             if not self._warned:
                 self._warned = True
-                warnings.warn(
+                warn_caller(
                     f"Watching the margins failed at step {step}: {type(error).__name__}:"
                     f" {error} Training goes on, later looks are tried as usual, and this is not"
-                    " said again.",
-                    UserWarning,
-                    stacklevel=3,
+                    " said again."
                 )
             return None
 
@@ -218,11 +217,7 @@ class Watch:
         with in_mode(self._net, training=False):
             x, _ = next(batches(self._samples, self._batch_size, self._net))
             if noise := noise_of(self._net, x):
-                warnings.warn(
-                    f"{noise} The margins of this history are those of single draws.",
-                    UserWarning,
-                    stacklevel=4,
-                )
+                warn_caller(f"{noise} The margins of this history are those of single draws.")
             self._homogeneity = analyse(self._net, x)
         self._structure = _describe_structure(self.model)
 

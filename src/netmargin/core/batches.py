@@ -137,18 +137,20 @@ class Labels:
         values = torch.unique(y)
         self.seen |= set(values.tolist())
         # With two outputs signs are taken too: -1 is class 0.
-        if (
-            not self.seen <= ({-1.0, 0.0, 1.0} if self.outputs <= 2 else set(range(self.outputs)))
-            or {-1.0, 0.0} <= self.seen
-        ):
-            raise DataError(self._describe_wrong_labels())
+        wrong = self.seen - ({-1.0, 0.0, 1.0} if self.outputs <= 2 else set(range(self.outputs)))
+        if not wrong and {-1.0, 0.0} <= self.seen:
+            wrong = {-1.0, 0.0}  # one of the two is
+        if wrong:
+            raise DataError(self._describe_wrong_labels(wrong))
         if self.outputs == 1:
             return torch.where(y > 0, 1.0, -1.0).to(torch.float64)
         return y.clamp(min=0).to(torch.int64)
 
-    def _describe_wrong_labels(self) -> str:
-        """Which labels were found, and which would do."""
-        shown = ", ".join(f"{v:g}" for v in sorted(self.seen)[:8])
+    def _describe_wrong_labels(self, wrong: set[float]) -> str:
+        """Which labels will not do, and which would."""
+        shown = ", ".join(f"{v:.15g}" for v in sorted(wrong)[:8]) + (
+            f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+        )
         if self.outputs == 1:
             return (
                 f"A net with one output takes labels {{-1, +1}} or {{0, 1}}; found {shown}. Recode"

@@ -1,15 +1,18 @@
 """What a caller gives, a net and data, as everything behind the doors takes it."""
 
+import functools
+import inspect
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..errors import ArgumentError
 from .accepted_models import check_model
 from .batches import Arrays, Data, as_arrays, open_data, read_tensor
 from .named_inputs import (
@@ -21,6 +24,35 @@ from .named_inputs import (
     view_with_fields,
 )
 from .row_order import in_order
+
+Function = TypeVar("Function", bound=Callable)
+
+
+def takes_data(function: Function) -> Function:
+    """Let a public function say how to pass samples, where inputs and labels come one by one.
+
+    Examples
+    --------
+    >>> takes_data(lambda model, data: None)("net", "X", "y")
+    Traceback (most recent call last):
+    netmargin.errors.ArgumentError: <lambda> takes inputs and labels as one pair: \
+<lambda>(model, (X, y)). Options are given by name.
+    """
+    kinds = inspect.signature(function).parameters.values()
+    places = [p.name for p in kinds if p.kind is p.POSITIONAL_OR_KEYWORD]
+
+    @functools.wraps(function)
+    def checked(*given: Any, **named: Any) -> Any:
+        if len(given) > len(places) or not {"X", "y"}.isdisjoint(named):
+            name = function.__qualname__.removesuffix(".__init__")
+            shown = [place for place in places if place not in ("self", "heldout")]
+            raise ArgumentError(
+                f"{name} takes inputs and labels as one pair:"
+                f" {name}({', '.join([*shown[:-1], '(X, y)'])}). Options are given by name."
+            )
+        return function(*given, **named)
+
+    return cast(Function, checked)
 
 
 def open_door(

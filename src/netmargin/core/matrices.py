@@ -1,6 +1,5 @@
 """Data of the convex solvers as checked float64 matrices, and blocks of them as one."""
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from ..errors import DataError
+from .caller import warn_caller
 from .records import short_repr
 from .saved_records import Record
 
@@ -82,12 +82,10 @@ class SolverData(Record):
 def warn_of_size(n: int, problem: str) -> None:
     """Warn before work on n samples that will be long; `problem` names it."""
     if n > _MANY_SAMPLES:
-        warnings.warn(
+        warn_caller(
             f"{problem} with {n:,} samples may take many minutes and {8e-9 * n * n:.1f} GB or more:"
             " time grows like n^2 to n^3. Set time_limit, where there is one, or solve for a"
-            " subset first.",
-            UserWarning,
-            stacklevel=3,
+            " subset first."
         )
 
 

@@ -1,9 +1,9 @@
 """A forecast of what an exact gradient flow will cost: how many kinks lie on its way."""
 
 import math
-import warnings
 
 from ..core import logspace
+from ..core.caller import warn_caller
 from ..training.stopping import LogLossBelow
 from .exact import ExactFlow
 
@@ -29,14 +29,12 @@ def warn_if_hopeless(run: ExactFlow) -> None:
     gradients = _GRADIENTS_PER_KINK * crossings
     if gradients > run.most:
         samples = len(run.scored)
-        warnings.warn(
+        warn_caller(
             f"gradient_flow is not likely to get there: {samples:,} samples times"
             f" {kinks // samples:,} relus are {kinks:,} kinks, of which about {crossings:,} lie on"
             f" the way. Locating each takes about {_GRADIENTS_PER_KINK} gradients, {gradients:,} in"
             f' all, and max_evaluations is {run.most:,}. Use method="proximal", whose long steps'
-            " pass all kinks; or fewer samples, or a nearer end.",
-            UserWarning,
-            stacklevel=4,  # at the call of gradient_flow, past its decorator
+            " pass all kinks; or fewer samples, or a nearer end."
         )
 
 

@@ -12,6 +12,7 @@ from ..core import logspace
 from ..core.accepted_models import check_model
 from ..core.arguments import check_count, check_number
 from ..core.batches import Data
+from ..core.doors import takes_data
 from ..core.grad_mode import with_gradients
 from ..core.scored_samples import ScoredSamples
 from ..errors import DivergenceError, NotHomogeneousError
@@ -27,6 +28,7 @@ _LARGEST_LOG_STEP = 700.0
 """Natural log of the largest step along the field that is taken: e^709 overflows float64."""
 
 
+@takes_data
 @with_gradients
 def gradient_descent(
     model: nn.Module,

@@ -15,6 +15,7 @@ from ..core.arguments import (
     check_numbers,
 )
 from ..core.batches import Data
+from ..core.doors import takes_data
 from ..core.grad_mode import with_gradients
 from ..core.progress import Progress
 from ..core.threads import fitting_threads
@@ -32,6 +33,7 @@ from .run import FlowRun, Trajectory
 __all__ = ["Trajectory", "gradient_flow"]
 
 
+@takes_data
 @with_gradients
 def gradient_flow(
     model: nn.Module,

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from ..core.accepted_models import check_model, require_finite
 from ..core.arguments import check_choice
+from ..core.doors import takes_data
 from ..core.forward_failures import explain_forward_errors
 from ..core.nets import able_to_float64, call_with, device_and_dtype
 from ..errors import ModelError
@@ -22,6 +23,7 @@ from .validation import Validator
 from .vocabulary import Evidence
 
 
+@takes_data
 def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     """Find out how the outputs of a net scale with its parameters.
 

@@ -9,6 +9,7 @@ from torch import nn
 from ..core.arguments import check_choice, check_count, check_number, check_seed
 from ..core.batches import Data
 from ..core.denormals import flush_denormals
+from ..core.doors import takes_data
 from ..core.grad_mode import with_gradients
 from ..core.memory_limits import advise_on_memory
 from ..core.threads import fitting_threads
@@ -22,6 +23,7 @@ from .problem import NORMS, Problem
 from .subgradients import kink_share, within_radius
 
 
+@takes_data
 @with_gradients
 def certify(
     model: nn.Module,

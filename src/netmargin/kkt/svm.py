@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ..core.arguments import check_choice, check_count
 from ..core.batches import Data
 from ..core.denormals import flush_denormals
+from ..core.doors import takes_data
 from ..core.grad_mode import with_gradients
 from ..core.records import short_repr
 from ..core.saved_records import Record
@@ -53,6 +54,7 @@ class TangentSVM(Record):
     __repr__ = short_repr
 
 
+@takes_data
 @with_gradients
 def tangent_svm(
     model: nn.Module, data: Data, *, norm: str = "global", max_constraints: int = 2000

@@ -17,7 +17,7 @@ from ..core.arguments import (
     check_words,
 )
 from ..core.batches import Arrays, Data
-from ..core.doors import open_door_whole
+from ..core.doors import open_door_whole, takes_data
 from ..core.grad_mode import with_gradients
 from ..core.nets import scores
 from ..core.scored_samples import ScoredSamples
@@ -37,6 +37,7 @@ from .lipschitz import chain_norms, layers_of
 from .report import RobustnessReport
 
 
+@takes_data
 @with_gradients
 def robustness(
     model: nn.Module,

@@ -12,6 +12,7 @@ from ..core.accepted_models import check_model
 from ..core.arguments import check_path, check_seed
 from ..core.batches import Arrays, Data, Labels, as_arrays
 from ..core.class_names import ClassNames
+from ..core.doors import takes_data
 from ..core.nets import device_and_dtype, in_mode, scores
 from ..errors import DataError
 from ..training import fingerprint, read_sample_margins
@@ -43,6 +44,7 @@ the sets of docs/label-errors.md, in eight times the time for each decomposition
 """
 
 
+@takes_data
 def label_errors(
     data: Data,
     *,

@@ -10,6 +10,7 @@ from torch import nn
 
 from ..core.arguments import check_count, check_flag
 from ..core.batches import Data
+from ..core.doors import takes_data
 from ..core.progress import Progress
 from ..errors import ArgumentError, DataError
 from ..losses import Loss
@@ -34,6 +35,7 @@ _CALIBRATION = "a change of calibration alone can make it"
 """Of numbers that are made of the sizes of margins: such a change moves them, and no answer."""
 
 
+@takes_data
 def compare(
     models: Mapping[str, nn.Module] | Sequence[nn.Module],
     data: Data,

@@ -1,7 +1,6 @@
 """Input margins: the first-order distance of every sample to the decision boundary of any net."""
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -12,8 +11,9 @@ from torch import Tensor, nn
 from ..core.accepted_models import noise_of, require_finite
 from ..core.arguments import check_count, check_flag
 from ..core.batches import Arrays, Data, Labels, batches
+from ..core.caller import warn_caller
 from ..core.class_names import ClassNames, name_labels
-from ..core.doors import open_door
+from ..core.doors import open_door, takes_data
 from ..core.memory_limits import advise_on_memory
 from ..core.nets import in_mode
 from ..core.probabilities import Doubt, doubt_scores, show_warning
@@ -144,6 +144,7 @@ class InputMargins(Record):
         return cls(distances, rivals, relative, q, labels, join("headroom"))
 
 
+@takes_data
 def input_margins(
     model: nn.Module,
     data: Data,
@@ -283,10 +284,10 @@ def _find_share(
                     require_finite(model)
                     if noise := noise_of(model, x):
                         message = f"{noise} These input margins are those of one draw."
-                        warnings.warn(message, UserWarning, stacklevel=5)
+                        warn_caller(message)
                     doubt = doubt_scores(model, x, outputs)
                     if doubt.saturated:
-                        warnings.warn(doubt.text, UserWarning, stacklevel=5)
+                        warn_caller(doubt.text)
                 names.require_number(outputs.shape[1])
                 labels = labels or Labels(outputs.shape[1])
                 targets = labels.encode(y).to(outputs.device)

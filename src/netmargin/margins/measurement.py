@@ -2,7 +2,6 @@
 
 import functools
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,8 +13,9 @@ from ..core import logspace
 from ..core.accepted_models import noise_of
 from ..core.arguments import check_choice, check_count, check_flag, check_instance
 from ..core.batches import Arrays, Data, Labels, batches
+from ..core.caller import warn_caller
 from ..core.class_names import ClassNames
-from ..core.doors import open_door
+from ..core.doors import open_door, takes_data
 from ..core.memory_limits import advise_on_memory
 from ..core.nets import in_mode, scores
 from ..core.probabilities import Doubt, doubt_scores
@@ -32,6 +32,7 @@ from .report import MarginReport
 from .spectral import read_chain
 
 
+@takes_data
 def measure(
     model: nn.Module,
     data: Data,
@@ -236,9 +237,9 @@ def _analyse_batch(model: nn.Module, x: Tensor, statistics: str, doubt: Doubt) -
     have no margins.
     """
     if noise := noise_of(model, x):
-        warnings.warn(f"{noise} These margins are those of one draw.", UserWarning, stacklevel=6)
+        warn_caller(f"{noise} These margins are those of one draw.")
     if doubt.saturated:
-        warnings.warn(doubt.text, UserWarning, stacklevel=6)
+        warn_caller(doubt.text)
     return analyse(model, x, statistics=statistics)
 
 

@@ -78,6 +78,7 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         for key, argument, samples in (("heldout", "heldout", heldout), ("training", "data", data))
         if samples is not None
     }
+    _order_texts(options.texts, [len(own) for _, own in opened.values()])  # before any work
     if len(given.models) > 1:  # inputs by name were packed: every net takes them apart again
         given.models = {name: open_door(own, data)[0] for name, own in given.models.items()}
     model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
@@ -120,7 +121,7 @@ def _join(
         homogeneity=homogeneity,
         inputs=inputs,
         splits=splits,
-        texts=_order_texts(options.texts, splits),
+        texts=_order_texts(options.texts, [split.n for split in splits]),
         certificate=(
             None if given.certificate is None else link_certificate(given.certificate, training)
         ),
@@ -217,9 +218,9 @@ def _compare_measured(nets: Mapping[str, tuple[Measured, ...]], measurable: bool
     return compare_reports(tuple(nets), reports["training"], reports["heldout"])
 
 
-def _order_texts(texts: Any, splits: tuple[Measured, ...]) -> tuple[list[str] | None, ...]:
+def _order_texts(texts: Any, sizes: list[int]) -> tuple[list[str] | None, ...]:
     """The texts of each split, in the order of the splits; callers give training first."""
-    ordered = check_texts(texts, [split.n for split in reversed(splits)])
+    ordered = check_texts(texts, sizes[::-1])
     if ordered is None:
         return ()
     return tuple(reversed(ordered))

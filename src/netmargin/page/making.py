@@ -10,6 +10,7 @@ from torch import nn
 
 from ..core.arguments import check_path
 from ..core.batches import Data
+from ..core.doors import takes_data
 from ..core.files import write_atomically
 from ..core.records import short_repr
 from ..errors import ArgumentError
@@ -69,6 +70,7 @@ class PageFile:
         )
 
 
+@takes_data
 def page(
     subject: nn.Module | Mapping[str, nn.Module] | Sequence[nn.Module] | str | Path | Any,
     data: Data | None = None,

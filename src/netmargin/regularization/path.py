@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ..core.batches import Arrays, Data, as_arrays
-from ..core.doors import pack_data
+from ..core.doors import pack_data, takes_data
 from ..core.grad_mode import with_gradients
 from ..core.named_inputs import view_with_fields
 from ..errors import DataError
@@ -16,6 +16,7 @@ from .following import RegularizationPath, check_path_options, follow_path
 from .objective import MarginObjective, RegularizedObjective, SquaresObjective
 
 
+@takes_data
 @with_gradients
 def regularization_path(
     make_model: Callable[[], nn.Module],
@@ -100,6 +101,7 @@ def regularization_path(
     return follow_path(make_model, make, row, options)
 
 
+@takes_data
 def interpolation_path(
     make_model: Callable[[], nn.Module],
     data: tuple,

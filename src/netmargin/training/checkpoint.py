@@ -2,7 +2,6 @@
 
 import io
 import pickle
-import warnings
 import zipfile
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 
 from ..core.accepted_models import check_model
 from ..core.arguments import check_path
+from ..core.caller import warn_caller
 from ..core.files import write_atomically
 from ..errors import ArgumentError, CheckpointError
 from .safetensors_files import (
@@ -137,7 +137,7 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     weights, said = find_weights(state, model, path)
     put_weights(model, weights, path)
     if said:
-        warnings.warn(said, UserWarning, stacklevel=2)
+        warn_caller(said)
 
 
 def save_weights(model: nn.Module, path: str | Path) -> Path:

@@ -19,7 +19,7 @@ from ..core.arguments import (
 )
 from ..core.batches import Arrays, Data
 from ..core.denormals import flush_denormals
-from ..core.doors import open_door
+from ..core.doors import open_door, takes_data
 from ..core.grad_mode import with_gradients
 from ..core.interrupts import Termination
 from ..core.processes import LostProcessError, take_from_first, writes_for_all
@@ -37,6 +37,7 @@ from .sample_margins import SampleMargins, find_recorded
 from .stopping import Epochs, StoppingRule, as_stopping_rules
 
 
+@takes_data
 @with_gradients
 def train(
     model: nn.Module,

@@ -1,7 +1,6 @@
 """The state of a training run between epochs, and how one epoch changes it."""
 
 import math
-import warnings
 from contextlib import nullcontext
 
 import torch
@@ -10,6 +9,7 @@ from torch import nn
 from ..core import logspace
 from ..core.accepted_models import noise_of
 from ..core.batches import Arrays, Labels, batches
+from ..core.caller import warn_caller
 from ..core.memory_limits import advise_on_memory
 from ..core.nets import in_mode, require_differentiable
 from ..core.processes import take_from_first
@@ -70,11 +70,7 @@ class Run:
             self.outputs = require_differentiable(self.model, self.first)
             # Training may go on under noise; the reader of its history must know what is in it.
             if noise := noise_of(self.model, self.first):
-                warnings.warn(
-                    f"{noise} The margins of this history are those of single draws.",
-                    UserWarning,
-                    stacklevel=2,
-                )
+                warn_caller(f"{noise} The margins of this history are those of single draws.")
             self.homogeneity = analyse(self.model, self.first)
         if not any(p.requires_grad for p in self.model.parameters()):
             raise ModelError(
@@ -86,7 +82,7 @@ class Run:
         if saved is None:
             report = self._measure()
             if report.saturated:
-                warnings.warn(report.warning, UserWarning, stacklevel=2)
+                warn_caller(report.warning)
             # `_measure` has read the data once: what has changed since changes from pass to pass.
             if self.files:
                 _warn_of_unrestored(self.randomness.not_restored())
@@ -281,12 +277,10 @@ def _warn_of_unrestored(reasons: list[str]) -> None:
     """Warn that a resumed run will differ, and say why; silent without reasons."""
     if reasons:
         more = f" (and {len(reasons) - 2} more)" if len(reasons) > 2 else ""
-        warnings.warn(
+        warn_caller(
             "A killed run will go on from its checkpoint, but not bit for bit:"
             f" {'; '.join(reasons[:2])}{more}. Draw from the global generators or from one that the"
-            " data hold, or give the data state_dict() and load_state_dict().",
-            UserWarning,
-            stacklevel=5,  # at the call of nm.train, past its decorator
+            " data hold, or give the data state_dict() and load_state_dict()."
         )
 
 

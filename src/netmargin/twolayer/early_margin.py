@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..core.arguments import check_number
 from ..core.batches import Data
-from ..core.doors import open_door_whole
+from ..core.doors import open_door_whole, takes_data
 from ..core.forward_failures import call_net
 from ..core.matrices import binary_data
 from ..core.nets import call_with, float64_copy
@@ -88,6 +88,7 @@ class EarlyMargin(Record):
         return self.gamma > 0 and self.drift <= self.gamma / 2
 
 
+@takes_data
 def early_margin(
     net: NormalizedNet, data: Data, *, time: float, states: Iterable[dict[str, Tensor]] = ()
 ) -> EarlyMargin:
