@@ -31,6 +31,8 @@ _OPERATIONS = {
 }
 """ATen operations that end a net with probabilities, or their logs, and what they are called."""
 
+_COPIES = ("_to_copy", "clone", "clamp", "index", "index_select")
+"""ATen operations whose results are what they were given, up to a class or a tiny number."""
 _MODULES = (nn.Softmax, nn.LogSoftmax, nn.Sigmoid)
 """Modules that can be left out of a net: they do nothing else."""
 
@@ -103,7 +105,7 @@ def _guess_by_sums(rows: Tensor, dtype: torch.dtype) -> tuple[str, str]:
 
 def _find_last(model: nn.Module, x: Tensor) -> tuple[str, str]:
     """What the operation is called that computed the scores, and its own module; or ""s."""
-    made: list[tuple[Tensor, str]] = []
+    made: dict[int | None, tuple[Tensor, str]] = {}
     of_modules: list[tuple[Any, str]] = []
 
     class Watched(TorchDispatchMode):
@@ -111,8 +113,12 @@ def _find_last(model: nn.Module, x: Tensor) -> tuple[str, str]:
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             found = func(*args, **(kwargs or {}))
-            if name := _OPERATIONS.get(func._schema.name.removeprefix("aten::")):
-                made.append((found[0] if isinstance(found, tuple) else found, name))
+            operation = func._schema.name.removeprefix("aten::")
+            name = _OPERATIONS.get(operation)
+            if operation in _COPIES and _memory_of(args[0]) in made:
+                name = made[_memory_of(args[0])][1]
+            if name:
+                made[_memory_of(found)] = found, name
             return found
 
     handles = [
@@ -132,15 +138,16 @@ def _find_last(model: nn.Module, x: Tensor) -> tuple[str, str]:
         for handle in handles:
             handle.remove()
 
-    def is_scores(output: Any) -> bool:
-        """Whether an output holds the scores: views of it do, such as those of squeeze."""
-        return isinstance(output, Tensor) and (
-            output.untyped_storage().data_ptr() == scores.untyped_storage().data_ptr()
-        )
+    memory = _memory_of(scores)
+    if memory not in made:
+        return "", ""
+    places = [name for output, name in of_modules if _memory_of(output) == memory]
+    return made[memory][1], (places or [""])[-1]
 
-    called = [name for output, name in made if is_scores(output)]
-    places = [name for output, name in of_modules if is_scores(output)]
-    return (called or [""])[-1], (places or [""])[-1]
+
+def _memory_of(output: Any) -> int | None:
+    """Where a tensor lies; its views, such as those of squeeze, lie there as well."""
+    return output.untyped_storage().data_ptr() if isinstance(output, Tensor) else None
 
 
 def _describe(logs: bool, seen: str, alone: bool) -> str:

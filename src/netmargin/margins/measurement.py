@@ -99,7 +99,8 @@ def measure(
     Notes
     -----
     A model with noise in evaluation mode is measured with a warning: its margins are those of one
-    draw.
+    draw. So is one that ends in a softmax or a sigmoid, whose outputs are probabilities; the
+    warning says what to pass instead, and `summary` repeats it.
 
     Examples
     --------
