@@ -363,6 +363,24 @@ def test_weights_used_twice(how, norm):
     assert certificate.epsilon == pytest.approx(nnls(J.T, theta, maxiter=10_000)[1], rel=1e-7)
 
 
+def test_a_long_certificate_shows_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr("netmargin.core.progress._LOG_EVERY_SECONDS", -1)
+    torch.manual_seed(0)
+    net, X = mlp([4, 12, 3]), torch.randn(300, 4)
+    data = (X, net(X).argmax(1))
+    nm.certify(net, data, max_constraints=40, tol=1e-6, radius=1e-3)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "certify: its first constraints"
+    assert any(
+        line.startswith("certify: 40 of 600 constraints, epsilon / norm 0.")
+        and line.endswith("0:00:00 left")
+        for line in lines
+    )
+    assert "gradients within the radius, epsilon / norm" in lines[-1]
+    nm.certify(net, data, progress=False)
+    assert not capsys.readouterr().err
+
+
 def test_explained_refusals_of_modules():
     X = 0.3 * torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(0)

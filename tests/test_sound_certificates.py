@@ -10,6 +10,7 @@ from scipy.optimize import lsq_linear, nnls
 from torch import nn
 
 import netmargin as nm
+from netmargin.core.progress import Progress
 from netmargin.kkt import multipliers as multipliers_module
 from netmargin.kkt.certificate import Completeness
 from netmargin.kkt.constraint_search import ConstraintSearch
@@ -276,7 +277,7 @@ def test_no_bound_where_gaps_overflow():
     data = ([[1.0, 0.1], [1.0, 0.2]], [1, 1])
     problem = Problem.of(linear_net([1.0, 1.0]), data, norm="global", loss=nm.losses.Logistic())
     search, across = (
-        ConstraintSearch(problem, 5e-3, 2),
+        ConstraintSearch(problem, 5e-3, 2, Progress(False, "")),
         {"weight": torch.tensor([[-0.2, 1.0]]).double()},
     )
     assert search._bound(across)[0] == pytest.approx(problem.norm * 0.8 / math.sqrt(2.08), rel=1e-6)

@@ -202,7 +202,7 @@ def _ascend(
         return found
     # The ascent is worth having without a certificate, which some nets cannot have.
     try:
-        found.certificate = certify(model, samples, radius=radius)
+        found.certificate = certify(model, samples, radius=radius, progress=progress)
         found.status = found.certificate.status
     except ModelError as error:
         found.message += f"; no certificate: {error}"

@@ -6,12 +6,14 @@ import time
 import torch
 from torch import nn
 
-from ..core.arguments import check_choice, check_count, check_number, check_seed
+from ..core.arguments import check_choice, check_count, check_flag, check_number, check_seed
 from ..core.batches import Data
 from ..core.denormals import flush_denormals
 from ..core.doors import takes_data
 from ..core.grad_mode import with_gradients
 from ..core.memory_limits import advise_on_memory
+from ..core.processes import writes_for_all
+from ..core.progress import Progress
 from ..core.threads import fitting_threads
 from ..losses import Loss, as_loss
 from ..result import Status
@@ -36,6 +38,7 @@ def certify(
     max_constraints: int = 2000,
     batch_size: int = BATCH,
     seed: int = 0,
+    progress: bool = True,
 ) -> KKTCertificate:
     """Measure how far a net is from a KKT point of the max-margin problem, with proof.
 
@@ -81,6 +84,9 @@ def certify(
         quicker.
     seed : int, default 0
         Seed of the random points within the radius.
+    progress : bool, default True
+        Show the constraints that take part, epsilon and the time left at most; a line every ten
+        seconds where there is no terminal.
 
     Returns
     -------
@@ -122,20 +128,27 @@ def certify(
         check_number("tol", tol, above=0, below=1),
     )
     max_constraints, seed = check_count("max_constraints", max_constraints), check_seed(seed)
-    batch_size = check_count("batch_size", batch_size)
+    batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
     started = time.monotonic()
     with flush_denormals(), advise_on_memory(batch_size):
         problem = Problem.of(model, data, norm=norm, loss=loss, batch_size=batch_size)
         with fitting_threads(problem.constraints.scored.work):
             by_loss = measure_loss_multipliers(problem)
-            search = ConstraintSearch(problem, tol, max_constraints)
-            status = search.run()
+            with Progress(progress and writes_for_all(), "certify") as display:
+                search = ConstraintSearch(problem, tol, max_constraints, display)
+                status = search.run()
             found = search.recompute()
             radius_epsilon, share = found.epsilon, None
             if radius > 0 and status is not Status.INTERRUPTED:
-                radius_epsilon, status = within_radius(
-                    problem, search.chosen, search.multipliers, radius=radius, seed=seed
-                )
+                with Progress(progress and writes_for_all(), "certify") as display:
+                    radius_epsilon, status = within_radius(
+                        problem,
+                        search.chosen,
+                        search.multipliers,
+                        radius=radius,
+                        seed=seed,
+                        display=display,
+                    )
                 share = kink_share(problem, search.chosen, found.multipliers, radius)
     order = torch.argsort(found.multipliers, descending=True, stable=True)
     order = order[found.multipliers[order] > 0]

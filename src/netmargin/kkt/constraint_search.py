@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 
 from ..core.processes import join_shares
+from ..core.progress import Progress
 from ..errors import ModelError
 from ..result import Status
 from .certificate import Completeness
-from .constraints import ConstraintSubset, Slopes, StoredGradients, Vector
+from .constraints import ConstraintSubset, StoredGradients
 from .multipliers import multipliers
 from .problem import Problem, inner_product, norm_of, require_in_range
 from .rounding import ROUNDOFF, allow_for_rounding, rounding_factors
+from .slopes import Slopes, Vector
 
 _INITIAL_CONSTRAINTS = 800
 """Constraints nearest to the margin, taken first: more make the first least squares problem larger,
@@ -65,6 +67,8 @@ class ConstraintSearch:
         The gap between epsilon and its lower bound, relative to ||theta~||, at which to end.
     most : int
         The largest number of constraints that may take part.
+    display : Progress
+        Shows how far the search is.
 
     Attributes
     ----------
@@ -80,9 +84,12 @@ class ConstraintSearch:
         The proved lower bound of epsilon over multipliers of all constraints.
     """
 
-    def __init__(self, problem: Problem, tol: float, most: int):
+    def __init__(self, problem: Problem, tol: float, most: int, display: Progress):
         self._problem, self._tol, self._most = problem, tol, most
         self.lower = 0.0
+        # Of samples differentiated: how many are done, and how many are expected in all.
+        self._display, self._done, self._expected = display, 0, 0
+        self._line = "its first constraints"
         # Without constraints epsilon is the norm: what is known until the first are solved for.
         none = torch.empty(0, dtype=torch.int64, device=next(iter(problem.target.values())).device)
         self.chosen = ConstraintSubset(none, none, none.double())
@@ -90,12 +97,31 @@ class ConstraintSearch:
 
     def run(self) -> Status:
         """Search to the end, or to Ctrl-C, which leaves everything as the last solution left it."""
+        self._problem.constraints.report_to(self._advance)
         try:
             self._search()
             self._prefer_near()
         except KeyboardInterrupt:
             return Status.INTERRUPTED
+        finally:
+            self._problem.constraints.report_to(lambda samples: None)
         return Status.FINISHED
+
+    def _advance(self, samples: int) -> None:
+        """Show that so many samples more were differentiated."""
+        self._done += samples
+        left = self._expected - self._done
+        self._display.draw(self._done, left if left > 0 else None, self._line)
+
+    def _expect(self, residual: Vector) -> None:
+        """Say how far the search is, and how much is left if the largest set is needed."""
+        chosen, count = len(self.chosen), self._problem.constraints.count
+        epsilon = norm_of(residual) / self._problem.norm
+        self._line = f"{chosen:,} of {count:,} constraints, epsilon / norm {epsilon:.3g}"
+        most = min(self._most, count)
+        passes = math.ceil(math.log(most / chosen, _GROWTH_FACTOR)) + 1
+        passes += len(rounding_factors(count))
+        self._expected = self._done + most - chosen + passes * self._problem.report.n
 
     def _search(self) -> None:
         """Search until epsilon is proved within the tolerance, or no more constraints may enter."""
@@ -108,6 +134,7 @@ class ConstraintSearch:
             residual = problem.residual(
                 self.multipliers, lambda p: self._gradients.combination(p, problem.target)
             )
+            self._expect(residual)
             if len(self.chosen) == constraints.count:
                 self.lower, _ = self._bound(residual)
                 return

@@ -6,25 +6,22 @@ Everything is computed by a float64 copy of the net, in batches.
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..core.gates import Gates
-from ..core.gradients import SampleGradients, StoredGradients
+from ..core.gradients import Gradients, SampleGradients, StoredGradients
 from ..core.nets import call_with, scores
 from ..core.processes import is_own_batch, join_shares
 from ..core.scored_samples import ScoredSamples
-from ..errors import ModelError
 from ..margins import score_gaps
+from .slopes import Slopes, Vector, value_and_slope
 
 BATCH = 64
 """Float64 samples per pass where nobody says how many, twice as many in float32: few enough for the
 activations of an image net to stay in cache.
 """
-Vector = dict[str, Tensor]
-"""A vector in parameter space: the name of each parameter -> its part, float64."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +70,15 @@ class ConstraintSubset:
         return ConstraintSubset(self.samples[order], self.classes[order], self.merit[order])
 
 
-class Slopes(NamedTuple):
-    """The slopes of a batch of constraints in a direction.
+class _CountedGradients(SampleGradients):
+    """Gradients that tell how many were computed."""
 
-    samples : the slice of samples that they belong to.
-    gaps : s, (N, C) with +infinity at j = y_n, or (N, 1).
-    slopes : the inner products <grad s, direction>, of that shape.
-    score_sizes, slope_sizes : the largest score of each sample, and slope of one, (N, 1).
-    """
+    tick: Callable[[int], None] = staticmethod(lambda samples: None)
 
-    samples: slice
-    gaps: Tensor
-    slopes: Tensor
-    score_sizes: Tensor
-    slope_sizes: Tensor
+    def __call__(self, x: Tensor, weights: Tensor) -> Gradients:
+        found = super().__call__(x, weights)
+        self.tick(len(x))
+        return found
 
 
 class Constraints:
@@ -110,9 +102,13 @@ class Constraints:
         self._parameters = dict(self.twin.named_parameters())
         self.outputs, self._y = scored.outputs, scored.y
         with torch.no_grad():
-            self._gradients = SampleGradients(
+            self._gradients = _CountedGradients(
                 self.twin, names, scored.first_inputs(1), batch_size / BATCH
             )
+
+    def report_to(self, tick: Callable[[int], None]) -> None:
+        """Call `tick` with the number of samples after each batch of gradients or slopes."""
+        self._gradients.tick = tick
 
     @property
     def count(self) -> int:
@@ -176,9 +172,10 @@ class Constraints:
                 result = call_with(self.twin, free | fixed, x)
                 return result[:, None] if result.ndim == 1 else result
 
-            value, slope = _value_and_slope(outputs, point, moved)
+            value, slope = value_and_slope(outputs, point, moved)
             # The slope of a difference is the difference of slopes; at j = y_n there is no
             # constraint.
+            self._gradients.tick(len(x))
             yield Slopes(
                 slice(start, start + len(x)),
                 score_gaps(value, y),
@@ -306,30 +303,3 @@ class Constraints:
         for p, flag in zip(free, flags, strict=True):
             p.requires_grad_(flag)
         return total
-
-
-def _value_and_slope(
-    outputs: Callable[[Vector], Tensor], point: Vector, moved: Vector
-) -> tuple[Tensor, Tensor]:
-    """Compute outputs and their derivative along a direction.
-
-    Forward mode is used or, for operations without one such as weight norm, reverse mode twice.
-    """
-    try:
-        with torch.no_grad():
-            value, slope, *_ = torch.func.jvp(outputs, (point,), (moved,))
-        return value, slope
-    except NotImplementedError as error:
-        lacking = str(error).splitlines()[0]
-    try:
-        value, pull, *_ = torch.func.vjp(outputs, point)
-        # The pulled back gradient is linear in what is pulled, so that its own derivative is the
-        # same everywhere: it maps `moved` to the slope.
-        _, push, *_ = torch.func.vjp(lambda cotangent: pull(cotangent)[0], torch.zeros_like(value))
-        (slope,) = push(moved)
-    except (NotImplementedError, RuntimeError) as error:
-        raise ModelError(
-            "The model uses an operation that can be differentiated neither in forward mode nor"
-            f" twice: {lacking} Write it with operations that can."
-        ) from error
-    return value, slope

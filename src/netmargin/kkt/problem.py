@@ -14,8 +14,9 @@ from ..errors import DataError, NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
-from .constraints import BATCH, Constraints, Vector
+from .constraints import BATCH, Constraints
 from .rounding import allow_for_rounding, rounding_factors
+from .slopes import Vector
 
 NORMS = ("global", "layers", "partial")
 """The norms of the max-margin problem; `certify` says what they mean."""

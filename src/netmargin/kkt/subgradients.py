@@ -14,10 +14,12 @@ import numpy as np
 import torch
 
 from ..core.gradients import Gradients
+from ..core.progress import Progress
 from ..result import Status
-from .constraints import ConstraintSubset, Vector
+from .constraints import ConstraintSubset
 from .multipliers import multipliers
 from .problem import Problem, norm_of
+from .slopes import Vector
 
 _MOST_CONSTRAINTS = 1200
 """Constraints whose gradients are computed at every point: each round does so at eight points."""
@@ -52,7 +54,13 @@ rounding.
 
 
 def within_radius(
-    problem: Problem, chosen: ConstraintSubset, weights: torch.Tensor, *, radius: float, seed: int
+    problem: Problem,
+    chosen: ConstraintSubset,
+    weights: torch.Tensor,
+    *,
+    radius: float,
+    seed: int,
+    display: Progress,
 ) -> tuple[float, Status]:
     """Search for the smallest epsilon over gradients at points within radius ||theta~|| of theta~.
 
@@ -68,6 +76,8 @@ def within_radius(
         The radius, relative to ||theta~||.
     seed : int
         Seed of the random points.
+    display : Progress
+        Shows the rounds.
 
     Returns
     -------
@@ -92,7 +102,9 @@ def within_radius(
     try:
         columns = _Columns(problem, Gradients.concatenate(list(constraints.gradients(near))))
         best = columns.epsilon
-        for _ in range(_ROUNDS):
+        for number in range(_ROUNDS):
+            line = f"gradients within the radius, epsilon / norm {best / problem.norm:.3g}"
+            display.draw(number, _ROUNDS - number, line)
             residual = columns.residual()
             directions = [(residual, share) for share in _STEP_SHARES]
             directions += [

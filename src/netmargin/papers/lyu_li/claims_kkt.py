@@ -43,7 +43,7 @@ def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
     found = []
     for state in states:
         net.load_state_dict(state)
-        found.append(certify(net, data, loss=Exponential()))
+        found.append(certify(net, data, loss=Exponential(), progress=False))
     first, last = found
     measured = (
         f"relative epsilon {first.relative_epsilon:.2g} -> {last.relative_epsilon:.2g}, 1 - beta"
@@ -286,7 +286,7 @@ def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
         svm = tangent_svm(net, data)
         angles.append(1 - svm.cosine)
     # The margin of the last state only: the corollary is about the limit.
-    expected = order_factor * 3 / certify(net, data, loss=Exponential()).norm
+    expected = order_factor * 3 / certify(net, data, loss=Exponential(), progress=False).norm
     measured = (
         f"1 - cosine {angles[0]:.2g} -> {angles[1]:.2g}; margin {svm.margin:.5g} against L /"
         f" ||theta~|| = {expected:.5g}"
