@@ -85,8 +85,7 @@ def certify(
     seed : int, default 0
         Seed of the random points within the radius.
     progress : bool, default True
-        Show the constraints that take part, epsilon and the time left at most; a line every ten
-        seconds where there is no terminal.
+        Whether to show the constraints that take part, epsilon and the time left as they come.
 
     Returns
     -------
