@@ -9,6 +9,7 @@ tests/test_arguments.py tries each argument of each door with each odd value.
 import argparse
 import collections
 import contextlib
+import copy
 import functools
 import io
 import math
@@ -21,10 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import netmargin as nm
+from tests.data_forms import FORMS, NUMBERS, Overwriting, describe_difference, draw_samples
 
 torch.manual_seed(0)
 NET = nm.models.mlp([2, 16, 1])
@@ -32,6 +36,7 @@ X = torch.randn(8, 2, generator=torch.Generator().manual_seed(0))
 with torch.no_grad():
     Y = torch.where(NET(X)[:, 0] > 0, 1, -1)
 DATA = (X, Y)
+GIVEN = X.clone()
 FOLDER = Path(tempfile.gettempdir()) / "netmargin-fuzz"
 
 ODD = {
@@ -63,12 +68,38 @@ ODD = {
     "a tensor of NaN": torch.full((8, 2), math.nan),
     "an array": np.ones(3),
     "an array of objects": np.array([object(), None], dtype=object),
+    "a tensor without dimensions": torch.tensor(3.0),
+    "a tensor of one number": torch.tensor([2]),
+    "an array without dimensions": np.array(1.5),
+    "a numpy float": np.float32(1.5),
+    "a numpy integer": np.int64(2),
+    "a numpy truth value": np.True_,
+    "a numpy NaN": np.float64("nan"),
+    "a numpy text": np.str_("odd"),
+    "a numpy date": np.datetime64("2026-11-25"),
+    "a frame": pd.DataFrame(X.numpy()),
+    "a series": pd.Series(Y.numpy()),
+    "a series of text": pd.Series(["cat", "dog"] * 4),
+    "a categorical": pd.Categorical(["cat", "dog"] * 4),
     "a model": NET,
+    "a net that overwrites its input": Overwriting(NET),
+    "a net that ends in softmax": nn.Sequential(nm.models.mlp([2, 4, 2]), nn.Softmax(1)),
     "data": DATA,
     "data with NaN": (X * math.nan, Y),
     "data of different lengths": (X, Y[:3]),
+    "data with text for labels": (X, ["cat", "dog"] * 4),
+    "a shuffled loader": DataLoader(TensorDataset(X, Y), batch_size=3, shuffle=True),
 }
 """What people give by mistake; every argument of every door is tried with each."""
+
+FRESH: dict[str, Callable[[], Any]] = {
+    "a generator": lambda: (i for i in range(3)),
+    "a generator of batches": lambda: ((X[i : i + 2], Y[i : i + 2]) for i in (0, 2, 4, 6)),
+    "an iterator of text": lambda: iter("odd"),
+}
+"""Odd values that are used up by one call, and so are made for each."""
+
+ODD_NAMES = (*ODD, *FRESH)
 
 ABOUT_MODEL_OR_DATA = ("model", "models", "data", "heldout", "x", "X", "X2", "y", "K", "make_model")
 """Errors about these say "the data" or "the model" in words of their own."""
@@ -212,6 +243,7 @@ def measuring() -> list[Door]:
                 "progress": False,
             },
         ),
+        Door("label_errors", nm.label_errors, {"data": DATA, "model": None, "seed": 0}),
         Door("kernels.arc_cosine", nm.kernels.arc_cosine, {"X": X, "X2": None, "bias": True}),
         Door(
             "kernels.ntk",
@@ -499,7 +531,9 @@ def foreign(door: Door, changed: dict[str, str]) -> str | None:
     answer or a proper error.
     """
     try:
-        door.call(**{name: ODD[odd] for name, odd in changed.items()})
+        door.call(
+            **{name: FRESH[odd]() if odd in FRESH else ODD[odd] for name, odd in changed.items()}
+        )
     except (nm.NetmarginError, ValueError) as error:
         said = str(error)
         named = any(name in said for name in changed) or any(
@@ -516,7 +550,10 @@ def foreign(door: Door, changed: dict[str, str]) -> str | None:
         return f"foreign: TypeError: {str(error)[:200]}"
     except Exception as error:
         return f"foreign: {type(error).__name__}: {str(error)[:200]}"
-    return None
+    if torch.equal(X, GIVEN):
+        return None
+    X.copy_(GIVEN)
+    return "foreign: changed the caller's samples"
 
 
 def _raised_on_purpose(error: BaseException) -> bool:
@@ -531,13 +568,27 @@ def _fresh(model: Any) -> Any:
     """The same weights each time, as training changes them."""
     if not isinstance(model, nn.Module):
         return model
-    copy = nm.models.mlp([2, 16, 1])
-    copy.load_state_dict(NET.state_dict())
-    return copy
+    return copy.deepcopy(model)
+
+
+_PART_OF_FORMS = 0.1
+"""Part of the calls that give one data set in two forms; these take longer than others."""
+_DRAWN = 20
+"""Data sets that such calls are given."""
+
+
+def _call_oddly(door: Door, random: np.random.Generator) -> tuple[str, str | None]:
+    """What was called with one to three odd values, and why the outcome is not proper."""
+    count = min(len(door.arguments), random.integers(1, 4))
+    odd = {}
+    for name in random.choice(list(door.arguments), count, replace=False):
+        allowed = [value for value in ODD_NAMES if value not in door.left_out.get(name, ())]
+        odd[str(name)] = str(random.choice(allowed))
+    return f"{door.name} {odd}: ", foreign(door, odd)
 
 
 def main() -> None:
-    """Random calls: one to three arguments of a random door are odd."""
+    """Random calls: arguments of a random door are odd, or a data set comes in another form."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
@@ -547,19 +598,16 @@ def main() -> None:
     doors = [door for room in options.rooms for door in ROOMS[room]() if door.arguments]
     counts: collections.Counter[str] = collections.Counter()
     failures: collections.Counter[str] = collections.Counter()
+    drawn = [draw_samples(options.seed + k, overwriting=k % 2 == 1) for k in range(_DRAWN)]
     for _ in range(options.calls):
-        door = doors[random.integers(len(doors))]
-        names = random.choice(
-            list(door.arguments), min(len(door.arguments), random.integers(1, 4)), replace=False
-        )
-        odd = {
-            str(name): str(random.choice([o for o in ODD if o not in door.left_out.get(name, ())]))
-            for name in names
-        }
-        why = foreign(door, odd)
+        if random.random() < _PART_OF_FORMS:
+            function, form = str(random.choice(list(NUMBERS))), str(random.choice(list(FORMS)))
+            where, why = "", describe_difference(function, drawn[random.integers(_DRAWN)], form)
+        else:
+            where, why = _call_oddly(doors[random.integers(len(doors))], random)
         counts["proper" if why is None else why.split(":")[0]] += 1
         if why is not None:
-            failures[f"{door.name} {odd}: {why}"] += 1
+            failures[f"{where}{why}"] += 1
     for failure, count in failures.most_common(40):
         print(f"{count:4} {failure}")
     print(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import netmargin as nm
-from tests.fuzz import DATA, NET, ODD, ROOMS, foreign
+from tests.fuzz import DATA, NET, ODD_NAMES, ROOMS, foreign
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -15,7 +15,7 @@ def test_odd_arguments_are_answered_or_named(room, tmp_path, monkeypatch):
     wrong = []
     for door in ROOMS[room]():
         for argument in door.arguments:
-            for odd in ODD:
+            for odd in ODD_NAMES:
                 if odd not in door.left_out.get(argument, ()) and (
                     why := foreign(door, {argument: odd})
                 ):

@@ -1,0 +1,17 @@
+"""Every form of one data set gives the same numbers, or is refused by name; nothing of the caller's
+is changed.
+"""
+
+import pytest
+
+from tests.data_forms import FORMS, NUMBERS, compute, describe_difference, draw_samples
+
+
+@pytest.mark.parametrize("function", NUMBERS)
+@pytest.mark.parametrize("overwriting", [False, True], ids=["pure", "overwriting"])
+def test_every_form_of_the_data_gives_the_same_numbers(function, overwriting):
+    samples = draw_samples(0, overwriting=overwriting)
+    expected = compute(function, samples, None)
+    assert not isinstance(expected, Exception), expected
+    wrong = [describe_difference(function, samples, form) for form in FORMS]
+    assert not any(wrong), "\n".join(filter(None, wrong))
