@@ -239,7 +239,6 @@ def measuring() -> list[Door]:
                 "attacks": (),
                 "carlini_wagner_steps": 2,
                 "batch_size": 3,
-                "folder": None,
                 "progress": False,
             },
         ),
@@ -540,14 +539,13 @@ def foreign(door: Door, changed: dict[str, str]) -> str | None:
             name in ABOUT_MODEL_OR_DATA for name in changed
         )
         own = isinstance(error, nm.NetmarginError) or _raised_on_purpose(error)
-        if named and own:
-            return None
-        return f"{'names no argument' if own else 'foreign'}: {type(error).__name__}: {said[:200]}"
+        if not (named and own):
+            kind = "names no argument" if own else "foreign"
+            return f"{kind}: {type(error).__name__}: {said[:200]}"
     except TypeError as error:
         # scikit-learn's own checks of an estimator ask for a TypeError where X holds no numbers.
-        if door.name.endswith(("Classifier", "Regressor")) and {"X", "y"} & set(changed):
-            return None
-        return f"foreign: TypeError: {str(error)[:200]}"
+        if not (door.name.endswith(("Classifier", "Regressor")) and {"X", "y"} & set(changed)):
+            return f"foreign: TypeError: {str(error)[:200]}"
     except Exception as error:
         return f"foreign: {type(error).__name__}: {str(error)[:200]}"
     if torch.equal(X, GIVEN):
@@ -560,8 +558,8 @@ def _raised_on_purpose(error: BaseException) -> bool:
     """Whether a ValueError was raised by netmargin, or by scikit-learn, whose checks of X and y its
     estimators have to make.
     """
-    raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
-    return any(f"{library}/" in raised_in for library in ("netmargin", "sklearn"))
+    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return "netmargin/" in frames[-1] or any("sklearn/" in frame for frame in frames)
 
 
 def _fresh(model: Any) -> Any:

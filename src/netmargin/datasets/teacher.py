@@ -64,7 +64,7 @@ def teacher(
     Source: Wei et al. 2018, Section 5; Wei et al. 2019, Section 5.
     """
     n, d, units = check_sizes(n=(n, 1), d=(d, 1), units=(units, 1))
-    margin = check_number("margin", margin, at_least=0)
+    margin, seed = check_number("margin", margin, at_least=0), check_seed(seed)
     # Separate streams: the samples do not depend on how many numbers the teacher's weights took.
     net, random = teacher_net(d, units=units, seed=seed), np.random.default_rng([seed, 1])
     kept: list[np.ndarray] = []

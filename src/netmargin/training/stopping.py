@@ -50,7 +50,7 @@ class Epochs(StoppingRule):
     count: int
 
     def __post_init__(self):
-        check_count("count", self.count, at_least=0)
+        object.__setattr__(self, "count", check_count("count", self.count, at_least=0))
 
     def reached(self, rows):
         """A sentence once the last row is of epoch `count` or later, else None."""
@@ -100,7 +100,7 @@ class LogLossBelow(StoppingRule):
     log10: float
 
     def __post_init__(self):
-        check_number("log10", self.log10)
+        object.__setattr__(self, "log10", check_number("log10", self.log10))
 
     def reached(self, rows):
         """A sentence once the loss is below the level, else None."""
@@ -142,8 +142,8 @@ class MarginGrowthBelow(StoppingRule):
     epochs: int = 100
 
     def __post_init__(self):
-        check_number("ratio", self.ratio)
-        check_count("epochs", self.epochs)
+        object.__setattr__(self, "ratio", check_number("ratio", self.ratio))
+        object.__setattr__(self, "epochs", check_count("epochs", self.epochs))
 
     def reached(self, rows):
         """A sentence once the margin grows by less, else None.
