@@ -134,7 +134,9 @@ NUMBERS: dict[str, Callable[[nn.Module, Any], list]] = {
         nm.compare({"one": net, "two": copy.deepcopy(net)}, data, progress=False).training[0].q
     ],
     "certify": lambda net, data: [nm.certify(net, data).epsilon],
-    "robustness": lambda net, data: [nm.robustness(net, data, attacks=(), progress=False).lower],
+    "robustness": lambda net, data: [
+        nm.robustness(net, data, effort="quick", progress=False).upper
+    ],
     "train": _train,
     "gradient_descent": lambda net, data: [
         gradient_descent(net, data, steps=3, rate=1e-3).rows[-1]["log_loss"]
@@ -148,7 +150,7 @@ NUMBERS: dict[str, Callable[[nn.Module, Any], list]] = {
             data,
             lambdas=[1e-2],
             starts=1,
-            iterations=3,
+            iterations=100,
             progress=False,
         ).rows[-1]["log_loss"]
     ],

@@ -7,7 +7,14 @@ import pytest
 from tests.data_forms import FORMS, NUMBERS, compute, describe_difference, draw_samples
 
 
-@pytest.mark.parametrize("function", NUMBERS)
+SLOW = ("robustness", "regularization_path")
+"""Functions that take a second of a core for each form."""
+
+
+@pytest.mark.parametrize(
+    "function",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in NUMBERS],
+)
 @pytest.mark.parametrize("overwriting", [False, True], ids=["pure", "overwriting"])
 def test_every_form_of_the_data_gives_the_same_numbers(function, overwriting):
     samples = draw_samples(0, overwriting=overwriting)
