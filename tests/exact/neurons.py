@@ -9,7 +9,7 @@ from netmargin import Status, solvers
 
 from . import spite
 from .arrangement import largest_response, nets_attain, nets_separate, response_of_squares
-from .rational import SLACK, exact, power_of_two, root, shown, whole
+from .rational import SLACK, exact, power_of_two, root, whole
 from .verdict import Door, Verdict
 
 LIMIT = 5.0
@@ -177,11 +177,7 @@ def judge_least_norm(call: dict) -> Verdict:
     if found.norm < np.inf:
         values, mass = evaluate(found, Z)
         verdict.check_objective(found.norm, mass / 2)
-        residual = max(abs(values - y))
-        verdict.blame(
-            residual > Fraction(found.residual) + max(abs(y)) / 10**9,
-            f"residual {found.residual!r}, but {shown(residual)}",
-        )
+        verdict.check_residual(found.residual, values, y)
     if found.status is not Status.NOT_ATTAINABLE:
         square = response(Z, found.dual)
         verdict.check_lower(found.lower_bound, sum(exact(found.dual) * y), square)

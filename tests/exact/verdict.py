@@ -57,13 +57,21 @@ class Verdict:
             f" {shown(attained / Fraction(objective) - 1) if objective else 'infinity'}",
         )
 
+    def check_residual(self, residual: float, values, targets) -> None:
+        """The values miss their targets by `residual` at most, to 1e-9 of the largest target."""
+        missed = max(abs(v - y) for v, y in zip(values, targets, strict=True))
+        self.blame(
+            missed > Fraction(residual) + max(map(abs, targets)) / 10**9,
+            f"residual {residual!r}, but {shown(missed)}",
+        )
+
     def check_lower(self, bound: float, proved: Fraction, square: Fraction = Fraction(1)) -> None:
         """The weights prove proved / sqrt(square), at least `bound`; nothing if that is 0 / 0."""
         false = bound > 0 if square <= 0 else exceeds(Fraction(bound), proved, square)
         value = proved / (root(square) or 1)
         self.blame(
             false,
-            f"lower bound {bound!r}: the dual weights prove {shown(value)}, less by a part of"
+            f"lower bound {float(bound)!r}: the dual weights prove {shown(value)}, less by a part of"
             f" {shown(1 - value / Fraction(bound)) if bound else ''}",
         )
 
