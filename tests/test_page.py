@@ -107,7 +107,9 @@ def test_flips_of_samples_that_stand_for_all_lead_the_page():
     )
     page = make_page(facts_of(net, data, (X, y), records=radii))
     flips = np.sort(radii.upper[radii.q > 0])
-    middle, whose = flips[(len(flips) - 1) // 2], f"the median of {len(flips)} examined images"
+    middle = flips[(len(flips) - 1) // 2]
+    assert 0 < len(flips) < 20
+    whose = f"the median of the {len(flips)} that are right of 20 examined images"
     said = f"a typical one can be flipped by a change of {middle:.2f} ({whose}): "
     assert said in page.overview.lead
     assert page.overview.certainty == "Measured"

@@ -77,30 +77,33 @@ def _write_lead(facts: Facts, other: float | None) -> str:
     return f"{start} {who} {_typical(facts, split, other)}"
 
 
-def find_median_flip(facts: Facts) -> tuple[float, int]:
-    """The median flip found on right samples that stand for the first split, and how many these
-    are; NaN without such.
+def find_median_flip(facts: Facts) -> tuple[float, str]:
+    """The median flip found on right samples that stand for the first split, NaN without such; and
+    which these are, in words.
     """
     split = facts.splits[0]
     own = next((linked for linked in facts.radii if linked.split == split.key), None)
     if own is None or not own.report.attacks or not own.report.examined:
-        return math.nan, 0
+        return math.nan, ""
     examined = own.report.examined
     if own.rows is None or not is_spread(split.distances, own.rows[:examined]):
-        return math.nan, 0
+        return math.nan, ""
     flips = own.report.upper[:examined][own.report.q[:examined] > 0]
     found = middle_of(flips) if len(flips) else math.nan
-    return found if math.isfinite(found) else math.nan, len(flips)
+    these = plural(examined, f"examined {facts.noun}")
+    if len(flips) < examined:
+        these = f"the {count(len(flips))} that are right of {these}"
+    return found if math.isfinite(found) else math.nan, these
 
 
 def _typical(facts: Facts, split: Measured, other: float | None) -> str:
     """How far a typical sample lies from the boundary, in the rest of a sentence."""
-    median, (flip, examined) = split.median, find_median_flip(facts)
+    median, (flip, these) = split.median, find_median_flip(facts)
     if not facts.has_distances:
         return f"scores its own class {significant(median)} above the next one."
     if math.isfinite(flip):
         median, about = flip, f"can be flipped by a change of {distance(flip)}"
-        about += f" (the median of {plural(examined, f'examined {facts.noun}')})"
+        about += f" (the median of {these})"
     elif math.isinf(median):
         return (
             "lies at no finite distance from the boundary, to first order: the scores do not change"
