@@ -1,4 +1,4 @@
-"""The ledger: every claim of the five papers as a function that looks for violations of it.
+"""The ledger: claims of the five papers, each a function that looks for violations of it.
 
 The claims themselves lie in the folders of their papers, `netmargin.papers`.
 """

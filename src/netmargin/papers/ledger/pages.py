@@ -59,10 +59,11 @@ def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
         "# The ledger",
         "",
         (
-            "Every claim of the five papers, in their symbols, examined by `netmargin verify`,"
-            " which wrote this page. A violation is how far an instance is from satisfying the"
-            " statement; the worst one is 0 where all satisfy it. Trends and rates say in their"
-            " tolerance what counts as holding."
+            f"{len(entries)} claims of the five papers, in their symbols, examined by `netmargin"
+            " verify`, which wrote this page. They are not all that the papers state: what a claim"
+            " leaves out, its statement and its instances say. A violation is how far an instance"
+            " is from satisfying the statement; the worst one is 0 where all satisfy it. Trends"
+            " and rates say in their tolerance what counts as holding."
         ),
         "",
         conclusion + ".",

@@ -45,7 +45,7 @@ def _start_descent(trial: Trial) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
     source=f"{PAPER}, Theorem 4.2, Lemma E.1 and Theorem E.2",
     hypotheses=(
         "(S1) C^2 net (cubed ReLUs), exponential loss below 1, (S5) with proved bounds B_0,"
-        " B_1, B_2"
+        " B_1, B_2; every other start with a summed loss of .3 to .99"
     ),
     tolerance=1e-10,
     because="rounding of log Loss, log rho and phi, and of differences of neighbours",
@@ -99,11 +99,14 @@ def _() -> Finding:
     " least a eta (1 - mu) |grad|^2; (P4) log gamma^ rises by at least rho^2 / (L nu^2) |tangential"
     " grad|^2 log(rho(t + a) / rho(t)), whose sum over steps is (22)",
     source=f"{PAPER}, Lemma E.7 and (22)",
-    hypotheses="(S1), (S5), exponential loss below 1; cubed ReLUs, steps from eta = H(Loss)",
+    hypotheses=(
+        "(S1), (S5), exponential loss below 1; cubed ReLUs, steps from eta = H(Loss); every other"
+        " start with a summed loss of .3 to .99"
+    ),
     tolerance=1e-7,
     because=(
-        "differences of neighbouring values of log rho and log Loss, relative to changes of 1e-6 or"
-        " more"
+        "differences of neighbouring values of log rho and log Loss, relative to their changes; (P3)"
+        " and (P4) where log Loss changes by 1e-7 or more"
     ),
     quick=2,
     full=20,

@@ -89,7 +89,9 @@ FIGURE = Figure(
         "test error on 2-parity against n, net and tangent kernel (the paper states it, without a"
         " figure)"
     ),
-    finding="with a few times d samples the net generalizes and no tangent kernel does",
+    finding=(
+        "with a few times d samples the net generalizes and fitted tangent kernel machines do not"
+    ),
     differs=(
         "a regularized net, as in Wei et al., instead of the early-stopped flow of Theorem 4.1,"
         " whose widths and times are out of reach"

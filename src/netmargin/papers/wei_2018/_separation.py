@@ -1,4 +1,4 @@
-"""Test errors of a regularized net and of the best tangent kernel on the same samples."""
+"""Test errors of a regularized net and of fitted tangent kernel machines on the same samples."""
 
 import numpy as np
 import torch
