@@ -105,8 +105,8 @@ def _() -> Finding:
     ),
     tolerance=1e-7,
     because=(
-        "differences of neighbouring values of log rho and log Loss, relative to their changes; (P3)"
-        " and (P4) where log Loss changes by 1e-7 or more"
+        "differences of neighbouring values of log rho and log Loss, relative to their changes;"
+        " (P3) and (P4) where log Loss changes by 1e-7 or more"
     ),
     quick=2,
     full=20,
