@@ -168,6 +168,62 @@ def test_a_loss_far_above_its_scale_is_divergence():
         criterion(torch.tensor([[1.0, 0.0]]), [0])
 
 
+def train_on_digits(rate, *, adam=False, shrinking=False, epochs=300):
+    """A criterion after training a net of two layers on 100 digits in batches of 25."""
+    X, y = nm.datasets.digits(limit=100)
+    torch.manual_seed(0)
+    net, criterion = nm.models.mlp([64, 32, 10]), nm.RelativeLoss()
+    optimizer = (torch.optim.Adam if adam else torch.optim.SGD)(net.parameters(), lr=rate)
+    for _ in range(epochs):
+        for rows in torch.randperm(len(X)).split(25):
+            optimizer.zero_grad()
+            criterion(net(X[rows]), y[rows]).backward()
+            optimizer.step()
+        scale = criterion.rescale()
+        if shrinking:
+            optimizer.param_groups[0]["lr"] = rate / max(1.0, -scale)
+    return criterion
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.05])
+def test_a_net_that_too_long_steps_wreck_is_divergence(rate):
+    with pytest.raises(nm.DivergenceError, match="The mean loss jumped to"):
+        train_on_digits(rate)
+
+
+def test_noise_of_sgd_is_no_jump():
+    """Adam, SGD by the rule, labels that no net explains, and scales that follow single samples."""
+    assert train_on_digits(1e-3, adam=True, epochs=100).log_scale < -3
+    assert train_on_digits(0.02, shrinking=True, epochs=150).log_scale < -1
+    generator = torch.Generator().manual_seed(0)
+    criterion = nm.RelativeLoss()
+    for _ in range(200):
+        # One of ten labels is wrong, at a loss of 20: means of four samples are 1e-9 to 10.
+        gaps = torch.where(torch.rand(4, generator=generator) < 0.1, -20.0, 20.0)
+        criterion(torch.stack([gaps, torch.zeros(4)], 1), torch.zeros(4, dtype=torch.long))
+        criterion.rescale()
+
+
+def test_a_jump_is_of_an_epoch_and_is_forgotten_with_a_scale_of_ones_own():
+    def epoch(criterion, gap):
+        rows = torch.full((40,), float(gap))
+        criterion(torch.stack([rows, torch.zeros(40)], 1), torch.zeros(40, dtype=torch.long))
+        return criterion
+
+    criterion = epoch(nm.RelativeLoss(), 20)
+    criterion.rescale()
+    epoch(criterion, -0.5)  # a loss of .97, and log 2 is .69
+    fresh = nm.RelativeLoss()
+    fresh.load_state_dict(criterion.state_dict())
+    with pytest.raises(nm.DivergenceError, match="knows nothing has 0.69"):
+        criterion.rescale()
+    with pytest.raises(nm.DivergenceError):
+        epoch(fresh, -0.5).rescale()
+    assert epoch(criterion, -0.5).rescale(0.0) == 0.0
+    epoch(criterion, -0.5).rescale()
+    assert epoch(criterion, 1).rescale() == pytest.approx(math.log(math.log1p(math.exp(-1))))
+
+
 def test_bad_arguments():
     with pytest.raises(nm.ArgumentError, match="loss must be"):
         nm.RelativeLoss("hinge")

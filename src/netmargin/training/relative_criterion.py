@@ -20,14 +20,28 @@ from ..margins import margins
 from ..margins.of_outputs import require_finite_margins
 from .relative_loss import initial_log_scale, relative_gradient
 
+_TENFOLD = math.log(10)
+"""A jump is a mean loss ten times that of an earlier epoch. In wrecked runs of MLPs on digits it was
+11 to 55 times, at rates of 0.05 to 1; good ones rise by less, or far below log C.
+"""
+_DEVIATIONS = 3.0
+"""Standard errors of both means that are taken off first: noise of few samples is no jump."""
+
 
 class RelativeLoss(nn.Module):
     """The mean loss of a batch divided by e^F, whose gradient does not underflow.
 
-    It takes the place of `torch.nn.CrossEntropyLoss()` in a loop of your own. F follows the
-    training: `rescale()` after each epoch sets it to the log of the mean loss of that epoch, so
-    that losses of 1e-800 give gradients of ordinary size. A step of an optimizer on this loss is a
-    step on the mean loss with a rate e^-F times larger, which is how losses get that small.
+    It takes the place of `torch.nn.CrossEntropyLoss()` in a loop of your own, but not with the same
+    rate. F follows the training: `rescale()` after each epoch sets it to the log of the mean loss
+    of that epoch, so that losses of 1e-800 give gradients of ordinary size. A step of an optimizer
+    on this loss is a step on the mean loss with a rate e^-F times larger, which is how losses get
+    that small.
+
+    These gradients do not vanish as the data are fitted: they are those of the log of the loss,
+    whose curvature grows like (log 1/loss)^(2 - 2/k) in a net whose scores grow like the k-th power
+    of its weights. So the rate of SGD has to shrink by that factor: a constant rate is for linear
+    nets (k = 1), and wrecks others as soon as they fit. `torch.optim.Adam` at 1e-3, whose steps do
+    not grow with the gradient, needs no such rule; docs/training-loops.md shows both.
 
     Values and gradients are computed in float64 from the scores as they are; the gradient is
     returned in the type of the scores. Only batches in training mode count for the next scale; what
@@ -55,7 +69,11 @@ class RelativeLoss(nn.Module):
     NonFiniteOutputError
         If scores are NaN or infinite.
     DivergenceError
-        If a batch's loss is so far above e^F that the quotient overflows float64.
+        If a batch's loss is so far above e^F that the quotient overflows float64. If the loss
+        jumps: `rescale()` finds a mean loss above half of that of a net that knows nothing (log C),
+        and more than ten times as large as after an earlier epoch, each mean within three standard
+        errors. A single batch, or a rise while the data are still fitted, is noise of SGD and no
+        jump; `rescale(log_mean_loss)` sets F and forgets earlier epochs.
 
     Notes
     -----
@@ -73,6 +91,20 @@ class RelativeLoss(nn.Module):
     >>> criterion.log_loss, loss.item(), net.weight.grad.item()
     (-5000.0, 1.0, -1.0)
 
+    A net of two layers takes Adam at 1e-3:
+
+    >>> X, y = nm.datasets.digits(limit=50)
+    >>> _ = torch.manual_seed(0)
+    >>> net, criterion = nm.models.mlp([64, 32, 10]), nm.RelativeLoss()
+    >>> optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    >>> for epoch in range(300):
+    ...     optimizer.zero_grad()
+    ...     criterion(net(X), y).backward()
+    ...     optimizer.step()
+    ...     _ = criterion.rescale()
+    >>> (net(X).argmax(1) == y).all().item(), criterion.log_loss < -7
+    (True, True)
+
     Source: Lyu and Li 2019, Appendix K.
     """
 
@@ -84,7 +116,9 @@ class RelativeLoss(nn.Module):
         self.loss = as_loss(loss)
         self.log_scale = self.log_loss = None
         self._labels: Labels | None = None
-        self._epoch_log_sum, self._epoch_samples = -math.inf, 0
+        self._forget_epoch()
+        self._lowest = math.inf
+        """The log of the least mean loss of an epoch, with its standard errors."""
 
     def forward(self, scores: Any, y: Any) -> Tensor:
         """Return the mean loss of a batch divided by e^F, a float64 scalar.
@@ -111,7 +145,8 @@ class RelativeLoss(nn.Module):
             scale = self._find_first_scale(log_sum, *outputs.shape)
         if self.training:
             self.log_scale = scale
-            self._epoch_log_sum = logspace.log_add(self._epoch_log_sum, log_sum)
+            log_squares = float(torch.logsumexp(-2 * self.loss.f(soft), 0))
+            self._epoch = _add_logs(self._epoch, (log_sum, log_squares))
             self._epoch_samples += len(y)
         value = logspace.scaled_ratio(1.0, scale - self.log_loss)
         if value == math.inf:
@@ -126,19 +161,47 @@ class RelativeLoss(nn.Module):
         """Set F, which every loss from now on is relative to, and return it.
 
         It is the natural log of a mean loss; by default of the batches since the last call. Raises
-        ArgumentError where there were none.
+        ArgumentError where there were none, DivergenceError where the loss has jumped.
         """
         log_mean_loss = check_number("log_mean_loss", log_mean_loss, optional=True)
         if log_mean_loss is None:
-            log_mean_loss = _mean_over_processes(self._epoch_log_sum, self._epoch_samples)
-            if log_mean_loss is None:
-                raise ArgumentError(
-                    "rescale() takes the mean loss of the batches since the last call, and there"
-                    " were none in training mode. Call it after an epoch, or give log_mean_loss."
-                )
-        self._epoch_log_sum, self._epoch_samples = -math.inf, 0
+            log_mean_loss = self._end_epoch()
+        else:
+            self._lowest = math.inf
+        self._forget_epoch()
         self.log_scale = log_mean_loss
         return self.log_scale
+
+    def _end_epoch(self) -> float:
+        """The log of the mean loss since the last call. Raises DivergenceError where it jumped."""
+        log_mean, log_mean_square, n = _means_over_processes(self._epoch, self._epoch_samples)
+        if not n:
+            raise ArgumentError(
+                "rescale() takes the mean loss of the batches since the last call, and there were"
+                " none in training mode. Call it after an epoch, or give log_mean_loss."
+            )
+        # One loss that is all of the mean leaves a variance of n - 1 times its square.
+        variance = max(math.exp(min(log_mean_square - 2 * log_mean, math.log(n))) - 1, 0.0)
+        error = _DEVIATIONS * math.sqrt(variance / n)
+        assert self._labels is not None  # there were batches
+        unknown = torch.tensor([-math.log(max(self._labels.outputs, 2) - 1)], dtype=torch.float64)
+        if (
+            error < 1
+            and log_mean + math.log1p(-error) > self._lowest + _TENFOLD
+            and log_mean > self.loss.log_sum(unknown) - math.log(2)
+        ):
+            raise DivergenceError(
+                f"The mean loss jumped to {math.exp(min(log_mean, 700)):.3g}: that of an earlier"
+                f" epoch was e^{self._lowest:.4g} at most, and a net that knows nothing has"
+                f" {math.exp(self.loss.log_sum(unknown)):.3g}. The steps are too long: lower the"
+                " rate as the loss falls, or take torch.optim.Adam at 1e-3."
+            )
+        self._lowest = min(self._lowest, log_mean + math.log1p(error))
+        return log_mean
+
+    def _forget_epoch(self) -> None:
+        """Begin the next epoch: logs of the sums of losses and of their squares, and samples."""
+        self._epoch, self._epoch_samples = (-math.inf, -math.inf), 0
 
     def get_extra_state(self) -> Tensor:
         """F as a float64 tensor, NaN before the first batch."""
@@ -150,20 +213,33 @@ class RelativeLoss(nn.Module):
         """Go on with a saved F."""
         scale = float(state)
         self.log_scale = None if math.isnan(scale) else scale
+        self._lowest = math.inf if math.isnan(scale) else scale
 
     def _find_first_scale(self, log_sum: float, n: int, outputs: int) -> float:
         """F of the first batch, the same in all processes that train."""
-        mean = _mean_over_processes(log_sum, n) if self.training else logspace.log_mean(log_sum, n)
-        assert mean is not None  # of n > 0 samples
+        mean = logspace.log_mean(log_sum, n)
+        if self.training:
+            mean, *_ = _means_over_processes((log_sum, -math.inf), n)
         return initial_log_scale(self.loss, mean, max(outputs, 2))
 
 
-def _mean_over_processes(log_sum: float, n: int) -> float | None:
-    """The natural log of the mean of n losses in each process; None where there are none at all."""
-    total, samples = -math.inf, 0
-    for part, count in gather_from_processes((log_sum, n)):
-        total, samples = logspace.log_add(total, part), samples + count
-    return logspace.log_mean(total, samples) if samples else None
+_LogSums = tuple[float, float]
+"""The natural logs of a sum of losses and of that of their squares."""
+
+
+def _add_logs(first: _LogSums, second: _LogSums) -> _LogSums:
+    """The logs of the sums of both."""
+    return logspace.log_add(first[0], second[0]), logspace.log_add(first[1], second[1])
+
+
+def _means_over_processes(sums: _LogSums, n: int) -> tuple[float, float, int]:
+    """The logs of the means of n losses and squares in each process, and the number of all."""
+    total, samples = (-math.inf, -math.inf), 0
+    for part, count in gather_from_processes((sums, n)):
+        total, samples = _add_logs(total, part), samples + count
+    if not samples:
+        return (*total, 0)
+    return logspace.log_mean(total[0], samples), logspace.log_mean(total[1], samples), samples
 
 
 class _Relative(torch.autograd.Function):
