@@ -21,8 +21,8 @@ from ..margins.of_outputs import require_finite_margins
 from .relative_loss import initial_log_scale, relative_gradient
 
 _TENFOLD = math.log(10)
-"""A jump is a mean loss ten times that of an earlier epoch. In wrecked runs of MLPs on digits it was
-11 to 55 times, at rates of 0.05 to 1; good ones rise by less, or far below log C.
+"""A jump is a mean loss ten times that of an earlier epoch. In wrecked runs of MLPs on digits it
+was 11 to 55 times, at rates of 0.05 to 1; good ones rise by less, or far below log C.
 """
 _DEVIATIONS = 3.0
 """Standard errors of both means that are taken off first: noise of few samples is no jump."""
