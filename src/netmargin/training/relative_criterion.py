@@ -110,6 +110,8 @@ class RelativeLoss(nn.Module):
 
     log_scale: float | None
     log_loss: float | None
+    _epoch: tuple[float, float]
+    _epoch_samples: int
 
     def __init__(self, loss: Loss | str | nn.Module | None = None):
         super().__init__()
