@@ -332,9 +332,9 @@ WRONG_USAGE = {  # exit code 2
         ["train", "digits-mlp", "--limit", "5000"],
         "limit must lie between 1 and 1438",
     ),
-    "a time limit for f2": (
-        ["solve", "f2", "--data", "points.npz", "--time-limit", "3"],
-        "is for f1",
+    "a time limit for linear": (
+        ["solve", "linear", "--data", "points.npz", "--time-limit", "3"],
+        "is for f1, f2",
     ),
     "a shape of letters": (
         ["analyse", "digits-mlp", "--shape", "a,b"],

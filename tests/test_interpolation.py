@@ -254,12 +254,17 @@ def test_impossible_values_are_proved(X, y, bias):
 
 def test_opposite_samples_with_linear_differences_are_attainable():
     random = np.random.default_rng(0)
-    X, w = random.normal(size=(5, 2)), random.normal(size=2)
-    even = random.normal(size=5)
+    X, w = random.integers(-9, 9, (5, 2)), random.integers(-9, 9, 2)
+    even = random.integers(-9, 9, 5)
     X, y = np.concatenate([X, -2 * X]), np.concatenate([even + X @ w, 2 * (even - X @ w)])
     solution = min_norm_interpolation(X, y, bias=False)
     assert solution.certified
     assert solution.residual < 1e-9
+    # Linear to rounding is not linear: no function takes these very values.
+    for norm in ("l1", "l2"):
+        rounded = min_norm_interpolation(X, y / 3 * 0.1, bias=False, norm=norm)
+        assert rounded.status is Status.STALLED
+        assert rounded.norm < np.inf
 
 
 def test_kernel_interpolation_and_impossible_values():
@@ -324,7 +329,7 @@ def test_kernel_bounds_hold_to_60_digits(step, extended, monkeypatch):
         least_kernel_norm_to_60_digits(X, y),
     )
     assert solution.lower_bound <= least
-    assert solution.lower_bound == pytest.approx(solution.dual @ y, rel=1e-9)
+    assert solution.lower_bound == pytest.approx(solution.dual @ y, rel=1e-3)
     if extended > 1:
         assert solution.certified == (step >= 1e-4)
         assert solution.lower_bound >= least * (0.99 if step > 1e-8 else 0.0)

@@ -11,7 +11,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import netmargin as nm
-from netmargin import bounds, solvers
+from netmargin import DataError, bounds, solvers
+from netmargin.bounds import view_search
 from netmargin.core.deadline import Deadline
 from netmargin.estimators import (
     NTKClassifier,
@@ -223,6 +224,29 @@ def test_an_interclass_distance_that_is_stopped_is_a_valid_bracket():
     assert (stopped.status, found.status) == (Status.TIME_LIMIT, Status.FINISHED)
     assert 0 < stopped.distance <= found.distance <= found.upper_bound <= stopped.upper_bound
     assert found.bracket.gap < stopped.bracket.gap
+
+
+def test_an_ascent_over_pairs_ends_within_a_step_of_the_deadline(monkeypatch):
+    evaluations, original = [], view_search.minimize
+
+    def minimize(parameters, loss, iterations):
+        def counted():
+            evaluations.append(1)
+            monkeypatch.setattr(Deadline, "passed", property(lambda self: len(evaluations) >= 3))
+            return loss()
+
+        original(parameters, counted, iterations)
+
+    monkeypatch.setattr(view_search, "minimize", minimize)
+    found = bounds.interclass_distance(X[:60, :5], SIGNS[:60], 2, time_limit=600)
+    assert (found.status, len(evaluations)) == (Status.TIME_LIMIT, 3)
+    assert 0 < found.distance <= found.upper_bound
+
+
+def test_an_interclass_distance_that_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr("netmargin.core.free_memory.read_free_memory", lambda: 8 * 5 * 30 * 30)
+    with pytest.raises(DataError, match="a part of each class"):
+        bounds.interclass_distance(X[:60, :5], SIGNS[:60], 2)
 
 
 def test_relaxing_over_the_nearest_pairs_alone_proves_a_bound_too(monkeypatch):

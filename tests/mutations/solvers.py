@@ -246,7 +246,7 @@ MUTATIONS = [
     ),
     Mutation(
         _TARGETS,
-        "self.upper_bound = max([self.upper_bound, *(side.stuck for side in self._sides)])",
+        "self.upper_bound = max(self.upper_bound, self._unit * stuck + self._left_out)",
         "pass",
         "leaves above the target are forgotten",
         "tests/test_targets.py::test_leaves_that_stay_above_the_target_are_the_bound",
@@ -295,7 +295,7 @@ MUTATIONS = [
     ),
     Mutation(
         _ARRANGEMENT,
-        "self._neglected = np.linalg.norm(Z - self._Z @ self._rows, axis=1)",
+        "self._neglected = split_lengths(Z - self._Z @ self._rows)[0]",
         "self._neglected = np.zeros(len(Z))",
         "a rank that was cut off counts for nothing",
         _HERE + "test_points_that_differ_below_the_rank_are_not_one",
@@ -431,8 +431,8 @@ MUTATIONS = [
     ),
     Mutation(
         _TREE,
-        "bound = (v**2).sum(1) + relaxation.sum(1) + linearized.sum(1)",
-        "bound = (v**2).sum(1) + linearized.sum(1)",
+        "squares = (v**2).sum(1) + relaxation.sum(1) + linearized.sum(1)",
+        "squares = (v**2).sum(1) + linearized.sum(1)",
         "the bound without its concave term",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",
     ),
@@ -717,8 +717,8 @@ MUTATIONS = [
     ),
     Mutation(
         _LOGISTIC_COLUMNS,
-        "p = p * min(1.0, self._cost / largest) if largest > 0 else p\n        return float(",
-        "return float(",
+        "p = p * min(1.0, self._cost / largest) if largest > 0 else p\n        # Where p",
+        "# Where p",
         "the dual objective at weights that are not feasible",
         _HERE + "test_search_alone_proves_nothing",
     ),
@@ -752,7 +752,7 @@ MUTATIONS = [
     ),
     Mutation(
         _SQUARED_COLUMNS,
-        "return float((p * self._target - p**2 / 2).mean())",
+        "return float((p * self._target - p**2 / 2).mean() - hidden)",
         "return float((p * self._target - p**2 / 4).mean())",
         "the dual objective with half of its square",
         "tests/test_regressor.py::test_the_bracket_is_attained_and_proved",

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.arguments import check_count, check_number, check_seed
 from ..core.deadline import Deadline
+from ..core.free_memory import require_memory
 from ..core.grad_mode import with_gradients
 from ..core.matrices import binary_data
 from ..core.records import short_repr
@@ -18,6 +19,9 @@ from ..errors import DataError
 from ..result import Bracket, Status
 from .bound import INDEPENDENT_SAMPLES, Bound, check_delta, confidence_term
 from .view_search import ViewSearch
+
+_COPIES = 2
+"""Arrays of the differences of all pairs that are held at once: they, and their squares."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,12 @@ def interclass_distance(
         )
     # Squares of very large or small inputs would leave the range of float64.
     Z = data.Z / data.size
+    positive = int((data.y > 0).sum())
+    require_memory(
+        _COPIES * 8 * d * positive * (len(data) - positive),
+        f"An interclass distance of {positive:,} and {len(data) - positive:,} samples",
+        "Take a part of each class: the distance of a part is an upper bound.",
+    )
     differences = (Z[data.y > 0][:, None] - Z[data.y < 0][None]).reshape(-1, d)
     squares = (differences**2).sum(1)
     scale = math.sqrt(float(squares.min()))

@@ -1,5 +1,7 @@
 """The search for the view in which two classes are furthest apart, with a proved bound."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
@@ -71,7 +73,11 @@ class ViewSearch:
                 for _ in range(_LARGEST_ROUNDS):
                     self._check_time()
                     basis, p = _ascend_smoothed_distance(
-                        torch.from_numpy(self._differences[active]), basis, temperature, iterations
+                        torch.from_numpy(self._differences[active]),
+                        basis,
+                        temperature,
+                        iterations,
+                        self._check_time,
                     )
                     Q = np.linalg.qr(basis.numpy())[0]
                     self._bound(self._differences[active], p)
@@ -128,9 +134,14 @@ class ViewSearch:
 
 
 def _ascend_smoothed_distance(
-    z: torch.Tensor, basis: torch.Tensor, temperature: float, iterations: int
+    z: torch.Tensor,
+    basis: torch.Tensor,
+    temperature: float,
+    iterations: int,
+    check_time: Callable[[], None],
 ) -> tuple[torch.Tensor, np.ndarray]:
-    """Ascend the smoothed least squared distance in the span of the basis, by L-BFGS.
+    """Ascend the smoothed least squared distance in the span of the basis, by L-BFGS; an evaluation
+    takes as long as there are pairs, so that each begins with `check_time`.
 
     Distances are relative to the nearest pair of z. Returns the orthonormal basis that was reached,
     and the weights of the pairs there, which prove a bound.
@@ -141,9 +152,11 @@ def _ascend_smoothed_distance(
     def projected() -> torch.Tensor:
         return (z @ torch.linalg.qr(basis).Q).square().sum(1) / scale
 
-    minimize(
-        [basis], lambda: temperature * torch.logsumexp(-projected() / temperature, 0), iterations
-    )
+    def loss() -> torch.Tensor:
+        check_time()
+        return temperature * torch.logsumexp(-projected() / temperature, 0)
+
+    minimize([basis], loss, iterations)
     with torch.no_grad():
         p = torch.softmax(-projected() / temperature, 0)
         return torch.linalg.qr(basis).Q, p.numpy()

@@ -16,8 +16,8 @@ HELP = (
     "The largest margin that two-layer nets (f1), fixed-kernel or linear classifiers can have, with"
     " a proved bound."
 )
-_LONG = ("f1", "interpolate")
-"""Problems that may take long, with progress and a time limit."""
+_LIMITED, _SHOWN = ("f1", "f2", "ntk", "interpolate"), ("f1", "interpolate")
+"""Problems that take a time limit, and those that show progress."""
 _PRINTED = (
     "margin",
     "upper_bound",
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--time-limit",
         type=inputs.positive(float),
         metavar="SECONDS",
-        help="return the best bracket found by then (f1, interpolate)",
+        help="return the best bracket found by then (all but linear)",
     )
     parser.add_argument(
         "--out", type=Path, help="write neurons, weights and dual weights to this .npz file"
@@ -81,10 +81,9 @@ def run(options: argparse.Namespace) -> int:
 
     from .. import solvers
 
-    long = options.problem in _LONG
-    if options.time_limit and not long:
+    if options.time_limit and options.problem not in _LIMITED:
         raise ArgumentError(
-            "--time-limit is for f1 and interpolate; the other problems are solved at once."
+            f"--time-limit is for {', '.join(_LIMITED)}; a linear problem is solved at once."
         )
     if options.soft and options.problem != "f1":
         raise ArgumentError(
@@ -95,7 +94,8 @@ def run(options: argparse.Namespace) -> int:
         inputs.require_writable(options.out)
     X, y = inputs.arrays(options.data)
     bias = options.problem != "linear" if options.bias is None else options.bias
-    watched = {"time_limit": options.time_limit, "progress": not options.json} if long else {}
+    limited = {"time_limit": options.time_limit} if options.problem in _LIMITED else {}
+    shown = {"progress": not options.json} if options.problem in _SHOWN else {}
     solve: dict[str, Any] = {
         "f1": (
             partial(solvers.f1_soft_margin, C=options.soft)
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         "linear": solvers.linear_max_margin,
         "interpolate": solvers.min_norm_interpolation,
     }
-    solution = solve[options.problem](X, y, bias=bias, **watched)
+    solution = solve[options.problem](X, y, bias=bias, **limited, **shown)
     result = {name: getattr(solution, name) for name in _PRINTED if hasattr(solution, name)} | {
         "status": str(solution.status)
     }

@@ -22,7 +22,7 @@ from .columns.attainability import Targets, find_targets
 from .columns.engine import generate_columns
 from .columns.least_norm import LeastNormProblem
 from .columns.options import Options, read_options
-from .kernel_interpolation import GOOD, fit_in_kernel
+from .kernel_interpolation import GOOD, fit_in_kernel, judge_in_kernel
 from .solution import ReLUMeasure, describe_proof
 
 _REACHED = 1e-7
@@ -52,7 +52,7 @@ class Interpolation(Solution):
         How the search ended.
     dual : ndarray of shape (n,), float64
         Weights with dual . y = lower_bound and response at most 1 to every unit neuron (l1), or
-        norm at most 1 in the kernel (l2). Where no f exists, they have responses of 0 but
+        norm 1 in the kernel (l2), to rounding. Where no f exists, they have responses of 0 but
         dual . y > 0.
     seconds : float
         Time of the search.
@@ -198,7 +198,7 @@ def min_norm_interpolation(
     warn_of_size(len(data), "Interpolation")
     targets = find_targets(data)
     if norm == "l2":
-        return _least_kernel_norm(data, options.tol, bias, targets.contradiction, started)
+        return _least_kernel_norm(data, targets, options.tol, bias, started)
     return _least_variation_norm(data, targets, options, bias, progress, started)
 
 
@@ -243,6 +243,8 @@ def _least_variation_norm(
         norm = np.inf
     lower = min(lower, norm)
     status, certified = judge_bracket(Bracket(lower, norm), options.tol, ended=ended)
+    if certified and lower < np.inf and not targets.exact:  # no function may take the very values
+        status, certified = Status.STALLED, False
     return MeasureInterpolation(
         norm=norm,
         lower_bound=lower,
@@ -259,32 +261,39 @@ def _least_variation_norm(
 
 
 def _least_kernel_norm(
-    data: SolverData, tol: float, bias: bool, contradiction: np.ndarray | None, started: float
+    data: SolverData, targets: Targets, tol: float, bias: bool, started: float
 ) -> KernelInterpolation:
-    """Solve for l2; an interrupted search has f = 0 and the open bracket [0, inf]."""
+    """Solve for l2, over one sample of each ray; an interrupted search has f = 0 and the open
+    bracket [0, inf].
+    """
     data.require_squares()
     # A power of 2, which rounds nothing.
-    size, y = float(floor_to_powers(data.size)), data.y
-    height = float(np.abs(y).max())
-    coefficients, ended = np.zeros(len(y)), Status.STALLED
-    norm, lower, residual, dual = 0.0, 0.0, height, coefficients
+    size, kept, height = float(floor_to_powers(data.size)), targets.kept, np.abs(data.y).max()
+    coefficients, dual, ended = np.zeros(len(data)), np.zeros(len(data)), Status.STALLED
+    norm, lower, upper, residual = 0.0, 0.0, np.inf if height else 0.0, height
+    Z, y = data.Z[kept] / size, data.y[kept]
     try:
-        for tried, found, bound, missed in fit_in_kernel(data.Z / size, y):
+        for tried, found, below, above, missed in fit_in_kernel(Z, y) if height else ():
             if missed <= residual:
-                coefficients, norm, residual = tried, found, missed
-            if bound > lower:
-                # Scaled to dual . y = lower: below norm 1 by as much as rounding can hide.
-                lower, dual = bound, tried * (bound / float(y @ tried))
+                coefficients[kept], norm, residual = tried, found, missed
+            if below > lower:
+                lower, dual[kept] = below, tried * (below / float(y @ tried))
+            upper = min(upper, above)
             if residual <= GOOD * height:
                 break
+        if lower > 0:  # of the weights as they are returned
+            lower = judge_in_kernel(Z, y, dual[kept])[1]
     except KeyboardInterrupt:
-        ended = Status.INTERRUPTED
-    if contradiction is not None:
-        dual, norm, lower = size * contradiction, np.inf, np.inf
+        ended, lower = Status.INTERRUPTED, 0.0
+    if targets.contradiction is not None:
+        dual, norm, lower, upper = size * targets.contradiction, np.inf, np.inf, np.inf
     elif residual > _REACHED * height or norm < lower * (1 - tol):
         norm = np.inf
     lower = min(lower, norm)
     status, certified = judge_bracket(Bracket(lower, norm), tol, ended=ended)
+    # The values are taken to rounding; that the least norm is no larger for that needs a proof.
+    if certified and lower < np.inf and (Bracket(lower, upper).gap > tol or not targets.exact):
+        status, certified = Status.STALLED, False
     return KernelInterpolation(
         norm=norm / size,
         lower_bound=lower / size,

@@ -17,27 +17,38 @@ _EXTENDED = 500
 """
 
 
-def fit_in_kernel(Z: np.ndarray, y: np.ndarray) -> Iterator[tuple[np.ndarray, float, float, float]]:
-    """Coefficients (n,), ever better ones, with their norm, a proved lower bound of the least norm
-    through the points, and the largest residual.
+def fit_in_kernel(
+    Z: np.ndarray, y: np.ndarray
+) -> Iterator[tuple[np.ndarray, float, float, float, float]]:
+    """Coefficients (n,), ever better ones, with their norm, proved bounds of the least norm through
+    the points from below and above, and the largest residual.
+
+    What is missed, r, is made up for by a function of norm sqrt(r'K^-1 r), so that the least norm
+    is at most the norm plus |r| over the root of the smallest eigenvalue.
     """
+    (n, D), eps = Z.shape, float(np.finfo(float).eps)
     eigenvalues, vectors = np.linalg.eigh(arc_cosine(Z, bias=False))
+    # The entries are off as `judge_in_kernel` says, and eigenvalues by less than n ulps.
+    rounding = eps * (n * eigenvalues[-1] + (3 * D + 24) / D * np.square(Z).sum())
+    smallest = max(float(eigenvalues[0] - rounding), 0.0)
     # By the eigenvalues that are above rounding, then by all that may be.
-    for part in len(y) * np.finfo(float).eps, np.finfo(float).eps / 8:
+    for part in n * eps, eps / 8:
         kept = eigenvalues > part * eigenvalues[-1]
-        coefficients, missed = np.zeros(len(y)), y
+        coefficients, missed = np.zeros(n), y
         for _ in range(_CORRECTIONS):
             step = vectors[:, kept] @ (vectors[:, kept].T @ missed / eigenvalues[kept])
             coefficients = coefficients + step
-            norm, lower, missed = _judge_in_kernel(Z, y, coefficients)
-            yield coefficients, norm, lower, float(np.abs(missed).max())
+            norm, lower, missed, hidden = judge_in_kernel(Z, y, coefficients)
+            lost = float(np.linalg.norm(np.abs(missed) + hidden))
+            upper = norm + lost / smallest**0.5 if smallest > 0 else np.inf
+            yield coefficients, norm, lower, upper * (1 + 4 * eps), float(np.abs(missed).max())
 
 
-def _judge_in_kernel(
+def judge_in_kernel(
     Z: np.ndarray, y: np.ndarray, coefficients: np.ndarray
-) -> tuple[float, float, np.ndarray]:
-    """The norm of sum_n coefficients_n k(z_n, .), a proved lower bound of the least norm through
-    the points, and what the function misses there.
+) -> tuple[float, float, np.ndarray, np.ndarray]:
+    """The norm of sum_n coefficients_n k(z_n, .), rounded up, a proved lower bound of the least
+    norm through the points, what the function misses there, and by how much that may be off.
 
     For all weights c, the least norm is at least c . y / sqrt(c'K c). With |K_ij| <= a_i a_j /
     (2 D), a_i = |z_i|, and S = sum a_j |c_j|, the sums for c'K c are off by at most (n + 4) eps
@@ -64,7 +75,9 @@ def _judge_in_kernel(
     most = square + (n + 3 * D + 32) * eps * total**2 / D
     value = c @ targets - (n + 4) * eps * (np.abs(c) @ np.abs(targets))
     lower = float(value / np.sqrt(most)) * (1 - 4 * np.finfo(float).eps) if value > 0 else 0.0
-    return float(np.sqrt(max(square, 0.0))), lower, (targets - outputs).astype(float)
+    hidden = (n + 3 * D + 32) * eps * lengths * total / D + float(np.finfo(float).eps) * np.abs(y)
+    norm = float(np.sqrt(max(most, 0.0))) * (1 + 4 * np.finfo(float).eps)
+    return norm, lower, (targets - outputs).astype(float), hidden.astype(float)
 
 
 def _measure_entries(units: np.ndarray, unit: np.ndarray) -> np.ndarray:

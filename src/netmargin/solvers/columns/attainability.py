@@ -41,12 +41,16 @@ class Targets(Record):
     contradiction : ndarray of shape (n,), or None
         Weights p with sum |p| = 1, response 0 to every neuron and p . y > 0, which prove that no
         function takes the values; None where there are no such weights.
+    exact : bool
+        Whether a function that takes `values` takes all that is asked for, in exact arithmetic:
+        otherwise none may take them but to rounding.
     """
 
     kept: np.ndarray
     directions: np.ndarray
     values: np.ndarray
     contradiction: np.ndarray | None
+    exact: bool
 
     __repr__ = short_repr
 
@@ -71,13 +75,16 @@ def find_targets(data: SolverData) -> Targets:
         contradiction = _split_ray(data, members, ray, small)
         if contradiction is not None:
             break
-    kept, _ = _choose_representatives(ray, lengths)
+    kept, stands_for = _choose_representatives(ray, lengths)
     kept = kept[ray[kept] >= 0]
+    left_out = np.setdiff1d(np.arange(len(data)), kept)
+    exact = all(_is_implied(data, i, stands_for[i]) for i in left_out)
     if contradiction is None:
-        contradiction = _find_odd_contradiction(data, units, lengths, kept, ray, small)
+        contradiction, odd = _find_odd_contradiction(data, units, lengths, kept, ray, small)
+        exact &= odd
     with np.errstate(over="ignore"):  # the caller says what is beyond float64
         values = data.y[kept] / lengths[kept]
-    return Targets(kept, units[kept], values, contradiction)
+    return Targets(kept, units[kept], values, contradiction, exact)
 
 
 def _choose_representatives(ray: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -113,6 +120,16 @@ def _split_ray(
     return None
 
 
+def _is_implied(data: SolverData, i: int, j: int) -> bool:
+    """Whether f(z_j) = y_j asks for f(z_i) = y_i, in exact arithmetic."""
+    if not data.Z[i].any():
+        return bool(data.y[i] == 0)
+    if (data.Z[i] == data.Z[j]).all():
+        return bool(data.y[i] == data.y[j])
+    (direction, a), (other, b) = _exact_ray(data.Z[i]), _exact_ray(data.Z[j])
+    return direction == other and Fraction(data.y[i]) * b == Fraction(data.y[j]) * a
+
+
 def _exact_ray(z: np.ndarray) -> tuple[tuple[int, ...], Fraction]:
     """The direction of z as integers without a common factor, and its length in units of them."""
     parts = [Fraction(x) for x in z.tolist()]
@@ -124,34 +141,31 @@ def _exact_ray(z: np.ndarray) -> tuple[tuple[int, ...], Fraction]:
 
 def _find_odd_contradiction(
     data: SolverData, units: np.ndarray, lengths: np.ndarray, kept, ray, small: float
-) -> np.ndarray | None:
-    """Weights that prove a contradiction among opposite samples, or None: f(z) - f(-z) must be
-    linear in z.
+) -> tuple[np.ndarray | None, bool]:
+    """Weights that prove a contradiction among opposite samples, or None, and whether there is
+    none, not even by a rounding: f(z) - f(-z) must be linear in z.
     """
     minus = kept[ray[kept] % 2 == 0]
     pairs = [(kept[ray[kept] == ray[i] + 1], i) for i in minus]
     plus = np.array([j[0] for j, _ in pairs if len(j)], dtype=int)
     minus = np.array([i for j, i in pairs if len(j)], dtype=int)
-    if not len(plus):
-        return None
+    if len(plus) <= (0 if not len(plus) else np.linalg.matrix_rank(units[plus])):
+        return None, True
+    settled = data.Z.shape[1] <= _MOST_EXACT
+    impossible = settled and _is_odd_part_impossible(data, plus, minus)
     # The part of the odd values that no linear function explains is the proof.
     odd = data.y[plus] / lengths[plus] - data.y[minus] / lengths[minus]
     missed = odd - units[plus] @ np.linalg.lstsq(units[plus], odd, rcond=None)[0]
-    if not (np.abs(missed) * np.maximum(lengths[plus], lengths[minus])).max() > small:
-        return None
-    if not _is_odd_part_impossible(data, plus, minus):
-        return None
+    large = (np.abs(missed) * np.maximum(lengths[plus], lengths[minus])).max() > small
+    if not (large and impossible):
+        return None, settled and not impossible
     p = np.zeros(len(data))
     p[plus], p[minus] = missed / lengths[plus], -missed / lengths[minus]
-    return p / np.abs(p).sum()
+    return p / np.abs(p).sum(), False
 
 
 def _is_odd_part_impossible(data: SolverData, plus: np.ndarray, minus: np.ndarray) -> bool:
-    """Whether no linear function has the differences f(z) - f(-z), in exact arithmetic; False where
-    that is not settled.
-    """
-    if data.Z.shape[1] > _MOST_EXACT:
-        return False
+    """Whether no linear function has the differences f(z) - f(-z), in exact arithmetic."""
     echelon: list[list[Fraction]] = []  # rows (z, odd value) in echelon form
     for i, j in zip(plus, minus, strict=True):
         (z, a), (opposite, b) = _exact_ray(data.Z[i]), _exact_ray(data.Z[j])
