@@ -46,24 +46,11 @@ class Doubt(NamedTuple):
 
 
 def doubt_scores(model: nn.Module, x: Tensor, outputs: Tensor) -> Doubt:
-    """Doubt the scores of a net that ends in a softmax, a log-softmax or a sigmoid.
+    """Say of the scores of a batch x that they are probabilities, and what to pass instead.
 
-    Nets whose scores are neither all in [0, 1] nor all at most 0 cost no forward pass; of others
-    the operation is looked for that computed them, in a forward pass of a few samples.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The net, in evaluation mode.
-    x : Tensor, shape (N, ...)
-        A batch.
-    outputs : Tensor, shape (N, C)
-        Its scores.
-
-    Returns
-    -------
-    Doubt
-        What to say, also what to pass instead.
+    Scores that are neither all in [0, 1] nor all at most 0 cost no forward pass; of others the
+    operation is looked for that computed them, in a forward pass of a few samples. The net is in
+    evaluation mode.
     """
     rows = logspace.as_float64(outputs[:_ROWS].detach())
     low, high = rows.min().item(), rows.max().item()
