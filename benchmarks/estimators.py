@@ -27,7 +27,7 @@ from sklearn.ensemble import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -145,6 +145,7 @@ REGRESSORS: dict[str, BaseEstimator] = {
     "ridge, rbf": KernelRidge(kernel="rbf"),
     "MLP": MLPRegressor(random_state=0),
     "random forest": RandomForestRegressor(random_state=0),
+    "linear": Ridge(),
 }
 TABLES = {
     "classification": (CLASSIFICATION, CLASSIFIERS),
