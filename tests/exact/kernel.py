@@ -42,6 +42,7 @@ def judge_hard(call: dict) -> Verdict:
     """
     found = solvers.kernel_max_margin(call["K"], call["y"])
     verdict = Verdict(found.status.name, found.certified)
+    verdict.check_closed(found)
     Q, unit = _signed(call)
     (a, _), (p, _) = whole(found.coefficients * call["y"]), whole(found.dual)
     verdict.blame(min(p) < 0 or sum(p) == 0, "dual weights are negative, or all 0")
@@ -73,6 +74,7 @@ def judge_soft(call: dict) -> Verdict:
         call["K"], call["y"], C=call["C"], sample_weight=call["sample_weight"]
     )
     verdict = Verdict(found.status.name, found.certified)
+    verdict.check_closed(found)
     Q, unit = _signed(call)
     (a, a_unit), p = whole(found.coefficients * call["y"]), exact(found.dual)
     a_unit = power_of_two(a_unit)

@@ -27,6 +27,7 @@ def judge(call: dict) -> Verdict:
     """
     found = solvers.linear_max_margin(**call)
     verdict = Verdict(found.status.name, found.certified)
+    verdict.check_closed(found)
     Z = np.hstack([call["X"], np.ones((len(call["y"]), 1))]) if call["bias"] else call["X"]
     signs = np.array([int(label) for label in call["y"]], dtype=object)
     (Z, unit), (w, _), (p, _) = whole(Z), whole(found.weights), whole(found.dual)

@@ -73,6 +73,7 @@ def judge_hard(call: dict) -> Verdict:
     """
     found = solvers.f1_max_margin(**call, time_limit=LIMIT)
     verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
+    verdict.check_closed(found)
     if found.margin > 0:
         values, mass = evaluate(found, Z)
         verdict.check_attained(found.margin, min(signs_of(call) * values), mass**2)
@@ -100,6 +101,7 @@ def judge_soft(call: dict) -> Verdict:
     """
     found = solvers.f1_soft_margin(**call, time_limit=LIMIT)
     verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
+    verdict.check_closed(found)
     values, mass = evaluate(found, Z)
     hinges = [max(1 - value, Fraction(0)) for value in signs_of(call) * values]
     verdict.check_objective(found.objective, mass / 2 + Fraction(call["C"]) * sum(hinges))
@@ -124,6 +126,7 @@ def judge_logistic(call: dict) -> Verdict:
     """
     found = solvers.f1_logistic(**call, time_limit=LIMIT)
     verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
+    verdict.check_closed(found)
     n, price = len(Z), Fraction(call["regularization"])
     values, mass = evaluate(found, Z)
     with mpmath.workdps(50):
@@ -172,6 +175,7 @@ def judge_least_norm(call: dict) -> Verdict:
     """
     found = solvers.min_norm_interpolation(**call, norm="l1", time_limit=LIMIT)
     verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
+    verdict.check_closed(found)
     y = exact(call["y"])
     check_attainable(verdict, found, Z, call["y"])
     if found.norm < np.inf:

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .rational import exceeds, root, shown
+from .rational import SLACK, exceeds, root, shown
+
+TOLERANCE = Fraction(1, 10**6) * (1 + SLACK)
+"""Of all solvers, as judged."""
 
 
 @dataclass
@@ -27,6 +30,13 @@ class Verdict:
         """Add a fault where a statement is false."""
         if false:
             self.faults.append(sentence)
+
+    def check_closed(self, found) -> None:
+        """A certified optimum has a bracket in order, and as narrow as the tolerance."""
+        if self.status == "OPTIMAL":
+            lower, upper = Fraction(found.bracket.lower), Fraction(found.bracket.upper)
+            closed = upper - lower <= TOLERANCE * max(abs(lower), abs(upper))
+            self.blame(not closed, f"{found.bracket} is called optimal")
 
     def check_attained(self, margin: float, least: Fraction, square: Fraction) -> None:
         """A function of squared norm `square` with the least margin `least` attains `margin`."""

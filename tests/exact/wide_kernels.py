@@ -62,6 +62,7 @@ def judge_hard(call: dict) -> Verdict:
     solve = solvers.ntk_max_margin if "r_w" in call else solvers.f2_max_margin
     found = solve(**call)
     verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
+    verdict.check_closed(found)
     with mpmath.workdps(DIGITS):
         K = kernel(Z, call.get("r_u", 1.0) ** 2, call.get("r_w", 0.0) ** 2)
         (c, c_unit), (p, _) = whole(found.coefficients), whole(found.dual * call["y"])
@@ -91,6 +92,7 @@ def judge_least_norm(call: dict) -> Verdict:
     """
     found = solvers.min_norm_interpolation(**call, norm="l2")
     verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
+    verdict.check_closed(found)
     check_attainable(verdict, found, Z, call["y"])
     if found.status is Status.NOT_ATTAINABLE:
         return verdict
