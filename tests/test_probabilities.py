@@ -171,6 +171,13 @@ def test_a_net_does_not_differ_from_itself_with_a_softmax(nets):
     labels[:60] = (labels[:60] + 1) % 4
     found = nm.compare(nets, SIXTEEN, (heldout, labels), input_margins=True, progress=False)
     assert not any(difference.real for difference in found.differences)
+    binary = nn.Linear(5, 1)
+    labels = (binary(heldout)[:, 0] > 0).long()
+    nets_of_one = {"score": binary, "sigmoid": nn.Sequential(binary, nn.Sigmoid())}
+    few = (heldout[:60], labels[:60])
+    of_one = nm.compare(nets_of_one, few, (heldout, labels), progress=False)
+    assert of_one.heldout[0].error == 0 < of_one.heldout[1].error
+    assert all("sigmoid returns probabilities" in found.note for found in of_one.differences)
     others = [difference for difference in found.differences if difference.number != "error"]
     assert len(others) == 3
     assert all("probabilities returns probabilities" in difference.note for difference in others)
