@@ -174,3 +174,47 @@ def test_without_a_bound_of_rounding_flips_are_those_of_float64():
     assert (report.certified_by == "").all()
     assert "misclassified in float64" in report.summary()
     assert "(proved)" not in report.summary()
+
+
+@pytest.mark.parametrize("factor", [1e-150, 1e150])
+def test_layers_of_any_scale_are_answered_or_refused_in_words(factor):
+    """Two layers times a factor: LAPACK has nothing to say of infinities."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 2)).double()
+    with torch.no_grad():
+        for part in net[1].parameters():
+            part *= factor
+        for part in net[3].parameters():
+            part *= factor
+        X = torch.randn(4, 3, dtype=torch.float64)
+        y = net(X).argmax(1)
+    report = radii(net, X, y, attacks=())
+    assert "whose products leave the range of float64" in report.no_chain
+    assert report.not_found == 0
+
+
+@pytest.mark.parametrize("words", [torch.tensor(3.0), np.array("walk"), np.float64(3), 3])
+def test_attacks_that_are_no_list(words):
+    with pytest.raises(nm.ArgumentError, match="attacks must be a list of some of walk"):
+        radii(nn.Linear(2, 2), torch.ones(1, 2), torch.zeros(1).long(), attacks=words)
+
+
+def test_a_forward_that_works_in_place_has_the_radii_of_one_that_does_not():
+    class Halved(nn.Module):
+        def __init__(self, in_place):
+            super().__init__()
+            self.inner, self.in_place = nn.Linear(3, 3), in_place
+
+        def forward(self, x):
+            x = x.mul_(0.5) if self.in_place else 0.5 * x
+            return torch.tanh(self.inner(x)) + x
+
+    torch.manual_seed(0)
+    nets = Halved(False), Halved(True)
+    nets[1].load_state_dict(nets[0].state_dict())
+    X, y = torch.randn(2, 3), torch.arange(2)
+    kept = X.clone()
+    first, second = (radii(net, X, y) for net in nets)
+    assert torch.equal(X, kept)
+    assert (first.upper == second.upper).all()
+    assert (first.q == second.q).all()

@@ -198,11 +198,14 @@ def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ..
     choices = list(choices)
     if isinstance(values, str):
         return (check_choice(name, values, choices),)
-    if not isinstance(values, Iterable):
-        raise _make_error(name, values, f"a list of some of {', '.join(choices)}", optional=False)
+    try:
+        words = list(values)
+    except TypeError:  # also of arrays and tensors that are one number
+        form = f"a list of some of {', '.join(choices)}"
+        raise _make_error(name, values, form, optional=False) from None
     return tuple(
         dict.fromkeys(
-            check_choice(f"{name}[{index}]", word, choices) for index, word in enumerate(values)
+            check_choice(f"{name}[{index}]", word, choices) for index, word in enumerate(words)
         )
     )
 

@@ -87,7 +87,9 @@ def describe_fields(inputs: Mapping[str, Tensor], where: str) -> Fields:
             "      def forward(self, x):\n"
             "          embeds, mask = x[..., :-1], x[..., -1].long()\n"
             "          return self.net(inputs_embeds=embeds, attention_mask=mask)\n"
-            "  X = torch.cat([inputs_embeds, attention_mask[..., None]], -1)"
+            "  X = torch.cat([inputs_embeds, attention_mask[..., None]], -1)\n"
+            "What looks for near inputs (robustness, input_margins) would move the mask as well:"
+            " there let the wrapper hold one mask, and call it for the samples that have it."
         )
     return Fields(tuple(shapes), tuple(part.dtype for part in inputs.values()))
 

@@ -169,13 +169,17 @@ def read_chain(net: nn.Module, x: Tensor) -> Chain:
 
 
 def _settle(values: np.ndarray, errors: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Take numbers below 2^-bits as 0, and as errors. Raises ModelError for some above 2^bits."""
+    """Take numbers below 2^-bits as 0, and as errors.
+
+    Raises ModelError for numbers above 2^bits, and for matrices without larger ones.
+    """
     size = np.abs(values)
-    if not (size <= 2.0**bits).all():
+    small, matrix = size < 2.0**-bits, values.ndim == 2
+    if not (size <= 2.0**bits).all() or (matrix and size.any() and small.all()):
         raise ModelError(
-            f"The net has weights or biases beyond {2.0**bits:.1g}, whose products leave the range"
-            " of float64 where proofs are judged. Divide its last layer by a number, or give the"
-            " inputs another unit."
+            f"A layer has weights of size {size.max():.1g}, whose products leave the range of"
+            f" float64 where proofs are judged; between {2.0**-bits:.1g} and {2.0**bits:.1g} they"
+            " do not. Multiply layers by numbers that leave the net's answers as they are, or give"
+            " the inputs another unit."
         )
-    small = size < 2.0**-bits
     return np.where(small, 0.0, values), np.where(small, errors + size, errors)
