@@ -5,7 +5,7 @@ BIN := .venv/bin
 # One thread of torch and BLAS in each of the processes that pytest starts: more would wait for each other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses=2 --dist=loadgroup
 
-.PHONY: demo test test-slow test-integrations check-all bench docs lint lint-page charts lock clean
+.PHONY: demo test test-slow test-nightly test-integrations check-all bench docs lint lint-page charts lock clean
 
 demo: .venv/ready
 	$(BIN)/netmargin train digits-mlp --until-log10-loss -40 --out runs/demo
@@ -14,9 +14,13 @@ demo: .venv/ready
 test: .venv/ready lint
 	$(PYTEST)
 
-# What takes more than some seconds: all figures, the quick ledger, kills, long flows; about 15 minutes.
+# What takes more than some seconds: all figures, the quick ledger, kills, long flows; about 10 minutes.
 test-slow: .venv/ready
-	$(PYTEST) -m "slow and not integrations"
+	$(PYTEST) -m "slow and not integrations and not nightly"
+
+# What takes longer than what it adds to a smaller test of its kind.
+test-nightly: .venv/ready
+	$(PYTEST) -m nightly
 
 # Lightning, transformers and Dask themselves, with runs of two processes; about a minute after their installation.
 test-integrations: .venv/integrations-ready
@@ -24,7 +28,7 @@ test-integrations: .venv/integrations-ready
 
 # Everything, hours: the site, the tests with other random numbers, ten minutes of the judge in exact
 # arithmetic, all mutations, the whole ledger.
-check-all: test test-slow test-integrations docs
+check-all: test test-slow test-nightly test-integrations docs
 	NETMARGIN_TEST_SEED=1 $(PYTEST) -m "not integrations"
 	$(BIN)/python -m tests.exact --instances 1000000 --seconds 600 --jobs 2
 	$(BIN)/python -m tests.mutations

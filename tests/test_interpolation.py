@@ -85,7 +85,10 @@ def test_no_search_ends_before_its_best_weights_are_proved(index, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("index", range(SETS))
+@pytest.mark.parametrize(
+    "index",
+    [pytest.param(i, marks=[pytest.mark.nightly] * (i % 8 != 0)) for i in range(SETS)],
+)
 def test_all_gaussian_sets(index):
     assert_set_is_solved(index)
 

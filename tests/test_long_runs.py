@@ -34,6 +34,7 @@ def margins_rise_after_separation(folder) -> nm.History:
     return history
 
 
+@pytest.mark.nightly
 def test_digits_to_1e_minus_120(tmp_path):
     """400 of them, which take a quarter of the time of all."""
     command = ["train", "digits-mlp", "--limit", "400", "--until-log10-loss", "-120"]
@@ -42,6 +43,7 @@ def test_digits_to_1e_minus_120(tmp_path):
 
 
 @needs_data
+@pytest.mark.nightly
 @pytest.mark.parametrize("bias", ["first", "all"])
 def test_mnist_cnn_to_1e_minus_30(tmp_path, bias):
     command = [

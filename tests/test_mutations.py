@@ -52,7 +52,7 @@ def test_a_run_without_tests_is_no_kill(tmp_path):
         running.Workplace(tmp_path / "copy").baseline(["tests/test_losses.py", "-k", "none"], [])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("room", [room for room in ROOMS if TABLES[room].MUTATIONS])
 def test_the_command_kills_one_of_each_room(room, capfd):
     """By the test that notices; `python -m tests.mutations` runs them all, with all tests."""

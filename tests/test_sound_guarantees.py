@@ -5,6 +5,7 @@ sides worked out apart.
 import math
 import sys
 from dataclasses import replace
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -93,16 +94,19 @@ def test_proposition_7_in_the_variables_of_its_text():
         assert run.guarantee[t] == pytest.approx(gamma - loses / math.sqrt(t + 1), abs=1e-5)
 
 
-def test_bounds_of_gamma_2_hold_the_closed_form():
+def test_bounds_of_gamma_2_hold_the_closed_form_to_the_last_digit():
     for seed in range(20):
         z = np.abs(np.random.default_rng(seed).normal(size=(2, 3))) + np.eye(2, 3) / 2
-        hull = np.linalg.inv(z @ z.T).sum(1)
-        if (hull < 0).any():  # one sample alone holds the margin
+        first, second = ([Fraction(float(v)) for v in row] for row in z)
+        a, b, c = (
+            sum(x * y for x, y in zip(*pair, strict=True))
+            for pair in ((first, first), (first, second), (second, second))
+        )
+        if min(a, c) <= b:  # one sample alone holds the margin
             continue
-        gamma = 1 / math.sqrt(3 * hull.sum())
+        square = (a * c - b * b) / (3 * (a - 2 * b + c))
         run = train_output_layer(z, [1, 1], steps=1)
-        assert run.optimum <= gamma * (1 + 1e-13)
-        assert gamma * (1 - 1e-13) <= run.proved
+        assert Fraction(run.optimum) ** 2 <= square <= Fraction(run.proved) ** 2
 
 
 # The early margin: Theorem 3.1 of "The ubiquity of 2-homogeneity", corrected

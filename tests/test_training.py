@@ -414,7 +414,8 @@ def test_a_finished_run_can_be_extended(tmp_path, digits):
     [
         (10, ["arrays"]),
         (1, ["generator of the sampler", "numpy's global generator"]),
-        pytest.param(3, list(killed_runs.KINDS), marks=pytest.mark.slow),
+        pytest.param(1, list(killed_runs.KINDS), marks=pytest.mark.slow),
+        pytest.param(3, list(killed_runs.KINDS), marks=pytest.mark.nightly),
     ],
 )
 def test_runs_killed_at_random_moments_resume_bit_for_bit(tmp_path, kills, kinds):

@@ -124,7 +124,7 @@ MUTATIONS = [
         "solution.margin / math.sqrt(m), solution.upper_bound / math.sqrt(m)",
         "solution.margin / math.sqrt(m), solution.margin / math.sqrt(m)",
         "gamma_2 is its own upper bound",
-        _HERE + "test_bounds_of_gamma_2_hold_the_closed_form",
+        _HERE + "test_bounds_of_gamma_2_hold_the_closed_form_to_the_last_digit",
     ),
     # The early margin: Theorem 3.1 of "The ubiquity of 2-homogeneity", corrected.
     Mutation(
