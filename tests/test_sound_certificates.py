@@ -268,8 +268,15 @@ def test_a_margin_that_rounding_made_is_none():
 
 @pytest.mark.parametrize("sizes", [(1e-200, 1e200), (1e-200, 1e100), (1e-300, 1e-290)])
 def test_what_leaves_float64_is_refused(sizes):
-    with pytest.raises(nm.DataError, match="too small or too large for float64"):
-        nm.certify(linear_net([1.0, 1.0]), (np.diag(sizes), [1, 1]))
+    for compute in (nm.certify, nm.tangent_svm):
+        with pytest.raises(nm.DataError, match="too small or too large for float64"):
+            compute(linear_net([1.0, 1.0]), (np.diag(sizes), [1, 1]))
+
+
+def test_rounding_that_shows_is_said():
+    for offset, said in ((0.0, False), (1e9, True)):
+        certificate = nm.certify(linear_net([1.0, -1.0]), ([[offset + 1, offset + 0.5]], [1]))
+        assert ("holds to a part of" in certificate.summary()) == said
 
 
 def test_no_bound_where_gaps_overflow():

@@ -12,6 +12,9 @@ from ..core.saved_records import Record
 from ..result import Status
 from .multipliers import multipliers
 
+_NOTABLE_ROUNDING = 1e-3
+"""A share of q_min from which its rounding is said: numbers are shown with three digits."""
+
 
 class Completeness(StrEnum):
     """Whether the constraints that took part suffice; the members are sentences."""
@@ -211,7 +214,7 @@ class KKTCertificate(Record):
             ),
             (
                 f"  at least                       {self.epsilon_lower / self.norm:.3g}  (proved,"
-                " for exactly these weights)"
+                " for exactly these weights, with an allowance for rounding)"
             ),
             f"delta                            {self.delta:.3g}",
             f"cosine of theta and -grad loss   {self.alignment:.9f}",
@@ -224,6 +227,11 @@ class KKTCertificate(Record):
                 f" by {len(self.multipliers)} pairs of a sample and a rival class"
             ),
         ]
+        if self.q_rounding > _NOTABLE_ROUNDING:
+            lines.append(
+                f"rounding                         the smallest margin, {self.q_min:.3g}, holds to"
+                f" a part of {self.q_rounding:.1g}, and so do delta and the multipliers"
+            )
         if self.radius > 0:
             shown = (
                 ""

@@ -16,7 +16,7 @@ from ..core.saved_records import Record
 from ..losses import CrossEntropy
 from ..result import Status
 from ..solvers import kernel_max_margin
-from .problem import NORMS, Problem
+from .problem import NORMS, Problem, require_in_range
 
 _RELATIVE_GAP = 1e-9
 """Gap to which the machine is solved: an angle of 1e-4 between v and theta still differs from 0."""
@@ -120,6 +120,7 @@ def tangent_svm(
         )
         gram = problem.constraints.gradients(chosen).inner().cpu().numpy()
         values = problem.constraints.values_of(chosen).cpu().numpy()
+    require_in_range(float(np.diag(gram).max()), problem.constraints.scored)
     solution = kernel_max_margin((gram + gram.T) / 2, np.ones(count), tol=_RELATIVE_GAP)
     # <theta~, v> by Euler: v is proportional to sum dual_k grad s_k, and <theta~, grad s_k> = L
     # s_k.
