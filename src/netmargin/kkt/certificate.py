@@ -57,8 +57,9 @@ class KKTCertificate(Record):
     q_min : float
         The smallest margin of the net itself.
     q_rounding : float
-        The share of q_min by which the rounding of float64 may change it, 32 times what it changed
-        at weights multiplied by a number near 1; multipliers and delta are no more accurate.
+        The share of q_min by which the rounding of float64 may change it: 32 times what random
+        changes of weights and inputs by a part of 2^-52 do. Multipliers and delta are no more
+        accurate.
     constraints : int64 tensor, (m, 2)
         Sample and class of the constraints with positive multipliers (class -1 for a net with one
         output), largest multiplier first.

@@ -51,8 +51,8 @@ def certify(
     near the margin enter first; forward-mode passes over all constraints bring in those that lower
     epsilon most, until the rest are proved not to matter: with residual r = theta~ - sum lambda h,
     the vector r - tau theta~, tau = max <r, h> / (L s), is feasible in the dual, and bounds every
-    epsilon from below. Rounding is measured and allowed for 32 times over: it is what changes where
-    the weights are multiplied by numbers near 1, besides their known power. A smallest margin that
+    epsilon from below. Rounding is measured, and allowed for 32 times over: it is what random
+    changes of all weights and inputs do, scaled down to a part of 2^-52. A smallest margin that
     it may turn into 0 is refused. Ctrl-C ends the search: the smallest epsilon so far and the bound
     that was proved last are returned, with `Status.INTERRUPTED`.
 

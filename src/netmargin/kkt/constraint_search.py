@@ -17,7 +17,7 @@ from .certificate import Completeness
 from .constraints import ConstraintSubset, StoredGradients
 from .multipliers import multipliers
 from .problem import Problem, inner_product, norm_of, require_in_range
-from .rounding import ROUNDOFF, allow_for_rounding, rounding_factors
+from .rounding import ROUNDOFF, allow_for_rounding, draw_changes
 from .slopes import Slopes, Vector
 
 _INITIAL_CONSTRAINTS = 800
@@ -120,7 +120,7 @@ class ConstraintSearch:
         self._line = f"{chosen:,} of {count:,} constraints, epsilon / norm {epsilon:.3g}"
         most = min(self._most, count)
         passes = math.ceil(math.log(most / chosen, _GROWTH_FACTOR)) + 1
-        passes += len(rounding_factors(count))
+        passes += len(draw_changes(count))
         self._expected = self._done + most - chosen + passes * self._problem.report.n
 
     def _search(self) -> None:
@@ -261,9 +261,8 @@ class ConstraintSearch:
         )
         worst = error = 0.0
 
-        def passes(factor: float) -> Iterator[tuple[Slopes, Tensor]]:
-            factors = dict.fromkeys(problem.counted, factor)
-            for part in constraints.slopes(residual, dtype, factors):
+        def ratios(source: torch.Generator | None) -> Iterator[tuple[Slopes, Tensor]]:
+            for part in constraints.slopes(residual, dtype, source):
                 gaps, finite = part.gaps, torch.isfinite(part.gaps)
                 ratio = torch.where(finite, part.slopes / (problem.order * gaps), -math.inf)
                 # Every sample has gaps to all classes but its own: more infinite ones overflowed.
@@ -273,8 +272,8 @@ class ConstraintSearch:
 
         def merits() -> Iterator[tuple[slice, Tensor]]:
             nonlocal worst, error
-            again = rounding_factors(constraints.count) if proving else ()
-            for (part, ratio), *others in zip(passes(1.0), *map(passes, again), strict=True):
+            again = draw_changes(constraints.count) if proving else ()
+            for (part, ratio), *others in zip(ratios(None), *map(ratios, again), strict=True):
                 worst = max(worst, ratio.max().item())
                 if proving:
                     sizes = part.slope_sizes / problem.order + ratio.abs() * part.score_sizes

@@ -4,7 +4,7 @@ Everything is computed by a float64 copy of the net, in batches.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +16,7 @@ from ..core.nets import call_with, scores
 from ..core.processes import is_own_batch, join_shares
 from ..core.scored_samples import ScoredSamples
 from ..margins import score_gaps
+from .rounding import change
 from .slopes import Slopes, Vector, value_and_slope
 
 BATCH = 64
@@ -126,33 +127,40 @@ class Constraints:
             for name, value in point.items():
                 self._parameters[name].copy_(value)
 
-    def nearest(self) -> tuple[Tensor, Tensor]:
-        """The smallest s of every sample, and the size of its scores, (N,) each."""
+    def nearest(self, source: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """The smallest s of every sample, and the size of its scores, (N,) each.
+
+        source : of random changes of all numbers, by which rounding is measured.
+        """
+        point = {n: change(p.detach(), source) for n, p in self._parameters.items()}
+        found = []
         with torch.no_grad():
-            found = [
-                (score_gaps(outputs, y).amin(1), outputs.abs().amax(1))
-                for x, y in self.scored.batches(self._batch_size)
-                for outputs in [scores(self.twin, x)]
-            ]
+            for x, y in self.scored.batches(self._batch_size):
+                outputs = self._scores_at(point, change(x, source))
+                found.append((score_gaps(outputs, y).amin(1), outputs.abs().amax(1)))
         return torch.cat([s for s, _ in found]), torch.cat([size for _, size in found])
+
+    def _scores_at(self, point: Vector, x: Tensor) -> Tensor:
+        """The scores of a batch at other parameters and buffers, (N, C)."""
+        outputs = call_with(self.twin, point, x)
+        return outputs[:, None] if outputs.ndim == 1 else outputs
 
     def slopes(
         self,
         direction: Vector,
         dtype: torch.dtype = torch.float64,
-        factors: Mapping[str, float] | None = None,
-    ) -> Iterator["Slopes"]:
+        source: torch.Generator | None = None,
+    ) -> Iterator[Slopes]:
         """Yield s and the inner products <grad s, direction> in batches, computed in `dtype`.
 
-        float32 is quicker and good enough to choose constraints by. `factors` multiply parameters
-        by name, and their parts of the direction. Of processes that share the samples, each has its
-        own batches.
+        float32 is quicker and good enough to choose constraints by. `source` is that of random
+        changes of all numbers, by which rounding is measured. Of processes that share the samples,
+        each has its own batches.
         """
-        factors = factors or {}
 
         def cast(vector: Vector) -> Vector:
             return {
-                n: p.detach().to(dtype) * factors.get(n, 1.0) if p.is_floating_point() else p
+                n: change(p.detach().to(dtype), source) if p.is_floating_point() else p
                 for n, p in vector.items()
             }
 
@@ -166,11 +174,10 @@ class Constraints:
             if not is_own_batch(number):
                 continue
             start = number * size
-            x = x.to(dtype) if x.is_floating_point() else x
+            x = change(x.to(dtype) if x.is_floating_point() else x, source)
 
             def outputs(free: Vector, x: Tensor = x) -> Tensor:
-                result = call_with(self.twin, free | fixed, x)
-                return result[:, None] if result.ndim == 1 else result
+                return self._scores_at(free | fixed, x)
 
             value, slope = value_and_slope(outputs, point, moved)
             # The slope of a difference is the difference of slopes; at j = y_n there is no

@@ -15,7 +15,7 @@ from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
 from .constraints import BATCH, Constraints
-from .rounding import allow_for_rounding, rounding_factors
+from .rounding import allow_for_rounding, draw_changes
 from .slopes import Vector
 
 NORMS = ("global", "layers", "partial")
@@ -37,8 +37,6 @@ class Problem:
         theta~, with 0 for parameters that the norm leaves out.
     order : float
         L, over the parameters of the target.
-    counted : set of str
-        The parameters that the norm is of.
     q_rounding : float
         The share of q_min by which rounding may change the margins near it.
 
@@ -55,7 +53,6 @@ class Problem:
         loss: Loss,
         target: Vector,
         order: float,
-        counted: set[str],
         q_rounding: float,
     ):
         self.constraints, self.report, self.loss, self.target, self.order = (
@@ -65,7 +62,7 @@ class Problem:
             target,
             order,
         )
-        self.counted, self.q_rounding = counted, q_rounding
+        self.q_rounding = q_rounding
         self.norm = norm_of(target)
 
     @classmethod
@@ -105,7 +102,7 @@ class Problem:
         # Parameters that the norm leaves out are not scaled: those with exponent 0 or below, except
         # that the global norm is of all parameters.
         order = float(sum(k for k in groups.values() if k > 0 or norm == "global"))
-        q_rounding = _measure_rounding(constraints, report, order, counted)
+        q_rounding = _measure_rounding(constraints, report)
         # In logarithms, since q_min^{1/L} of a deep net may not fit in float64.
         log_q = math.log(report.q_min)
         if norm == "layers":  # layers become balanced: ||W_i||^2 = k_i, up to a common factor
@@ -122,7 +119,7 @@ class Problem:
         point = {n: p * factor if n in counted else p for n, p in point.items()}
         constraints.move_to(point)
         target = {n: p if n in counted else torch.zeros_like(p) for n, p in point.items()}
-        problem = cls(constraints, report, loss, target, order, counted, q_rounding)
+        problem = cls(constraints, report, loss, target, order, q_rounding)
         require_in_range(problem.norm * problem.norm, scored)
         return problem
 
@@ -138,20 +135,14 @@ class Problem:
         return {n: self.target[n] - scale * combination[n] for n in self.target}
 
 
-def _measure_rounding(
-    constraints: Constraints, report: MarginReport, order: float, counted: set[str]
-) -> float:
+def _measure_rounding(constraints: Constraints, report: MarginReport) -> float:
     """The share of q_min by which rounding may change the margins near it.
 
     Raises NotSeparatedError where that share is 1 or more: such a margin may as well be 0.
     """
-    point, again = constraints.point, []
-    for c in rounding_factors(constraints.count):
-        constraints.move_to({n: p * c if n in counted else p for n, p in point.items()})
-        q, sizes = constraints.nearest()
-        again.append(q.cpu() / c**order)
-    constraints.move_to(point)
-    errors, q_min = allow_for_rounding(report.q, again, sizes.cpu()), report.q_min
+    again = [constraints.nearest(source) for source in draw_changes(constraints.count)]
+    sizes, q_min = again[0][1].cpu(), report.q_min
+    errors = allow_for_rounding(report.q, [q.cpu() for q, _ in again], sizes)
     error = errors[(report.q <= 2 * q_min) | (report.q - errors <= q_min)].max().item()
     if error >= q_min:
         raise NotSeparatedError(

@@ -1,44 +1,46 @@
 """How much the rounding of float64 changes margins and slopes: measured, for any operations.
 
-Multiplying the parameters by c multiplies the s of a homogeneous net by c^L, and all that is
-rounded on the way is rounded anew. What is left of the difference is rounding.
+A rounded product is the product of numbers that are off by a part of 2^-53. So everything is
+computed again with every number off by a random part, large enough to show, and what that changes
+is scaled down.
 """
-
-import math
 
 import torch
 from torch import Tensor
 
 ROUNDOFF = 2.0**-52
 """Twice the unit roundoff of float64, which covers what is of second order (Higham 2002, 3.1)."""
+_PART = 2.0**-26
+"""What numbers are off by: far above rounding, and its square is below it."""
 _ALLOWANCE = 32
-"""Rounding is taken to be at most so many times what it changed: the difference of two roundings
-is below a thirtieth of the larger one once in some forty constraints, and the largest of many
-counts.
+"""Rounding is taken to be at most so many times what was measured: sums of many terms round more
+than once, and a random change is below a twentieth of its usual size once in 25 times.
 """
 _LEAST_ROUNDINGS = 8
-"""Roundings of the largest number at the end that are allowed for where nothing changed."""
-_ENOUGH, _MOST_FACTORS = 100, 8
-"""Differences that are not all small by chance: with few constraints more factors are taken."""
+"""Roundings of the largest number at the end that are allowed for besides."""
+_ENOUGH, _MOST_DRAWS = 100, 8
+"""Changes that are not all small by chance: with few constraints more are drawn."""
 
 
-def rounding_factors(constraints: int) -> list[float]:
-    """The factors of the parameters at which a net with so many constraints is computed anew.
+def draw_changes(constraints: int) -> list[torch.Generator]:
+    """The sources of the random changes for a net with so many constraints."""
+    count = min(_MOST_DRAWS, 1 + _ENOUGH // constraints)
+    return [torch.Generator().manual_seed(seed) for seed in range(count)]
 
-    They are no powers of two, which would round alike, and so near to 1 that the eps of
-    normalization layers, which do not scale, count for nothing.
-    """
-    count = min(_MOST_FACTORS, 1 + _ENOUGH // constraints)
-    return [1 + 3e-7 * math.cos(k) for k in range(1, count + 1)]
+
+def change(value: Tensor, source: torch.Generator | None) -> Tensor:
+    """A tensor with each number off by a random part; whole numbers, or without a source, as is."""
+    if source is None or not value.is_floating_point():
+        return value
+    drawn = torch.randn(value.shape, generator=source, dtype=value.dtype).to(value.device)
+    return value * (1 + _PART * drawn)
 
 
 def allow_for_rounding(values: Tensor, again: list[Tensor], sizes: Tensor) -> Tensor:
-    """Bound |computed - exact| of values by what they were when they were computed again.
+    """Bound |computed - exact| of values by what they were after each change.
 
     sizes : of the largest numbers whose difference they are.
     """
     spread = torch.stack([(other - values).abs() for other in again]).amax(0)
-    # Infinite where there is no constraint.
-    return (_ALLOWANCE * spread + _LEAST_ROUNDINGS * ROUNDOFF * sizes).nan_to_num(
-        nan=0.0, posinf=0.0
-    )
+    errors = ROUNDOFF * (_ALLOWANCE / _PART * spread + _LEAST_ROUNDINGS * sizes)
+    return errors.nan_to_num(nan=0.0, posinf=0.0)  # infinite where there is no constraint
