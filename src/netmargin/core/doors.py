@@ -141,6 +141,16 @@ def open_door_inputs(model: Any, x: Any) -> tuple[nn.Module, Any]:
     return view_with_fields(model, fields), pack(inputs, fields, "The inputs")
 
 
+class Opened:
+    """Batches that a door has looked at, for those who read them again and again."""
+
+    def __init__(self, source: Iterable):
+        self.source = source
+
+    def __iter__(self) -> Iterator:
+        return iter(self.source)
+
+
 class _PackedBatches:
     """Batches of inputs by name, packed one by one; `source` yields them."""
 
@@ -184,7 +194,7 @@ def _peek(data: Any) -> tuple[Any, Any]:
     """
     if isinstance(data, (tuple, list)):
         return (data[0] if data else None), data
-    if isinstance(data, (Arrays, Mapping, _PackedBatches, str, bytes)) or not isinstance(
+    if isinstance(data, (Arrays, Mapping, Opened, _PackedBatches, str, bytes)) or not isinstance(
         data, Iterable
     ):
         return None, data
@@ -193,7 +203,7 @@ def _peek(data: Any) -> tuple[Any, Any]:
     if isinstance(data, Iterator):  # of one pass: what was read is put back in front
         first = list(itertools.islice(data, 1))
         return (first[0] if first else None), itertools.chain(first, data)
-    with _undisturbed_randomness():
+    with _undisturbed_randomness(getattr(data, "generator", None)):
         if isinstance(data, torch.utils.data.DataLoader):
             # One sample, collated: a first batch would start the processes of the loader.
             with suppress(Exception):  # of the caller's data set, which may count from elsewhere
@@ -203,8 +213,11 @@ def _peek(data: Any) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _undisturbed_randomness() -> Iterator[None]:
-    """Put the global generators of torch, numpy and Python back after a block."""
+def _undisturbed_randomness(own: Any) -> Iterator[None]:
+    """Put the global generators of torch, numpy and Python, and that of a loader, back after a
+    block.
+    """
+    state = own.get_state() if isinstance(own, torch.Generator) else None
     of_numpy, of_python = np.random.get_state(), random.getstate()
     try:
         with torch.random.fork_rng(devices=[]):  # loaders draw on the CPU
@@ -212,3 +225,5 @@ def _undisturbed_randomness() -> Iterator[None]:
     finally:
         np.random.set_state(of_numpy)
         random.setstate(of_python)
+        if state is not None:
+            own.set_state(state)

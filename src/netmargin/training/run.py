@@ -10,6 +10,7 @@ from ..core import logspace
 from ..core.accepted_models import noise_of
 from ..core.batches import Arrays, Labels, batches
 from ..core.caller import warn_caller
+from ..core.doors import Opened
 from ..core.memory_limits import advise_on_memory
 from ..core.nets import in_mode, require_differentiable
 from ..core.processes import take_from_first
@@ -48,7 +49,7 @@ class Run:
         full = len(data) if isinstance(data, Arrays) else 1
         self.batch_size = full if batch_size is None else batch_size
         # The same samples, which a loader that shuffles gives in the order of its data set here.
-        self.measured = in_order(data)
+        self.measured = data if isinstance(data, Arrays) else Opened(in_order(data))
         self.measured_at_once = _MEASURED_AT_ONCE
         self.history = History()
         self.randomness = Randomness(data, model)
