@@ -31,17 +31,17 @@ def multiply_extended(A: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndar
     for start in range(0, len(A) if len(v) else 0, rows):
         part = slice(start, start + rows)
         outputs[part], errors[part] = _sum(*multiply_exactly(A[part], v))
+        # What underflows is off by the least float, in a split of both factors by 2^28 of it.
+        errors[part] += np.count_nonzero(A[part], axis=1) * 2.0**-1040
     return outputs, errors
 
 
 def _sum(terms: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sums over the last axis of terms and their roundings, and bounds of the errors."""
     # Twice the sum covers that of the exact products. Each addition of roundings rounds anew, by
-    # the square of the machine precision; what underflows is off by the least float, in a split
-    # of both factors by 2^28 of it.
-    count = terms.shape[-1]
-    depth = count.bit_length() + 4
-    errors = 2 * (depth * _EPS) ** 2 * np.abs(terms).sum(-1) + count * 2.0**-1040
+    # the square of the machine precision.
+    depth = terms.shape[-1].bit_length() + 4
+    errors = 2 * (depth * _EPS) ** 2 * np.abs(terms).sum(-1)
     while terms.shape[-1] > 1:
         half = (terms.shape[-1] + 1) // 2
         first, second = terms[..., :half].copy(), terms[..., half:]

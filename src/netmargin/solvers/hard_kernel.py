@@ -20,6 +20,8 @@ _REFINEMENTS = 8
 """Newton steps with outputs in longer floats: two reach the last digits, where roundings of the
 weights decide, and the best of the others is kept.
 """
+_UNDERFLOW = 2.0**-1000
+"""More than all that underflows in a product with a kernel, whose largest entry is within 1e60."""
 _AIM = 0.9
 """Part of the tolerance that the search aims at: the judge counts roundings on top of it."""
 
@@ -108,13 +110,17 @@ def judge_margin(dual: np.ndarray, outputs: np.ndarray, lengths: np.ndarray) -> 
     sum_n y_n dual_n k(x_n, .), where features have these lengths (n,).
 
     An output is known to a few n machine precisions of the length of its sample times that of all
-    samples with weight; margin and bound are taken on the safe sides of that.
+    samples with weight; margin and bound are taken on the safe sides of that. The margin is that of
+    f over its norm, or -inf where float64 does not tell the norm from 0.
     """
     rounding = 4 * (len(dual) + 4) * float(np.finfo(float).eps)
-    total = float(dual @ lengths)
-    upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding * total * total))
-    least = float((outputs - rounding * total * lengths).min())
-    return least / (upper * (1 + rounding)) if upper > 0 else 0.0, upper * (1 + rounding)
+    total, square = float(dual @ lengths), float(dual @ outputs)
+    slack = rounding * total * total + _UNDERFLOW
+    upper, lower = float(np.sqrt(max(square, 0.0) + slack)), max(square - slack, 0.0) ** 0.5
+    least = float((outputs - rounding * total * lengths).min()) - _UNDERFLOW
+    # The smaller the norm, the farther a negative margin is below 0.
+    norm = upper * (1 + rounding) if least >= 0 else lower * (1 - rounding)
+    return least / norm if norm > 0 else -np.inf, upper * (1 + rounding)
 
 
 def _search(
@@ -180,10 +186,9 @@ def _judge(
         upper = min(upper, exact_upper)
         zero = float(np.sqrt(ENTRY_ROUNDING)) * float(dual @ matrix.lengths)
     status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=zero)
-    if status in (Status.NOT_SEPARABLE, Status.INTERRUPTED):
-        margin = max(margin, 0.0)
+    if status in (Status.NOT_SEPARABLE, Status.INTERRUPTED) or margin == -np.inf:
+        margin, values = max(margin, 0.0), values * (margin > 0)
     unit = float(np.sqrt(matrix.scale))
-    nothing = status is Status.NOT_SEPARABLE or (status is Status.INTERRUPTED and margin == 0)
     return KernelSolution(
         margin=margin * unit,
         upper_bound=upper * unit,
@@ -191,7 +196,7 @@ def _judge(
         status=status,
         dual=dual,
         seconds=seconds,
-        coefficients=np.zeros(len(y)) if nothing else y * values / unit,
+        coefficients=y * values / unit,
     )
 
 

@@ -3,6 +3,7 @@ them: of the samples as they are, whatever their scales, not up to rounding.
 """
 
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -13,9 +14,9 @@ from .extended import multiply_extended
 _EPS = float(np.finfo(float).eps)
 _SUPPORTS = (1e-8, 1e-5, 1e-3, 0.0)
 """Parts of the largest weight from which a weight counts as one: solvers leave dust."""
-_ELIMINATION = 400_000
-"""Products of an elimination in rational numbers up to which it is tried, about a second: vertices
-of 70 samples in as many dimensions.
+DECIDED = 20_000
+"""Samples times squared dimensions up to which the simplex method in whole numbers is tried: mostly
+some hundredths of a second, seconds at worst.
 """
 _FEW_DIMENSIONS = 100
 """Dimensions up to which a vertex is looked for first: a second for 2,000 samples."""
@@ -102,8 +103,8 @@ def _make_exact(rows: np.ndarray, weights: np.ndarray, strict: int) -> np.ndarra
         columns = np.flatnonzero(rows[used].any(0))
         A = rows[np.ix_(used, columns)].T
         found = _perturb(A, weights[used] / largest)
-        if found is None and A.shape[1] ** 2 * A.shape[0] <= _ELIMINATION:
-            found = _eliminate(A)
+        if found is None and A.shape[1] * A.shape[0] ** 2 <= DECIDED:
+            found = decide(A.T)[1]
         if found is not None and found[used < strict].any():
             exact = np.zeros(len(weights))
             exact[used] = found
@@ -132,49 +133,53 @@ def _perturb(A: np.ndarray, p: np.ndarray) -> np.ndarray | None:
     return p if size < 0.5 and moved < (1 - size) * p.min() else None
 
 
-def _eliminate(A: np.ndarray) -> np.ndarray | None:
-    """The weights (m,) with A p = 0 by elimination in whole numbers, if they are unique up to a
-    factor and of one sign; A is (D, m).
+def decide(rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Weights w (D,) with rows @ w > 0, or p (n,) >= 0 with p @ rows = 0, not 0, by the simplex
+    method in whole numbers; one of them is None. What is returned is rounded to float64.
     """
-    m = A.shape[1]
-    rows = [_as_integers(row) for row in A]
-    pivots: list[int] = []
-    before = 1
-    # Without fractions (Bareiss 1968): every division is exact.
-    for column in range(m):
-        k = len(pivots)
-        chosen = next((i for i in range(k, len(rows)) if rows[i][column]), None)
-        if chosen is None:
-            if column - k:  # a second free column
-                return None
-            continue
-        rows[k], rows[chosen] = rows[chosen], rows[k]
-        pivot = rows[k]
-        for i, row in enumerate(rows):
-            if i != k:
-                factor = row[column]
-                rows[i] = [
-                    (pivot[column] * a - factor * b) // before
-                    for a, b in zip(row, pivot, strict=True)
-                ]
-        before = pivot[column]
-        pivots.append(column)
-    free = [column for column in range(m) if column not in pivots]
-    if len(free) != 1:
-        return None
-    p = [Fraction(1)] * m
-    for k, column in enumerate(pivots):
-        p[column] = Fraction(-rows[k][free[0]], rows[k][column])
-    if min(p) < 0:
-        return None
-    return np.array([float(value / max(p)) for value in p])
+    n, D = rows.shape
+    columns = [_as_integers(column) for column in rows.T]
+    # Phase one: p @ rows = 0, sum p = 1 with artificial variables, whose sum is the last row. All
+    # is over one denominator, so that every division is exact (Edmonds 1967, Bareiss 1968).
+    table = np.zeros((D + 2, n + D + 2), dtype=object)
+    for k, (values, _) in enumerate(columns):
+        table[k, :n] = values
+    # The sum is in such a unit that it is worth more than all others.
+    table[D, :n] = table[D, -1] = 1 + sum(map(abs, chain.from_iterable(v for v, _ in columns)))
+    for k in range(D + 1):
+        table[k, n + k] = 1
+    table[-1] = -table[:-1].sum(0)
+    table[-1, n:-1] = 0
+    basis, unit = list(range(n, n + D + 1)), 1
+    while (entering := next((j for j in range(n) if table[-1, j] < 0), None)) is not None:
+        ratios = [
+            (Fraction(table[k, -1], table[k, entering]), basis[k], k)
+            for k in range(D + 1)
+            if table[k, entering] > 0
+        ]
+        k = min(ratios)[2]  # the first of all, as Bland's rule knows no cycles
+        row, factors = table[k].copy(), table[:, entering].copy()
+        table = (table * row[entering] - np.multiply.outer(factors, row)) // unit
+        table[k], basis[k], unit = row, entering, row[entering]
+    if table[-1, -1] == 0:
+        p = np.zeros(n)
+        for k, j in enumerate(basis):
+            if j < n:
+                p[j] = float(Fraction(table[k, -1], unit))
+        return None, p
+    # Prices of the equations: their sum with each sample is above 0.
+    prices = [
+        (Fraction(table[-1, n + k], unit) - 1) * units for k, (_, units) in enumerate(columns)
+    ]
+    largest = max(map(abs, prices))
+    return np.array([float(price / largest) for price in prices]), None
 
 
-def _as_integers(values: np.ndarray) -> list[int]:
-    """Whole numbers in the ratios of float64 values."""
+def _as_integers(values: np.ndarray) -> tuple[list[int], int]:
+    """Whole numbers in the ratios of float64 values, and what these were multiplied by."""
     fractions = [Fraction(float(value)) for value in values]
     unit = max(value.denominator for value in fractions)  # all are powers of 2
-    return [value.numerator * (unit // value.denominator) for value in fractions]
+    return [value.numerator * (unit // value.denominator) for value in fractions], unit
 
 
 def find_center(rows: np.ndarray) -> np.ndarray | None:

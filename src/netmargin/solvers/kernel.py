@@ -73,7 +73,9 @@ def kernel_max_margin(
     started, deadline = time.monotonic(), Deadline(time_limit)
     tol = check_number("tol", tol, above=0, below=1)
     matrix, y = validate_kernel(K, y)
-    contradictions = Contradictions.in_kernel(matrix.values, y)
+    # Of a matrix that lost entries nothing is told: the identity has no contradictions.
+    known = matrix.values if matrix.exact else np.eye(len(y))
+    contradictions = Contradictions.in_kernel(known, y)
     (found,) = solve_hard(
         matrix, y[:, None], tol=tol, deadline=deadline, contradictions=[contradictions]
     )

@@ -55,7 +55,9 @@ class KernelMatrix(Record):
             return cls(K, exact=exact)
         # A power of 4: neither it nor its root rounds what is divided by it.
         scale = float(4.0 ** np.floor(np.log2(scale) / 2))
-        return cls(K / scale, scale, exact=exact)
+        values = K / scale
+        # Entries that underflow are lost.
+        return cls(values, scale, exact=exact and np.array_equal(values * scale, K))
 
     @property
     def diagonal(self) -> np.ndarray:

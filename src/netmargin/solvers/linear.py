@@ -100,7 +100,8 @@ def linear_max_margin(
     status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=0.0)
     note = ""
     if status is Status.NOT_SEPARABLE:
-        C = recommended_cost(float(((data.Z / data.size) ** 2).sum(1).mean()) * data.size**2)
+        mean = float(((data.Z / data.size) ** 2).sum(1).mean())
+        C = recommended_cost(mean * data.size * data.size)
         formula = (
             f"kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}), or a net instead of"
             " a linear function"

@@ -13,7 +13,7 @@ from ..core.deadline import Deadline
 from ..result import Bracket, Status
 from .extended import multiply_extended, round_down, round_up
 from .hard_kernel import solve_hard
-from .hull import find_contradiction, normalize_rows
+from .hull import DECIDED, decide, find_contradiction, normalize_rows
 from .kernel_matrix import KernelMatrix
 
 _PRIMAL_WORK, _PRIMAL_SHARE = 3e7, 4
@@ -30,6 +30,8 @@ _SMALL_MARGIN = 1e-3
 """A margin below this part of the samples is solved for once more in units of its own: tolerances
 of a linear program are absolute.
 """
+_LEAST_UNIT = 1e-15
+"""The least unit in which a linear program has its digits: the samples are rounded by less."""
 _SCALINGS = 4
 """Cone programs, each in units of the optimum of the last, as tolerances are absolute."""
 _REFINEMENTS = 3
@@ -156,6 +158,11 @@ def search(best: Best, tol: float) -> np.ndarray | None:
             asked, found = True, find_contradiction(best.samples, best.dual)
             if found is not None:
                 return found
+    if best.margin <= 0 and len(rows) * rows.shape[1] ** 2 <= DECIDED:
+        separating, found = decide(best.samples)
+        if found is not None:
+            return found / found.sum()
+        best.offer(separating, best.dual)
     return None
 
 
@@ -228,7 +235,7 @@ def _propose_l1(rows: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
         bound = np.abs(dual @ rows).max() / max(float(dual @ least), 1e-300)
         if not 0 < bound < _SMALL_MARGIN:
             return
-        unit = bound
+        unit = max(bound, _LEAST_UNIT)
 
 
 def _refine(
@@ -241,7 +248,8 @@ def _refine(
             continue
         solve = _solve_l1 if norm == "l1" else _solve_l2
         try:
-            found, prices = solve(rows[used], least[used], weights, part)
+            with np.errstate(over="ignore", invalid="ignore"):
+                found, prices = solve(rows[used], least[used], weights, part)
         except (LinAlgError, ValueError):  # dependent samples
             continue
         if np.isfinite(found).all() and np.isfinite(prices).all():

@@ -90,7 +90,8 @@ class Descent:
         if not self._hard or not self.a.any():
             return False
         square = float(self.a @ (1.0 - self._g))
-        return square <= _NOTHING * float(self.a @ np.sqrt(self._diagonal)) ** 2
+        size = float(self.a @ np.sqrt(self._diagonal))
+        return square <= _NOTHING * size * size
 
     def advance(self, gap: float, tol: float, deadline: float) -> None:
         """One round: choose the samples that move, move them, and renew the slacks of all."""
