@@ -569,8 +569,8 @@ MUTATIONS = [
     ),
     Mutation(
         _HARD_KERNEL,
-        "upper = float(np.sqrt(max(dual @ outputs, 0.0) + rounding * total * total))",
-        "upper = float(np.sqrt(max(dual @ outputs, 0.0)))",
+        "float(np.sqrt(max(square, 0.0) + slack))",
+        "float(np.sqrt(max(square, 0.0)))",
         "the kernel's upper bound without its rounding margin",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
     ),

@@ -160,8 +160,8 @@ def search(best: Best, tol: float) -> np.ndarray | None:
                 return found
     if best.margin <= 0 and len(rows) * rows.shape[1] ** 2 <= DECIDED:
         separating, found = decide(best.samples)
-        if found is not None:
-            return found / found.sum()
+        if separating is None or found is not None:
+            return None if found is None else found / found.sum()
         best.offer(separating, best.dual)
     return None
 
