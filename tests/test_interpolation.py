@@ -336,8 +336,9 @@ def test_kernel_bounds_hold_to_60_digits(step, extended, monkeypatch):
     if extended > 1:
         assert solution.certified == (step >= 1e-4)
         assert solution.lower_bound >= least * (0.99 if step > 1e-8 else 0.0)
-    if np.isfinite(solution.norm):
-        assert solution.norm == pytest.approx(float(least), rel=1e-6)
+    if np.isfinite(solution.norm):  # rounded up
+        assert least <= solution.norm * (1 + 1e-6)
+        assert solution.norm == pytest.approx(float(least), rel=1e-6 if extended > 1 else 1e-4)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

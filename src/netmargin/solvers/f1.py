@@ -7,15 +7,22 @@ import time
 import numpy as np
 
 from ..core.arguments import check_flag, check_number
-from ..core.matrices import SolverData, binary_data, check_sample_weight, warn_of_size
+from ..core.matrices import (
+    SolverData,
+    binary_data,
+    check_sample_weight,
+    floor_to_powers,
+    warn_of_size,
+)
 from ..errors import ArgumentError, DataError
 from ..result import Bracket, Status, judge_bracket
+from .attained import attained_hinge_objective, attained_margin
 from .columns.best_net import extract_net, extract_soft_net, feature_columns
 from .columns.engine import generate_columns
 from .columns.margin_problem import pose_margin_problem
 from .columns.options import check_power, read_options
 from .contradictions import Contradictions, recommended_cost
-from .solution import SoftVariationNormSolution, VariationNormSolution, describe_proof
+from .solution import ReLUMeasure, SoftVariationNormSolution, VariationNormSolution, describe_proof
 
 _SMALLEST_COST = 1e-300
 """Smallest C times the length of the longest sample: reciprocals of smaller numbers, by which the
@@ -137,15 +144,22 @@ def f1_max_margin(
     slack = float((dual * (columns @ weights - t)).max())
     unused = float((weights * (upper - columns.T @ dual)).max(initial=0.0))
     remedy = _describe_remedy(data, bias, power)
+    margin, atoms = unit * t, np.column_stack([U, s]) / sphere
+    if t > 0:
+        size = float(floor_to_powers(data.size))
+        measure = ReLUMeasure(atoms=atoms, weights=weights, bias=False, power=power)
+        margin = size**power * attained_margin(measure, data.Z / size, data.y)
+        attained = Bracket(margin, unit * upper)
+        status, certified = judge_bracket(attained, options.tol, ended=ending.status, zero=0.0)
     return VariationNormSolution(
-        margin=unit * t,
+        margin=margin,
         upper_bound=unit * upper,
         certified=certified,
         status=status,
         dual=dual,
         seconds=time.monotonic() - started,
         note=contradictions.note(dual * certified, remedy) if t <= 0 else "",
-        atoms=np.column_stack([U, s]) / sphere,
+        atoms=atoms,
         weights=weights,
         bias=bias,
         power=power,
@@ -272,6 +286,7 @@ def f1_soft_margin(
     if not weights.all():
         raise DataError("sample_weight holds zeros. Leave these samples out.")
     # A weight is a part of the cost: the largest is 1, so that margins asked for are of size 1.
+    given, costs = data, C * weights
     C, weights = C * float(weights.max()), weights / weights.max()
     # f(w z) = w f(z) for w > 0: a hinge loss of weight w is that of w z to the margin w.
     data = SolverData(weights[:, None] * data.Z, data.y)
@@ -293,8 +308,9 @@ def f1_soft_margin(
     outputs = feature_columns(problem.restricted, U, s) @ (alphas * scale)
     outputs = outputs / weights
     hinges = np.maximum(1 - outputs, 0.0)
-    norm = float(alphas.sum())
-    objective = norm + C * float(weights @ hinges)
+    norm, atoms = float(alphas.sum()), np.column_stack([U, s]) / np.sqrt(2)
+    measure = ReLUMeasure(atoms=atoms, weights=2 * alphas, bias=False)
+    objective = attained_hinge_objective(measure, given.Z, given.y, costs)
     # The bound is above the objective by rounding only.
     lower = min(1 / (problem.upper * scale), objective)
     status, certified = judge_bracket(Bracket(lower, objective), options.tol, ended=ending.status)
@@ -305,7 +321,7 @@ def f1_soft_margin(
         status=status,
         dual=weights * problem.dual / (problem.upper * scale),
         seconds=time.monotonic() - started,
-        atoms=np.column_stack([U, s]) / np.sqrt(2),
+        atoms=atoms,
         weights=2 * alphas,
         bias=bias,
         local_gap=problem.local_gap(),

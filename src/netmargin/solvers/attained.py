@@ -1,0 +1,50 @@
+"""What a measure of neurons attains, rounded against it: what is returned attains it in exact
+arithmetic.
+"""
+
+import numpy as np
+
+from ..core.matrices import split_lengths
+from .solution import ReLUMeasure
+
+_EXTENDED = 100_000_000
+"""Products of samples, neurons and dimensions up to which sums are in the longest floats of this
+machine: a second or so.
+"""
+_ROUNDED = 1e-15
+"""Room for the few roundings of a result to float64."""
+
+
+def attained_margin(measure: ReLUMeasure, Z: np.ndarray, y: np.ndarray) -> float:
+    """At most the least y_n f(z_n) over the mass of a measure of neurons."""
+    outputs, hidden, mass = _evaluate(measure, Z)
+    least = float((y * outputs - hidden).min() / mass)
+    return least - _ROUNDED * abs(least)
+
+
+def attained_hinge_objective(
+    measure: ReLUMeasure, Z: np.ndarray, y: np.ndarray, costs: np.ndarray
+) -> float:
+    """At least half the mass plus sum_n costs_n max(0, 1 - y_n f(z_n))."""
+    outputs, hidden, mass = _evaluate(measure, Z)
+    hinges = np.maximum(1 - y * outputs + hidden, 0)
+    return float(0.5 * mass + costs @ hinges) * (1 + (len(Z) + 8) * _ROUNDED)
+
+
+def _evaluate(measure: ReLUMeasure, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """The values (n,) at Z (n, D), the most by which they are off, and the mass, of atoms whose
+    lengths are 1 to rounding only. A product is off by D ulps of its absolute terms, twice that
+    where it is squared, and the sum over k neurons by k.
+    """
+    (n, D), k, power = Z.shape, len(measure.weights), measure.power
+    dtype = np.longdouble if n * D * k <= _EXTENDED else np.float64
+    atoms: np.ndarray = measure.atoms.astype(dtype)
+    weights: np.ndarray = measure.weights.astype(dtype)
+    squares = np.square(atoms[:, :-1]).sum(1)
+    outer = weights * atoms[:, -1]
+    outputs = np.maximum(Z.astype(dtype) @ atoms[:, :-1].T, 0) ** power @ outer
+    size = squares ** (0.5 * power) @ np.abs(outer)
+    ulps = (power * D + k + 16) * np.finfo(dtype).eps
+    # On the sphere of (a, b), or of a where b is a sign.
+    mass = weights @ (squares + atoms[:, -1] ** 2 if power == 1 else squares)
+    return outputs, ulps * split_lengths(Z)[0] ** power * size, mass
