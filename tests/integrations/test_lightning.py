@@ -64,6 +64,15 @@ def test_steps_with_accumulated_gradients(tmp_path):
     ]
 
 
+def test_the_last_row_is_about_the_weights_at_the_end(tmp_path):
+    """Also where the steps of the run are no multiple of `every`."""
+    monitor = nm.callbacks.LightningMarginMonitor(pictures(40), every=4, unit="step", net="net")
+    fit(make_module(), tmp_path, monitor, epochs=2, n=120, accumulate_grad_batches=2)
+    rows = monitor.watch.history.rows
+    assert [row["step"] for row in rows] == [0, 4, 6]
+    assert rows[-1]["epoch"] == 2
+
+
 def test_a_resumed_run_goes_on_with_its_history(tmp_path):
     whole = nm.callbacks.LightningMarginMonitor(pictures(40), folder=tmp_path / "margins")
     fit(make_module(), tmp_path, whole, epochs=4)

@@ -57,6 +57,13 @@ def test_steps(tmp_path):
     assert found == [(0, 0), (2, 0.666667), (4, 1.333333), (6, 2)]
 
 
+def test_the_last_row_is_about_the_weights_at_the_end(tmp_path):
+    """Also where the steps of the run are no multiple of `every`."""
+    callback, _ = train(tmp_path, make_net(), epochs=2, every=4, unit="step")
+    found = [(row["step"], row["epoch"]) for row in callback.watch.history.rows]
+    assert found == [(0, 0), (4, 1.333333), (6, 2)]
+
+
 def test_a_resumed_run_goes_on_with_its_history(tmp_path):
     whole, _ = train(tmp_path, make_net(), epochs=4)
     resumed, _ = train(tmp_path, make_net(seed=7), epochs=4, resume=str(tmp_path / "checkpoint-6"))

@@ -72,6 +72,7 @@ class LightningMarginMonitor(_Callback):
             "record_margins": record_margins,
         }
         self._saved: dict | None = None
+        self._reached = 0.0
 
     @property
     def state_key(self) -> str:
@@ -101,9 +102,9 @@ class LightningMarginMonitor(_Callback):
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Look after every so many steps of the optimizer."""
+        self._reached = trainer.current_epoch + (batch_idx + 1) / trainer.num_training_batches
         if self.unit == "step" and trainer.global_step % self.every == 0:
-            share = (batch_idx + 1) / trainer.num_training_batches
-            self._look(trainer, trainer.current_epoch + share)
+            self._look(trainer, self._reached)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Look after every so many epochs."""
@@ -111,7 +112,8 @@ class LightningMarginMonitor(_Callback):
             self._look(trainer, trainer.current_epoch + 1)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Write the weights beside the history."""
+        """Look at the net as it is at the end, and write its weights beside the history."""
+        self._look(trainer, self._reached)
         self.watch.finish()
 
     def _look(self, trainer: Any, epoch: float) -> None:

@@ -99,7 +99,8 @@ class TransformersMarginCallback(_Callback):
             self._look(state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Write the weights beside the history."""
+        """Look at the net as it is at the end, and write its weights beside the history."""
+        self._look(state)
         self.watch.finish()
 
     def _look(self, state: Any) -> None:
