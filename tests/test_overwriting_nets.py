@@ -4,6 +4,8 @@ the overwriting, bit for bit.
 
 import copy
 import functools
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -115,3 +117,16 @@ def test_an_overwriting_net_has_the_same_kernel():
     ours, theirs = (nm.kernels.empirical_ntk(make(in_place), X) for in_place in (True, False))
     assert (ours == theirs).all()
     assert torch.equal(X, draw()[0])
+
+
+def test_nobody_else_calls_a_net():
+    """A call of a net, as `net(x)` or `self._twin(x)`, outside of the one place for it."""
+    calls = re.compile(r"(?<![\w.>])(self\._?)?(model|net|twin)\((self\.)?_?(x|X|inputs|samples)\b")
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in Path(nm.__file__).parent.rglob("*.py")
+        if "papers" not in path.parts
+        for line in path.read_text().splitlines()
+        if calls.search(line) and not re.search(r"\.\.\. |>>>|[\"']|^    [A-Z]", line)
+    ]
+    assert not found

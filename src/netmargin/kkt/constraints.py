@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..core.forward_failures import call_net
 from ..core.gates import Gates
 from ..core.gradients import Gradients, SampleGradients, StoredGradients
 from ..core.nets import call_with, scores
@@ -222,7 +223,7 @@ class Constraints:
     def preactivations(self, samples: Tensor) -> list[Tensor]:
         """Compute the inputs of every ReLU on some samples, one tensor per ReLU."""
         with torch.no_grad(), Gates() as gates:
-            self.twin(self._inputs(ConstraintSubset(samples, samples, samples)))
+            call_net(self.twin, self._inputs(ConstraintSubset(samples, samples, samples)))
         return gates.inputs
 
     def _split_batches(self, chosen: ConstraintSubset):
