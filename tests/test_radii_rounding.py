@@ -218,3 +218,15 @@ def test_a_forward_that_works_in_place_has_the_radii_of_one_that_does_not():
     assert torch.equal(X, kept)
     assert (first.upper == second.upper).all()
     assert (first.q == second.q).all()
+
+
+@pytest.mark.parametrize("effort", ["quick", "standard"])
+def test_a_net_that_is_constant_has_infinite_radii(effort):
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)).double()
+    with torch.no_grad():
+        net[0].weight.zero_()
+        net[0].bias.fill_(0.0)
+        net[2].bias.fill_(1.0)
+    report = radii(net, torch.ones(1, 2), torch.ones(1), attacks=(), effort=effort)
+    assert report.lower[0] == np.inf
+    assert report.closed.all()

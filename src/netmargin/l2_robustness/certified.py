@@ -86,7 +86,9 @@ def _divide_gaps(gaps: Tensor, slopes: Tensor) -> Tensor:
     """Divide gaps by slopes; infinite where a positive gap does not change, and there alone."""
     flat = slopes == 0
     least = (gaps / torch.where(flat, 1.0, slopes)).clamp(max=_LARGEST)
-    return torch.where(flat, torch.where(gaps > 0, torch.inf, 0.0), least).nan_to_num(nan=0.0)
+    return torch.where(flat, torch.where(gaps > 0, torch.inf, 0.0), least).nan_to_num(
+        nan=0.0, posinf=torch.inf
+    )
 
 
 def _evaluate_units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
