@@ -198,6 +198,8 @@ def test_solve_soft_and_interpolation(own, capsys):
     through = json.loads(capsys.readouterr().out)
     assert through["lower_bound"] <= through["norm"]
     assert through["residual"] < 1e-9
+    assert main(["solve", "f2", "--data", "points.npz", "--json", "--time-limit", "30"]) == 0
+    assert json.loads(capsys.readouterr().out)["certified"]
     assert main(["solve", "f2", "--soft", "2", "--data", "points.npz"]) == 2
     assert "--soft is for f1" in capsys.readouterr().err
 

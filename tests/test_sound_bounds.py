@@ -571,6 +571,38 @@ def test_bounds_of_all_slopes_are_above_the_best_neuron(monkeypatch):
         assert largest >= best_neuron(Z, c, 1) * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("power", [1, 2])
+def test_margins_and_objectives_are_attained_in_rationals(power):
+    """By the measure that is returned, whose atoms are of length 1 to rounding only."""
+
+    def evaluate(found, Z):
+        atoms = [list(map(Fraction, atom)) for atom in found.atoms.tolist()]
+        weights = list(map(Fraction, found.weights.tolist()))
+        values = [
+            sum(
+                w * b * max(sum(x * z for x, z in zip(a, row, strict=True)), 0) ** power
+                for w, (*a, b) in zip(weights, atoms, strict=True)
+            )
+            for row in ([*map(Fraction, z), Fraction(1)] for z in Z.tolist())
+        ]
+        squares = [(sum(x * x for x in a), b * b * (power == 1)) for *a, b in atoms]
+        return values, sum(w * sum(square) for w, square in zip(weights, squares, strict=True))
+
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(6, 2)) + 10.0**seed
+        y = np.array([1, -1, 1, 1, -1, -1])
+        found = f1_max_margin(X, y, power=power, time_limit=1)
+        values, mass = evaluate(found, X)
+        least = min(int(label) * value for label, value in zip(y, values, strict=True))
+        assert found.margin <= 0 or Fraction(found.margin) * mass <= least
+        if power == 1:
+            soft = f1_soft_margin(X, y, C=0.7, time_limit=1)
+            values, mass = evaluate(soft, X)
+            hinges = [max(1 - int(s) * v, Fraction(0)) for s, v in zip(y, values, strict=True)]
+            assert Fraction(soft.objective) >= mass / 2 + Fraction(0.7) * sum(hinges)
+
+
 def test_small_sample_weights_bound_from_the_first_on():
     """A first bound for margins of size 1 is none for those of size w = 1e-3."""
     random = np.random.default_rng(0)

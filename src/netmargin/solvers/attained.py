@@ -4,7 +4,7 @@ arithmetic.
 
 import numpy as np
 
-from ..core.matrices import split_lengths
+from ..core.matrices import SolverData, floor_to_powers, split_lengths
 from .solution import ReLUMeasure
 
 _EXTENDED = 100_000_000
@@ -15,20 +15,19 @@ _ROUNDED = 1e-15
 """Room for the few roundings of a result to float64."""
 
 
-def attained_margin(measure: ReLUMeasure, Z: np.ndarray, y: np.ndarray) -> float:
+def attained_margin(measure: ReLUMeasure, data: SolverData) -> float:
     """At most the least y_n f(z_n) over the mass of a measure of neurons."""
-    outputs, hidden, mass = _evaluate(measure, Z)
-    least = float((y * outputs - hidden).min() / mass)
+    unit = float(floor_to_powers(data.size))
+    outputs, hidden, mass = _evaluate(measure, data.Z / unit)
+    least = unit**measure.power * float((data.y * outputs - hidden).min() / mass)
     return least - _ROUNDED * abs(least)
 
 
-def attained_hinge_objective(
-    measure: ReLUMeasure, Z: np.ndarray, y: np.ndarray, costs: np.ndarray
-) -> float:
+def attained_hinge_objective(measure: ReLUMeasure, data: SolverData, costs: np.ndarray) -> float:
     """At least half the mass plus sum_n costs_n max(0, 1 - y_n f(z_n))."""
-    outputs, hidden, mass = _evaluate(measure, Z)
-    hinges = np.maximum(1 - y * outputs + hidden, 0)
-    return float(0.5 * mass + costs @ hinges) * (1 + (len(Z) + 8) * _ROUNDED)
+    outputs, hidden, mass = _evaluate(measure, data.Z)
+    hinges = np.maximum(1 - data.y * outputs + hidden, 0)
+    return float(0.5 * mass + costs @ hinges) * (1 + (len(data) + 8) * _ROUNDED)
 
 
 def _evaluate(measure: ReLUMeasure, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

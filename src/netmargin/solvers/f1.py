@@ -7,13 +7,7 @@ import time
 import numpy as np
 
 from ..core.arguments import check_flag, check_number
-from ..core.matrices import (
-    SolverData,
-    binary_data,
-    check_sample_weight,
-    floor_to_powers,
-    warn_of_size,
-)
+from ..core.matrices import SolverData, binary_data, check_sample_weight, warn_of_size
 from ..errors import ArgumentError, DataError
 from ..result import Bracket, Status, judge_bracket
 from .attained import attained_hinge_objective, attained_margin
@@ -146,9 +140,8 @@ def f1_max_margin(
     remedy = _describe_remedy(data, bias, power)
     margin, atoms = unit * t, np.column_stack([U, s]) / sphere
     if t > 0:
-        size = float(floor_to_powers(data.size))
         measure = ReLUMeasure(atoms=atoms, weights=weights, bias=False, power=power)
-        margin = size**power * attained_margin(measure, data.Z / size, data.y)
+        margin = attained_margin(measure, data)
         attained = Bracket(margin, unit * upper)
         status, certified = judge_bracket(attained, options.tol, ended=ending.status, zero=0.0)
     return VariationNormSolution(
@@ -310,7 +303,7 @@ def f1_soft_margin(
     hinges = np.maximum(1 - outputs, 0.0)
     norm, atoms = float(alphas.sum()), np.column_stack([U, s]) / np.sqrt(2)
     measure = ReLUMeasure(atoms=atoms, weights=2 * alphas, bias=False)
-    objective = attained_hinge_objective(measure, given.Z, given.y, costs)
+    objective = attained_hinge_objective(measure, given, costs)
     # The bound is above the objective by rounding only.
     lower = min(1 / (problem.upper * scale), objective)
     status, certified = judge_bracket(Bracket(lower, objective), options.tol, ended=ending.status)

@@ -46,8 +46,9 @@ class Interpolation(Solution):
     residual : float
         The largest |f(x_n) - y_n|, in units of y.
     certified : bool
-        Whether norm and lower_bound agree within the tolerance, or no such f exists; False for a
-        search that was interrupted.
+        Whether norm and lower_bound agree within the tolerance and some f takes the very values
+        (l2: of a norm that agrees too), or no such f exists; False for a search that was
+        interrupted.
     status : Status
         How the search ended.
     dual : ndarray of shape (n,), float64
