@@ -112,7 +112,7 @@ def judge_bracket(
         For margins: the largest bound that proves that nothing separates the samples. It is 0 for
         data that are taken as they are: there only a proof in exact arithmetic counts, and the
         bound is 0 then. It is above 0 only for a kernel matrix that the caller computed, by as much
-        as the rounding of its entries K_ij, 2^-50 of the root of K_ii K_jj, may make of 0: 2^-25
+        as the rounding of its entries K_ij, 2^-52 of the root of K_ii K_jj, may make of 0: 2^-26
         times sum_n p_n K_nn^(1/2), which samples without weight p do not change.
 
     Returns

@@ -1,5 +1,6 @@
 """Judges of margins in the space of a given kernel matrix, hard and soft."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -38,7 +39,8 @@ def judge_hard(call: dict) -> Verdict:
 
     Attained: f / ||f|| has at least `margin` on every sample. Proved: p' (yy' * K) p / (sum p)^2 is
     at most the square of `upper_bound`. NOT_SEPARABLE: no coefficients in float64 separate the
-    samples; this is asked of matrices without rounding only, as others need not be kernels.
+    samples, or p' (yy' * K) p is at most 2^-52 (sum_n p_n K_nn^(1/2))^2, as roundings of K may make
+    of 0; this is asked of matrices without rounding only, as others need not be kernels.
     """
     found = solvers.kernel_max_margin(call["K"], call["y"])
     verdict = Verdict(found.status.name, found.certified)
@@ -48,7 +50,12 @@ def judge_hard(call: dict) -> Verdict:
     verdict.blame(min(p) < 0 or sum(p) == 0, "dual weights are negative, or all 0")
     verdict.check_attained(found.margin, Fraction(min(Q @ a)) * unit, Fraction(a @ Q @ a) * unit)
     refuted = found.status is Status.NOT_SEPARABLE
+    lengths = sum(
+        weight * math.isqrt(int(square)) for weight, square in zip(p, np.diag(Q), strict=True)
+    )
+    refuted_as_rounded = refuted and 2**52 * (p @ Q @ p) <= lengths**2
     separator = float_separator(Q) if refuted and call["features"] is not None else None
+    separator = None if refuted_as_rounded else separator
     if not refuted or separator is not None:
         verdict.check_proved(found.upper_bound, Fraction(p @ Q @ p) * unit / (sum(p) or 1) ** 2)
     if separator is not None:

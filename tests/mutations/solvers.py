@@ -667,7 +667,7 @@ MUTATIONS = [
     ),
     Mutation(
         _CONTRADICTIONS,
-        "ENTRY_ROUNDING = 2.0**-50",
+        "ENTRY_ROUNDING = 2.0**-52",
         "ENTRY_ROUNDING = 1e-10",
         "a kernel whose bound is 1e-5 of its samples is called not separable",
         _PROVED + "test_a_kernel_matrix_is_judged_by_the_samples_with_weight",
@@ -695,9 +695,9 @@ MUTATIONS = [
     ),
     Mutation(
         _HULL,
-        "if min(p) < 0:",
-        "if False:",
-        "weights of both signs prove that nothing separates the samples",
+        "if table[-1, -1] == 0:",
+        "if True:",
+        "weights of any sum prove that nothing separates the samples",
         _PROVED + "test_hulls_that_miss_0_by_a_rounding_are_not_proved_to_hold_it",
     ),
     # Linear and logistic.

@@ -13,10 +13,12 @@ from ..core.saved_records import Record
 from .extended import multiply_exactly
 from .hull import find_contradiction
 
-ENTRY_ROUNDING = 2.0**-50
+ENTRY_ROUNDING = 2.0**-52
 """What the entries K_ij of a kernel matrix are taken to be rounded by, relative to the root of K_ii
-K_jj: some eight halves of a last digit, as sums of a few products are.
+K_jj: twice the rounding of a single number. Hulls that hold 0 come to a hundredth of it.
 """
+_NEAR = 4 * ENTRY_ROUNDING
+"""How far below 1 a cosine of equal features may be: they are products of rounded numbers."""
 _EQUAL_LENGTHS = 1e-12
 """Lengths that differ by less are called equal, in words only."""
 _NAMED_SAMPLES = 8
@@ -99,7 +101,7 @@ class Contradictions(Record):
         lengths = np.sqrt(np.maximum(np.diag(K), 0.0))
         zeros, weights = np.flatnonzero(lengths == 0), None
         products = np.outer(lengths, lengths)
-        near = ((1 - ENTRY_ROUNDING) * products <= K) & (products > 0) & (y[:, None] != y[None, :])
+        near = ((1 - _NEAR) * products <= K) & (products > 0) & (y[:, None] != y[None, :])
         first, second = np.argmax(near, axis=0), np.arange(len(y))
         found = near[first, second] & (first < second)
         pairs = np.column_stack([first, second])[found]

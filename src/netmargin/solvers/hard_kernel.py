@@ -120,7 +120,9 @@ def judge_margin(dual: np.ndarray, outputs: np.ndarray, lengths: np.ndarray) -> 
     least = float((outputs - rounding * total * lengths).min()) - _UNDERFLOW
     # The smaller the norm, the farther a negative margin is below 0.
     norm = upper * (1 + rounding) if least >= 0 else lower * (1 - rounding)
-    return least / norm if norm > 0 else -np.inf, upper * (1 + rounding)
+    # No function of norm 1 is farther below 0 than the longest sample.
+    margin = max(least / norm, -float(lengths.max()) * (1 + rounding)) if norm > 0 else -np.inf
+    return margin, upper * (1 + rounding)
 
 
 def _search(

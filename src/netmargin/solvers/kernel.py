@@ -246,7 +246,7 @@ def _solve_homogeneous(
     found = replace(
         found,
         seconds=time.monotonic() - started,
-        margin=found.margin * data.size,
+        margin=max(found.margin * data.size, -float(np.finfo(float).max)),
         upper_bound=found.upper_bound * data.size,
         coefficients=found.coefficients / data.size,
     )
