@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from netmargin import kernels
+from netmargin import DataError, kernels
 from netmargin.estimators import NTKClassifier
 from netmargin.result import Status
 from netmargin.solvers import (
@@ -163,6 +163,32 @@ def test_hulls_that_miss_0_by_a_rounding_are_not_proved_to_hold_it():
         slanted = np.column_stack([rows, np.zeros(7)])
         slanted[seed % 7, 6] = 2.0**-1000
         assert find_contradiction(slanted) is None
+
+
+@pytest.mark.parametrize("solve", [f2_max_margin, ntk_max_margin])
+def test_kernels_that_do_not_fit_are_refused_and_late_ones_bounded(solve, monkeypatch):
+    X, y = separable(0, 60, 3)
+    monkeypatch.setattr("netmargin.core.free_memory.read_free_memory", lambda: 10_000)
+    with pytest.raises(DataError, match=r"The kernel of 60 samples.*random_features"):
+        solve(X, y)
+    monkeypatch.undo()
+    whole = solve(X, y)
+    assert whole.certified
+    # A kernel by rows, and time for the first ones only.
+    monkeypatch.setattr("netmargin.solvers.kernel_problem._ENTRIES_AT_ONCE", 60)
+    assert solve(X, y).margin == pytest.approx(whole.margin, rel=1e-6)
+    late = solve(X, y, time_limit=0)
+    assert (late.status, late.certified, late.margin) == (Status.TIME_LIMIT, False, 0.0)
+    assert late.upper_bound >= whole.margin
+
+
+def test_linear_margins_need_no_kernel_of_all_pairs(monkeypatch):
+    """Where d is small against n."""
+    monkeypatch.setattr("netmargin.solvers.linear_search.solve_hard", None)
+    X, y = separable(0, 20_000, 5)
+    found = linear_max_margin(X, y)
+    assert found.certified
+    assert 0 < found.margin <= np.linalg.norm(X, axis=1).min()
 
 
 def test_nearly_equal_directions_are_no_contradiction():

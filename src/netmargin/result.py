@@ -223,8 +223,8 @@ class MarginSolution(Solution):
     upper_bound : float
         A number that no solution exceeds, proved by `dual`.
     certified : bool
-        Whether the bracket is proved to be within the tolerance, or the margin is 0 and the bound
-        proves that it is at most what float64 can tell from 0 (status NOT_SEPARABLE); False for a
+        Whether the bracket is proved to be within the tolerance, or the margin is proved to be 0
+        (status NOT_SEPARABLE, which for a kernel matrix allows for its rounding); False for a
         search that was interrupted.
     status : Status
         How the solver ended.
