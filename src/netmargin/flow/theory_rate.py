@@ -170,6 +170,17 @@ class TheoryRate:
         u = -log_loss
         return math.log(u) + self._integrate(u)
 
+    def slope_of_phi(self, log_loss: float) -> float:
+        """The derivative of phi by log 1/Loss, e^-u S(u)."""
+        u = -log_loss
+        if u <= self._rise:
+            log_value = self._log_first
+        elif self._bend < u <= self._tail:
+            log_value = self._log_most
+        else:
+            log_value = self._log_g(u)
+        return math.exp(log_value - u)
+
     def log_gamma_hat(self, log_loss: float, log_norm: float) -> float:
         """Natural log of gamma-hat = e^phi / rho^L, which (S5) keeps from falling.
 

@@ -1,6 +1,8 @@
 """Claims of Lyu and Li 2019 on gradient descent, and the rates of loss and norm."""
 
 import math
+import operator
+from fractions import Fraction
 
 import numpy as np
 import torch
@@ -18,8 +20,10 @@ from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
 from ._instances import PAPER, move_near_optimum, start_separated
 
-_LEAST_CHANGE = 1e-8
-"""Change of log Loss below which rounding, some 1e-15, is too much for the tolerance of 1e-7."""
+_SMALL_CHANGE = 1e-5
+"""Change of log 1/Loss below which that of phi is its slope halfway times the change, to 1e-10; the
+difference of two values of phi, some 1e-15 apart by rounding, is as good above it.
+"""
 
 
 def _start_descent(trial: Trial) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
@@ -105,8 +109,8 @@ def _() -> Finding:
     ),
     tolerance=1e-7,
     because=(
-        "differences of neighbouring values of log rho and log Loss, relative to their changes;"
-        " (P3) and (P4) where log Loss changes by 1e-8 or more"
+        "differences of neighbouring values of log rho and phi, relative to their changes; those of"
+        " the margins, however small, are taken in rationals"
     ),
     quick=3,
     full=20,
@@ -142,8 +146,10 @@ def gd_key_lemma(
         # The lemma is about every point of a step, not only its end.
         for a in (0.25, 0.5, 1.0):
             step = -a * eta * slope_
-            moved = theta + step
-            log_a = evaluated(moved)[0]
+            # Where the summed loss begins near 1, steps are as small as 1e-26.
+            gains = _subtract(_exact_margins(theta, x, y, step), _exact_margins(theta, x, y))
+            change = torch.log1p(torch.softmax(-q, 0) @ torch.expm1(-gains)).item()
+            log_a = log + change
             # Small differences of large numbers, from the step itself.
             grown = (2 * theta @ step + step.square().sum()).item()
             expected = growth * 2 * L * a * eta * nu
@@ -153,18 +159,15 @@ def gd_key_lemma(
                 if log_a < 0
                 else -math.inf
             )
-            phi = (rule.phi(min(log_a, log)) - rule.phi(log)) if log_a < 0 else -math.inf
+            phi = -math.inf if log_a >= 0 else _change_phi(rule, log, change)
             promised = factor * rho2 / (L * nu**2) * tangential * rise
             falls = a * eta * (1 - mu) * square / loss
-            # (P3) and (P4) compare values of log Loss, which show changes of 1e-8 and more. Where
-            # the summed loss begins near 1, steps change less, and only (P1), (P2) can be seen.
-            seen = falls > _LEAST_CHANGE
             violations += [
                 first - gamma - 1e-9,
                 1 - grown / expected,
                 grown / (expected * (1 + lam * mu)) - 1,
-                1 - -math.expm1(log_a - log) / falls if seen else 0.0,
-                (promised - (phi - L * rise)) / (abs(phi) + L * rise) if seen else 0.0,
+                1 - -math.expm1(change) / falls,
+                (promised - (phi - L * rise)) / (abs(phi) + L * rise),
             ]
         theta = theta - eta * slope_
         log, gradient, q = evaluated(theta)
@@ -174,6 +177,42 @@ def gd_key_lemma(
         np.reshape(violations, (-1, 15)).max(1),
         f"cubed ReLUs, {len(x)} points, steps of three parts",
     )
+
+
+def _exact_margins(
+    theta: Tensor, x: Tensor, y: Tensor, step: Tensor | None = None
+) -> list[Fraction]:
+    """The margins of a two-layer net of cubed ReLUs at theta, or at theta + step, in rationals."""
+    moved = [
+        Fraction(t) + Fraction(s)
+        for t, s in zip(
+            theta.tolist(),
+            (torch.zeros_like(theta) if step is None else step).tolist(),
+            strict=True,
+        )
+    ]
+    d = x.shape[1]
+    width = len(moved) // (d + 1)
+    rows, output = [moved[d * j : d * (j + 1)] for j in range(width)], moved[d * width :]
+    margins = []
+    for point, label in zip(x.tolist(), y.tolist(), strict=True):
+        point = [Fraction(value) for value in point]
+        inner = [sum(map(operator.mul, row, point)) for row in rows]
+        margins.append(label * sum(a * max(v, 0) ** 3 for a, v in zip(output, inner, strict=True)))
+    return margins
+
+
+def _subtract(after: list[Fraction], before: list[Fraction]) -> Tensor:
+    """Differences of rationals as floats, each to its last digit."""
+    pairs = zip(after, before, strict=True)
+    return torch.tensor([float(a - b) for a, b in pairs], dtype=torch.float64)
+
+
+def _change_phi(rule: TheoryRate, log_loss: float, change: float) -> float:
+    """The change of phi where log Loss changes."""
+    if change < -_SMALL_CHANGE:
+        return rule.phi(log_loss + change) - rule.phi(log_loss)
+    return -change * rule.slope_of_phi(log_loss + change / 2)
 
 
 @gd_key_lemma.printed("rho^-2 <= gamma^_0^{2/L} (log 1/Loss)^{-2/L} (proof of Lemma E.9)")
