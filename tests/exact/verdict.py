@@ -76,8 +76,9 @@ class Verdict:
         )
 
     def check_lower(self, bound: float, proved: Fraction, square: Fraction = Fraction(1)) -> None:
-        """The weights prove proved / sqrt(square), at least `bound`; nothing if that is 0 / 0."""
-        false = bound > 0 if square <= 0 else exceeds(Fraction(bound), proved, square)
+        """The weights prove proved / sqrt(square), at least `bound`, or anything if square is 0."""
+        settled = bound <= 0 or proved > 0
+        false = not settled if square <= 0 else exceeds(Fraction(bound), proved, square)
         value = proved / (root(square) or 1)
         self.blame(
             false,
