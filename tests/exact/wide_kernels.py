@@ -10,7 +10,7 @@ from netmargin import Status, solvers
 from . import spite
 from .arrangement import dot, nets_separate
 from .neurons import check_attainable, draw_values, inputs_of, rational, real, signs_of
-from .rational import exact, root, whole
+from .rational import exact, root, shown, whole
 from .verdict import Door, Verdict
 
 DIGITS = 90
@@ -87,8 +87,8 @@ def judge_least_norm(call: dict) -> Verdict:
     """Every statement of `min_norm_interpolation` in F_2, as in the variation norm.
 
     The function has at most `norm`, and errors of at most `residual`, to 1e-9 of the values; dual .
-    y / |dual| is at least `lower_bound`. (Where inputs nearly coincide the least norm of all that
-    take the values to the last digit can be far larger: no statement is made of it.)
+    y / |dual| is at least `lower_bound`. A certified norm is that of a function which takes the
+    values exactly, sqrt(y' K^-1 y), to the tolerance; this is not asked where K is singular.
     """
     found = solvers.min_norm_interpolation(**call, norm="l2")
     verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
@@ -111,7 +111,26 @@ def judge_least_norm(call: dict) -> Verdict:
             square, values = rational(quadratic(K, c)), [rational(value) for value in K * c]
             verdict.check_objective(found.norm, root(square))
             verdict.check_residual(found.residual, values, exact(call["y"]))
+    if found.certified and (least := _least_norm(Z, call["y"])) is not None:
+        verdict.blame(
+            least > found.norm * (1 + 2 * mpmath.mpf(10) ** -6),
+            f"norm {found.norm!r}, but the least is {shown(rational(least))}",
+        )
     return verdict
+
+
+def _least_norm(Z: np.ndarray, y: np.ndarray) -> mpmath.mpf | None:
+    """sqrt(y' K^-1 y), where more digits give the same; None for kernels that are singular."""
+    found = []
+    for digits in (DIGITS, 2 * DIGITS):
+        with mpmath.workdps(digits):
+            values = mpmath.matrix([mpmath.mpf(value) for value in y.tolist()])
+            try:
+                found.append((values.T * mpmath.lu_solve(kernel(Z, 1.0, 0.0), values))[0])
+            except (ZeroDivisionError, TypeError):  # mpmath finds no pivot
+                return None
+    same = abs(found[0] - found[1]) <= mpmath.mpf(10) ** -9 * abs(found[1])
+    return mpmath.sqrt(found[1]) if same and found[1] > 0 else None
 
 
 DOORS = [

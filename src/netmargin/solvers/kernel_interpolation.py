@@ -41,7 +41,13 @@ def fit_in_kernel(
             norm, lower, missed, hidden = judge_in_kernel(Z, y, coefficients)
             lost = float(np.linalg.norm(np.abs(missed) + hidden))
             upper = norm + lost / smallest**0.5 if smallest > 0 else np.inf
-            yield coefficients, norm, lower, upper * (1 + 4 * eps), float(np.abs(missed).max())
+            yield (
+                coefficients,
+                norm,
+                lower,
+                upper * (1 + 4 * eps),
+                float((np.abs(missed) + hidden).max()),
+            )
 
 
 def judge_in_kernel(

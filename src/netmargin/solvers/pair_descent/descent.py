@@ -43,6 +43,9 @@ _NOTHING = 1e-12
 """A squared bound of the margin below this, relative to the features with weight, is out of reach:
 steps in float64 change it by 1e-16 n.
 """
+_SHORTEST = 1e-290
+"""Squared lengths of features up to this count as 0: steps of their inverse overflow when squared.
+"""
 
 
 Part = tuple[np.ndarray, np.ndarray]
@@ -73,7 +76,7 @@ class Descent:
         self._diagonal = np.diagonal(K).astype(np.float64)
         self.a = np.clip(start, 0.0, caps)
         # Where a kernel is 0, f is 0 whatever the weight is: a hinge loss of 1.
-        self._moves = self._diagonal > 0
+        self._moves = self._diagonal > _SHORTEST
         self.a[~self._moves] = 0.0 if self._hard else caps[~self._moves]
         self._g = np.ones(len(y))
         if self.a.any():
