@@ -81,7 +81,7 @@ BAD = {
         NET,
         (X, Y + 1),
         nm.DataError,
-        "takes class indices 0 to 1 as labels; found 1, 2",
+        "takes class indices 0 to 1 as labels; found 2",
     ),
     "more classes than outputs": (
         NET,

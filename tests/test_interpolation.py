@@ -178,8 +178,8 @@ def doubled(X, y):
 
 
 def stretched(X, y):
-    """Samples on one ray ask for one number; so do these."""
-    return np.concatenate([X, 3 * X[:5]]), np.concatenate([y, 3 * y[:5]]), 1.0
+    """Samples on one ray ask for one number; so do these, whose multiples are not rounded."""
+    return np.concatenate([X, 4 * X[:5]]), np.concatenate([y, 4 * y[:5]]), 1.0
 
 
 @pytest.mark.parametrize(

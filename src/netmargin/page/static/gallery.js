@@ -15,14 +15,13 @@ function showSamples() {
 }
 
 function showPart() {
-  const table = state.view === "table";
-  byId("gallery").hidden = table || !rows.length;
-  byId("table").hidden = !table || !rows.length;
-  for (const none of all(".none")) none.hidden = rows.length > 0;
+  const name = state.view === "table" ? "table" : "gallery";
+  for (const id of ["gallery", "table"]) byId(id).hidden = id !== name || !rows.length;
+  for (const none of all(".none")) none.hidden = rows.length;
   press("view", state.view);
-  if (table) byId("table").replaceChildren(makeTable(rows.slice(0, limit).map(sampleAt)));
-  else byId("gallery").replaceChildren(...makeCards());
-  restFocus(byId(table ? "table" : "gallery"));
+  const made = name === "table" ? [makeTable(rows.slice(0, limit).map(sampleAt))] : makeCards();
+  byId(name).replaceChildren(...made);
+  restFocus(byId(name));
   byId("more").hidden = limit >= rows.length;
   byId("more").textContent = `Show ${Math.min(rows.length - limit, MORE)} more`;
 }
@@ -31,9 +30,7 @@ function showPart() {
 function makeCards() {
   const { y, p } = shown().columns;
   const cards = (some) => some.map((row) => makeFullCard(sampleAt(row)));
-  const isRight = (row) => y[row] === p[row];
-  const right = rows.filter(isRight);
-  const wrong = rows.filter((row) => !isRight(row));
+  const [right, wrong] = [true, false].map((is) => rows.filter((i) => (y[i] === p[i]) === is));
   if (state.sort !== "near" || !right.length || !wrong.length) return cards(rows.slice(0, limit));
   const few = Math.min(wrong.length, Math.max(Math.floor(limit / 3), limit - right.length));
   const title = (side, { length }) =>
