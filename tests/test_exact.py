@@ -10,8 +10,8 @@ import pytest
 
 import netmargin as nm
 from netmargin import Status, solvers
-from tests.exact.__main__ import DOORS, draw, judge
 from tests.exact.arrangement import largest_response, nets_attain
+from tests.exact.judging import DOORS, draw, judge
 from tests.exact.rational import separate, whole
 
 SEED = int(os.environ.get("NETMARGIN_TEST_SEED", "0"))
