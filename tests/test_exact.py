@@ -62,6 +62,14 @@ def test_no_statement_is_false(door):
     assert sum(verdict.certified for verdict in verdicts) > len(verdicts) / 5
 
 
+@pytest.mark.parametrize(
+    ("door", "seed", "index"), [("kernel_soft", 2, 144), ("kernel_soft", 2, 940)]
+)
+def test_what_was_false_once(door, seed, index):
+    """Weights of nearly equal samples were NaN, and so was the objective."""
+    assert not judge(DOORS[door], seed, index).faults
+
+
 @pytest.mark.parametrize(("door", "place", "name", "lies"), LIES)
 def test_the_judge_sees_a_wrong_number(monkeypatch, door, place, name, lies):
     """Of the first certified answer in which they are not 0: true as it comes, false with a lie."""

@@ -148,6 +148,8 @@ def _search(
 ) -> None:
     """Find weights (n,), in place, whose gap is `tol` or as small as it gets."""
     gap = descend(matrix.values, y, caps, weights, tol=_AIM * tol, deadline=limit.at)
+    # Steps of nearly equal samples can end in NaN: the cone program goes on from 0 there.
+    weights[np.isnan(weights)] = 0.0
     if gap <= tol or limit.passed or len(y) > AFFORDABLE or matrix.compute is not None:
         return
     best = _judge(matrix, y, caps, weights, tol).gap
