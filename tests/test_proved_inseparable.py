@@ -17,6 +17,7 @@ from netmargin.solvers import (
     ntk_max_margin,
 )
 from netmargin.solvers.hull import find_contradiction
+from netmargin.solvers.narrow import list_patterns
 
 
 def exact_least(X, y, weights) -> Fraction:
@@ -228,3 +229,63 @@ def test_nets_without_a_bias_fail_on_lines_of_opposite_labels_only():
             found = solve(X, y, bias=False)
             assert found.margin > 0
             assert found.certified
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "width", "margin", "certified"),
+    [
+        ([[1e13, 0.0], [0.0, 1.0]], [1, -1], 2, 0.5 / (1 + 1e-13), True),
+        ([[1e13, 0.0], [0.0, 1.0]], [1, 1], 1, 0.5, True),
+        ([[1e300, 0.0], [0.0, 1e-300]], [1, -1], 2, 5e-301, True),
+        ([[1.0, 0.0], [-1.0, 1e-13]], [1, 1], 1, 2.5e-14, False),
+        ([[1.0, 0.0], [-1.0, 1e-17], [0.0, 1.0]], [1, 1, 1], 1, 2.5e-18, False),
+        ([[1e308], [-1e308]], [1, -1], 2, 2.5e307, True),
+        ([[5e-324]], [1], 1, 0.0, False),
+    ],
+)
+def test_narrow_nets_are_inseparable_only_where_all_cells_are_tried(X, y, width, margin, certified):
+    found = narrow_max_margin(X, y, width)
+    assert found.status is not Status.NOT_SEPARABLE
+    assert found.certified or not certified
+    assert found.margin <= margin <= found.upper_bound
+    # A multiple of a sample contradicts it.
+    for far in (1e13, 1e300):
+        found = narrow_max_margin([[far, 0.0], [0.0, 1.0], [0.0, 2.0]], [1, -1, 1], 2)
+        assert (found.status, found.certified, found.upper_bound) == (
+            Status.NOT_SEPARABLE,
+            True,
+            0.0,
+        )
+
+
+def test_all_patterns_of_a_plane_are_listed():
+    """As they are at all sums of two walls; each arc lies between two, however narrow it is."""
+    random = np.random.default_rng(0)
+    points = [np.array([[1, 0], [-1, 1e-17], [0, 1], [1e300, 1e284], [0, 0]], dtype=float)]
+    points += [random.integers(-2, 3, size=(6, 2)).astype(float) for _ in range(20)]
+    for P in points:
+        exact = [[Fraction(v) for v in row] for row in P.tolist()]
+        walls = [(s * -q, s * p) for p, q in exact for s in (1, -1) if p or q]
+        sums = [(a + c, b + d) for a, b in walls for c, d in walls]
+        values = [[a * p + b * q for p, q in exact] for a, b in sums]
+        # Where no sample lies on a wall, but for those at the origin.
+        expected = {
+            tuple(v > 0 for v in row)
+            for row in values
+            if all(v or not (p or q) for v, (p, q) in zip(row, exact, strict=True))
+        }
+        listed = [tuple(map(bool, row)) for row in list_patterns(P @ [[2.0, 0, 1], [0, 4.0, 0]])]
+        assert len(listed) == len(set(listed))
+        if any(a * d != b * c for a, b in walls for c, d in walls):
+            assert set(listed) == expected
+    with pytest.raises(DataError, match="rank 3"):
+        list_patterns(np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 1e-300]]))
+
+
+@pytest.mark.parametrize("size", [5e-324, 1.5e-323, 2.5e-323, 1e-310])
+def test_brackets_of_the_least_floats_hold_the_margin(size):
+    """|x| / 2, between two floats: ends are rounded outwards, and the judge sees them so."""
+    for found in (f1_max_margin([[size]], [1], bias=False), narrow_max_margin([[size]], [1], 1)):
+        assert found.status is not Status.NOT_SEPARABLE
+        assert Fraction(found.margin) <= Fraction(size) / 2 <= Fraction(found.upper_bound)
+        assert found.certified == (size > 1e-320)

@@ -4,7 +4,9 @@ arithmetic.
 
 import numpy as np
 
-from ..core.matrices import SolverData, floor_to_powers, split_lengths
+from ..core.matrices import SolverData, split_lengths
+from .extended import round_down
+from .hull import normalize_rows
 from .solution import ReLUMeasure
 
 _EXTENDED = 100_000_000
@@ -17,10 +19,11 @@ _ROUNDED = 1e-15
 
 def attained_margin(measure: ReLUMeasure, data: SolverData) -> float:
     """At most the least y_n f(z_n) over the mass of a measure of neurons."""
-    unit = float(floor_to_powers(data.size))
-    outputs, hidden, mass = _evaluate(measure, data.Z / unit)
-    least = unit**measure.power * float((data.y * outputs - hidden).min() / mass)
-    return least - _ROUNDED * abs(least)
+    rows, exponents = normalize_rows(data.Z)
+    outputs, hidden, mass = _evaluate(measure, rows)
+    values = (data.y * outputs - hidden).astype(np.longdouble)
+    least = np.ldexp(values, measure.power * exponents).min() / mass
+    return round_down(least - _ROUNDED * abs(least))
 
 
 def attained_hinge_objective(measure: ReLUMeasure, data: SolverData, costs: np.ndarray) -> float:

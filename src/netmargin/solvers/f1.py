@@ -16,6 +16,7 @@ from .columns.engine import generate_columns
 from .columns.margin_problem import pose_margin_problem
 from .columns.options import check_power, read_options
 from .contradictions import Contradictions, recommended_cost
+from .extended import round_down, round_up
 from .solution import ReLUMeasure, SoftVariationNormSolution, VariationNormSolution, describe_proof
 
 _SMALLEST_COST = 1e-300
@@ -121,14 +122,15 @@ def f1_max_margin(
     if contradictions.weights is not None:
         return _refute_separability(data, contradictions, contradictions.weights, bias, power)
     # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has
-    # its own sphere.
-    unit, sphere = (0.5 * data.longest, np.sqrt(2)) if power == 1 else (data.longest**2, 1.0)
+    # its own sphere. In longer floats, as products of the least float64 may round to 0.
+    longest = np.longdouble(data.longest)
+    unit, sphere = (0.5 * longest, np.sqrt(2)) if power == 1 else (longest**2, 1.0)
     problem = pose_margin_problem(data, options, neurons, power=power)
     ending = generate_columns(
         problem,
         progress=progress,
         title="max margin",
-        in_units=lambda bracket: Bracket(unit * bracket.lower, unit * bracket.upper),
+        in_units=lambda bracket: Bracket(float(unit * bracket.lower), float(unit * bracket.upper)),
     )
     best, dual, upper = problem.restricted, problem.dual, problem.upper
     # Nothing contradicts: what is 0 to rounding is no proof.
@@ -138,15 +140,16 @@ def f1_max_margin(
     slack = float((dual * (columns @ weights - t)).max())
     unused = float((weights * (upper - columns.T @ dual)).max(initial=0.0))
     remedy = _describe_remedy(data, bias, power)
-    margin, atoms = unit * t, np.column_stack([U, s]) / sphere
+    margin, bound = round_down(unit * t), round_up(unit * upper)
+    atoms = np.column_stack([U, s]) / sphere
     if t > 0:
         measure = ReLUMeasure(atoms=atoms, weights=weights, bias=False, power=power)
         margin = attained_margin(measure, data)
-        attained = Bracket(margin, unit * upper)
+        attained = Bracket(margin, bound)
         status, certified = judge_bracket(attained, options.tol, ended=ending.status, zero=0.0)
     return VariationNormSolution(
         margin=margin,
-        upper_bound=unit * upper,
+        upper_bound=bound,
         certified=certified,
         status=status,
         dual=dual,

@@ -138,7 +138,7 @@ def decide(rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
     method in whole numbers; one of them is None. What is returned is rounded to float64.
     """
     n, D = rows.shape
-    columns = [_as_integers(column) for column in rows.T]
+    columns = [as_integers(column) for column in rows.T]
     # Phase one: p @ rows = 0, sum p = 1 with artificial variables, whose sum is the last row. All
     # is over one denominator, so that every division is exact (Edmonds 1967, Bareiss 1968).
     table = np.zeros((D + 2, n + D + 2), dtype=object)
@@ -175,7 +175,7 @@ def decide(rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
     return np.array([float(price / largest) for price in prices]), None
 
 
-def _as_integers(values: np.ndarray) -> tuple[list[int], int]:
+def as_integers(values: np.ndarray) -> tuple[list[int], int]:
     """Whole numbers in the ratios of float64 values, and what these were multiplied by."""
     fractions = [Fraction(float(value)) for value in values]
     unit = max(value.denominator for value in fractions)  # all are powers of 2

@@ -6,6 +6,7 @@ import itertools
 import math
 import time
 from dataclasses import dataclass
+from fractions import Fraction
 
 import clarabel
 import numpy as np
@@ -17,19 +18,21 @@ from ..core.matrices import SolverData, binary_data
 from ..core.records import short_repr
 from ..errors import DataError
 from ..result import Bracket, MarginSolution, Status, judge_bracket
-from .hull import find_contradiction
+from .attained import attained_margin
+from .extended import round_up
+from .hull import as_integers, find_contradiction, normalize_rows
 from .solution import ReLUMeasure
 
 _MOST_PROGRAMS = 200_000
 """Choices of patterns that are tried at most: at a few milliseconds each, some ten minutes."""
-_ZERO_BOUND = 1e-8
-"""A bound below this, in units of the largest coordinate, may be 0 but for the tolerance of the
-cone programs (1e-10 of their optimum, times a few neurons): then a proof is looked for.
-"""
 _CONE_TOLERANCE = 1e-10
 """Tolerance of the cone programs: their bounds are recomputed, so that it costs only the gap."""
-_RANK = 1e-12
-"""Singular values below this part of the largest are rounding of points of lower rank."""
+_LEAST = 1e-7
+"""Samples that are longer than the shortest by more than 1 / this are taken to be as long in a cone
+program, whose tolerance is absolute: that costs some of the tolerance of the default, 1e-6.
+"""
+_ROUNDING = 2 * float(np.finfo(float).eps)
+"""Of a term of a sum, and of what it is a product of."""
 _GONE = 1e-9
 """A neuron of less than this part of the largest is one that the cone program left at 0."""
 
@@ -48,8 +51,9 @@ class NarrowSolution(ReLUMeasure, MarginSolution):
         The least y_n f(x_n) of the measure, recomputed in float64.
     upper_bound : float
         Bound of the margin of every net of at most this width: the largest of the bounds that
-        duality gives for each choice of patterns and signs, recomputed in float64; open where not
-        all choices were tried.
+        duality gives for each choice of patterns and signs, recomputed in float64; half the
+        smallest |x~| where that is less, or where not all choices were tried. It is 0 only where
+        that is proved in exact arithmetic.
     dual : ndarray of shape (n,), float64
         Weights of the samples in the choice whose bound is largest. They prove the bound for that
         choice only: each choice has weights of its own.
@@ -77,7 +81,7 @@ def narrow_max_margin(
     Parameters
     ----------
     X : array_like of shape (n, d)
-        Inputs of rank at most 2; computations are in float64.
+        Inputs of rank at most 2 to the last digit; computations are in float64.
     y : array_like of shape (n,)
         Labels {-1, +1} or {0, 1}.
     width : int
@@ -107,9 +111,9 @@ def narrow_max_margin(
     -----
     Weights p of the samples, >= 0 with sum 1, and multipliers c_j >= 0 of the walls of the cells
     bound the margin for one choice of patterns by max_j |sum_n p_n y_n s_j 1[n active for j] x~_n +
-    sum_n c_jn sigma_jn x~_n| / 2, sigma_jn = +-1 the side of the wall. The cells cover the plane up
-    to rounding of the angles of their walls. A choice for which some sample has no active neuron of
-    its label has margin 0 at most.
+    sum_n c_jn sigma_jn x~_n| / 2, sigma_jn = +-1 the side of the wall. The cells cover the plane:
+    rank and order of their walls are decided in whole numbers. A choice for which some sample has
+    no active neuron of its label has margin 0 at most.
 
     Examples
     --------
@@ -127,21 +131,17 @@ def narrow_max_margin(
     started, deadline = time.monotonic(), Deadline(time_limit)
     width, tol = check_count("width", width), check_number("tol", tol, above=0, below=1)
     data = binary_data(X, y, bias=check_flag("bias", bias))
-    # A power of 2 does not round what is divided by it.
-    unit = float(np.ldexp(1.0, int(np.frexp(data.size)[1])))
-    search = _Search(SolverData(data.Z / unit, data.y), width, bias)
+    search = _Search(data, width, bias)
     try:
         stopped = search.run(deadline)
     except KeyboardInterrupt:
         stopped = Status.INTERRUPTED
-    # Half the smallest |x~| bounds the margin of every net, whose mass is 1 and whose layers are
-    # balanced.
-    upper = 0.5 * float(np.linalg.norm(search.Z, axis=1).min()) if stopped else search.upper
-    bracket = Bracket(search.margin, upper)
+    bracket = Bracket(search.margin, search.bound(ended=stopped is None))
+    # Only a proof in exact arithmetic makes the bound 0.
     status, certified = judge_bracket(bracket, tol, ended=stopped or Status.STALLED, zero=0.0)
     return NarrowSolution(
-        margin=search.margin * unit,
-        upper_bound=upper * unit,
+        margin=bracket.lower,
+        upper_bound=bracket.upper,
         certified=certified,
         status=status,
         dual=search.dual,
@@ -154,13 +154,17 @@ def narrow_max_margin(
 
 
 class _Search:
-    """The best net so far over the choices tried, its margin, and the largest bound of a choice; in
-    units of the largest coordinate.
+    """The best net so far over the choices tried, its margin, and the largest bound of a choice, in
+    units of `_unit`, the power of 2 above the largest coordinate of the shortest sample.
     """
 
     def __init__(self, data: SolverData, width: int, bias: bool):
-        self.Z, self._y, self._bias = data.Z, data.y, bias
-        choices = [(pattern, sign) for pattern in _list_patterns(data.Z) for sign in (1.0, -1.0)]
+        self._data, self._y, self._bias = data, data.y, bias
+        # Each sample in units of its own, in which it has to attain `least` times the margin.
+        self._rows, self._exponents = normalize_rows(data.Z)
+        self._unit = int(self._exponents.min())
+        self._least = np.ldexp(1.0, self._unit - self._exponents)
+        choices = [(pattern, sign) for pattern in list_patterns(data.Z) for sign in (1.0, -1.0)]
         self._width = min(width, len(choices))  # two neurons of one pattern and sign are one
         count = math.comb(len(choices), self._width)
         if count > _MOST_PROGRAMS:
@@ -172,7 +176,7 @@ class _Search:
         self.best = ReLUMeasure(
             atoms=np.zeros((0, data.Z.shape[1] + 1)), weights=np.zeros(0), bias=bias
         )
-        self.margin, self.upper, self.programs = 0.0, 0.0, 0
+        self.margin, self._upper, self.programs = 0.0, 0.0, 0
         self.dual = np.full(len(data), 1 / len(data))
 
     def run(self, deadline: Deadline) -> Status | None:
@@ -186,51 +190,66 @@ class _Search:
                 self._try_choice(chosen)
         return None
 
+    def bound(self, *, ended: bool) -> float:
+        """The bound of all choices, if all were tried; else that of every net, whose mass is 1 and
+        whose layers are balanced: half the smallest |x~|.
+        """
+        lengths = np.linalg.norm(self._rows, axis=1) * (1 + self._rows.shape[1] * _ROUNDING)
+        upper = 0.5 * np.ldexp(lengths.astype(np.longdouble), self._exponents).min()
+        if ended:
+            upper = min(upper, np.ldexp(np.longdouble(self._upper), self._unit))
+        return round_up(upper)
+
     def _try_choice(self, chosen: tuple[Choice, ...]) -> None:
         """Solve the convex problem of one choice; keep its net and its bound if they are larger."""
         self.programs += 1
-        v, upper, dual = _solve_choice(self.Z, self._y, chosen)
-        if upper <= _ZERO_BOUND and self.margin <= 0:
-            proof = find_contradiction(
-                np.vstack(_pose(self.Z, self._y, chosen)), strict=len(self.Z)
-            )
-            if proof is not None:
-                upper, dual = 0.0, proof[: len(self.Z)]
-        # The bound of the whole search is the largest of the bounds of the choices.
-        if upper > self.upper:
-            self.upper, self.dual = upper, dual
+        v, upper, dual = _solve_choice(self._rows, self._least, self._y, chosen)
         found = _balanced_measure(v, np.array([sign for _, sign in chosen]), self._bias)
-        outputs = np.maximum(self.Z @ found.atoms[:, :-1].T, 0.0) @ (
-            found.weights * found.atoms[:, -1]
-        )
-        margin = float((self._y * outputs).min())
+        margin = attained_margin(found, self._data) if len(found.weights) else 0.0
         if margin > self.margin:
             self.margin, self.best = margin, found
+        # The bound of the whole search is the largest of the bounds of the choices.
+        if upper <= self._upper:
+            return
+        if margin <= 0 and np.ldexp(np.longdouble(upper), self._unit) > self.margin:
+            # The rows as they were given: those in their own units may be rounded.
+            posed = np.vstack(_pose(self._data.Z, self._y, chosen))
+            proof = find_contradiction(posed, strict=len(self._y))
+            if proof is not None:
+                if self._upper == 0:
+                    self.dual = proof[: len(self._y)]
+                return
+        self._upper, self.dual = upper, dual
 
 
-def _list_patterns(Z: np.ndarray) -> list[np.ndarray]:
+def list_patterns(Z: np.ndarray) -> list[np.ndarray]:
     """List the activation patterns (n,) of all directions: points of rank 2 have one per arc
-    between the normals of their lines.
+    between the normals of their lines. Raises DataError for a higher rank.
     """
-    _, singular, rows = np.linalg.svd(Z, full_matrices=False)
-    rank = int((singular > _RANK * max(singular[0], 1e-300)).sum())
-    if rank > 2:
-        raise DataError(
-            f"The points have rank {rank}; patterns are enumerated up to rank 2 (with a bias: one"
-            " coordinate)."
-        )
-    plane = Z @ rows[: max(rank, 1)].T
-    if rank < 2:
-        return [plane[:, 0] > 0, plane[:, 0] < 0]
-    used = plane[np.linalg.norm(plane, axis=1) > 0]
-    # A pattern changes where a direction crosses a wall, so that the middle of each arc has it.
-    walls = np.sort(
-        (np.arctan2(used[:, 1], used[:, 0])[:, None] + np.array([np.pi / 2, -np.pi / 2])).ravel()
-        % (2 * np.pi)
-    )
-    middles = walls + 0.5 * np.diff(np.append(walls, walls[0] + 2 * np.pi))
-    found = np.column_stack([np.cos(middles), np.sin(middles)]) @ plane.T > 0
-    return list(np.unique(found, axis=0))
+    # Multiples > 0 of the samples, whole numbers, have the same patterns.
+    rows = np.array([as_integers(row)[0] for row in Z], dtype=object)
+    rest, columns = rows, []
+    while rest.any():
+        if len(columns) == 2:
+            raise DataError(
+                "The points have rank 3 or more, to the last digit; patterns are enumerated up to"
+                " rank 2 (with a bias: one coordinate). Project points near a plane to it."
+            )
+        i, k = np.argwhere(rest)[0]
+        columns.append(k)
+        rest = rest * rest[i, k] - np.multiply.outer(rest[:, k], rest[i])
+    # The others are linear in these columns.
+    plane = np.zeros((len(Z), 2), dtype=object)
+    plane[:, : len(columns)] = rows[:, columns]
+    # The walls (-q, p) of the points (p, q), counterclockwise through half a turn from (1, 0) on.
+    slopes = [Fraction(q, p) if p else None for p, q in plane]
+    places = {slope: k for k, slope in enumerate(sorted(set(slopes) - {None}), 1)}
+    line = np.array([places.get(slope, 0) for slope in slopes])
+    # Whether a point is active after its wall: 1, or before it: -1; 0 for the origin.
+    turn = np.array([(p < 0) - (p > 0) or (q > 0) - (q < 0) for p, q in plane])
+    # On the arc after each wall, and on the opposite one.
+    sides = np.where(np.unique(line[turn != 0])[:, None] >= line, turn, -turn)
+    return [*(sides > 0), *(sides < 0)]
 
 
 def _pose(
@@ -248,18 +267,19 @@ def _pose(
 
 
 def _solve_choice(
-    Z: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]
+    Z: np.ndarray, least: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Solve the convex problem with these patterns and signs: its neurons v (m, D), an upper bound
-    of its margin, and the weights (n,) of the samples that prove it.
+    """Solve the convex problem with these patterns and signs for samples that have to attain
+    `least` (n,) times t: its neurons v (m, D), an upper bound of t, and the weights (n,), with sum
+    1, of samples divided by `least` that prove it.
     """
     n, D = Z.shape
     m = len(chosen)
     outputs, cells = _pose(Z, y, chosen)
-    # Over x = (v, sizes, t): t - outputs v <= 0, -cells v <= 0, sum of sizes <= 1/2, |v_j| <=
+    # Over x = (v, sizes, t): least t - outputs v <= 0, -cells v <= 0, sum of sizes <= 1/2, |v_j| <=
     # sizes_j.
     A = [
-        np.hstack([-outputs, np.zeros((n, m)), np.ones((n, 1))]),
+        np.hstack([-outputs, np.zeros((n, m)), np.maximum(least, _LEAST)[:, None]]),
         np.hstack([-cells, np.zeros((m * n, m + 1))]),
         np.concatenate([np.zeros(m * D), np.ones(m), [0.0]])[None],
     ]
@@ -273,17 +293,19 @@ def _solve_choice(
     x, multipliers = minimize(
         np.append(np.zeros(m * D + m), -1.0), np.vstack(A), right, cones, tol=_CONE_TOLERANCE
     )
-    # Any p in the simplex and c >= 0 bound t by sum_j <pull_j, v_j>, that is by the largest
+    # Any p >= 0 and c >= 0 bound (p . least) t by sum_j <pull_j, v_j>, that is by the largest
     # |pull_j| / 2.
     p, c = np.maximum(multipliers[:n], 0.0), np.maximum(multipliers[n : n + m * n], 0.0)
-    p, c = (p / p.sum(), c / p.sum()) if p.sum() > 0 else (np.full(n, 1 / n), np.zeros(m * n))
+    # Weights that say little of t bound it by less than their rounding.
+    if not p @ least > _ROUNDING * (p.sum() + c.sum()):
+        p, c = np.ones(n), np.zeros(m * n)
+    p, c = p / (p @ least), c / (p @ least)
     pulls = (p @ outputs + c @ cells).reshape(m, D)
-    rounding = (
-        (n + D)
-        * float(np.finfo(float).eps)
-        * float((1 + c.sum()) * np.linalg.norm(Z, axis=1).max())
-    )
-    return x[: m * D].reshape(m, D), 0.5 * float(np.linalg.norm(pulls, axis=1).max()) + rounding, p
+    largest = 0.5 * float(np.linalg.norm(pulls, axis=1).max())
+    # Twice as much covers that p . least = 1, the norm and this sum are rounded too.
+    sizes = float((p.sum() + c.sum()) * np.linalg.norm(Z, axis=1).max())
+    upper = largest + 2 * (n + D) * _ROUNDING * sizes
+    return x[: m * D].reshape(m, D), upper, p * least
 
 
 def _balanced_measure(v: np.ndarray, signs: np.ndarray, bias: bool) -> ReLUMeasure:
