@@ -228,7 +228,8 @@ def list_patterns(Z: np.ndarray) -> list[np.ndarray]:
     """
     # Multiples > 0 of the samples, whole numbers, have the same patterns.
     rows = np.array([as_integers(row)[0] for row in Z], dtype=object)
-    rest, columns = rows, []
+    rest = rows
+    columns: list[int] = []
     while rest.any():
         if len(columns) == 2:
             raise DataError(
@@ -236,15 +237,14 @@ def list_patterns(Z: np.ndarray) -> list[np.ndarray]:
                 " rank 2 (with a bias: one coordinate). Project points near a plane to it."
             )
         i, k = np.argwhere(rest)[0]
-        columns.append(k)
+        columns.append(int(k))
         rest = rest * rest[i, k] - np.multiply.outer(rest[:, k], rest[i])
     # The others are linear in these columns.
     plane = np.zeros((len(Z), 2), dtype=object)
     plane[:, : len(columns)] = rows[:, columns]
     # The walls (-q, p) of the points (p, q), counterclockwise through half a turn from (1, 0) on.
-    slopes = [Fraction(q, p) if p else None for p, q in plane]
-    places = {slope: k for k, slope in enumerate(sorted(set(slopes) - {None}), 1)}
-    line = np.array([places.get(slope, 0) for slope in slopes])
+    slopes = sorted({Fraction(q, p) for p, q in plane if p})
+    line = np.array([slopes.index(Fraction(q, p)) + 1 if p else 0 for p, q in plane])
     # Whether a point is active after its wall: 1, or before it: -1; 0 for the origin.
     turn = np.array([(p < 0) - (p > 0) or (q > 0) - (q < 0) for p, q in plane])
     # On the arc after each wall, and on the opposite one.
