@@ -45,6 +45,11 @@ def quadratic(K: mpmath.matrix, c: mpmath.matrix) -> mpmath.mpf:
 def draw_f2(rng: np.random.Generator) -> dict:
     """Up to 6 samples in up to 3 dimensions."""
     X, y = spite.samples(rng, 6, (1, 2, 3))
+    if len(X) > 1 and X.shape[1] > 1 and rng.random() < 0.15:  # small angles, opposite labels
+        t = 10 ** rng.uniform(-4, -1)
+        X[1], y[1] = X[0], -y[0]
+        turn = [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]
+        X[1, :2] = turn @ X[0, :2]
     return {"X": X, "y": y, "bias": bool(rng.random() < 0.5)}
 
 

@@ -562,7 +562,7 @@ MUTATIONS = [
     # Kernels.
     Mutation(
         _HARD_KERNEL,
-        "rounding = 4 * (len(dual) + 4) * float(np.finfo(float).eps)",
+        "rounding = bound_sums(len(dual), entry_error)",
         "rounding = 0.0",
         "kernel margins without rounding",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
@@ -604,8 +604,8 @@ MUTATIONS = [
     ),
     Mutation(
         _KERNEL_MATRIX,
-        "return (len(V) + _SLACK) * _EPS * self._bound_terms(V)",
-        "return 0.0 * self._bound_terms(V)",
+        "return bound_sums(len(V), self.entry_error) * sizes",
+        "return 0.0 * sizes",
         "soft margins without the rounding of the outputs",
         _ENGINE + "test_a_huge_cost_does_not_hide_rounding",
     ),

@@ -10,6 +10,7 @@ from ..core.arguments import check_flag, check_number
 from ..core.matrices import SolverData
 from ..errors import Interrupted
 from ..result import MarginSolution, Status
+from ..kernels.two_layer import bound_entry_errors
 from ..solvers.contradictions import Contradictions, recommended_cost
 from ..solvers.hard_kernel import KernelSolution, solve_hard
 from ..solvers.kernel_matrix import KernelMatrix
@@ -99,7 +100,7 @@ class KernelClassifier(MaxMarginClassifier):
         """The kernel of the samples, from the cache where there is one; its size is kept."""
         kernel, options = self._choose_kernel()
         compute = check_memory(self.memory).cache(kernel)
-        double = len(X) <= _DOUBLE_SAMPLES
+        double, error = len(X) <= _DOUBLE_SAMPLES, bound_entry_errors(X.shape[1] + self.bias)
         require_kernel_memory(
             len(X),
             8 if double else 4,
@@ -107,10 +108,12 @@ class KernelClassifier(MaxMarginClassifier):
             " need no kernel: see 'Random features' in docs/estimators.md.",
         )
         if double:
-            matrix = KernelMatrix.of(compute(X, **options))
+            matrix = KernelMatrix.of(compute(X, **options), entry_error=error)
         else:  # products in float64, by rows that are not kept
             matrix = KernelMatrix(
-                compute(X, dtype=np.float32, **options), compute=lambda V: self._multiply(X, X, V)
+                compute(X, dtype=np.float32, **options),
+                compute=lambda V: self._multiply(X, X, V),
+                entry_error=error,
             )
         self._mean_size = float(matrix.diagonal.mean()) * matrix.scale
         return matrix

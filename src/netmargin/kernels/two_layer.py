@@ -12,9 +12,10 @@ from ..core.batches import as_inputs
 from ..core.matrices import split_lengths
 from ..errors import ArgumentError, DataError
 
-_NEARLY_PARALLEL = 1 - 1e-6
-"""Cosine from which an angle is computed from its half: the arccos loses digits as 1 / sin t, here
-three of sixteen, and the more exact formula takes the difference of the inputs.
+_NEARLY_PARALLEL = 0.99
+"""Cosine from which an angle is computed from its half: the arccos errs by that of the cosine over
+sin t, here 7 times it, and the more exact formula takes the difference of the inputs, which is
+slow: from .5 on an entry would be off by half as much.
 """
 _SMALL_ANGLE = 0.25
 """Angles up to which sin t - t cos t, about t^3 / 3, is taken from its series: five terms leave
@@ -164,6 +165,20 @@ def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.nd
     return np.maximum(Z @ U.T, 0.0) / np.sqrt(count)
 
 
+def bound_entry_errors(dimension: int) -> float:
+    """Bound what entries of `arc_cosine` and `ntk` are off by, relative to the root of k(x, x)
+    k(x', x'), for inputs of `dimension` D coordinates, that of the bias included.
+
+    With eps = 2^-52: unit rows are off by (D / 2 + 2) eps / 2, and their computed cosines by (D +
+    4) eps. As functions of the cosine sin t + (pi - t) cos t has slopes of at most pi, and (pi - t)
+    cos t of pi + 1 / tan t in size, 10.2 up to `_NEARLY_PARALLEL`; beyond, the angle comes from
+    |u - v|, is off by (.6 D + 3) eps, and the slope in it is 1.5. Elementary functions are off by 4
+    units in the last place, 11 eps with the difference from pi. k(x, x) is pi in these units, the
+    product of lengths is off by (D / 2 + 1) eps, and other factors by 4 eps: 3.75 D + 22 in all.
+    """
+    return 4 * (dimension + 8) * float(np.finfo(float).eps)
+
+
 def read_pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:
     """Two sets of inputs of one dimension, with the bias coordinate where there is one."""
     A = _read_inputs(X, bias, "X")
@@ -226,8 +241,8 @@ def _compute_kernel(
 
 
 def find_angles(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cosines, sines and angles (n, m) of unit rows U (n, D) and V (m, D), to 13 digits at least;
-    the angle to a row of zeros counts as a right one.
+    """Cosines, sines and angles (n, m) of unit rows U (n, D) and V (m, D); the angle to a row of
+    zeros counts as a right one. `bound_entry_errors` says how exact they are.
 
     |u - v| = 2 sin(t/2) and |u + v| = 2 cos(t/2) are accurate near 0 and pi, where arccos is not.
     """

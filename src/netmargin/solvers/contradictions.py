@@ -43,6 +43,8 @@ class Contradictions(Record):
         where nothing contradicts.
     relation : str
         How the features of the first pair are related.
+    known_to : str
+        Words for what the features are known to, where it is less than all digits.
     opposites : ndarray of shape (l, 2), int
         Samples x and -a x, a > 0, whatever their labels are: those of each line that lie opposite
         to its first one. They are looked for where there is no bias and nothing contradicts yet.
@@ -53,6 +55,7 @@ class Contradictions(Record):
     weights: np.ndarray | None
     relation: str
     opposites: np.ndarray
+    known_to: str = ""
 
     __repr__ = short_repr
 
@@ -111,8 +114,11 @@ class Contradictions(Record):
             weights = np.eye(1, len(K), zeros[0])[0]
         elif len(pairs):
             weights = _balance(pairs[:1], np.ones(1), lengths)
-        relation = f"{'equal' if equal else 'multiples of each other'} in the space of the kernel"
-        return cls(pairs, zeros, weights, relation, np.zeros((0, 2), dtype=int))
+        exact = len(pairs) and _is_parallel(K, *pairs[0])
+        known_to = "" if exact else " within the rounding of the entries"
+        relation = "equal" if equal else "multiples of each other"
+        relation += f"{known_to} in the space of the kernel"
+        return cls(pairs, zeros, weights, relation, np.zeros((0, 2), dtype=int), known_to)
 
     def note(self, dual: np.ndarray, remedy: str) -> str:
         """Say in words which samples contradict each other, and add the remedy.
@@ -130,8 +136,9 @@ class Contradictions(Record):
             i, j = self.pairs[0]
             reason = (
                 f"Samples {i} and {j} are {self.relation} and have different"
-                f" labels{_more(len(self.pairs) - 1)}: no function separates them. Correct or drop"
-                " one of them."
+                f" labels{_more(len(self.pairs) - 1)}: no function"
+                f"{' provably' if self.known_to else ''} separates them. Correct or drop one of"
+                " them."
             )
         elif len(support):
             named = ", ".join(map(str, support[:_NAMED_SAMPLES])) + (
@@ -139,7 +146,7 @@ class Contradictions(Record):
             )
             reason = (
                 f"No two samples contradict each other, but the {len(support)} samples of `support`"
-                f" together do: {named}."
+                f" together do{self.known_to}: {named}."
             )
         else:
             return ""
@@ -177,6 +184,14 @@ def _keep_parallel(pairs: np.ndarray, Z: np.ndarray, tops: np.ndarray) -> np.nda
         )
     ]
     return pairs[np.logical_and.reduce(equal).all(1)]
+
+
+def _is_parallel(K: np.ndarray, i: int, j: int) -> bool:
+    """Whether the features of two samples are positive multiples in all digits: K_ij^2 = K_ii
+    K_jj, K_ij > 0.
+    """
+    left, right = _multiply_in_parts(K[i, j], K[i, j]), _multiply_in_parts(K[i, i], K[j, j])
+    return bool(np.all(np.equal(left, right)))
 
 
 def _multiply_in_parts(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

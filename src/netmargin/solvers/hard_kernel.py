@@ -12,8 +12,8 @@ from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .class_problems import search_all
 from .cone_fallback import AFFORDABLE, drop_dust, minimize_norm
 from .contradictions import ENTRY_ROUNDING, Contradictions
-from .extended import multiply_extended
-from .kernel_matrix import KernelMatrix
+from .extended import multiply_extended, round_down, round_up
+from .kernel_matrix import KernelMatrix, bound_sums
 from .pair_descent import descend, take_newton_step
 
 _REFINEMENTS = 8
@@ -55,13 +55,14 @@ def solve_hard(
     contradictions: Sequence[Contradictions] = (),
     starts: np.ndarray | None = None,
     n_jobs: int | None = None,
+    size: float = 1.0,
 ) -> list[KernelSolution]:
     """Solve one problem for each column of `labels` (n, k), -1.0 and +1.0, with one kernel.
 
     Each gets an equal part of the time that is left. `contradictions` are those of the inputs, or
     of a matrix that the caller computed (`KernelMatrix.exact`), whose weights are judged instead of
-    those of a search; `starts` (n, k) weights to begin with. Ctrl-C ends the search, with the best
-    so far.
+    those of a search; `starts` (n, k) weights to begin with. The features are `size`, a power of 2,
+    times those of the matrix. Ctrl-C ends the search, with the best so far.
     """
     n, count = labels.shape
     weights = np.zeros((count, n))
@@ -87,7 +88,7 @@ def solve_hard(
         if proof is not None and not matrix.exact and ended[k][0] is not Status.INTERRUPTED:
             found = keep_constant(0.0, Status.NOT_SEPARABLE, proof)
         else:
-            found = _judge(matrix, labels[:, k], weights[k], outputs[:, k], tol, *ended[k])
+            found = _judge(matrix, size, labels[:, k], weights[k], outputs[:, k], tol, *ended[k])
         solutions.append(found)
     return solutions
 
@@ -105,15 +106,17 @@ def keep_constant(upper: float, status: Status, dual: np.ndarray) -> KernelSolut
     )
 
 
-def judge_margin(dual: np.ndarray, outputs: np.ndarray, lengths: np.ndarray) -> tuple[float, float]:
+def judge_margin(
+    dual: np.ndarray, outputs: np.ndarray, lengths: np.ndarray, entry_error: float
+) -> tuple[float, float]:
     """Margin and upper bound of dual weights (n,) with sum 1, from the labelled outputs (n,) of f =
     sum_n y_n dual_n k(x_n, .), where features have these lengths (n,).
 
-    An output is known to a few n machine precisions of the length of its sample times that of all
-    samples with weight; margin and bound are taken on the safe sides of that. The margin is that of
-    f over its norm, or -inf where float64 does not tell the norm from 0.
+    An output is known to `bound_sums` of the length of its sample times that of all samples with
+    weight; margin and bound are taken on the safe sides of that. The margin is that of f over its
+    norm, or -inf where float64 does not tell the norm from 0.
     """
-    rounding = 4 * (len(dual) + 4) * float(np.finfo(float).eps)
+    rounding = bound_sums(len(dual), entry_error)
     total, square = float(dual @ lengths), float(dual @ outputs)
     slack = rounding * total * total + _UNDERFLOW
     upper, lower = float(np.sqrt(max(square, 0.0) + slack)), max(square - slack, 0.0) ** 0.5
@@ -136,7 +139,10 @@ def _search(
         return
     p = minimize_norm(matrix.labelled(y), limit.at)
     candidates = [q / q.sum() for q in ([weights] if weights.any() else []) + [*drop_dust(p)]]
-    ends = [judge_margin(q, y * (matrix.values @ (y * q)), matrix.lengths) for q in candidates]
+    ends = [
+        judge_margin(q, y * (matrix.values @ (y * q)), matrix.lengths, matrix.entry_error)
+        for q in candidates
+    ]
     gaps = [1 - max(margin, 0.0) / upper for margin, upper in ends]
     # Where nothing separates, the least bound is the best proof, in units of the samples that it
     # rests on. Dust is dropped where the gap stays within a tenth of the tolerance.
@@ -155,7 +161,7 @@ def _bound_exactly(matrix: KernelMatrix, y: np.ndarray, dual: np.ndarray) -> tup
     used = np.flatnonzero(dual)
     weights = y[used] * dual[used]
     outputs, errors = multiply_extended(matrix.values[np.ix_(used, used)], weights)
-    sums = 1 + 4 * (len(used) + 4) * float(np.finfo(float).eps)
+    sums = 1 + bound_sums(len(used))
     # Sums of terms that cancel: what they are known to counts in units of their sizes.
     sizes = np.abs(weights) @ (np.abs(outputs) * float(np.finfo(np.longdouble).eps) * len(used))
     square = float(weights @ outputs + sizes + np.abs(weights) @ errors)
@@ -165,6 +171,7 @@ def _bound_exactly(matrix: KernelMatrix, y: np.ndarray, dual: np.ndarray) -> tup
 
 def _judge(
     matrix: KernelMatrix,
+    size: float,
     y: np.ndarray,
     dual: np.ndarray,
     outputs: np.ndarray,
@@ -173,9 +180,10 @@ def _judge(
     seconds: float,
 ) -> KernelSolution:
     """The solution with these dual weights, its numbers recomputed in float64, and in longer floats
-    where these leave the bracket open and the kernel is known to the last digit.
+    where these leave the bracket open and the kernel is known to the last digit. What is judged is
+    what is returned, in the units of the features.
     """
-    margin, upper = judge_margin(dual, outputs, matrix.lengths)
+    margin, upper = judge_margin(dual, outputs, matrix.lengths, matrix.entry_error)
     values = dual / upper if upper > 0 else np.zeros(len(y))
     open_still = upper > 0 and 0 < margin < (1 - tol) * upper
     if open_still and ended is Status.STALLED and matrix.affords_extended:
@@ -187,18 +195,24 @@ def _judge(
         exact_upper, _ = _bound_exactly(matrix, y, dual)
         upper = min(upper, exact_upper)
         zero = float(np.sqrt(ENTRY_ROUNDING)) * float(dual @ matrix.lengths)
-    status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=zero)
+    unit = np.longdouble(np.sqrt(matrix.scale)) * size  # powers of 2: only small numbers round
+    margin, upper = round_down(margin * unit), round_up(upper * unit)
+    with np.errstate(over="ignore"):
+        coefficients = (y * values / unit).astype(float)
+    if not np.isfinite(coefficients).all():  # of samples that are nearly 0: f = 0 is known
+        margin, coefficients = 0.0, np.zeros(len(y))
+    bracket = Bracket(margin, upper)
+    status, certified = judge_bracket(bracket, tol, ended=ended, zero=float(zero * unit))
     if status in (Status.NOT_SEPARABLE, Status.INTERRUPTED) or margin == -np.inf:
-        margin, values = max(margin, 0.0), values * (margin > 0)
-    unit = float(np.sqrt(matrix.scale))
+        margin, coefficients = max(margin, 0.0), coefficients * (margin > 0)
     return KernelSolution(
-        margin=margin * unit,
-        upper_bound=upper * unit,
+        margin=margin,
+        upper_bound=upper,
         certified=certified,
         status=status,
         dual=dual,
         seconds=seconds,
-        coefficients=y * values / unit,
+        coefficients=coefficients,
     )
 
 
@@ -212,7 +226,7 @@ def _refine(
     weights, in the scale in which the function has norm 1, its margin and the bound.
     """
     best, least = (a, 0.0, np.inf), np.inf
-    sums = 1 + 4 * (len(y) + 4) * float(np.finfo(float).eps)
+    sums = 1 + bound_sums(len(y))
     for _ in range(_REFINEMENTS):
         outputs, errors = matrix.multiply_extended(y * a)
         outputs = y * outputs

@@ -8,8 +8,9 @@ import numpy as np
 
 from ..core.arguments import check_flag, check_number
 from ..core.deadline import Deadline
-from ..core.matrices import binary_data, warn_of_size
+from ..core.matrices import binary_data, floor_to_powers, warn_of_size
 from ..kernels import arc_cosine, ntk
+from ..kernels.two_layer import bound_entry_errors
 from ..result import Status
 from .contradictions import Contradictions, recommended_cost
 from .hard_kernel import KernelSolution, keep_constant, solve_hard
@@ -207,8 +208,8 @@ def _solve_homogeneous(
     tol: float,
     time_limit: float | None,
 ) -> KernelSolution:
-    """Solve for a kernel with k(a x, b x') = a b k(x, x') at unit size, because squares of huge
-    inputs overflow; such a kernel is positive by its form, which needs no check.
+    """Solve for a kernel with k(a x, b x') = a b k(x, x') at a size between 1 and 2, because
+    squares of huge inputs overflow; such a kernel is positive by its form, which needs no check.
 
     `formula` is the call of a soft margin with a cost C, for the note on samples that are not
     separated.
@@ -227,29 +228,26 @@ def _solve_homogeneous(
             8,
             "Take fewer samples, or linear_max_margin(kernels.random_features(X, 1000), y).",
         )
-        Z, ended = data.Z / data.size, Status.TIME_LIMIT
+        size = float(floor_to_powers(data.size))
+        Z, ended = data.Z / size, Status.TIME_LIMIT
+        error = bound_entry_errors(Z.shape[1])
         try:
             K = compute_kernel(kernel, Z, deadline)
             if K is not None:
                 (found,) = solve_hard(
-                    KernelMatrix.of(K),
+                    KernelMatrix.of(K, entry_error=error),
                     data.y[:, None],
                     tol=tol,
                     deadline=deadline,
                     contradictions=[contradictions],
+                    size=size,
                 )
         except KeyboardInterrupt:  # before the kernel was there
             K, ended = None, Status.INTERRUPTED
         if K is None:
-            upper, dual = bound_by_shortest(kernel, Z)
+            upper, dual = bound_by_shortest(kernel, Z, size, error)
             found = keep_constant(upper, ended, dual)
-    found = replace(
-        found,
-        seconds=time.monotonic() - started,
-        margin=max(found.margin * data.size, -float(np.finfo(float).max)),
-        upper_bound=found.upper_bound * data.size,
-        coefficients=found.coefficients / data.size,
-    )
+    found = replace(found, seconds=time.monotonic() - started)
     if found.margin > 0:
         return found
     # k(x, x) is a multiple of |x|^2, taken sample by sample: the whole kernel may not be there.

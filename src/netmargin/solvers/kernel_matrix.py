@@ -1,6 +1,4 @@
-"""A kernel matrix of samples, in units in which nothing overflows, and the rounding of what it is
-multiplied by.
-"""
+"""A kernel matrix of samples, in units in which nothing overflows, and the rounding of its sums."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,13 +12,20 @@ from .extended import multiply_extended
 
 _UNIT_RANGE = (1e-60, 1e60)
 """Largest entries that are kept as they are: fourth powers of such numbers are within float64."""
-_SLACK = 4
-"""Roundings of a sum of n products in float64 are at most n + 4 of its machine precision."""
 _EXTENDED = 2000
 """Samples up to which products are recomputed in longer floats where float64 proves too little: .1
 s for 2,000.
 """
-_EPS = float(np.finfo(float).eps)
+
+
+def bound_sums(count: int, entry_error: float = 0.0) -> float:
+    """Bound what a sum of `count` terms K_ij v_j is off by, in units of K_ii^(1/2) sum_j K_jj^(1/2)
+    |v_j|, or v'K v, in units of the square of that last sum; 1 plus it covers a root of these too.
+
+    Each entry is off by up to `entry_error` (K_ii K_jj)^(1/2). A sum of n products is off by n / 2
+    machine precisions, so v'K v by n, and 4 are left for the roundings of weights, norms and roots.
+    """
+    return (count + 4) * float(np.finfo(float).eps) + entry_error
 
 
 @dataclass(frozen=True)
@@ -38,26 +43,31 @@ class KernelMatrix(Record):
     exact : bool
         Whether the values are the kernel to the last digit, as those that a caller gives: what is
         computed from inputs is rounded by more than longer floats could tell.
+    entry_error : float
+        What an entry K_ij is off by at most, relative to the root of K_ii K_jj; with `compute`, an
+        entry that it multiplies by.
     """
 
     values: np.ndarray
     scale: float = 1.0
     compute: Callable[[np.ndarray], np.ndarray] | None = None
     exact: bool = False
+    entry_error: float = 0.0
 
     __repr__ = short_repr
 
     @classmethod
-    def of(cls, K: np.ndarray, *, exact: bool = False) -> Self:
+    def of(cls, K: np.ndarray, *, exact: bool = False, entry_error: float = 0.0) -> Self:
         """The matrix K (n, n), float64; a scaled copy of it where its entries are huge or tiny."""
         scale = float(np.diagonal(K).max())  # the largest entry of all, where K is what it must be
         if scale <= 0 or _UNIT_RANGE[0] <= scale <= _UNIT_RANGE[1]:
-            return cls(K, exact=exact)
+            return cls(K, exact=exact, entry_error=entry_error)
         # A power of 4: neither it nor its root rounds what is divided by it.
         scale = float(4.0 ** np.floor(np.log2(scale) / 2))
         values = K / scale
         # Entries that underflow are lost.
-        return cls(values, scale, exact=exact and np.array_equal(values * scale, K))
+        exact = exact and np.array_equal(values * scale, K)
+        return cls(values, scale, exact=exact, entry_error=entry_error)
 
     @property
     def diagonal(self) -> np.ndarray:
@@ -85,11 +95,9 @@ class KernelMatrix(Record):
 
     def bound_rounding(self, V: np.ndarray) -> np.ndarray:
         """Bound the rounding of each entry (n, k) of `multiply` of V (n, k)."""
-        return (len(V) + _SLACK) * _EPS * self._bound_terms(V)
-
-    def _bound_terms(self, V: np.ndarray) -> np.ndarray:
-        """Bound sum_j |K_ij V_jk| (n, k): |K_ij| <= sqrt(K_ii K_jj)."""
-        return self.lengths[:, None] * (self.lengths @ np.abs(V))
+        # |K_ij| <= sqrt(K_ii K_jj)
+        sizes = self.lengths[:, None] * (self.lengths @ np.abs(V))
+        return bound_sums(len(V), self.entry_error) * sizes
 
     def multiply_extended(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The product (n,) with v (n,) as if in numbers of twice the digits of float64, rounded to

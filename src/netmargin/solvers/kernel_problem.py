@@ -9,7 +9,8 @@ from ..core.deadline import Deadline
 from ..core.free_memory import require_memory
 from ..core.matrices import binary_data, warn_of_size
 from ..errors import DataError
-from .kernel_matrix import KernelMatrix
+from .extended import round_up
+from .kernel_matrix import KernelMatrix, bound_sums
 
 _NEGATIVE_EIGENVALUE = 1e-9
 """Negative eigenvalues up to this, per sample and relative to the largest entry, pass as rounding:
@@ -52,6 +53,7 @@ def compute_kernel(
 
 def validate_kernel(K, y) -> tuple[KernelMatrix, np.ndarray]:
     """Check that K is a kernel matrix (n, n) with labels y (n,), which are returned in {-1, +1}.
+    Where K is symmetric but for rounding, the mean of it and its transpose is taken.
 
     Raises
     ------
@@ -65,6 +67,8 @@ def validate_kernel(K, y) -> tuple[KernelMatrix, np.ndarray]:
         K, K.T, rtol=_SYMMETRY, atol=_ABSOLUTE_SYMMETRY * np.abs(K).max()
     ):
         raise DataError(f"K must be a symmetric matrix of shape ({n}, {n}); got shape {K.shape}")
+    if not np.array_equal(K, K.T):  # rows and squares are those of one matrix
+        K = K / 2 + K.T / 2
     matrix = KernelMatrix.of(K, exact=True)
     _require_positive(matrix, float(np.abs(K).max()) / matrix.scale)
     return matrix, data.y
@@ -87,15 +91,18 @@ def _require_positive(matrix: KernelMatrix, largest: float) -> None:
 
 
 def bound_by_shortest(
-    kernel: Callable[[np.ndarray, np.ndarray], np.ndarray], Z: np.ndarray
+    kernel: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    Z: np.ndarray,
+    size: float,
+    entry_error: float,
 ) -> tuple[float, np.ndarray]:
-    """Bound every margin by the shortest of the samples Z (n, D) alone, without their kernel.
+    """Bound every margin by the shortest of the samples alone, without their kernel; the samples
+    are Z (n, D) times `size`, and the entries of their kernel are off by `entry_error`.
 
     |f(x)| <= sqrt(k(x, x)) where ||f|| <= 1, and k(x, x) is a multiple of |x|^2. Returns the bound
     and the weights (n,) that prove it, all on that sample.
     """
     shortest = int(np.argmin((Z**2).sum(1)))
     square = float(kernel(Z[shortest][None], Z[shortest][None])[0, 0])
-    # On the safe side of a few roundings, as in `judge_margin`.
-    upper = float(np.sqrt(square * (1 + 20 * np.finfo(float).eps)))
-    return upper, np.eye(1, len(Z), shortest)[0]
+    upper = np.sqrt(square) * (1 + bound_sums(1, entry_error))
+    return round_up(np.longdouble(upper) * size), np.eye(1, len(Z), shortest)[0]
