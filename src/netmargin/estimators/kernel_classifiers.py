@@ -9,8 +9,8 @@ from .. import kernels
 from ..core.arguments import check_flag, check_number
 from ..core.matrices import SolverData
 from ..errors import Interrupted
-from ..result import MarginSolution, Status
 from ..kernels.two_layer import bound_entry_errors
+from ..result import MarginSolution, Status
 from ..solvers.contradictions import Contradictions, recommended_cost
 from ..solvers.hard_kernel import KernelSolution, solve_hard
 from ..solvers.kernel_matrix import KernelMatrix

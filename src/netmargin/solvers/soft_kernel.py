@@ -58,7 +58,8 @@ def kernel_soft_margin(
     Parameters
     ----------
     K : array_like of shape (n, n)
-        Symmetric positive semidefinite kernel matrix; computations are in float64.
+        Symmetric positive semidefinite kernel matrix; computations are in float64. Where rounding
+        leaves it asymmetric, the mean of it and its transpose is what is solved and judged.
     y : array_like of shape (n,)
         Labels {-1, +1} or {0, 1}.
     C : float, default 1.0
