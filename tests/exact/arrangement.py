@@ -39,7 +39,7 @@ def _before(a: Vector, b: Vector) -> int:
     return upper_a - upper_b or -(a[0] * b[1] - a[1] * b[0])
 
 
-def _circle(normals: list[Vector]) -> tuple[list[Vector], list[Vector]]:
+def circle(normals: list[Vector]) -> tuple[list[Vector], list[Vector]]:
     """The rays on which some normal vanishes, in the plane, and a ray between each two of them."""
     found = {tuple(primitive([-s * b, s * a])) for a, b in normals if a or b for s in (1, -1)}
     rays = sorted(map(list, found), key=functools.cmp_to_key(_before))
@@ -67,7 +67,7 @@ def faces(Z: list[Vector]) -> Iterator[tuple[int, Vector, Vector]]:
             axis = [int(i == min(range(3), key=lambda i: abs(z[i]))) for i in range(3)]
             e = primitive(_cross(z, axis))
             basis = [e, primitive(_cross(z, e))]
-            corners, middles = _circle([[dot(b, other) for b in basis] for other in Z])
+            corners, middles = circle([[dot(b, other) for b in basis] for other in Z])
             vertices = [primitive(combine(ray, basis)) for ray in corners]
             inside = [primitive(combine(ray, basis)) for ray in middles] or [[0, 0, 0]]
         for ray in vertices:

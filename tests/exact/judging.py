@@ -13,13 +13,13 @@ import numpy as np
 
 from netmargin.errors import NetmarginError
 
-from . import certificates, kernel, linear, neurons, orders, radii, wide_kernels
+from . import certificates, kernel, linear, narrow, neurons, orders, radii, wide_kernels
 from .rational import NotFiniteError
 from .verdict import Door, Verdict
 
 DOORS = {
     door.name: door
-    for room in (linear, kernel, wide_kernels, neurons, radii, certificates, orders)
+    for room in (linear, kernel, wide_kernels, neurons, narrow, radii, certificates, orders)
     for door in room.DOORS
 }
 _CHUNK = 20

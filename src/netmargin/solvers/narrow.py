@@ -5,6 +5,7 @@ by trying all activation patterns.
 import itertools
 import math
 import time
+from bisect import bisect
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -244,7 +245,7 @@ def list_patterns(Z: np.ndarray) -> list[np.ndarray]:
     plane[:, : len(columns)] = rows[:, columns]
     # The walls (-q, p) of the points (p, q), counterclockwise through half a turn from (1, 0) on.
     slopes = sorted({Fraction(q, p) for p, q in plane if p})
-    line = np.array([slopes.index(Fraction(q, p)) + 1 if p else 0 for p, q in plane])
+    line = np.array([bisect(slopes, Fraction(q, p)) if p else 0 for p, q in plane])
     # Whether a point is active after its wall: 1, or before it: -1; 0 for the origin.
     turn = np.array([(p < 0) - (p > 0) or (q > 0) - (q < 0) for p, q in plane])
     # On the arc after each wall, and on the opposite one.
