@@ -307,6 +307,36 @@ def test_nearly_equal_samples_claim_only_what_is_reached(step):
         )
 
 
+@pytest.mark.parametrize(
+    ("X", "y", "bias", "least"),
+    [
+        ([[0.0], [1.0], [1 + 1e-9]], [0.0, 1.0, 1 + 1e-8], True, 9.9),
+        ([[0.0], [1.0], [1 + 3e-14]], [0.0, 1.0, 1 + 1e-8], True, 333_000),
+        ([[1.0, 0.0], [1.0, 1e-12], [0.3, 1.0]], [1.0, 1 + 1e-10, -0.5], False, 99.9),
+    ],
+)
+def test_a_small_residual_does_not_make_a_small_norm(X, y, bias, least):
+    """f is Lipschitz with its norm, so that the norm is at least |y_2 - y_1| / |x_2 - x_1|: what a
+    residual of 1e-8 hides is 10 to 300,000 times the norm of what is found.
+    """
+    for norm in ("l1", "l2"):
+        solution = min_norm_interpolation(X, y, bias=bias, norm=norm)
+        assert solution.status is not Status.OPTIMAL
+        assert not solution.certified
+        assert solution.lower_bound <= least
+        if solution.norm < least:
+            assert 0 < solution.residual < 1e-7
+
+
+@pytest.mark.parametrize("step", [1e-7, 1e-10])
+def test_samples_that_nearly_coincide_are_certified_where_values_agree(step):
+    """Of points on a line with one bend, what nearly coincides costs next to nothing."""
+    x = np.array([-1.0, 0.5, 0.5 + step, 1.0, 2.0])
+    solution = min_norm_interpolation(x[:, None], np.maximum(0.3 * x, 0.0))
+    assert solution.certified
+    assert solution.norm == pytest.approx(0.3, rel=1e-6)
+
+
 def least_kernel_norm_to_60_digits(X, y):
     """sqrt(y' K^-1 y) with the arc-cosine kernel of inputs with a bias."""
     with mpmath.workdps(60):

@@ -1,5 +1,6 @@
 """Judges of two-layer ReLU nets of any width: margins, soft margins, losses and least norms."""
 
+import itertools
 from fractions import Fraction
 
 import mpmath
@@ -9,8 +10,8 @@ from netmargin import Status, solvers
 
 from . import spite
 from .arrangement import largest_response, nets_attain, nets_separate, response_of_squares
-from .rational import SLACK, exact, power_of_two, root, whole
-from .verdict import Door, Verdict
+from .rational import SLACK, exact, exceeds, power_of_two, root, shown, whole
+from .verdict import TOLERANCE, Door, Verdict
 
 LIMIT = 5.0
 """Seconds of a solver, so that one instance does not take the time of a thousand."""
@@ -154,7 +155,9 @@ def rational(number: mpmath.mpf) -> Fraction:
 
 
 def draw_values(rng: np.random.Generator) -> dict:
-    """Samples with real values: equal inputs have equal ones, most often."""
+    """Samples with real values: equal inputs have equal ones, most often; what a residual may hide
+    is asked of nearly equal ones, now and then.
+    """
     call = draw(rng)
     n = len(call["y"])
     y = rng.normal(size=n) if rng.random() < 0.7 else rng.integers(-1, 2, n).astype(float)
@@ -163,6 +166,10 @@ def draw_values(rng: np.random.Generator) -> dict:
     if rng.random() < 0.8:
         _, first, group = np.unique(call["X"], axis=0, return_index=True, return_inverse=True)
         y = y[first[group.reshape(-1)]]
+    if n > 1 and rng.random() < 0.1:
+        i, j = rng.choice(n, 2, replace=False)
+        call["X"][j] = spite.ulps_beside(rng, call["X"][i])
+        y[j] = y[i] * (1 + 10 ** rng.uniform(-14, -7))
     return call | {"y": y}
 
 
@@ -170,14 +177,16 @@ def judge_least_norm(call: dict) -> Verdict:
     """Every statement of `min_norm_interpolation` in the variation norm.
 
     Half the mass of the measure is at most `norm`, its largest error at most `residual` to 1e-9 of
-    the values; dual . y over the largest response is at least `lower_bound`. NOT_ATTAINABLE: no net
-    of any width takes the values.
+    the values; dual . y over the largest response is at least `lower_bound`. A certified norm is at
+    least that of `steepest`, to the tolerance. NOT_ATTAINABLE: no net of any width takes the
+    values.
     """
     found = solvers.min_norm_interpolation(**call, norm="l1", time_limit=LIMIT)
     verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
     verdict.check_closed(found)
     y = exact(call["y"])
     check_attainable(verdict, found, Z, call["y"])
+    check_steepest(verdict, found, steepest(Z, call["y"]))
     if found.norm < np.inf:
         values, mass = evaluate(found, Z)
         verdict.check_objective(found.norm, mass / 2)
@@ -196,6 +205,33 @@ def check_attainable(verdict: Verdict, found, Z: np.ndarray, y: np.ndarray) -> N
     verdict.blame(
         attainable == (found.status is Status.NOT_ATTAINABLE),
         f"{found.status.name}, but {'a' if attainable else 'no'} net takes the values",
+    )
+
+
+def steepest(Z: np.ndarray, y: np.ndarray) -> Fraction:
+    """The square of a number that no norm is below: |f(a) - f(b)| is at most |a - b| for each unit
+    neuron, also of samples on the rays, where f(r z) = r f(z).
+    """
+    (rows, z_unit), values = whole(Z), exact(y)
+    points = [(row, value) for row, value in zip(rows, values, strict=True) if any(row)]
+    found = [value**2 / sum(row * row) for row, value in points]
+    for (a, f), (b, g) in itertools.combinations(points, 2):
+        # From b to the point of the ray of a that is nearest, and the other way round.
+        for (p, v), (q, w) in (((a, f), (b, g)), ((b, g), (a, f))):
+            part = Fraction(sum(p * q), sum(p * p))
+            apart = sum(q * q) - part * sum(p * q)
+            if part > 0 and apart:
+                found.append((w - part * v) ** 2 / apart)
+    return max(found, default=Fraction(0)) / power_of_two(2 * z_unit)
+
+
+def check_steepest(verdict: Verdict, found, square: Fraction) -> None:
+    """A certified norm is not below the root of this by more than the tolerance."""
+    verdict.blame(
+        found.certified
+        and found.norm < np.inf
+        and exceeds(root(square) * (1 - TOLERANCE), Fraction(found.norm)),
+        f"norm {found.norm!r}, but slopes ask for {shown(root(square))}",
     )
 
 

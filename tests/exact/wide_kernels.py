@@ -9,7 +9,16 @@ from netmargin import Status, solvers
 
 from . import spite
 from .arrangement import dot, nets_separate
-from .neurons import check_attainable, draw_values, inputs_of, rational, real, signs_of
+from .neurons import (
+    check_attainable,
+    check_steepest,
+    draw_values,
+    inputs_of,
+    rational,
+    real,
+    signs_of,
+    steepest,
+)
 from .rational import exact, root, shown, whole
 from .verdict import Door, Verdict
 
@@ -93,7 +102,8 @@ def judge_least_norm(call: dict) -> Verdict:
 
     The function has at most `norm`, and errors of at most `residual`, to 1e-9 of the values; dual .
     y / |dual| is at least `lower_bound`. A certified norm is that of a function which takes the
-    values exactly, sqrt(y' K^-1 y), to the tolerance; this is not asked where K is singular.
+    values exactly, sqrt(y' K^-1 y), to the tolerance; where K is singular, it is at least that of
+    `steepest`, as the norm in F_2 is at least the variation norm.
     """
     found = solvers.min_norm_interpolation(**call, norm="l2")
     verdict, Z = Verdict(found.status.name, found.certified), inputs_of(call)
@@ -116,6 +126,7 @@ def judge_least_norm(call: dict) -> Verdict:
             square, values = rational(quadratic(K, c)), [rational(value) for value in K * c]
             verdict.check_objective(found.norm, root(square))
             verdict.check_residual(found.residual, values, exact(call["y"]))
+    check_steepest(verdict, found, steepest(Z, call["y"]))
     if found.certified and (least := _least_norm(Z, call["y"])) is not None:
         verdict.blame(
             least > found.norm * (1 + 2 * mpmath.mpf(10) ** -6),

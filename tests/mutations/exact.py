@@ -98,6 +98,13 @@ MUTATIONS = [
         "least_norm_l1",
     ),
     _row(
+        "solvers/interpolation.py",
+        "upper = scale * best.bound_exactly(rows, values, _LEAST / scale)",
+        "upper = norm",
+        "values that are taken to a residual are called taken exactly",
+        "least_norm_l1",
+    ),
+    _row(
         "solvers/hull.py",
         "found = _perturb(A, weights[used] / largest)",
         "found = weights[used] / largest",

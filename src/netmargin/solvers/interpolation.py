@@ -22,6 +22,7 @@ from .columns.attainability import Targets, find_targets
 from .columns.engine import generate_columns
 from .columns.least_norm import LeastNormProblem
 from .columns.options import Options, read_options
+from .hull import normalize_rows
 from .kernel_interpolation import GOOD, fit_in_kernel, judge_in_kernel
 from .solution import ReLUMeasure, describe_proof
 
@@ -30,6 +31,8 @@ _REACHED = 1e-7
 equal points leave no less in float64. What a residual hides is seen where the norm falls below its
 proved bound.
 """
+_LEAST = 2.0**-1074
+"""The most that the division by a power of 2 rounds off a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,16 +42,18 @@ class Interpolation(Solution):
     Attributes
     ----------
     norm : float
-        Attained; inf where no such f exists (status NOT_ATTAINABLE), or where none was found to
-        1e-7 of the largest |y| (the status says why).
+        Of the function that is returned, which misses the values by `residual`; inf where no such
+        f exists (status NOT_ATTAINABLE), or where none was found to 1e-7 of the largest |y| (the
+        status says why). That some f takes the very values with this norm, to the tolerance, is
+        proved where `certified`; elsewhere the least norm may be larger.
     lower_bound : float
-        Proved by `dual`; inf where no such f exists.
+        Of the least norm, proved by `dual`; inf where no such f exists.
     residual : float
         The largest |f(x_n) - y_n|, in units of y.
     certified : bool
-        Whether norm and lower_bound agree within the tolerance and some f takes the very values
-        (l2: of a norm that agrees too), or no such f exists; False for a search that was
-        interrupted.
+        Whether norm and lower_bound agree within the tolerance, and it is proved that some f of a
+        norm that agrees too takes the very values, or that no such f exists; False for a search
+        that was interrupted.
     status : Status
         How the search ended.
     dual : ndarray of shape (n,), float64
@@ -71,7 +76,9 @@ class Interpolation(Solution):
 
     @property
     def bracket(self) -> Bracket:
-        """The bracket [lower_bound, norm] of the least norm; open where no function was found."""
+        """The bracket [lower_bound, norm]: of the least norm, where the norm is certified, and else
+        of that of functions which take the values to `residual`; open where none was found.
+        """
         return Bracket(self.lower_bound, self.norm)
 
 
@@ -211,9 +218,9 @@ def _least_variation_norm(
     """
     y, height = data.y, float(np.abs(data.y).max())
     dual, atoms, alphas = np.zeros(len(y)), np.zeros((0, data.Z.shape[1])), np.zeros(0)
-    norm, lower, ended, proof = 0.0, 0.0, Status.OPTIMAL, "f = 0 takes the values"
+    norm, lower, upper, ended, proof = 0.0, 0.0, 0.0, Status.OPTIMAL, "f = 0 takes the values"
     if targets.contradiction is not None:
-        dual, norm, lower = targets.contradiction, np.inf, np.inf
+        dual, norm, lower, upper = targets.contradiction, np.inf, np.inf, np.inf
         proof = "a contradiction"
     elif height > 0:
         # Norms are found in units of this.
@@ -230,7 +237,11 @@ def _least_variation_norm(
             in_units=lambda bracket: Bracket(scale * bracket.lower, scale * bracket.upper),
         ).status
         atoms, alphas = best.U, scale * best.alphas
-        norm, lower = scale * best.norm, scale * best.lower
+        norm, lower, upper = scale * best.norm, scale * best.lower, np.inf
+        if Bracket(lower, norm).gap <= options.tol:
+            rows, exponents = normalize_rows(data.Z[targets.kept])
+            values = np.ldexp(y[targets.kept], -exponents).astype(np.longdouble) / scale
+            upper = scale * best.bound_exactly(rows, values, _LEAST / scale)
         dual[targets.kept] = best.dual / split_lengths(data.Z[targets.kept])[0]
         proof = best.proof
     measure = ReLUMeasure(
@@ -239,13 +250,10 @@ def _least_variation_norm(
         bias=False,
     )
     residual = float(np.abs(measure.decision_function(data.Z) - y).max())
-    # Only a function that does not quite pass through the points has a norm below its proved bound.
-    if residual > _REACHED * height or norm < lower * (1 - options.tol):
-        norm = np.inf
-    lower = min(lower, norm)
-    status, certified = judge_bracket(Bracket(lower, norm), options.tol, ended=ended)
-    if certified and lower < np.inf and not targets.exact:  # no function may take the very values
-        status, certified = Status.STALLED, False
+    reached = residual <= _REACHED * height
+    norm, lower, status, certified = _judge(
+        norm if reached else np.inf, lower, upper if targets.exact else np.inf, options.tol, ended
+    )
     return MeasureInterpolation(
         norm=norm,
         lower_bound=lower,
@@ -288,13 +296,11 @@ def _least_kernel_norm(
         ended, lower = Status.INTERRUPTED, 0.0
     if targets.contradiction is not None:
         dual, norm, lower, upper = size * targets.contradiction, np.inf, np.inf, np.inf
-    elif residual > _REACHED * height or norm < lower * (1 - tol):
+    elif residual > _REACHED * height:
         norm = np.inf
-    lower = min(lower, norm)
-    status, certified = judge_bracket(Bracket(lower, norm), tol, ended=ended)
-    # The values are taken to rounding; that the least norm is no larger for that needs a proof.
-    if certified and lower < np.inf and (Bracket(lower, upper).gap > tol or not targets.exact):
-        status, certified = Status.STALLED, False
+    norm, lower, status, certified = _judge(
+        norm, lower, upper if targets.exact else np.inf, tol, ended
+    )
     return KernelInterpolation(
         norm=norm / size,
         lower_bound=lower / size,
@@ -307,3 +313,19 @@ def _least_kernel_norm(
         inputs=data.Z,
         bias=bias,
     )
+
+
+def _judge(
+    norm: float, lower: float, upper: float, tol: float, ended: Status
+) -> tuple[float, float, Status, bool]:
+    """Both ends, the status, and whether they are certified: the function takes the values to
+    rounding, and that the least norm is no larger for that is proved by `upper`.
+    """
+    # Only a function that does not quite pass through the points has a norm below its proved bound.
+    if norm < lower * (1 - tol):
+        norm = np.inf
+    lower = min(lower, norm)
+    status, certified = judge_bracket(Bracket(lower, norm), tol, ended=ended)
+    if certified and lower < np.inf and Bracket(lower, upper).gap > tol:
+        status, certified = Status.STALLED, False
+    return norm, lower, status, certified

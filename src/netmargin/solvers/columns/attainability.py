@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from scipy.linalg import qr
 
 from ...core.matrices import SolverData, split_lengths
 from ...core.records import short_repr
@@ -33,7 +34,8 @@ class Targets(Record):
     Attributes
     ----------
     kept : ndarray of shape (m,), int
-        The sample that stands for each ray.
+        The sample that stands for each ray, without those whose values follow exactly from those
+        of others, as f(z) - f(-z) is linear.
     directions : ndarray of shape (m, D)
         The unit vectors of these samples.
     values : ndarray of shape (m,)
@@ -80,8 +82,10 @@ def find_targets(data: SolverData) -> Targets:
     left_out = np.setdiff1d(np.arange(len(data)), kept)
     exact = all(_is_implied(data, i, stands_for[i]) for i in left_out)
     if contradiction is None:
-        contradiction, odd = _find_odd_contradiction(data, units, lengths, kept, ray, small)
-        exact &= odd
+        contradiction, odd, implied = _find_odd_contradiction(
+            data, units, lengths, kept, ray, small
+        )
+        exact, kept = exact and odd, np.setdiff1d(kept, implied)
     with np.errstate(over="ignore"):  # the caller says what is beyond float64
         values = data.y[kept] / lengths[kept]
     return Targets(kept, units[kept], values, contradiction, exact)
@@ -141,31 +145,37 @@ def _exact_ray(z: np.ndarray) -> tuple[tuple[int, ...], Fraction]:
 
 def _find_odd_contradiction(
     data: SolverData, units: np.ndarray, lengths: np.ndarray, kept, ray, small: float
-) -> tuple[np.ndarray | None, bool]:
-    """Weights that prove a contradiction among opposite samples, or None, and whether there is
-    none, not even by a rounding: f(z) - f(-z) must be linear in z.
+) -> tuple[np.ndarray | None, bool, list[int]]:
+    """Weights that prove a contradiction among opposite samples, or None, whether there is none,
+    not even by a rounding: f(z) - f(-z) must be linear in z; and the samples whose values follow.
     """
     minus = kept[ray[kept] % 2 == 0]
     pairs = [(kept[ray[kept] == ray[i] + 1], i) for i in minus]
     plus = np.array([j[0] for j, _ in pairs if len(j)], dtype=int)
     minus = np.array([i for j, i in pairs if len(j)], dtype=int)
     if len(plus) <= (0 if not len(plus) else np.linalg.matrix_rank(units[plus])):
-        return None, True
+        return None, True, []
     settled = data.Z.shape[1] <= _MOST_EXACT
-    impossible = settled and _is_odd_part_impossible(data, plus, minus)
+    # First come pairs of directions far apart, from which others follow with little rounding.
+    order = qr(units[plus].T, mode="r", pivoting=True)[1]
+    implied = _find_implied(data, plus[order], minus[order]) if settled else []
+    impossible = implied is None
     # The part of the odd values that no linear function explains is the proof.
     odd = data.y[plus] / lengths[plus] - data.y[minus] / lengths[minus]
     missed = odd - units[plus] @ np.linalg.lstsq(units[plus], odd, rcond=None)[0]
     large = (np.abs(missed) * np.maximum(lengths[plus], lengths[minus])).max() > small
     if not (large and impossible):
-        return None, settled and not impossible
+        return None, settled and not impossible, implied or []
     p = np.zeros(len(data))
     p[plus], p[minus] = missed / lengths[plus], -missed / lengths[minus]
-    return p / np.abs(p).sum(), False
+    return p / np.abs(p).sum(), False, []
 
 
-def _is_odd_part_impossible(data: SolverData, plus: np.ndarray, minus: np.ndarray) -> bool:
-    """Whether no linear function has the differences f(z) - f(-z), in exact arithmetic."""
+def _find_implied(data: SolverData, plus: np.ndarray, minus: np.ndarray) -> list[int] | None:
+    """The samples -z whose values follow from those of earlier pairs and of z, in exact arithmetic;
+    None where no linear function has the differences f(z) - f(-z).
+    """
+    implied: list[int] = []
     echelon: list[list[Fraction]] = []  # rows (z, odd value) in echelon form
     for i, j in zip(plus, minus, strict=True):
         (z, a), (opposite, b) = _exact_ray(data.Z[i]), _exact_ray(data.Z[j])
@@ -180,5 +190,7 @@ def _is_odd_part_impossible(data: SolverData, plus: np.ndarray, minus: np.ndarra
         if any(row[:-1]):
             echelon.append(row)
         elif row[-1]:
-            return True
-    return False
+            return None
+        else:
+            implied.append(int(j))
+    return implied

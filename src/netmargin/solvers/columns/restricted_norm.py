@@ -3,6 +3,7 @@ in float64 until they reach the targets.
 """
 
 import numpy as np
+from scipy.linalg import qr
 
 from ..pricing.local import weighted_sums
 from .elastic_program import ElasticProgram
@@ -28,6 +29,8 @@ _REACHED, _NEARLY_REACHED = 1e-12, 1e-7
 """Residuals relative to the largest target: rounding, and what is accepted where rounding is not
 reached.
 """
+_UNDERFLOW = 1e-280
+"""Room in a product for coordinates that the division by a power of 2 has made 0: 2^-1075 each."""
 
 
 class RestrictedNorm:
@@ -106,3 +109,45 @@ class RestrictedNorm:
                 if norm < self.norm:
                     self.U, self.alphas, self.norm = U, corrected, norm
                 return
+
+    def bound_exactly(self, rows: np.ndarray, values: np.ndarray, hidden: float) -> float:
+        """At least the least norm of a function that takes the values at the rows in exact
+        arithmetic: that of the function found and of a correction, of what that misses too at most.
+
+        Some neurons have features A with an inverse X up to rounding, E = A X - 1. Their weights
+        X (1 + E)^-1 r take values r, and sum to at most |X| |r| / (1 - |E|) in sums of columns.
+
+        Parameters
+        ----------
+        rows, values : ndarray of shape (n, D) and (n,)
+            Z and target times some lengths of 1/2 and more, without their rounding.
+        hidden : float
+            The most by which the values are off besides.
+        """
+        (n, D), dtype, eps = rows.shape, np.longdouble, float(np.finfo(float).eps)
+        # Neurons of the search may not tell all samples apart; these bend at each.
+        bent = np.random.default_rng(0).normal(size=(n, D))
+        bent -= (bent * self.Z).sum(1, keepdims=True) * self.Z
+        lengths = np.linalg.norm(bent, axis=1, keepdims=True)
+        bent = np.divide(bent, lengths, out=np.zeros_like(bent), where=lengths > 0)
+        U = np.concatenate([self._neurons, bent, -bent])
+        U = U[qr(np.maximum(rows @ U.T, 0.0), mode="r", pivoting=True)[1][:n]]
+        A, one = np.maximum(rows @ U.T, 0.0), np.eye(n)
+        X = np.linalg.pinv(A)
+        sizes = (np.abs(rows) @ np.abs(U).T + _UNDERFLOW) @ np.abs(X)
+        # A sum of D products is known to D + 2 ulps of its terms, and one of n such to n + 2 more;
+        # what is computed from them to far less than the factor 2.
+        defect = 2 * float((np.abs(A @ X - one) + (n + D + 8) * eps * (sizes + one)).sum(0).max())
+        if not defect < 1:
+            return np.inf
+        U, weights = np.concatenate([self.U, U]), np.concatenate([self.alphas, np.zeros(n)])
+        features = np.maximum(rows.astype(dtype) @ U.astype(dtype).T, 0.0)
+        missed = values - features @ weights.astype(dtype)
+        for _ in range(_CORRECTIONS):
+            weights[-n:] += X @ missed.astype(float)
+            missed = values - features @ weights.astype(dtype)
+        sizes = (np.abs(rows) @ np.abs(U).T + _UNDERFLOW) @ np.abs(weights) + np.abs(values)
+        rest = np.abs(missed) + (len(U) + D + 8) * np.finfo(dtype).eps * sizes + hidden
+        norm = np.abs(weights).sum() + np.abs(X).sum(0).max() * rest.sum() / (1 - defect)
+        # Neurons have length 1 to rounding.
+        return float(norm * np.linalg.norm(U, axis=1).max() * (1 + (len(U) + D + 8) * eps))
