@@ -11,9 +11,11 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.core.progress import Progress
+from netmargin.core.scored_samples import ScoredSamples
 from netmargin.kkt import multipliers as multipliers_module
 from netmargin.kkt.certificate import Completeness
 from netmargin.kkt.constraint_search import ConstraintSearch
+from netmargin.kkt.constraints import Constraints
 from netmargin.kkt.problem import Problem
 from netmargin.models import mlp
 
@@ -257,6 +259,47 @@ def test_rounding_is_allowed_for():
         assert share**2 <= exact_share_in_a_plane(exact, rows)
         proved += certificate.completeness is Completeness.ALL
     assert proved >= 45
+
+
+def dot(weights, x) -> Fraction:
+    """The output of a linear net of some weights, exactly."""
+    return sum(Fraction(w) * Fraction(v) for w, v in zip(weights, x, strict=True))
+
+
+def test_many_samples_hide_no_cancelling_one():
+    """A sample among 100 alike, chosen so that the first random change hardly moves its margin: the
+    net misclassifies it by 1e-8.
+    """
+    weights, X = [0.3, 0.7, 0.45], np.full((101, 3), 100.0)
+    X[7] = [109326128.38169034, 195720970.20681006, -377338928.1317203]
+    assert dot(weights, X[7]) < 0
+    with pytest.raises(nm.NotSeparatedError, match="sample 7, is not told apart from 0"):
+        nm.certify(linear_net(weights), (X, np.ones(101)))
+
+
+def test_a_change_that_is_small_by_chance(monkeypatch):
+    """640 samples, one of which cancels; it stands where one of the changes moves it least. The
+    smallest margin is right to what is said of it, in every second set with one draw for all.
+    """
+    sets = [([1 / 3, 1 / 3 + 1e-9], [102829535.64398429, -102829531.73122871], 126)]
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        weights = random.normal(size=2)
+        across = np.array([-weights[1], weights[0]]) * 1e8
+        x = across + weights * random.uniform(0.1, 1)
+        everywhere = (np.tile(x, (640, 1)), np.ones(640))
+        constraints = Constraints(ScoredSamples(linear_net(weights), everywhere), ("weight",))
+        source = torch.Generator().manual_seed(0)
+        moved = (constraints.nearest(source)[0] - constraints.nearest()[0]).abs()
+        sets.append((weights, x, int(moved.argmin())))
+    for index, (weights, x, place) in enumerate(sets):
+        monkeypatch.setattr("netmargin.kkt.problem.DRAWS", 1 if index % 2 else 8)
+        X = np.sign(weights) * np.full((640, 2), 100.0)
+        X[place] = x
+        net, data = linear_net(weights), (X, np.ones(640))
+        problem = Problem.of(net, data, norm="global", loss=nm.losses.Logistic())
+        q_min = Fraction(problem.report.q_min)
+        assert abs(q_min - dot(weights, x)) <= Fraction(problem.q_rounding) * q_min
 
 
 def test_a_margin_that_rounding_made_is_none():

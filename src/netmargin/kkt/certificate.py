@@ -21,10 +21,11 @@ class Completeness(StrEnum):
 
     ALL = (
         "every constraint took part: other multipliers lower the relative epsilon by at most the"
-        " tolerance"
+        " tolerance (proved but for rounding, which is measured)"
     )
     PROVED = (
         "constraints that took no part could lower the relative epsilon by at most the tolerance"
+        " (proved but for rounding, which is measured)"
     )
     OPEN = (
         "other multipliers could lower epsilon, down to epsilon_lower; where constraints took no"
@@ -46,8 +47,8 @@ class KKTCertificate(Record):
     epsilon : float
         The smallest epsilon found, recomputed by a backward pass with the multipliers.
     epsilon_lower : float
-        A proved lower bound: no multipliers of any constraints give a smaller epsilon. It allows
-        for the rounding of float64 as `q_rounding` does.
+        A lower bound, proved but for rounding: no multipliers of any constraints give a smaller
+        epsilon. It allows for the rounding of float64, which is measured as for `q_rounding`.
     delta : float
         The largest lambda (s - 1).
     norm : float
@@ -58,8 +59,9 @@ class KKTCertificate(Record):
         The smallest margin of the net itself.
     q_rounding : float
         The share of q_min by which the rounding of float64 may change it: 32 times what random
-        changes of weights and inputs by a part of 2^-52 do. Multipliers and delta are no more
-        accurate.
+        changes of weights and inputs by a part of 2^-52 do. That is measured, not proved: what a
+        forward adds by itself, and what two uses of one parameter round differently, is not seen.
+        Multipliers and delta are no more accurate.
     constraints : int64 tensor, (m, 2)
         Sample and class of the constraints with positive multipliers (class -1 for a net with one
         output), largest multiplier first.
@@ -214,8 +216,8 @@ class KKTCertificate(Record):
                 " one)"
             ),
             (
-                f"  at least                       {self.epsilon_lower / self.norm:.3g}  (proved,"
-                " for exactly these weights, with an allowance for rounding)"
+                f"  at least                       {self.epsilon_lower / self.norm:.3g}  (proved"
+                " but for rounding, which is measured, for exactly these weights)"
             ),
             f"delta                            {self.delta:.3g}",
             f"cosine of theta and -grad loss   {self.alignment:.9f}",

@@ -40,7 +40,7 @@ def certify(
     seed: int = 0,
     progress: bool = True,
 ) -> KKTCertificate:
-    """Measure how far a net is from a KKT point of the max-margin problem, with proof.
+    """Measure how far a net is from a KKT point of the max-margin problem, and bound it from below.
 
     (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1, with s_nj = Phi_{y_n} - Phi_j for all j !=
     y_n, or y_n Phi for a net with one output. Its KKT points are the limit directions of gradient
@@ -51,10 +51,10 @@ def certify(
     near the margin enter first; forward-mode passes over all constraints bring in those that lower
     epsilon most, until the rest are proved not to matter: with residual r = theta~ - sum lambda h,
     the vector r - tau theta~, tau = max <r, h> / (L s), is feasible in the dual, and bounds every
-    epsilon from below. Rounding is measured, and allowed for 32 times over: it is what random
-    changes of all weights and inputs do, scaled down to a part of 2^-52. A smallest margin that
-    it may turn into 0 is refused. Ctrl-C ends the search: the smallest epsilon so far and the bound
-    that was proved last are returned, with `Status.INTERRUPTED`.
+    epsilon from below. This is proved but for rounding, which is measured, and allowed for 32 times
+    over: it is what random changes of all weights and inputs do, scaled down to a part of 2^-52.
+    A smallest margin that it may turn into 0 is refused. Ctrl-C ends the search: the smallest
+    epsilon so far and the bound that was proved last are returned, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -92,7 +92,8 @@ def certify(
     Returns
     -------
     KKTCertificate
-        Epsilon with a proved lower bound, delta, the multipliers and their samples; float64.
+        Epsilon with a lower bound that is proved but for rounding, delta, the multipliers and their
+        samples; float64.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from .certificate import Completeness
 from .constraints import ConstraintSubset, StoredGradients
 from .multipliers import multipliers
 from .problem import Problem, inner_product, norm_of, require_in_range
-from .rounding import ROUNDOFF, allow_for_rounding, draw_changes
+from .rounding import CLOSE, DRAWS, ROUNDOFF, Reach, draw_changes
 from .slopes import Slopes, Vector
 
 _INITIAL_CONSTRAINTS = 800
@@ -120,8 +120,10 @@ class ConstraintSearch:
         self._line = f"{chosen:,} of {count:,} constraints, epsilon / norm {epsilon:.3g}"
         most = min(self._most, count)
         passes = math.ceil(math.log(most / chosen, _GROWTH_FACTOR)) + 1
-        passes += len(draw_changes(count))
-        self._expected = self._done + most - chosen + passes * self._problem.report.n
+        n = self._problem.report.n
+        # To prove the bound takes one pass more with numbers that are off, and several near it.
+        proving = n + (1 + DRAWS) * min(n, CLOSE)
+        self._expected = self._done + most - chosen + passes * n + proving
 
     def _search(self) -> None:
         """Search until epsilon is proved within the tolerance, or no more constraints may enter."""
@@ -259,10 +261,13 @@ class ConstraintSearch:
             self._problem.constraints,
             dtype == torch.float64,
         )
-        worst = error = 0.0
+        none = torch.empty(0)
+        reaches = [Reach(none.long(), none.double(), none.double(), 0.0)]
 
-        def ratios(source: torch.Generator | None) -> Iterator[tuple[Slopes, Tensor]]:
-            for part in constraints.slopes(residual, dtype, source):
+        def ratios(
+            source: torch.Generator | None, samples: Tensor | None = None
+        ) -> Iterator[tuple[Slopes, Tensor]]:
+            for part in constraints.slopes(residual, dtype, source, samples):
                 gaps, finite = part.gaps, torch.isfinite(part.gaps)
                 ratio = torch.where(finite, part.slopes / (problem.order * gaps), -math.inf)
                 # Every sample has gaps to all classes but its own: more infinite ones overflowed.
@@ -270,23 +275,29 @@ class ConstraintSearch:
                     ratio = torch.full_like(ratio, math.inf)
                 yield part, ratio
 
+        def reach_of(samples: Tensor, part: Slopes, ratio: Tensor, others: list) -> Reach:
+            scales = problem.term_sizes[samples.to(ratio.device)][:, None]
+            sizes = part.slope_sizes / problem.order + ratio.abs() * part.score_sizes
+            again = [other for _, other in others]
+            return Reach.of(samples, ratio, again, scales / part.gaps, sizes / part.gaps)
+
         def merits() -> Iterator[tuple[slice, Tensor]]:
-            nonlocal worst, error
-            again = draw_changes(constraints.count) if proving else ()
+            again = draw_changes(1) if proving else ()
             for (part, ratio), *others in zip(ratios(None), *map(ratios, again), strict=True):
-                worst = max(worst, ratio.max().item())
-                if proving:
-                    sizes = part.slope_sizes / problem.order + ratio.abs() * part.score_sizes
-                    errors = allow_for_rounding(
-                        ratio, [other for _, other in others], sizes / part.gaps
-                    )
-                    # Of a ratio that is surely negative the error says nothing about tau.
-                    error = max(error, errors.where(ratio + errors > 0, 0.0).max().item())
+                samples = torch.arange(part.samples.start, part.samples.stop)
+                reaches.append(reach_of(samples, part, ratio, others))
                 yield part.samples, torch.where(ratio > 0, ratio, -math.inf)
 
-        found = join_shares(lambda: (constraints.best(merits(), self._most), worst, error))
-        worst = max(largest for _, largest, _ in found) + max(largest for *_, largest in found)
-        entering = functools.reduce(ConstraintSubset.union, (best for best, *_ in found))
+        found = join_shares(lambda: (constraints.best(merits(), self._most), Reach.joined(reaches)))
+        reach = Reach.joined([part for _, part in found])
+        if proving:
+            near = reach.samples[torch.argsort(reach.ends(), descending=True, stable=True)[:CLOSE]]
+            (part, ratio), *others = (
+                next(ratios(source, near)) for source in (None, *draw_changes(DRAWS))
+            )
+            reach = Reach.joined([reach, reach_of(near, part, ratio, others)])
+        worst = max(reach.ends().max().item(), 0.0)
+        entering = functools.reduce(ConstraintSubset.union, (best for best, _ in found))
         entering = entering.best(self._most)
         # <r - tau theta~, h> <= 0 for all constraint gradients h, tau = worst: so the cone lies in
         # a half-space, and its distance from theta~ is at least that of the half-space. Sums of n

@@ -128,18 +128,46 @@ class Constraints:
             for name, value in point.items():
                 self._parameters[name].copy_(value)
 
-    def nearest(self, source: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    def nearest(
+        self, source: torch.Generator | None = None, samples: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """The smallest s of every sample, and the size of its scores, (N,) each.
 
         source : of random changes of all numbers, by which rounding is measured.
+        samples : of these only.
         """
         point = {n: change(p.detach(), source) for n, p in self._parameters.items()}
         found = []
         with torch.no_grad():
-            for x, y in self.scored.batches(self._batch_size):
+            for x, y in self._batches(self._batch_size, samples):
                 outputs = self._scores_at(point, change(x, source))
                 found.append((score_gaps(outputs, y).amin(1), outputs.abs().amax(1)))
         return torch.cat([s for s, _ in found]), torch.cat([size for _, size in found])
+
+    def term_sizes(self) -> Tensor:
+        """The sizes of the terms that the scores of every sample are summed of, (N,).
+
+        They are the scores of the net with absolute weights on absolute inputs, so that nothing
+        cancels; 0 where these are no numbers, which says nothing.
+        """
+        named, point = self._parameters | dict(self.twin.named_buffers()), {}
+        for name, p in named.items():
+            if p.is_floating_point():
+                # Batch norms subtract their means; infinite numbers are masks.
+                size = -p.abs() if name.rpartition(".")[2] == "running_mean" else p.abs()
+                point[name] = torch.where(p.isinf(), p, size).detach()
+        found = []
+        with torch.no_grad():
+            for x, _ in self.scored.batches(self._batch_size):
+                x = x.abs() if x.is_floating_point() else x
+                found.append(self._scores_at(point, x).abs().amax(1))
+        return torch.cat(found).nan_to_num(nan=0.0, posinf=0.0)
+
+    def _batches(self, size: int, samples: Tensor | None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield inputs and labels of all samples in batches, or of some in one."""
+        if samples is None:
+            return self.scored.batches(size)
+        return iter([(self._inputs(samples), self._y[samples.to(self._y.device)])])
 
     def _scores_at(self, point: Vector, x: Tensor) -> Tensor:
         """The scores of a batch at other parameters and buffers, (N, C)."""
@@ -151,12 +179,13 @@ class Constraints:
         direction: Vector,
         dtype: torch.dtype = torch.float64,
         source: torch.Generator | None = None,
+        samples: Tensor | None = None,
     ) -> Iterator[Slopes]:
         """Yield s and the inner products <grad s, direction> in batches, computed in `dtype`.
 
         float32 is quicker and good enough to choose constraints by. `source` is that of random
         changes of all numbers, by which rounding is measured. Of processes that share the samples,
-        each has its own batches.
+        each has its own batches; `samples`, where given, are one batch that all of them have.
         """
 
         def cast(vector: Vector) -> Vector:
@@ -171,8 +200,8 @@ class Constraints:
             | dict(self.twin.named_buffers())
         )
         size = self._batch_size * 8 // dtype.itemsize
-        for number, (x, y) in enumerate(self.scored.batches(size)):
-            if not is_own_batch(number):
+        for number, (x, y) in enumerate(self._batches(size, samples)):
+            if samples is None and not is_own_batch(number):
                 continue
             start = number * size
             x = change(x.to(dtype) if x.is_floating_point() else x, source)
@@ -223,13 +252,13 @@ class Constraints:
     def preactivations(self, samples: Tensor) -> list[Tensor]:
         """Compute the inputs of every ReLU on some samples, one tensor per ReLU."""
         with torch.no_grad(), Gates() as gates:
-            call_net(self.twin, self._inputs(ConstraintSubset(samples, samples, samples)))
+            call_net(self.twin, self._inputs(samples))
         return gates.inputs
 
     def _split_batches(self, chosen: ConstraintSubset):
         """Split the inputs and labels of some constraints into batches."""
         return zip(
-            self._inputs(chosen).split(self._batch_size),
+            self._inputs(chosen.samples).split(self._batch_size),
             self._y[chosen.samples].split(self._batch_size),
             strict=True,
         )
@@ -242,21 +271,22 @@ class Constraints:
         weights.scatter_(1, self._y[chosen.samples][:, None], 1.0)
         return weights.scatter_(1, chosen.classes[:, None], -1.0)
 
-    def _inputs(self, chosen: ConstraintSubset) -> Tensor:
-        """The inputs of the samples of some constraints, floating ones in float64."""
+    def _inputs(self, samples: Tensor) -> Tensor:
+        """The inputs of some samples, floating ones in float64."""
         X = self.scored.samples.X
-        x = X[chosen.samples.to(X.device)].to(self._y.device)
+        x = X[samples.to(X.device)].to(self._y.device)
         return x.double() if x.is_floating_point() else x
 
     def values_of(self, chosen: ConstraintSubset) -> Tensor:
         """Compute s of some constraints, shape (K,), at the present point."""
         with torch.no_grad():
-            parts = [scores(self.twin, x) for x in self._inputs(chosen).split(self._batch_size)]
+            x = self._inputs(chosen.samples)
+            parts = [scores(self.twin, part) for part in x.split(self._batch_size)]
             return (torch.cat(parts) * self._weights(chosen)).sum(1)
 
     def gradients(self, chosen: ConstraintSubset) -> "StoredGradients":
         """The gradients of some constraints, stored if they fit, and else computed when needed."""
-        return StoredGradients(self._gradients, self._inputs(chosen), self._weights(chosen))
+        return StoredGradients(self._gradients, self._inputs(chosen.samples), self._weights(chosen))
 
     def weighted_gradient(self, chosen: ConstraintSubset, multipliers: Tensor) -> Vector:
         """Compute sum_k multipliers_k grad s_k, by backward passes.
@@ -265,7 +295,7 @@ class Constraints:
         """
         used = torch.nonzero(multipliers)[:, 0]
         x, cotangents = (
-            self._inputs(chosen)[used],
+            self._inputs(chosen.samples)[used],
             (multipliers[:, None] * self._weights(chosen))[used],
         )
         return self._pull_back(

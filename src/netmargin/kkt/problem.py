@@ -15,7 +15,14 @@ from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
 from .constraints import BATCH, Constraints
-from .rounding import allow_for_rounding, draw_changes
+from .rounding import (
+    CLOSE,
+    DRAWS,
+    allow_for_rounding,
+    draw_changes,
+    largest_share,
+    measure_spread,
+)
 from .slopes import Vector
 
 NORMS = ("global", "layers", "partial")
@@ -39,6 +46,8 @@ class Problem:
         L, over the parameters of the target.
     q_rounding : float
         The share of q_min by which rounding may change the margins near it.
+    term_sizes : tensor, (N,)
+        The sizes of the terms that the scores of every sample are summed of, up to one factor.
 
     Attributes
     ----------
@@ -54,6 +63,7 @@ class Problem:
         target: Vector,
         order: float,
         q_rounding: float,
+        term_sizes: Tensor,
     ):
         self.constraints, self.report, self.loss, self.target, self.order = (
             constraints,
@@ -62,7 +72,7 @@ class Problem:
             target,
             order,
         )
-        self.q_rounding = q_rounding
+        self.q_rounding, self.term_sizes = q_rounding, term_sizes
         self.norm = norm_of(target)
 
     @classmethod
@@ -102,7 +112,8 @@ class Problem:
         # Parameters that the norm leaves out are not scaled: those with exponent 0 or below, except
         # that the global norm is of all parameters.
         order = float(sum(k for k in groups.values() if k > 0 or norm == "global"))
-        q_rounding = _measure_rounding(constraints, report)
+        term_sizes = constraints.term_sizes()
+        q_rounding = _measure_rounding(constraints, report, term_sizes.cpu())
         # In logarithms, since q_min^{1/L} of a deep net may not fit in float64.
         log_q = math.log(report.q_min)
         if norm == "layers":  # layers become balanced: ||W_i||^2 = k_i, up to a common factor
@@ -119,7 +130,7 @@ class Problem:
         point = {n: p * factor if n in counted else p for n, p in point.items()}
         constraints.move_to(point)
         target = {n: p if n in counted else torch.zeros_like(p) for n, p in point.items()}
-        problem = cls(constraints, report, loss, target, order, q_rounding)
+        problem = cls(constraints, report, loss, target, order, q_rounding, term_sizes)
         require_in_range(problem.norm * problem.norm, scored)
         return problem
 
@@ -135,14 +146,19 @@ class Problem:
         return {n: self.target[n] - scale * combination[n] for n in self.target}
 
 
-def _measure_rounding(constraints: Constraints, report: MarginReport) -> float:
+def _measure_rounding(constraints: Constraints, report: MarginReport, term_sizes: Tensor) -> float:
     """The share of q_min by which rounding may change the margins near it.
 
     Raises NotSeparatedError where that share is 1 or more: such a margin may as well be 0.
     """
-    again = [constraints.nearest(source) for source in draw_changes(constraints.count)]
-    sizes, q_min = again[0][1].cpu(), report.q_min
-    errors = allow_for_rounding(report.q, [q.cpu() for q, _ in again], sizes)
+    sources, q_min = draw_changes(DRAWS), report.q_min
+    once, sizes = (part.cpu() for part in constraints.nearest(sources[0]))
+    spread, near = measure_spread(report.q, [once]), torch.argsort(report.q, stable=True)[:CLOSE]
+    again = [constraints.nearest(source, near)[0].cpu() for source in sources]
+    spread[near] = torch.maximum(spread[near], measure_spread(report.q[near], again))
+    # A single change may be small by chance, but not those of all samples.
+    spread = torch.maximum(spread, largest_share(spread, term_sizes) * term_sizes)
+    errors = allow_for_rounding(spread, sizes)
     error = errors[(report.q <= 2 * q_min) | (report.q - errors <= q_min)].max().item()
     if error >= q_min:
         raise NotSeparatedError(
