@@ -4,17 +4,19 @@ import mpmath
 import numpy as np
 import pytest
 
-from netmargin import Status, solvers
+from netmargin import Status, kernels, solvers
+from netmargin.kernels.two_layer import bound_entry_errors
 
 
 def _exact_entry(a, b, r_w: float) -> mpmath.mpf:
     """The tangent kernel with r_u = 1, or with r_w = 0 that of F_2, in the digits of mpmath."""
-    a, b = ([mpmath.mpf(float(value)) for value in row] for row in (a, b))
-    inner = mpmath.fdot(a, b)
-    size = mpmath.sqrt(mpmath.fdot(a, a) * mpmath.fdot(b, b))
+    dimension = len(a)
+    a, b = (np.asarray(row)[:3].tolist() for row in (a, b))  # all others are 0
+    inner, first, second = (mpmath.fdot(p, q) for p, q in ((a, b), (a, a), (b, b)))
+    size = mpmath.sqrt(first * second)
     sine = mpmath.sqrt(size**2 - inner**2)
     angle = mpmath.pi - mpmath.atan2(sine, inner)
-    return ((sine + angle * inner) / len(a) + r_w**2 * angle * inner) / (2 * mpmath.pi)
+    return ((sine + angle * inner) / dimension + r_w**2 * angle * inner) / (2 * mpmath.pi)
 
 
 def _best_margin(X, r_w: float) -> mpmath.mpf:
@@ -34,6 +36,16 @@ def test_brackets_of_tangent_kernels_hold_the_margin_at_small_angles(dimension):
             best = _best_margin(X, 1.0)
             assert found.margin <= best <= found.upper_bound, angle
         assert found.certified, angle
+
+
+def test_entries_are_as_exact_as_they_say():
+    rng = np.random.default_rng(0)
+    for angle in 10 ** rng.uniform(-3, 0, 100):
+        u, w = np.linalg.qr(rng.normal(size=(3, 2)))[0].T
+        X = np.array([u, np.cos(angle) * u + np.sin(angle) * w])
+        with mpmath.workdps(40):
+            off = kernels.ntk(X, bias=False)[0, 1] - _exact_entry(*X, 1.0)
+        assert abs(off) <= bound_entry_errors(3) * 2 / 3, angle  # k(x, x) = 2 / 3
 
 
 @pytest.mark.parametrize("size", [5e-324, 1.5e-323, 1e-310, 1e-300])

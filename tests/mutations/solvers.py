@@ -24,6 +24,7 @@ _TARGETS = "solvers/pricing/target_tree.py"
 _SQUARED_COLUMNS = "solvers/columns/squared_problem.py"
 _RELAXATION = "solvers/pricing/relaxation.py"
 _HARD_KERNEL = "solvers/hard_kernel.py"
+_TWO_LAYER = "kernels/two_layer.py"
 _KERNEL_MATRIX = "solvers/kernel_matrix.py"
 _KERNEL_PROBLEM = "solvers/kernel_problem.py"
 _SOFT_KERNEL = "solvers/soft_kernel.py"
@@ -566,6 +567,21 @@ MUTATIONS = [
         "rounding = 0.0",
         "kernel margins without rounding",
         _HERE + "test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples",
+    ),
+    Mutation(
+        _TWO_LAYER,
+        "_NEARLY_PARALLEL = 0.99",
+        "_NEARLY_PARALLEL = 1 - 1e-6",
+        "angles of 1e-3 from cosines alone",
+        "tests/test_kernel_rounding.py::test_entries_are_as_exact_as_they_say",
+    ),
+    Mutation(
+        _HARD_KERNEL,
+        "margin, upper = round_down(margin * unit), round_up(upper * unit)",
+        "margin, upper = float(margin * unit), float(upper * unit)",
+        "margins near the least float rounded to the nearest",
+        "tests/test_kernel_rounding.py::"
+        "test_brackets_hold_the_margin_of_a_sample_near_the_least_float",
     ),
     Mutation(
         _HARD_KERNEL,
