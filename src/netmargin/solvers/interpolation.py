@@ -241,7 +241,10 @@ def _least_variation_norm(
         if Bracket(lower, norm).gap <= options.tol:
             rows, exponents = normalize_rows(data.Z[targets.kept])
             values = np.ldexp(y[targets.kept], -exponents).astype(np.longdouble) / scale
-            upper = scale * best.bound_exactly(rows, values, _LEAST / scale)
+            try:
+                upper = scale * best.bound_exactly(rows, values, _LEAST / scale)
+            except KeyboardInterrupt:
+                ended = Status.INTERRUPTED
         dual[targets.kept] = best.dual / split_lengths(data.Z[targets.kept])[0]
         proof = best.proof
     measure = ReLUMeasure(
