@@ -120,6 +120,59 @@ def test_radii_at_every_scale(count, options):
     assert proved >= count // 8
 
 
+def cancelling_net(first, second, out, bias, kind: str) -> nn.Sequential:
+    """f(x) = bias + out relu(second first x), or without the ReLU, or with convolutions."""
+    size, width = first.shape[1], len(first)
+    if kind == "convolutions":
+        layers = [
+            nn.Conv1d(1, width, size, bias=False), nn.Conv1d(width, 1, 1, bias=False), nn.Flatten()
+        ]  # fmt: skip
+    else:
+        layers = [nn.Linear(size, width, bias=False), nn.Linear(width, 1, bias=False)]
+    layers += [nn.Linear(1, 1)] if kind == "linear" else [nn.ReLU(), nn.Linear(1, 1)]
+    net = nn.Sequential(*layers).double()
+    with torch.no_grad():
+        for layer, weight in zip(net[:2], (first, second), strict=True):
+            layer.weight.copy_(torch.from_numpy(weight).reshape(layer.weight.shape))
+        net[-1].weight.fill_(out)
+        net[-1].bias.fill_(bias)
+    return net
+
+
+@pytest.mark.parametrize("effort", ["quick", "standard", "exact"])
+@pytest.mark.parametrize("kind", ["linear", "relu", "convolutions"])
+def test_products_of_layers_that_cancel(kind, effort):
+    """What two layers multiply to is far below their entries, and partly or all lost in rounding:
+    no radius of x = 0 exceeds bias / |out second first|, in fractions.
+    """
+    rng, positive = np.random.default_rng(0), 0
+    for n in range(60 if effort == "quick" else 10):
+        e, size, width = 2.0 ** -int(rng.integers(10, 31)), int(rng.integers(1, 4)), 1
+        first, second, out, bias = [[1.0], [1 + e]], [[1.0, e - 1]], -(2.0**60), 1.0
+        if n == 1:
+            e = 2.0**-20
+            first, second, out, bias = [[1.0], [1 + e]], [[1e6, 1e6 * (e - 1)]], -1.0, 1e-6
+        if n > 1:
+            width = int(rng.integers(1, 4))
+            rows, weights = rng.normal(size=(width, size)), rng.normal(size=(1, width))
+            first = np.concatenate([rows, rows * (1 + e)])
+            second = np.concatenate([weights, weights * (e - 1)], 1) * 10.0 ** rng.integers(-9, 10)
+            out, bias = -1.0, float(np.abs(second).max() * e * e)
+        first, second = np.array(first), np.array(second)
+        net = cancelling_net(first, second, out, bias, kind)
+        X = torch.zeros(1, first.shape[1], dtype=torch.float64)
+        X = X[:, None] if kind == "convolutions" else X
+        report = radii(net, X, torch.ones(1), effort=effort, attacks=())
+        exact = np.vectorize(Fraction, otypes=[object])
+        slopes = Fraction(out) * (exact(second) @ exact(first))
+        lower = float(report.lower[0])
+        assert lower < np.inf
+        assert Fraction(lower) ** 2 * (slopes**2).sum() <= Fraction(bias) ** 2
+        # Most of them are not only not false.
+        positive += lower**2 * float((slopes**2).sum()) >= 0.25 * bias**2
+    assert positive >= (30 if effort == "quick" else 5)
+
+
 @pytest.mark.parametrize("effort", ["quick", "standard", "exact"])
 def test_a_flip_of_rounding_alone_is_none(effort):
     """Three equal units and output weights that sum to 0: f = 1 everywhere, whatever float64 says."""

@@ -1,13 +1,19 @@
 """Certified radii: no input nearer than these is misclassified."""
 
-import math
-
 import torch
 from torch import Tensor, nn
 
 from ..core.nets import scores
 from ..margins import score_gaps
-from .lipschitz import layers_of, multiply_norms, norm, vanishing_products
+from .lipschitz import (
+    LEAST_PRODUCT,
+    kink_constant,
+    layers_of,
+    multiply_norms,
+    norm,
+    stretches_of,
+)
+from .products import multiply_absolute
 from .rounding import rounding_errors
 
 _SLOPES_PER_SAMPLE = 2_000_000
@@ -77,7 +83,8 @@ def certified_radii(
     if _can_afford_slopes(net, x):
         size = max(1, _SLOPES_AT_ONCE // _count_slopes(net, x))
         parts = zip(*(values.split(size) for values in (x, y, gaps, constants)), strict=True)
-        local = [_compute_local_radii(net, *part) for part in parts]
+        errors_of_slopes = _bound_slope_errors(net, x[:1], norms)
+        local = [_compute_local_radii(net, *part, *errors_of_slopes) for part in parts]
         radii = torch.maximum(radii, torch.cat(local))
     return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0)
 
@@ -117,10 +124,49 @@ def _can_afford_slopes(net: nn.Module, x: Tensor) -> bool:
     return piecewise_linear and _count_slopes(net, x) <= _SLOPES_PER_SAMPLE
 
 
+def _bound_slope_errors(net: nn.Module, x: Tensor, norms: list[float]) -> tuple[Tensor, Tensor]:
+    """Bound the lengths of the rounding errors in the slopes of all ReLUs' inputs, (units,), and of
+    the scores, (C,), in any linear region.
+
+    x : one sample, (1, ...).
+    """
+    # Of the slopes of a stretch's outputs: bounds of their norm, of the norm of their errors, and
+    # of what vanishes on the way back to the inputs.
+    size, error, lost = 1.0, 0.0, 0.0
+    units, outputs = [x.new_zeros(0)], torch.zeros_like(x).flatten()
+    with torch.no_grad():
+        for index, (linear, part) in enumerate(stretches_of(net)):
+            if linear:
+                product = multiply_absolute(part, x)
+                grown = norms[index] if index < len(norms) else product.norm
+                lengths = product.rows.clamp(max=product.norm)
+                lost += product.vanished.sum().item() * size
+                outputs = lengths * (product.share * size + error) + lost
+                outputs = torch.where(product.vanished > 0, outputs, 0.0)
+                error = grown * error + product.share * product.norm * size
+                size = max(grown * size, LEAST_PRODUCT)
+            for layer in part:
+                if not linear:
+                    if isinstance(layer, (nn.ReLU, nn.LeakyReLU)):
+                        units.append(outputs)
+                    grown = kink_constant(layer)
+                    size, error, outputs = grown * size, grown * error, grown * outputs
+                x = layer(x)
+    return tuple(part.nan_to_num(nan=torch.inf) for part in (torch.cat(units), outputs))
+
+
 def _compute_local_radii(
-    net: nn.Module, x: Tensor, y: Tensor, gaps: Tensor, constants: Tensor
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    gaps: Tensor,
+    constants: Tensor,
+    unit_errors: Tensor,
+    score_errors: Tensor,
 ) -> Tensor:
     """Compute the radius of each gap, (N, C), with the slopes of the sample's own linear region.
+
+    unit_errors, score_errors : bounds of the errors in these slopes, (units,) and (C,).
 
     A unit that rounding lets change sign elsewhere changes a gap by no more than rounding has taken
     from it, if it is the unit's value that was rounded, and by no more than has been added to its
@@ -138,19 +184,19 @@ def _compute_local_radii(
     slopes, score_slopes = slopes.movedim(0, 1).split([units, scores.shape[1]], 1)
     with torch.no_grad():
         at = outputs[:, :units].abs()
-        # Slopes whose products vanish are no zeros.
-        vanished = vanishing_products(layers_of(net), x[:1]) * math.sqrt(x[0].numel())
-        steep = norm(slopes.flatten(2)) + vanished if at.shape[1] else at
+        # Slopes that cancel or vanish are no zeros.
+        steep = norm(slopes.flatten(2)) + unit_errors if at.shape[1] else at
         # Units that do not change here, such as those behind dead ones, never change sign.
         reach = torch.where(steep > 0, at / torch.where(steep > 0, steep, 1.0), torch.inf)
         region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True)
         score_slopes = score_slopes.flatten(2)
-        sizes = norm(score_slopes)
+        sizes, rounded = norm(score_slopes), score_errors
         if score_slopes.shape[1] > 1:
             own = score_slopes.gather(1, y[:, None, None].expand(-1, 1, score_slopes.shape[2]))
             score_slopes, sizes = own - score_slopes, norm(own) + sizes
+            rounded = score_errors[y][:, None] + score_errors
         # Where slopes nearly cancel, rounding may be all that is left of their difference.
-        steepness = norm(score_slopes) + _ROUNDING * (sizes + constants) + 2 * vanished
+        steepness = norm(score_slopes) + _ROUNDING * (sizes + constants) + rounded
         within = _divide_gaps(gaps, steepness)
         after = region + _divide_gaps((gaps - region * steepness).clamp(min=0), constants)
         return torch.where(within <= region, within, after)

@@ -1,6 +1,5 @@
 """L2 Lipschitz constants of a chain of layers: the product of the norms of its linear stretches."""
 
-import copy
 import math
 from itertools import groupby
 
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
+from .products import multiply_absolute, without_biases
 
 # Layers with a known constant; any other one, and so any new one, is refused.
 _LINEAR = (
@@ -31,13 +31,9 @@ between them is loose by 1 / cos(pi / 32) = 1.005 in each dimension for a kernel
 """
 _ROUNDING = 1 + 1e-9
 """Factor by which norms are raised, more than the rounding of an eigenvalue problem."""
-_CANCELLATION = 1e-12
-"""Share of the size of two rows that rounding may leave in place of their difference."""
 _LEAST = 2.0**-1074
 """The smallest float64 number: a product below it vanishes, and one result may lose that much."""
-_DIGITS = 53
-"""Binary digits of a float64 number."""
-_LEAST_PRODUCT = 2.0**-1022
+LEAST_PRODUCT = 2.0**-1022
 """The smallest number with all digits, in place of products of norms below it."""
 _LOGARITHMS = 1 + 1e-12
 """Factor by which a product is raised that is taken by logarithms: these are below 1e5 in sum."""
@@ -130,7 +126,7 @@ def multiply_norms(norms: list[float], last: Tensor) -> Tensor:
     if 0.0 in norms:
         return torch.zeros_like(last)
     logarithm = last.log2() + sum(math.log2(value) for value in norms)
-    product = (_LOGARITHMS * logarithm.exp2()).clamp(min=_LEAST_PRODUCT)
+    product = (_LOGARITHMS * logarithm.exp2()).clamp(min=LEAST_PRODUCT)
     return torch.where(last == 0, 0.0, product.nan_to_num(nan=torch.inf, posinf=torch.inf))
 
 
@@ -161,10 +157,11 @@ def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
     differences = (
         sizes[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
     )
+    if _is_written_out_exactly(last):
+        return norms, _ROUNDING * differences
     # Rows of several layers are rounded sums, and their difference may consist of rounding.
-    rounding = _CANCELLATION * (sizes[:, None] + sizes) * (len(last) > 1)
-    vanished = vanishing_products(last, h) * 2 * math.sqrt(h.numel())
-    return norms, _ROUNDING * differences + rounding + vanished
+    errors = multiply_absolute(last, h).row_errors
+    return norms, _ROUNDING * differences + (errors[:, None] + errors)
 
 
 def stretches_of(net: nn.Module) -> list[tuple[bool, list[nn.Module]]]:
@@ -186,39 +183,6 @@ def norm(vectors: Tensor) -> Tensor:
     return unit.norm(dim=-1) * largest[..., 0] + _LEAST * (largest[..., 0] > 0)
 
 
-def vanishing_products(layers: list[nn.Module], x: Tensor) -> float:
-    """Bound what products below the smallest float64 number take from an entry of the matrix that
-    layers multiply to, as a map of inputs shaped like x; 0 where no product is so small.
-    """
-    least, growth, widest = 0.0, 1.0, 1
-    for layer in layers:
-        n, x = x.numel(), layer(x)
-        smallest, largest = _range_of_factors(layer, n)
-        # A sum that cancels leaves the last digit of its parts at least.
-        least += min(math.log2(smallest), 0.0) - _DIGITS
-        growth *= max(1.0, n * largest)
-        widest = max(widest, n, x.numel())
-    if least >= math.log2(_LEAST_PRODUCT):
-        return 0.0
-    return 2 * len(layers) * widest * growth * _LEAST
-
-
-def _range_of_factors(layer: nn.Module, n: int) -> tuple[float, float]:
-    """The least but 0, and the largest number by which a layer multiplies one of n entries."""
-    if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
-        factors = _scales_of_batch_norm(layer)
-    elif isinstance(weight := getattr(layer, "weight", None), Tensor):
-        factors = weight.abs()
-    elif isinstance(layer, nn.LeakyReLU):
-        factors = torch.tensor([abs(layer.negative_slope), 1.0])
-    elif is_linear(layer) and not isinstance(layer, _MOVING):
-        return 1 / n, 1.0  # means
-    else:
-        return 1.0, kink_constant(layer)
-    factors = factors[factors > 0]
-    return (factors.min().item(), factors.max().item()) if len(factors) else (1.0, 0.0)
-
-
 def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
     """Compute the largest singular value of a chain of linear layers without their biases.
 
@@ -230,8 +194,8 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
         matrix = (
             _write_out_by_rows(layers, x) if outputs <= inputs else _write_out_by_columns(layers, x)
         )
-        vanished = vanishing_products(layers, x) * math.sqrt(inputs * outputs)
-        return _matrix_norm(matrix) + vanished
+        exact = _is_written_out_exactly(layers)
+        return _matrix_norm(matrix) + (0.0 if exact else multiply_absolute(layers, x).error)
     if len(layers) > 1:
         factors = []
         for layer in layers:
@@ -274,6 +238,12 @@ def _matrix_norm(matrix: Tensor) -> float:
     return largest * math.sqrt(square) * _ROUNDING + _LEAST
 
 
+def _is_written_out_exactly(layers: list[nn.Module]) -> bool:
+    """Whether the matrix of layers is the weight of one of them, and so no rounded product."""
+    acting = [layer for layer in layers if not isinstance(layer, _MOVING)]
+    return len(acting) <= 1 and all(isinstance(layer, nn.Linear) for layer in acting)
+
+
 def _run(layers: list[nn.Module], x: Tensor) -> Tensor:
     """Apply layers one after the other."""
     for layer in layers:
@@ -295,11 +265,7 @@ def _write_out_by_columns(layers: list[nn.Module], x: Tensor) -> Tensor:
     units = torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape[1:])
     with torch.no_grad():
         # Copies without biases, since small values would be lost in rounding beside large biases.
-        layers = [copy.deepcopy(layer) for layer in layers]
-        for layer in layers:
-            for name, values in [*layer.named_parameters(), *layer.named_buffers()]:
-                if name in ("bias", "running_mean"):
-                    values.zero_()
+        layers = [without_biases(layer) for layer in layers]
         return torch.cat([_run(layers, part) for part in units.split(256)]).flatten(1)
 
 
@@ -333,7 +299,7 @@ def _scales_of_batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> Tensor:
     if layer.weight is None:
         return scale
     size = layer.weight.abs()
-    return torch.where(size > 0, (scale * size).clamp(min=_LEAST_PRODUCT), 0.0)
+    return torch.where(size > 0, (scale * size).clamp(min=LEAST_PRODUCT), 0.0)
 
 
 def _as_pair(value) -> tuple[int, ...]:

@@ -1,25 +1,10 @@
 """Bounds of the rounding errors in the float64 scores of a chain of layers."""
 
-import copy
-
 import torch
 from torch import Tensor, nn
 
 from .lipschitz import is_linear, kink_constant, norm, stretches_of
-
-_UNIT_ROUNDOFF = 2.0**-52
-"""Twice the unit roundoff of float64: a sum of n products is off by at most n of these, times the
-sum of the absolute values (Higham 2002, Section 3.1), and what is left covers second-order
-terms.
-"""
-_UNDERFLOW = 2.0**-1022
-"""What sums of up to 2^50 products may lose below the smallest number with all digits; nothing is
-lost of zeros.
-"""
-_ROUNDINGS_PER_FUNCTION = 16
-"""Roundings counted for a function of one number, such as tanh or a normalization: more than any of
-them is off by.
-"""
+from .products import ROUNDINGS_PER_FUNCTION, UNDERFLOW, UNIT_ROUNDOFF, absolute_layer
 
 
 def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
@@ -52,18 +37,12 @@ def propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
     """Bound the errors in the outputs of a layer whose inputs x are off by `errors`."""
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):  # no maximum is off by more than its parts
         return layer(errors)
-    share = _UNIT_ROUNDOFF * (x[0].numel() + _ROUNDINGS_PER_FUNCTION)
+    share = UNIT_ROUNDOFF * (x[0].numel() + ROUNDINGS_PER_FUNCTION)
     active = x.flatten(1).any(1) | errors.flatten(1).any(1)
-    vanished = _UNDERFLOW * active.double().reshape(-1, *[1] * (layer(x[:1]).ndim - 1))
+    vanished = UNDERFLOW * active.double().reshape(-1, *[1] * (layer(x[:1]).ndim - 1))
     if isinstance(layer, nn.ReLU):  # exact, and 0 where it is 0 for certain
         return torch.where(x + errors > 0, errors, 0.0)
     if not is_linear(layer):
         return kink_constant(layer) * errors + share * layer(x).abs() + vanished
-    # The layer with absolute weights and biases; rounding adds a share to everything.
-    absolute = copy.deepcopy(layer)
-    for name, values in [*absolute.named_parameters(), *absolute.named_buffers()]:
-        if name in ("weight", "bias"):
-            values.abs_()
-        elif name == "running_mean":  # it is subtracted
-            values.abs_().neg_()
-    return share * absolute(errors / share + x.abs()) + vanished
+    # Rounding adds a share to everything.
+    return share * absolute_layer(layer)(errors / share + x.abs()) + vanished

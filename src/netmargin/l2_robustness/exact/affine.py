@@ -1,6 +1,5 @@
 """Affine maps written out as matrices, with bounds of the rounding errors in them."""
 
-import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,10 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ModelError
+from ..products import UNDERFLOW, UNIT_ROUNDOFF, without_biases
 from ..rounding import propagate_errors
 
-_UNIT_ROUNDOFF = 2.0**-52
-"""Twice the unit roundoff of float64, for one operation and second-order terms."""
 _LARGEST_MATRIX = 60_000_000
 """Entries of a dense layer that is still written out: half a GB in float64."""
 
@@ -68,18 +66,9 @@ def apply_linear(layer: nn.Module, state: Affine) -> Affine:
         columns = layer.weight.T.clone()
         bias = torch.zeros_like(outputs) if layer.bias is None else layer.bias[None].clone()
         return Affine(columns, bias, torch.zeros_like(columns), torch.zeros_like(outputs))
-    linear = _without_biases(layer)
+    linear = without_biases(layer)
     column_errors = propagate_errors(linear, state.columns, state.column_errors)
     return Affine(linear(state.columns), outputs, column_errors, errors)
-
-
-def _without_biases(layer: nn.Module) -> nn.Module:
-    """The linear part of a layer."""
-    linear = copy.deepcopy(layer)
-    for name, values in [*linear.named_parameters(), *linear.named_buffers()]:
-        if name in ("bias", "running_mean"):
-            values.zero_()
-    return linear
 
 
 def reshape(state: Affine, shape: torch.Size) -> Affine:
@@ -100,7 +89,7 @@ def reshape(state: Affine, shape: torch.Size) -> Affine:
 def add(state: Affine, constant: Tensor) -> Affine:
     """Add a constant, entry by entry."""
     offset = state.offset + constant
-    errors = state.offset_errors + _UNIT_ROUNDOFF * offset.abs()
+    errors = state.offset_errors + UNIT_ROUNDOFF * offset.abs()
     return Affine(state.columns, offset, state.column_errors, errors)
 
 
@@ -110,7 +99,8 @@ def multiply(state: Affine, factor: Tensor) -> Affine:
     """
 
     def bound(values: Tensor, errors: Tensor) -> Tensor:
-        return factor.abs() * (errors + 4 * _UNIT_ROUNDOFF * (values.abs() + errors))
+        rounded = factor.abs() * (errors + 4 * UNIT_ROUNDOFF * (values.abs() + errors))
+        return rounded + UNDERFLOW * ((values != 0) | (errors != 0)) * (factor != 0)
 
     return Affine(
         state.columns * factor,

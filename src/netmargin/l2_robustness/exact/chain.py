@@ -9,13 +9,10 @@ from torch import Tensor, nn
 
 from ...core.forward_failures import call_net
 from ...errors import ModelError
+from ..products import UNDERFLOW
 from .quadratics import share
 from .trace import follow_net
 
-_UNDERFLOW = 2.0**-1022
-"""What sums of up to 2^50 products may lose below the smallest number with all digits; nothing is
-lost of zeros.
-"""
 _MOST_BITS = 400
 """Weights of K layers that are not 0 lie between 2^-(400 / K) and 2^(400 / K), so that no product
 of them, of radii and of multipliers leaves the float64 numbers where proofs are judged.
@@ -78,7 +75,7 @@ class Chain:
         a, errors = np.abs(x), np.zeros_like(x)
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             size, some = np.abs(weight), (a.any(1) | errors.any(1))[:, None]
-            rounded = share(a.shape[1] + 1) * (a @ size.T + np.abs(bias)) + _UNDERFLOW * some
+            rounded = share(a.shape[1] + 1) * (a @ size.T + np.abs(bias)) + UNDERFLOW * some
             errors = errors @ size.T + (a + errors) @ self.weight_errors[k].T + self.bias_errors[k]
             errors = errors + rounded + (changes[k] if changes else 0.0)
             errors = errors * (1 + share(a.shape[1]))

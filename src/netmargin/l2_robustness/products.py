@@ -1,0 +1,102 @@
+"""What rounding may change in the product of linear layers: a share of that of absolute ones."""
+
+import copy
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+UNIT_ROUNDOFF = 2.0**-52
+"""Twice the unit roundoff of float64: a sum of n products is off by at most n of these, times the
+sum of the absolute values (Higham 2002, Section 3.1), and what is left covers second-order
+terms.
+"""
+UNDERFLOW = 2.0**-1022
+"""What sums of up to 2^50 products may lose below the smallest number with all digits; nothing is
+lost of zeros.
+"""
+ROUNDINGS_PER_FUNCTION = 16
+"""Roundings counted for a function of one number, such as tanh or a normalization: more than any of
+them is off by.
+"""
+
+
+class AbsoluteProduct(NamedTuple):
+    """The product of the absolute matrices of linear layers, by which rounding is bounded.
+
+    Attributes
+    ----------
+    rows : tensor, (outputs,)
+        The sums of its rows, which bound their lengths.
+    norm : float
+        A bound of its largest singular value.
+    share : float
+        The share of it by which the product of the layers may be off, entry by entry.
+    vanished : tensor, (outputs,)
+        What underflow takes from rows besides; 0 for those that are 0 for certain.
+    """
+
+    rows: Tensor
+    norm: float
+    share: float
+    vanished: Tensor
+
+    @property
+    def row_errors(self) -> Tensor:
+        """Bounds of the lengths of the errors in rows, (outputs,)."""
+        return self.share * self.rows + self.vanished
+
+    @property
+    def error(self) -> float:
+        """A bound of the norm of the error of the whole product."""
+        return self.share * self.norm + self.vanished.sum().item()
+
+
+def absolute_layer(layer: nn.Module) -> nn.Module:
+    """A linear layer with absolute weights and biases."""
+    absolute = copy.deepcopy(layer)
+    with torch.no_grad():
+        for name, values in [*absolute.named_parameters(), *absolute.named_buffers()]:
+            if name in ("weight", "bias"):
+                values.abs_()
+            elif name == "running_mean":  # it is subtracted
+                values.abs_().neg_()
+    return absolute
+
+
+def without_biases(layer: nn.Module) -> nn.Module:
+    """The linear part of a layer."""
+    linear = copy.deepcopy(layer)
+    with torch.no_grad():
+        for name, values in [*linear.named_parameters(), *linear.named_buffers()]:
+            if name in ("bias", "running_mean"):
+                values.zero_()
+    return linear
+
+
+def multiply_absolute(layers: list[nn.Module], x: Tensor) -> AbsoluteProduct:
+    """Bound what rounding changes where linear layers are multiplied out, from either end.
+
+    x : an input, (1, ...), of which only the shape and the device are used.
+    """
+    with torch.enable_grad():
+        start = torch.ones_like(x, requires_grad=True)
+        sizes, reached, lost, total, share = start, torch.ones_like(x), torch.zeros_like(x), 0.0, 0.0
+        for layer in layers:
+            absolute = absolute_layer(without_biases(layer))
+            n, total = sizes.numel(), total + sizes.sum()
+            sizes, lost = absolute(sizes), absolute(lost) + UNDERFLOW
+            # Ones do not vanish times a weight, but may in a normalization.
+            through = isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d))
+            reached = reached if through else absolute(reached).sign()
+            share += UNIT_ROUNDOFF * (max(n, sizes.numel()) + ROUNDINGS_PER_FUNCTION)
+        (columns,) = torch.autograd.grad(sizes.sum(), start)
+    with torch.no_grad():
+        # From the outputs on, what vanishes in a layer is multiplied by the sizes before it.
+        vanished = lost + UNDERFLOW * (total + sizes.sum())
+        rows = sizes.flatten().nan_to_num(nan=torch.inf, posinf=torch.inf)
+        vanished = torch.where(reached > 0, vanished, 0.0).flatten()
+        # The norm is at most the root of the largest sum of a row times that of a column.
+        largest = rows.max().sqrt() * columns.max().sqrt()
+        norm = (1 + share) * largest.nan_to_num(nan=torch.inf, posinf=torch.inf).item() + UNDERFLOW
+        return AbsoluteProduct(rows, norm, share, vanished.nan_to_num(torch.inf, torch.inf))
