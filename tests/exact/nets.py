@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,15 +22,21 @@ class Net:
     slope : of the activation below 0; 0 is ReLU.
     variance : of a BatchNorm after the first layer, which has a third of it as epsilon, so that the
         root is exact where it is 3 times a power of 4; 0 for none.
+    first : weights of a linear layer without biases before all others; None for none.
     """
 
     layers: list[np.ndarray]
     slope: float = 0.0
     variance: float = 0.0
+    first: np.ndarray | None = None
 
     def module(self, bias: bool = True) -> nn.Sequential:
         """The module, in evaluation mode; without biases they are left out."""
         parts: list[nn.Module] = []
+        if self.first is not None:
+            first = nn.Linear(*self.first.shape[::-1], bias=False, dtype=torch.float64)
+            first.weight.data.copy_(torch.from_numpy(self.first))
+            parts.append(first)
         for i, W in enumerate(self.layers):
             linear = nn.Linear(W.shape[1] - 1, len(W), bias=bias, dtype=torch.float64)
             with torch.no_grad():
@@ -48,10 +54,14 @@ class Net:
         return nn.Sequential(*parts).eval()
 
     def affine(self) -> list[tuple[list[Vector], int]]:
-        """The layers as whole numbers over one denominator each, with BatchNorm folded in."""
+        """The layers as whole numbers over one denominator each, with BatchNorm and a first
+        linear layer folded in.
+        """
         found = []
         for i, W in enumerate(self.layers):
             rows = exact(W)
+            if i == 0 and self.first is not None:
+                rows = np.concatenate([rows[:, :-1] @ exact(self.first), rows[:, -1:]], 1)
             if i == 0 and self.variance:
                 rows = rows / Fraction(math.sqrt(self.variance / 3 * 4))
             denominator = math.lcm(*(part.denominator for part in rows.reshape(-1)))
@@ -125,3 +135,14 @@ def draw_net(rng: np.random.Generator, hidden: list[int], outputs: int, inputs: 
     slope = float(rng.choice([0.0, 0.01, 0.9], p=[0.8, 0.1, 0.1]))
     variance = 3.0 * 4.0 ** -int(rng.integers(0, 50)) if rng.random() < 0.1 else 0.0
     return Net(layers, slope, variance)
+
+
+def split_first_layer(rng: np.random.Generator, net: Net) -> Net:
+    """The net with two linear layers for its first one, whose product nearly cancels: (1 + e) of
+    something less what is (1 - e) of it one layer on.
+    """
+    (W, *others), e = net.layers, 2.0 ** -int(rng.integers(8, 32))
+    rows = rng.normal(size=(W.shape[1] - 1, 2))
+    weights = np.clip(W[:, :-1] * rng.choice([1.0, e**-2]), -spite.LARGEST, spite.LARGEST)
+    second = np.concatenate([weights, weights * (e - 1), W[:, -1:]], 1)
+    return replace(net, layers=[second, *others], first=np.concatenate([rows, rows * (1 + e)]))

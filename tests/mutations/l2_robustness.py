@@ -455,17 +455,17 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/lipschitz.py",
-        old="_CANCELLATION = 1e-12",
-        new="_CANCELLATION = 0.0",
+        old="_ROUNDING * differences + (errors[:, None] + errors)",
+        new="_ROUNDING * differences",
         why="no margin for the rounding of a difference of rows",
         killed_by=(
             "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling slopes-0.0]"
         ),
     ),
     Mutation(
-        file="l2_robustness/rounding.py",
-        old="_UNIT_ROUNDOFF = 2.0**-52",
-        new="_UNIT_ROUNDOFF = 2.0**-62",
+        file="l2_robustness/products.py",
+        old="UNIT_ROUNDOFF = 2.0**-52",
+        new="UNIT_ROUNDOFF = 2.0**-62",
         why="a unit roundoff that is not that of float64",
         killed_by=(
             "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-15]"
@@ -473,8 +473,8 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/rounding.py",
-        old="absolute(errors / share + x.abs())",
-        new="absolute(errors / share)",
+        old="(errors / share + x.abs())",
+        new="(errors / share)",
         why="no rounding within a layer",
         killed_by=(
             "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-17]"
@@ -482,26 +482,26 @@ MUTATIONS = [
     ),
     Mutation(
         file="l2_robustness/rounding.py",
-        old="absolute(errors / share + x.abs())",
-        new="absolute(x.abs())",
+        old="(errors / share + x.abs())",
+        new="(x.abs())",
         why="no error of what enters a layer",
         killed_by=(
             "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-1e-17]"
         ),
     ),
     Mutation(
-        file="l2_robustness/rounding.py",
-        old="            values.abs_()\n",
-        new="            pass\n",
+        file="l2_robustness/products.py",
+        old="                values.abs_()\n",
+        new="                pass\n",
         why="errors that cancel",
         killed_by=(
             "tests/test_sound_radii.py::test_radii_in_exact_arithmetic[cancelling inputs-0.0]"
         ),
     ),
     Mutation(
-        file="l2_robustness/rounding.py",
+        file="l2_robustness/products.py",
         old='if name in ("weight", "bias"):',
-        new='if name == "bias":\n            values.zero_()\n        elif name == "weight":',
+        new='if name == "bias":\n                values.zero_()\n            elif name == "weight":',
         why="rounding of biases forgotten",
         equivalent=(
             "what a bias is added to, or the sum, is half as large or larger, and 16 roundings of"
@@ -509,7 +509,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        file="l2_robustness/rounding.py",
+        file="l2_robustness/products.py",
         old="values.abs_().neg_()",
         new="values.zero_()",
         why="rounding of means forgotten",
@@ -517,6 +517,20 @@ MUTATIONS = [
             "what a mean is subtracted from, or the difference, is half as large or larger, and 16"
             " roundings of each are counted"
         ),
+    ),
+    Mutation(
+        file="l2_robustness/lipschitz.py",
+        old="(0.0 if exact else multiply_absolute(layers, x).error)",
+        new="0.0",
+        why="the rounding of layers that are multiplied out",
+        killed_by="tests/test_radii_rounding.py::test_products_of_layers_that_cancel[relu-None]",
+    ),
+    Mutation(
+        file="l2_robustness/certified.py",
+        old="(sizes + constants) + rounded",
+        new="(sizes + constants)",
+        why="the rounding of slopes through layers that are multiplied out",
+        killed_by="tests/test_radii_rounding.py::test_products_of_layers_that_cancel[linear-None]",
     ),
     Mutation(
         file="l2_robustness/rounding.py",

@@ -146,13 +146,12 @@ def _bound_slope_errors(net: nn.Module, x: Tensor, norms: list[float]) -> tuple[
                 error = grown * error + product.share * product.norm * size
                 size = max(grown * size, LEAST_PRODUCT)
             for layer in part:
-                if not linear:
-                    if isinstance(layer, (nn.ReLU, nn.LeakyReLU)):
-                        units.append(outputs)
+                if not linear:  # a ReLU or LeakyReLU
+                    units.append(outputs)
                     grown = kink_constant(layer)
                     size, error, outputs = grown * size, grown * error, grown * outputs
                 x = layer(x)
-    return tuple(part.nan_to_num(nan=torch.inf) for part in (torch.cat(units), outputs))
+    return torch.cat(units).nan_to_num(torch.inf), outputs.nan_to_num(torch.inf)
 
 
 def _compute_local_radii(

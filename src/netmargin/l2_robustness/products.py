@@ -81,7 +81,13 @@ def multiply_absolute(layers: list[nn.Module], x: Tensor) -> AbsoluteProduct:
     """
     with torch.enable_grad():
         start = torch.ones_like(x, requires_grad=True)
-        sizes, reached, lost, total, share = start, torch.ones_like(x), torch.zeros_like(x), 0.0, 0.0
+        sizes, reached, lost, total, share = (
+            start,
+            torch.ones_like(x),
+            torch.zeros_like(x),
+            0.0,
+            0.0,
+        )
         for layer in layers:
             absolute = absolute_layer(without_biases(layer))
             n, total = sizes.numel(), total + sizes.sum()
