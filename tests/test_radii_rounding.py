@@ -123,7 +123,9 @@ def test_radii_at_every_scale(count, options):
 
 
 def cancelling_net(first, second, out, bias, kind: str) -> nn.Sequential:
-    """f(x) = bias + out relu(second first x), or without the ReLU, or with convolutions."""
+    """f(x) = bias + out relu(second first x), or without the ReLU, or with convolutions, or with a
+    ReLU that is dead at 0: bias + out relu(second first x - bias).
+    """
     size, width = first.shape[1], len(first)
     if kind == "convolutions":
         layers = [
@@ -136,16 +138,18 @@ def cancelling_net(first, second, out, bias, kind: str) -> nn.Sequential:
     with torch.no_grad():
         for layer, weight in zip(net[:2], (first, second), strict=True):
             layer.weight.copy_(torch.from_numpy(weight).reshape(layer.weight.shape))
+        if kind == "dead":
+            net[1].bias = nn.Parameter(torch.full((1,), -bias, dtype=torch.float64))
         net[-1].weight.fill_(out)
         net[-1].bias.fill_(bias)
     return net
 
 
 @pytest.mark.parametrize("effort", [None, "quick", "standard", "exact"])
-@pytest.mark.parametrize("kind", ["linear", "relu", "convolutions"])
+@pytest.mark.parametrize("kind", ["linear", "relu", "dead", "convolutions"])
 def test_products_of_layers_that_cancel(kind, effort):
     """What two layers multiply to is far below their entries, and partly or all lost in rounding:
-    no radius of x = 0 exceeds bias / |out second first|, in fractions.
+    no radius of x = 0 exceeds bias / |out second first|, in fractions, or what a dead ReLU adds.
 
     effort : of `robustness`; None for the radii of Lipschitz constants and slopes alone.
     """
@@ -161,7 +165,7 @@ def test_products_of_layers_that_cancel(kind, effort):
             rows, weights = rng.normal(size=(width, size)), rng.normal(size=(1, width))
             first = np.concatenate([rows, rows * (1 + e)])
             second = np.concatenate([weights, weights * (e - 1)], 1) * 10.0 ** rng.integers(-9, 10)
-            out, bias = -1.0, float(np.abs(second).max() * e * e)
+            out, bias = (-1e3 if kind == "dead" else -1.0), float(np.abs(second).max() * e * e)
         first, second = np.array(first), np.array(second)
         net = cancelling_net(first, second, out, bias, kind)
         X = torch.zeros(1, first.shape[1], dtype=torch.float64)
@@ -173,9 +177,10 @@ def test_products_of_layers_that_cancel(kind, effort):
             lower = float(radii(net, X, one, effort=effort, attacks=()).lower[0])
         exact = np.vectorize(Fraction, otypes=[object])
         slopes = Fraction(out) * (exact(second) @ exact(first))
+        gap = Fraction(bias) - (Fraction(out) * Fraction(bias) if kind == "dead" else 0)
         assert lower < np.inf
-        assert Fraction(lower) ** 2 * (slopes**2).sum() <= Fraction(bias) ** 2
-        close += lower**2 * float((slopes**2).sum()) >= 0.99 * bias**2
+        assert Fraction(lower) ** 2 * (slopes**2).sum() <= gap**2
+        close += lower**2 * float((slopes**2).sum()) >= 0.99 * gap**2
     assert close >= count // 4  # most are near the exact ones where something is left of products
 
 

@@ -21,9 +21,9 @@ def draw(rng: np.random.Generator) -> dict:
     hidden = [int(rng.integers(1, 7))] if rng.random() < 0.7 else rng.integers(1, 4, 2).tolist()
     outputs = int(rng.choice([1, 1, 2, 3]))
     net = draw_net(rng, hidden, outputs)
-    if rng.random() < 0.15:
-        net = split_first_layer(rng, net)
     X = inputs(rng, 3, 2)
+    if rng.random() < 0.15:
+        net, X[0] = split_first_layer(rng, net), 0.0  # where the rounding of values hides nothing
     scores = [net.scores(homogeneous(x), net.affine()) for x in X]
     if outputs == 1:
         y = [1 if value[0] > 0 else -1 for value in scores]

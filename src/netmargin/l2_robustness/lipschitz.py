@@ -81,8 +81,9 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
     """Bound the L2 Lipschitz constants of the score gaps Phi_y - Phi_j of a chain of layers.
 
     The bound is the product of the norms of the layers, consecutive linear ones taken as one map;
-    the last one counts by its rows' differences. Norms are exact to 1e-9, except for convolutions
-    too large to be written out, which are bounded through their Fourier transform.
+    the last one counts by its rows' differences. Norms are exact to 1e-9 and the rounding of layers
+    that are multiplied out, except for convolutions too large to be written out, which are bounded
+    through their Fourier transform.
 
     Parameters
     ----------
