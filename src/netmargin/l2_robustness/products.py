@@ -61,6 +61,12 @@ def absolute_layer(layer: nn.Module) -> nn.Module:
                 values.abs_()
             elif name == "running_mean":  # it is subtracted
                 values.abs_().neg_()
+        if isinstance(absolute, (nn.BatchNorm1d, nn.BatchNorm2d)) and absolute.affine:
+            # Scales that would vanish are raised to numbers with all digits.
+            assert absolute.running_var is not None
+            least = 2 * UNDERFLOW * (absolute.running_var + absolute.eps).sqrt()
+            weight = absolute.weight
+            weight.copy_(torch.where(weight > 0, weight.maximum(least), 0.0))
     return absolute
 
 
@@ -81,20 +87,13 @@ def multiply_absolute(layers: list[nn.Module], x: Tensor) -> AbsoluteProduct:
     """
     with torch.enable_grad():
         start = torch.ones_like(x, requires_grad=True)
-        sizes, reached, lost, total, share = (
-            start,
-            torch.ones_like(x),
-            torch.zeros_like(x),
-            0.0,
-            0.0,
-        )
+        sizes, reached, lost = start, torch.ones_like(x), torch.zeros_like(x)
+        total, share = torch.zeros((), dtype=x.dtype, device=x.device), 0.0
         for layer in layers:
             absolute = absolute_layer(without_biases(layer))
             n, total = sizes.numel(), total + sizes.sum()
             sizes, lost = absolute(sizes), absolute(lost) + UNDERFLOW
-            # Ones do not vanish times a weight, but may in a normalization.
-            through = isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d))
-            reached = reached if through else absolute(reached).sign()
+            reached = absolute(reached).sign()  # ones times weights do not vanish
             share += UNIT_ROUNDOFF * (max(n, sizes.numel()) + ROUNDINGS_PER_FUNCTION)
         (columns,) = torch.autograd.grad(sizes.sum(), start)
     with torch.no_grad():
@@ -104,5 +103,6 @@ def multiply_absolute(layers: list[nn.Module], x: Tensor) -> AbsoluteProduct:
         vanished = torch.where(reached > 0, vanished, 0.0).flatten()
         # The norm is at most the root of the largest sum of a row times that of a column.
         largest = rows.max().sqrt() * columns.max().sqrt()
-        norm = (1 + share) * largest.nan_to_num(nan=torch.inf, posinf=torch.inf).item() + UNDERFLOW
+        norm = (1 + share) * largest.nan_to_num(nan=torch.inf, posinf=torch.inf).item()
+        norm += UNDERFLOW * bool(reached.any())
         return AbsoluteProduct(rows, norm, share, vanished.nan_to_num(torch.inf, torch.inf))
