@@ -83,8 +83,8 @@ def certified_radii(
     if _can_afford_slopes(net, x):
         size = max(1, _SLOPES_AT_ONCE // _count_slopes(net, x))
         parts = zip(*(values.split(size) for values in (x, y, gaps, constants)), strict=True)
-        errors_of_slopes = _bound_slope_errors(net, x[:1], norms)
-        local = [_compute_local_radii(net, *part, *errors_of_slopes) for part in parts]
+        slope_errors = _bound_slope_errors(net, x[:1], norms)
+        local = [_compute_local_radii(net, *part, slope_errors=slope_errors) for part in parts]
         radii = torch.maximum(radii, torch.cat(local))
     return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0)
 
@@ -160,18 +160,17 @@ def _compute_local_radii(
     y: Tensor,
     gaps: Tensor,
     constants: Tensor,
-    unit_errors: Tensor,
-    score_errors: Tensor,
+    slope_errors: tuple[Tensor, Tensor],
 ) -> Tensor:
     """Compute the radius of each gap, (N, C), with the slopes of the sample's own linear region.
 
-    unit_errors, score_errors : bounds of the errors in these slopes, (units,) and (C,).
+    slope_errors : from `_bound_slope_errors`.
 
     A unit that rounding lets change sign elsewhere changes a gap by no more than rounding has taken
     from it, if it is the unit's value that was rounded, and by no more than has been added to its
     slope, if it is the unit's slope.
     """
-    x = x.detach().requires_grad_()
+    x, (unit_errors, score_errors) = x.detach().requires_grad_(), slope_errors
     with torch.enable_grad():
         entering, scores = _evaluate_units(net, x)
         outputs = torch.cat([*entering, scores], 1)
