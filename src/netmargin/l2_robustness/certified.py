@@ -84,7 +84,7 @@ def certified_radii(
         size = max(1, _SLOPES_AT_ONCE // _count_slopes(net, x))
         parts = zip(*(values.split(size) for values in (x, y, gaps, constants)), strict=True)
         slope_errors = _bound_slope_errors(net, x[:1], norms)
-        local = [_compute_local_radii(net, *part, slope_errors=slope_errors) for part in parts]
+        local = [_compute_local_radii(net, slope_errors, *part) for part in parts]
         radii = torch.maximum(radii, torch.cat(local))
     return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0)
 
@@ -156,11 +156,11 @@ def _bound_slope_errors(net: nn.Module, x: Tensor, norms: list[float]) -> tuple[
 
 def _compute_local_radii(
     net: nn.Module,
+    slope_errors: tuple[Tensor, Tensor],
     x: Tensor,
     y: Tensor,
     gaps: Tensor,
     constants: Tensor,
-    slope_errors: tuple[Tensor, Tensor],
 ) -> Tensor:
     """Compute the radius of each gap, (N, C), with the slopes of the sample's own linear region.
 
