@@ -293,7 +293,7 @@ def test_a_change_that_is_small_by_chance(monkeypatch):
         moved = (constraints.nearest(source)[0] - constraints.nearest()[0]).abs()
         sets.append((weights, x, int(moved.argmin())))
     for index, (weights, x, place) in enumerate(sets):
-        monkeypatch.setattr("netmargin.kkt.problem.DRAWS", 1 if index % 2 else 8)
+        monkeypatch.setattr("netmargin.kkt.problem.CLOSE", 0 if index % 2 else 64)
         X = np.sign(weights) * np.full((640, 2), 100.0)
         X[place] = x
         net, data = linear_net(weights), (X, np.ones(640))
