@@ -362,7 +362,7 @@ MUTATIONS = [
     ),
     Mutation(
         _ARRANGEMENT,
-        "            found.offer(rays.reshape(-1, self._rank), self._evaluate_sums(v[:, 1:], rays).ravel())",
+        "            found.offer(rays.reshape(-1, self._rank), sums.ravel())",
         "            pass",
         "the vertices of the arrangement, where concave kinks meet, are not evaluated",
         _HERE + "test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it",

@@ -33,6 +33,9 @@ _ENTRIES_AT_ONCE = 4_000_000
 """Entries of an array that are handled at once: 32 MB, of which a few copies fit in any memory."""
 _RANK_TOLERANCE = 1e-12
 """Singular values below this part of the largest count as 0; what is lost so is in the bound."""
+_EPS = float(np.finfo(float).eps)
+_ROUNDINGS = 16
+"""Roundings of a unit vector, and of a projection, that a direction is made of: a dozen at most."""
 BY_ARRANGEMENT = "every cell of their hyperplanes"
 """How its bounds are proved, in words."""
 
@@ -59,6 +62,11 @@ class _Planes:
         The angles, from -pi on, at which that happens.
     at_start : ndarray of shape (P, n), bool
         Samples that are active at angle -pi.
+    tilts : ndarray of shape (P,)
+        How far the planes may be from the true ones, in radians.
+    moves : ndarray of shape (P, E)
+        How far the vertices at the events may be from the true ones: hyperplanes that are nearly
+        parallel meet in places that rounding moves far.
     """
 
     basis: np.ndarray
@@ -68,6 +76,8 @@ class _Planes:
     enters: np.ndarray
     angles: np.ndarray
     at_start: np.ndarray
+    tilts: np.ndarray
+    moves: np.ndarray
 
 
 class Arrangement:
@@ -122,14 +132,20 @@ class Arrangement:
         for side, sign in enumerate((1.0, -1.0)):
             chosen = on_line & (self._side == sign)
             np.add.at(sides[side], self._line[chosen], terms[chosen])
+        # By how much the sum may change per radian; rounding of the totals is some of it too.
+        lengths = np.linalg.norm(self._Z, axis=1)
+        steepness = self._power * float(np.abs(c) @ lengths**self._power)
+        reached = 0.0
         for group in self._groups:
             step = max(1, _ENTRIES_AT_ONCE // (max(group.order.shape[1], 1) * terms.shape[1]))
             for start in range(0, len(group.basis), step):
                 self._check_time()
-                self._visit(group, slice(start, start + step), terms, sides, found)
+                part = slice(start, start + step)
+                reached = max(reached, self._visit(group, part, terms, sides, found, steepness))
         directions, values = found.result()
-        # What was not evaluated is at most `found.best` by construction, up to rounding and what
-        # the preparation neglected.
+        # What was not evaluated is at most `found.best` by construction, or lies at a vertex or in
+        # a plane that rounding moved, up to rounding and what the preparation neglected.
+        tilted = found.best + steepness * max((g.tilts.max() for g in self._groups), default=0.0)
         neglected = (
             self._neglected
             if self._power == 1
@@ -139,7 +155,9 @@ class Arrangement:
         used = c != 0
         rounding = bound_rounding(c[used], self._given[used], self._power)
         allowance = rounding + float(np.abs(c) @ neglected)
-        return Pricing(directions @ self._rows, values, found.best + allowance, BY_ARRANGEMENT)
+        return Pricing(
+            directions @ self._rows, values, max(tilted, reached) + allowance, BY_ARRANGEMENT
+        )
 
     def _check_time(self) -> None:
         """Raise TimeoutError at the deadline."""
@@ -153,10 +171,16 @@ class Arrangement:
         terms: np.ndarray,
         sides: np.ndarray,
         found: BestDirections,
-    ) -> None:
+        steepness: float,
+    ) -> float:
         """Visit all faces around some planes of a group: offer the vertices on their arcs, and
         consider the critical points that lie in their face.
+
+        Returns what the sum is at most at the true vertices.
         """
+        reached = 0.0
+        # Below this, the place of a critical point is rounding of the totals.
+        blur = len(self._Z) * _EPS * steepness
         basis, lines, flips = group.basis[part], group.lines[part], group.flips[part]
         v_start = group.at_start[part].astype(float) @ terms
         changes = terms[group.order[part]] * group.enters[part][:, :, None]
@@ -169,7 +193,9 @@ class Arrangement:
                 np.cos(angles)[:, :, None] * basis[:, None, 0]
                 + np.sin(angles)[:, :, None] * basis[:, None, 1]
             )
-            found.offer(rays.reshape(-1, self._rank), self._evaluate_sums(v[:, 1:], rays).ravel())
+            sums = self._evaluate_sums(v[:, 1:], rays)
+            found.offer(rays.reshape(-1, self._rank), sums.ravel())
+            reached = float((np.abs(sums) + steepness * group.moves[part]).max())
         members = lines.shape[1]
         normals = self._normals[lines]  # (P, M, D)
         walls, wall_signs = self._list_walls(group, part)
@@ -195,11 +221,14 @@ class Arrangement:
                 normal = normals[:, pinned]
                 onto = onto - normal[:, :, None] * normal[:, None, :]
             for projected, bounds in self._find_critical(around, onto):
-                inside = self._find_inside(projected, signs, flips, normals, walls, wall_signs)
+                inside = self._find_inside(
+                    projected, bounds, blur, signs, flips, normals, walls, wall_signs
+                )
                 found.consider(
                     np.concatenate([projected[inside[0]], -projected[inside[1]]]),
                     np.concatenate([bounds[inside[0]], bounds[inside[1]]]),
                 )
+        return reached
 
     def _evaluate_sums(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
         """The sums at directions u (P, E, D), from the totals v of the active terms there."""
@@ -226,11 +255,17 @@ class Arrangement:
         # either end are no extrema of |sum|.
         return [(vectors[..., k], np.abs(eigenvalues[..., k])) for k in (0, -1)]
 
-    def _find_inside(self, projected, signs, flips, normals, walls, wall_signs) -> list[np.ndarray]:
+    def _find_inside(
+        self, projected, bounds, blur, signs, flips, normals, walls, wall_signs
+    ) -> list[np.ndarray]:
         """Which directions, and which of their opposites, lie in the closed face (two arrays of
         booleans).
         """
-        size = PARALLEL * np.linalg.norm(projected, axis=2)
+        # The sum at a critical point is its length, and for squares the units are `projected`.
+        lengths = np.linalg.norm(projected, axis=2)
+        size = lengths * (
+            PARALLEL + np.divide(blur, bounds, out=np.ones_like(bounds), where=bounds > blur)
+        )
         inside = [np.ones(size.shape, dtype=bool), np.ones(size.shape, dtype=bool)]
 
         def cut(distance: np.ndarray) -> None:
@@ -269,7 +304,10 @@ class Arrangement:
         # Choices of dependent or shared hyperplanes lead to a plane that was seen.
         for chosen in combinations(range(len(self._normals)), self._rank - 2):
             self._check_time()
-            span, complement = span_and_complement(self._normals[list(chosen)], self._rank)
+            normals = self._normals[list(chosen)]
+            span, complement = span_and_complement(normals, self._rank)
+            least = np.linalg.svd(normals, compute_uv=False).min(initial=1.0)
+            tilt = _ROUNDINGS * _EPS / max(least, _EPS)
             inside = (
                 np.flatnonzero(np.abs(self._normals @ complement.T).max(1) < PARALLEL)
                 if chosen
@@ -279,17 +317,21 @@ class Arrangement:
                 continue
             seen.add(tuple(inside))
             planes.setdefault(len(inside), []).append(
-                (complement, *sort_by_angle(self._normals[inside] @ span.T, inside))
+                (complement, *sort_by_angle(self._normals[inside] @ span.T, inside), tilt)
             )
         return [self._sort_arcs(found) for found in planes.values()]
 
     def _sort_arcs(self, found: list) -> _Planes:
         """Sort the arcs of planes by the angles at which samples become active or inactive."""
-        basis = np.stack([b for b, _, _ in found])
-        lines, flips = np.stack([o for _, o, _ in found]), np.stack([f for _, _, f in found])
+        basis, lines, flips, tilts = (np.stack(part) for part in zip(*found, strict=True))
         flat = np.einsum("nd,pkd->pnk", self._Z, basis)
         on_plane = (self._line[None, :, None] == lines[:, None, :]).any(-1) | (self._line < 0)[None]
         angle = np.arctan2(flat[:, :, 1], flat[:, :, 0])
+        # The angle of what is left of a sample in the plane, and the plane itself.
+        lengths, left = np.linalg.norm(self._Z, axis=1), np.linalg.norm(flat, axis=2)
+        errors = (_ROUNDINGS * _EPS + tilts)[:, None] * lengths
+        moves = tilts[:, None] + np.divide(errors, left, out=np.zeros_like(left), where=left > 0)
+        moves[on_plane] = 0.0
         events = np.concatenate([angle - np.pi / 2, angle + np.pi / 2], 1)
         events = (events + np.pi) % (2 * np.pi) - np.pi
         enters = np.concatenate([np.ones_like(angle), -np.ones_like(angle)], 1)
@@ -307,4 +349,6 @@ class Arrangement:
             take(enters, order, 1),
             take(events, order, 1),
             at_start,
+            tilts,
+            take(np.concatenate([moves, moves], 1), order, 1),
         )
