@@ -235,11 +235,12 @@ def _select_claims(ids: str | Iterable[str] | None) -> list[Claim]:
     claims = load_claims()
     if ids is None:
         return list(claims.values())
-    if not isinstance(ids, Iterable):
+    try:
+        wanted = [ids] if isinstance(ids, str) else list(ids)
+    except TypeError:  # also of arrays and tensors that are one number
         raise ArgumentError(
             f'ids must be a claim or a list of claims, such as "lyu-li/euler"; got {ids!r}'
-        )
-    wanted = [ids] if isinstance(ids, str) else list(ids)
+        ) from None
     known = [*claims, *dict.fromkeys(name.split("/")[0] for name in claims)]
     for id in wanted:
         if not isinstance(id, str) or id not in known:
