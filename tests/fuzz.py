@@ -101,6 +101,9 @@ FRESH: dict[str, Callable[[], Any]] = {
 
 ODD_NAMES = (*ODD, *FRESH)
 
+NETS = ("a model", "a net that overwrites its input", "a net that ends in softmax")
+"""Odd values that can be called, and fail by themselves."""
+
 ABOUT_MODEL_OR_DATA = ("model", "models", "data", "heldout", "x", "X", "X2", "y", "K", "make_model")
 """Errors about these say "the data" or "the model" in words of their own."""
 
@@ -338,7 +341,7 @@ def drawing() -> list[Door]:
                 "progress": False,
                 "watch": None,
             },
-            left_out={"ids": ("None",), "trials": ("None",), "watch": ("a class", "a model")},
+            left_out={"ids": ("None",), "trials": ("None",), "watch": ("a class", *NETS)},
         ),
         Door(
             "papers.reproduce",

@@ -19,6 +19,8 @@ def check_samples(X, y) -> Arrays:
     samples = open_data((X, y))
     if not isinstance(samples, Arrays):
         raise DataError("X and y must be arrays, of inputs and of labels.")
+    if samples.X.ndim < 2:
+        raise DataError(f"X must hold one row for each sample; got shape {tuple(samples.X.shape)}")
     return samples
 
 

@@ -292,10 +292,11 @@ class ConstraintSearch:
         reach = Reach.joined([part for _, part in found])
         if proving:
             near = reach.samples[torch.argsort(reach.ends(), descending=True, stable=True)[:CLOSE]]
-            (part, ratio), *others = (
-                next(ratios(source, near)) for source in (None, *draw_changes(DRAWS))
-            )
-            reach = Reach.joined([reach, reach_of(near, part, ratio, others)])
+            for close in near.split(constraints.batch_size):
+                (part, ratio), *others = (
+                    next(ratios(source, close)) for source in (None, *draw_changes(DRAWS))
+                )
+                reach = Reach.joined([reach, reach_of(close, part, ratio, others)])
         worst = max(reach.ends().max().item(), 0.0)
         entering = functools.reduce(ConstraintSubset.union, (best for best, _ in found))
         entering = entering.best(self._most)

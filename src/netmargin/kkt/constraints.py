@@ -100,7 +100,7 @@ class Constraints:
 
     def __init__(self, scored: ScoredSamples, names: tuple[str, ...], batch_size: int = BATCH):
         self.scored, self.twin, self.names = scored, scored.twin, names
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         self._parameters = dict(self.twin.named_parameters())
         self.outputs, self._y = scored.outputs, scored.y
         with torch.no_grad():
@@ -139,7 +139,7 @@ class Constraints:
         point = {n: change(p.detach(), source) for n, p in self._parameters.items()}
         found = []
         with torch.no_grad():
-            for x, y in self._batches(self._batch_size, samples):
+            for x, y in self._batches(self.batch_size, samples):
                 outputs = self._scores_at(point, change(x, source))
                 found.append((score_gaps(outputs, y).amin(1), outputs.abs().amax(1)))
         return torch.cat([s for s, _ in found]), torch.cat([size for _, size in found])
@@ -158,16 +158,17 @@ class Constraints:
                 point[name] = torch.where(p.isinf(), p, size).detach()
         found = []
         with torch.no_grad():
-            for x, _ in self.scored.batches(self._batch_size):
+            for x, _ in self.scored.batches(self.batch_size):
                 x = x.abs() if x.is_floating_point() else x
                 found.append(self._scores_at(point, x).abs().amax(1))
         return torch.cat(found).nan_to_num(nan=0.0, posinf=0.0)
 
     def _batches(self, size: int, samples: Tensor | None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield inputs and labels of all samples in batches, or of some in one."""
+        """Yield inputs and labels of all samples, or of some, in batches."""
         if samples is None:
             return self.scored.batches(size)
-        return iter([(self._inputs(samples), self._y[samples.to(self._y.device)])])
+        parts = samples.split(size)
+        return ((self._inputs(part), self._y[part.to(self._y.device)]) for part in parts)
 
     def _scores_at(self, point: Vector, x: Tensor) -> Tensor:
         """The scores of a batch at other parameters and buffers, (N, C)."""
@@ -199,7 +200,7 @@ class Constraints:
             {n: p for n, p in self._parameters.items() if n not in direction}
             | dict(self.twin.named_buffers())
         )
-        size = self._batch_size * 8 // dtype.itemsize
+        size = self.batch_size * 8 // dtype.itemsize
         for number, (x, y) in enumerate(self._batches(size, samples)):
             if samples is None and not is_own_batch(number):
                 continue
@@ -258,8 +259,8 @@ class Constraints:
     def _split_batches(self, chosen: ConstraintSubset):
         """Split the inputs and labels of some constraints into batches."""
         return zip(
-            self._inputs(chosen.samples).split(self._batch_size),
-            self._y[chosen.samples].split(self._batch_size),
+            self._inputs(chosen.samples).split(self.batch_size),
+            self._y[chosen.samples].split(self.batch_size),
             strict=True,
         )
 
@@ -281,7 +282,7 @@ class Constraints:
         """Compute s of some constraints, shape (K,), at the present point."""
         with torch.no_grad():
             x = self._inputs(chosen.samples)
-            parts = [scores(self.twin, part) for part in x.split(self._batch_size)]
+            parts = [scores(self.twin, part) for part in x.split(self.batch_size)]
             return (torch.cat(parts) * self._weights(chosen)).sum(1)
 
     def gradients(self, chosen: ConstraintSubset) -> "StoredGradients":
@@ -301,7 +302,7 @@ class Constraints:
         return self._pull_back(
             (scores(self.twin, part), w)
             for part, w in zip(
-                x.split(self._batch_size), cotangents.split(self._batch_size), strict=True
+                x.split(self.batch_size), cotangents.split(self.batch_size), strict=True
             )
         )
 
@@ -313,7 +314,7 @@ class Constraints:
         """
 
         def parts():
-            for number, (x, y) in enumerate(self.scored.batches(self._batch_size)):
+            for number, (x, y) in enumerate(self.scored.batches(self.batch_size)):
                 if not is_own_batch(number):
                     continue
                 outputs = scores(self.twin, x)

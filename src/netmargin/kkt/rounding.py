@@ -29,7 +29,7 @@ _LEAST_ROUNDINGS = 8
 DRAWS = 8
 """Changes near what counts: that all are below a twentieth happens once in 10^11 times."""
 CLOSE = 64
-"""Samples that are near: one batch, so that more draws for them cost little."""
+"""Samples that are near: few, so that more draws for them cost little."""
 
 
 def draw_changes(count: int) -> list[torch.Generator]:
