@@ -153,18 +153,24 @@ def read_chain(net: nn.Module, x: Tensor) -> Chain:
         strict=True,
     )
     chain = Chain(weights, biases, tuple(slopes), weight_errors, bias_errors)
-    values = chain.evaluate(x.cpu().numpy())
-    ours = values[-1]
-    allowed = _AGREEMENT * np.abs(theirs).max()
-    # Numbers that were taken as 0 are no disagreement.
-    allowed = allowed + chain.bound_errors(x.flatten(1).cpu().numpy(), values)
-    if ours.shape != theirs.shape or not (np.abs(ours - theirs) <= allowed).all():
+    with np.errstate(over="ignore", invalid="ignore"):  # which no comparison lets through
+        values = chain.evaluate(x.cpu().numpy())
+        ours = values[-1]
+        allowed = _AGREEMENT * np.abs(theirs).max()
+        # Numbers that were taken as 0 are no disagreement.
+        allowed = allowed + chain.bound_errors(x.flatten(1).cpu().numpy(), values)
+    if ours.shape != theirs.shape or not _agree(ours, theirs, allowed):
         raise ModelError(
             "The net is not the chain of layers that was read from it: their scores differ on the"
             " data. Exact radii need a net that does the same with every sample: no branches on"
             " its values, and no state that its forward changes."
         )
     return chain
+
+
+def _agree(ours: np.ndarray, theirs: np.ndarray, allowed: np.ndarray) -> bool:
+    """Whether scores are finite, and differ by no more than is allowed."""
+    return bool(np.isfinite(ours).all() and (np.abs(ours - theirs) <= allowed).all())
 
 
 def _settle(values: np.ndarray, errors: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
