@@ -12,6 +12,8 @@ SLOW = ("robustness", "regularization_path")
 
 def marks_of(function: str, overwriting: bool) -> list:
     """In the quick run each function is asked with the harder net, which overwrites its input."""
+    if function in SLOW and not overwriting:
+        return [pytest.mark.nightly]
     return [pytest.mark.slow] * (function in SLOW or not overwriting)
 
 

@@ -80,7 +80,7 @@ def roots(net: nn.Sequential, kinks: set) -> list[Fraction]:
         (30, {"effort": "quick", "attacks": ()}),
         (3, {"effort": "quick"}),
         (8, {"effort": "exact", "attacks": ()}),
-        pytest.param(80, {"effort": "exact"}, marks=pytest.mark.slow),
+        pytest.param(80, {"effort": "exact"}, marks=pytest.mark.nightly),
     ],
 )
 def test_radii_at_every_scale(count, options):
