@@ -812,3 +812,14 @@ def test_narrow_margins_refuse_what_they_cannot_try():
         )
     with pytest.raises(nm.ArgumentError, match="width"):
         nm.solvers.narrow_max_margin([[1.0]], [1], 0)
+
+
+def test_entries_that_the_linear_program_refuses_leave_a_bracket():
+    """A sample 1e255 times as long as the others: columns of 1e15 and more are not taken."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3, 5))
+    X[2] *= 1e255
+    y = np.array([1, -1, 1])
+    found = f1_soft_margin(X, y, C=3.65e-255)
+    assert found.lower_bound <= found.objective
+    assert np.isfinite(found.objective)

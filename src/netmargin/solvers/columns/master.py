@@ -63,7 +63,7 @@ class MasterLP:
             np.append(np.full(self._samples, infinity), 1.0),
         )
         self._program.add_columns(np.append(-rows.target, 0.0)[:, None], cost=1.0, lower=-infinity)
-        self._slacks = 0
+        self._slacks = self._neurons = 0
         if np.isfinite(rows.slack_cost):
             self._slacks = self._samples
             costs = np.full((1, self._samples), rows.slack_cost)
@@ -72,6 +72,7 @@ class MasterLP:
     def add(self, columns: np.ndarray) -> None:
         """Add neurons; columns has shape (n, k)."""
         self._program.add_columns(np.vstack([columns, np.ones(columns.shape[1])]))
+        self._neurons += columns.shape[1]
 
     def solve(self, deadline: float = math.inf) -> tuple[float, np.ndarray, np.ndarray]:
         """Solve for t, the weights of the neurons (k,) and the dual weights of the samples (n,), as
@@ -85,4 +86,7 @@ class MasterLP:
         self._program.setOptionValue("presolve", "off")
         solution = self._program.getSolution()
         values = np.array(solution.col_value)
-        return values[0], values[1 + self._slacks :], np.array(solution.row_dual)[: self._samples]
+        weights = values[1 + self._slacks :]
+        if len(weights) != self._neurons:  # the solver takes no entries of 1e15 and more
+            return 0.0, np.zeros(self._neurons), np.zeros(self._samples)
+        return values[0], weights, np.array(solution.row_dual)[: self._samples]
