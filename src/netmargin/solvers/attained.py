@@ -5,7 +5,7 @@ arithmetic.
 import numpy as np
 
 from ..core.matrices import SolverData, split_lengths
-from .extended import round_down
+from .extended import round_down, round_up
 from .hull import normalize_rows
 from .solution import ReLUMeasure
 
@@ -31,6 +31,13 @@ def attained_hinge_objective(measure: ReLUMeasure, data: SolverData, costs: np.n
     outputs, hidden, mass = _evaluate(measure, data.Z)
     hinges = np.maximum(1 - data.y * outputs + hidden, 0)
     return float(0.5 * mass + costs @ hinges) * (1 + (len(data) + 8) * _ROUNDED)
+
+
+def attained_residual(measure: ReLUMeasure, Z: np.ndarray, y: np.ndarray) -> float:
+    """At least the largest |f(z_n) - y_n|."""
+    outputs, hidden, _ = _evaluate(measure, Z)
+    largest = (np.abs(outputs - y) + hidden).max()
+    return round_up(largest + _ROUNDED * largest)
 
 
 def _evaluate(measure: ReLUMeasure, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

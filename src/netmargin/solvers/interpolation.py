@@ -18,6 +18,7 @@ from ..core.records import short_repr
 from ..errors import DataError
 from ..kernels import arc_cosine
 from ..result import Bracket, Solution, Status, judge_bracket
+from .attained import attained_residual
 from .columns.attainability import Targets, find_targets
 from .columns.engine import generate_columns
 from .columns.least_norm import LeastNormProblem
@@ -252,7 +253,7 @@ def _least_variation_norm(
         weights=2 * np.abs(alphas),
         bias=False,
     )
-    residual = float(np.abs(measure.decision_function(data.Z) - y).max())
+    residual = attained_residual(measure, data.Z, y)
     reached = residual <= _REACHED * height
     norm, lower, status, certified = _judge(
         norm if reached else np.inf, lower, upper if targets.exact else np.inf, options.tol, ended
