@@ -184,7 +184,7 @@ class LabelErrors(Record):
             " if they are drawn at random among the other classes)"
         )
         if not self.count:
-            return most, "fewer wrong labels than this can count"
+            return most, "there may be none: the scores show no more"
         return most, (
             f"about {self.count} ({100 * self.share:.2g}%, estimated) if the classes do not"
             " overlap; where they do, right labels look wrong, and there may be none"

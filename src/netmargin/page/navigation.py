@@ -44,7 +44,7 @@ def list_links(facts: Facts, sections: Mapping[str, Any], missing: bool) -> tupl
     labels = sections["labels"]
     examined = change and f"{count(facts.radii[0].report.examined)} examined"
     doubtful = labels and (
-        f"at most {count(labels.count)} wrong" if labels.count else "too few to count"
+        f"at most {count(labels.count)} wrong" if labels.count else "none found wrong"
     )
     links += [
         _link_part("labels", "Labels", doubtful),

@@ -70,7 +70,7 @@ def write_wrong_labels(facts: Facts) -> WrongLabels | None:
         key=f"the label given, and the one that all other {facts.noun}s suggest; {number}",
         worst=cards if facts.training is not None else (),
         lines=lines,
-        count=found.count_at_most if found.count else 0,
+        count=found.count_at_most,
     )
 
 
@@ -84,14 +84,17 @@ def _write_number(found: LabelErrors, row: int) -> str:
 
 def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
     """How many labels are wrong, and how many of those that are shown."""
+    most = (
+        f"At most {count(found.count_at_most)} of {count(found.n)} training labels are wrong"
+        f" ({percent(found.at_most)}; 95% confidence)."
+    )
     if not found.count:
         return (
-            f"Fewer of the {count(found.n)} training labels are wrong than can be counted. The"
-            f" order stands all the same: look at the first of the {count(shown)} below."
+            f"{most} There may be none: the scores show no more. Look at the first of the"
+            f" {count(shown)} below."
         )
     return (
-        f"At most {count(found.count_at_most)} of {count(found.n)} training labels are wrong"
-        f" ({percent(found.at_most)}; 95% confidence). If the classes do not overlap, about"
+        f"{most} If the classes do not overlap, about"
         f" {count(found.count)} are, and of the {count(shown)} below about"
         f" {count(round(float(so_far[shown - 1])))}; where they do, there may be none."
     )
@@ -100,6 +103,10 @@ def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
 def _list_notes(facts: Facts, found: LabelErrors, worst: Tensor, so_far: Tensor) -> tuple[str, ...]:
     """How far to look, what the net makes of these labels, equal samples, and the scores."""
     notes, training = [], facts.training
+    notes.append(
+        "The numbers hold where wrong labels are spread over the other classes at random; where"
+        " one class is confused with one other they are too low."
+    )
     if found.count:
         looks = [k for k in _LOOKS if len(worst) < k < min(found.n, 2 * found.count)]
         more = [
@@ -107,10 +114,6 @@ def _list_notes(facts: Facts, found: LabelErrors, worst: Tensor, so_far: Tensor)
         ]
         if more:
             notes.append(f"If you look further: {', '.join(more)}.")
-        notes.append(
-            "The numbers hold where wrong labels are spread over the other classes at random; where"
-            " one class is confused with one other they are too low."
-        )
     if training is not None:
         answers = training.answers[worst]
         kept = int((answers == _encode(found.given[worst])).sum())
