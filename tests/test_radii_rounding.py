@@ -184,6 +184,29 @@ def test_products_of_layers_that_cancel(kind, effort):
     assert close >= count // 4  # most are near the exact ones where something is left of products
 
 
+@pytest.mark.parametrize("slope", [0.0, 0.25])
+@pytest.mark.parametrize("effort", ["quick", "standard", "exact"])
+def test_a_dead_unit_comes_alive_before_its_rounded_value_is_0(effort, slope):
+    """f = 1/1024 - kink(x_1 + x_2 - 2^33 - 1), whose first sum is rounded down at x."""
+    net = nn.Sequential(
+        nn.Linear(2, 1, bias=False), nn.Linear(1, 1), nn.LeakyReLU(slope), nn.Linear(1, 1)
+    ).double()
+    if slope == 0:
+        net[2] = nn.ReLU()
+    gap, lost = 2.0**-10, 2.0**-21
+    with torch.no_grad():
+        net[0].weight.fill_(1.0)
+        net[1].weight.fill_(1.0)
+        net[1].bias.fill_(-(2.0**33) - 1)
+        net[3].weight.fill_(-1.0)
+        net[3].bias.fill_(gap)
+        X = torch.tensor([[2.0**33, lost]], dtype=torch.float64)
+        assert net[1](net[0](X)) == -1  # and -1 + lost in exact arithmetic
+    report = radii(net, X, torch.ones(1), attacks=(), effort=effort)
+    exact = 1 - Fraction(lost) + Fraction(gap)
+    assert 0.999 * exact**2 < 2 * Fraction(float(report.lower[0])) ** 2 <= exact**2
+
+
 @pytest.mark.parametrize("effort", ["quick", "standard", "exact"])
 def test_a_flip_of_rounding_alone_is_none(effort):
     """Three equal units and output weights that sum to 0: f = 1 everywhere, whatever float64 says."""

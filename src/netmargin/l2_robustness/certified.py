@@ -73,19 +73,22 @@ def certified_radii(
     tensor, (N,)
         The radii in float64, 0 for misclassified samples.
     """
+    local = _can_afford_slopes(net, x)
     with torch.no_grad():
-        errors = rounding_errors(net, x, norms)
+        errors = rounding_errors(net, x, norms, units=local)
+        unit_errors, errors = errors.split([errors.shape[1] - len(last), len(last)], 1)
         own = errors.gather(1, y[:, None]) if errors.shape[1] > 1 else 0.0
         gaps = score_margins(net, x, y) - (own + errors)
     lipschitz = multiply_norms(norms, last.to(x.device))
     constants = lipschitz[y] if lipschitz.shape[1] > 1 else lipschitz.expand(len(x), 1)
     radii = _divide_gaps(gaps, constants)
-    if _can_afford_slopes(net, x):
+    if local:
         size = max(1, _SLOPES_AT_ONCE // _count_slopes(net, x))
-        parts = zip(*(values.split(size) for values in (x, y, gaps, constants)), strict=True)
+        of_samples = (x, y, gaps, constants, unit_errors)
+        parts = zip(*(values.split(size) for values in of_samples), strict=True)
         slope_errors = _bound_slope_errors(net, x[:1], norms)
-        local = [_compute_local_radii(net, slope_errors, *part) for part in parts]
-        radii = torch.maximum(radii, torch.cat(local))
+        found = [_compute_local_radii(net, slope_errors, *part) for part in parts]
+        radii = torch.maximum(radii, torch.cat(found))
     return torch.where(gaps.amin(1) > 0, radii.amin(1), 0.0)
 
 
@@ -161,14 +164,12 @@ def _compute_local_radii(
     y: Tensor,
     gaps: Tensor,
     constants: Tensor,
+    value_errors: Tensor,
 ) -> Tensor:
     """Compute the radius of each gap, (N, C), with the slopes of the sample's own linear region.
 
-    slope_errors : from `_bound_slope_errors`.
-
-    A unit that rounding lets change sign elsewhere changes a gap by no more than rounding has taken
-    from it, if it is the unit's value that was rounded, and by no more than has been added to its
-    slope, if it is the unit's slope.
+    slope_errors : from `_bound_slope_errors`. value_errors : how far the inputs of all ReLUs are
+    at most from the exact ones, (N, units).
     """
     x, (unit_errors, score_errors) = x.detach().requires_grad_(), slope_errors
     with torch.enable_grad():
@@ -182,6 +183,9 @@ def _compute_local_radii(
     slopes, score_slopes = slopes.movedim(0, 1).split([units, scores.shape[1]], 1)
     with torch.no_grad():
         at = outputs[:, :units].abs()
+        # What is left of it for certain, so that no unit changes sign in exact arithmetic either:
+        # a gap allows for the rounding of units at x alone, where dead ones have none.
+        at = torch.where(value_errors < at, at - value_errors, 0.0)
         # Slopes that cancel or vanish are no zeros.
         steep = norm(slopes.flatten(2)) + unit_errors if at.shape[1] else at
         # Units that do not change here, such as those behind dead ones, never change sign.

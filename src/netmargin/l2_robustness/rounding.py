@@ -7,7 +7,9 @@ from .lipschitz import is_linear, kink_constant, norm, stretches_of
 from .products import ROUNDINGS_PER_FUNCTION, UNDERFLOW, UNIT_ROUNDOFF, absolute_layer
 
 
-def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
+def rounding_errors(
+    net: nn.Module, x: Tensor, norms: list[float], *, units: bool = False
+) -> Tensor:
     """Bound |computed - exact| of the scores of samples, (N, C).
 
     An error grows by absolute weights within a stretch of layers, and by no more than its norm from
@@ -15,12 +17,15 @@ def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
     exceed the values.
 
     norms : the norms of the stretches, without a last linear one, from `lipschitz.chain_norms`.
+    units : whether to bound the inputs of all ReLUs before them as well, (N, units + C).
     """
-    errors = torch.zeros_like(x)
+    errors, entering = torch.zeros_like(x), []
     with torch.no_grad():
         for index, (_, part) in enumerate(stretches_of(net)):
             before, fresh = norm(errors.flatten(1)), torch.zeros_like(x)
             for layer in part:
+                if units and isinstance(layer, (nn.ReLU, nn.LeakyReLU)):
+                    entering.append(errors.flatten(1))
                 errors, fresh, x = (
                     propagate_errors(layer, x, errors),
                     propagate_errors(layer, x, fresh),
@@ -30,7 +35,7 @@ def rounding_errors(net: nn.Module, x: Tensor, norms: list[float]) -> Tensor:
                 most = norms[index] * before + norm(fresh.flatten(1))
                 # A norm that is no float64 number says nothing.
                 errors = torch.fmin(errors, most.reshape(-1, *[1] * (errors.ndim - 1)))
-    return errors.reshape(len(x), -1)
+    return torch.cat([*entering, errors.reshape(len(x), -1)], 1)
 
 
 def propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
