@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 import netmargin as nm
-from netmargin.l2_robustness.boundary import polish_points
-from netmargin.l2_robustness.input_box import choose_bounds
+from netmargin.radii.boundary import polish_points
+from netmargin.radii.input_box import choose_bounds
 
 from .radii_nets import NETS, Trained, train_net
 

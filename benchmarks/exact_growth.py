@@ -15,8 +15,8 @@ import torch
 from matplotlib.axes import Axes
 from torch.nn.functional import adaptive_avg_pool2d
 
-from netmargin.l2_robustness.exact.ball import compact, enclose
-from netmargin.l2_robustness.exact.chain import read_chain
+from netmargin.radii.exact.ball import compact, enclose
+from netmargin.radii.exact.chain import read_chain
 
 from .exact_radii import measure_image
 from .radii_nets import NETS, ROBUST, Split, Trained, make_mlp, split_digits, split_mnist, train_net

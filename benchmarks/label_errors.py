@@ -23,9 +23,9 @@ from sklearn.model_selection import StratifiedKFold
 from torch import nn
 
 import netmargin as nm
-from netmargin.core.batches import Arrays
 from netmargin.label_errors.calibration import score_labels
 from netmargin.label_errors.finding import predict_left_out
+from netmargin.nets.batches import Arrays
 
 ROWS = Path("runs/label_errors.jsonl")
 SEEDS = range(5)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from netmargin.drawing.style import BOTH, OTHER, OUTPUT, open_canvas
+from netmargin.figures.style import BOTH, OTHER, OUTPUT, open_canvas
 
 from .nets_of_the_study import Setting
 from .ranking import Pairs, Taus, agree, average_tau, pair_by_setting, pair_within

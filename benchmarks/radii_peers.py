@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.l2_robustness.chain_radii import EFFORTS
+from netmargin.radii.chain_radii import EFFORTS
 
 from .radii_nets import NETS, Trained, train_net
 

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 
 import netmargin as nm
-from netmargin.l2_robustness.exact.ball import compact, enclose
-from netmargin.l2_robustness.exact.chain import read_chain
-from netmargin.l2_robustness.exact.radius import RadiusSearch
-from netmargin.l2_robustness.exact.relaxation import Question
-from netmargin.l2_robustness.exact.tree import search_rival
+from netmargin.radii.exact.ball import compact, enclose
+from netmargin.radii.exact.chain import read_chain
+from netmargin.radii.exact.radius import RadiusSearch
+from netmargin.radii.exact.relaxation import Question
+from netmargin.radii.exact.tree import search_rival
 
 from .radii_nets import NETS, Split, make_mlp, split_digits, split_mnist, train_net
 

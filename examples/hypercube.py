@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import netmargin as nm
-from netmargin.drawing.style import BOTH, OUTPUT
+from netmargin.figures.style import BOTH, OUTPUT
 from netmargin.papers.wei_2018._separation import SCALES, separation
 
 ERRORS = ["net_error", "net_standard_error", "kernel_error", "kernel_standard_error"]

@@ -12,13 +12,13 @@ from torch import nn
 
 import netmargin as nm
 from netmargin import models
-from netmargin.l2_robustness import region_search
-from netmargin.l2_robustness.attacks import ATTACKS, FOOLBOX, nearest_misclassified
-from netmargin.l2_robustness.boundary import compute_gap_and_slope
-from netmargin.l2_robustness.certified import score_margins
-from netmargin.l2_robustness.exact.chain import make_chain, read_chain
-from netmargin.l2_robustness.region_search import descend_through_regions
-from netmargin.l2_robustness.walks import walk_to_boundary
+from netmargin.radii import region_search
+from netmargin.radii.attacks import ATTACKS, FOOLBOX, nearest_misclassified
+from netmargin.radii.boundary import compute_gap_and_slope
+from netmargin.radii.certified import score_margins
+from netmargin.radii.exact.chain import make_chain, read_chain
+from netmargin.radii.region_search import descend_through_regions
+from netmargin.radii.walks import walk_to_boundary
 
 
 def radii(net, X, y, **options):

@@ -9,13 +9,13 @@ from torch.nn import functional as F
 
 import netmargin as nm
 from netmargin import solvers
-from netmargin.core.gates import Gates
-from netmargin.core.gradients import SampleGradients, StoredGradients
-from netmargin.core.nets import float64_copy
 from netmargin.kkt import multipliers as multipliers_module
 from netmargin.kkt.certificate import Completeness
 from netmargin.kkt.multipliers import multipliers
 from netmargin.models import mlp, mnist_cnn
+from netmargin.nets.gates import Gates
+from netmargin.nets.gradients import SampleGradients, StoredGradients
+from netmargin.nets.model import float64_copy
 
 
 def separated_problem(seed: int):
@@ -300,7 +300,7 @@ def test_sample_gradients_equal_autograd(net, monkeypatch):
     flat = torch.cat([d.reshape(-1) for d in direction.values()])
     for chunk, held in ((200, 10**9), (2, 0)):
         source.chunk = chunk
-        monkeypatch.setattr("netmargin.core.gradients._NUMBERS_HELD", held)
+        monkeypatch.setattr("netmargin.nets.gradients._NUMBERS_HELD", held)
         stored = StoredGradients(source, x, weights)
         assert torch.allclose(stored.inner(), J @ J.T, rtol=1e-12, atol=1e-14)
         assert torch.allclose(stored.along(direction), J @ flat, rtol=1e-12, atol=1e-14)

@@ -17,7 +17,7 @@ import torch
 
 import netmargin as nm
 from netmargin.cli import main
-from netmargin.core.batches import open_data
+from netmargin.nets.batches import open_data
 from netmargin.result import Status
 from netmargin.training.checkpoint import FORMAT
 from netmargin.training.run_files import fingerprint
@@ -509,7 +509,7 @@ def test_solve_exits_with_1_without_an_answer(own, capsys, monkeypatch, values, 
 INTERRUPTED = {  # the same in this process, where it takes no start
     "robustness": (
         ["robustness", "net.pt", *OWN, "--certified-only"],
-        "l2_robustness.batch_radii",
+        "radii.batch_radii",
         "certified_radii",
     ),
     "solve": (["solve", "f2", "--data", "points.npz"], "solvers", "f2_max_margin"),

@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import netmargin as nm
-from netmargin.core.accepted_models import check_model
-from netmargin.core.scored_samples import ScoredSamples
 from netmargin.kkt.constraints import Constraints
 from netmargin.models import mlp
+from netmargin.nets.accepted_models import check_model
+from netmargin.nets.scored_samples import ScoredSamples
 
 torch.manual_seed(0)
 NET = mlp([3, 6, 1])

@@ -15,15 +15,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import netmargin as nm
-from netmargin.core import free_memory
-from netmargin.drawing import neurons
-from netmargin.drawing.neurons import _draw_rows as draw_rows
+from netmargin.core import memory
 from netmargin.estimators import (
     NTKClassifier,
     ReLUKernelClassifier,
     VariationNormClassifier,
     VariationNormRegressor,
 )
+from netmargin.figures import neurons
+from netmargin.figures.neurons import _draw_rows as draw_rows
 from netmargin.kernels import ntk
 from netmargin.solvers.pair_descent import descend
 
@@ -179,26 +179,26 @@ def test_many_samples_are_kept_in_float32_and_judged_in_float64(monkeypatch):
 def test_more_samples_than_memory_are_refused_before_anything_is_computed(monkeypatch):
     X, y = make_moons(120, noise=0.3, random_state=0)
     needed = 1.5 * 8 * 120**2
-    monkeypatch.setattr("netmargin.core.free_memory.read_free_memory", lambda: needed)
+    monkeypatch.setattr("netmargin.core.memory.read_free_memory", lambda: needed)
     NTKClassifier().fit(X, y)
-    monkeypatch.setattr("netmargin.core.free_memory.read_free_memory", lambda: needed - 1)
+    monkeypatch.setattr("netmargin.core.memory.read_free_memory", lambda: needed - 1)
     monkeypatch.setattr("netmargin.kernels.ntk", None)
     with pytest.raises(nm.DataError, match=r"120 samples.* are free.*random_features"):
         NTKClassifier().fit(X, y)
 
 
 def test_free_memory_is_the_least_of_the_machine_and_the_container(tmp_path, monkeypatch):
-    monkeypatch.setattr(free_memory, "_SYSTEM", tmp_path / "meminfo")
-    monkeypatch.setattr(free_memory, "_GROUP", tmp_path)
-    assert free_memory.read_free_memory() is None
+    monkeypatch.setattr(memory, "_SYSTEM", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_GROUP", tmp_path)
+    assert memory.read_free_memory() is None
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   4000 kB\n")
-    assert free_memory.read_free_memory() == 4_096_000
+    assert memory.read_free_memory() == 4_096_000
     for name, text in (("current", "900000"), ("stat", "anon 1\ninactive_file 50000\n")):
         (tmp_path / f"memory.{name}").write_text(text)
     (tmp_path / "memory.max").write_text("max\n")
-    assert free_memory.read_free_memory() == 4_096_000
+    assert memory.read_free_memory() == 4_096_000
     (tmp_path / "memory.max").write_text("1000000\n")
-    assert free_memory.read_free_memory() == 150_000
+    assert memory.read_free_memory() == 150_000
 
 
 def test_random_state_is_what_scikit_learn_takes():

@@ -7,12 +7,12 @@ import math
 
 import numpy as np
 
-from netmargin.l2_robustness.exact.boxes import BoxBuilder
-from netmargin.l2_robustness.exact.chain import activate
-from netmargin.l2_robustness.exact.first_layer_quadratic import bound_functionals
-from netmargin.l2_robustness.exact.multipliers import Multipliers
-from netmargin.l2_robustness.exact.node_bound import bound_gap
-from netmargin.l2_robustness.exact.units import (
+from netmargin.radii.exact.boxes import BoxBuilder
+from netmargin.radii.exact.chain import activate
+from netmargin.radii.exact.first_layer_quadratic import bound_functionals
+from netmargin.radii.exact.multipliers import Multipliers
+from netmargin.radii.exact.node_bound import bound_gap
+from netmargin.radii.exact.units import (
     minimize_on_branch,
     negative_branch,
     positive_branch,

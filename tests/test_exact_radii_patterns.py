@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from netmargin.l2_robustness.exact.ball import Ball, compact, enclose
-from netmargin.l2_robustness.exact.chain import Chain, make_chain
-from netmargin.l2_robustness.exact.leaf import solve_leaf
-from netmargin.l2_robustness.exact.multipliers import Proof, Region
-from netmargin.l2_robustness.exact.node_bound import bound_gap
-from netmargin.l2_robustness.exact.proof import judge_ball, list_functionals
-from netmargin.l2_robustness.exact.radius import RadiusSearch
-from netmargin.l2_robustness.exact.relaxation import Question
-from netmargin.l2_robustness.exact.tree import search_rival
+from netmargin.radii.exact.ball import Ball, compact, enclose
+from netmargin.radii.exact.chain import Chain, make_chain
+from netmargin.radii.exact.leaf import solve_leaf
+from netmargin.radii.exact.multipliers import Proof, Region
+from netmargin.radii.exact.node_bound import bound_gap
+from netmargin.radii.exact.proof import judge_ball, list_functionals
+from netmargin.radii.exact.radius import RadiusSearch
+from netmargin.radii.exact.relaxation import Question
+from netmargin.radii.exact.tree import search_rival
 from tests.plain_gap_bound import plain_bound
 
 MOST_REGIONS = 1024

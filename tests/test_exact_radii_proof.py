@@ -12,14 +12,14 @@ from scipy.linalg import cho_solve
 from torch import nn
 
 from netmargin.errors import ModelError
-from netmargin.l2_robustness.exact import quadratics
-from netmargin.l2_robustness.exact.ball import compact, enclose
-from netmargin.l2_robustness.exact.boxes import Box, find_sectors
-from netmargin.l2_robustness.exact.chain import Chain, activate, make_chain, read_chain
-from netmargin.l2_robustness.exact.multipliers import Multipliers, Proof, Region
-from netmargin.l2_robustness.exact.node_bound import bound_gap
-from netmargin.l2_robustness.exact.proof import covers_ball, judge_ball, list_functionals
-from netmargin.l2_robustness.exact.quadratics import (
+from netmargin.radii.exact import quadratics
+from netmargin.radii.exact.ball import compact, enclose
+from netmargin.radii.exact.boxes import Box, find_sectors
+from netmargin.radii.exact.chain import Chain, activate, make_chain, read_chain
+from netmargin.radii.exact.multipliers import Multipliers, Proof, Region
+from netmargin.radii.exact.node_bound import bound_gap
+from netmargin.radii.exact.proof import covers_ball, judge_ball, list_functionals
+from netmargin.radii.exact.quadratics import (
     bound_least_eigenvalue,
     bound_minimum,
     bound_norm,

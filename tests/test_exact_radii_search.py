@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.l2_robustness.exact.ball import compact
-from netmargin.l2_robustness.exact.radius import RadiusSearch
+from netmargin.radii.exact.ball import compact
+from netmargin.radii.exact.radius import RadiusSearch
 from netmargin.result import Status
 from tests.test_exact_radii_patterns import draw_net, exact_radius
 

@@ -370,7 +370,7 @@ def test_pictures_call_classes_by_their_names(monkeypatch, tmp_path):
         return []
 
     for module in ("data", "certificate"):
-        monkeypatch.setattr(f"netmargin.drawing.{module}.save_drawings", keep)
+        monkeypatch.setattr(f"netmargin.figures.{module}.save_drawings", keep)
     X = torch.eye(16).repeat(2, 1)[:20]
     y = (torch.arange(20) % 16) % 3
     names = ["cat", "dog", "hare"]

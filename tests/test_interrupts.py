@@ -275,7 +275,7 @@ DOORS = {
     ),
     "robustness": Door(
         on_model(lambda net: nm.robustness(net, (X, Y), attacks=(), batch_size=2, **QUIET), linear),
-        ("l2_robustness.batch_radii:certified_radii",),
+        ("radii.batch_radii:certified_radii",),
         radii_hold,
     ),
     "maximize_margin": Door(

@@ -3,8 +3,7 @@
 import mpmath
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from netmargin.losses import BY_NAME, Exponential, Logistic, Loss
 from netmargin.margins import margins

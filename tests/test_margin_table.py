@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.drawing.training import _draw_histogram, _draw_margins
+from netmargin.figures.training import _draw_histogram, _draw_margins
 from netmargin.margins.heldout import z_score
 from netmargin.margins.quasi import solve_for_unit_norm
 from netmargin.models import mlp

@@ -21,7 +21,7 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.cli import main
-from netmargin.drawing.training import _draw_loss
+from netmargin.figures.training import _draw_loss
 from netmargin.page import measured
 from netmargin.page.block import make_block
 from netmargin.page.commands import name_program

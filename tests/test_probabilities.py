@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.core.nets import scores
-from netmargin.core.probabilities import doubt_scores
+from netmargin.nets.model import scores
+from netmargin.nets.probabilities import doubt_scores
 
 SIXTEEN = (torch.randn(16, 5, generator=torch.Generator().manual_seed(3)), torch.arange(16) % 4)
 

@@ -169,7 +169,7 @@ def test_hulls_that_miss_0_by_a_rounding_are_not_proved_to_hold_it():
 @pytest.mark.parametrize("solve", [f2_max_margin, ntk_max_margin])
 def test_kernels_that_do_not_fit_are_refused_and_late_ones_bounded(solve, monkeypatch):
     X, y = separable(0, 60, 3)
-    monkeypatch.setattr("netmargin.core.free_memory.read_free_memory", lambda: 10_000)
+    monkeypatch.setattr("netmargin.core.memory.read_free_memory", lambda: 10_000)
     with pytest.raises(DataError, match=r"The kernel of 60 samples.*random_features"):
         solve(X, y)
     monkeypatch.undo()

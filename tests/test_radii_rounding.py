@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.l2_robustness.certified import certified_radii
-from netmargin.l2_robustness.lipschitz import chain_norms
+from netmargin.radii.certified import certified_radii
+from netmargin.radii.lipschitz import chain_norms
 
 
 def radii(net, X, y, **options):

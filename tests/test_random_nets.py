@@ -6,8 +6,7 @@ import copy
 import math
 
 import torch
-from hypothesis import assume, event, given, note, settings
-from hypothesis import strategies as st
+from hypothesis import assume, event, given, note, settings, strategies as st
 from torch import Tensor, nn
 from torch.func import functional_call
 

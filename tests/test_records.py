@@ -65,7 +65,7 @@ def records() -> dict[str, type]:
         # callers get the file, and the report.
         if name not in INTERNAL
         and (kind is nm.PageFile or not name.startswith("netmargin.page."))
-        and not name.startswith("netmargin.l2_robustness.exact.")
+        and not name.startswith("netmargin.radii.exact.")
     }
 
 

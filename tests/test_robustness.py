@@ -12,8 +12,8 @@ from torch import nn
 import netmargin as nm
 from netmargin import models
 from netmargin.cli import main
-from netmargin.l2_robustness import batch_runs
-from netmargin.l2_robustness.lipschitz import _bound_by_fourier, operator_norm, score_lipschitz
+from netmargin.radii import batch_runs
+from netmargin.radii.lipschitz import _bound_by_fourier, operator_norm, score_lipschitz
 
 QUICK = ("deepfool", "ddn")
 

@@ -28,10 +28,10 @@ from tests.test_records import records
 
 NOT_SAVED = (  # they hold functions, are settings, or never reach a user
     "netmargin.papers.",
-    "netmargin.recipes.",
-    "netmargin.core.batches.",
-    "netmargin.core.gradients.",
-    "netmargin.core.named_inputs.",
+    "netmargin.training.recipes.",
+    "netmargin.nets.batches.",
+    "netmargin.nets.gradients.",
+    "netmargin.nets.named_inputs.",
     "netmargin.homogeneity.derivation.",
     "netmargin.page.",
     "netmargin.training.stopping.",

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from netmargin.core.scored_samples import ScoredSamples
-from netmargin.core.threads import work_of
 from netmargin.errors import DataError
 from netmargin.models import mlp
+from netmargin.nets.scored_samples import ScoredSamples
+from netmargin.nets.threads import work_of
 
 SIGNS = torch.tensor([1, 0, 1, 1, 0, 0, 1])
 CLASSES = torch.tensor([2, 0, 1, 1, 0, 2, 1])

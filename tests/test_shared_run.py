@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 
 import netmargin as nm
-from netmargin.core.processes import is_own_batch, processes_sharing, sum_over_processes
-from netmargin.core.sameness import digest_of
+from netmargin.nets.processes import is_own_batch, processes_sharing, sum_over_processes
+from netmargin.nets.sameness import digest_of
 from tests import shared_run
 
 ROOT = Path(__file__).parents[1]

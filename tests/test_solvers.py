@@ -497,8 +497,8 @@ def test_empirical_tangent_kernel_equals_gradients_in_any_chunking(monkeypatch):
     J = torch.stack(gradients).numpy()
     model = model.float()
     for entries in (1, 10**6):
-        monkeypatch.setattr("netmargin.core.gradients._NUMBERS_AT_ONCE", entries)
-        monkeypatch.setattr("netmargin.core.gradients._NUMBERS_HELD", entries)
+        monkeypatch.setattr("netmargin.nets.gradients._NUMBERS_AT_ONCE", entries)
+        monkeypatch.setattr("netmargin.nets.gradients._NUMBERS_HELD", entries)
         assert kernels.empirical_ntk(model, X, X[:3], output=1) == pytest.approx(
             J @ J[:3].T, rel=1e-5
         )

@@ -11,13 +11,13 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.core.progress import Progress
-from netmargin.core.scored_samples import ScoredSamples
 from netmargin.kkt import multipliers as multipliers_module
 from netmargin.kkt.certificate import Completeness
 from netmargin.kkt.constraint_search import ConstraintSearch
 from netmargin.kkt.constraints import Constraints
 from netmargin.kkt.problem import Problem
 from netmargin.models import mlp
+from netmargin.nets.scored_samples import ScoredSamples
 
 
 def jacobian(net, X, y):

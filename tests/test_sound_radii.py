@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.l2_robustness import lipschitz, score_lipschitz
-from netmargin.l2_robustness.certified import certified_radii
+from netmargin.radii import lipschitz, score_lipschitz
+from netmargin.radii.certified import certified_radii
 
 
 def radii(net, X, y, **options):

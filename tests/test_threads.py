@@ -8,8 +8,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 
 import netmargin as nm
-from netmargin.core.threads import WORTH_SHARING, work_of
-from netmargin.l2_robustness import evaluation
+from netmargin.nets.threads import WORTH_SHARING, work_of
+from netmargin.radii import evaluation
 
 
 @pytest.fixture

@@ -244,7 +244,7 @@ def test_an_ascent_over_pairs_ends_within_a_step_of_the_deadline(monkeypatch):
 
 
 def test_an_interclass_distance_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("netmargin.core.free_memory.read_free_memory", lambda: 8 * 5 * 30 * 30)
+    monkeypatch.setattr("netmargin.core.memory.read_free_memory", lambda: 8 * 5 * 30 * 30)
     with pytest.raises(DataError, match="a part of each class"):
         bounds.interclass_distance(X[:60, :5], SIGNS[:60], 2)
 

@@ -17,9 +17,9 @@ from torch.nn import functional as F
 
 import netmargin as nm
 from netmargin.ascent.smoothed_margin import SmoothedMargin
-from netmargin.core.scored_samples import ScoredSamples
 from netmargin.losses import BY_NAME, CrossEntropy, Exponential, Logistic, Loss
 from netmargin.margins import margins
+from netmargin.nets.scored_samples import ScoredSamples
 from netmargin.training.relative_loss import relative_gradient
 
 

@@ -77,7 +77,7 @@ MUTATIONS = [
         "certify",
     ),
     _row(
-        "l2_robustness/certified.py",
+        "radii/certified.py",
         "within = _divide_gaps(gaps, steepness)",
         "within = 1.01 * _divide_gaps(gaps, steepness)",
         "radii within a linear region 1% too large",
@@ -133,14 +133,14 @@ MUTATIONS = [
         "certify",
     ),
     _row(
-        "l2_robustness/flips.py",
+        "radii/flips.py",
         "certain = wrong & (bound_margins(judge, x, y) <= 0)",
         "certain = wrong",
         "what is misclassified in float64 is called misclassified",
         "radii",
     ),
     _row(
-        "l2_robustness/certified.py",
+        "radii/certified.py",
         "gaps = score_margins(net, x, y) - (own + errors)",
         "gaps = 1.01 * score_margins(net, x, y)",
         "gaps 1% too large",

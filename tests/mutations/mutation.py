@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOMS = ("l2_robustness", "kkt", "homogeneity", "solvers", "guarantees", "margins", "exact")
+ROOMS = ("radii", "kkt", "homogeneity", "solvers", "guarantees", "margins", "exact")
 """Each has a module of this package with TESTS, the pytest targets of the room, and MUTATIONS."""
 
 

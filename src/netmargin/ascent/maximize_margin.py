@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from torch import nn
 
 from ..core.arguments import check_count, check_flag, check_number, check_numbers
-from ..core.batches import Arrays, Data, batches
 from ..core.denormals import flush_denormals
-from ..core.doors import open_door_whole, takes_data
-from ..core.grad_mode import with_gradients
-from ..core.nets import require_differentiable
 from ..core.progress import Progress
-from ..core.threads import fitting_threads, work_of
 from ..errors import ModelError, NotSeparatedError
 from ..kkt import KKTCertificate, certify
 from ..margins import MarginReport, measure
+from ..nets.batches import Arrays, Data, batches
+from ..nets.doors import open_door_whole, takes_data
+from ..nets.grad_mode import with_gradients
+from ..nets.model import require_differentiable
+from ..nets.threads import fitting_threads, work_of
 from ..result import Status
 from ..training.history import History
 from ..training.loop import train

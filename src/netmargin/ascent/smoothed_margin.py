@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
-from ..core.nets import scores
-from ..core.scored_samples import ScoredSamples
 from ..homogeneity import Homogeneity
 from ..margins import margins, score_gaps
+from ..nets.model import scores
+from ..nets.scored_samples import ScoredSamples
 
 _ACTIVE_TEMPERATURES = 30.0
 """Samples whose margin is further than this many temperatures above the smallest are left out: each

@@ -7,12 +7,12 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from ..core.batches import Arrays
 from ..core.lbfgs import minimize
 from ..core.progress import Progress
-from ..core.scored_samples import ScoredSamples
 from ..homogeneity import Homogeneity, Kind
 from ..margins import MarginReport, measure
+from ..nets.batches import Arrays
+from ..nets.scored_samples import ScoredSamples
 from .smoothed_margin import SmoothedMargin
 
 _ACTIVE_SET_ROUNDS = 4

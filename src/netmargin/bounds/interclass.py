@@ -10,12 +10,12 @@ import numpy as np
 
 from ..core.arguments import check_count, check_number, check_seed
 from ..core.deadline import Deadline
-from ..core.free_memory import require_memory
-from ..core.grad_mode import with_gradients
 from ..core.matrices import binary_data
+from ..core.memory import require_memory
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import DataError
+from ..nets.grad_mode import with_gradients
 from ..result import Bracket, Status
 from .bound import INDEPENDENT_SAMPLES, Bound, check_delta, confidence_term
 from .view_search import ViewSearch

@@ -5,8 +5,8 @@ from typing import Any
 
 from torch import nn
 
-from ..core.batches import Data
 from ..losses import Loss
+from ..nets.batches import Data
 from .frameworks import check_rhythm, find_base, require_base, values_of
 from .watch import Watch
 

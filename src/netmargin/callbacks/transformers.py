@@ -5,9 +5,9 @@ from typing import Any
 
 from torch import nn
 
-from ..core.batches import Data
-from ..core.processes import is_first_process
 from ..losses import Loss
+from ..nets.batches import Data
+from ..nets.processes import is_first_process
 from ..training import History
 from ..training.checkpoint import HISTORY
 from .frameworks import check_rhythm, find_base, require_base, values_of

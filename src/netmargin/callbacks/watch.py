@@ -8,17 +8,17 @@ from typing import Any
 from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler
 
-from ..core.accepted_models import check_model, noise_of
 from ..core.arguments import check_count, check_path
-from ..core.batches import Arrays, Data, batches
 from ..core.caller import warn_caller
-from ..core.doors import open_door, takes_data
-from ..core.nets import in_mode
-from ..core.processes import alone, is_first_process
 from ..errors import ArgumentError, DataError
 from ..homogeneity import analyse
 from ..losses import Loss, as_loss
 from ..margins import MarginReport, measure
+from ..nets.accepted_models import check_model, noise_of
+from ..nets.batches import Arrays, Data, batches
+from ..nets.doors import open_door, takes_data
+from ..nets.model import in_mode
+from ..nets.processes import alone, is_first_process
 from ..result import Status
 from ..training import History, fingerprint, save_weights
 from ..training.randomness import Randomness

@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print how the outputs of the net scale with its parameters."""
-    from ..core.nets import in_mode
     from ..homogeneity import analyse
+    from ..nets.model import in_mode
 
     model = inputs.model(options)
     if options.shape:

@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     )
     result = certificate.to_dict() | {"about": about or f"the {len(X)} samples given"}
     if options.out:
-        from ..drawing import draw_certificate
+        from ..figures import draw_certificate
 
         write_atomically(options.out / "certificate.json", as_json(result).encode())
         drawn = draw_certificate(certificate, X, y, options.out)
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _describe_samples(options: argparse.Namespace, X, y) -> str:
     """A sentence on the samples where they may not be all that the net was trained on, else ''."""
-    from ..core.batches import open_data
+    from ..nets.batches import open_data
     from ..training.run_files import fingerprint
 
     # A KKT point of some samples need not be one of all: others may have a smaller margin.

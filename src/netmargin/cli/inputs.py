@@ -14,12 +14,12 @@ from typing import Any
 from torch import nn
 
 from .. import datasets, losses
-from ..core.accepted_models import check_model
 from ..core.arguments import suggest_word
 from ..core.files import make_folder, write_atomically
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import BIASES
-from ..recipes import RECIPES
+from ..nets.accepted_models import check_model
+from ..training.recipes import RECIPES
 
 RECIPE_LIST = "recipes:\n" + "\n".join(
     f"  {name:20} {recipe.title}" for name, recipe in RECIPES.items()

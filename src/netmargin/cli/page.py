@@ -9,17 +9,17 @@ import torch
 from torch import nn
 
 from .. import datasets
-from ..core.batches import as_arrays
-from ..core.images import as_images
 from ..errors import ArgumentError, NetmarginError
+from ..nets.batches import as_arrays
+from ..nets.images import as_images
 from . import inputs
 from .printing import as_json
 
 if TYPE_CHECKING:  # these rooms take a second to load
     from ..kkt import KKTCertificate
-    from ..l2_robustness import RobustnessReport
     from ..label_errors import LabelErrors
     from ..page.runs import RunFolder
+    from ..radii import RobustnessReport
 
 HELP = "Everything about a run in the browser, in one file: images, margins, what training reached."
 EPILOG = inputs.RECIPE_LIST
@@ -144,9 +144,9 @@ def _make_model(options: argparse.Namespace, found: "RunFolder") -> nn.Module:
 
 def _find_radii(model: nn.Module, data: Any, number: int) -> "RobustnessReport":
     """The radii of samples evenly by distance; of images within their range of values."""
-    from ..l2_robustness import robustness
     from ..margins import input_margins, measure
     from ..page.sampling import spread_by_distance
+    from ..radii import robustness
 
     X, y = (torch.as_tensor(part) for part in data)
     try:

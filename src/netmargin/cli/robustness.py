@@ -5,8 +5,8 @@ import sys
 
 from ..core.files import make_folder, write_atomically
 from ..errors import ArgumentError
-from ..l2_robustness.attacks import ATTACKS, OWN
-from ..l2_robustness.chain_radii import EFFORTS
+from ..radii.attacks import ATTACKS, OWN
+from ..radii.chain_radii import EFFORTS
 from ..result import Status
 from . import INTERRUPTED, inputs
 from .printing import as_json
@@ -88,10 +88,9 @@ def run(options: argparse.Namespace) -> int:
 
     Returns the exit code: 0, or 130 after Ctrl-C, with the radii that were found by then.
     """
-    from .. import drawing as figures
-    from ..l2_robustness import RobustnessReport
-    from ..l2_robustness import robustness as radii
+    from .. import figures
     from ..margins import measure
+    from ..radii import RobustnessReport, robustness as radii
     from ..training import load_weights
 
     if len(set(options.weights)) < len(options.weights):

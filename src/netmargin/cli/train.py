@@ -8,7 +8,7 @@ from torch import nn
 
 from .. import losses
 from ..core.files import write_atomically
-from ..recipes import RECIPES
+from ..training.recipes import RECIPES
 from . import inputs
 from .printing import as_json
 
@@ -156,7 +156,7 @@ def _list_words(options: argparse.Namespace, folder: Path) -> list[str]:
 
 def _save_results(folder: Path, model: nn.Module, history, report, made_by: dict) -> list[Path]:
     """Write weights, summary and pictures of a run; return the pictures' paths."""
-    from ..drawing import draw_run
+    from ..figures import draw_run
     from ..training import save_weights
 
     save_weights(model, folder / "model.safetensors")

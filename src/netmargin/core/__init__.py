@@ -1,3 +1,1 @@
-"""Shared machinery that knows no theorem: arguments, data, nets, gradients, files, progress,
-interrupts, numerical minimizers.
-"""
+"""Plumbing and numerics that know neither nets nor theorems."""

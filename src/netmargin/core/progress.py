@@ -31,8 +31,7 @@ class Progress:
         # On stderr, since stdout may be piped into a file or another program.
         if self._shown and sys.stderr.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-            from rich.progress import Progress as Bar
+            from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
             columns = (
                 TextColumn("{task.description}"),

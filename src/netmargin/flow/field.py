@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from ..core import logspace
-from ..core.gates import Gates
-from ..core.nets import call_with
-from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
 from ..losses import Loss
 from ..margins import margins
+from ..nets.gates import Gates
+from ..nets.model import call_with
+from ..nets.scored_samples import ScoredSamples
 from ..training.relative_loss import relative_gradient
 from .kinks import Kinks, Pattern, count_sliding_layers, find_gates, least_squares
 

@@ -9,16 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.accepted_models import check_model
 from ..core.arguments import check_count, check_number
-from ..core.batches import Data
-from ..core.doors import takes_data
-from ..core.grad_mode import with_gradients
-from ..core.scored_samples import ScoredSamples
 from ..errors import DivergenceError, NotHomogeneousError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Exponential
 from ..margins import make_report, measure
+from ..nets.accepted_models import check_model
+from ..nets.batches import Data
+from ..nets.doors import takes_data
+from ..nets.grad_mode import with_gradients
+from ..nets.scored_samples import ScoredSamples
 from ..result import Status
 from ..training.history import History
 from .field import FlowField

@@ -14,13 +14,13 @@ from ..core.arguments import (
     check_number,
     check_numbers,
 )
-from ..core.batches import Data
-from ..core.doors import takes_data
-from ..core.grad_mode import with_gradients
 from ..core.progress import Progress
-from ..core.threads import fitting_threads
 from ..errors import ArgumentError
 from ..losses import Loss, as_loss
+from ..nets.batches import Data
+from ..nets.doors import takes_data
+from ..nets.grad_mode import with_gradients
+from ..nets.threads import fitting_threads
 from ..result import Status
 from ..training.stopping import StoppingRule
 from .dormand_prince import ORDER

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from ..core import logspace
 from ..core.lbfgs import minimize
-from ..core.nets import scores
 from ..core.progress import Progress
-from ..core.scored_samples import ScoredSamples
 from ..losses import Loss
 from ..margins import margins
+from ..nets.model import scores
+from ..nets.scored_samples import ScoredSamples
 from ..training.relative_loss import relative_gradient
 from .run import FlowRun
 

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.batches import Data
-from ..core.nets import require_differentiable
 from ..core.progress import Progress
-from ..core.scored_samples import ScoredSamples
 from ..errors import ModelError
 from ..losses import Loss
 from ..margins import make_report, measure
+from ..nets.batches import Data
+from ..nets.model import require_differentiable
+from ..nets.scored_samples import ScoredSamples
 from ..result import Status
 from ..training.history import History
 from ..training.stopping import StoppingRule

@@ -6,12 +6,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from ..core.accepted_models import check_model, require_finite
 from ..core.arguments import check_choice
-from ..core.doors import takes_data
-from ..core.forward_failures import explain_forward_errors
-from ..core.nets import able_to_float64, call_with, device_and_dtype
 from ..errors import ModelError
+from ..nets.accepted_models import check_model, require_finite
+from ..nets.doors import takes_data
+from ..nets.forward_failures import explain_forward_errors
+from ..nets.model import able_to_float64, call_with, device_and_dtype
 from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown

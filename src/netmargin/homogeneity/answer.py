@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..core.accepted_models import check_model
 from ..core.arguments import check_flag, check_seed
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import ArgumentError, NotHomogeneousError
+from ..nets.accepted_models import check_model
 from .degree import Degree, Epsilon
 from .scaling_check import ScalingCheck, deviation_sentence, range_sentence
 from .sentences import (

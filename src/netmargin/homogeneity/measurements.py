@@ -7,7 +7,7 @@ from contextlib import suppress
 import torch
 from torch import nn
 
-from ..core.nets import device_and_dtype
+from ..nets.model import device_and_dtype
 from .answer import Homogeneity
 from .degree import Epsilon
 from .group_scalings import (

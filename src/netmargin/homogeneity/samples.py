@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core.batches import as_inputs, batches
-from ..core.doors import open_door, open_door_inputs
-from ..core.forward_failures import call_net
-from ..core.nets import device_and_dtype
+from ..nets.batches import as_inputs, batches
+from ..nets.doors import open_door, open_door_inputs
+from ..nets.forward_failures import call_net
+from ..nets.model import device_and_dtype
 
 _AS_IT_IS_SAMPLES = (2, 32)
 """Smallest and largest number of samples on which a net with epsilons or casts is measured as it

@@ -14,8 +14,8 @@ from fractions import Fraction
 import torch
 from torch import Tensor, nn
 
-from ..core.nets import call_with, device_and_dtype
-from ..core.whole_tensors import euclidean_norm
+from ..nets.model import call_with, device_and_dtype
+from ..nets.whole_tensors import euclidean_norm
 from .degree import Degree, Epsilon
 from .float64_mode import EpsilonMode, Float64Mode, to_float64
 from .modes import ModulePath

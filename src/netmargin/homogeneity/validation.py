@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from ..core.nets import able_to_float64
+from ..nets.model import able_to_float64
 from .answer import Homogeneity, register_check
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of

@@ -4,14 +4,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..core.accepted_models import require_repeatable
 from ..core.arguments import check_count
-from ..core.batches import as_inputs
-from ..core.doors import open_door_inputs
-from ..core.grad_mode import with_gradients
-from ..core.gradients import SampleGradients, StoredGradients
-from ..core.nets import float64_copy, require_differentiable, scores
 from ..errors import ArgumentError, ModelError
+from ..nets.accepted_models import require_repeatable
+from ..nets.batches import as_inputs
+from ..nets.doors import open_door_inputs
+from ..nets.grad_mode import with_gradients
+from ..nets.gradients import SampleGradients, StoredGradients
+from ..nets.model import float64_copy, require_differentiable, scores
 
 
 @with_gradients

@@ -8,9 +8,9 @@ lose no digits. Inputs that are no finite numbers raise DataError, other argumen
 import numpy as np
 
 from ..core.arguments import check_count, check_flag, check_number, check_seed
-from ..core.batches import as_inputs
 from ..core.matrices import split_lengths
 from ..errors import ArgumentError, DataError
+from ..nets.batches import as_inputs
 
 _NEARLY_PARALLEL = 0.99
 """Cosine from which an angle is computed from its half: the arccos errs by that of the cosine over

@@ -7,15 +7,15 @@ import torch
 from torch import nn
 
 from ..core.arguments import check_choice, check_count, check_flag, check_number, check_seed
-from ..core.batches import Data
 from ..core.denormals import flush_denormals
-from ..core.doors import takes_data
-from ..core.grad_mode import with_gradients
-from ..core.memory_limits import advise_on_memory
-from ..core.processes import writes_for_all
+from ..core.memory import advise_on_memory
 from ..core.progress import Progress
-from ..core.threads import fitting_threads
 from ..losses import Loss, as_loss
+from ..nets.batches import Data
+from ..nets.doors import takes_data
+from ..nets.grad_mode import with_gradients
+from ..nets.processes import writes_for_all
+from ..nets.threads import fitting_threads
 from ..result import Status
 from .certificate import KKTCertificate
 from .constraint_search import ConstraintSearch

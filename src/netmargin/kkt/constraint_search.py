@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.processes import join_shares
 from ..core.progress import Progress
 from ..errors import ModelError
+from ..nets.processes import join_shares
 from ..result import Status
 from .certificate import Completeness
 from .constraints import ConstraintSubset, StoredGradients

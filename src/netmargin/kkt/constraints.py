@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..core.forward_failures import call_net
-from ..core.gates import Gates
-from ..core.gradients import Gradients, SampleGradients, StoredGradients
-from ..core.nets import call_with, scores
-from ..core.processes import is_own_batch, join_shares
-from ..core.scored_samples import ScoredSamples
 from ..margins import score_gaps
+from ..nets.forward_failures import call_net
+from ..nets.gates import Gates
+from ..nets.gradients import Gradients, SampleGradients, StoredGradients
+from ..nets.model import call_with, scores
+from ..nets.processes import is_own_batch, join_shares
+from ..nets.scored_samples import ScoredSamples
 from .rounding import change
 from .slopes import Slopes, Vector, value_and_slope
 

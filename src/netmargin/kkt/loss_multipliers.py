@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from ..core import logspace
-from ..core.processes import join_shares
 from ..losses import Exponential, Logistic
 from ..margins import soft_margins
+from ..nets.processes import join_shares
 from .problem import Problem, inner_product, norm_of
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ..core.accepted_models import require_repeatable
-from ..core.batches import Data
-from ..core.nets import require_differentiable
-from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
+from ..nets.accepted_models import require_repeatable
+from ..nets.batches import Data
+from ..nets.model import require_differentiable
+from ..nets.scored_samples import ScoredSamples
 from .constraints import BATCH, Constraints
 from .rounding import (
     CLOSE,

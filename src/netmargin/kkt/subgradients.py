@@ -13,8 +13,8 @@ import math
 import numpy as np
 import torch
 
-from ..core.gradients import Gradients
 from ..core.progress import Progress
+from ..nets.gradients import Gradients
 from ..result import Status
 from .constraints import ConstraintSubset
 from .multipliers import multipliers

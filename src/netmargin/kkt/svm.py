@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from ..core.arguments import check_choice, check_count
-from ..core.batches import Data
 from ..core.denormals import flush_denormals
-from ..core.doors import takes_data
-from ..core.grad_mode import with_gradients
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..losses import CrossEntropy
+from ..nets.batches import Data
+from ..nets.doors import takes_data
+from ..nets.grad_mode import with_gradients
 from ..result import Status
 from ..solvers import kernel_max_margin
 from .problem import NORMS, Problem, require_in_range

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core.accepted_models import check_model
 from ..core.arguments import check_path, check_seed
-from ..core.batches import Arrays, Data, Labels, as_arrays
-from ..core.class_names import ClassNames
-from ..core.doors import takes_data
-from ..core.nets import device_and_dtype, in_mode, scores
 from ..errors import DataError
+from ..nets.accepted_models import check_model
+from ..nets.batches import Arrays, Data, Labels, as_arrays
+from ..nets.class_names import ClassNames
+from ..nets.doors import takes_data
+from ..nets.model import device_and_dtype, in_mode, scores
 from ..training import fingerprint, read_sample_margins
 from .calibration import (
     bound_share_wrong,

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core.forward_failures import call_net
-from ..core.images import as_images
-from ..core.nets import device_and_dtype, in_mode
 from ..errors import ModelError
+from ..nets.forward_failures import call_net
+from ..nets.images import as_images
+from ..nets.model import device_and_dtype, in_mode
 from .patches import have_patches, patch_features, scale_rows, standardize
 
 Representation = Callable[[Tensor], np.ndarray]

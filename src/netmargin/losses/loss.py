@@ -8,10 +8,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from ..assumption_b3 import B3Report, check_b3, find_flaw
 from ..core import logspace
 from ..core.arguments import check_instance, check_number
 from ..errors import ArgumentError
+from .assumption_b3 import B3Report, check_b3, find_flaw
 
 
 class Loss:

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from ..core.arguments import check_instance
-from ..core.nets import scores
 from ..core.records import short_repr
 from ..errors import ArgumentError, DataError, ModelError
+from ..nets.model import scores
 from .of_outputs import score_gaps
 
 

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from ..core.arguments import check_count, check_flag
-from ..core.batches import Data
-from ..core.doors import takes_data
 from ..core.progress import Progress
 from ..errors import ArgumentError, DataError
 from ..losses import Loss
+from ..nets.batches import Data
+from ..nets.doors import takes_data
 from .comparison import Comparison, Difference
 from .intervals import (
     ERROR,

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from ..core.probabilities import show_warning
 from ..core.records import short_repr
 from ..core.saved_records import Record
+from ..nets.probabilities import show_warning
 from .intervals import ERROR, WEIGHTED_ERROR, Interval, Z
 from .quantiles import quantile_names
 from .report import MarginReport

@@ -8,20 +8,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..core.accepted_models import noise_of, require_finite
 from ..core.arguments import check_count, check_flag
-from ..core.batches import Arrays, Data, Labels, batches
 from ..core.caller import warn_caller
-from ..core.class_names import ClassNames, name_labels
-from ..core.doors import open_door, takes_data
-from ..core.memory_limits import advise_on_memory
-from ..core.nets import in_mode
-from ..core.probabilities import Doubt, doubt_scores, show_warning
-from ..core.processes import is_own_batch, join_shares, writes_for_all
+from ..core.memory import advise_on_memory
 from ..core.progress import Progress
-from ..core.row_order import require_order
-from ..core.sameness import Sameness, require_same
 from ..core.saved_records import Record
+from ..nets.accepted_models import noise_of, require_finite
+from ..nets.batches import Arrays, Data, Labels, batches
+from ..nets.class_names import ClassNames, name_labels
+from ..nets.doors import open_door, takes_data
+from ..nets.model import in_mode
+from ..nets.probabilities import Doubt, doubt_scores, show_warning
+from ..nets.processes import is_own_batch, join_shares, writes_for_all
+from ..nets.row_order import require_order
+from ..nets.sameness import Sameness, require_same
 from .boundaries import Boundaries, check_layer, differentiable_scores, find_boundaries
 from .of_outputs import class_indices, margins, require_finite_margins
 from .quantiles import LEVELS, class_table, quantile_names, quantiles

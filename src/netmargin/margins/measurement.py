@@ -10,20 +10,20 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.accepted_models import noise_of
 from ..core.arguments import check_choice, check_count, check_flag, check_instance
-from ..core.batches import Arrays, Data, Labels, batches
 from ..core.caller import warn_caller
-from ..core.class_names import ClassNames
-from ..core.doors import open_door, takes_data
-from ..core.memory_limits import advise_on_memory
-from ..core.nets import in_mode, scores
-from ..core.probabilities import Doubt, doubt_scores
-from ..core.processes import is_own_batch, join_shares
-from ..core.sameness import Sameness, require_same
+from ..core.memory import advise_on_memory
 from ..errors import ArgumentError, NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss, as_loss
+from ..nets.accepted_models import noise_of
+from ..nets.batches import Arrays, Data, Labels, batches
+from ..nets.class_names import ClassNames
+from ..nets.doors import open_door, takes_data
+from ..nets.model import in_mode, scores
+from ..nets.probabilities import Doubt, doubt_scores
+from ..nets.processes import is_own_batch, join_shares
+from ..nets.sameness import Sameness, require_same
 from .boundaries import Boundaries, differentiable_scores, find_boundaries
 from .input_margins import InputMargins
 from .normalization import measure_norms, normalizing_homogeneity

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from torch import nn
 
 from ..core.records import short_repr
-from ..core.whole_tensors import euclidean_norm
 from ..errors import ModelError, NotHomogeneousError
 from ..homogeneity import Homogeneity, Kind
+from ..nets.whole_tensors import euclidean_norm
 from .blockers import group_blockers
 from .quasi import log_quasi_norm
 

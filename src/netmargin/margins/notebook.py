@@ -3,7 +3,7 @@
 import math
 
 from ..core.notebook_tables import Cell, Certainty, NotebookTable, describe_in_notebook, number
-from ..core.probabilities import show_warning
+from ..nets.probabilities import show_warning
 from .comparison import Comparison
 from .input_margins import InputMargins
 from .quantiles import quantile_names

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ..core import logspace
-from ..core.whole_tensors import are_finite
 from ..errors import NonFiniteOutputError
+from ..nets.whole_tensors import are_finite
 
 
 def margins(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from ..core import logspace
 from ..core.arguments import check_instance
-from ..core.class_names import ClassNames
-from ..core.probabilities import show_warning
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..homogeneity import Homogeneity
 from ..losses import Loss
+from ..nets.class_names import ClassNames
+from ..nets.probabilities import show_warning
 from .heldout import error_interval, margin_weighted_error, z_score
 from .input_margins import InputMargins
 from .spectral import log_spectral_norm

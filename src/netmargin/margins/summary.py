@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from ..core.class_names import ClassNames
 from ..homogeneity import Homogeneity
 from ..losses import Loss
+from ..nets.class_names import ClassNames
 from .blockers import group_blockers
 from .heldout import error_interval, margin_weighted_error, worst_classes, z_score
 from .table import Margin

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..core.images import as_images
+from ..nets.images import as_images
 from ..version import __version__
 from .change import describe_box
 from .facts import Facts

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from ..l2_robustness import RobustnessReport
+from ..radii import RobustnessReport
 from .facts import Facts, LinkedRadii
 from .flips import write_flips
 from .inputs import write_range

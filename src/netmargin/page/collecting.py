@@ -6,15 +6,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..core.batches import Arrays, batches
-from ..core.class_names import ClassNames
-from ..core.doors import open_door
 from ..core.records import short_repr
-from ..core.threads import fitting_threads, work_of
 from ..errors import ArgumentError, DataError
 from ..homogeneity import Homogeneity
 from ..margins import Comparison, MarginReport
 from ..margins.compare import compare_reports
+from ..nets.batches import Arrays, batches
+from ..nets.class_names import ClassNames
+from ..nets.doors import open_door
+from ..nets.threads import fitting_threads, work_of
 from .commands import Command
 from .facts import Facts, LinkedRadii, link_certificate, link_radii
 from .inputs import check_texts, describe_inputs

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..margins import Comparison as Compared
-from ..margins import Difference, MarginReport
+from ..margins import Comparison as Compared, Difference, MarginReport
 from ..margins.intervals import ERROR, WEIGHTED_ERROR, Z
 from .classes import ROW, summarize
 from .facts import Facts

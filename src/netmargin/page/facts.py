@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from ..core.class_names import ClassNames
 from ..core.records import short_repr
 from ..errors import ArgumentError
 from ..homogeneity import Homogeneity
 from ..kkt import KKTCertificate
-from ..l2_robustness import RobustnessReport
 from ..label_errors import LabelErrors
 from ..margins import Comparison, normalizing_homogeneity
+from ..nets.class_names import ClassNames
+from ..radii import RobustnessReport
 from ..training import History
 from .commands import Command
 from .inputs import Inputs

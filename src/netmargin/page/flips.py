@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from ..core.images import as_images
-from ..core.nets import in_mode, scores
+from ..nets.images import as_images
+from ..nets.model import in_mode, scores
 from .facts import Facts, LinkedRadii
 from .measured import Measured
 from .numbers import distance, percent, significant

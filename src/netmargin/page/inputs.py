@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..core.arguments import check_instance
-from ..core.images import as_images
 from ..core.records import short_repr
 from ..errors import ArgumentError
+from ..nets.images import as_images
 from .numbers import ends_of_range, plural, significant
 
 _UNIT_SPREAD = (0.5, 2.0)

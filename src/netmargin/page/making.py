@@ -9,11 +9,11 @@ from typing import Any
 from torch import nn
 
 from ..core.arguments import check_path
-from ..core.batches import Data
-from ..core.doors import takes_data
 from ..core.files import write_atomically
 from ..core.records import short_repr
 from ..errors import ArgumentError
+from ..nets.batches import Data
+from ..nets.doors import takes_data
 from .about import list_terms
 from .change import write_change
 from .classes import write_classes

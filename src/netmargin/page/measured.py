@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..core.batches import Arrays, Data, Labels, batches
-from ..core.doors import open_door_whole
-from ..core.nets import in_mode, scores
 from ..core.records import short_repr
 from ..errors import ArgumentError, DataError, ModelError
 from ..homogeneity import Homogeneity, analyse
 from ..margins import InputMargins, MarginReport, input_margins, measure
+from ..nets.batches import Arrays, Data, Labels, batches
+from ..nets.doors import open_door_whole
+from ..nets.model import in_mode, scores
 
 _ALL_RIVALS = 20
 """Up to so many classes every one is looked at as a rival, with a backward pass each."""

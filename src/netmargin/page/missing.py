@@ -7,12 +7,12 @@ import math
 
 from torch import nn
 
-from ..core.batches import Arrays, batches
-from ..core.nets import in_mode
 from ..errors import NotHomogeneousError
 from ..homogeneity import analyse
 from ..kkt.problem import require_homogeneity
 from ..margins import normalizing_homogeneity
+from ..nets.batches import Arrays, batches
+from ..nets.model import in_mode
 from .facts import Facts
 from .inputs import Inputs
 from .measured import token_layer

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from ..core.images import as_images
+from ..nets.images import as_images
 from .facts import Facts
 from .inputs import snippets
 from .measured import Measured

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from ..l2_robustness import RobustnessReport
+from ..radii import RobustnessReport
 from .change import describe_box, middle_of
 from .facts import Facts
 from .histogram import choose_edges, count_bars, explain_peak, write_caption

@@ -32,21 +32,23 @@ Sprites are not in the block: `Images.uris` go into the CSS variables `--sprite-
 from dataclasses import dataclass, field
 
 from ..core.notebook_tables import Certainty as Certainty
-from .record_sections import Cell as Cell
-from .record_sections import Change as Change
-from .record_sections import Columns as Columns
-from .record_sections import Comparison as Comparison
-from .record_sections import DoubtfulLabel as DoubtfulLabel
-from .record_sections import Flip as Flip
-from .record_sections import NetRow as NetRow
-from .record_sections import Node as Node
-from .record_sections import Radii as Radii
-from .record_sections import Scaling as Scaling
-from .record_sections import Support as Support
-from .record_sections import SupportSample as SupportSample
-from .record_sections import Tag as Tag
-from .record_sections import Training as Training
-from .record_sections import WrongLabels as WrongLabels
+from .record_sections import (
+    Cell as Cell,
+    Change as Change,
+    Columns as Columns,
+    Comparison as Comparison,
+    DoubtfulLabel as DoubtfulLabel,
+    Flip as Flip,
+    NetRow as NetRow,
+    Node as Node,
+    Radii as Radii,
+    Scaling as Scaling,
+    Support as Support,
+    SupportSample as SupportSample,
+    Tag as Tag,
+    Training as Training,
+    WrongLabels as WrongLabels,
+)
 
 
 @dataclass(frozen=True)

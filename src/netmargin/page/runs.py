@@ -10,8 +10,8 @@ from torch import nn
 from .. import datasets
 from ..core.records import short_repr
 from ..errors import ArgumentError, CheckpointError
-from ..recipes import RECIPES
 from ..training import History, load_weights
+from ..training.recipes import RECIPES
 
 HISTORY, SUMMARY = "history.jsonl", "summary.json"
 """The files of a run that are read here."""

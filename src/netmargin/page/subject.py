@@ -11,9 +11,9 @@ from ..core.records import short_repr
 from ..core.saved_records import load
 from ..errors import ArgumentError
 from ..kkt import KKTCertificate
-from ..l2_robustness import RobustnessReport
 from ..label_errors import LabelErrors
 from ..margins import Comparison
+from ..radii import RobustnessReport
 from ..training import History
 from .runs import RunFolder, read_run
 

@@ -19,8 +19,8 @@ from ..core.arguments import (
 )
 from ..core.denormals import flush_denormals
 from ..core.progress import Progress
-from ..core.threads import fitting_threads
 from ..errors import ArgumentError
+from ..nets.threads import fitting_threads
 from ..result import Status
 from ..training.history import History
 from .objective import RegularizedObjective

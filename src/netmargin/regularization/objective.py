@@ -8,15 +8,15 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
-from ..core.batches import Arrays
-from ..core.gates import Gates, SmoothedReLUs
 from ..core.lbfgs import minimize
-from ..core.nets import require_differentiable, scores
-from ..core.scored_samples import ScoredSamples
 from ..errors import DataError, ModelError
 from ..homogeneity import Kind, analyse
 from ..losses import Loss
 from ..margins import margins
+from ..nets.batches import Arrays
+from ..nets.gates import Gates, SmoothedReLUs
+from ..nets.model import require_differentiable, scores
+from ..nets.scored_samples import ScoredSamples
 from ..training.relative_loss import relative_gradient
 
 _SMOOTHING_WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
-from ..core.batches import Arrays, Data, as_arrays
-from ..core.doors import pack_data, takes_data
-from ..core.grad_mode import with_gradients
-from ..core.named_inputs import view_with_fields
 from ..errors import DataError
 from ..losses import Loss, as_loss
 from ..margins import measure
+from ..nets.batches import Arrays, Data, as_arrays
+from ..nets.doors import pack_data, takes_data
+from ..nets.grad_mode import with_gradients
+from ..nets.named_inputs import view_with_fields
 from .following import RegularizationPath, check_path_options, follow_path
 from .objective import MarginObjective, RegularizedObjective, SquaresObjective
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
 from ..core.deadline import Deadline
-from ..core.free_memory import require_memory
 from ..core.matrices import binary_data, warn_of_size
+from ..core.memory import require_memory
 from ..errors import DataError
 from .extended import round_up
 from .kernel_matrix import KernelMatrix, bound_sums

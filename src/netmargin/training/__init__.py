@@ -11,8 +11,10 @@ from .relative_criterion import RelativeLoss
 
 # For the other rooms, and not public: what a run keeps of single samples.
 from .run_files import fingerprint as fingerprint
-from .sample_margins import has_sample_margins as has_sample_margins
-from .sample_margins import read_sample_margins as read_sample_margins
+from .sample_margins import (
+    has_sample_margins as has_sample_margins,
+    read_sample_margins as read_sample_margins,
+)
 from .stopping import Epochs, LogLossBelow, MarginGrowthBelow, Separated, StoppingRule
 
 __all__ = [

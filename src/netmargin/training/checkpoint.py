@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from ..core.accepted_models import check_model
 from ..core.arguments import check_path
 from ..core.caller import warn_caller
 from ..core.files import write_atomically
 from ..errors import ArgumentError, CheckpointError
+from ..nets.accepted_models import check_model
 from .safetensors_files import (
     SUFFIX,
     find_in_folder,

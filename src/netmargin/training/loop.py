@@ -17,16 +17,16 @@ from ..core.arguments import (
     check_number,
     check_seed,
 )
-from ..core.batches import Arrays, Data
 from ..core.denormals import flush_denormals
-from ..core.doors import open_door, takes_data
-from ..core.grad_mode import with_gradients
 from ..core.interrupts import Termination
-from ..core.processes import LostProcessError, take_from_first, writes_for_all
 from ..core.progress import Progress, describe
-from ..core.threads import fitting_threads
 from ..errors import DataError, Interrupted, OutOfMemoryError
 from ..losses import Loss, as_loss
+from ..nets.batches import Arrays, Data
+from ..nets.doors import open_door, takes_data
+from ..nets.grad_mode import with_gradients
+from ..nets.processes import LostProcessError, take_from_first, writes_for_all
+from ..nets.threads import fitting_threads
 from ..result import Status
 from .history import History
 from .learning_rate import LearningRate, as_learning_rate

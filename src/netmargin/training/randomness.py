@@ -12,8 +12,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from ..core.batches import Arrays
 from ..errors import CheckpointError
+from ..nets.batches import Arrays
 from .held_state import GENERATORS, HeldState, look_through
 
 

@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.arguments import check_number
-from ..core.batches import Labels
 from ..core.devices import where_float64_is
-from ..core.processes import gather_from_processes
-from ..core.score_outputs import rows_of_scores
 from ..errors import ArgumentError, DataError, DivergenceError
 from ..losses import Loss, as_loss
 from ..margins import margins
 from ..margins.of_outputs import require_finite_margins
+from ..nets.batches import Labels
+from ..nets.processes import gather_from_processes
+from ..nets.score_outputs import rows_of_scores
 from .relative_loss import initial_log_scale, relative_gradient
 
 _TENFOLD = math.log(10)

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from ..core.devices import where_float64_is
 from ..core.logspace import scaled_ratio
-from ..core.nets import scores
-from ..core.processes import processes_sharing
 from ..losses import Loss
 from ..margins import margins, score_gaps, soft_margins
+from ..nets.model import scores
+from ..nets.processes import processes_sharing
 from .shared_steps import differentiate_share
 
 

@@ -7,19 +7,19 @@ import torch
 from torch import nn
 
 from ..core import logspace
-from ..core.accepted_models import noise_of
-from ..core.batches import Arrays, Labels, batches
 from ..core.caller import warn_caller
-from ..core.doors import Opened
-from ..core.memory_limits import advise_on_memory
-from ..core.nets import in_mode, require_differentiable
-from ..core.processes import take_from_first
-from ..core.row_order import in_order
-from ..core.threads import work_of
+from ..core.memory import advise_on_memory
 from ..errors import DataError, DivergenceError, ModelError, NonFiniteOutputError, OutOfMemoryError
 from ..homogeneity import analyse
 from ..losses import Loss
 from ..margins import MarginReport, measure
+from ..nets.accepted_models import noise_of
+from ..nets.batches import Arrays, Labels, batches
+from ..nets.doors import Opened
+from ..nets.model import in_mode, require_differentiable
+from ..nets.processes import take_from_first
+from ..nets.row_order import in_order
+from ..nets.threads import work_of
 from .checkpoint import put_weights, tensors_of
 from .history import History
 from .learning_rate import LearningRate

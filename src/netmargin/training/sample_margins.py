@@ -8,9 +8,9 @@ import numpy as np
 from torch import Tensor
 
 from ..core.arguments import check_flag
-from ..core.batches import Arrays
 from ..core.files import write_atomically
 from ..errors import ArgumentError, CheckpointError
+from ..nets.batches import Arrays
 
 FILE = "sample_margins.bin"
 _MARK = b"netmargin sample margins 1\n"

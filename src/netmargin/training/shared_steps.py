@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from ..core.devices import where_float64_is
-from ..core.nets import in_mode, scores
-from ..core.processes import processes_sharing, share_of, sum_over_processes
 from ..errors import DataError, ModelError
+from ..nets.model import in_mode, scores
+from ..nets.processes import processes_sharing, share_of, sum_over_processes
 
 
 def differentiate_share(

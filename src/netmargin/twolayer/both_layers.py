@@ -16,8 +16,8 @@ from ..core.arguments import check_flag, check_seed
 from ..core.denormals import flush_denormals
 from ..core.matrices import SolverData
 from ..core.progress import Progress
-from ..core.threads import fitting_threads
 from ..losses import Loss
+from ..nets.threads import fitting_threads
 from ..result import Status
 from .run import Run
 from .run_group import group_runs

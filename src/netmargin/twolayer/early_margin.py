@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from ..core.arguments import check_number
-from ..core.batches import Data
-from ..core.doors import open_door_whole, takes_data
-from ..core.forward_failures import call_net
 from ..core.matrices import binary_data
-from ..core.nets import call_with, float64_copy
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import ArgumentError, DataError, ModelError
+from ..nets.batches import Data
+from ..nets.doors import open_door_whole, takes_data
+from ..nets.forward_failures import call_net
+from ..nets.model import call_with, float64_copy
 from ..result import Status
 from .fixed_features import matrix_game
 from .normalized_nets import NormalizedNet

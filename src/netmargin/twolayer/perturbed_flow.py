@@ -16,8 +16,8 @@ from ..core.arguments import check_flag, check_seed
 from ..core.progress import Progress
 from ..core.records import short_repr
 from ..core.saved_records import Record
-from ..core.threads import fitting_threads
 from ..errors import DataError, DivergenceError
+from ..nets.threads import fitting_threads
 from ..result import Status
 from .functionals import Functional
 from .particles import Particles, Renewal, Row, read_particles

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...datasets import clusters
-from ...drawing.style import BOTH, OUTPUT, draw_band, open_canvas
+from ...figures.style import BOTH, OUTPUT, draw_band, open_canvas
 from ...kernels import random_features
 from ...twolayer import train_both_layers, train_output_layer
 from ..gallery.figure import Check, Row, Settings

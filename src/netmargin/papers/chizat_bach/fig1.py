@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets import clusters
-from ...drawing.style import EXACT, draw_samples, open_canvas
+from ...figures.style import EXACT, draw_samples, open_canvas
 from ...kernels import arc_cosine, random_features
 from ...solvers import f1_max_margin, f2_max_margin
 from ...twolayer import train_both_layers, train_output_layer

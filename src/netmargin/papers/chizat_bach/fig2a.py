@@ -6,7 +6,7 @@ import numpy as np
 
 from ...bounds import interclass_distance
 from ...datasets import clusters
-from ...drawing.style import draw_samples, open_canvas
+from ...figures.style import draw_samples, open_canvas
 from ..gallery.figure import Check, Figure, Row, Settings
 
 

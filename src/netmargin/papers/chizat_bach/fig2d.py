@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets import clusters
-from ...drawing.style import BOTH, EXACT, draw_band, open_canvas
+from ...figures.style import BOTH, EXACT, draw_band, open_canvas
 from ...solvers import f1_max_margin
 from ...twolayer import train_both_layers
 from ..gallery.figure import Check, Figure, Row, Settings

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets import clusters
-from ...drawing.style import draw_samples, open_canvas
+from ...figures.style import draw_samples, open_canvas
 from ...solvers import f1_max_margin
 from ...twolayer import tangent_margin, tangent_max_margin, train_both_layers
 from ..gallery.figure import Check, Figure, Row, Settings

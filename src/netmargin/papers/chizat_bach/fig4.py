@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets import clusters
-from ...drawing.style import BOTH, OUTPUT, open_canvas
+from ...figures.style import BOTH, OUTPUT, open_canvas
 from ...twolayer import train_both_layers
 from ..gallery.figure import Check, Figure, Row, Settings
 

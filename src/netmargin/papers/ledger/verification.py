@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from joblib import delayed
 
 from ...core.arguments import check_count, check_flag, check_numbers, check_seed, suggest_word
-from ...core.grad_mode import with_gradients
 from ...core.parallel import WorkerKilledError, run_side_by_side
-from ...core.processes import alone
 from ...core.progress import Progress
 from ...core.records import short_repr
 from ...errors import ArgumentError, NetmarginError
+from ...nets.grad_mode import with_gradients
+from ...nets.processes import alone
 from ...result import Status
 from .claim import Claim, Entry, load_claims
 from .pages import HEADER, failure, row, title_of_paper, write_markdown

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from ...drawing.style import BOTH, OUTPUT, open_canvas
+from ...figures.style import BOTH, OUTPUT, open_canvas
 from ..gallery.figure import Check, Row
 from ._training import WITHOUT_BIAS
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...drawing.style import OUTPUT
+from ...figures.style import OUTPUT
 from ..gallery.figure import Check, Figure, Row, Settings
 from .claims_mexican_hat import mexican_hat
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...drawing.style import BOTH, OUTPUT, open_canvas
+from ...figures.style import BOTH, OUTPUT, open_canvas
 from ..gallery.figure import Check, Figure, Row, Settings
 from ._training import (
     LOSS_BASED,

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ...drawing.style import OUTPUT, open_canvas
-from ...l2_robustness import robustness
-from ...l2_robustness.attacks import FOOLBOX
+from ...figures.style import OUTPUT, open_canvas
+from ...radii import robustness
+from ...radii.attacks import FOOLBOX
 from ...training import load_weights
 from ..gallery.figure import Check, Figure, Row, Settings, figure
 from ..gallery.sweep import folder_of
-from ._training import ASCENT, LOSS_BASED, RUNS, images, make_net
-from ._training import SCALES as TRAINING
+from ._training import ASCENT, LOSS_BASED, RUNS, SCALES as TRAINING, images, make_net
 
 TABLE = "lyu-li/table1"
 ASCENDED = "maximize_margin"

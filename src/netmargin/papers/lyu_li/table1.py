@@ -4,7 +4,7 @@ after ascending the margin itself.
 
 from itertools import pairwise
 
-from ...drawing.style import BOTH, OTHER
+from ...figures.style import BOTH, OTHER
 from ..gallery.figure import Check, Figure, Row, Settings
 from ._training import (
     ASCENT,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ...drawing.style import BOTH, EXACT, OTHER, OUTPUT, open_canvas
+from ...figures.style import BOTH, EXACT, OTHER, OUTPUT, open_canvas
 from ...flow.gradient_flow import gradient_flow
 from ...twolayer import AttentionFeatures, NormalizedNet, NormalizedReLU
 from ..gallery.figure import Check, Figure, Row, Settings

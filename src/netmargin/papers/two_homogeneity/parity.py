@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets import parity
-from ...drawing.style import BOTH, OUTPUT, open_canvas
+from ...figures.style import BOTH, OUTPUT, open_canvas
 from ..gallery.figure import Check, Figure, Row, Settings
 from ..wei_2018._separation import SCALES, separation
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets import gaussian_xor
-from ...drawing.style import BOTH, OUTPUT
+from ...figures.style import BOTH, OUTPUT
 from ...solvers import f1_max_margin, f2_max_margin, linear_max_margin
 from ..gallery.figure import Check, Figure, Row, Settings
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ...drawing.style import BOTH, EXACT, OUTPUT, open_canvas
+from ...figures.style import BOTH, EXACT, OUTPUT, open_canvas
 from ...models import mlp
 from ...regularization.path import regularization_path
 from ...solvers import f1_max_margin

@@ -10,7 +10,7 @@ import torch
 
 from ...bounds import kernel_bound, regression_bound, truncated_squares, two_layer_bound
 from ...datasets import teacher, teacher_net
-from ...drawing.style import BOTH, OUTPUT, open_canvas
+from ...figures.style import BOTH, OUTPUT, open_canvas
 from ...kernels import arc_cosine
 from ...models import mlp
 from ...regularization.path import interpolation_path, regularization_path

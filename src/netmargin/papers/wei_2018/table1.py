@@ -8,7 +8,7 @@ from torch import nn
 
 from ... import datasets
 from ...datasets.selection import Split
-from ...drawing.style import BOTH, OUTPUT, open_canvas
+from ...figures.style import BOTH, OUTPUT, open_canvas
 from ...margins import measure
 from ...models import wide_resnet
 from ...training import AnnealedLR, Epochs, train

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets import hypercube
-from ...drawing.style import draw_samples, open_canvas
+from ...figures.style import draw_samples, open_canvas
 from ..gallery.figure import Check, Figure, Row, Settings
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ...datasets import teacher
-from ...drawing.style import BOTH, OUTPUT, draw_band, open_canvas
+from ...figures.style import BOTH, OUTPUT, draw_band, open_canvas
 from ...margins import measure
 from ...models import mlp
 from ...training import AnnealedLR, Epochs, train

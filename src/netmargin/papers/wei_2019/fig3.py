@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ... import datasets
-from ...drawing.style import BOTH, open_canvas
+from ...figures.style import BOTH, open_canvas
 from ...margins import measure
 from ...models import mlp
 from ...regularization.path import regularization_path

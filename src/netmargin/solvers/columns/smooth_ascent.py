@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...core.threads import fitting_threads
+from ...nets.threads import fitting_threads
 
 # Nothing is proved here: the numbers below decide how good the first neurons are. They were set by
 # trial on clusters of 256 samples in 15 and 30 dimensions, within a few percent of the best margin.

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from ...core.matrices import floor_to_powers, split_lengths
-from ...core.threads import fitting_threads
+from ...nets.threads import fitting_threads
 from .node_bound import Nodes, SignedTerms
 from .node_descent import NodeDescent
 

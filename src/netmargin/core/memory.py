@@ -1,0 +1,129 @@
+"""Memory: what is free, asked before it is taken, and what to try where it runs out in a pass."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from ..errors import DataError, OutOfMemoryError
+
+_SYSTEM = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
+"""Where Linux tells what is free, and what a container may have."""
+
+_SAID_OF_MEMORY = r"can't allocate memory|out of memory|_ALLOC_FAILED"
+"""What a RuntimeError says where memory ran out: of the CPU's allocator, of Metal and of CUDA's
+libraries, which raise no class of their own for it.
+"""
+
+
+def is_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that memory ran out, on whatever device.
+
+    Examples
+    --------
+    >>> is_of_memory(torch.OutOfMemoryError("CUDA out of memory.")), is_of_memory(ValueError())
+    (True, False)
+    """
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and bool(re.search(_SAID_OF_MEMORY, str(error)))
+
+
+@contextmanager
+def advise_on_memory(samples: int) -> Iterator[None]:
+    """Say how many samples to try where memory runs out within, in whatever operation.
+
+    Of several of these around each other the one with the fewest samples speaks.
+
+    Parameters
+    ----------
+    samples : int
+        The number of samples at work, which the caller's `batch_size` decides.
+
+    Raises
+    ------
+    OutOfMemoryError
+        Memory ran out, in a forward pass, a backward pass or a copy.
+
+    Examples
+    --------
+    >>> with advise_on_memory(200):
+    ...     raise MemoryError
+    Traceback (most recent call last):
+    netmargin.errors.OutOfMemoryError: The memory does not suffice for 200 samples at once \
+(MemoryError). Try batch_size=50 (that of the DataLoader, where batches come from one); give a \
+function without batch_size fewer samples.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not is_of_memory(error) or getattr(error, "samples", samples + 1) <= samples:
+            raise
+        # Chained to what torch itself raised.
+        cause = error.__cause__ if isinstance(error, OutOfMemoryError) else error
+        raise describe_shortage(cause or error, samples) from cause
+
+
+def describe_shortage(error: BaseException, samples: int) -> OutOfMemoryError:
+    """The error to raise for one of torch, raised while so many samples were at work."""
+    if samples > 1:
+        # A quarter: whoever has just run out of memory wants the next try to succeed.
+        what, advice = (
+            f"{samples} samples",
+            f"Try batch_size={max(samples // 4, 1)} (that of the DataLoader, where batches come"
+            " from one); give a function without batch_size fewer samples.",
+        )
+    else:
+        what, advice = (
+            "a single sample",
+            "No batch is smaller: use a device with more memory, a shorter floating type, or a"
+            " smaller net.",
+        )
+    said = OutOfMemoryError(
+        f"The memory does not suffice for {what} at once ({_shorten(error)}). {advice}"
+    )
+    said.samples = samples
+    return said
+
+
+def _shorten(error: BaseException) -> str:
+    """What an allocator says that it was asked for, without its own advice."""
+    text = str(error).partition("\n")[0].strip() or type(error).__name__
+    asked = re.search(r"tried to allocate [\d.]+ ?\w+", text, re.IGNORECASE)
+    return asked.group().replace("T", "t", 1) if asked else text[:160].rstrip(".")
+
+
+def read_free_memory() -> int | None:
+    """The bytes that this process may still take; None where the system does not say (it is read
+    from the files of Linux).
+
+    In a container the least of what the machine and the container have left; what the container
+    holds as a cache of files counts as free.
+    """
+    try:
+        lines = dict(line.split(":", 1) for line in _SYSTEM.read_text().splitlines())
+        free = 1024 * int(lines["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return None
+    try:
+        limit = int((_GROUP / "memory.max").read_text())  # a word where there is none
+        taken = int((_GROUP / "memory.current").read_text())
+        held = dict(line.split() for line in (_GROUP / "memory.stat").read_text().splitlines())
+        return min(free, limit - taken + int(held["inactive_file"]))
+    except (OSError, KeyError, ValueError):
+        return free
+
+
+def require_memory(needed: float, what: str, remedy: str) -> None:
+    """Raise DataError where less than `needed` bytes are free: better than a process that the
+    system kills after minutes. The message says `what` needs them and a `remedy`.
+    """
+    free = read_free_memory()
+    if free is not None and needed > free:
+        raise DataError(
+            f"{what} takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free."
+            f" {remedy}"
+        )

@@ -1,0 +1,146 @@
+"""Pictures of a KKT certificate: its trade-off curve and its heaviest support vectors."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from ..core.arguments import check_instance
+from ..errors import DataError
+from ..nets.class_names import ClassNames
+from ..nets.images import as_images
+from .data import check_samples
+from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
+
+if TYPE_CHECKING:
+    from ..kkt import KKTCertificate
+
+
+def draw_certificate(
+    certificate: "KKTCertificate",
+    X,
+    y,
+    folder: str | Path,
+    *,
+    class_names: Sequence[str] | None = None,
+) -> list[Path]:
+    """Draw the trade-off curve of a KKT certificate and its heaviest support vectors.
+
+    Written are trade_off and, where samples are square images, support; each as PNG and PDF.
+
+    Parameters
+    ----------
+    certificate : KKTCertificate
+        What `netmargin.certify` returned.
+    X : array_like, shape (n, ...)
+        The inputs that it is about.
+    y : array_like, shape (n,)
+        Their labels.
+    folder : str or Path
+        Folder for the pictures, made where it is not there.
+    class_names : sequence of str or None, default None
+        Names of the classes in the order of their indices, in place of numbers.
+
+    Returns
+    -------
+    list of Path
+        The PNG files.
+
+    Raises
+    ------
+    ArgumentError
+        If `certificate` is no certificate, `folder` no path or `class_names` no list of names.
+    DataError
+        If X and y cannot be used or are not as many as the certificate's samples.
+    CheckpointError
+        If the folder cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, torch, netmargin as nm
+    >>> _ = torch.manual_seed(0)
+    >>> net, data = nm.models.mlp([64, 16, 10]), nm.datasets.digits(limit=20)
+    >>> _ = nm.train(net, data, until=nm.LogLossBelow(-2), progress=False)
+    >>> certificate = nm.certify(net, data)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in nm.figures.draw_certificate(certificate, *data, folder)]
+    ['trade_off.png', 'support.png']
+
+    Source: Lyu and Li 2019, Definition C.6 and Lemma C.8.
+    """
+    from ..kkt import KKTCertificate  # late: its solvers take half a second to load
+
+    check_instance(
+        "certificate",
+        certificate,
+        KKTCertificate,
+        "the KKTCertificate that netmargin.certify returns",
+    )
+    names = ClassNames(class_names)
+    samples, folder = check_samples(X, y), open_folder(folder)
+    if len(samples) != certificate.samples:
+        raise DataError(
+            f"The certificate is about {certificate.samples} samples; X holds {len(samples)}. Pass"
+            " the same data."
+        )
+    drawn = {"trade_off": _draw_trade_off(certificate)}
+    images = as_images(samples.X)
+    if images is not None:
+        drawn["support"] = _draw_support(certificate, images, samples.y, names)
+    return save_drawings(drawn, folder)
+
+
+def _draw_trade_off(certificate: "KKTCertificate"):
+    """Relative epsilon over delta, with the point that the loss's own multipliers reach."""
+    figure, (axis,) = open_row()
+    deltas, epsilons = certificate.curve()
+    axis.plot(
+        deltas,
+        epsilons / certificate.norm,
+        color=BOTH,
+        marker="o",
+        markersize=3,
+        label="best multipliers",
+    )
+    axis.plot(
+        certificate.loss_delta,
+        certificate.loss_epsilon / certificate.norm,
+        "s",
+        color=OUTPUT,
+        label="the loss's multipliers (Lemma C.8)",
+    )
+    axis.set_xscale("log")
+    axis.set_ylim(bottom=0)
+    axis.set(xlabel=r"$\delta = \max\ \lambda (s - 1)$", ylabel=r"$\epsilon\ /\ \|\tilde\theta\|$")
+    axis.legend(frameon=False)
+    return figure
+
+
+def _draw_support(certificate: "KKTCertificate", images: Tensor, y: Tensor, names: ClassNames):
+    """The samples with the largest multipliers as images, heaviest first."""
+    shares: dict[int, float] = {}
+    rivals: dict[int, int] = {}
+    for (sample, rival), weight in zip(
+        certificate.constraints.tolist(), certificate.multipliers.tolist(), strict=True
+    ):
+        # With several classes a sample has a constraint for each rival; shown is the first.
+        shares[sample] = shares.get(sample, 0.0) + weight
+        rivals.setdefault(sample, rival)
+    total = sum(shares.values())
+    figure, axes = open_gallery(rows=4, columns=10, height=5.0)
+    heaviest = sorted(shares, key=lambda sample: -shares[sample])[: len(axes)]
+    for axis, sample in zip(axes, heaviest, strict=False):
+        axis.imshow(images[sample], cmap="gray_r")
+        # Binary constraints have no rival class and hold -1.
+        against = f" | {names.of(rivals[sample])}" if rivals[sample] >= 0 else ""
+        axis.set_title(
+            f"{names.of(y[sample].item())}{against}\n{100 * shares[sample] / total:.1f}%",
+            fontsize=7,
+        )
+    figure.suptitle(
+        f"The heaviest of {len(shares)} support vectors: label | rival class, share of the"
+        " multipliers",
+        fontsize=9,
+    )
+    return figure

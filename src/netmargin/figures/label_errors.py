@@ -1,0 +1,84 @@
+"""A picture of the samples whose labels are most probably wrong."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.arguments import check_count, check_instance
+from ..errors import DataError
+from ..nets.class_names import ClassNames
+from ..nets.images import as_images
+from .data import check_samples
+from .style import open_folder, open_gallery, save_drawings
+
+if TYPE_CHECKING:
+    from ..label_errors import LabelErrors
+
+_COLUMNS = 5
+"""Images side by side: two words fit above each of them."""
+
+
+def draw_label_errors(
+    report: "LabelErrors", X, folder: str | Path, *, count: int = 25
+) -> list[Path]:
+    """Draw the most suspicious images of a report, worst first, each with both labels.
+
+    Written is label_errors as PNG and PDF. Above each image stand its index, the label that was
+    given and the one that all other samples suggest.
+
+    Parameters
+    ----------
+    report : LabelErrors
+        What `netmargin.label_errors` returned.
+    X : array_like, shape (n, channels, height, width) or (n, d)
+        The samples that it was found for; vectors of square length are images.
+    folder : str or Path
+        Folder for the picture, made where it is not there.
+    count : int, default 25
+        How many images are drawn.
+
+    Returns
+    -------
+    list of Path
+        The PNG file.
+
+    Raises
+    ------
+    ArgumentError
+        If `report` is no such report, `count` no number from 1 on, or `folder` no path.
+    DataError
+        If X are no images, or of another number than in the report.
+    CheckpointError
+        If the folder cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, netmargin as nm
+    >>> X, y = nm.datasets.digits(limit=50)
+    >>> report = nm.label_errors((X, y))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in nm.figures.draw_label_errors(report, X, folder, count=5)]
+    ['label_errors.png']
+
+    Beyond the papers.
+    """
+    from ..label_errors import LabelErrors  # late: not everybody who draws needs its solvers
+
+    check_instance("report", report, LabelErrors, "what netmargin.label_errors returns")
+    count = check_count("count", count)
+    images = as_images(check_samples(X, report.given).X)
+    if images is None:
+        raise DataError(
+            "X holds no images, and other samples have no picture. print(report.frame(25)) lists"
+            " the worst ones."
+        )
+    names, folder = ClassNames(report.class_names), open_folder(folder)
+    worst = report.order[:count].tolist()
+    rows = -(-len(worst) // _COLUMNS)
+    figure, axes = open_gallery(rows=rows, columns=_COLUMNS, height=1.9 * rows + 0.5)
+    for axis, index in zip(axes, worst, strict=False):
+        axis.imshow(images[index], cmap="gray_r")
+        labels = report.given[index].item(), report.suggested[index].item()
+        given, suggested = (names.of(label) for label in labels)
+        axis.set_title(f"{index}: given {given}, rather {suggested}", fontsize=9)
+    figure.suptitle("labels that are most probably wrong, worst first")
+    return save_drawings({"label_errors": figure}, folder)

@@ -1,0 +1,1 @@
+"""The caller's net and data: read, called, differentiated."""

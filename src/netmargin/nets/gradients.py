@@ -1,0 +1,296 @@
+"""Gradients of a net's outputs in its parameters, one row per sample, without a matrix of samples
+times parameters.
+
+The gradient of a dense layer's weight is the outer product of the gradient in its output and its
+input: it is kept as these two factors, so that inner products of gradients cost next to nothing for
+the layers that hold most parameters.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from ..core.records import short_repr
+from ..errors import DataError, ModelError
+from .dense_layers import find_dense_layers, shift_outputs
+from .forward_failures import explain_forward_errors
+from .model import call_with
+
+_NUMBERS_AT_ONCE = 30_000_000
+"""Numbers of the gradients that are computed at once: 240 MB, which leaves a laptop room for the
+intermediate results of differentiation.
+"""
+_SAMPLES_AT_ONCE = 200
+"""Samples of the gradients that are computed at once: their activations are held as well, which the
+numbers above do not count.
+"""
+_NUMBERS_HELD = 120_000_000
+"""Numbers of gradients that are held for later, 1 GB; beyond it time is spent instead of memory."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Gradients outgoing_k incoming_k' of a dense layer's weight, and outgoing_k of its bias.
+
+    Attributes
+    ----------
+    weight : str
+        Name of the weight, of shape (outputs, inputs).
+    bias : str or None
+        Name of the bias, if gradients in it are asked for.
+    outgoing : Tensor, shape (K, outputs), float64
+        Gradients in the output of the layer.
+    incoming : Tensor, shape (K, inputs), float64
+        Inputs of the layer.
+    """
+
+    weight: str
+    bias: str | None
+    outgoing: Tensor
+    incoming: Tensor
+
+    __repr__ = short_repr
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """K gradients in the parameters of a net, one per sample.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters whose gradients are written out.
+    rows : Tensor, shape (K, p), float64
+        Their gradients, in the order of `names`.
+    factors : tuple of Factors
+        The gradients of all other parameters.
+    """
+
+    names: tuple[str, ...]
+    rows: Tensor
+    factors: tuple[Factors, ...]
+
+    __repr__ = short_repr
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def inner(self, other: "Gradients") -> Tensor:
+        """Return the inner products with other gradients, shape (K, K of other)."""
+        total = self.rows @ other.rows.T
+        # <a b', c d'> = (a . c)(b . d); a bias is an input that is always 1.
+        for own, theirs in zip(self.factors, other.factors, strict=True):
+            total += (own.outgoing @ theirs.outgoing.T) * (
+                own.incoming @ theirs.incoming.T + (own.bias is not None)
+            )
+        return total
+
+    def along(self, direction: dict[str, Tensor]) -> Tensor:
+        """Return the inner products with a direction in parameter space, shape (K,)."""
+        total = torch.zeros(len(self), dtype=self.rows.dtype, device=self.rows.device)
+        if self.names:
+            total += self.rows @ torch.cat([direction[name].reshape(-1) for name in self.names])
+        for factors in self.factors:
+            change = factors.incoming @ direction[factors.weight].T
+            if factors.bias is not None:
+                change = change + direction[factors.bias]
+            total += (factors.outgoing * change).sum(1)
+        return total
+
+    def combination(self, weights: Tensor, like: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return sum_k weights_k gradient_k, with the names and shapes of `like`."""
+        total, start = {}, 0
+        for name in self.names:
+            size = like[name].numel()
+            total[name] = (weights @ self.rows[:, start : start + size]).reshape(like[name].shape)
+            start += size
+        for factors in self.factors:
+            weighted = factors.outgoing * weights[:, None]
+            total[factors.weight] = weighted.T @ factors.incoming
+            if factors.bias is not None:
+                total[factors.bias] = weighted.sum(0)
+        return total
+
+    def __getitem__(self, index: Tensor) -> "Gradients":
+        """Return the gradients of these indices, in their order."""
+        factors = tuple(
+            replace(f, outgoing=f.outgoing[index], incoming=f.incoming[index]) for f in self.factors
+        )
+        return Gradients(self.names, self.rows[index], factors)
+
+    @classmethod
+    def concatenate(cls, parts: list["Gradients"]) -> "Gradients":
+        """Return the gradients of all parts, in order."""
+        factors = zip(*(part.factors for part in parts), strict=True)
+        return cls(
+            parts[0].names,
+            torch.cat([part.rows for part in parts]),
+            tuple(
+                Factors(
+                    f[0].weight,
+                    f[0].bias,
+                    torch.cat([g.outgoing for g in f]),
+                    torch.cat([g.incoming for g in f]),
+                )
+                for f in factors
+            ),
+        )
+
+
+class SampleGradients:
+    """A source of gradients of weighted sums of outputs, w_k . Phi(x_k), sample by sample.
+
+    They are taken at the parameters that the twin has at the time of the call.
+
+    Parameters
+    ----------
+    twin : nn.Module
+        A net from `float64_copy`.
+    names : iterable of str
+        The parameters to differentiate in.
+    x : Tensor, shape (N, ...)
+        A batch, of which one sample is followed to see how the net uses its layers.
+    share : float, default 1
+        How much of the memory that is used by default may be used: of whoever has less.
+    """
+
+    def __init__(self, twin: nn.Module, names: Iterable[str], x: Tensor, share: float = 1.0):
+        self._twin, self.names = twin, tuple(names)
+        self._dense = find_dense_layers(twin, set(self.names), x[:1])
+        factored = {f"{layer}.{kind}" for layer in self._dense for kind in ("weight", "bias")}
+        # Biases of factored layers are read off the factors too.
+        self._explicit = tuple(n for n in self.names if n not in factored)
+        parameters = dict(twin.named_parameters())
+        width = sum(parameters[n].numel() for n in self._explicit)
+        width += sum(sum(parameters[f"{layer}.weight"].shape) for layer in self._dense)
+        self.width = width
+        at_once = min(_NUMBERS_AT_ONCE // width, _SAMPLES_AT_ONCE)
+        self.chunk = max(1, int(min(share, 1.0) * at_once))
+
+    def __call__(self, x: Tensor, weights: Tensor) -> Gradients:
+        """Return the gradients of weights_k . Phi(x_k) for x (K, ...) and weights (K, C).
+
+        Raises ModelError where the net cannot be differentiated sample by sample.
+        """
+        parameters = dict(self._twin.named_parameters())
+        explicit = {n: parameters[n].detach() for n in self._explicit}
+        fixed = {n: p.detach() for n, p in parameters.items() if n not in explicit} | dict(
+            self._twin.named_buffers()
+        )
+        added = {
+            name: torch.zeros(
+                1, parameters[f"{name}.weight"].shape[0], dtype=torch.float64, device=x.device
+            )
+            for name in self._dense
+        }
+
+        def score(free: dict, added: dict, x: Tensor, w: Tensor):
+            incoming: dict[str, Tensor] = {}
+            with shift_outputs(self._twin, added, incoming):
+                output = call_with(self._twin, free | fixed, x[None]).reshape(-1)
+            return output @ w, {name: a.reshape(-1) for name, a in incoming.items()}
+
+        # vmap runs the backward passes of all samples as one: no loop over samples in Python.
+        gradient = torch.func.vmap(
+            torch.func.grad(score, argnums=(0, 1), has_aux=True), in_dims=(None, None, 0, 0)
+        )
+        try:
+            with explain_forward_errors(x):
+                (rows, outgoing), incoming = gradient(explicit, added, x, weights)
+        except DataError as error:
+            # One batch of these inputs has passed before: it is the differentiation that fails.
+            raise ModelError(
+                f"Gradients sample by sample failed: {error.__cause__}. Data-dependent Python"
+                " control flow and .item() in forward are usual causes; remove them for"
+                " certification."
+            ) from error
+        count = len(x)
+        flat = [rows[n].reshape(count, -1) for n in self._explicit]
+        factors = tuple(
+            Factors(
+                f"{name}.weight",
+                f"{name}.bias" if f"{name}.bias" in self.names else None,
+                outgoing[name].reshape(count, -1),
+                incoming[name],
+            )
+            for name in self._dense
+        )
+        return Gradients(
+            self._explicit,
+            (
+                torch.cat(flat, 1)
+                if flat
+                else torch.zeros(count, 0, dtype=torch.float64, device=x.device)
+            ),
+            factors,
+        )
+
+    def chunks(self, x: Tensor, weights: Tensor):
+        """Yield `Gradients` of a few samples at a time, as many as memory allows."""
+        for part, w in zip(x.split(self.chunk), weights.split(self.chunk), strict=True):
+            yield self(part, w)
+
+
+class StoredGradients:
+    """Many gradients, held if they fit, else computed in chunks whenever they are asked for.
+
+    Parameters
+    ----------
+    source : SampleGradients
+        Computes them.
+    x : Tensor, shape (K, ...)
+        Samples.
+    weights : Tensor, shape (K, C), float64
+        Weights of the outputs of each.
+    """
+
+    def __init__(self, source: SampleGradients, x: Tensor, weights: Tensor):
+        self._source, self._x, self._weights = source, x, weights
+        fits = len(x) * source.width <= _NUMBERS_HELD
+        self._held = list(source.chunks(x, weights)) if fits else None
+
+    def __iter__(self) -> Iterator[Gradients]:
+        return (
+            iter(self._held)
+            if self._held is not None
+            else self._source.chunks(self._x, self._weights)
+        )
+
+    def inner(self, other: "StoredGradients | None" = None) -> Tensor:
+        """Return the inner products with each other, or with others: (K, K of other), float64."""
+        return torch.cat(
+            [torch.cat([left.inner(right) for right in other or self], 1) for left in self]
+        )
+
+    def along(self, direction: dict[str, Tensor]) -> Tensor:
+        """Return the inner products with a direction in parameter space, shape (K,)."""
+        return torch.cat([part.along(direction) for part in self])
+
+    def combination(self, weights: Tensor, like: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return sum_k weights_k gradient_k, with the names and shapes of `like`."""
+        total = {name: torch.zeros_like(p) for name, p in like.items()}
+        start = 0
+        for part in self:
+            for name, share in part.combination(weights[start : start + len(part)], like).items():
+                total[name] += share
+            start += len(part)
+        return total
+
+    def joined(self, other: "StoredGradients") -> "StoredGradients":
+        """Return these gradients and then the others, of the same source, without a new pass."""
+        # Past __init__, which would compute the gradients again.
+        both = StoredGradients.__new__(StoredGradients)
+        both._source, both._x, both._weights = (
+            self._source,
+            torch.cat([self._x, other._x]),
+            torch.cat([self._weights, other._weights]),
+        )
+        fits = (
+            self._held is not None
+            and other._held is not None
+            and len(both._x) * self._source.width <= _NUMBERS_HELD
+        )
+        both._held = (self._held or []) + (other._held or []) if fits else None
+        return both

@@ -1,0 +1,234 @@
+"""Points on the boundary between right and wrong: judged, and moved to where it is nearest."""
+
+import torch
+from torch import Tensor, nn
+
+from ..nets.model import scores
+from .certified import score_margins
+from .flips import bound_margins
+from .lipschitz import norm
+
+_BOUNDARY_STEPS = 12
+"""Newton steps along the boundary at most; they converge quadratically on each smooth piece of it,
+and usually stop earlier.
+"""
+_COARSE_BISECTIONS = 16
+"""Bisections of a segment that crosses the boundary, while points move: 2^-16 of its length is less
+than the next step changes.
+"""
+_FINE_BISECTIONS = 48
+"""Bisections at the end: to 4e-15 of a segment, about the rounding of its ends."""
+_STEPS_BEHIND = 16
+"""Steps behind the boundary that are tried, each four times as long: the first is twice what the
+slope asks for, and nearly always enough.
+"""
+_FLAT_STEP = 2.0**-50
+"""First of these steps where there is no slope, as on a kink: some units in the last place."""
+_DISTANCE_ROUNDING = 2.0**-52
+"""Twice the unit roundoff of float64, for each entry of a distance and ..."""
+_DISTANCE_ROUNDINGS = 16
+"""... roundings beside them: distances are rounded up."""
+_TANGENT_OVERSHOOT = 1e-6
+"""Relative distance by which a step goes beyond the tangent: the boundary itself is misclassified,
+and rounding may miss it.
+"""
+
+
+def compute_margin(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Compute the smallest score gap of each sample, (N,)."""
+    return score_margins(net, x, y).amin(1)
+
+
+def compute_margin_and_slope(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute the smallest score gaps, (N,), and their gradients in the inputs, (N, ...)."""
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        margin = compute_margin(net, x, y)
+        (slope,) = torch.autograd.grad(margin.sum(), x)
+    return margin.detach(), slope
+
+
+def compute_gap_and_slope(
+    net: nn.Module, x: Tensor, y: Tensor, rivals: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Compute the gaps between the scores of y and of one rival each, (N,), and their gradients.
+
+    Gradients that are no numbers are 0.
+    """
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        found = scores(net, x)
+        gap = (found.gather(1, y[:, None]) - found.gather(1, rivals[:, None]))[:, 0]
+        (slope,) = torch.autograd.grad(gap.sum(), x)
+    return gap.detach(), slope.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def measure_distance(x: Tensor, points: Tensor) -> Tensor:
+    """Compute the Euclidean distances between samples and points, (N,), rounded up."""
+    share = _DISTANCE_ROUNDING * (x[0].numel() + _DISTANCE_ROUNDINGS)
+    return norm((points - x).flatten(1)) * (1 + share)
+
+
+def one_each(values: Tensor, x: Tensor) -> Tensor:
+    """Give values (N,) the dimensions of samples x, (N, 1, ...), so that they multiply them."""
+    return values.reshape(-1, *[1] * (x.ndim - 1))
+
+
+def judge_points(
+    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
+) -> tuple[Tensor, Tensor]:
+    """Clip points to the box and ask the net whether they are misclassified; ties are.
+
+    A net that has a `judge`, which bounds the rounding of its scores, moves points a little behind
+    the boundary, to where they are misclassified in exact arithmetic too.
+
+    Returns
+    -------
+    distances : tensor, (N,)
+        Their distances from x, infinite where a point is not known to be misclassified.
+    points : tensor, (N, ...)
+        The points in the box.
+    """
+    points = points.nan_to_num()
+    points = points.clamp(*box) if box else points
+    with torch.no_grad():
+        wrong = compute_margin(net, points, y) <= 0
+    if getattr(net, "judge", None) is not None and wrong.any():
+        points[wrong], wrong[wrong.clone()] = _step_behind(
+            net, x[wrong], y[wrong], points[wrong], box
+        )
+    return measure_distance(x, points).masked_fill(~wrong, torch.inf), points
+
+
+def _step_behind(
+    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
+) -> tuple[Tensor, Tensor]:
+    """Step down the margin until points are misclassified by more than rounding; where it has no
+    slope, away from x.
+
+    Returns the points, and which of them are.
+    """
+    lacking = bound_margins(net.judge, points, y)  # type: ignore[arg-type]
+    behind = lacking <= 0
+    left = torch.nonzero(~behind)[:, 0]
+    if not len(left):
+        return points, behind
+    _, slope = compute_margin_and_slope(net, points[left], y[left])
+    steepness, away = norm(slope.flatten(1)), points[left] - x[left]
+    flat = steepness == 0
+    down = torch.where(one_each(flat, away), away, -slope)
+    down = (down / one_each(norm(down.flatten(1)), down)).nan_to_num()
+    length = 2 * (lacking[left] / net.scale) / steepness  # type: ignore[operator]
+    length = torch.where(flat, _FLAT_STEP * norm(points[left].flatten(1)), length)
+    for _ in range(_STEPS_BEHIND):
+        moved = (points[left] + one_each(length, down) * down).nan_to_num()
+        moved = moved.clamp(*box) if box else moved
+        with torch.no_grad():
+            there = compute_margin(net, moved, y[left]) <= 0
+        there &= bound_margins(net.judge, moved, y[left]) <= 0  # type: ignore[arg-type]
+        behind[left[there]] = True
+        # What has not arrived steps on from where it began.
+        points[left[there]] = moved[there]
+        left, down, length = left[~there], down[~there], 4 * length[~there]
+        if not len(left):
+            break
+    return points, behind
+
+
+def polish_points(
+    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
+) -> tuple[Tensor, Tensor]:
+    """Judge points, and move misclassified ones along the boundary to where it is nearest.
+
+    Returns
+    -------
+    distances : tensor, (N,)
+        The distances of the points, infinite where a point is classified correctly.
+    points : tensor, (N, ...)
+        The points, misclassified and in the box where the distance is finite.
+    """
+    distances, points = judge_points(net, x, y, points, box)
+    wrong = distances.isfinite()
+    if not wrong.any():
+        return distances, points
+    moved = points.clone()
+    with torch.no_grad():
+        moved[wrong] = _descend_along_boundary(net, x[wrong], y[wrong], points[wrong], box)
+    nearest, moved = judge_points(net, x, y, moved, box)
+    # Where rounding decides about x itself, the boundary may lead to what no longer counts.
+    nearer = nearest <= distances
+    return torch.minimum(nearest, distances), torch.where(one_each(nearer, x), moved, points)
+
+
+def _descend_along_boundary(
+    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
+) -> Tensor:
+    """Move misclassified points along the boundary towards x, by Newton steps on its tangent.
+
+    Returns the nearest misclassified points on the way.
+    """
+    points = find_first_crossing(net, x, y, points, _FINE_BISECTIONS)
+    best, nearest = measure_distance(x, points), points
+    for _ in range(_BOUNDARY_STEPS):
+        margin, slope = compute_margin_and_slope(net, points, y)
+        aim = _project_onto_tangent(x, points, margin, slope, box)
+        wrong = compute_margin(net, aim, y) <= 0
+        # An aim that is classified correctly is moved back towards the point that is not.
+        candidate = torch.where(
+            one_each(wrong, x), aim, find_first_crossing(net, aim, y, points, _COARSE_BISECTIONS)
+        )
+        points = find_first_crossing(net, x, y, candidate, _COARSE_BISECTIONS)
+        distance = measure_distance(x, points)
+        if not (distance < best * (1 - 1e-9)).any():
+            break
+        nearest = torch.where(one_each(distance < best, x), points, nearest)
+        best = torch.minimum(best, distance)
+    return find_first_crossing(net, x, y, nearest, _FINE_BISECTIONS)
+
+
+def _project_onto_tangent(
+    x: Tensor, points: Tensor, margin: Tensor, slope: Tensor, box: tuple[float, float] | None
+) -> Tensor:
+    """Find the z of the box nearest to x with margin + slope . (z - points) <= 0.
+
+    It is x - t slope, clipped, for the smallest such t >= 0; the points show that there is one.
+    """
+    start, slope, offset = x.flatten(1), slope.flatten(1), (points - x).flatten(1)
+    # The value that slope . (z - x) must not exceed.
+    needed = (slope * offset).sum(1, keepdim=True) - margin[:, None]
+    squares = slope.square().sum(1, keepdim=True).clamp(min=1e-300)
+    high = (-needed / squares).clamp(min=0)
+    if box is None:
+        return (start - (1 + _TANGENT_OVERSHOOT) * high * slope).reshape_as(x)
+
+    def lacks(t: Tensor) -> Tensor:
+        return (slope * ((start - t * slope).clamp(*box) - start)).sum(1, keepdim=True) > needed * (
+            1 - 1e-12
+        )
+
+    # Clipping leaves t undetermined: double it until it suffices, then bisect.
+    low = torch.zeros_like(high)
+    for _ in range(_COARSE_BISECTIONS + _FINE_BISECTIONS):
+        low, high = torch.where(lacks(high), high, low), torch.where(lacks(high), 4 * high, high)
+    for _ in range(_FINE_BISECTIONS):
+        middle = (low + high) / 2
+        lacking = lacks(middle)
+        low, high = torch.where(lacking, middle, low), torch.where(lacking, high, middle)
+    return (start - (1 + _TANGENT_OVERSHOOT) * high * slope).clamp(*box).reshape_as(x)
+
+
+def find_first_crossing(
+    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, bisections: int
+) -> Tensor:
+    """Bisect the segment from x to a misclassified point for where it crosses the boundary.
+
+    Returns the end of the bracket that is misclassified.
+    """
+    low, high = x.new_zeros(len(x)), x.new_ones(len(x))
+    for _ in range(bisections):
+        middle = (low + high) / 2
+        wrong = compute_margin(net, x + one_each(middle, x) * (points - x), y) <= 0
+        low, high = torch.where(wrong, low, middle), torch.where(wrong, middle, high)
+    found = x + one_each(high, x) * (points - x)
+    # x + (points - x) may be rounded to another point, which need not be misclassified.
+    return torch.where(one_each(high == 1, x), points, found)

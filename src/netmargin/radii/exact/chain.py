@@ -1,0 +1,190 @@
+"""A net as a chain: dense float64 layers with one kink per hidden unit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...errors import ModelError
+from ...nets.forward_failures import call_net
+from ..products import UNDERFLOW
+from .quadratics import share
+from .trace import follow_net
+
+_MOST_BITS = 400
+"""Weights of K layers that are not 0 lie between 2^-(400 / K) and 2^(400 / K), so that no product
+of them, of radii and of multipliers leaves the float64 numbers where proofs are judged.
+"""
+_AGREEMENT = 1e-9
+"""Share of the largest score by which chain and net may differ on the data: far more than rounding,
+far less than a layer that was misread.
+"""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Dense layers z_k = W_k a_{k-1} + b_k, a_0 = x, with a_k = max(z_k, 0) + s_k min(z_k, 0).
+
+    The last layer has no activation: its z are the scores.
+
+    Attributes
+    ----------
+    weights : tuple of float64 arrays, (n_k, n_{k-1})
+        W_1 .. W_{K+1}, for K hidden layers.
+    biases : tuple of float64 arrays, (n_k,)
+        b_1 .. b_{K+1}.
+    slopes : tuple of float
+        s_1 .. s_K, the slope of a hidden layer on its negative side: 0 for ReLU, s for LeakyReLU,
+        -1 for the absolute value.
+    weight_errors : tuple of float64 arrays, (n_k, n_{k-1})
+        How far weights are at most from those of the net: 0, but for what rounding added when
+        layers were folded into one.
+    bias_errors : tuple of float64 arrays, (n_k,)
+        The same for biases.
+    """
+
+    weights: tuple[np.ndarray, ...]
+    biases: tuple[np.ndarray, ...]
+    slopes: tuple[float, ...]
+    weight_errors: tuple[np.ndarray, ...]
+    bias_errors: tuple[np.ndarray, ...]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """n_0 .. n_{K+1}: numbers of inputs, of units of each hidden layer, and of scores."""
+        return (self.weights[0].shape[1], *(len(weight) for weight in self.weights))
+
+    def evaluate(self, x: np.ndarray) -> list[np.ndarray]:
+        """Compute z_1 .. z_{K+1} of inputs (N, ...), each (N, n_k); the last one is the scores."""
+        values, a = [], np.asarray(x, dtype=np.float64).reshape(len(x), -1)
+        for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            values.append(a @ weight.T + bias)
+            if index < len(self.slopes):
+                a = activate(values[-1], self.slopes[index])
+        return values
+
+    def bound_errors(
+        self, x: np.ndarray, values: list[np.ndarray], changes: Sequence[np.ndarray] = ()
+    ) -> np.ndarray:
+        """Bound |score of the net - computed score|, (N, n_{K+1}), for inputs (N, n_0).
+
+        values : what `evaluate` computed of them. changes : what else each layer may be off by.
+        """
+        a, errors = np.abs(x), np.zeros_like(x)
+        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            size, some = np.abs(weight), (a.any(1) | errors.any(1))[:, None]
+            rounded = share(a.shape[1] + 1) * (a @ size.T + np.abs(bias)) + UNDERFLOW * some
+            errors = errors @ size.T + (a + errors) @ self.weight_errors[k].T + self.bias_errors[k]
+            errors = errors + rounded + (changes[k] if changes else 0.0)
+            errors = errors * (1 + share(a.shape[1]))
+            if k < len(self.slopes):
+                errors = max(1.0, abs(self.slopes[k])) * errors
+                if self.slopes[k] == 0 and not changes:  # 0 where it is 0 for certain
+                    errors = np.where(values[k] + errors > 0, errors, 0.0)
+                a = np.abs(activate(values[k], self.slopes[k]))
+        return errors
+
+
+def activate(z: np.ndarray, slope: float) -> np.ndarray:
+    """Compute max(z, 0) + slope min(z, 0)."""
+    return np.maximum(z, 0.0) + slope * np.minimum(z, 0.0)
+
+
+def make_chain(weights, biases, slopes) -> Chain:
+    """Make a chain of the arrays of its layers, which are taken as exact."""
+    weights = tuple(np.array(weight, dtype=np.float64) for weight in weights)
+    biases = tuple(np.array(bias, dtype=np.float64) for bias in biases)
+    return Chain(
+        weights,
+        biases,
+        tuple(float(slope) for slope in slopes),
+        tuple(np.zeros_like(weight) for weight in weights),
+        tuple(np.zeros_like(bias) for bias in biases),
+    )
+
+
+def read_chain(net: nn.Module, x: Tensor) -> Chain:
+    """Read a net as a chain, and check on data that the chain computes what the net does.
+
+    The net may be a Sequential or have its own forward, which is traced by `torch.fx`: linear
+    layers, convolutions, average pools, BatchNorm, Dropout, reshaping, and constants added or
+    multiplied are folded into dense layers; ReLU, LeakyReLU and the absolute value stand between
+    them.
+
+    Parameters
+    ----------
+    net : torch.nn.Module
+        A float64 net in evaluation mode, as `nets.model.float64_copy` makes it.
+    x : tensor, (N, ...)
+        Samples on which chain and net are compared.
+
+    Returns
+    -------
+    Chain
+        The chain, in float64. A net with one output has one score.
+
+    Raises
+    ------
+    ModelError
+        The net is no chain, has a layer without a rule, cannot be traced, differs from its chain,
+        or has weights of a size that leaves float64 where layers are multiplied.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from netmargin.radii.exact.chain import read_chain
+    >>> net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
+    >>> read_chain(net.double(), torch.ones(1, 4).double()).widths
+    (4, 3, 2)
+
+    Beyond the papers.
+    """
+    with torch.no_grad():
+        affines, slopes = follow_net(net, x)
+        theirs = call_net(net, x).reshape(len(x), -1).cpu().numpy()
+    bits = _MOST_BITS // len(affines)
+    weights, weight_errors, biases, bias_errors = zip(
+        *(
+            (*_settle(weight, weight_error, bits), *_settle(bias, bias_error, bits))
+            for weight, bias, weight_error, bias_error in (a.write_out() for a in affines)
+        ),
+        strict=True,
+    )
+    chain = Chain(weights, biases, tuple(slopes), weight_errors, bias_errors)
+    with np.errstate(over="ignore", invalid="ignore"):  # which no comparison lets through
+        values = chain.evaluate(x.cpu().numpy())
+        ours = values[-1]
+        allowed = _AGREEMENT * np.abs(theirs).max()
+        # Numbers that were taken as 0 are no disagreement.
+        allowed = allowed + chain.bound_errors(x.flatten(1).cpu().numpy(), values)
+    if ours.shape != theirs.shape or not _agree(ours, theirs, allowed):
+        raise ModelError(
+            "The net is not the chain of layers that was read from it: their scores differ on the"
+            " data. Exact radii need a net that does the same with every sample: no branches on"
+            " its values, and no state that its forward changes."
+        )
+    return chain
+
+
+def _agree(ours: np.ndarray, theirs: np.ndarray, allowed: np.ndarray) -> bool:
+    """Whether scores are finite, and differ by no more than is allowed."""
+    return bool(np.isfinite(ours).all() and (np.abs(ours - theirs) <= allowed).all())
+
+
+def _settle(values: np.ndarray, errors: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Take numbers below 2^-bits as 0, and as errors.
+
+    Raises ModelError for numbers above 2^bits, and for matrices without larger ones.
+    """
+    size = np.abs(values)
+    small, matrix = size < 2.0**-bits, values.ndim == 2
+    if not (size <= 2.0**bits).all() or (matrix and size.any() and small.all()):
+        raise ModelError(
+            f"A layer has weights of size {size.max():.1g}, whose products leave the range of"
+            f" float64 where proofs are judged; between {2.0**-bits:.1g} and {2.0**bits:.1g} they"
+            " do not. Multiply layers by numbers that leave the net's answers as they are, or give"
+            " the inputs another unit."
+        )
+    return np.where(small, 0.0, values), np.where(small, errors + size, errors)

@@ -1,0 +1,97 @@
+"""Flips: inputs that are misclassified in exact arithmetic, whatever rounding did to the scores."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..nets.model import scores
+from .exact.chain import Chain
+from .rounding import rounding_errors
+
+_MOST_FRACTIONS = 200_000
+"""Weights up to which a sample is judged in rational arithmetic, which takes a second for these."""
+
+BoundedScores = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""Of inputs (N, ...) the scores (N, C), and how far each is at most from the exact one."""
+
+
+def choose_judge(
+    net: nn.Module, norms: list[float] | None, chain: Chain | None
+) -> BoundedScores | None:
+    """What bounds the rounding of a net's scores; None where nothing is known about it.
+
+    norms : the norms of its stretches, where it is a chain of layers. chain : what was read of it.
+    """
+    if norms is not None:
+        return partial(_bound_layers, net, norms)
+    return None if chain is None else partial(_bound_chain, chain)
+
+
+def bound_margins(judge: BoundedScores, x: Tensor, y: Tensor) -> Tensor:
+    """Upper bounds of the smallest score gaps in exact arithmetic, (N,).
+
+    y : class indices, or signs for a net with one output.
+    """
+    with torch.no_grad():
+        z, errors = judge(x)
+        if z.shape[1] == 1:
+            sign = y if y.is_floating_point() else 2 * y - 1
+            return sign * z[:, 0] + errors[:, 0]
+        own, own_error = z.gather(1, y[:, None]), errors.gather(1, y[:, None])
+        gaps = (own - z) + (own_error + errors)
+        return gaps.scatter(1, y[:, None], torch.inf).amin(1)
+
+
+def are_misclassified(
+    judge: BoundedScores | None, chain: Chain | None, x: Tensor, y: Tensor, margins: Tensor
+) -> Tensor:
+    """Which samples are misclassified by more than rounding, (N,); without a judge, in float64.
+
+    margins : their smallest score gaps in float64, (N,). Samples that rounding leaves undecided are
+    judged in rational arithmetic, where the net is a small chain that nothing was folded into.
+    """
+    wrong = margins <= 0
+    if judge is None or not wrong.any():
+        return wrong
+    certain = wrong & (bound_margins(judge, x, y) <= 0)
+    if chain is not None and _is_plain(chain):
+        for n in torch.nonzero(wrong & ~certain)[:, 0].tolist():
+            label = int(y[n].sign() if y.is_floating_point() else y[n])
+            certain[n] = _is_misclassified(chain, x[n].flatten().tolist(), label)
+    return certain
+
+
+def _is_plain(chain: Chain) -> bool:
+    """Whether a chain is the net itself, and small enough for rational arithmetic."""
+    errors = [*chain.weight_errors, *chain.bias_errors]
+    few = sum(weight.size for weight in chain.weights) <= _MOST_FRACTIONS
+    return few and not any(error.any() for error in errors)
+
+
+def _is_misclassified(chain: Chain, x: list[float], label: int) -> bool:
+    """Whether a chain misclassifies an input, or scores tie, in rational arithmetic."""
+    values = np.array([Fraction(value) for value in x], dtype=object)
+    exact = np.vectorize(Fraction, otypes=[object])
+    for k, (weight, bias) in enumerate(zip(chain.weights, chain.biases, strict=True)):
+        values = exact(weight) @ values + exact(bias)
+        if k < len(chain.slopes):
+            values = np.where(values > 0, values, Fraction(chain.slopes[k]) * values)
+    if len(values) == 1:
+        return bool(label * values[0] <= 0)
+    return bool(np.delete(values, label).max() >= values[label])
+
+
+def _bound_layers(net: nn.Module, norms: list[float], x: Tensor) -> tuple[Tensor, Tensor]:
+    """The scores of a chain of layers, and their errors."""
+    return scores(net, x), rounding_errors(net, x, norms)
+
+
+def _bound_chain(chain: Chain, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The scores of a net that was read as a chain, and their errors."""
+    values = chain.evaluate(x.detach().cpu().numpy())
+    errors = chain.bound_errors(x.detach().flatten(1).cpu().numpy(), values)
+    return torch.from_numpy(values[-1]).to(x), torch.from_numpy(errors).to(x)

@@ -1,0 +1,329 @@
+"""L2 Lipschitz constants of a chain of layers: the product of the norms of its linear stretches."""
+
+import math
+from itertools import groupby
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import ModelError
+from .products import multiply_absolute, without_biases
+
+# Layers with a known constant; any other one, and so any new one, is refused.
+_LINEAR = (
+    nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d,
+    nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
+    nn.BatchNorm1d, nn.BatchNorm2d,
+    nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d,
+)  # fmt: skip
+_MOVING = (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d)
+"""Linear layers that only move numbers."""
+_NONLINEAR = (nn.ReLU, nn.LeakyReLU, nn.ReLU6, nn.Hardtanh, nn.Tanh, nn.MaxPool1d, nn.MaxPool2d)
+_LARGEST_SIDE = 3200
+"""Smaller dimension up to which a linear map is written out as a matrix: an eigenvalue problem of
+that size takes half a minute.
+"""
+_LARGEST_MATRIX = 60_000_000
+"""Entries up to which a linear map is written out: half a GB in float64."""
+_LEAST_FREQUENCIES = 32
+"""Frequencies per dimension at which the norm of a convolution is computed, at least: the bound
+between them is loose by 1 / cos(pi / 32) = 1.005 in each dimension for a kernel of size 3.
+"""
+_ROUNDING = 1 + 1e-9
+"""Factor by which norms are raised, more than the rounding of an eigenvalue problem."""
+_LEAST = 2.0**-1074
+"""The smallest float64 number: a product below it vanishes, and one result may lose that much."""
+LEAST_PRODUCT = 2.0**-1022
+"""The smallest number with all digits, in place of products of norms below it."""
+_LOGARITHMS = 1 + 1e-12
+"""Factor by which a product is raised that is taken by logarithms: these are below 1e5 in sum."""
+
+
+def layers_of(net: nn.Module) -> list[nn.Module]:
+    """List the layers of a net that applies them one after the other.
+
+    Raises ModelError where it is not such a chain, or a layer has no known Lipschitz constant.
+    """
+    layers = _list_parts(net)
+    if isinstance(layers[-1], nn.Flatten) and layers[-1].start_dim == 0:
+        layers.pop()  # scores of shape (N,)
+    for layer in layers:
+        if isinstance(layer, nn.Flatten) and layer.start_dim == 0:
+            raise ModelError(
+                "Flatten(0) mixes samples. Certified radii need layers that treat samples one by"
+                " one."
+            )
+        if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)) and layer.running_var is None:
+            raise ModelError(
+                f"{layer} normalizes by the batch, even in evaluation mode: it has no Lipschitz"
+                " constant. Track running statistics."
+            )
+    return layers
+
+
+def _list_parts(net: nn.Module) -> list[nn.Module]:
+    """Flatten nested Sequentials into a list of known layers."""
+    # Exact types only, since a subclass may have another forward; and without hooks or a forward of
+    # the object, which may change what it computes.
+    if not (net._forward_hooks or net._forward_pre_hooks or "forward" in vars(net)):
+        if type(net) is nn.Sequential and len(net):
+            return [layer for part in net for layer in _list_parts(part)]
+        if type(net) in (*_LINEAR, *_NONLINEAR):
+            return [net]
+    raise ModelError(
+        f"{type(net).__name__} has no known Lipschitz constant. Certified radii need a Sequential"
+        " of linear layers, convolutions, pools and ReLUs, without hooks and with their own"
+        " forward."
+    )
+
+
+def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
+    """Bound the L2 Lipschitz constants of the score gaps Phi_y - Phi_j of a chain of layers.
+
+    The bound is the product of the norms of the layers, consecutive linear ones taken as one map;
+    the last one counts by its rows' differences. Norms are exact to 1e-9 and the rounding of layers
+    that are multiplied out, except for convolutions too large to be written out, which are bounded
+    through their Fourier transform.
+
+    Parameters
+    ----------
+    net : torch.nn.Module
+        A float64 net in evaluation mode: a Sequential of linear layers, convolutions, pools,
+        batch norms and ReLUs.
+    x : tensor of shape (n, ...)
+        Inputs, of which only the shape and the device are used.
+
+    Returns
+    -------
+    float64 tensor of shape (C, C)
+        One bound for each pair of classes, whose diagonal means nothing; for a net with one output
+        the bound of Phi itself, of shape (1, 1).
+
+    Raises
+    ------
+    ModelError
+        The net is not such a chain, or a layer has no known Lipschitz constant.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from netmargin.radii import score_lipschitz
+    >>> net = torch.nn.Linear(2, 1, bias=False).double()
+    >>> _ = net.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
+    >>> round(score_lipschitz(net, torch.zeros(1, 2).double()).item(), 6)
+    5.0
+
+    Source: Tsuzuku, Sato and Sugiyama 2018.
+    """
+    return multiply_norms(*chain_norms(net, x))
+
+
+def multiply_norms(norms: list[float], last: Tensor) -> Tensor:
+    """Bound the products of norms and what the last layer adds to them, of any size.
+
+    One that would vanish among float64 numbers is raised to one that does not: else a radius would
+    be infinite where it is not.
+    """
+    if 0.0 in norms:
+        return torch.zeros_like(last)
+    logarithm = last.log2() + sum(math.log2(value) for value in norms)
+    product = (_LOGARITHMS * logarithm.exp2()).clamp(min=LEAST_PRODUCT)
+    return torch.where(last == 0, 0.0, product.nan_to_num(nan=torch.inf, posinf=torch.inf))
+
+
+def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
+    """Bound the norms of all stretches of layers but a last linear one, and its part.
+
+    Returns the list of norms and the norms of the differences of the rows of that last stretch,
+    (C, C), or its norm, (1, 1), for one output.
+    """
+    stretches = stretches_of(net)
+    last = stretches.pop()[1] if stretches[-1][0] else None
+    norms, h = [], torch.zeros_like(x[:1])
+    with torch.no_grad():
+        for linear, part in stretches:
+            norms.append(
+                operator_norm(part, h)
+                if linear
+                else math.prod(kink_constant(layer) for layer in part)
+            )
+            h = _run(part, h)
+    if last is None:  # two scores that each change by 1 change their gap by sqrt(2)
+        outputs = h.reshape(1, -1).shape[1]
+        return norms, torch.full(
+            (outputs, outputs), 2**0.5 if outputs > 1 else 1.0, dtype=torch.float64
+        )
+    rows = _write_out_by_rows(last, h).double()
+    sizes = norm(rows)
+    differences = (
+        sizes[:, None] if len(rows) == 1 else torch.stack([norm(row - rows) for row in rows])
+    )
+    if _is_written_out_exactly(last):
+        return norms, _ROUNDING * differences
+    # Rows of several layers are rounded sums, and their difference may consist of rounding.
+    errors = multiply_absolute(last, h).row_errors
+    return norms, _ROUNDING * differences + (errors[:, None] + errors)
+
+
+def stretches_of(net: nn.Module) -> list[tuple[bool, list[nn.Module]]]:
+    """Group consecutive linear and consecutive nonlinear layers; each with whether it is linear."""
+    return [(linear, list(part)) for linear, part in groupby(layers_of(net), is_linear)]
+
+
+def is_linear(layer: nn.Module) -> bool:
+    """Whether a layer is linear up to its biases."""
+    return isinstance(layer, _LINEAR)
+
+
+def norm(vectors: Tensor) -> Tensor:
+    """Compute Euclidean norms over the last dimension, whatever the size of its entries."""
+    # Rescaled first, as squares of 1e-200 would vanish.
+    largest = vectors.abs().amax(-1, keepdim=True)
+    unit = vectors / torch.where(largest > 0, largest, 1.0)
+    # The smallest numbers have no digits that could be rounded down.
+    return unit.norm(dim=-1) * largest[..., 0] + _LEAST * (largest[..., 0] > 0)
+
+
+def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
+    """Compute the largest singular value of a chain of linear layers without their biases.
+
+    It is a map of inputs shaped like x. Where that is too large for a matrix, the norms of the
+    layers are bounded one by one.
+    """
+    inputs, outputs = x.numel(), _run(layers, x).numel()
+    if min(inputs, outputs) <= _LARGEST_SIDE and inputs * outputs <= _LARGEST_MATRIX:
+        matrix = (
+            _write_out_by_rows(layers, x) if outputs <= inputs else _write_out_by_columns(layers, x)
+        )
+        exact = _is_written_out_exactly(layers)
+        return _matrix_norm(matrix) + (0.0 if exact else multiply_absolute(layers, x).error)
+    if len(layers) > 1:
+        factors = []
+        for layer in layers:
+            factors.append(operator_norm([layer], x))
+            x = layer(x)
+        return multiply_norms(factors[:-1], torch.tensor(factors[-1:], dtype=torch.float64)).item()
+    (layer,) = layers
+    if isinstance(layer, _MOVING):
+        return 1.0
+    if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
+        return _compute_batch_norm_constant(layer)
+    if isinstance(layer, nn.Linear):
+        return _matrix_norm(layer.weight if outputs <= inputs else layer.weight.T)
+    if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros":
+        return _bound_by_fourier(layer)
+    if (
+        isinstance(layer, nn.AvgPool2d)
+        and layer.divisor_override is None
+        and all(
+            s >= k for k, s in zip(_as_pair(layer.kernel_size), _as_pair(layer.stride), strict=True)
+        )
+    ):
+        return 1.0  # means over windows that do not overlap shrink distances
+    raise ModelError(
+        f"{layer} on inputs of shape {tuple(x.shape[1:])} is too large for an exact norm, and no"
+        " bound is known."
+    )
+
+
+def _matrix_norm(matrix: Tensor) -> float:
+    """Bound the largest singular value of a matrix, whatever the size of its entries."""
+    largest = matrix.abs().max().item()
+    if largest == 0 or not math.isfinite(largest):
+        return 0.0 if largest == 0 else math.inf
+    matrix = matrix / largest  # or the product would under- or overflow
+    try:
+        square = max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0)
+    except torch.linalg.LinAlgError:  # LAPACK did not converge
+        square = matrix.square().sum().item()
+    return largest * math.sqrt(square) * _ROUNDING + _LEAST
+
+
+def _is_written_out_exactly(layers: list[nn.Module]) -> bool:
+    """Whether the matrix of layers is the weight of one of them, and so no rounded product."""
+    acting = [layer for layer in layers if not isinstance(layer, _MOVING)]
+    return len(acting) <= 1 and all(isinstance(layer, nn.Linear) for layer in acting)
+
+
+def _run(layers: list[nn.Module], x: Tensor) -> Tensor:
+    """Apply layers one after the other."""
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+def _write_out_by_rows(layers: list[nn.Module], x: Tensor) -> Tensor:
+    """Write out the matrix (outputs, inputs) of a linear map, by gradients."""
+    with torch.enable_grad():
+        start = torch.zeros_like(x, requires_grad=True)
+        z = _run(layers, start).flatten()
+        one_hot = torch.eye(len(z), dtype=z.dtype, device=z.device)
+        return torch.autograd.grad(z, start, one_hot, is_grads_batched=True)[0].flatten(1)
+
+
+def _write_out_by_columns(layers: list[nn.Module], x: Tensor) -> Tensor:
+    """Write out the matrix (inputs, outputs) of a linear map, by its values on unit vectors."""
+    units = torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape[1:])
+    with torch.no_grad():
+        # Copies without biases, since small values would be lost in rounding beside large biases.
+        layers = [without_biases(layer) for layer in layers]
+        return torch.cat([_run(layers, part) for part in units.split(256)]).flatten(1)
+
+
+def _bound_by_fourier(layer: nn.Conv2d) -> float:
+    """Bound the norm of a convolution on inputs of any size by that of its Fourier symbol.
+
+    Between the points of a grid of N frequencies a trigonometric polynomial of degree n grows by at
+    most 1 / cos(pi n / N) (Duffin and Schaeffer 1937). Strides and zero padding only leave outputs
+    or inputs out.
+    """
+    kernel = layer.weight.reshape(layer.groups, -1, *layer.weight.shape[1:])
+    size = max(_LEAST_FREQUENCIES, 8 * max(layer.kernel_size))
+    largest = kernel.abs().max().item()
+    if largest == 0 or not math.isfinite(largest):
+        return 0.0 if largest == 0 else math.inf
+    symbol = torch.fft.fft2(kernel.double() / largest, s=(size, size)).permute(0, 3, 4, 1, 2)
+    growth = math.prod(1 / math.cos(math.pi * (k - 1) / 2 / size) for k in layer.kernel_size)
+    norms = [torch.linalg.matrix_norm(part, 2).max().item() for part in symbol.flatten(0, 1)]
+    return max(norms) * growth * _ROUNDING * largest + _LEAST
+
+
+def _compute_batch_norm_constant(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> float:
+    """Compute the largest factor by which a batch norm with stored statistics scales a channel."""
+    return _scales_of_batch_norm(layer).max().item() * _ROUNDING
+
+
+def _scales_of_batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> Tensor:
+    """The factor of each channel, whose products that would vanish are raised."""
+    assert layer.running_var is not None
+    scale = (layer.running_var + layer.eps).rsqrt()
+    if layer.weight is None:
+        return scale
+    size = layer.weight.abs()
+    return torch.where(size > 0, (scale * size).clamp(min=LEAST_PRODUCT), 0.0)
+
+
+def _as_pair(value) -> tuple[int, ...]:
+    """Write a size that stands for both dimensions as a pair."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+
+
+def kink_constant(layer: nn.Module) -> float:
+    """Bound the Lipschitz constant of a nonlinear layer.
+
+    A max-pool counts each input once for every window that it lies in.
+    """
+    if isinstance(layer, nn.LeakyReLU):
+        return max(1.0, abs(layer.negative_slope))
+    if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):
+        one = isinstance(layer, nn.MaxPool1d)
+        sizes, strides, dilations = (
+            (value,) if one and isinstance(value, int) else _as_pair(value)
+            for value in (layer.kernel_size, layer.stride, layer.dilation)
+        )
+        windows = [
+            k if d > 1 else math.ceil(k / s)
+            for k, s, d in zip(sizes, strides, dilations, strict=True)
+        ]
+        return math.sqrt(math.prod(windows))
+    return 1.0

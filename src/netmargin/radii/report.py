@@ -1,0 +1,247 @@
+"""The record that `robustness` returns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.records import short_repr
+from ..core.saved_records import Record
+from ..nets.probabilities import show_warning
+from ..result import Status
+
+
+@dataclass(frozen=True)
+class RobustnessReport(Record):
+    """The L2 robustness of a net on samples, as `robustness` returns it.
+
+    Radii are in the units of the inputs. Both radii of a misclassified sample are 0. They are about
+    the net in exact arithmetic, of which float64 scores tell no more than their rounding leaves.
+
+    Attributes
+    ----------
+    lower : float64 array, (n,)
+        Certified radii: no input nearer than this is misclassified.
+    upper : float64 array, (n,)
+        Distances of the nearest misclassified inputs found; infinite where nothing was found.
+    upper_proved : bool
+        Whether `upper` is proved as well: every input found, and every sample with both radii 0,
+        is misclassified by more than rounding. Where nothing bounds the rounding of the net, as
+        with skip connections, they are misclassified in float64.
+    q : float64 array, (n,)
+        The margins of the samples, in float64. A sample whose margin is not positive, but may be
+        so in exact arithmetic, has no certificate and a small upper radius.
+    certified_by : str array, (n,)
+        What the certified radius rests on: "Lipschitz constant", "relaxation" (a bound of the whole
+        ball), "tree of regions", or "misclassified"; "" where nothing is certified, and the
+        radius of 0 says nothing.
+    found_by : str array, (n,)
+        What found the nearest input: an attack, "random search" or "search for proofs"; "" for
+        none.
+    attacks : tuple of str
+        The attacks that ran.
+    scale : float
+        The median margin of correct samples (1 if there are none), by which the scores that attacks
+        saw were divided.
+    box : (float, float) or None
+        The smallest and the largest value of an input; None for all of R^d.
+    effort : str
+        "quick", "standard" or "exact": which certificates were tried.
+    tol : float
+        The largest share of `upper` that a closed radius leaves open.
+    no_lower : str
+        Why no radius is certified (lower is 0 then), or "".
+    no_chain : str
+        Why relaxations and trees were not tried, or "": another net, or too many hidden units.
+    status : Status
+        FINISHED; TIME_LIMIT, which kept some radii from being closed; or INTERRUPTED: of the
+        samples from `examined` on no more is known than their margin. Their radii are 0 and
+        infinite.
+    examined : int
+        The number of samples whose radii were computed, the first ones.
+    flips : float64 array, (k, ...), or None
+        The nearest misclassified inputs found, of the first k samples: at distance `upper`, NaN
+        where nothing was found. k is the number of examined samples, or fewer, so that they are at
+        most 2 million numbers. None where nothing was looked for.
+
+    Source: Lyu and Li 2019, Appendix J.2.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    q: np.ndarray
+    certified_by: np.ndarray
+    found_by: np.ndarray
+    attacks: tuple[str, ...]
+    scale: float
+    box: tuple[float, float] | None
+    effort: str
+    tol: float
+    no_lower: str
+    no_chain: str
+    status: Status
+    examined: int
+    flips: np.ndarray | None = None
+    warning: str = ""
+    upper_proved: bool = False
+
+    def __repr__(self) -> str:
+        return short_repr(self, "n", "accuracy", "largest", "attacks", "box", "no_lower", "status")
+
+    @property
+    def n(self) -> int:
+        """The number of samples, misclassified ones included."""
+        return len(self.q)
+
+    @property
+    def accuracy(self) -> float:
+        """The share of samples that are classified correctly, between 0 and 1."""
+        return float((self.q > 0).mean())
+
+    @property
+    def not_found(self) -> int:
+        """The number of samples that no attack could turn; 0 if none ran."""
+        return int(np.isinf(self.upper[: self.examined]).sum()) if self.attacks else 0
+
+    @property
+    def closed(self) -> np.ndarray:
+        """Which radii are known to `tol`: bool array, (n,); misclassified samples are."""
+        return self.lower >= (1 - self.tol) * self.upper
+
+    @property
+    def largest(self) -> float:
+        """The largest finite radius; 1 if none is positive."""
+        both = np.concatenate([self.lower, self.upper])
+        return float(both[np.isfinite(both)].max(initial=0.0)) or 1.0
+
+    def curve(self, epsilons=None):
+        """Compute the robust accuracy over epsilon, as a pandas DataFrame.
+
+        The columns are `epsilon` and the shares of samples with radius above it, `certified` (by
+        lower radii) and `attacked` (by upper ones, if there were attacks); the truth lies between.
+
+        epsilons : array_like, radii; None takes 101 from 0 to the largest.
+        """
+        import pandas
+
+        if epsilons is None:
+            epsilons = np.linspace(0, self.largest, 101)
+        epsilons = np.asarray(epsilons, dtype=float)
+        shares = {
+            name: (radii[None] > epsilons[:, None]).mean(1)
+            for name, radii in (("certified", self.lower), ("attacked", self.upper))
+        }
+        return pandas.DataFrame({"epsilon": epsilons} | shares)
+
+    def table(self):
+        """Return a pandas DataFrame with one row per sample.
+
+        The columns are q, lower, upper, certified_by, found_by and closed; lower is missing where
+        nothing is certified.
+        """
+        import pandas
+
+        return pandas.DataFrame(
+            {
+                "q": self.q,
+                "lower": np.where(self.certified_by == "", np.nan, self.lower),
+                "upper": self.upper,
+                "certified_by": self.certified_by,
+                "found_by": self.found_by,
+                "closed": self.closed,
+            }
+        )
+
+    def to_dict(self) -> dict:
+        """Return the report as JSON-ready values; infinite radii are None."""
+
+        def shown(radius: float) -> float | None:
+            return float(radius) if np.isfinite(radius) else None
+
+        return {
+            "n": self.n,
+            "accuracy": self.accuracy,
+            "median_lower": shown(np.median(self.lower)),
+            "median_upper": shown(np.median(self.upper)),
+            "not_found": self.not_found,
+            "upper_proved": self.upper_proved,
+            "attacks": list(self.attacks),
+            "scale": self.scale,
+            "box": self.box,
+            "effort": self.effort,
+            "tol": self.tol,
+            "closed": int(self.closed.sum()),
+            "no_lower": self.no_lower,
+            "no_chain": self.no_chain,
+            "status": str(self.status),
+            "examined": self.examined,
+            "lower": list(map(shown, self.lower)),
+            "upper": list(map(shown, self.upper)),
+            "certified_by": self.certified_by.tolist(),
+            "found_by": self.found_by.tolist(),
+        }
+
+    def summary(self) -> str:
+        """Describe the report in a few lines of text."""
+        names, counts = np.unique(self.found_by[self.found_by != ""], return_counts=True)
+        lines = [
+            *show_warning(self.warning),
+            (
+                f"{self.n} samples, {100 * self.accuracy:.2f}% correct; inputs in"
+                f" {'R^d' if self.box is None else f'[{self.box[0]:g}, {self.box[1]:g}]^d'}"
+            ),
+            *self._describe_certified(),
+        ]
+        if self.attacks:
+            lines += [
+                (
+                    f"attacked radius    median {np.median(self.upper):.4g}"
+                    f" ({'proved' if self.upper_proved else 'misclassified in float64'}),"
+                    f" {self.not_found} samples that no attack could turn"
+                ),
+                "nearest found by   "
+                + (
+                    ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+                    or "none"
+                ),
+            ]
+        if self.status is Status.TIME_LIMIT:
+            lines.append(str(self.status))
+        if self.status is Status.INTERRUPTED:
+            lines.append(f"{self.status}; {self.examined} of {self.n} samples were examined")
+        return "\n".join(lines)
+
+    def _describe_certified(self) -> list[str]:
+        """Lines about certified radii: what they rest on; what is not certified, and why."""
+        if self.no_lower:
+            lines = [f"certified radius   none: {self.no_lower}"]
+            return [*lines, f"no relaxations     {self.no_chain}"] if self.no_chain else lines
+        names, counts = np.unique(self.certified_by[self.certified_by != ""], return_counts=True)
+        won = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        lines = [
+            f"certified radius   median {np.median(self.lower):.4g} (proved)",
+            f"largest by         {won or 'none'}",
+            f"known to {100 * self.tol:g}%     {int(self.closed.sum())} of {self.n} samples",
+        ]
+        if self.no_chain:
+            lines.append(f"Lipschitz constants alone: {self.no_chain}")
+        elif not (closed := self.closed[: self.examined]).all():
+            lines.append(f"left open          {(~closed).sum()} samples: {self._explain_open()}")
+        nothing = int((self.certified_by[: self.examined] == "").sum())
+        if nothing:
+            why = "the time limit" if self.status is Status.TIME_LIMIT else "rounding"
+            lines.append(f"nothing certified  {nothing} samples: stopped by {why}")
+        return lines
+
+    def _explain_open(self) -> str:
+        """Say what kept samples open that were searched, and what would close them."""
+        if self.effort == "quick":
+            why = 'effort="quick" tries Lipschitz constants alone'
+        elif self.status is Status.TIME_LIMIT:
+            why = "stopped by the time limit"
+        elif np.isinf(self.upper[: self.examined][~self.closed[: self.examined]]).all():
+            why = "no misclassified input was found"
+        elif self.effort == "standard":
+            why = 'whole balls were not proved; effort="exact" splits them into regions'
+        else:
+            why = "rounding stopped the search"
+        return f"{why}; certified radii ignore the box" if self.box else why
