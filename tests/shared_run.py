@@ -18,8 +18,8 @@ from matplotlib.figure import Figure as Drawing
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
 import netmargin as nm
-from netmargin.nets import processes
 from netmargin.kkt import constraint_search
+from netmargin.nets import processes
 from netmargin.papers.gallery.figure import figure
 from tests.process_end import end_process
 

@@ -1,7 +1,6 @@
-"""The tables of mutations fit the present source; one mutation of each room, killed."""
+"""The tables of mutations fit the present source; one mutation of each package, killed."""
 
 import ast
-import importlib
 import multiprocessing
 import os
 
@@ -9,17 +8,17 @@ import pytest
 
 from tests.mutations import running
 from tests.mutations.__main__ import main
-from tests.mutations.mutation import ROOMS
+from tests.mutations.mutation import TABLES as FILES, read_table
 from tests.mutations.running import REPOSITORY
 
-TABLES = {room: importlib.import_module(f"tests.mutations.{room}") for room in ROOMS}
+TABLES = {package: read_table(path) for package, path in FILES.items()}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_mutation_applies(room):
+@pytest.mark.parametrize("package", TABLES)
+def test_every_mutation_applies(package):
     """Each changes one place, compiles, is listed once, and names a test that exists."""
     seen = set()
-    for mutation in TABLES[room].MUTATIONS:
+    for mutation in TABLES[package][1]:
         mutated = mutation.applied((REPOSITORY / "src/netmargin" / mutation.file).read_text())
         compile(mutated, mutation.file, "exec")
         assert mutation.why
@@ -33,16 +32,14 @@ def test_every_mutation_applies(room):
                 if isinstance(f, ast.FunctionDef)
             }
             assert name.partition("[")[0] in names, f"{mutation.killed_by} does not exist"
-    assert all(
-        (REPOSITORY / target).exists() for target in TABLES[room].TESTS if target.endswith(".py")
-    )
+    assert all((REPOSITORY / target).exists() for target in TABLES[package][0])
 
 
 def test_a_process_that_dies_before_its_tests_is_no_kill(monkeypatch, capfd):
     """As it does where `main` is called by a file that cannot be imported once more."""
     monkeypatch.setattr(running, "_processes", multiprocessing.get_context("fork"))
     monkeypatch.setattr(running, "_test", lambda *_: os._exit(1))
-    assert main(["margins", "--match", TABLES["margins"].MUTATIONS[0].why]) == 1
+    assert main(["margins", "--match", TABLES["margins"][1][0].why]) == 1
     assert "__name__ == '__main__'" in capfd.readouterr().out
 
 
@@ -53,9 +50,9 @@ def test_a_run_without_tests_is_no_kill(tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("room", [room for room in ROOMS if TABLES[room].MUTATIONS])
-def test_the_command_kills_one_of_each_room(room, capfd):
+@pytest.mark.parametrize("package", TABLES)
+def test_the_command_kills_one_of_each_room(package, capfd):
     """By the test that notices; `python -m tests.mutations` runs them all, with all tests."""
-    first = TABLES[room].MUTATIONS[0]
-    assert main([room, "--match", first.why, "--tests", first.killed_by.partition("[")[0]]) == 0
+    first = TABLES[package][1][0]
+    assert main([package, "--match", first.why, "--tests", first.killed_by.partition("[")[0]]) == 0
     assert "1 of 1 killed (100.0%)" in capfd.readouterr().out

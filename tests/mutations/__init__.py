@@ -1,3 +1,3 @@
 """Mutations: small wrong changes of the source, each of which some test has to notice. One table
-per room.
+per package.
 """

@@ -1,12 +1,11 @@
 """Break the source in many small ways, one at a time, and see whether a test notices.
 
-`python -m tests.mutations [ROOM ...]` prints for every room how many mutations of its table were
+`python -m tests.mutations [PACKAGE ...]` prints for every package how many mutations of its table were
 killed, which survived, and which are equivalent, with the reason. The exit code is 1 when fewer
 than 90% of those that are not equivalent are killed, or when the tests fail without any mutation.
 """
 
 import argparse
-import importlib
 import sys
 import tempfile
 import time
@@ -14,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from .mutation import ROOMS, Mutation
+from .mutation import TABLES, Mutation, read_table
 from .running import Outcome, Workplace
 
 ENOUGH = 0.9
@@ -25,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument(
-        "rooms", nargs="*", metavar="ROOM", help=f"of {', '.join(ROOMS)}; all by default"
+        "packages", nargs="*", metavar="PACKAGE", help=f"of {', '.join(TABLES)}; all by default"
     )
     parser.add_argument("--jobs", type=int, default=1, help="how many mutations are tested at once")
     parser.add_argument(
@@ -35,20 +34,18 @@ def main(arguments: list[str] | None = None) -> int:
         "--tests",
         nargs="+",
         metavar="TARGET",
-        help="pytest targets in place of those of the room: quicker, and more may survive",
+        help="pytest targets in place of those of the package: quicker, and more may survive",
     )
     parser.add_argument("--list", action="store_true", help="show the tables, run nothing")
     options = parser.parse_args(arguments)
-    if unknown := sorted(set(options.rooms) - set(ROOMS)):
-        parser.error(f"no such room: {', '.join(unknown)}; there are {', '.join(ROOMS)}")
+    if unknown := sorted(set(options.packages) - set(TABLES)):
+        parser.error(f"no such package: {', '.join(unknown)}; there are {', '.join(TABLES)}")
     killed = tried = 0
-    for room in options.rooms or ROOMS:
-        table = importlib.import_module(f".{room}", __package__)
-        chosen = [
-            m for m in table.MUTATIONS if options.match in f"{m.file} {m.old} {m.new} {m.why}"
-        ]
+    for package in options.packages or TABLES:
+        tests, mutations = read_table(TABLES[package])
+        chosen = [m for m in mutations if options.match in f"{m.file} {m.old} {m.new} {m.why}"]
         if options.list:
-            print(f"{room}: {len(chosen)} mutations")
+            print(f"{package}: {len(chosen)} mutations")
             for mutation in chosen:
                 print(
                     _line(
@@ -58,10 +55,10 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         if not (real := [m for m in chosen if not m.equivalent]):
             continue
-        fates = _fates(options.tests or table.TESTS, real, options.jobs)
+        fates = _fates(options.tests or tests, real, options.jobs)
         if fates is None:
             return 1
-        killed, tried = killed + _show(room, chosen, *fates), tried + len(fates[0])
+        killed, tried = killed + _show(package, chosen, *fates), tried + len(fates[0])
     if options.list:
         return 0
     if not tried:
@@ -111,13 +108,13 @@ def _fates(
     return fates, time.monotonic() - started
 
 
-def _show(room: str, chosen: list[Mutation], fates: list[Fate], seconds: float) -> int:
-    """Print the room's table; returns how many were killed."""
+def _show(package: str, chosen: list[Mutation], fates: list[Fate], seconds: float) -> int:
+    """Print the package's table; returns how many were killed."""
     equivalent = [m for m in chosen if m.equivalent]
     survived = [m for m, outcome in fates if outcome.passed]
     killed = len(fates) - len(survived)
     print(
-        f"{room}: {killed} of {len(fates)} killed ({100 * killed / max(len(fates), 1):.1f}%), "
+        f"{package}: {killed} of {len(fates)} killed ({100 * killed / max(len(fates), 1):.1f}%), "
         f"{len(survived)} survived, {len(equivalent)} equivalent, {seconds:.0f} s"
     )
     for mutation in survived:

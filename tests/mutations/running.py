@@ -34,7 +34,7 @@ _NO_START = (
     " `if __name__ == '__main__':`"
 )
 _SLOW_ONES_TOO = ["-m", "not integrations"]
-"""One test that notices may be a slow one; the tests of a room are those that `make test` runs."""
+"""One test that notices may be a slow one; the tests of a package are those that `make test` runs."""
 _WITHOUT_TESTS = (4, 5)
 """Exit codes of pytest: it could not start, or all tests were left out."""
 _processes = multiprocessing.get_context("forkserver")
@@ -70,7 +70,7 @@ class Workplace:
         self.limit: float | None = None
 
     def baseline(self, tests: list[str], quickest: list[str]) -> Outcome:
-        """Without a mutation, the tests of the room and each `killed_by`; its seconds decide how
+        """Without a mutation, the tests of the package and each `killed_by`; its seconds decide how
         long the mutated tests may take.
         """
         outcome = self._run(tests)
@@ -81,7 +81,7 @@ class Workplace:
         return outcome
 
     def outcome(self, mutation: Mutation, tests: list[str]) -> Outcome:
-        """With one mutation: `killed_by` first, then the tests of the room."""
+        """With one mutation: `killed_by` first, then the tests of the package."""
         source = mutation.apply(self.package)
         try:
             if mutation.killed_by:
