@@ -9,6 +9,10 @@ import torch
 
 import netmargin as nm
 
+# Several threads of torch and BLAS in each of several processes wait for one another, and tests take ten times as long.
+os.environ["OMP_NUM_THREADS"] = "1"  # of processes that tests start
+torch.set_num_threads(1)
+
 # Every test draws the same numbers whichever tests run before it, beside it or without it: with other numbers in
 # each run, a net that a test trains fails it once in thirty runs, and nobody can repeat that.  `make check-all`
 # asks for other numbers, as a test that holds for one seed only is none.
