@@ -25,7 +25,7 @@ from torch import nn
 import netmargin as nm
 from netmargin.label_errors.calibration import score_labels
 from netmargin.label_errors.finding import predict_left_out
-from netmargin.nets.batches import Arrays
+from netmargin.nets.arrays import Arrays
 
 ROWS = Path("runs/label_errors.jsonl")
 SEEDS = range(5)

@@ -17,7 +17,7 @@ import torch
 
 import netmargin as nm
 from netmargin.cli import main
-from netmargin.nets.batches import open_data
+from netmargin.nets.data import open_data
 from netmargin.result import Status
 from netmargin.training.checkpoint import FORMAT
 from netmargin.training.run_files import fingerprint

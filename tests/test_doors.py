@@ -16,7 +16,7 @@ import netmargin as nm
 from netmargin.kkt.constraints import Constraints
 from netmargin.models import mlp
 from netmargin.nets.accepted_models import check_model
-from netmargin.nets.scored_samples import ScoredSamples
+from netmargin.nets.net_on_samples import NetOnSamples
 
 torch.manual_seed(0)
 NET = mlp([3, 6, 1])
@@ -336,7 +336,7 @@ def test_weight_norm_is_certified(how):
             how(nn.Linear(3, 6, bias=False)), nn.Softplus(), nn.Linear(6, 1, bias=False)
         ).double()
     names = tuple(name for name, _ in net.named_parameters())
-    constraints = Constraints(ScoredSamples(net, (X.double(), Y)), names)
+    constraints = Constraints(NetOnSamples(net, (X.double(), Y)), names)
     point = constraints.point
     direction = {name: torch.randn_like(p) for name, p in point.items()}
     (found,) = constraints.slopes(direction)

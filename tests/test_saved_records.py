@@ -29,7 +29,7 @@ from tests.test_records import records
 NOT_SAVED = (  # they hold functions, are settings, or never reach a user
     "netmargin.papers.",
     "netmargin.training.recipes.",
-    "netmargin.nets.batches.",
+    "netmargin.nets.arrays.",
     "netmargin.nets.gradients.",
     "netmargin.nets.named_inputs.",
     "netmargin.homogeneity.derivation.",

@@ -17,7 +17,7 @@ from netmargin.kkt.constraint_search import ConstraintSearch
 from netmargin.kkt.constraints import Constraints
 from netmargin.kkt.problem import Problem
 from netmargin.models import mlp
-from netmargin.nets.scored_samples import ScoredSamples
+from netmargin.nets.net_on_samples import NetOnSamples
 
 
 def jacobian(net, X, y):
@@ -288,7 +288,7 @@ def test_a_change_that_is_small_by_chance(monkeypatch):
         across = np.array([-weights[1], weights[0]]) * 1e8
         x = across + weights * random.uniform(0.1, 1)
         everywhere = (np.tile(x, (640, 1)), np.ones(640))
-        constraints = Constraints(ScoredSamples(linear_net(weights), everywhere), ("weight",))
+        constraints = Constraints(NetOnSamples(linear_net(weights), everywhere), ("weight",))
         source = torch.Generator().manual_seed(0)
         moved = (constraints.nearest(source)[0] - constraints.nearest()[0]).abs()
         sets.append((weights, x, int(moved.argmin())))

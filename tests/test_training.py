@@ -19,7 +19,7 @@ import netmargin as nm
 from netmargin.ascent.smoothed_margin import SmoothedMargin
 from netmargin.losses import BY_NAME, CrossEntropy, Exponential, Logistic, Loss
 from netmargin.margins import margins
-from netmargin.nets.scored_samples import ScoredSamples
+from netmargin.nets.net_on_samples import NetOnSamples
 from netmargin.training.relative_loss import relative_gradient
 
 
@@ -521,7 +521,7 @@ def test_multipliers_grow_where_a_margin_is_below_one(scale, force):
     net = nn.Linear(2, 1, bias=False).double()
     net.weight.data = torch.tensor([[scale, 0.0]]).double()
     x, y = torch.tensor([[1.0, 0.0]]).double(), torch.tensor([1])
-    smoothed = SmoothedMargin(ScoredSamples(net, (x, y)), nm.analyse(net, x), False)
+    smoothed = SmoothedMargin(NetOnSamples(net, (x, y)), nm.analyse(net, x), False)
     multipliers = torch.full((1, 1), 0.3).double()
     assert smoothed.forces(multipliers, 2.0).item() == pytest.approx(force)
 
@@ -545,7 +545,7 @@ def test_the_square_is_of_the_parameters_that_the_outputs_scale_with():
     net, data = NormalizedFeatures(), ([[2.0, 1.0], [-1.0, -2.0]], [1, -1])
     x, y = torch.tensor(data[0]).double(), torch.tensor(data[1])
     nm.train(net, (x, y), until=nm.Epochs(30), progress=False)
-    scored = ScoredSamples(net, (x, y))
+    scored = NetOnSamples(net, (x, y))
     smoothed = SmoothedMargin(scored, nm.analyse(net, x), True)
     assert smoothed.square().item() == net.last.weight.square().sum().item()
     smoothed.feasible()

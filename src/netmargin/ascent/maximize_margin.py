@@ -14,10 +14,9 @@ from ..core.progress import Progress
 from ..errors import ModelError, NotSeparatedError
 from ..kkt import KKTCertificate, certify
 from ..margins import MarginReport, measure
-from ..nets.batches import Arrays, Data, batches
-from ..nets.doors import open_door_whole, takes_data
-from ..nets.grad_mode import with_gradients
-from ..nets.model import require_differentiable
+from ..nets.arrays import Arrays
+from ..nets.data import Data, batches, read_model_and_data, takes_data
+from ..nets.model import require_differentiable, with_gradients
 from ..nets.threads import fitting_threads, work_of
 from ..result import Status
 from ..training.history import History
@@ -151,7 +150,7 @@ def maximize_margin(
     iterations = check_count("iterations", iterations)
     multiplier_steps = check_count("multiplier_steps", multiplier_steps, at_least=0)
     radius, progress = check_number("radius", radius, at_least=0), check_flag("progress", progress)
-    model, samples = open_door_whole(model, data)
+    model, samples = read_model_and_data(model, data)
     _require_trainable(model)
     x, _ = next(batches(samples, len(samples), model))
     require_differentiable(model, x)

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from ..homogeneity import Homogeneity
 from ..margins import margins, score_gaps
 from ..nets.model import scores
-from ..nets.scored_samples import ScoredSamples
+from ..nets.net_on_samples import NetOnSamples
 
 _ACTIVE_TEMPERATURES = 30.0
 """Samples whose margin is further than this many temperatures above the smallest are left out: each
@@ -34,7 +34,7 @@ class SmoothedMargin:
     by_layers : divide by the product of layer norms, each to the power of its degree.
     """
 
-    def __init__(self, scored: ScoredSamples, homogeneity: Homogeneity, by_layers: bool):
+    def __init__(self, scored: NetOnSamples, homogeneity: Homogeneity, by_layers: bool):
         self._twin, self._x, self._y = scored.twin, scored.x, scored.y
         self.constraints = len(scored) * max(scored.outputs - 1, 1)
         parameters = dict(self._twin.named_parameters())

@@ -11,8 +11,8 @@ from ..core.lbfgs import minimize
 from ..core.progress import Progress
 from ..homogeneity import Homogeneity, Kind
 from ..margins import MarginReport, measure
-from ..nets.batches import Arrays
-from ..nets.scored_samples import ScoredSamples
+from ..nets.arrays import Arrays
+from ..nets.net_on_samples import NetOnSamples
 from .smoothed_margin import SmoothedMargin
 
 _ACTIVE_SET_ROUNDS = 4
@@ -52,7 +52,7 @@ class Ascent:
             display,
         )
         self._layers, self._fresh = homogeneity.kind is Kind.MULTI_HOMOGENEOUS, fresh
-        scored = ScoredSamples(model, samples)
+        scored = NetOnSamples(model, samples)
         self._twin = scored.twin
         self.smoothed = SmoothedMargin(scored, homogeneity, self._layers)
         self._size = self.smoothed.size()

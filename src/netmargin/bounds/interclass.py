@@ -15,7 +15,7 @@ from ..core.memory import require_memory
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import DataError
-from ..nets.grad_mode import with_gradients
+from ..nets.model import with_gradients
 from ..result import Bracket, Status
 from .bound import INDEPENDENT_SAMPLES, Bound, check_delta, confidence_term
 from .view_search import ViewSearch

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from ..losses import Loss
-from ..nets.batches import Data
+from ..nets.data import Data
 from .frameworks import check_rhythm, find_base, require_base, values_of
 from .watch import Watch
 

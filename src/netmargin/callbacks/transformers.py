@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from ..losses import Loss
-from ..nets.batches import Data
+from ..nets.data import Data
 from ..nets.processes import is_first_process
 from ..training import History
 from ..training.checkpoint import HISTORY

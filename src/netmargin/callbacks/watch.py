@@ -14,10 +14,10 @@ from ..errors import ArgumentError, DataError
 from ..homogeneity import analyse
 from ..losses import Loss, as_loss
 from ..margins import MarginReport, measure
-from ..nets.accepted_models import check_model, noise_of
-from ..nets.batches import Arrays, Data, batches
-from ..nets.doors import open_door, takes_data
-from ..nets.model import in_mode
+from ..nets.accepted_models import check_model
+from ..nets.arrays import Arrays
+from ..nets.data import Data, batches, open_model_and_data, takes_data
+from ..nets.model import in_mode, noise_of
 from ..nets.processes import alone, is_first_process
 from ..result import Status
 from ..training import History, fingerprint, save_weights
@@ -213,7 +213,7 @@ class Watch:
 
     def _look_over(self) -> None:
         """Read model and data, and analyse the net on a first batch."""
-        self._net, self._samples = open_door(self.model, self._data)
+        self._net, self._samples = open_model_and_data(self.model, self._data)
         with in_mode(self._net, training=False):
             x, _ = next(batches(self._samples, self._batch_size, self._net))
             if noise := noise_of(self._net, x):

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _describe_samples(options: argparse.Namespace, X, y) -> str:
     """A sentence on the samples where they may not be all that the net was trained on, else ''."""
-    from ..nets.batches import open_data
+    from ..nets.data import open_data
     from ..training.run_files import fingerprint
 
     # A KKT point of some samples need not be one of all: others may have a smaller margin.

@@ -10,7 +10,7 @@ from torch import nn
 
 from .. import datasets
 from ..errors import ArgumentError, NetmarginError
-from ..nets.batches import as_arrays
+from ..nets.data import as_arrays
 from ..nets.images import as_images
 from . import inputs
 from .printing import as_json

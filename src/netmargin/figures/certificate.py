@@ -8,8 +8,8 @@ from torch import Tensor
 
 from ..core.arguments import check_instance
 from ..errors import DataError
-from ..nets.class_names import ClassNames
 from ..nets.images import as_images
+from ..nets.labels import ClassNames
 from .data import check_samples
 from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
 

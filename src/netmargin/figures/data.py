@@ -8,9 +8,10 @@ from torch import Tensor
 
 from ..core.arguments import check_instance
 from ..errors import DataError
-from ..nets.batches import Arrays, open_data
-from ..nets.class_names import ClassNames
+from ..nets.arrays import Arrays
+from ..nets.data import open_data
 from ..nets.images import as_images
+from ..nets.labels import ClassNames
 from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from ..core.arguments import check_count, check_instance
 from ..errors import DataError
-from ..nets.class_names import ClassNames
 from ..nets.images import as_images
+from ..nets.labels import ClassNames
 from .data import check_samples
 from .style import open_folder, open_gallery, save_drawings
 

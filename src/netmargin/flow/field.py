@@ -14,7 +14,7 @@ from ..losses import Loss
 from ..margins import margins
 from ..nets.gates import Gates
 from ..nets.model import call_with
-from ..nets.scored_samples import ScoredSamples
+from ..nets.net_on_samples import NetOnSamples
 from ..training.relative_loss import relative_gradient
 from .kinks import Kinks, Pattern, count_sliding_layers, find_gates, least_squares
 
@@ -71,7 +71,7 @@ class FlowField:
         at kinks are those of this metric.
     """
 
-    def __init__(self, scored: ScoredSamples, loss: Loss, metric: Metric | None = None):
+    def __init__(self, scored: NetOnSamples, loss: Loss, metric: Metric | None = None):
         twin = scored.twin
         self._twin, self._x, self._y = twin, scored.x, scored.y
         self._loss, self._metric = loss, metric

@@ -15,10 +15,9 @@ from ..homogeneity import Homogeneity, Kind
 from ..losses import Exponential
 from ..margins import make_report, measure
 from ..nets.accepted_models import check_model
-from ..nets.batches import Data
-from ..nets.doors import takes_data
-from ..nets.grad_mode import with_gradients
-from ..nets.scored_samples import ScoredSamples
+from ..nets.data import Data, takes_data
+from ..nets.model import with_gradients
+from ..nets.net_on_samples import NetOnSamples
 from ..result import Status
 from ..training.history import History
 from .field import FlowField
@@ -102,7 +101,7 @@ def gradient_descent(
     if not isinstance(rate, SmoothnessBounds):
         rate = check_number("rate", rate, above=0)
     model = check_model(model)
-    scored, loss = ScoredSamples(model, data), Exponential()
+    scored, loss = NetOnSamples(model, data), Exponential()
     twin = scored.twin
     homogeneity = measure(twin, scored.samples, loss=loss, statistics="fixed").homogeneity
     if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:

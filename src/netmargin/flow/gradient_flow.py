@@ -17,9 +17,8 @@ from ..core.arguments import (
 from ..core.progress import Progress
 from ..errors import ArgumentError
 from ..losses import Loss, as_loss
-from ..nets.batches import Data
-from ..nets.doors import takes_data
-from ..nets.grad_mode import with_gradients
+from ..nets.data import Data, takes_data
+from ..nets.model import with_gradients
 from ..nets.threads import fitting_threads
 from ..result import Status
 from ..training.stopping import StoppingRule

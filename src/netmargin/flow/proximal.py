@@ -11,7 +11,7 @@ from ..core.progress import Progress
 from ..losses import Loss
 from ..margins import margins
 from ..nets.model import scores
-from ..nets.scored_samples import ScoredSamples
+from ..nets.net_on_samples import NetOnSamples
 from ..training.relative_loss import relative_gradient
 from .run import FlowRun
 
@@ -176,7 +176,7 @@ class _LogLoss:
     evaluations : gradients so far.
     """
 
-    def __init__(self, scored: ScoredSamples, loss: Loss):
+    def __init__(self, scored: NetOnSamples, loss: Loss):
         self._twin, self._x, self._y, self._loss = scored.twin, scored.x, scored.y, loss
         self.parameters = [p for p in self._twin.parameters() if p.requires_grad]
         self._choose(torch.ones(len(self._x), dtype=torch.bool, device=self._x.device))

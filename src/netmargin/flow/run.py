@@ -15,9 +15,9 @@ from ..core.progress import Progress
 from ..errors import ModelError
 from ..losses import Loss
 from ..margins import make_report, measure
-from ..nets.batches import Data
+from ..nets.data import Data
 from ..nets.model import require_differentiable
-from ..nets.scored_samples import ScoredSamples
+from ..nets.net_on_samples import NetOnSamples
 from ..result import Status
 from ..training.history import History
 from ..training.stopping import StoppingRule
@@ -92,7 +92,7 @@ class FlowRun(ABC):
         metric: Metric | None,
         most: int,
     ):
-        self.scored, self.loss = ScoredSamples(model, data), loss
+        self.scored, self.loss = NetOnSamples(model, data), loss
         self.twin = self.scored.twin
         self.homogeneity = measure(
             self.twin, self.scored.samples, loss=loss, statistics="fixed"

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from ..core.arguments import check_count
 from ..core.saved_records import Record
 from ..errors import DataError
-from ..nets.batches import as_inputs
+from ..nets.arrays import as_inputs
 
 _QUADRATURE = 1e-13
 """Relative error of the one piece of the integral I that has no closed form."""

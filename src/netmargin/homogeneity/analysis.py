@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from ..core.arguments import check_choice
 from ..errors import ModelError
-from ..nets.accepted_models import check_model, require_finite
-from ..nets.doors import takes_data
-from ..nets.forward_failures import explain_forward_errors
-from ..nets.model import able_to_float64, call_with, device_and_dtype
+from ..nets.accepted_models import check_model
+from ..nets.advice import explain_forward_errors
+from ..nets.data import takes_data
+from ..nets.model import able_to_float64, call_with, device_and_dtype, require_finite
 from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown

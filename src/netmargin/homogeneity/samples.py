@@ -7,10 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..nets.batches import as_inputs, batches
-from ..nets.doors import open_door, open_door_inputs
-from ..nets.forward_failures import call_net
-from ..nets.model import device_and_dtype
+from ..nets.arrays import as_inputs
+from ..nets.data import batches, open_model_and_data, open_model_and_inputs
+from ..nets.model import call_net, device_and_dtype
 
 _AS_IT_IS_SAMPLES = (2, 32)
 """Smallest and largest number of samples on which a net with epsilons or casts is measured as it
@@ -55,8 +54,8 @@ def find_inputs(model: nn.Module, data, *, several: bool | None):
     else:
         plain = several or isinstance(data, (Tensor, Mapping)) or hasattr(data, "__array__")
     if plain:
-        return open_door_inputs(model, data)
-    model, samples = open_door(model, data)
+        return open_model_and_inputs(model, data)
+    model, samples = open_model_and_data(model, data)
     return model, next(batches(samples, _AS_IT_IS_SAMPLES[1], model))[0]
 
 

@@ -6,12 +6,16 @@ from torch import nn
 
 from ..core.arguments import check_count
 from ..errors import ArgumentError, ModelError
-from ..nets.accepted_models import require_repeatable
-from ..nets.batches import as_inputs
-from ..nets.doors import open_door_inputs
-from ..nets.grad_mode import with_gradients
+from ..nets.arrays import as_inputs
+from ..nets.data import open_model_and_inputs
 from ..nets.gradients import SampleGradients, StoredGradients
-from ..nets.model import float64_copy, require_differentiable, scores
+from ..nets.model import (
+    float64_copy,
+    require_differentiable,
+    require_repeatable,
+    scores,
+    with_gradients,
+)
 
 
 @with_gradients
@@ -59,9 +63,9 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
 
     Source: Wei et al. 2019, Section 2, at finite width. Beyond the papers.
     """
-    model, X = open_door_inputs(model, X)
+    model, X = open_model_and_inputs(model, X)
     if X2 is not None:
-        _, X2 = open_door_inputs(model, X2)
+        _, X2 = open_model_and_inputs(model, X2)
     twin = float64_copy(model)
     output = check_count("output", output, at_least=0)
     names = [name for name, p in twin.named_parameters() if p.requires_grad]

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.arguments import check_count, check_flag, check_number, check_seed
 from ..core.matrices import split_lengths
 from ..errors import ArgumentError, DataError
-from ..nets.batches import as_inputs
+from ..nets.arrays import as_inputs
 
 _NEARLY_PARALLEL = 0.99
 """Cosine from which an angle is computed from its half: the arccos errs by that of the cosine over

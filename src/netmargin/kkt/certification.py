@@ -11,9 +11,8 @@ from ..core.denormals import flush_denormals
 from ..core.memory import advise_on_memory
 from ..core.progress import Progress
 from ..losses import Loss, as_loss
-from ..nets.batches import Data
-from ..nets.doors import takes_data
-from ..nets.grad_mode import with_gradients
+from ..nets.data import Data, takes_data
+from ..nets.model import with_gradients
 from ..nets.processes import writes_for_all
 from ..nets.threads import fitting_threads
 from ..result import Status

@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 
 from ..margins import score_gaps
-from ..nets.forward_failures import call_net
 from ..nets.gates import Gates
 from ..nets.gradients import Gradients, SampleGradients, StoredGradients
-from ..nets.model import call_with, scores
+from ..nets.model import call_net, call_with, scores
+from ..nets.net_on_samples import NetOnSamples
 from ..nets.processes import is_own_batch, join_shares
-from ..nets.scored_samples import ScoredSamples
 from .rounding import change
 from .slopes import Slopes, Vector, value_and_slope
 
@@ -90,7 +89,7 @@ class Constraints:
 
     Parameters
     ----------
-    scored : ScoredSamples
+    scored : NetOnSamples
         The n samples and the float64 copy of the net, whose parameters are moved about.
     names : tuple of str
         The parameters of which the constraints are functions.
@@ -98,7 +97,7 @@ class Constraints:
         Float64 samples per pass, twice as many in float32.
     """
 
-    def __init__(self, scored: ScoredSamples, names: tuple[str, ...], batch_size: int = BATCH):
+    def __init__(self, scored: NetOnSamples, names: tuple[str, ...], batch_size: int = BATCH):
         self.scored, self.twin, self.names = scored, scored.twin, names
         self.batch_size = batch_size
         self._parameters = dict(self.twin.named_parameters())

@@ -10,10 +10,9 @@ from ..errors import DataError, NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
-from ..nets.accepted_models import require_repeatable
-from ..nets.batches import Data
-from ..nets.model import require_differentiable
-from ..nets.scored_samples import ScoredSamples
+from ..nets.data import Data
+from ..nets.model import require_differentiable, require_repeatable
+from ..nets.net_on_samples import NetOnSamples
 from .constraints import BATCH, Constraints
 from .rounding import (
     CLOSE,
@@ -80,7 +79,7 @@ class Problem:
         cls, model: nn.Module, data: Data, *, norm: str, loss: Loss, batch_size: int = BATCH
     ) -> "Problem":
         """Make the problem of a net on data, or raise the errors that `certify` names."""
-        scored = ScoredSamples(model, data)
+        scored = NetOnSamples(model, data)
         twin, first = scored.twin, scored.first_inputs(batch_size)
         require_repeatable(twin, first)
         require_differentiable(twin, first)
@@ -170,7 +169,7 @@ def _measure_rounding(constraints: Constraints, report: MarginReport, term_sizes
     return error / q_min
 
 
-def require_in_range(squares: float, scored: ScoredSamples) -> None:
+def require_in_range(squares: float, scored: NetOnSamples) -> None:
     """Raise DataError where squared lengths of theta~ or of gradients leave float64."""
     if not 0 < squares < math.inf:
         raise DataError(

@@ -11,9 +11,8 @@ from ..core.denormals import flush_denormals
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..losses import CrossEntropy
-from ..nets.batches import Data
-from ..nets.doors import takes_data
-from ..nets.grad_mode import with_gradients
+from ..nets.data import Data, takes_data
+from ..nets.model import with_gradients
 from ..result import Status
 from ..solvers import kernel_max_margin
 from .problem import NORMS, Problem, require_in_range

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from ..core.arguments import check_path, check_seed
 from ..errors import DataError
 from ..nets.accepted_models import check_model
-from ..nets.batches import Arrays, Data, Labels, as_arrays
-from ..nets.class_names import ClassNames
-from ..nets.doors import takes_data
+from ..nets.arrays import Arrays
+from ..nets.data import Data, as_arrays, takes_data
+from ..nets.labels import ClassNames, Labels
 from ..nets.model import device_and_dtype, in_mode, scores
 from ..training import fingerprint, read_sample_margins
 from .calibration import (

@@ -18,7 +18,7 @@ from ..core.notebook_tables import (
 )
 from ..core.records import short_repr
 from ..core.saved_records import Record
-from ..nets.class_names import name_labels
+from ..nets.labels import name_labels
 
 _SHOWN = 10
 """Samples in the summary and in a notebook: what fits on a screen beside their description."""

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
-from ..nets.forward_failures import call_net
 from ..nets.images import as_images
-from ..nets.model import device_and_dtype, in_mode
+from ..nets.model import call_net, device_and_dtype, in_mode
 from .patches import have_patches, patch_features, scale_rows, standardize
 
 Representation = Callable[[Tensor], np.ndarray]

@@ -12,8 +12,7 @@ from ..core.arguments import check_count, check_flag
 from ..core.progress import Progress
 from ..errors import ArgumentError, DataError
 from ..losses import Loss
-from ..nets.batches import Data
-from ..nets.doors import takes_data
+from ..nets.data import Data, takes_data
 from .comparison import Comparison, Difference
 from .intervals import (
     ERROR,

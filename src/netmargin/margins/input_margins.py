@@ -13,11 +13,10 @@ from ..core.caller import warn_caller
 from ..core.memory import advise_on_memory
 from ..core.progress import Progress
 from ..core.saved_records import Record
-from ..nets.accepted_models import noise_of, require_finite
-from ..nets.batches import Arrays, Data, Labels, batches
-from ..nets.class_names import ClassNames, name_labels
-from ..nets.doors import open_door, takes_data
-from ..nets.model import in_mode
+from ..nets.arrays import Arrays
+from ..nets.data import Data, batches, open_model_and_data, takes_data
+from ..nets.labels import ClassNames, Labels, name_labels
+from ..nets.model import in_mode, noise_of, require_finite
 from ..nets.probabilities import Doubt, doubt_scores, show_warning
 from ..nets.processes import is_own_batch, join_shares, writes_for_all
 from ..nets.row_order import require_order
@@ -225,7 +224,7 @@ def input_margins(
     Source: Elsayed et al. 2018, (3); Jiang et al. 2019. The relative distance and the headroom:
     beyond the papers.
     """
-    (model, samples), layer = open_door(model, data), check_layer(layer)
+    (model, samples), layer = open_model_and_data(model, data), check_layer(layer)
     require_order(samples)
     rivals, names = check_count("rivals", rivals, optional=True), ClassNames(class_names)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)

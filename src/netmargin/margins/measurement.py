@@ -16,11 +16,10 @@ from ..core.memory import advise_on_memory
 from ..errors import ArgumentError, NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss, as_loss
-from ..nets.accepted_models import noise_of
-from ..nets.batches import Arrays, Data, Labels, batches
-from ..nets.class_names import ClassNames
-from ..nets.doors import open_door, takes_data
-from ..nets.model import in_mode, scores
+from ..nets.arrays import Arrays
+from ..nets.data import Data, batches, open_model_and_data, takes_data
+from ..nets.labels import ClassNames, Labels
+from ..nets.model import in_mode, noise_of, scores
 from ..nets.probabilities import Doubt, doubt_scores
 from ..nets.processes import is_own_batch, join_shares
 from ..nets.sameness import Sameness, require_same
@@ -114,7 +113,7 @@ def measure(
     Source: Lyu and Li 2019, Sections 4.1, 4.4 and Appendices A, F, G; two-homogeneity 2024, Section
     3.4.
     """
-    model, samples = open_door(model, data)
+    model, samples = open_model_and_data(model, data)
     loss = as_loss(loss)
     batch_size = check_count("batch_size", batch_size)
     check_instance(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..nets.class_names import name_labels
+from ..nets.labels import name_labels
 
 LEVELS = (0.10, 0.25, 0.50)
 """The shares of samples at which margins are compared. The smallest margin is one sample, often a

@@ -13,7 +13,7 @@ from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..homogeneity import Homogeneity
 from ..losses import Loss
-from ..nets.class_names import ClassNames
+from ..nets.labels import ClassNames
 from ..nets.probabilities import show_warning
 from .heldout import error_interval, margin_weighted_error, z_score
 from .input_margins import InputMargins

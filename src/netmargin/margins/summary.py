@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..homogeneity import Homogeneity
 from ..losses import Loss
-from ..nets.class_names import ClassNames
+from ..nets.labels import ClassNames
 from .blockers import group_blockers
 from .heldout import error_interval, margin_weighted_error, worst_classes, z_score
 from .table import Margin

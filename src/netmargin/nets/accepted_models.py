@@ -11,9 +11,6 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..errors import ModelError
-from .forward_failures import call_net
-from .score_outputs import tensor_of_scores
-from .whole_tensors import are_finite, hold_nan
 
 _QUANTIZED = (
     "torch.ao.nn.quantized",
@@ -27,14 +24,6 @@ _INSTEAD_OF_SHARDS = (
     " take all weights. torch.distributed.checkpoint.state_dict.get_model_state_dict with"
     " full_state_dict=True gives them."
 )
-_NOISE_SAMPLES = 16
-"""Samples that are evaluated twice to see noise. Two draws of dropout at 1/2 agree on a sample with
-one input in half of all cases, on sixteen samples once in 65,000.
-"""
-_ROUNDING_UNITS = 1e3
-"""Two evaluations may differ by this many units of rounding: on a GPU sums are not always added in
-the same order.
-"""
 
 
 def check_model(model: Any) -> nn.Module:
@@ -127,60 +116,6 @@ def unwrap(model: Any) -> Any:
             model = model._modules["_orig_mod"]
         else:
             return model
-
-
-def require_finite(model: nn.Module) -> None:
-    """Raise ModelError for parameters that are NaN or infinite, and for buffers that are NaN."""
-    for name, parameter in model.named_parameters():
-        if not are_finite(parameter.detach()):
-            raise ModelError(
-                f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or"
-                " lower the rate."
-            )
-    # Buffers may be infinite: masks of attention are so on purpose.
-    for name, buffer in model.named_buffers():
-        if buffer.is_floating_point() and hold_nan(buffer):
-            raise ModelError(
-                f"Buffer {name!r} holds NaN. Load an earlier checkpoint, or run the net in training"
-                " mode anew."
-            )
-
-
-def noise_of(model: nn.Module, x: Tensor) -> str:
-    """A sentence about the noise of a model in evaluation mode, or '' if it has none.
-
-    Two evaluations of a few samples of the batch x are compared; they differ with dropout that is
-    always on, for example. The state of torch's random generators is left as it was.
-    """
-    x = x[:_NOISE_SAMPLES]
-    with torch.no_grad(), torch.random.fork_rng():
-        first, second = (_scores_of(model, x) for _ in range(2))
-    if first is None or second is None or first.shape != second.shape:
-        return ""  # `scores` says what is wrong with such outputs
-    size, difference = first.abs().max().item(), (first - second).abs().max().item()
-    if not difference > _ROUNDING_UNITS * torch.finfo(first.dtype).eps * size:
-        return ""
-    return (
-        "The model is noisy: two evaluations of the same inputs in evaluation mode differ by"
-        f" {difference:.2g} in outputs of size {size:.2g}. Switch the noise off in evaluation:"
-        " nn.Dropout instead of a dropout function, `if self.training:` around noise."
-    )
-
-
-def require_repeatable(model: nn.Module, x: Tensor) -> None:
-    """Raise ModelError for a model with noise in evaluation mode, which no certificate covers."""
-    if noise := noise_of(model, x):
-        raise ModelError(noise)
-
-
-def _scores_of(model: nn.Module, x: Tensor) -> Tensor | None:
-    """The scores of a batch if they are numbers that can be compared, else None."""
-    outputs = call_net(model, x)
-    try:
-        found = tensor_of_scores(outputs)
-    except ModelError:
-        return None
-    return found if found.numel() else None
 
 
 def _describe_other_thing(given: Any) -> str:

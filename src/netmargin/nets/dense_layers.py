@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from .forward_failures import call_net
+from .model import call_net
 
 _WORTH_FACTORING = 4
 """A weight is kept as two factors if it has this many times as many entries as both together: for

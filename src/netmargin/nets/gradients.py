@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from ..core.records import short_repr
 from ..errors import DataError, ModelError
+from .advice import explain_forward_errors
 from .dense_layers import find_dense_layers, shift_outputs
-from .forward_failures import explain_forward_errors
 from .model import call_with
 
 _NUMBERS_AT_ONCE = 30_000_000

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..core import logspace
-from .forward_failures import call_net
+from .model import call_net
 from .score_outputs import tensor_of_scores
 
 _ROWS = 16

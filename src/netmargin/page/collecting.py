@@ -11,9 +11,9 @@ from ..errors import ArgumentError, DataError
 from ..homogeneity import Homogeneity
 from ..margins import Comparison, MarginReport
 from ..margins.compare import compare_reports
-from ..nets.batches import Arrays, batches
-from ..nets.class_names import ClassNames
-from ..nets.doors import open_door
+from ..nets.arrays import Arrays
+from ..nets.data import batches, open_model_and_data
+from ..nets.labels import ClassNames
 from ..nets.threads import fitting_threads, work_of
 from .commands import Command
 from .facts import Facts, LinkedRadii, link_certificate, link_radii
@@ -80,7 +80,9 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
     }
     _order_texts(options.texts, [len(own) for _, own in opened.values()])  # before any work
     if len(given.models) > 1:  # inputs by name were packed: every net takes them apart again
-        given.models = {name: open_door(own, data)[0] for name, own in given.models.items()}
+        given.models = {
+            name: open_model_and_data(own, data)[0] for name, own in given.models.items()
+        }
     model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
     first, _ = next(batches(next(iter(arrays.values())), _BATCH, model))
     with fitting_threads(work_of(model, first)):

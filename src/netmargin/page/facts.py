@@ -12,7 +12,7 @@ from ..homogeneity import Homogeneity
 from ..kkt import KKTCertificate
 from ..label_errors import LabelErrors
 from ..margins import Comparison, normalizing_homogeneity
-from ..nets.class_names import ClassNames
+from ..nets.labels import ClassNames
 from ..radii import RobustnessReport
 from ..training import History
 from .commands import Command

@@ -12,8 +12,7 @@ from ..core.arguments import check_path
 from ..core.files import write_atomically
 from ..core.records import short_repr
 from ..errors import ArgumentError
-from ..nets.batches import Data
-from ..nets.doors import takes_data
+from ..nets.data import Data, takes_data
 from .about import list_terms
 from .change import write_change
 from .classes import write_classes

@@ -13,8 +13,9 @@ from ..core.records import short_repr
 from ..errors import ArgumentError, DataError, ModelError
 from ..homogeneity import Homogeneity, analyse
 from ..margins import InputMargins, MarginReport, input_margins, measure
-from ..nets.batches import Arrays, Data, Labels, batches
-from ..nets.doors import open_door_whole
+from ..nets.arrays import Arrays
+from ..nets.data import Data, batches, read_model_and_data
+from ..nets.labels import Labels
 from ..nets.model import in_mode, scores
 
 _ALL_RIVALS = 20
@@ -103,7 +104,7 @@ def open_split(name: str, model: Any, data: Data) -> tuple[nn.Module, Arrays]:
             " several times. Give a pair (X, y), or a DataLoader."
         )
     try:
-        return open_door_whole(model, data)
+        return read_model_and_data(model, data)
     except DataError as error:
         raise DataError(f"{name}: {str(error).removeprefix('the data: ')}") from error
 

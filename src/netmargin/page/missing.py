@@ -11,7 +11,8 @@ from ..errors import NotHomogeneousError
 from ..homogeneity import analyse
 from ..kkt.problem import require_homogeneity
 from ..margins import normalizing_homogeneity
-from ..nets.batches import Arrays, batches
+from ..nets.arrays import Arrays
+from ..nets.data import batches
 from ..nets.model import in_mode
 from .facts import Facts
 from .inputs import Inputs

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from ..core.memory import advise_on_memory
 from ..core.progress import Progress
+from ..nets.net_on_samples import NetOnSamples
 from ..nets.processes import is_own_batch, join_shares, processes_sharing, writes_for_all
-from ..nets.scored_samples import ScoredSamples
 from ..result import Status
 
 _KEPT_NUMBERS = 2_000_000
@@ -20,7 +20,7 @@ Radii = dict[str, Tensor]
 
 
 def run_batches(
-    scored: ScoredSamples,
+    scored: NetOnSamples,
     batch_size: int,
     compute_radii: Callable[..., Radii],
     progress: bool,

@@ -17,12 +17,10 @@ from ..core.arguments import (
 )
 from ..errors import DataError, ModelError
 from ..margins import measure
-from ..nets.accepted_models import require_repeatable
-from ..nets.batches import Arrays, Data
-from ..nets.doors import open_door_whole, takes_data
-from ..nets.grad_mode import with_gradients
-from ..nets.model import scores
-from ..nets.scored_samples import ScoredSamples
+from ..nets.arrays import Arrays
+from ..nets.data import Data, read_model_and_data, takes_data
+from ..nets.model import require_repeatable, scores, with_gradients
+from ..nets.net_on_samples import NetOnSamples
 from ..nets.threads import fitting_threads, one_thread_of_blas, work_of
 from ..result import Status
 from .attacks import ATTACKS, OWN, SEARCH, nearest_misclassified
@@ -151,8 +149,8 @@ def robustness(
     effort = check_choice("effort", effort, EFFORTS)
     tol = check_number("tol", tol, above=0, below=1)
     time_limit = check_number("time_limit", time_limit, at_least=0, optional=True)
-    model, samples = open_door_whole(model, data)
-    scored = ScoredSamples(model, _prepare_inputs(samples))
+    model, samples = read_model_and_data(model, data)
+    scored = NetOnSamples(model, _prepare_inputs(samples))
     net, samples = scored.twin, scored.samples
     _freeze(net)
     first = scored.first_inputs(batch_size)

@@ -5,7 +5,7 @@ import math
 from torch import Tensor
 
 from ..errors import DataError
-from ..nets.batches import Arrays
+from ..nets.arrays import Arrays
 
 _ATTACK_ROOM = 4.0
 """Room that attacks without a box have beyond the inputs, in units of their largest size or range:

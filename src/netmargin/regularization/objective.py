@@ -13,10 +13,10 @@ from ..errors import DataError, ModelError
 from ..homogeneity import Kind, analyse
 from ..losses import Loss
 from ..margins import margins
-from ..nets.batches import Arrays
+from ..nets.arrays import Arrays
 from ..nets.gates import Gates, SmoothedReLUs
 from ..nets.model import require_differentiable, scores
-from ..nets.scored_samples import ScoredSamples
+from ..nets.net_on_samples import NetOnSamples
 from ..training.relative_loss import relative_gradient
 
 _SMOOTHING_WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
@@ -44,7 +44,7 @@ class RegularizedObjective(ABC):
     """
 
     def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str):
-        self.scored, self._r = ScoredSamples(model, data), r
+        self.scored, self._r = NetOnSamples(model, data), r
         self.twin = self.scored.twin
         self.parameters = [p for p in self.twin.parameters() if p.requires_grad]
         if not self.parameters:

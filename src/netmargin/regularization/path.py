@@ -8,9 +8,9 @@ from torch import nn
 from ..errors import DataError
 from ..losses import Loss, as_loss
 from ..margins import measure
-from ..nets.batches import Arrays, Data, as_arrays
-from ..nets.doors import pack_data, takes_data
-from ..nets.grad_mode import with_gradients
+from ..nets.arrays import Arrays
+from ..nets.data import Data, as_arrays, pack_data, takes_data
+from ..nets.model import with_gradients
 from ..nets.named_inputs import view_with_fields
 from .following import RegularizationPath, check_path_options, follow_path
 from .objective import MarginObjective, RegularizedObjective, SquaresObjective

@@ -22,9 +22,9 @@ from ..core.interrupts import Termination
 from ..core.progress import Progress, describe
 from ..errors import DataError, Interrupted, OutOfMemoryError
 from ..losses import Loss, as_loss
-from ..nets.batches import Arrays, Data
-from ..nets.doors import open_door, takes_data
-from ..nets.grad_mode import with_gradients
+from ..nets.arrays import Arrays
+from ..nets.data import Data, open_model_and_data, takes_data
+from ..nets.model import with_gradients
 from ..nets.processes import LostProcessError, take_from_first, writes_for_all
 from ..nets.threads import fitting_threads
 from ..result import Status
@@ -150,7 +150,7 @@ def train(
     batch_size, seed = check_count("batch_size", batch_size, optional=True), check_seed(seed)
     checkpoint_seconds = _check_checkpointing(checkpoint_dir, checkpoint_seconds, resume)
     progress = check_flag("progress", progress)
-    model, data = open_door(model, data, shuffled=True)
+    model, data = open_model_and_data(model, data, shuffled=True)
     data = _require_several_passes(data)
     recorded = find_recorded(record_margins, checkpoint_dir, data, "checkpoint_dir")
     settings = describe_settings(

@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from ..errors import CheckpointError
-from ..nets.batches import Arrays
+from ..nets.arrays import Arrays
 from .held_state import GENERATORS, HeldState, look_through
 
 

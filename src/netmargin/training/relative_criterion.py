@@ -15,7 +15,7 @@ from ..errors import ArgumentError, DataError, DivergenceError
 from ..losses import Loss, as_loss
 from ..margins import margins
 from ..margins.of_outputs import require_finite_margins
-from ..nets.batches import Labels
+from ..nets.labels import Labels
 from ..nets.processes import gather_from_processes
 from ..nets.score_outputs import rows_of_scores
 from .relative_loss import initial_log_scale, relative_gradient

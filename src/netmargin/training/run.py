@@ -13,10 +13,10 @@ from ..errors import DataError, DivergenceError, ModelError, NonFiniteOutputErro
 from ..homogeneity import analyse
 from ..losses import Loss
 from ..margins import MarginReport, measure
-from ..nets.accepted_models import noise_of
-from ..nets.batches import Arrays, Labels, batches
-from ..nets.doors import Opened
-from ..nets.model import in_mode, require_differentiable
+from ..nets.arrays import Arrays
+from ..nets.data import Opened, batches
+from ..nets.labels import Labels
+from ..nets.model import in_mode, noise_of, require_differentiable
 from ..nets.processes import take_from_first
 from ..nets.row_order import in_order
 from ..nets.threads import work_of

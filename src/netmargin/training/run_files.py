@@ -15,7 +15,7 @@ from ..core.files import make_folder, write_atomically
 from ..errors import CheckpointError
 from ..losses import Loss
 from ..losses.accepted_losses import TESTED_CLASSES
-from ..nets.batches import Arrays
+from ..nets.arrays import Arrays
 from . import checkpoint
 from .history import History, json_line
 from .sample_margins import SampleMargins

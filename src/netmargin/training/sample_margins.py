@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core.arguments import check_flag
 from ..core.files import write_atomically
 from ..errors import ArgumentError, CheckpointError
-from ..nets.batches import Arrays
+from ..nets.arrays import Arrays
 
 FILE = "sample_margins.bin"
 _MARK = b"netmargin sample margins 1\n"

@@ -17,10 +17,8 @@ from ..core.matrices import binary_data
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import ArgumentError, DataError, ModelError
-from ..nets.batches import Data
-from ..nets.doors import open_door_whole, takes_data
-from ..nets.forward_failures import call_net
-from ..nets.model import call_with, float64_copy
+from ..nets.data import Data, read_model_and_data, takes_data
+from ..nets.model import call_net, call_with, float64_copy
 from ..result import Status
 from .fixed_features import matrix_game
 from .normalized_nets import NormalizedNet
@@ -141,7 +139,7 @@ def early_margin(
     Source: "The ubiquity of 2-homogeneity" 2024, Theorem 3.1 and Lemma 3.4, with the corrections of
     docs/errata.md.
     """
-    model, samples = open_door_whole(net, data)
+    model, samples = read_model_and_data(net, data)
     if not isinstance(model, NormalizedNet):
         raise ModelError(
             "The theorem is about nets <a . b, F(x; V)>: give a netmargin.twolayer.NormalizedNet;"

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from ..core.arguments import check_count, check_seed
 from ..errors import ModelError
 from ..flow.gradient_flow import Trajectory, gradient_flow
-from ..nets.batches import Data
+from ..nets.data import Data
 
 _SMALLEST_LOG_U = -600.0
 """Where u falls below e^-600 its metric 2 / u stays at e^600: float64 ends at e^709, and gradients

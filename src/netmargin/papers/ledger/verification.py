@@ -11,7 +11,7 @@ from ...core.parallel import WorkerKilledError, run_side_by_side
 from ...core.progress import Progress
 from ...core.records import short_repr
 from ...errors import ArgumentError, NetmarginError
-from ...nets.grad_mode import with_gradients
+from ...nets.model import with_gradients
 from ...nets.processes import alone
 from ...result import Status
 from .claim import Claim, Entry, load_claims

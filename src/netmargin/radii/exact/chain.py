@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ModelError
-from ...nets.forward_failures import call_net
+from ...nets.model import call_net
 from ..products import UNDERFLOW
 from .quadratics import share
 from .trace import follow_net

@@ -1,12 +1,63 @@
-"""Names of classes, for tables and pictures: labels are numbers everywhere else."""
+"""Labels as signs or class indices, and the names of classes, for tables and pictures."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, DataError
+
+
+class Labels:
+    """Encoder of labels, as signs -1, +1 (one output) or class indices 0..C-1 (C outputs).
+
+    It remembers the labels of earlier batches, so that {-1, +1} and {0, 1} are not mixed.
+
+    Parameters
+    ----------
+    outputs : int
+        Number of outputs of the net.
+    """
+
+    def __init__(self, outputs: int):
+        self.outputs = outputs
+        self.seen: set[float] = set()
+
+    def encode(self, y: Tensor) -> Tensor:
+        """Return the labels of one batch as float64 signs or int64 indices, shape (N,).
+
+        Raises DataError for labels of another kind or number.
+        """
+        # Over all batches: one batch of a single class does not tell which labels are in use.
+        values = torch.unique(y)
+        self.seen |= set(values.tolist())
+        # With two outputs signs are taken too: -1 is class 0.
+        wrong = self.seen - ({-1.0, 0.0, 1.0} if self.outputs <= 2 else set(range(self.outputs)))
+        if not wrong and {-1.0, 0.0} <= self.seen:
+            wrong = {-1.0, 0.0}  # one of the two is
+        if wrong:
+            raise DataError(self._describe_wrong_labels(wrong))
+        if self.outputs == 1:
+            return torch.where(y > 0, 1.0, -1.0).to(torch.float64)
+        return y.clamp(min=0).to(torch.int64)
+
+    def _describe_wrong_labels(self, wrong: set[float]) -> str:
+        """Which labels will not do, and which would."""
+        shown = ", ".join(f"{v:.15g}" for v in sorted(wrong)[:8]) + (
+            f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+        )
+        if self.outputs == 1:
+            return (
+                f"A net with one output takes labels {{-1, +1}} or {{0, 1}}; found {shown}. Recode"
+                " them, or use a net with one output per class."
+            )
+        return (
+            f"A net with {self.outputs} outputs takes class indices 0 to {self.outputs - 1} as"
+            f" labels; found {shown}. Recode the labels, or give the last layer as many outputs as"
+            " there are classes."
+        )
 
 
 class ClassNames:

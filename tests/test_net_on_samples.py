@@ -6,7 +6,7 @@ from torch import nn
 
 from netmargin.errors import DataError
 from netmargin.models import mlp
-from netmargin.nets.scored_samples import ScoredSamples
+from netmargin.nets.net_on_samples import NetOnSamples
 from netmargin.nets.threads import work_of
 
 SIGNS = torch.tensor([1, 0, 1, 1, 0, 0, 1])
@@ -28,7 +28,7 @@ TOKENS = torch.arange(21).reshape(7, 3) % 5
     ],
 )
 def test_batches_are_parts_of_the_whole(net, X, y, encoded):
-    scored = ScoredSamples(net, [(X[:4], y[:4]), (X[4:], y[4:])])
+    scored = NetOnSamples(net, [(X[:4], y[:4]), (X[4:], y[4:])])
     parts = list(scored.batches(3))
     assert [len(x) for x, _ in parts] == [3, 3, 1]
     assert torch.equal(torch.cat([x for x, _ in parts]), scored.x)
@@ -44,7 +44,7 @@ def test_batches_are_parts_of_the_whole(net, X, y, encoded):
 
 
 def test_labels_are_checked_when_they_are_asked_for():
-    scored = ScoredSamples(mlp([3, 4, 2]), (torch.randn(7, 3), CLASSES))
+    scored = NetOnSamples(mlp([3, 4, 2]), (torch.randn(7, 3), CLASSES))
     assert scored.x.dtype == torch.float64
     with pytest.raises(DataError, match="class indices 0 to 1"):
         _ = scored.y

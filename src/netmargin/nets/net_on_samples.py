@@ -6,13 +6,13 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from .batches import Data, Labels, batches
-from .doors import open_door_whole
+from .data import Data, batches, read_model_and_data
+from .labels import Labels
 from .model import float64_copy, scores
 from .threads import work_of
 
 
-class ScoredSamples:
+class NetOnSamples:
     """A float64 copy of a net, and the samples that it scores.
 
     Certificates, flows, ascents, penalties and radii all begin with these. What takes a forward
@@ -23,8 +23,8 @@ class ScoredSamples:
     model : nn.Module
         The net; it is copied.
     data : tuple, dict, iterable of batches or Arrays
-        Samples and labels, as `open_door` takes them; batches are read once, before the net is
-        copied, and held in memory.
+        Samples and labels, as `open_model_and_data` takes them; batches are read once, before the
+        net is copied, and held in memory.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class ScoredSamples:
     """
 
     def __init__(self, model: nn.Module, data: Data):
-        model, self.samples = open_door_whole(model, data)
+        model, self.samples = read_model_and_data(model, data)
         self.twin = float64_copy(model)
 
     def __len__(self) -> int:

@@ -1,0 +1,133 @@
+"""A whole data set in memory: tensors read from whatever holds numbers, and checked."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..core.records import short_repr
+from ..errors import DataError
+from .advice import describe_several_labels
+from .whole_tensors import are_finite
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A whole data set in memory, checked.
+
+    Attributes
+    ----------
+    X : Tensor, shape (N, ...)
+        Inputs, finite, of the dtype and on the device that they were given.
+    y : Tensor, shape (N,)
+        Labels, whole numbers.
+    """
+
+    X: Tensor
+    y: Tensor
+
+    __repr__ = short_repr
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+def as_inputs(values, name: str = "X") -> Tensor:
+    """Inputs without labels as a tensor of at least one sample, all finite. Raises DataError."""
+    X = read_tensor(values, name)
+    _check_inputs(X, name, "")
+    return X
+
+
+def read_tensor(values, name: str) -> Tensor:
+    """Arrays, nested lists and tensors as an ordinary real tensor, detached. Raises DataError."""
+    if isinstance(values, Tensor):
+        tensor = values.detach()
+    else:
+        try:
+            tensor = torch.from_numpy(_as_numpy(values, name))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error
+    if tensor.is_complex():
+        raise DataError(
+            f"{name} holds complex numbers; netmargin needs real ones. Pass its real part, or both"
+            " parts side by side."
+        )
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise DataError(
+            f"{name} is a sparse or quantized tensor. Pass an ordinary one: {name}.to_dense() or"
+            f" {name}.dequantize()."
+        )
+    # Few operations of torch take unsigned integers of more than a byte.
+    return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
+
+
+def _as_numpy(values, name: str):
+    """An array of numbers. Raises TypeError or ValueError, DataError for columns of text."""
+    import numpy as np
+
+    array = np.ascontiguousarray(values)
+    # Frames and series of pandas: columns of mixed types, of its own types and with gaps are
+    # objects to numpy.
+    if array.dtype != object or not hasattr(values, "to_numpy"):
+        # Torch warns of arrays that must not be written to, as those of pandas are.
+        return array if array.flags.writeable else array.copy()
+    try:
+        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        columns = (
+            [
+                str(column)
+                for column, kind in getattr(values, "dtypes", {}).items()
+                if str(kind) in ("object", "str", "string", "category")
+            ]
+            if values.ndim == 2
+            else [str(getattr(values, "name", None))]
+        )
+        raise DataError(
+            f"{name} holds text in {', '.join(map(repr, columns[:6]))}. Encode classes as"
+            " numbers, pandas.factorize(column)[0], and features as columns of numbers,"
+            " pandas.get_dummies(frame)."
+        ) from None
+
+
+def check_batch(X: Tensor, y: Tensor, where: str) -> None:
+    """Raise DataError for inputs or labels that cannot be used, or do not match in number."""
+    _check_inputs(X, "X", f"{where}: ")
+    if X.ndim > 1 and y.ndim > 1 and len(y) == len(X) and y.numel() > len(X):
+        raise DataError(f"{where}: y has shape {tuple(y.shape)}: {describe_several_labels(y)}")
+    if y.numel() != len(X) or (y.ndim > 1 and y.shape[0] != len(X)):
+        swapped = " Are they swapped? The inputs come first." if X.ndim == 1 and y.ndim > 1 else ""
+        raise DataError(
+            f"{where}: X has {len(X)} samples but y has shape {tuple(y.shape)}. Pass one label per"
+            f" sample.{swapped}"
+        )
+    if y.is_meta:
+        raise DataError(
+            f"{where}: the labels live on the 'meta' device, which holds no numbers. Load them onto"
+            " a real device."
+        )
+    if y.is_floating_point() and not bool((y == y.round()).all()):
+        raise DataError(
+            f"{where}: labels must be whole numbers (signs or class indices); y holds NaN or"
+            " fractions such as targets of a regression."
+        )
+
+
+def _check_inputs(X: Tensor, name: str, where: str) -> None:
+    """Raise DataError for inputs that are empty, on the 'meta' device or not finite."""
+    if X.ndim == 0 or len(X) == 0:
+        raise DataError(
+            f"{where}{name} holds no samples (shape {tuple(X.shape)}). Pass at least one sample."
+        )
+    if X.is_meta:
+        raise DataError(
+            f"{where}{name} lives on the 'meta' device, which holds no numbers. Load it onto a real"
+            " device."
+        )
+    if X.is_floating_point() and not are_finite(X):
+        bad = torch.nonzero(~torch.isfinite(X.reshape(len(X), -1)).all(1))[:, 0]
+        raise DataError(
+            f"{where}{name} holds NaN or infinite values in {len(bad)} samples, first sample"
+            f" {bad[0].item()}. Drop or impute them."
+        )
