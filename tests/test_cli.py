@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ import torch
 import netmargin as nm
 from netmargin.cli import main
 from netmargin.nets.data import open_data
-from netmargin.result import Status
 from netmargin.training.checkpoint import FORMAT
 from netmargin.training.run_files import fingerprint
 
@@ -35,6 +33,7 @@ def needs(width):
 def fails():
     return {}["no key"]
 """
+FACTORY_ALONE = ("--factory", "mynets:make_model")
 MODULES = {
     "mynets": FACTORY,
     "broken": "def f(:\n",
@@ -176,34 +175,6 @@ def test_certify(tmp_path, capsys):
     assert "margin that is not positive" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("problem", ["f1", "f2", "ntk", "linear"])
-def test_solve(own, capsys, problem):
-    assert main(["solve", problem, "--data", "points.npz", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert 0 < result["margin"] <= result["upper_bound"]
-    assert result["certified"]
-    assert sum(result["dual"]) == pytest.approx(1.0)
-    assert main(["solve", problem, "--data", "points.npz", "--bias", "--out", "solution.npz"]) == 0
-    assert "certified            True" in capsys.readouterr().out
-    assert np.load("solution.npz")["dual"].sum() == pytest.approx(1.0)
-
-
-def test_solve_soft_and_interpolation(own, capsys):
-    assert main(["solve", "f1", "--soft", "2", "--data", "points.npz", "--json"]) == 0
-    soft = json.loads(capsys.readouterr().out)
-    assert soft["lower_bound"] == pytest.approx(soft["objective"], rel=1e-5)
-    assert (
-        main(["solve", "interpolate", "--data", "points.npz", "--json", "--time-limit", "30"]) == 0
-    )
-    through = json.loads(capsys.readouterr().out)
-    assert through["lower_bound"] <= through["norm"]
-    assert through["residual"] < 1e-9
-    assert main(["solve", "f2", "--data", "points.npz", "--json", "--time-limit", "30"]) == 0
-    assert json.loads(capsys.readouterr().out)["certified"]
-    assert main(["solve", "f2", "--soft", "2", "--data", "points.npz"]) == 2
-    assert "--soft is for f1" in capsys.readouterr().err
-
-
 def test_biases_everywhere(tmp_path, capsys):
     assert (
         main(
@@ -267,15 +238,14 @@ FAILURES = {  # exit code 1: the work failed
         ["analyse", "--factory", "leaves:f", "--shape", "2"],
         "leaves.py, line 2: SystemExit: 3",
     ),
-    "no such points": (["solve", "f1", "--data", "absent.npz"], "Cannot read arrays X and y"),
-    "points that are none": (["solve", "f1", "--data", "mynets.py"], "Cannot read arrays X and y"),
+    "no such points": (["train", *FACTORY_ALONE, "--data", "absent.npz"], "Cannot read arrays"),
+    "points that are none": (
+        ["train", *FACTORY_ALONE, "--data", "mynets.py"],
+        "Cannot read arrays",
+    ),
     "inputs of a wrong shape": (
         ["analyse", "digits-mlp", "--shape", "3"],
         "could not process a batch",
-    ),
-    "a folder in the way of solve --out": (
-        ["solve", "f2", "--data", "points.npz", "--out", "mynets.py/s.npz"],
-        "Cannot write",
     ),
     "a folder in the way of train --out": (
         ["train", "digits-mlp", "--limit", "20", "--out", "mynets.py/x"],
@@ -334,17 +304,13 @@ WRONG_USAGE = {  # exit code 2
         ["train", "digits-mlp", "--limit", "5000"],
         "limit must lie between 1 and 1438",
     ),
-    "a time limit for linear": (
-        ["solve", "linear", "--data", "points.npz", "--time-limit", "3"],
-        "is for f1, f2",
-    ),
     "a shape of letters": (
         ["analyse", "digits-mlp", "--shape", "a,b"],
         "--shape takes positive whole numbers",
     ),
     "the current folder": (["train", "digits-mlp", "--out", "."], "would lie among your own files"),
     "a folder as a file": (
-        ["solve", "f2", "--data", "points.npz", "--out", "."],
+        ["verify", "lyu-li/euler", "--markdown", "."],
         "is a folder; give the name of a file",
     ),
     "a device as a page": (
@@ -396,7 +362,6 @@ def _keys(value) -> set[str]:
     [
         ["analyse", "digits-mlp", "--bias", "all"],
         ["train", "digits-mlp", "--limit", "30", "--epochs", "1", "--quiet"],
-        ["solve", "f1", "--data", "points.npz"],
         ["verify", "lyu-li/euler", "--quick"],
         ["verify", "--list"],
         ["reproduce", "chizat-bach/fig2a", "--jobs", "1", "--quiet"],
@@ -447,12 +412,11 @@ if module:
 from netmargin.cli import main
 sys.exit(main())
 """
-OWN = ("--factory", "mynets:make_model", "--data", "points.npz")
+OWN = (*FACTORY_ALONE, "--data", "points.npz")
 BUSY = {  # the command, and what it is busy with when Ctrl-C comes
     "start-up": (["--version"], "", ""),
     "a factory": (["analyse", "--factory", "waiting:waits", "--shape", "2"], "", ""),
     "certify": (["certify", "net.pt", *OWN], "kkt.certification", "Problem.of"),
-    "solve f2": (["solve", "f2", "--data", "points.npz"], "solvers.hard_kernel", "descend"),
 }
 
 
@@ -484,35 +448,12 @@ def test_ctrl_c_exits_with_130_without_a_traceback(own, name):
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize(
-    ("values", "code"),
-    [
-        ({"margin": 0.5, "certified": True, "status": Status.OPTIMAL}, 0),
-        ({"margin": 0.0, "certified": True, "status": Status.NOT_SEPARABLE}, 0),
-        ({"margin": 0.0, "certified": False, "status": Status.TIME_LIMIT}, 1),
-        ({"margin": 0.5, "certified": False, "status": Status.TIME_LIMIT}, 0),
-        ({"margin": 0.5, "certified": False, "status": Status.INTERRUPTED}, 130),
-        ({"norm": np.inf, "certified": False, "status": Status.STALLED}, 1),
-        ({"norm": np.inf, "certified": True, "status": Status.NOT_ATTAINABLE}, 0),
-        ({"norm": 0.0, "certified": True, "status": Status.OPTIMAL}, 0),
-    ],
-)
-def test_solve_exits_with_1_without_an_answer(own, capsys, monkeypatch, values, code):
-    found = SimpleNamespace(**values, dual=np.ones(3))
-    monkeypatch.setattr(nm.solvers, "min_norm_interpolation", lambda *_, **__: found)
-    assert main(["solve", "interpolate", "--data", "points.npz"]) == code
-    shown = capsys.readouterr()
-    assert str(found.status) in shown.out
-    assert ("netmargin:" in shown.err) == (code != 0)
-
-
 INTERRUPTED = {  # the same in this process, where it takes no start
     "robustness": (
         ["robustness", "net.pt", *OWN, "--certified-only"],
         "radii.batch_radii",
         "certified_radii",
     ),
-    "solve": (["solve", "f2", "--data", "points.npz"], "solvers", "f2_max_margin"),
     "verify": (["verify", "lyu-li/euler"], "papers.ledger.claim", "Claim.examine"),
     "measure": (["measure", "net.pt", *OWN], "margins", "measure"),
 }

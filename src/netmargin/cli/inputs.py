@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import io
 import os
 import sys
 import traceback
@@ -15,7 +14,7 @@ from torch import nn
 
 from .. import datasets, losses
 from ..core.arguments import suggest_word
-from ..core.files import make_folder, write_atomically
+from ..core.files import make_folder
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import BIASES
 from ..nets.accepted_models import check_model
@@ -211,15 +210,6 @@ def require_writable(path: Path) -> None:
             f"{path} is no ordinary file, and would be replaced by one. Give another name."
         )
     make_folder(path.parent)
-
-
-def save_arrays(path: Path, **named: Any) -> None:
-    """Write an .npz file, whole or not at all. Raises CheckpointError."""
-    import numpy as np
-
-    content = io.BytesIO()
-    np.savez(content, **named)
-    write_atomically(path, content.getvalue())
 
 
 def _load_factory(name: str, module_name: str, function: str) -> Any:

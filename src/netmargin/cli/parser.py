@@ -8,17 +8,7 @@ from typing import NoReturn
 
 from ..core.arguments import suggest_word
 from ..version import __version__
-from . import (
-    analyse,
-    certify,
-    measure,
-    page,
-    reproduce,
-    robustness,
-    solve,
-    train,
-    verify,
-)
+from . import analyse, certify, measure, page, reproduce, robustness, train, verify
 
 VERBS = {
     "analyse": analyse,
@@ -27,7 +17,6 @@ VERBS = {
     "robustness": robustness,
     "train": train,
     "page": page,
-    "solve": solve,
     "verify": verify,
     "reproduce": reproduce,
 }
@@ -46,7 +35,6 @@ _EXAMPLES = """examples:
   netmargin robustness runs/digits-mlp/model.safetensors --factory digits-mlp --data digits \
 --box 0 1 --limit 200 --out runs/radii
   netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
-  netmargin solve f1 --data points.npz --time-limit 60
   netmargin verify --quick
   netmargin verify lyu-li/sandwich wei
   netmargin reproduce chizat-bach/fig2d --scale laptop
