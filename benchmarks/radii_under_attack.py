@@ -21,7 +21,7 @@ import netmargin as nm
 from netmargin.radii.exact.ball import compact, enclose
 from netmargin.radii.exact.chain import read_chain
 from netmargin.radii.exact.radius import RadiusSearch
-from netmargin.radii.exact.relaxation import Question
+from netmargin.radii.exact.region_relaxation import Question
 from netmargin.radii.exact.tree import search_rival
 
 from .radii_nets import NETS, Split, make_mlp, split_digits, split_mnist, train_net

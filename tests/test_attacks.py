@@ -12,13 +12,14 @@ from torch import nn
 
 import netmargin as nm
 from netmargin import models
-from netmargin.radii import region_search
+from netmargin.radii import region_descent
 from netmargin.radii.attacks import ATTACKS, FOOLBOX, nearest_misclassified
 from netmargin.radii.boundary import compute_gap_and_slope
 from netmargin.radii.certified import score_margins
-from netmargin.radii.exact.chain import make_chain, read_chain
-from netmargin.radii.region_search import descend_through_regions
+from netmargin.radii.exact.chain import read_chain
+from netmargin.radii.region_descent import descend_through_regions
 from netmargin.radii.walks import walk_to_boundary
+from tests.chains import make_chain
 
 
 def radii(net, X, y, **options):
@@ -293,7 +294,7 @@ def test_chains_too_large_for_regions(monkeypatch):
     with torch.no_grad():
         z, y = net(X), net(X).argmax(1)
     exact = (z[:, 0] - z[:, 1]).abs() / (net.weight[0] - net.weight[1]).norm().detach()
-    monkeypatch.setattr(region_search, "_LARGEST_CHAIN", 11)
+    monkeypatch.setattr(region_descent, "_LARGEST_CHAIN", 11)
     found = find(net, X, y, chain=read_chain(net, X))
     np.testing.assert_allclose(found.distances, exact, rtol=2e-6)
 

@@ -10,8 +10,8 @@ import numpy as np
 from netmargin.radii.exact.boxes import BoxBuilder
 from netmargin.radii.exact.chain import activate
 from netmargin.radii.exact.first_layer_quadratic import bound_functionals
-from netmargin.radii.exact.multipliers import Multipliers
-from netmargin.radii.exact.node_bound import bound_gap
+from netmargin.radii.exact.inequality import Multipliers
+from netmargin.radii.exact.region_bound import bound_gap
 from netmargin.radii.exact.units import (
     minimize_on_branch,
     negative_branch,

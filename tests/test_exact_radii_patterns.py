@@ -8,14 +8,15 @@ import pytest
 from scipy.optimize import nnls
 
 from netmargin.radii.exact.ball import Ball, compact, enclose
-from netmargin.radii.exact.chain import Chain, make_chain
+from netmargin.radii.exact.chain import Chain
+from netmargin.radii.exact.inequality import Proof, Region
 from netmargin.radii.exact.leaf import solve_leaf
-from netmargin.radii.exact.multipliers import Proof, Region
-from netmargin.radii.exact.node_bound import bound_gap
 from netmargin.radii.exact.proof import judge_ball, list_functionals
 from netmargin.radii.exact.radius import RadiusSearch
-from netmargin.radii.exact.relaxation import Question
+from netmargin.radii.exact.region_bound import bound_gap
+from netmargin.radii.exact.region_relaxation import Question
 from netmargin.radii.exact.tree import search_rival
+from tests.chains import make_chain
 from tests.plain_gap_bound import plain_bound
 
 MOST_REGIONS = 1024

@@ -15,15 +15,16 @@ from netmargin.errors import ModelError
 from netmargin.radii.exact import quadratics
 from netmargin.radii.exact.ball import compact, enclose
 from netmargin.radii.exact.boxes import Box, find_sectors
-from netmargin.radii.exact.chain import Chain, activate, make_chain, read_chain
-from netmargin.radii.exact.multipliers import Multipliers, Proof, Region
-from netmargin.radii.exact.node_bound import bound_gap
+from netmargin.radii.exact.chain import Chain, activate, read_chain
+from netmargin.radii.exact.inequality import Multipliers, Proof, Region
 from netmargin.radii.exact.proof import covers_ball, judge_ball, list_functionals
 from netmargin.radii.exact.quadratics import (
     bound_least_eigenvalue,
     bound_minimum,
     bound_norm,
 )
+from netmargin.radii.exact.region_bound import bound_gap
+from tests.chains import make_chain
 from tests.plain_gap_bound import plain_bound
 
 SLOPES = (0.0, 0.1, -1.0, -0.3, 1.5)

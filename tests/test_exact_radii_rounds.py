@@ -11,12 +11,13 @@ from torch import nn
 import netmargin as nm
 from netmargin.radii.exact import newton_system, node_search, radius
 from netmargin.radii.exact.ball import compact, enclose
-from netmargin.radii.exact.chain import Chain, make_chain
+from netmargin.radii.exact.chain import Chain
 from netmargin.radii.exact.newton_system import _least_eigenvalue
 from netmargin.radii.exact.proof import list_functionals
 from netmargin.radii.exact.radius import RadiusSearch
-from netmargin.radii.exact.relaxation import Question
+from netmargin.radii.exact.region_relaxation import Question
 from netmargin.radii.exact.tree import search_rival
+from tests.chains import make_chain
 from tests.test_exact_radii_patterns import draw_net, exact_radius
 
 HARD = {5: 1.4795, 7: 0.8428}

@@ -13,7 +13,7 @@ from .exact.ball import compact
 from .exact.chain import Chain
 from .exact.radius import Proved, RadiusSearch
 from .flips import BoundedScores
-from .region_search import descend_through_regions
+from .region_descent import descend_through_regions
 
 EFFORTS = ("quick", "standard", "exact")
 """How much work goes into certified radii, in ascending order."""

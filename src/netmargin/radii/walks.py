@@ -15,7 +15,7 @@ from .boundary import (
     polish_points,
 )
 from .exact.chain import Chain
-from .region_search import descend_through_regions, has_small_layers
+from .region_descent import descend_through_regions, has_small_layers
 
 _CANDIDATES = 9
 """Classes of largest score that are walked to at first, as many as DeepFool looks at. To first

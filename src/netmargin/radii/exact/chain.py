@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from ...errors import ModelError
 from ...nets.model import call_net
 from ..products import UNDERFLOW
+from .follow_net import follow_net
 from .quadratics import share
-from .trace import follow_net
 
 _MOST_BITS = 400
 """Weights of K layers that are not 0 lie between 2^-(400 / K) and 2^(400 / K), so that no product
@@ -90,19 +90,6 @@ class Chain:
 def activate(z: np.ndarray, slope: float) -> np.ndarray:
     """Compute max(z, 0) + slope min(z, 0)."""
     return np.maximum(z, 0.0) + slope * np.minimum(z, 0.0)
-
-
-def make_chain(weights, biases, slopes) -> Chain:
-    """Make a chain of the arrays of its layers, which are taken as exact."""
-    weights = tuple(np.array(weight, dtype=np.float64) for weight in weights)
-    biases = tuple(np.array(bias, dtype=np.float64) for bias in biases)
-    return Chain(
-        weights,
-        biases,
-        tuple(float(slope) for slope in slopes),
-        tuple(np.zeros_like(weight) for weight in weights),
-        tuple(np.zeros_like(bias) for bias in biases),
-    )
 
 
 def read_chain(net: nn.Module, x: Tensor) -> Chain:

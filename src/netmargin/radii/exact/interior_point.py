@@ -14,7 +14,7 @@ import numpy as np
 
 from .newton_system import STEP, NewtonSystem
 from .program import Program
-from .relaxation import Relaxation, quadratic_matrix
+from .region_relaxation import Relaxation, quadratic_matrix
 
 _LEAST_CENTRING, _MOST_CENTRING = 0.02, 0.8
 """Limits of the share of the complementarity that a step keeps; between them Mehrotra's square of

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from .ball import Ball
-from .multipliers import LINEAR, Multipliers, Region
+from .inequality import LINEAR, Multipliers, Region
 from .units import negative_branch, positive_branch
 
 _EMPTY = 1e-10

@@ -5,7 +5,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .program import Direction, Iterate, Program
-from .relaxation import quadratic_matrix
+from .region_relaxation import quadratic_matrix
 from .sides import invert_sides, least_of_sides, twist_sides
 
 STEP = 0.95

@@ -6,11 +6,11 @@ from enum import Enum
 
 import numpy as np
 
+from .inequality import Multipliers, Region
 from .interior_point import InteriorPoint
 from .leaf import solve_leaf
-from .multipliers import Multipliers, Region
-from .node_bound import bound_gap
-from .relaxation import (
+from .region_bound import bound_gap
+from .region_relaxation import (
     Question,
     Relaxation,
     evaluate_bound,

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .multipliers import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE
-from .relaxation import Relaxation, quadratic_matrix
+from .inequality import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE
+from .region_relaxation import Relaxation, quadratic_matrix
 from .sides import SYMMETRIC, invert_sides, map_sides, multiply_sides
 
 _CENTRING_STEPS = 50

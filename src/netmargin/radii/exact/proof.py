@@ -3,8 +3,8 @@
 import numpy as np
 
 from .ball import Ball
-from .multipliers import Proof, Region
-from .node_bound import bound_gap
+from .inequality import Proof, Region
+from .region_bound import bound_gap
 
 
 def judge_ball(ball: Ball, label: int, proofs: list[Proof]) -> str:

@@ -9,11 +9,11 @@ import numpy as np
 
 from .ball import Ball, CompactChain, enclose
 from .chain import Chain
-from .multipliers import Proof
+from .inequality import Proof
 from .node_search import Finding
 from .proof import list_functionals
 from .quadratics import bound_length
-from .relaxation import Question
+from .region_relaxation import Question
 from .tree import Answer, search_rival
 
 _SHARE_OF_TOL = 0.98

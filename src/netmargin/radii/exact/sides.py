@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .multipliers import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE
-from .relaxation import Relaxation, widened
+from .inequality import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE
+from .region_relaxation import Relaxation, widened
 
 SYMMETRIC = np.array([1.0, 2.0, 1.0])
 """Weights of the entries in the inner product of symmetric 2 x 2 matrices."""

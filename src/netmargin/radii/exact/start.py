@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .multipliers import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE
-from .relaxation import Relaxation
+from .inequality import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE
+from .region_relaxation import Relaxation
 
 _LEAST_CURVATURE = 0.05
 """Curvature of every unit at the start, as a share of 1 over the number of units, in scaled units:

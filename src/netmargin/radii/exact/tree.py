@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .multipliers import Multipliers, Proof, Region
-from .node_bound import bound_gap
+from .inequality import Multipliers, Proof, Region
 from .node_search import Finding, Verdict, search_region
 from .proof import covers_ball
-from .relaxation import Question, pass_forward
+from .region_bound import bound_gap
+from .region_relaxation import Question, pass_forward
 
 _MOST_PROJECTIONS = 20
 """Projections onto the boundary at most: they converge in a few, region by region."""

@@ -1,6 +1,6 @@
 """The relaxation of one region: its variables, its units, and its bound at given multipliers.
 
-The bound is that of `multipliers`, which has the symbols. Here everything is scaled: the score gap
+The bound is that of `inequality`, which has the symbols. Here everything is scaled: the score gap
 at the anchor is 1, the ball has radius 1, and y and t of a unit are divided by the unit's reach,
 the largest |y| of its interval. Whatever the size of the parameters, multipliers are of order 1.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from .ball import Ball
 from .chain import activate
-from .multipliers import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE, Multipliers, Region
+from .inequality import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE, Multipliers, Region
 
 _WIDEN = 1e-9
 """Share of a unit's reach by which intervals of the barrier are widened at each end: one of width 0

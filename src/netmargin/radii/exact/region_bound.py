@@ -1,6 +1,6 @@
 """The proved lower bound of a score gap on a region of a ball, given multipliers.
 
-It evaluates the inequality of `multipliers.py` in float64, and takes from it what rounding may have
+It evaluates the inequality of `inequality.py` in float64, and takes from it what rounding may have
 added. All roundings become one number: the inequality is needed at points of the ball only, where
 every variable is bounded, so that an error in a coefficient changes its value by no more than the
 error times those bounds. The quadratic that is minimized is then exactly the one in memory.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .ball import Ball
-from .multipliers import Multipliers, Region
+from .inequality import Multipliers, Region
 from .quadratics import bound_minimum, share
 from .units import Branch, bound_reach, minimize_on_branch, negative_branch, positive_branch
 
