@@ -19,7 +19,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
 import netmargin as nm
 from netmargin.kkt import constraint_search
-from netmargin.nets import processes
+from netmargin.nets.shared import alone
 from netmargin.papers.gallery.figure import figure
 from tests.process_end import end_process
 
@@ -50,7 +50,7 @@ def make_separating() -> torch.nn.Module:
     """A net that classifies all samples correctly."""
     torch.manual_seed(3)
     net = nm.models.mlp([5, 40, 3], bias="none").double()
-    with processes.alone():
+    with alone():
         nm.train(net, make_data(180), until=nm.LogLossBelow(log10=-3), progress=False)
     return net
 
@@ -64,22 +64,6 @@ def measured(net, data, **options) -> dict:
     """What `measure` says, as plain values."""
     report = nm.measure(net, data, **options)
     return {"q": report.q, "labels": report.labels, "log_loss": report.log_loss}
-
-
-def trained(
-    folder=None, *, epochs: int = 100, dtype=torch.float64, wrap=lambda net: net, **options
-):
-    """A trained net and its history, as plain values."""
-    net = make_net(dtype=dtype)
-    history = nm.train(
-        wrap(net),
-        make_data(250),
-        until=nm.Epochs(epochs),
-        checkpoint_dir=folder,
-        progress=False,
-        **options,
-    )
-    return {"weights": net.state_dict(), "rows": history.rows}
 
 
 def measuring(folder: Path) -> dict:
@@ -138,23 +122,13 @@ def proving(_: Path) -> dict:
     }
 
 
-def failing(folder: Path) -> dict:
+def failing(_: Path) -> dict:
     """The errors of calls that one process, or each of them, cannot answer."""
     rank, (X, y) = dist.get_rank(), make_data()
     broken = X.clone()
     broken[300] = 1e308
     one_off = X.clone()
     one_off[450, 2] += rank * 1e-12
-    noisy = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.1), torch.nn.Linear(8, 3))
-    normalized = make_normalized()
-    synchronized = torch.nn.SyncBatchNorm.convert_sync_batchnorm(make_normalized())
-    averaging = torch.nn.Sequential(
-        torch.nn.Unflatten(1, (1, 5)),
-        torch.nn.InstanceNorm1d(1, track_running_stats=True),
-        torch.nn.Flatten(),
-        torch.nn.Linear(5, 3),
-    )
-    apart = make_net()
     calls = {
         "model": lambda: nm.measure(make_net(seed=rank), (X, y)),
         "data": lambda: nm.measure(make_net(), (one_off, y)),
@@ -164,21 +138,12 @@ def failing(folder: Path) -> dict:
         "labels": lambda: nm.measure(
             nm.models.mlp([5, 4, 1]).double(), (X, torch.arange(N).clamp(199, 200) - 200)
         ),
-        "dropout": lambda: nm.train(noisy.double(), (X, y), progress=False),
-        "batchnorm": lambda: nm.train(normalized, (X, y), progress=False),
-        "syncbatchnorm": lambda: nm.train(synchronized, (X, y), progress=False),
-        "buffers": lambda: nm.train(averaging.double(), (X, y), progress=False),
-        "training": lambda: nm.train(apart, _Shuffled(apart, X, y), progress=False),
-        "folder": lambda: nm.train(
-            make_net(), (X, y), checkpoint_dir=folder / "run", resume="never", progress=False
-        ),
+        "training": lambda: nm.train(make_net(), (X, y), progress=False),
         "sharded": lambda: nm.measure(fully_shard(make_net()), (X, y)),
         "wrapped": lambda: nm.measure(
             FullyShardedDataParallel(make_net(), device_id=torch.device("cpu")), (X, y)
         ),
     }
-    (folder / "run").mkdir(exist_ok=True)
-    (folder / "run" / "checkpoint.pt").touch()
     torch.manual_seed(0)
     found = {}
     for name, call in calls.items():
@@ -189,43 +154,14 @@ def failing(folder: Path) -> dict:
     return found
 
 
-class _Shuffled:
-    """Batches that are the same in all processes when a net is measured, but not in training.
-
-    So are those of a loader with an own generator, whose seed differs.
-    """
-
-    def __init__(self, net: torch.nn.Module, *arrays: torch.Tensor):
-        self._net, self._arrays = net, arrays
-
-    def __iter__(self):
-        shift = dist.get_rank() if self._net.training else 0
-        return iter([tuple(a.roll(shift, 0) for a in self._arrays)])
+def lost(folder: Path) -> None:
+    """A call in which one process has ended."""
+    if dist.get_rank() == 1:
+        os._exit(3)
+    nm.measure(make_net(), make_data())
 
 
-def training(folder: Path) -> dict:
-    """A run of each kind."""
-    data_parallel = torch.nn.parallel.DistributedDataParallel
-    return {
-        "float64": trained(folder / "run", wrap=data_parallel),
-        "float32": trained(epochs=20, dtype=torch.float32),
-        "one each": trained(epochs=1, batch_size=1),
-        "constant": trained(epochs=20, lr=0.01),
-    }
-
-
-def long(folder: Path) -> dict:
-    """A run that is killed."""
-    return trained(folder / "run", epochs=30, checkpoint_seconds=0)
-
-
-def unsaved(folder: Path) -> dict:
-    """A run that is terminated, and saves nothing by itself in between."""
-    (folder / f"process-{os.environ['RANK']}").write_text(str(os.getpid()))
-    return trained(folder / "run", epochs=30, checkpoint_seconds=1e9)
-
-
-FUNCTIONS = {f.__name__: f for f in (measuring, proving, failing, training, long, unsaved)}
+FUNCTIONS = {f.__name__: f for f in (measuring, proving, failing, lost)}
 
 if __name__ == "__main__":
     name, folder = sys.argv[1], Path(sys.argv[2])

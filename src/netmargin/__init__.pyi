@@ -67,7 +67,7 @@ from .margins import (
     input_margins as input_margins,
     measure as measure,
 )
-from .nets.processes import split_samples as split_samples
+from .nets.shared import split_samples as split_samples
 from .page import (
     PageFile as PageFile,
     page as page,

@@ -7,7 +7,7 @@ from torch import nn
 
 from ..losses import Loss
 from ..nets.data import Data
-from ..nets.processes import is_first_process
+from ..nets.shared import is_first_process
 from ..training import History
 from ..training.checkpoint import HISTORY
 from .frameworks import check_rhythm, find_base, require_base, values_of

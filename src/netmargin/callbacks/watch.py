@@ -18,7 +18,7 @@ from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
 from ..nets.data import Data, batches, open_model_and_data, takes_data
 from ..nets.model import in_mode, noise_of
-from ..nets.processes import alone, is_first_process
+from ..nets.shared import alone, is_first_process
 from ..result import Status
 from ..training import History, fingerprint, save_weights
 from ..training.randomness import Randomness

@@ -1,9 +1,7 @@
 """Independent work side by side: on the cores of this machine, or wherever joblib was told to."""
 
-import platform
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Any
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
@@ -11,12 +9,9 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
 
 from ..errors import ArgumentError, MissingLibraryError, NetmarginError
-from ..version import __version__
 
 _ANSWER_SECONDS = 20
-"""How long a scheduler, and then a first worker, may take to answer: a job queue that has started
-its workers answers in a second, and one that has not should be said before anybody waits longer.
-"""
+"""How long a scheduler and its first worker may take: those that run answer within a second."""
 
 
 class WorkerKilledError(NetmarginError):
@@ -26,33 +21,13 @@ class WorkerKilledError(NetmarginError):
 def run_side_by_side(tasks: Iterable[Any], count: int, jobs: int | None) -> Iterator[Any]:
     """Run tasks, and give the result of each as soon as it is there.
 
-    Parameters
-    ----------
-    tasks : iterable of joblib.delayed calls
-        The tasks. Functions and arguments have to be picklable.
-    count : int
-        How many there are.
-    jobs : int or None
-        The number of processes. None: as `joblib.parallel_config` says, in whose context this is
-        called; outside of one, a process for each core of this machine.
+    tasks : joblib.delayed calls, whose functions and arguments can be pickled.
+    count : how many there are.
+    jobs : the number of processes; None: as `joblib.parallel_config` says, in whose context this is
+        called, or else one for each core of this machine.
 
-    Yields
-    ------
-    Any
-        The results, in the order in which they are done.
-
-    Raises
-    ------
-    WorkerKilledError
-        A process was killed.
-    ArgumentError
-        joblib was told to use threads, of whom all would draw from torch's one random generator.
-
-    Examples
-    --------
-    >>> from joblib import delayed
-    >>> sorted(run_side_by_side((delayed(pow)(n, 2) for n in range(4)), 4, jobs=1))
-    [0, 1, 4, 9]
+    Yields the results in the order in which they are done. Raises WorkerKilledError where a process
+    was killed, ArgumentError where joblib was told to use threads.
     """
     backend, configured = get_active_backend()
     _require_processes(backend)
@@ -90,104 +65,51 @@ def _run_whole(function: Callable, given: tuple, named: dict) -> Any:
 
 @contextmanager
 def on_cluster(address: str | None) -> Iterator[None]:
-    """Let `run_side_by_side` give its tasks to the workers of a Dask scheduler.
+    """Let `run_side_by_side` give its tasks to the workers of a Dask scheduler; None: no change.
 
-    Before anything is computed, one worker has to answer, and every worker has to run the versions
-    of Python, netmargin and torch that this process runs.
-
-    Parameters
-    ----------
-    address : str or None
-        Where the scheduler listens, such as "tcp://node7:8786". None: nothing changes.
-
-    Raises
-    ------
-    MissingLibraryError
-        Dask is not installed here.
-    NetmarginError
-        Nobody answers, or other versions do.
+    Raises MissingLibraryError without Dask, NetmarginError where no scheduler answers.
     """
     if address is None:
         yield
         return
     try:
         from distributed import Client
+        from joblib._dask import DaskDistributedBackend
     except ImportError:
         raise MissingLibraryError(
             "--cluster needs Dask. Install it: pip install 'netmargin[cluster]'"
         ) from None
+
+    class Workers(DaskDistributedBackend):
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            # What joblib takes for one process's work it would do here, and not on the one worker.
+            return max(super().effective_n_jobs(n_jobs), 2)
+
     try:
         client = Client(address, timeout=_ANSWER_SECONDS)
-    except ValueError as error:
-        raise ArgumentError(
-            f"{address!r} is no address of a scheduler ({error}). Give one such as"
-            " tcp://localhost:8786."
-        ) from None
-    except OSError as error:
+        client.wait_for_workers(1, timeout=_ANSWER_SECONDS)
+    except (OSError, ValueError) as error:
         raise NetmarginError(
-            f"No Dask scheduler answers at {address} within {_ANSWER_SECONDS} seconds"
-            f" ({error}). Start one: dask scheduler; and workers: dask worker {address}"
+            f"No Dask scheduler with a worker answers at {address} ({error}). Start one:"
+            f" dask scheduler; and workers: dask worker {address} --nthreads 1"
         ) from None
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=_ANSWER_SECONDS)
-        except TimeoutError:
-            raise NetmarginError(
-                f"The scheduler at {address} has no worker. Start some: dask worker {address}"
-            ) from None
-        _require_same_versions(_list_versions(), _ask_workers(client))
-        with parallel_config(backend="dask"):
-            yield
+    with client, parallel_config(backend=Workers(client=client)):
+        yield
 
 
 def _require_processes(backend: Any) -> None:
     """Raise ArgumentError where tasks would run in threads of one process."""
-    kind = type(backend).__name__
-    if kind == "ThreadingBackend":
+    if type(backend).__name__ == "ThreadingBackend":
         raise ArgumentError(
             "joblib.parallel_config(backend='threading') would let several tasks draw from torch's"
             " one random generator. Use processes: backend='loky'."
         )
-    if kind == "DaskDistributedBackend":
-        several = [worker for worker, n in backend.client.nthreads().items() if n > 1]
+    # Of Dask, which need not be installed.
+    if (client := getattr(backend, "client", None)) is not None:
+        several = [worker for worker, n in client.nthreads().items() if n > 1]
         if several:
             raise ArgumentError(
                 f"The worker {several[0]} runs several threads, which would draw from torch's one"
                 " random generator. Start workers with one each, and more of them:"
                 " dask worker ADDRESS --nthreads 1 --nworkers 4"
-            )
-
-
-def _list_versions() -> dict[str, str]:
-    """The versions on which results depend, of the process that runs this."""
-    return {
-        "Python": platform.python_version(),
-        "netmargin": __version__,
-        "torch": version("torch"),
-    }
-
-
-def _ask_workers(client: Any) -> dict[str, dict[str, str]]:
-    """The versions of every worker. Raises NetmarginError where one cannot import netmargin."""
-    try:
-        return client.run(_list_versions)
-    except Exception as error:  # Dask raises whatever the worker raised, or a text about it
-        raise NetmarginError(
-            f"A worker cannot run netmargin: {error}. Give all workers the environment of this"
-            " command."
-        ) from None
-
-
-def _require_same_versions(mine: dict[str, str], workers: dict[str, dict[str, str]]) -> None:
-    """Raise NetmarginError where a worker runs other versions than this process."""
-    for worker, theirs in workers.items():
-        other = [
-            f"{name} {theirs[name]}, not {mine[name]},"
-            for name in mine
-            if theirs[name] != mine[name]
-        ]
-        if other:
-            raise NetmarginError(
-                f"The worker {worker} runs {' and '.join(other)} so that results could differ. Give"
-                " all workers the environment of this command."
             )

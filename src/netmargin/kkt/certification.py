@@ -13,7 +13,7 @@ from ..core.progress import Progress
 from ..losses import Loss, as_loss
 from ..nets.data import Data, takes_data
 from ..nets.model import with_gradients
-from ..nets.processes import writes_for_all
+from ..nets.shared import writes_for_all
 from ..nets.threads import fitting_threads
 from ..result import Status
 from .certificate import KKTCertificate

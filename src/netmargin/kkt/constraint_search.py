@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..core.progress import Progress
 from ..errors import ModelError
-from ..nets.processes import join_shares
+from ..nets.shared import join_shares
 from ..result import Status
 from .certificate import Completeness
 from .constraints import ConstraintSubset, StoredGradients

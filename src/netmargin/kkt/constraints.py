@@ -15,7 +15,7 @@ from ..nets.gates import Gates
 from ..nets.gradients import Gradients, SampleGradients, StoredGradients
 from ..nets.model import call_net, call_with, scores
 from ..nets.net_on_samples import NetOnSamples
-from ..nets.processes import is_own_batch, join_shares
+from ..nets.shared import is_own_batch, join_shares
 from .rounding import change
 from .slopes import Slopes, Vector, value_and_slope
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..core import logspace
 from ..losses import Exponential, Logistic
 from ..margins import soft_margins
-from ..nets.processes import join_shares
+from ..nets.shared import join_shares
 from .problem import Problem, inner_product, norm_of
 
 

@@ -18,9 +18,8 @@ from ..nets.data import Data, batches, open_model_and_data, takes_data
 from ..nets.labels import ClassNames, Labels, name_labels
 from ..nets.model import in_mode, noise_of, require_finite
 from ..nets.probabilities import Doubt, doubt_scores, show_warning
-from ..nets.processes import is_own_batch, join_shares, writes_for_all
 from ..nets.row_order import require_order
-from ..nets.sameness import Sameness, require_same
+from ..nets.shared import Sameness, is_own_batch, join_shares, require_same, writes_for_all
 from .boundaries import Boundaries, check_layer, differentiable_scores, find_boundaries
 from .of_outputs import class_indices, margins, require_finite_margins
 from .quantiles import LEVELS, class_table, quantile_names, quantiles

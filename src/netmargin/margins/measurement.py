@@ -21,8 +21,7 @@ from ..nets.data import Data, batches, open_model_and_data, takes_data
 from ..nets.labels import ClassNames, Labels
 from ..nets.model import in_mode, noise_of, scores
 from ..nets.probabilities import Doubt, doubt_scores
-from ..nets.processes import is_own_batch, join_shares
-from ..nets.sameness import Sameness, require_same
+from ..nets.shared import Sameness, is_own_batch, join_shares, require_same
 from .boundaries import Boundaries, differentiable_scores, find_boundaries
 from .input_margins import InputMargins
 from .normalization import measure_norms, normalizing_homogeneity

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..core.memory import advise_on_memory
 from ..core.progress import Progress
 from ..nets.net_on_samples import NetOnSamples
-from ..nets.processes import is_own_batch, join_shares, processes_sharing, writes_for_all
+from ..nets.shared import is_own_batch, join_shares, processes_sharing, writes_for_all
 from ..result import Status
 
 _KEPT_NUMBERS = 2_000_000

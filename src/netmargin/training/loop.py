@@ -20,12 +20,12 @@ from ..core.arguments import (
 from ..core.denormals import flush_denormals
 from ..core.interrupts import Termination
 from ..core.progress import Progress, describe
-from ..errors import DataError, Interrupted, OutOfMemoryError
+from ..errors import ArgumentError, DataError, Interrupted, OutOfMemoryError
 from ..losses import Loss, as_loss
 from ..nets.arrays import Arrays
 from ..nets.data import Data, open_model_and_data, takes_data
 from ..nets.model import with_gradients
-from ..nets.processes import LostProcessError, take_from_first, writes_for_all
+from ..nets.shared import processes_sharing
 from ..nets.threads import fitting_threads
 from ..result import Status
 from .history import History
@@ -144,6 +144,11 @@ def train(
 
     Source: Lyu and Li 2019, Appendix K.
     """
+    if processes_sharing() > 1:
+        raise ArgumentError(
+            "train does not split samples: all processes would repeat the same run. Call it outside"
+            " of split_samples; or train with RelativeLoss in DistributedDataParallel, and Watch."
+        )
     rules = as_stopping_rules(until)
     # A copy of the rule, which adapts: the caller's serves the next run, too.
     rate, chosen = copy.deepcopy(as_learning_rate(lr)), as_loss(loss)
@@ -157,8 +162,7 @@ def train(
         model, data, loss=describe_loss(chosen), lr=repr(rate), batch_size=batch_size, seed=seed
     )
     files = None
-    # Of processes that share the samples, the first one writes for all.
-    if checkpoint_dir is not None and writes_for_all():
+    if checkpoint_dir is not None:
         files = _make_files(checkpoint_dir, settings, checkpoint_seconds, recorded)
     lock = files.locked() if files else nullcontext()
     # The lock comes first, so that a second process changes nothing before it is refused.
@@ -168,22 +172,24 @@ def train(
         ExitStack() as threads,
         own_randomness(seed),
         flush_denormals(),
-        Progress(progress and writes_for_all(), type(model).__name__) as display,
+        Progress(progress, type(model).__name__) as display,
     ):
         run = Run(model, data, rate, chosen, batch_size, files)
         threads.enter_context(fitting_threads(run.work()))
-        run.begin(take_from_first(lambda: files.read(resume) if files else None))
+        run.begin(files.read(resume) if files else None)
         try:
             with termination.interrupting():
                 _train_until(run, rules, display)
-        except (LostProcessError, OutOfMemoryError) as error:
+        except OutOfMemoryError as error:
             # The epoch is lost; what was accepted before is kept.
             run.rewind()
             run.save(now=True)
-            kept = f" The last accepted epoch is saved in {files.folder}" if files else ""
-            if isinstance(error, OutOfMemoryError) and files:
-                kept += "; another batch size is another run, which needs another folder"
-            raise type(error)(f"{error}{kept}{'.' if kept else ''}") from error
+            if files:
+                raise OutOfMemoryError(
+                    f"{error} The last accepted epoch is saved in {files.folder}; another batch"
+                    " size is another run, which needs another folder."
+                ) from error
+            raise
         except KeyboardInterrupt:
             how = "ended by SIGTERM" if termination.received else "interrupted"
             return _end_early(run, how, checkpoint_dir, display)
@@ -205,8 +211,7 @@ def _make_files(
 def _end_early(run: Run, how: str, folder: str | Path | None, display: Progress) -> History:
     """Put an interrupted run back to its last accepted epoch, and save it.
 
-    Returns its history where there is no folder, and raises Interrupted where there is one: also in
-    processes that write nothing, since what follows needs those that do.
+    Returns its history where there is no folder, and raises Interrupted where there is one.
     """
     # The signal may have come anywhere in an epoch: back to its beginning, also on disk.
     run.rewind()

@@ -16,8 +16,8 @@ from ..losses import Loss, as_loss
 from ..margins import margins
 from ..margins.of_outputs import require_finite_margins
 from ..nets.labels import Labels
-from ..nets.processes import gather_from_processes
 from ..nets.score_outputs import rows_of_scores
+from ..nets.shared import gather_from_processes
 from .relative_loss import initial_log_scale, relative_gradient
 
 _TENFOLD = math.log(10)

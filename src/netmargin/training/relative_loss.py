@@ -12,8 +12,6 @@ from ..core.logspace import scaled_ratio
 from ..losses import Loss
 from ..margins import margins, score_gaps, soft_margins
 from ..nets.model import scores
-from ..nets.processes import processes_sharing
-from .shared_steps import differentiate_share
 
 
 def descend(
@@ -34,16 +32,8 @@ def descend(
     shrinkage : factor of the trained parameters before the step, 1 without weight decay.
     """
     model.zero_grad()
-    if processes_sharing() > 1:
-        differentiate_share(
-            model,
-            x,
-            y,
-            lambda outputs, own: relative_gradient(loss, outputs, own, log_scale),
-        )
-    else:
-        outputs = scores(model, x)
-        outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
+    outputs = scores(model, x)
+    outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.grad is not None:

@@ -17,7 +17,6 @@ from ..nets.arrays import Arrays
 from ..nets.data import Opened, batches
 from ..nets.labels import Labels
 from ..nets.model import in_mode, noise_of, require_differentiable
-from ..nets.processes import take_from_first
 from ..nets.row_order import in_order
 from ..nets.threads import work_of
 from .checkpoint import put_weights, tensors_of
@@ -26,7 +25,6 @@ from .learning_rate import LearningRate
 from .randomness import Randomness
 from .relative_loss import descend, initial_log_scale, relative_loss_and_slope
 from .run_files import RunFiles
-from .shared_steps import require_splittable
 
 _MEASURED_AT_ONCE = 200
 """Samples per pass when margins are measured, as many as `measure` takes by default."""
@@ -79,7 +77,6 @@ class Run:
                 " Unfreeze some."
             )
         _check_classes(self.data, self.outputs)
-        require_splittable(self.model, self.first)
         if saved is None:
             report = self._measure()
             if report.saturated:
@@ -94,23 +91,18 @@ class Run:
             self.gradient_samples = 0
             if report.log_loss < self.loss.log_threshold:  # the loss proves separation
                 self.lr.begin(self.log_loss, self._find_polyak_step)
-            self.history = take_from_first(lambda: self.files.start() if self.files else History())
+            self.history = self.files.start() if self.files else History()
             self._keep(report, epoch=0, attempts=0, rate=None)
             self.save(now=True)
             return
-        where = self.files.checkpoint if self.files else "The checkpoint"
-        put_weights(self.model, saved["model"], where)
-        self.history = take_from_first(lambda: self._cut_back(saved))
+        assert self.files is not None  # where a saved state comes from
+        put_weights(self.model, saved["model"], self.files.checkpoint)
+        self.history = self.files.cut_back(saved)
         self.lr.load_state_dict(saved["lr"])
         self.log_scale, self.log_loss = saved["log_scale"], saved["log_loss"]
         self.gradient_samples = saved["gradient_samples"]
         self.randomness.restore(saved["random"])
         self.kept = self._copy_state(saved["epoch"], saved["history_bytes"])
-
-    def _cut_back(self, saved: dict) -> History:
-        """The history on disk up to a saved state, of the process that has the files."""
-        assert self.files is not None  # where a saved state comes from
-        return self.files.cut_back(saved)
 
     def epoch(self, show) -> None:
         """Train for one epoch, as often as it takes until the rule accepts it.

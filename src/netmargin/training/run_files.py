@@ -1,6 +1,5 @@
 """The folder of a run: its history and its checkpoint, and a check that both belong to this run."""
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from ..errors import CheckpointError
 from ..losses import Loss
 from ..losses.accepted_losses import TESTED_CLASSES
 from ..nets.arrays import Arrays
+from ..nets.shared import digest_of
 from . import checkpoint
 from .history import History, json_line
 from .sample_margins import SampleMargins
@@ -204,14 +204,4 @@ def fingerprint(data) -> str:
     """A short digest of a data set in memory; iterables of batches are not read."""
     if not isinstance(data, Arrays):
         return type(data).__name__
-    digest = hashlib.blake2b(digest_size=8)
-    for tensor in (data.X, data.y):
-        array = tensor.detach().cpu().contiguous()
-        digest.update(f"{tuple(array.shape)}{array.dtype}".encode())
-        # numpy has no bfloat16, whose bytes serve as well.
-        digest.update(
-            array.view(torch.uint8).numpy().tobytes()
-            if array.dtype is torch.bfloat16
-            else array.numpy().tobytes()
-        )
-    return digest.hexdigest()
+    return digest_of(data.X, data.y, size=8).hex()

@@ -10,7 +10,7 @@ from ...core.arguments import check_choice, check_count, check_flag, check_path
 from ...core.files import write_atomically
 from ...core.records import short_repr
 from ...figures.style import save_drawings
-from ...nets.processes import alone
+from ...nets.shared import alone
 from ...version import __version__
 from .figure import SCALES, Check, Figure, Row, figure
 from .sweep import finished, sweep

@@ -12,7 +12,7 @@ from ...core.progress import Progress
 from ...core.records import short_repr
 from ...errors import ArgumentError, NetmarginError
 from ...nets.model import with_gradients
-from ...nets.processes import alone
+from ...nets.shared import alone
 from ...result import Status
 from .claim import Claim, Entry, load_claims
 from .pages import HEADER, failure, row, title_of_paper, write_markdown

@@ -1,15 +1,19 @@
-"""The processes of a distributed run, where torch.distributed has some; one process otherwise."""
+"""Samples shared by the processes of a distributed run, where torch.distributed has some; one
+process otherwise.
+"""
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
+import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..errors import ArgumentError, NetmarginError
+from ..errors import ArgumentError, DataError, ModelError, NetmarginError
 
 Shared = TypeVar("Shared")
 
@@ -24,18 +28,13 @@ class LostProcessError(NetmarginError):
 def split_samples() -> Iterator[None]:
     """Let the processes that torchrun started share the samples of every call within.
 
-    Every process makes the same calls, with the same model and the same data. `measure`, `train`,
+    Every process makes the same calls, with the same model and the same data. `measure`,
     `input_margins`, `robustness` and `certify` give each of them a part of the batches to compute,
-    and every process gets the whole result, as of one process. Other functions do all of their work
-    in every process. Progress is shown, and history and checkpoints are written, by rank 0 only.
+    and every process gets the whole result, as of one process. `train` is refused; other functions
+    do all of their work in every process. Progress is shown by rank 0 only.
 
     Without this, every call is that of one process: nothing waits for the others, so that rank 0
     may measure by itself. With a single process nothing changes.
-
-    Yields
-    ------
-    None
-        Nothing.
 
     Raises
     ------
@@ -95,32 +94,11 @@ def is_own_batch(index: int) -> bool:
     return processes_sharing() == 1 or index % dist.get_world_size() == dist.get_rank()
 
 
-def share_of(count: int) -> slice:
-    """The part of `count` things in a row that is this process's; it may be empty.
-
-    Examples
-    --------
-    >>> share_of(5)
-    slice(0, 5, None)
-    """
-    world = processes_sharing()
-    if world == 1:
-        return slice(0, count)
-    return slice(count * dist.get_rank() // world, count * (dist.get_rank() + 1) // world)
-
-
 def join_shares(work: Callable[[], Shared]) -> list[Shared]:
     """Do this process's share of some work, and return the results of all in order of their ranks.
 
     An error in one process is raised in all of them: its own where it has one, the first one
-    otherwise. Where nothing is shared, the result is the only one.
-
-    Raises LostProcessError where a process has ended.
-
-    Examples
-    --------
-    >>> join_shares(lambda: 3.5)
-    [3.5]
+    otherwise. Raises LostProcessError where a process has ended.
     """
     if processes_sharing() == 1:
         return [work()]
@@ -138,27 +116,13 @@ def join_shares(work: Callable[[], Shared]) -> list[Shared]:
     return [result for result, _ in found]
 
 
-def take_from_first(work: Callable[[], Shared]) -> Shared:
-    """What rank 0 finds by some work, in all processes that share; its error is raised in all."""
-    if processes_sharing() == 1:
-        return work()
-    found = join_shares(lambda: work() if is_first_process() else None)
-    return found[0]  # type: ignore[return-value]
-
-
-def sum_over_processes(numbers: Tensor) -> None:
-    """Put the sum over all processes in place of numbers. Raises LostProcessError."""
-    with _explain_lost_process():
-        dist.all_reduce(numbers)
-
-
 def is_first_process() -> bool:
     """Whether this process is the one that writes files: the only one, or that of rank 0."""
     return not _is_distributed() or dist.get_rank() == 0
 
 
 def writes_for_all() -> bool:
-    """Whether this process writes files and shows progress, for all that share the samples."""
+    """Whether this process shows progress, for all that share the samples."""
     return processes_sharing() == 1 or is_first_process()
 
 
@@ -166,38 +130,74 @@ def gather_from_processes(value: Shared) -> list[Shared]:
     """The values that all processes gave, in the order of their ranks; every process has to ask.
 
     Raises LostProcessError where a process has ended.
-
-    Examples
-    --------
-    >>> gather_from_processes(3.5)
-    [3.5]
     """
     if not _is_distributed():
         return [value]
     found: list = [None] * dist.get_world_size()
-    with _explain_lost_process():
+    try:
         dist.all_gather_object(found, value)
+    except RuntimeError as error:
+        said = str(error).partition("\n")[0][:200]
+        raise LostProcessError(
+            f"Another process of this run has ended or does not answer ({said}). Look for its own"
+            " error above, then start the same command again."
+        ) from error
     return found
 
 
-@contextmanager
-def _explain_lost_process() -> Iterator[None]:
-    """Turn the RuntimeError of a collective into a LostProcessError, or what else it says."""
-    try:
-        yield
-    except RuntimeError as error:
-        said = str(error).partition("\n")[0]
-        if "No backend type" in said:
-            raise ArgumentError(
-                f"The processes cannot exchange what is on this device ({said}): the backend is"
-                f' {dist.get_backend()!r}. Call init_process_group("gloo") for models on CPUs,'
-                ' "cpu:gloo,cuda:nccl" for GPUs.'
-            ) from error
-        raise LostProcessError(
-            f"Another process of this run has ended or does not answer ({said[:200]}). Look for"
-            " its own error above; the same command, with any number of processes, starts anew or"
-            " goes on from the last checkpoint."
-        ) from error
+class Sameness:
+    """Digests of a model and of the batches that a process read, to compare with other processes.
+
+    The model's parameters and buffers count as they are when `describe` is called.
+    """
+
+    def __init__(self, model: nn.Module):
+        self._model, self._active = model, processes_sharing() > 1
+        self._data = hashlib.blake2b(digest_size=16)
+
+    def add(self, x: Tensor, y: Tensor) -> None:
+        """Count a batch in; its size counts as well."""
+        if self._active:
+            for tensor in (x, y):
+                self._data.update(digest_of(tensor))
+
+    def describe(self) -> dict[str, bytes]:
+        """The digests by what they are of."""
+        if not self._active:
+            return {}
+        tensors = dict(self._model.named_parameters()) | dict(self._model.named_buffers())
+        found = {f"parameter {name!r}": digest_of(t) for name, t in tensors.items()}
+        return found | {"data": self._data.digest()}
+
+
+def require_same(found: list[dict[str, bytes]]) -> None:
+    """Raise ModelError or DataError for the first process that differs from rank 0."""
+    for rank, other in enumerate(found):
+        for name in [*found[0], *other]:
+            if other.get(name) == found[0].get(name):
+                continue
+            if name == "data":
+                raise DataError(
+                    f"Process {rank} has other data than process 0, or batches of another size or"
+                    " order. Give all processes the whole data in the same order (a DataLoader"
+                    " without DistributedSampler, seeded alike): the samples are split here."
+                )
+            raise ModelError(
+                f"The model of process {rank} is not that of process 0: {name} differs. Seed all"
+                " processes alike, or load the same weights in all of them."
+            )
+
+
+def digest_of(*tensors: Tensor, size: int = 16) -> bytes:
+    """A digest of the values, the shapes and the types of tensors, of `size` bytes."""
+    digest = hashlib.blake2b(digest_size=size)
+    for tensor in tensors:
+        own = tensor.detach().cpu().contiguous()
+        digest.update(f"{tuple(own.shape)}{own.dtype}".encode())
+        if own.numel():
+            # Bytes, as numpy has no bfloat16; a tensor without dimensions has no bytes to view.
+            digest.update(own.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.digest()
 
 
 def _as_told(error: Exception) -> NetmarginError:
