@@ -29,7 +29,6 @@ from tests.docs_blocks import ROOT
 
 X = np.array([[2.0, 1.0], [-1.0, -2.0], [1.5, -0.2], [0.3, -2.0], [-2.0, 0.4], [0.6, 2.0]])
 Y = np.array([1, -1, 1, -1, -1, 1])
-VALUES = np.array([0.5, -1.0, 2.0, 0.1, -0.7, 0.3])
 """What a net is to take at X where it interpolates."""
 FEATURES = np.maximum(X @ np.array([[1.0, 0.5, -1.0, -0.3], [0.2, 1.0, -0.4, -1.0]]), 0.0) - 0.3
 
@@ -318,11 +317,6 @@ DOORS = {
     ),
     "regularization_path": Door(
         alone(lambda: nm.regularization_path(fresh, (X, Y), **LAMBDAS)), (MINIMIZED,), path_holds
-    ),
-    "interpolation_path": Door(
-        alone(lambda: nm.interpolation_path(fresh, (X, VALUES), **LAMBDAS)),
-        (MINIMIZED,),
-        path_holds,
     ),
     "twolayer.train_both_layers": Door(
         alone(both_layers),

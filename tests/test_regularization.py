@@ -12,6 +12,7 @@ import netmargin as nm
 from netmargin import datasets
 from netmargin.core.lbfgs import minimize
 from netmargin.models import mlp
+from netmargin.papers.wei_2018._interpolation import interpolation_path
 from netmargin.solvers import f1_logistic, f1_max_margin
 
 
@@ -132,21 +133,18 @@ def test_weak_squared_loss_finds_the_least_norm():
     for seed in range(2):
         X, y = np.linspace(-1, 1, 5)[:, None], np.random.default_rng(seed).normal(size=5)
         least = nm.solvers.min_norm_interpolation(X, y, norm="l1")
-        path = nm.interpolation_path(
+        path = interpolation_path(
             lambda: mlp([1, 20, 1]),
-            (torch.tensor(X), torch.tensor(y)),
+            torch.tensor(X),
+            torch.tensor(y),
             lambdas=[1e-1, 1e-2, 1e-3, 1e-6],
             starts=5,
-            progress=False,
+            seed=0,
         )
         squares = np.array(path.column("norm")) ** 2
         assert squares[-1] == pytest.approx(2 * least.norm, rel=0.01)
         assert (np.diff(squares) > 0).all()
         assert squares[-1] <= 2 * least.norm * (1 + 1e-6)
-    with pytest.raises(nm.DataError, match="one output"):
-        nm.interpolation_path(
-            lambda: nn.Linear(1, 2), ([[1.0]], [1.0]), lambdas=[0.1], progress=False
-        )
 
 
 # Theorem 2.2

@@ -67,10 +67,6 @@ CALLS = {
         lambda seed: nm.regularization_path(make_net, LINE, seed=seed, **PATH),
         True,
     ),
-    "interpolation_path": (
-        lambda seed: nm.interpolation_path(make_net, (LINE[0], LINE[0][:, 1]), seed=seed, **PATH),
-        True,
-    ),
     "label_errors": (lambda seed: nm.label_errors((IMAGES, Y), seed=seed), True),
     "Homogeneity.check": (
         lambda seed: GROUPS.check(fresh_net(), torch.from_numpy(X), seed=seed),

@@ -39,18 +39,6 @@ def follow(**given):
     return nm.regularization_path(given.pop("make_model"), DATA, **given)
 
 
-def interpolate(**given):
-    usual = {
-        "make_model": lambda: nn.Linear(2, 1, bias=False),
-        "data": DATA,
-        "lambdas": [0.1],
-        "starts": 1,
-        "progress": False,
-    }
-    given = usual | given
-    return nm.interpolation_path(given.pop("make_model"), given.pop("data"), **given)
-
-
 @pytest.mark.parametrize(
     ("given", "same"),
     [
@@ -140,9 +128,6 @@ WRONG = [
     (follow, {"make_model": NET}, "make_model must be a function"),
     (follow, {"make_model": nn.Linear}, "make_model() failed"),
     (follow, {"make_model": lambda: None}, "make_model() must be a torch.nn.Module"),
-    (interpolate, {"data": DATA[0]}, "The data must be a pair"),
-    (interpolate, {"data": (DATA[0], ["a", "b"])}, "cannot be read as numbers"),
-    (interpolate, {"data": (3, 4)}, "cannot be read as numbers"),
     (lambda margin: nm.weak_regularization(margin, n=10), {"margin": "x"}, "margin must be"),
     (lambda n: nm.weak_regularization(0.1, n=n), {"n": 2.5}, "n must be a whole number"),
     (nm.Epochs, {"count": -3}, "count must be"),

@@ -76,7 +76,6 @@ from .radii import RobustnessReport as RobustnessReport, robustness as robustnes
 from .regularization import (
     RegularizationPath as RegularizationPath,
     WeakRegularization as WeakRegularization,
-    interpolation_path as interpolation_path,
     regularization_path as regularization_path,
     weak_regularization as weak_regularization,
 )

@@ -25,7 +25,6 @@ from ..training.stopping import StoppingRule
 from .dormand_prince import ORDER
 from .exact import ExactFlow
 from .field import Metric
-from .forecast import warn_if_hopeless
 from .proximal import STEP, ProximalFlow
 from .run import FlowRun, Trajectory
 
@@ -61,19 +60,15 @@ def gradient_flow(
 
     method="exact" is Dormand and Prince's method of order 5 with fixed gates of the ReLUs. Where a
     pre-activation crosses 0 the step ends; one that both sides push back slides along its kink
-    until its gate leaves [0, 1]. Other kinks (max pooling, LeakyReLU, clamp) are passed with steps
-    as small as the error estimate asks for, down to a floor; at one that attracts, the flow stalls
-    and says so. Its cost grows with the kinks on the way, at most samples times units: right for up
-    to some ten thousand of them. Where more than `max_evaluations` gradients are to be expected, it
-    warns at the start.
+    until its gate leaves [0, 1]. Other kinks (max pooling, LeakyReLU, clamp) are passed with short
+    steps; at one that attracts, the flow stalls and says so. Its cost grows with the kinks on the
+    way, at most samples times units: right for up to some ten thousand of them.
 
     method="proximal" takes long implicit steps, argmin log Loss + |theta - theta_0|^2 / (2 tau),
     each by about 100 gradients of L-BFGS, whatever kinks lie on the way: right for large nets, deep
-    in training. Its error falls in proportion to `step_size` for smooth nets. Measured at the
-    default against finer methods: 0.003 ||theta|| on digits from a loss of 1e-30 to 1e-60, where
-    the flow turns by 0.05; 0.008 to 0.011 on small ReLU nets from their start on, which turn by 0.5
-    to 1. Where samples lose all their units early in training, its course may take another branch:
-    up to 0.15 on one net of five. `estimate_error` compares with halved steps on yours.
+    in training. Its error falls in proportion to `step_size` for smooth nets. Where samples lose
+    all their units early in training, its course may take another branch. `estimate_error` compares
+    with halved steps.
 
     Ctrl-C ends the flow early: the trajectory so far is returned, with `Status.INTERRUPTED`.
 
@@ -170,8 +165,6 @@ def gradient_flow(
 
     log_end = math.inf if time is None else math.log(time)
     run = prepare(False, log_end=log_end, rules=rules, levels=levels, most=max_evaluations)
-    if isinstance(run, ExactFlow):  # only this one pays for every kink
-        warn_if_hopeless(run)
     with fitting_threads(run.scored.work), Progress(progress, "gradient flow") as display:
         trajectory = run.run(display)
     # Ctrl-C is meant for all of it, the second run included.

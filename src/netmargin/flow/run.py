@@ -188,8 +188,10 @@ class FlowRun(ABC):
         if (stalled := self._stalled()) is not None:
             reasons.append((Status.STALLED, stalled))
         if self.evaluations >= self.most:
-            said = f"stopped after {self.evaluations} gradient evaluations"
-            reasons.append((Status.EVALUATION_LIMIT, f"{said}; raise max_evaluations to go on"))
+            said = f"stopped after {self.evaluations} gradient evaluations; raise max_evaluations"
+            if events := self.trajectory.events:  # what the exact method pays for
+                said += f", or pass kinks, {events} so far, by the long steps of method='proximal'"
+            reasons.append((Status.EVALUATION_LIMIT, said))
         if reasons:
             self.trajectory.status, self.trajectory.message = reasons[0]
         return bool(reasons)

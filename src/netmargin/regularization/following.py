@@ -9,11 +9,9 @@ from joblib import Parallel, delayed
 from torch import Tensor, nn
 
 from ..core.arguments import (
-    check_choice,
     check_count,
     check_flag,
     check_instance,
-    check_number,
     check_numbers,
     check_seed,
 )
@@ -35,8 +33,8 @@ class RegularizationPath(History):
     rows : list of dict
         Keys: epoch (index of lambda); regularization (lambda); log_objective (natural log of
         L_lambda); stationarity (|grad log L_lambda| ||theta||, 0 at smooth stationary points, but
-        not on kinks of ReLU); start (index of the best start). Beside them those of
-        `MarginReport.to_dict()`, or, of `interpolation_path`, log_mean_loss and norm.
+        not on kinks of ReLU); start (index of the best start); those of
+        `MarginReport.to_dict()`.
     status : Status
         How the path ended: FINISHED, or INTERRUPTED after the last row.
     message : str
@@ -50,89 +48,30 @@ class RegularizationPath(History):
     __repr__ = History.__repr__
 
 
-@dataclass(frozen=True)
-class PathOptions:
-    """What is minimized along a path, and how; checked.
-
-    Attributes
-    ----------
-    lambdas : tuple of float
-        The strengths of the penalty, from the largest down.
-    r, norm : float, str
-        The power and the kind of the norm in the penalty.
-    starts, iterations, seed : int
-        Starts, iterations of L-BFGS for each lambda and start, and the seed of the first start.
-    progress : bool
-        Whether lambdas are shown as they come.
-    """
-
-    lambdas: tuple[float, ...]
-    r: float
-    norm: str
-    starts: int
-    iterations: int
-    seed: int
-    progress: bool
-
-
-def check_path_options(
+def follow_path(
+    make_model: Callable[[], nn.Module],
+    make: Callable[[nn.Module], RegularizedObjective],
+    row: Callable[[RegularizedObjective], dict],
+    *,
     lambdas: Sequence[float],
-    r: float,
-    norm: str,
     starts: int,
     iterations: int,
     seed: int,
     progress: bool,
-) -> PathOptions:
-    """The options as the caller gave them, checked. Raises ArgumentError."""
-    return PathOptions(
-        tuple(sorted(set(check_numbers("lambdas", lambdas, above=0)), reverse=True)),
-        check_number("r", r, above=0),
-        check_choice("norm", norm, ("global", "layers")),
-        check_count("starts", starts),
-        check_count("iterations", iterations),
-        check_seed(seed),
-        check_flag("progress", progress),
-    )
-
-
-def follow_path(
-    make_model: Callable[[], nn.Module],
-    make: Callable[[nn.Module, float, str], RegularizedObjective],
-    row: Callable[[RegularizedObjective], dict],
-    options: PathOptions,
 ) -> RegularizationPath:
-    """Minimize for one lambda after the other from every start, and keep the best.
+    """Minimize `make(model)` for one lambda after the other from every start, and keep the best.
 
-    Ctrl-C returns the rows so far.
-
-    Parameters
-    ----------
-    make_model : callable
-        Makes a net with fresh random weights.
-    make : callable
-        The objective of a model, given r and norm.
-    row : callable
-        The keys of a row that depend on what is minimized.
-    options : PathOptions
-        The rest.
-
-    Returns
-    -------
-    RegularizationPath
-        One row per lambda.
-
-    Raises
-    ------
-    ArgumentError
-        `make_model` makes no net.
+    `row` gives the keys of a row that depend on what is minimized. Ctrl-C returns the rows so far.
     """
-    runs, ordered = _make_starts(make_model, make, options), options.lambdas
+    ordered = sorted(set(check_numbers("lambdas", lambdas, above=0)), reverse=True)
+    starts, iterations = check_count("starts", starts), check_count("iterations", iterations)
+    seed, shown = check_seed(seed), check_flag("progress", progress)
+    runs = _make_starts(make_model, make, starts, seed)
     path = RegularizationPath()
     with (
         fitting_threads(runs[0].scored.work),
         flush_denormals(),
-        Progress(options.progress, "regularization path") as display,
+        Progress(shown, "regularization path") as display,
     ):
         try:
             for index, value in enumerate(ordered):
@@ -140,9 +79,7 @@ def follow_path(
                 # All starts go on, not only the best: which is best changes with lambda. One after
                 # the other, unless the caller's joblib.parallel_config says where else.
                 runs = list(
-                    Parallel()(
-                        delayed(_descend)(run, log_lambda, options.iterations) for run in runs
-                    )
+                    Parallel()(delayed(_descend)(run, log_lambda, iterations) for run in runs)
                 )
                 objectives = [run(log_lambda).item() for run in runs]
                 best = min(range(len(runs)), key=lambda k: objectives[k])
@@ -174,8 +111,9 @@ def follow_path(
 
 def _make_starts(
     make_model: Callable[[], nn.Module],
-    make: Callable[[nn.Module, float, str], RegularizedObjective],
-    options: PathOptions,
+    make: Callable[[nn.Module], RegularizedObjective],
+    starts: int,
+    seed: int,
 ) -> list[RegularizedObjective]:
     """The objective of every start, each with a net of a seed of its own."""
     # A net is callable, too, but every start would share its weights.
@@ -185,10 +123,10 @@ def _make_starts(
             f" weights, such as lambda: nm.models.mlp([2, 20, 1]); got {type(make_model).__name__}"
         )
     runs = []
-    for start in range(options.starts):
+    for start in range(starts):
         with torch.random.fork_rng():
-            torch.manual_seed(options.seed + start)
-            runs.append(make(_call_make_model(make_model), options.r, options.norm))
+            torch.manual_seed(seed + start)
+            runs.append(make(_call_make_model(make_model)))
     return runs
 
 

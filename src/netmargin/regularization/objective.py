@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from ..core.lbfgs import minimize
-from ..errors import DataError, ModelError
+from ..errors import ModelError
 from ..homogeneity import Kind, analyse
 from ..losses import Loss
 from ..margins import margins
@@ -160,16 +160,3 @@ class MarginObjective(RegularizedObjective):
         # Its gradient in the outputs, in closed form and relative to the loss itself.
         pulled = (outputs * relative_gradient(self.loss, outputs, self._y, value)).sum()
         return value + pulled - pulled.detach()
-
-
-class SquaresObjective(RegularizedObjective):
-    """The objective of regression with one output, whose loss is the mean squared difference."""
-
-    def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str):
-        super().__init__(model, data, r, norm)
-        self._y = data.y.to(self._x.device)
-        if (outputs := self.scored.outputs) != 1:
-            raise DataError(f"Regression needs a net with one output; this one has {outputs}.")
-
-    def _log_mean_loss(self, outputs: Tensor) -> Tensor:
-        return torch.log((outputs[:, 0] - self._y).square().mean())

@@ -7,12 +7,13 @@ import torch
 
 from ... import datasets
 from ...models import mlp
-from ...regularization.path import interpolation_path, regularization_path
+from ...regularization import regularization_path
 from ...regularization.weak import weak_regularization
 from ...solvers import f1_max_margin, linear_max_margin, min_norm_interpolation, narrow_max_margin
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
 from ._instances import PATHS, W18, W19
+from ._interpolation import interpolation_path
 
 
 @claim(
@@ -173,7 +174,7 @@ def regression_limit(trial: Trial, *, factor: float = 2.0) -> Finding:
     # From a strong penalty on, as minimizers of weak ones are many: the path chooses among them.
     data, lambdas = (torch.tensor(X), torch.tensor(y)), [1e-1, 1e-2, 1e-3, 1e-6]
     path = interpolation_path(
-        lambda: mlp([1, 40, 1]), data, lambdas=lambdas, starts=3, seed=trial.seed, progress=False
+        lambda: mlp([1, 40, 1]), *data, lambdas=lambdas, starts=3, seed=trial.seed
     )
     ratio = path.rows[-1]["norm"] ** 2 / (factor * least.norm)
     return Finding.of_one(

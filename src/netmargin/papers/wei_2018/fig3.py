@@ -13,9 +13,10 @@ from ...datasets import teacher, teacher_net
 from ...figures.style import BOTH, OUTPUT, open_canvas
 from ...kernels import arc_cosine
 from ...models import mlp
-from ...regularization.path import interpolation_path, regularization_path
+from ...regularization import regularization_path
 from ...solvers import f2_max_margin, min_norm_interpolation
 from ..gallery.figure import Check, Figure, Row, Settings
+from ._interpolation import interpolation_path
 
 COMPLEXITY = "complexity, 4 Rad / gamma"
 
@@ -35,8 +36,9 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     found: Row = {}
 
     make = lambda: mlp([d, n, 1], bias="none")  # noqa: E731
-    options = {"starts": 1, "iterations": settings["iterations"], "seed": seed, "progress": False}
-    path = regularization_path(make, (X, y), lambdas=[1e-2, 1e-4, 1e-6, 1e-8], **options)
+    options = {"starts": 1, "iterations": settings["iterations"], "seed": seed}
+    lambdas = [1e-2, 1e-4, 1e-6, 1e-8]
+    path = regularization_path(make, (X, y), lambdas=lambdas, progress=False, **options)
     found["net"] = _error(make(), path.states[1e-8], T, t)
     q = path.rows[-1]["normalized_margin"]
     # Only the smallest margin and the norms of the inputs enter the leading terms.
@@ -51,7 +53,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         np.full(n, kernel.margin), K, largest=radius / math.sqrt(2 * d)
     ).terms[COMPLEXITY]
 
-    path = interpolation_path(make, (X, values), lambdas=[1e-1, 1e-2, 1e-4, 1e-8], **options)
+    path = interpolation_path(make, X, values, lambdas=[1e-1, 1e-2, 1e-4, 1e-8], **options)
     net = make().double()
     net.load_state_dict(path.states[1e-8])
     with torch.no_grad():

@@ -1,0 +1,45 @@
+"""Minimizers of the mean square + lambda ||theta||^r, for real values y (Theorem D.3)."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ...nets.batches import Arrays
+from ...nets.model import scores
+from ...regularization.following import RegularizationPath, follow_path
+from ...regularization.objective import RegularizedObjective
+
+
+class _SquaresObjective(RegularizedObjective):
+    """The objective of regression with one output."""
+
+    def _log_mean_loss(self, outputs: Tensor) -> Tensor:
+        return torch.log((outputs[:, 0] - self.scored.samples.y).square().mean())
+
+
+def interpolation_path(
+    make_model: Callable[[], nn.Module],
+    X: Tensor,
+    y: Tensor,
+    *,
+    lambdas: Sequence[float],
+    starts: int,
+    seed: int,
+    iterations: int = 100,
+) -> RegularizationPath:
+    """Minimize mean_n (f(x_n) - y_n)^2 + lambda ||theta||^2 along falling lambda, for one output.
+
+    As lambda -> 0, ||theta||^2 of a wide two-layer net tends to 2 |alpha|_1 of the l1 interpolation.
+    """
+    samples = Arrays(X, y.double())
+    return follow_path(
+        make_model,
+        lambda model: _SquaresObjective(model, samples, 2.0, "global"),
+        lambda objective: {"norm": objective.size()},
+        lambdas=lambdas,
+        starts=starts,
+        iterations=iterations,
+        seed=seed,
+        progress=False,
+    )
