@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import netmargin as nm
+from netmargin.papers.two_homogeneity import NormalizedNet, NormalizedReLU, early_margin
 from netmargin.result import Bracket, Status, judge_bracket
-from netmargin.twolayer import NormalizedNet, NormalizedReLU, early_margin
 
 INF, NAN = math.inf, math.nan
 

@@ -5,8 +5,6 @@ ascent.
 import contextlib
 import copy
 import math
-import re
-import warnings
 
 import numpy as np
 import pytest
@@ -323,35 +321,6 @@ def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
     assert measured.error == pytest.approx(
         true / 2, rel=0.1
     )  # of first order: the halved steps leave half
-
-
-def test_exact_flow_foretells_what_it_cannot_reach(digits):
-    """With the numbers of samples, kinks and gradients, before the first step; silent where it is
-    feasible.
-    """
-    torch.manual_seed(0)
-    net = mlp([64, 32, 10], bias="none").double()
-    net.load_state_dict(
-        nm.gradient_flow(
-            net, digits, until=nm.LogLossBelow(-3), method="proximal", progress=False
-        ).final
-    )
-    with pytest.warns(
-        UserWarning, match=r"200 samples times 32 relus are 6,400 kinks, of which about [\d,]+ lie"
-    ) as caught:
-        nm.gradient_flow(
-            net, digits, until=nm.LogLossBelow(-100), max_evaluations=30, progress=False
-        )
-    gradients = int(re.search(r"([\d,]+) in all", str(caught[0].message)).group(1).replace(",", ""))
-    assert 30 < gradients < 9 * 6400
-    torch.manual_seed(2)
-    small, data = mlp([4, 8, 1], bias="none").double(), random_data(12, 4, seed=2)
-    small.load_state_dict(
-        nm.gradient_flow(small, data, until=nm.LogLossBelow(-3), progress=False).final
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        nm.gradient_flow(small, data, until=nm.LogLossBelow(-5), progress=False)
 
 
 @pytest.mark.parametrize("method", ["exact", "proximal"])

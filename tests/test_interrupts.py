@@ -23,6 +23,7 @@ from torch import nn
 import netmargin as nm
 from netmargin import solvers, twolayer
 from netmargin.core.interrupts import Termination
+from netmargin.papers import chizat_bach, two_homogeneity, wei_2018
 from netmargin.papers.ledger.verification import verify
 from netmargin.result import Status
 from tests.docs_blocks import ROOT
@@ -218,7 +219,7 @@ def linear() -> nn.Module:
 @functools.cache
 def normalized():
     """A normalized net, and states along its flow."""
-    net = twolayer.NormalizedNet(twolayer.NormalizedReLU(2, 40), 40)
+    net = two_homogeneity.NormalizedNet(two_homogeneity.NormalizedReLU(2, 40), 40)
     flow = nm.gradient_flow(net, (X, Y), time=3.0, levels=[-0.3, -0.5, -0.7], progress=False)
     assert len(flow.states) == 3
     return net, list(flow.states.values())
@@ -242,10 +243,10 @@ def both_layers(**options):
 
 
 def perturbed():
-    problem = twolayer.regularized_logistic(X, Y, regularization=0.1)
+    problem = wei_2018.regularized_logistic(X, Y, regularization=0.1)
     start = np.random.default_rng(0).normal(size=(8, 4))
-    options = {"sigma": 1e-3, "rate": 0.05, "steps": 40, "records": 6, "progress": False}
-    return twolayer.perturbed_flow(problem, start, **options)
+    options = {"sigma": 1e-3, "rate": 0.05, "steps": 40, "records": 6}
+    return wei_2018.perturbed_flow(problem, start, **options)
 
 
 def slackness():
@@ -307,9 +308,9 @@ DOORS = {
         ("flow.proximal:minimize", "flow.run:make_report"),
         flow_holds,
     ),
-    "twolayer.mirror_flow": Door(
+    "papers.two_homogeneity.mirror_flow": Door(
         on_model(
-            lambda net: twolayer.mirror_flow(net, (X, Y), time=0.2, **QUIET),
+            lambda net: two_homogeneity.mirror_flow(net, (X, Y), time=0.2, **QUIET),
             lambda: normalized()[0],
         ),
         (STEP, "flow.run:make_report"),
@@ -323,35 +324,35 @@ DOORS = {
         ("twolayer.run_group:sample_weights", "twolayer.run_group:RunGroup._store"),
         runs_hold,
     ),
-    "twolayer.perturbed_flow": Door(
+    "papers.wei_2018.perturbed_flow": Door(
         alone(perturbed),
-        ("twolayer.particles:Particles.advance",),
+        ("papers.wei_2018._particles:Particles.advance",),
         records_hold("values", "moments"),
     ),
-    "twolayer.projected_flow": Door(
-        alone(lambda: twolayer.projected_flow(particles(), X, Y, times=[0, 0.5, 1, 2])),
-        ("twolayer.projected_flow:_FlowField.__call__",),
+    "papers.chizat_bach.projected_flow": Door(
+        alone(lambda: chizat_bach.projected_flow(particles(), X, Y, times=[0, 0.5, 1, 2])),
+        ("papers.chizat_bach._projected_flow:_FlowField.__call__",),
         projected_holds,
     ),
-    "twolayer.train_magnitudes": Door(
-        alone(lambda: twolayer.train_magnitudes(FEATURES, Y, steps=30)),
+    "papers.chizat_bach.train_magnitudes": Door(
+        alone(lambda: chizat_bach.train_magnitudes(FEATURES, Y, steps=30)),
         (
-            "twolayer.fixed_features:softmax",
-            "twolayer.fixed_features:linprog",
+            "papers.chizat_bach._fixed_features:softmax",
+            "papers.ledger.directions:linprog",
         ),
         features_hold,
     ),
-    "twolayer.train_output_layer": Door(
-        alone(lambda: twolayer.train_output_layer(FEATURES, Y, steps=30)),
-        ("twolayer.fixed_features:softmax", "solvers.linear_search:minimize"),
+    "papers.chizat_bach.train_output_layer": Door(
+        alone(lambda: chizat_bach.train_output_layer(FEATURES, Y, steps=30)),
+        ("papers.chizat_bach._fixed_features:softmax", "solvers.linear_search:minimize"),
         features_hold,
     ),
-    "twolayer.early_margin": Door(
+    "papers.two_homogeneity.early_margin": Door(
         on_model(
-            lambda net: twolayer.early_margin(net, (X, Y), time=1e4, states=normalized()[1]),
+            lambda net: two_homogeneity.early_margin(net, (X, Y), time=1e4, states=normalized()[1]),
             lambda: normalized()[0],
         ),
-        ("twolayer.early_margin:_load_inner",),
+        ("papers.two_homogeneity._early_margin:_load_inner",),
         lambda found, _, whole: (
             found.gamma == whole.gamma
             and found.kept >= whole.kept
@@ -389,8 +390,8 @@ DOORS = {
             and abs(found.cosine) <= 1
         ),
     ),
-    "twolayer.tangent_max_margin": Door(
-        alone(lambda: twolayer.tangent_max_margin(particles().atoms, X, Y, bias=False)),
+    "papers.chizat_bach.tangent_max_margin": Door(
+        alone(lambda: chizat_bach.tangent_max_margin(particles().atoms, X, Y, bias=False)),
         ("solvers.hard_kernel:descend",),
         lambda found, _, whole: (
             found.margin <= whole.upper_bound and found.upper_bound >= whole.margin

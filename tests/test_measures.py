@@ -8,8 +8,9 @@ import torch
 
 import netmargin as nm
 from netmargin.models import ReLUPower, SignedSum
+from netmargin.papers.chizat_bach import projected_flow
 from netmargin.solvers import ReLUMeasure
-from netmargin.twolayer import projected_flow, slackness, train_both_layers
+from netmargin.twolayer import slackness, train_both_layers
 
 DATA = np.random.default_rng(0).normal(size=(8, 2)), np.tile([1, -1], 4)
 

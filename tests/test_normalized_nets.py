@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.twolayer import (
+from netmargin.papers.two_homogeneity import (
     AttentionFeatures,
     NormalizedNet,
     NormalizedReLU,
@@ -77,7 +77,7 @@ def test_another_mirror_map_is_another_flow(monkeypatch):
             *arguments, metric=lambda point: {k: v / 2 for k, v in metric(point).items()}, **options
         )
 
-    monkeypatch.setattr("netmargin.twolayer.normalized_nets.gradient_flow", halved)
+    monkeypatch.setattr("netmargin.papers.two_homogeneity._normalized_nets.gradient_flow", halved)
     wrong = torch.exp(mirror_flow(net, data, time=10.0).final["log_u"])
     assert torch.linalg.vector_norm(wrong - u) > 1e-2 * torch.linalg.vector_norm(u)
 

@@ -6,14 +6,14 @@ import torch
 from scipy.special import xlogy
 
 import netmargin as nm
-from netmargin.solvers import f1_logistic
-from netmargin.twolayer import (
+from netmargin.papers.wei_2018 import (
     Functional,
     Regularity,
     perturbation_schedule,
     perturbed_flow,
     regularized_logistic,
 )
+from netmargin.solvers import f1_logistic
 
 
 def corners(n: int = 20):
@@ -95,7 +95,7 @@ def test_perturbed_flow_leaves_where_the_unperturbed_is_stuck(start):
     random = np.random.default_rng(0)
     a = random.normal(size=(1 if start == "Dirac" else 100, 3))
     positions = np.column_stack([a / np.linalg.norm(a, axis=1, keepdims=True), np.ones(len(a))])
-    options = {"rate": 0.2, "steps": 3000, "budget": 600, "progress": False}
+    options = {"rate": 0.2, "steps": 3000, "budget": 600}
     stuck = perturbed_flow(problem, positions, sigma=0.0, **options)
     assert stuck.values[-1] > 1.1 * best.objective
     assert (
@@ -116,7 +116,7 @@ def test_unperturbed_flow_is_gradient_descent():
     X, y = corners(6)
     problem = regularized_logistic(X, y, regularization=0.05)
     start = np.random.default_rng(1).normal(size=(4, 4))
-    run = perturbed_flow(problem, start, sigma=0.0, rate=0.1, steps=20, records=20, progress=False)
+    run = perturbed_flow(problem, start, sigma=0.0, rate=0.1, steps=20, records=20)
     w = torch.tensor(start, requires_grad=True)
     Z = torch.tensor(np.hstack([X, np.ones((6, 1))]))
     for t in range(21):
@@ -149,7 +149,6 @@ def test_change_of_the_objective():
             renew_every=1,
             fresh=50,
             records=1,
-            progress=False,
         )
         new = torch.tensor(run.positions[30:])
         _, first_new, _ = problem.slopes(
@@ -171,7 +170,7 @@ def test_other_functionals():
         risk=lambda f: (f - 2.0).square().sum(),
         penalty=lambda p: p.square().sum(1),
     )
-    run = perturbed_flow(problem, [[0.1, -0.1]], sigma=1e-3, rate=0.05, steps=4000, progress=False)
+    run = perturbed_flow(problem, [[0.1, -0.1]], sigma=1e-3, rate=0.05, steps=4000)
     assert run.values[-1] == pytest.approx(3.0, rel=1e-3)  # (f - 2)^2 + 2 f is least at f = 1
 
 
@@ -185,7 +184,6 @@ def test_too_large_steps_are_taken_back():
             sigma=0.0,
             rate=3.0,
             steps=100,
-            progress=False,
         )
     assert run.rate < 3.0
     assert np.isfinite(run.values).all()
@@ -200,7 +198,7 @@ def test_growth_by_new_mass_is_no_divergence():
     problem = regularized_logistic(X, y, regularization=1e-3)
     best = f1_logistic(X, y, regularization=1e-3)
     positions, weights = best.atoms * np.sqrt(best.mass), best.weights / best.mass
-    options = {"weights": weights, "sigma": 0.3, "renew_every": 1, "progress": False}
+    options = {"weights": weights, "sigma": 0.3, "renew_every": 1}
     run = perturbed_flow(problem, positions, rate=0.05, steps=20, records=1, **options)
     fine = perturbed_flow(problem, positions, rate=0.0125, steps=80, records=80, **options)
     assert run.rate == 0.05
@@ -251,7 +249,7 @@ def test_schedules_are_positive():
 
 def test_bad_input():
     problem = regularized_logistic([[1.0]], [1], regularization=0.1)
-    good = {"sigma": 0.1, "rate": 0.1, "steps": 2, "progress": False}
+    good = {"sigma": 0.1, "rate": 0.1, "steps": 2}
     for wrong in (
         {"sigma": 1.0},
         {"sigma": -0.1},

@@ -35,11 +35,6 @@ WIDE_BEST = solvers.f1_max_margin(WIDE, Y, pricing="local")
 SEPARATED = solvers.f1_max_margin(X, Y).to_network()
 
 
-def functional():
-    """A convex problem over measures of neurons."""
-    return twolayer.regularized_logistic(X, Y, regularization=0.1)
-
-
 def trained(seed: int):
     """The net after two epochs, with its history."""
     net = fresh_net()
@@ -56,7 +51,6 @@ def make_net() -> torch.nn.Module:
 
 LINE = (X[:4], np.sign(X[:4, 0]))
 PATH = {"lambdas": [1e-1, 1e-3], "starts": 2, "iterations": 10, "progress": False}
-FLOW = {"sigma": 1e-2, "rate": 0.1, "steps": 30, "progress": False}
 GROUPS = nm.analyse(fresh_net(), torch.from_numpy(X))
 
 CALLS = {
@@ -103,12 +97,6 @@ CALLS = {
         lambda seed: theory.CLAIMS["lyu-li/euler"].examine(quick=True, seed=seed).worst,
         True,
     ),
-    "twolayer.perturbed_flow": (
-        lambda seed: twolayer.perturbed_flow(
-            functional(), np.ones((3, 4)) * [[1], [2], [-1]], seed=seed, **FLOW
-        ),
-        True,
-    ),
     "twolayer.train_both_layers": (
         lambda seed: twolayer.train_both_layers(
             X, Y, width=10, steps=20, seeds=(seed, seed + 1), progress=False
@@ -118,11 +106,6 @@ CALLS = {
     "twolayer.slackness": (
         lambda seed: twolayer.slackness(WIDE_BEST, WIDE, Y, WIDE_BEST.dual, seed=seed),
         False,
-    ),
-    "twolayer.NormalizedReLU": (lambda seed: twolayer.NormalizedReLU(2, 5, seed=seed), True),
-    "twolayer.NormalizedNet": (
-        lambda seed: twolayer.NormalizedNet(twolayer.NormalizedReLU(2, 5), 5, seed=seed),
-        True,
     ),
 }
 

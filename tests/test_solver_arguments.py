@@ -12,7 +12,12 @@ import torch
 import netmargin as nm
 from netmargin import bounds, solvers
 from netmargin.estimators import NTKClassifier, ReLUKernelClassifier, VariationNormClassifier
-from netmargin.twolayer import NormalizedNet, NormalizedReLU, early_margin
+from netmargin.papers.two_homogeneity import (
+    NormalizedNet,
+    NormalizedReLU,
+    early_margin,
+    fast_rate_bound,
+)
 
 ODD = [
     None, "x", "1", b"1", -1, 0, 1, 2.5, math.nan, math.inf, -math.inf, 1e-320, [], [1.0], {}, object(), int, len, True, 1j,
@@ -114,7 +119,7 @@ DOORS = {
     ),
     "deep_bound": (bounds.deep_bound, {"q": [0.1] * 4}, {"depth": 2, "radius": 2.0, "delta": 0.05}),
     "fast_rate_bound": (
-        bounds.fast_rate_bound,
+        fast_rate_bound,
         {"q": [0.1] * 4},
         {"radius": 2.0, "delta": 0.05, "constant": 1.0},
     ),

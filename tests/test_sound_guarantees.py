@@ -19,22 +19,27 @@ from torch import nn
 import netmargin as nm
 from netmargin import bounds
 from netmargin.losses import Exponential, Logistic
-from netmargin.solvers import ReLUMeasure
-from netmargin.twolayer import (
-    NormalizedNet,
-    Regularity,
-    early_margin,
-    mirror_flow,
-    perturbation_schedule,
-    perturbed_flow,
+from netmargin.papers.chizat_bach import (
     projected_flow,
-    regularized_logistic,
-    slackness,
     tangent_margin,
     tangent_max_margin,
     train_magnitudes,
     train_output_layer,
 )
+from netmargin.papers.two_homogeneity import (
+    NormalizedNet,
+    early_margin,
+    fast_rate_bound,
+    mirror_flow,
+)
+from netmargin.papers.wei_2018 import (
+    Regularity,
+    perturbation_schedule,
+    perturbed_flow,
+    regularized_logistic,
+)
+from netmargin.solvers import ReLUMeasure
+from netmargin.twolayer import slackness
 from netmargin.twolayer.smooth_margin import sample_weights
 
 # Fixed features: Propositions 6 and 7 of Chizat and Bach
@@ -337,7 +342,6 @@ def test_renewal_takes_its_share_at_every_step():
             "steps": 30,
             "records": 1,
             "renew_every": every,
-            "progress": False,
         }
         run = perturbed_flow(problem, [[1.0, 0.0, 1.0]], **options)
         assert run.weights[0] == pytest.approx((1 - 0.4 * 0.05) ** 30, rel=1e-12)
@@ -450,7 +454,7 @@ SURE = math.exp(-2)
         # K log^3 n Rad^2 / gamma^2 with n = 100: log^3 100 = 97.6645724; log(e^2 * log 8) = 2 +
         # 0.7320993680.
         (
-            lambda: bounds.fast_rate_bound([0.25] * 100, radius=1.0, constant=1.0, delta=SURE),
+            lambda: fast_rate_bound([0.25] * 100, radius=1.0, constant=1.0, delta=SURE),
             [97.6645724301 * 4 / 100, (2 + 0.7320993681) / 100],
         ),
         # 12 M max(1, |alpha| |X|_F) / n, M = 2, 20 / 100; 2 c sqrt((2 + log 80) / 200), log 80 =

@@ -8,7 +8,13 @@ import torch
 
 import netmargin as nm
 from netmargin.losses import Exponential, Logistic
-from netmargin.twolayer import train_both_layers, train_magnitudes, train_output_layer
+from netmargin.papers.chizat_bach import (
+    tangent_margin,
+    tangent_max_margin,
+    train_magnitudes,
+    train_output_layer,
+)
+from netmargin.twolayer import train_both_layers
 
 
 def problem(seed: int):
@@ -320,13 +326,13 @@ def test_lazy_nets_approach_the_tangent_margin_first():
     runs = train_both_layers(X, y, steps=8000, snapshots=[0, 300], progress=False, **options)
     start, lazy, rich = (snapshot.positions(0) for snapshot in runs.snapshots)
     tangent, optimum = (
-        nm.twolayer.tangent_max_margin(start, X, y).margin,
+        tangent_max_margin(start, X, y).margin,
         nm.solvers.f1_max_margin(X, y).margin,
     )
     assert np.linalg.norm(lazy - start) < 0.1 * np.linalg.norm(start)
-    assert 0.9 * tangent < nm.twolayer.tangent_margin(start, lazy, X, y) <= tangent * (1 + 1e-6)
+    assert 0.9 * tangent < tangent_margin(start, lazy, X, y) <= tangent * (1 + 1e-6)
     assert runs.snapshots[1].measures[0].normalized_margin(X, y) < 0.2 * optimum
-    assert nm.twolayer.tangent_margin(start, rich, X, y) < 0.7 * tangent
+    assert tangent_margin(start, rich, X, y) < 0.7 * tangent
     assert 0.98 * optimum < runs.margins[-1, 0] <= optimum * (1 + 1e-6)
     # Proposition 12 holds ever better.
     residuals = [nm.twolayer.slackness(s.measures[0], X, y, s.duals[0]) for s in runs.snapshots]
@@ -411,7 +417,7 @@ def test_bad_input():
         1,
     )
     with pytest.raises(nm.DataError, match="No neuron has moved"):
-        nm.twolayer.tangent_margin(np.ones((2, 4)), np.ones((2, 4)), *data)
+        tangent_margin(np.ones((2, 4)), np.ones((2, 4)), *data)
     with pytest.raises(ValueError, match="loss must be"):
         train_both_layers(*data, width=3, steps=3, loss=Exponential(3), progress=False)
 

@@ -2,7 +2,7 @@
 
 from .bound import Bound, margin_bound
 from .interclass import InterclassDistance, interclass_bound, interclass_distance
-from .networks import deep_bound, fast_rate_bound, kernel_bound, two_layer_bound
+from .networks import deep_bound, kernel_bound, two_layer_bound
 from .rademacher import Rademacher, kernel_ball, variation_ball
 from .regression import regression_bound, truncated_squares
 
@@ -11,7 +11,6 @@ __all__ = [
     "InterclassDistance",
     "Rademacher",
     "deep_bound",
-    "fast_rate_bound",
     "interclass_bound",
     "interclass_distance",
     "kernel_ball",

@@ -8,11 +8,9 @@ from ..core.arguments import check_count, check_number
 from ..core.matrices import as_array
 from ..errors import DataError
 from .bound import (
-    INDEPENDENT_SAMPLES,
     SAMPLE_MOMENT,
     Bound,
     bounded_inputs,
-    check_delta,
     finite_array,
     margin_bound,
 )
@@ -78,7 +76,7 @@ def two_layer_bound(
         largest=radius,
         margin=gamma,
         delta=delta,
-        assumptions=(_describe_radius(radius), SAMPLE_MOMENT),
+        assumptions=(describe_radius(radius), SAMPLE_MOMENT),
     )
 
 
@@ -194,80 +192,10 @@ def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
         rademacher=rademacher,
         largest=largest,
         delta=delta,
-        assumptions=(_describe_radius(radius),),
+        assumptions=(describe_radius(radius),),
     )
 
 
-def fast_rate_bound(q, *, radius: float, delta: float = 0.05, constant: float = 1e5) -> Bound:
-    """Bound the test error of a normalized two-layer net at the fast rate 1 / n.
-
-    For a net that separates its samples: K (log^3 n Rad^2 / gamma^2 + log(log(4 b / gamma) / delta)
-    / n) with Rad <= b / sqrt n, where b is the radius and gamma twice the least margin. It falls
-    like 1 / n, not like 1 / sqrt n, and is vacuous for any n that fits in memory unless a smaller
-    constant is assumed.
-
-    Parameters
-    ----------
-    q : array_like, shape (n,)
-        Margins y h / (|a|^2 + |b|^2) of h = sum_j a_j b_j relu(v_j . x / |v_j|), positive and at
-        most radius / 2.
-    radius : float
-        b >= |x| for all x of the distribution.
-    delta : float, default 0.05
-        The probability with which the bound may fail.
-    constant : float, default 1e5
-        K, about which the source says no more than "below 10^5".
-
-    Returns
-    -------
-    Bound
-        Two terms, complexity and confidence.
-
-    Raises
-    ------
-    DataError
-        If q is empty, not finite, or its least entry is not positive or above radius / 2.
-    ArgumentError
-        If another argument is out of its range.
-
-    Examples
-    --------
-    >>> import netmargin as nm
-    >>> nm.bounds.fast_rate_bound([0.2] * 1000, radius=1.0).vacuous
-    True
-    >>> round(nm.bounds.fast_rate_bound([0.2] * 100_000, radius=1.0, constant=1.0).value, 3)
-    0.095
-
-    Source: "The ubiquity of 2-homogeneity" 2024, Theorem 4.1; Srebro, Sridharan, Tewari 2010,
-    Theorem 5.
-    """
-    # With |a|^2 + |b|^2 = 2 sum |a_j b_j| twice these margins are those over the l1 norm.
-    q = 2 * finite_array(q, "q")
-    radius = check_number("radius", radius, above=0)
-    constant = check_number("constant", constant, above=0)
-    delta = check_delta(delta)
-    gamma, n = float(q.min()), len(q)
-    if not 0 < gamma <= radius:
-        raise DataError(
-            "margins must be positive and at most radius / 2; got a smallest one of"
-            f" {gamma / 2:.4g} for radius {radius:.4g}"
-        )
-    return Bound(
-        {
-            "complexity, K log^3 n (Rad / gamma)^2": (
-                constant * max(math.log(n), 1.0) ** 3 * (radius / gamma) ** 2 / n
-            ),
-            "confidence": constant * math.log(math.log(4 * radius / gamma) / delta) / n,
-        },
-        1 - delta,
-        (
-            INDEPENDENT_SAMPLES,
-            _describe_radius(radius),
-            f"the universal constant of the theorem is at most {constant:g} (chosen)",
-        ),
-    )
-
-
-def _describe_radius(radius: float) -> str:
+def describe_radius(radius: float) -> str:
     """The assumption that `radius` bounds all inputs, in words."""
     return f"|x| <= {radius:.4g} for all x"

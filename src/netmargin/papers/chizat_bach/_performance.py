@@ -5,8 +5,9 @@ import numpy as np
 from ...datasets import clusters
 from ...figures.style import BOTH, OUTPUT, draw_band, open_canvas
 from ...kernels import random_features
-from ...twolayer import train_both_layers, train_output_layer
+from ...twolayer import train_both_layers
 from ..gallery.figure import Check, Row, Settings
+from ._fixed_features import train_output_layer
 
 
 def errors(n: int, d: int, seed: int, settings: Settings) -> Row:

@@ -9,9 +9,10 @@ import torch
 from scipy.special import logsumexp
 
 from ...core.logspace import softplus
-from ...twolayer import FixedFeatureRun, train_both_layers, train_magnitudes, train_output_layer
+from ...twolayer import train_both_layers
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
+from ._fixed_features import FixedFeatureRun, train_magnitudes, train_output_layer
 from ._instances import PAPER
 
 

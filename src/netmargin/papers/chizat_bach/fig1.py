@@ -10,8 +10,9 @@ from ...datasets import clusters
 from ...figures.style import EXACT, draw_samples, open_canvas
 from ...kernels import arc_cosine, random_features
 from ...solvers import f1_max_margin, f2_max_margin
-from ...twolayer import train_both_layers, train_output_layer
+from ...twolayer import train_both_layers
 from ..gallery.figure import Check, Figure, Row, Settings
+from ._fixed_features import train_output_layer
 
 
 def _grid(points: int) -> np.ndarray:

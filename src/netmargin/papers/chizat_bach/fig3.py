@@ -9,8 +9,9 @@ import numpy as np
 from ...datasets import clusters
 from ...figures.style import draw_samples, open_canvas
 from ...solvers import f1_max_margin
-from ...twolayer import tangent_margin, tangent_max_margin, train_both_layers
+from ...twolayer import train_both_layers
 from ..gallery.figure import Check, Figure, Row, Settings
+from ._lazy import tangent_margin, tangent_max_margin
 
 _SMALL_SHARE = 0.25
 """The share of a largest margin that counts as hardly any. It is a convention, well below the

@@ -86,3 +86,21 @@ class Instances:
         )
         parts = found.x.reshape(B, p + 1)
         return parts[:, -1], parts[:, :-1]
+
+
+def matrix_game(z: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """The a in the simplex with the largest min_n z_n . a, z (n, m); that value; an upper bound."""
+    n, m = z.shape
+    found = linprog(
+        np.append(np.zeros(m), -1.0),
+        A_ub=np.hstack([-z, np.ones((n, 1))]),
+        b_ub=np.zeros(n),
+        A_eq=np.append(np.ones(m), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0, None)] * m + [(None, None)],
+        method="highs",
+    )
+    # The point of the solver may be off the simplex by its tolerance; bounds hold for points on it.
+    weights, dual = np.maximum(found.x[:m], 0.0), np.maximum(-found.ineqlin.marginals, 0.0)
+    weights /= weights.sum()
+    return weights, float((z @ weights).min()), float((dual / dual.sum() @ z).max())

@@ -10,8 +10,8 @@ from scipy.special import expit, log_expit, xlogy
 from torch import Tensor, nn
 
 from ...core.logspace import log_softplus, neg_log_expm1_exp
-from ...twolayer import AttentionFeatures, NormalizedNet, NormalizedReLU
 from ..ledger.trial import Trial
+from ._normalized_nets import AttentionFeatures, NormalizedNet, NormalizedReLU
 
 PAPER = "The Ubiquity of 2-Homogeneity 2024"
 

@@ -12,10 +12,10 @@ from scipy.special import expit, log_expit, logsumexp, xlogy
 from ...core.logspace import neg_log_expm1_exp
 from ...flow.gradient_flow import gradient_flow
 from ...solvers import f1_max_margin
-from ...twolayer import NormalizedNet, early_margin
-from ...twolayer.fixed_features import matrix_game
 from ..ledger.claim import claim
+from ..ledger.directions import matrix_game
 from ..ledger.trial import Finding, Trial
+from ._early_margin import early_margin
 from ._instances import (
     PAPER,
     Fixed,
@@ -24,6 +24,7 @@ from ._instances import (
     stacked_log_loss,
     stacked_scores,
 )
+from ._normalized_nets import NormalizedNet
 from .claims_mirror import two_features
 
 

@@ -12,9 +12,8 @@ from scipy.special import expit, log_expit
 
 from ...core.logspace import neg_log_expm1_exp
 from ...flow.gradient_flow import gradient_flow
-from ...twolayer import NormalizedNet, NormalizedReLU, mirror_flow
-from ...twolayer.fixed_features import matrix_game
 from ..ledger.claim import claim
+from ..ledger.directions import matrix_game
 from ..ledger.trial import Finding, Trial
 from ._instances import (
     PAPER,
@@ -25,6 +24,7 @@ from ._instances import (
     stacked_log_loss,
     stacked_scores,
 )
+from ._normalized_nets import NormalizedNet, NormalizedReLU, mirror_flow
 
 
 @claim(

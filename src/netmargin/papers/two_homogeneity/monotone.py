@@ -11,8 +11,8 @@ from torch import nn
 
 from ...figures.style import BOTH, EXACT, OTHER, OUTPUT, open_canvas
 from ...flow.gradient_flow import gradient_flow
-from ...twolayer import AttentionFeatures, NormalizedNet, NormalizedReLU
 from ..gallery.figure import Check, Figure, Row, Settings
+from ._normalized_nets import AttentionFeatures, NormalizedNet, NormalizedReLU
 
 # Nets in the units of the theorem, each small enough for a flow that is followed to t = 3000.
 INNER = {

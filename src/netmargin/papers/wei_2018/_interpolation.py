@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from ...nets.batches import Arrays
-from ...nets.model import scores
+from ...nets.arrays import Arrays
 from ...regularization.following import RegularizationPath, follow_path
 from ...regularization.objective import RegularizedObjective
 
@@ -30,7 +29,7 @@ def interpolation_path(
 ) -> RegularizationPath:
     """Minimize mean_n (f(x_n) - y_n)^2 + lambda ||theta||^2 along falling lambda, for one output.
 
-    As lambda -> 0, ||theta||^2 of a wide two-layer net tends to 2 |alpha|_1 of the l1 interpolation.
+    Then ||theta||^2 of a wide two-layer net tends to 2 |alpha|_1 of the l1 interpolation.
     """
     samples = Arrays(X, y.double())
     return follow_path(

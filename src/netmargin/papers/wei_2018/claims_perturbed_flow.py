@@ -9,10 +9,11 @@ import torch
 from scipy.special import betainc
 
 from ...solvers import f1_logistic
-from ...twolayer import perturbed_flow, regularized_logistic
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
+from ._functionals import regularized_logistic
 from ._instances import W18, W19
+from ._perturbed_flow import perturbed_flow
 
 
 def _draw_particles(trial: Trial):
@@ -113,7 +114,6 @@ def perturbed(
             sigma=small,
             rate=0.01,
             steps=100,
-            progress=False,
         )
         bound = (run.values[0] + small * run.times * B_L) / (bounds.b_V - small * run.times * B_L)
         violations += list(run.moments / bound - 1)
@@ -145,7 +145,7 @@ def _compare_with_optimum(trial: Trial, sigma: float) -> Finding:
     )
     dirac = np.append(random.normal(size=3), 1.0)[None]
     runs = [
-        perturbed_flow(problem, dirac, sigma=s, rate=0.25, steps=3000, budget=300, progress=False)
+        perturbed_flow(problem, dirac, sigma=s, rate=0.25, steps=3000, budget=300)
         for s in (sigma, 0.0)
     ]
     above, stuck = (run.values[-1] / best.objective - 1 for run in runs)
@@ -209,7 +209,6 @@ def mass_growth(
         steps=1,
         renew_every=1,
         fresh=200,
-        progress=False,
     )
     at, mass = torch.tensor(run.positions), torch.tensor(run.weights)
     new = torch.cat([torch.zeros(len(weights)), torch.ones(len(at) - len(weights))]).bool()
@@ -263,7 +262,6 @@ def _measure_growth_from_nothing(trial: Trial, growth: float) -> list[float]:
             renew_every=1,
             fresh=200,
             budget=100_000,
-            progress=False,
         )
         at, mass = torch.tensor(run.positions), torch.tensor(run.weights)
         after = prices(at, mass)

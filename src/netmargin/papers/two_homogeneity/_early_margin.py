@@ -12,16 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.arguments import check_number
-from ..core.matrices import binary_data
-from ..core.records import short_repr
-from ..core.saved_records import Record
-from ..errors import ArgumentError, DataError, ModelError
-from ..nets.data import Data, read_model_and_data, takes_data
-from ..nets.model import call_net, call_with, float64_copy
-from ..result import Status
-from .fixed_features import matrix_game
-from .normalized_nets import NormalizedNet
+from ...core.arguments import check_number
+from ...core.matrices import binary_data
+from ...core.records import short_repr
+from ...errors import ArgumentError, DataError, ModelError
+from ...nets.data import Data, read_model_and_data, takes_data
+from ...nets.model import call_net, call_with, float64_copy
+from ...result import Status
+from ..ledger.directions import matrix_game
+from ._normalized_nets import NormalizedNet
 
 _LARGEST_JACOBIAN = 200_000_000
 """Entries of all gradients of the features: 1.6 GB in float64, what a small machine can spare."""
@@ -32,57 +31,25 @@ of their number.
 
 
 @dataclass(frozen=True)
-class EarlyMargin(Record):
-    """Constants of the theorem, and the margin that it guarantees, for one net, data and time t.
+class EarlyMargin:
+    """Constants of the theorem, and the margin that it guarantees, for one net, data and time t."""
 
-    Attributes
-    ----------
-    p : ndarray, shape (m,)
-        Weights of the features, >= 0 with sum 1, that maximize gamma = min_n <p, z_n>, where
-        z_n = y_n beta . F(x_n; V(0)).
-    gamma : float
-        That maximum, as attained by p.
-    proved : float
-        An upper bound of gamma by linear duality.
-    R : float
-        D(u_bar, u(0)) / |u_bar|_1 with u_bar = log(t n) / (gamma / 2) p.
-    C_1 : float
-        The largest |<grad_V F_j(x_i), grad_V F_j(x_r)>| at the start and the states given: a lower
-        bound of the supremum along the flow.
-    C_2 : float
-        The same for gradients of two different features F_j, F_k.
-    drift : float
-        By how much min_n <p, z_n> falls until t at most, given these C_1 and C_2.
-    kept : float
-        The least value of min_n <p, z_n> at the start and the states given.
-    guarantee : float or None
-        A positive lower bound of the margin over |a|^2 + |b|^2 at t. It holds if min_n <p, z_n>
-        >= gamma / 2 until then, as where `applies`. None where nothing is promised: t is too early
-        for the loss to be below log 2, or `kept` is below gamma / 2.
-    status : Status
-        FINISHED, or INTERRUPTED: C_1, C_2 and `kept` are then those of the start and of the states
-        that were done.
-    """
-
-    p: np.ndarray
-    gamma: float
-    proved: float
-    R: float
-    C_1: float
-    C_2: float
-    drift: float
-    kept: float
-    guarantee: float | None
+    p: np.ndarray  # probabilities of the features that maximize gamma = min_n <p, z_n>, (m,)
+    gamma: float  # that maximum, as attained by p
+    proved: float  # an upper bound of gamma
+    R: float  # D(u_bar, u(0)) / |u_bar|_1, u_bar = log(t n) / (gamma / 2) p
+    C_1: float  # largest |<grad_V F_j(x_i), grad_V F_j(x_r)>| seen: a lower bound of the supremum
+    C_2: float  # the same for two different features
+    drift: float  # how much min_n <p, z_n> falls until t at most, given C_1 and C_2
+    kept: float  # its least value seen
+    guarantee: float | None  # of the margin over |a|^2 + |b|^2 at t; None where none is promised
     status: Status
 
     __repr__ = short_repr
 
     @property
     def applies(self) -> bool:
-        """Whether the hypotheses of the theorem hold, given C_1 and C_2.
-
-        The features separate the data, and lose at most half of their margin.
-        """
+        """Whether features separate the data and lose at most half of their margin."""
         return self.gamma > 0 and self.drift <= self.gamma / 2
 
 
@@ -90,59 +57,18 @@ class EarlyMargin(Record):
 def early_margin(
     net: NormalizedNet, data: Data, *, time: float, states: Iterable[dict[str, Tensor]] = ()
 ) -> EarlyMargin:
-    """Evaluate the margin that the features at the start guarantee at a time of gradient flow.
+    """The margin at time t of the flow of the mean loss that the features at its start guarantee.
 
-    The flow is that of the *mean* logistic loss from `net`; `nm.gradient_flow`, which takes the
-    sum, reaches this time n times sooner. The printed theorem lacks n in its time and has constants
-    that its proof does not give; here every step of the proof is evaluated: the mean loss at t is
-    at most B / n, B = (n R |u_bar| / 2 + 1) / t, so that q_min >= l^-1(B), and sum(u) <= (8 R + 2)
-    |u_bar| + 16 / n. Ctrl-C at one of the states leaves out the rest, with `Status.INTERRUPTED`.
-
-    Parameters
-    ----------
-    net : NormalizedNet
-        The start; it is not changed.
-    data : tuple, dict or iterable of batches
-        (X, y) with labels {-1, +1} or {0, 1}, in any form that `nm.measure` takes.
-    time : float
-        t, above 1 / n.
-    states : iterable of dict of str to Tensor, optional
-        States (a, b, V) or (log_u, V) along the flow, such as `Trajectory.states.values()`, at
-        which C_1, C_2 and the margin of the features are evaluated besides the start.
-
-    Returns
-    -------
-    EarlyMargin
-        The constants and the guarantee, computed in float64.
-
-    Raises
-    ------
-    DataError
-        If the data cannot be used, labels are not binary, or the features do not separate the data
-        (gamma <= 0).
-    ArgumentError
-        If time <= 1 / n, or the states cannot be iterated over.
-    ModelError
-        If the net is no `NormalizedNet`, |a_j| != |b_j|, a state lacks V, or the Jacobians of F do
-        not fit in memory.
-
-    Examples
-    --------
-    >>> import torch, netmargin as nm
-    >>> net = nm.twolayer.NormalizedNet(nm.twolayer.NormalizedReLU(2, 50), 50)
-    >>> data = ([[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], [1, -1, 1])
-    >>> promised = nm.twolayer.early_margin(net, data, time=3e4)
-    >>> flow = nm.gradient_flow(net, data, time=1e4)
-    >>> 0 < promised.guarantee <= flow.rows[-1]["partial_normalized_margin"]
-    True
-
-    Source: "The ubiquity of 2-homogeneity" 2024, Theorem 3.1 and Lemma 3.4, with the corrections of
-    docs/errata.md.
+    `gradient_flow`, which takes the sum, reaches t n times sooner. Every step of the proof is
+    evaluated (the printed theorem lacks n in its time): the mean loss at t is at most B / n,
+    B = (n R |u_bar| / 2 + 1) / t, so that q_min >= l^-1(B), and sum(u) <= (8 R + 2) |u_bar| +
+    16 / n. C_1, C_2 and `kept` are over the start and `states` along the flow, (a, b, V) or
+    (log_u, V). Theorem 3.1 and Lemma 3.4, corrected (docs/errata.md).
     """
     model, samples = read_model_and_data(net, data)
     if not isinstance(model, NormalizedNet):
         raise ModelError(
-            "The theorem is about nets <a . b, F(x; V)>: give a netmargin.twolayer.NormalizedNet;"
+            "The theorem is about nets <a . b, F(x; V)>: give a NormalizedNet;"
             f" got {type(model).__name__}"
         )
     if not isinstance(states, Iterable):

@@ -3,74 +3,32 @@
 import math
 from dataclasses import dataclass
 
-from ..core.saved_records import Record
-from .functionals import Regularity
+from ...errors import ArgumentError
+from ._functionals import Regularity
 
 _SMALLEST_LOG_SIGMA = -700.0
 """Normal numbers of float64 end at e^-708."""
 
 
 @dataclass(frozen=True)
-class Schedule(Record):
-    """A perturbation and a time with which the flow provably comes close to the optimum.
+class Schedule:
+    """A perturbation and a time with which the flow provably comes close to the optimum."""
 
-    Attributes
-    ----------
-    sigma : float
-        The fraction of the mass that is renewed per unit of time.
-    time : float
-        t_epsilon, by which the objective has come within 2 epsilon of its infimum.
-    window : float
-        l, the time in which new mass grows until it counts.
-    """
-
-    sigma: float
-    time: float
-    window: float
+    sigma: float  # the share of the mass that is renewed per unit of time
+    time: float  # t_epsilon, by which L has come within 2 epsilon of its infimum
+    window: float  # l, in which new mass grows until it counts
 
 
 def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: float) -> Schedule:
-    """The perturbation and the time with which perturbed flow provably comes close to the optimum.
+    """The largest sigma = 2^-k for which the proof holds, min_t L[rho_t] <= inf L + 2 epsilon.
 
-    With this sigma, min over t <= t_epsilon of L[rho_t] is at most inf L + 2 epsilon. The printed
-    theorem hides its constants in polynomials; here its proof is followed with explicit ones, and
-    sigma is the largest power of 1/2 for which every step of it holds. The numbers are huge and
-    tiny: they prove, nobody runs them.
-
-    Parameters
-    ----------
-    bounds : Regularity
-        Constants of the functional, its `regularity`.
-    epsilon : float
-        Half of the excess over the infimum that is allowed, positive.
-    start : float
-        L[rho_0], positive.
-
-    Returns
-    -------
-    Schedule
-        sigma, the time t_epsilon and the window l.
-
-    Raises
-    ------
-    ValueError
-        If bounds are None, epsilon, start or b_V are not positive, or sigma would be below e^-700.
-
-    Examples
-    --------
-    >>> import netmargin as nm
-    >>> problem = nm.twolayer.regularized_logistic([[1.0], [-1.0]], [1, -1], regularization=0.1)
-    >>> schedule = nm.twolayer.perturbation_schedule(problem.regularity, epsilon=0.1, start=0.7)
-    >>> schedule.sigma < 1e-10, schedule.time > 1e6
-    (True, True)
-
-    Source: Wei et al. 2018, Theorem E.4, with Lemma E.14 and the window l corrected
-    (docs/errata.md).
+    Theorem E.4 of Wei et al. 2018 with explicit constants, its Lemma E.14 and the window l
+    corrected (docs/errata.md). `start` is L[rho_0].
     """
     if bounds is None:
-        raise ValueError("bounds are not known for this functional. Give it a Regularity.")
+        raise ArgumentError("bounds are not known for this functional. Give it a Regularity.")
     if not (epsilon > 0 and start > 0 and bounds.b_V > 0):
-        raise ValueError(
+        raise ArgumentError(
             f"epsilon, start and b_V must be positive; got {epsilon}, {start}, {bounds.b_V}"
         )
     # From large to small: the first sigma for which the proof goes through is the best.
@@ -80,7 +38,7 @@ def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: f
         if found is not None:
             return found
         steps += 1
-    raise ValueError(
+    raise ArgumentError(
         f"The theory asks for a sigma below e^{_SMALLEST_LOG_SIGMA:g} for epsilon = {epsilon:g}."
         " Ask for less accuracy, or regularize more."
     )

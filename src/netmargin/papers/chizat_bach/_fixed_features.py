@@ -1,23 +1,19 @@
-"""Training with fixed directions: only the magnitudes of the neurons, or only the output layer.
-
-Both come with the rates of convergence that are proved for them.
-"""
+"""Training with fixed directions, with proved rates: magnitudes only, or the output layer only."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.special import softmax
 
-from ..core.matrices import binary_data
-from ..core.records import short_repr
-from ..core.saved_records import Record
-from ..errors import DataError
-from ..result import Status
-from ..solvers.linear import linear_max_margin
-from .step_sizes import step_sizes
+from ...core.matrices import binary_data
+from ...core.records import short_repr
+from ...errors import DataError
+from ...result import Status
+from ...solvers.linear import linear_max_margin
+from ...twolayer.step_sizes import step_sizes
+from ..ledger.directions import matrix_game
 
 _LARGEST_LOG_SIZE = 690.0
 """Weights enter the softmax with a size of e^690 at most: float64 ends at e^709, and the shares of
@@ -26,36 +22,15 @@ the samples are those of the least margin alone long before.
 
 
 @dataclass(frozen=True)
-class FixedFeatureRun(Record):
-    """A run of t = 0 .. steps, beside the optimum and the rate that is proved.
+class FixedFeatureRun:
+    """A run of t = 0 .. steps, beside the optimum and the rate that is proved."""
 
-    Attributes
-    ----------
-    margins : ndarray, shape (steps + 1,)
-        min_n z_n . a_bar(t), margins of the normalized weights.
-    log_sizes : ndarray, shape (steps + 1,)
-        Natural logs of the size beta(t) by which weights were divided.
-    weights : ndarray, shape (m,)
-        The normalized weights a_bar at the end.
-    optimum : float
-        gamma, the largest margin of any weights, as attained.
-    proved : float
-        An upper bound of gamma by linear or convex duality.
-    guarantee : ndarray, shape (steps,)
-        What the proposition says that the best margin among the first t = 1 .. steps iterates is at
-        least, with `optimum` for gamma; proved at every t, at early ones a negative number, which
-        is true but weak.
-    status : Status
-        FINISHED, or INTERRUPTED after the last margin; `optimum` is then the best margin so far
-        where the search for gamma was not over.
-    """
-
-    margins: np.ndarray
-    log_sizes: np.ndarray
-    weights: np.ndarray
-    optimum: float
-    proved: float
-    guarantee: np.ndarray
+    margins: np.ndarray  # min_n z_n . a_bar(t), (steps + 1,)
+    log_sizes: np.ndarray  # log beta(t), by which weights were divided, (steps + 1,)
+    weights: np.ndarray  # a_bar at the end, (m,)
+    optimum: float  # gamma as attained; the best margin so far where Ctrl-C ended its search
+    proved: float  # an upper bound of gamma
+    guarantee: np.ndarray  # a lower bound of `best`, with `optimum` for gamma, (steps,)
     status: Status
 
     __repr__ = short_repr
@@ -69,46 +44,11 @@ class FixedFeatureRun(Record):
 def train_magnitudes(
     features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None
 ) -> FixedFeatureRun:
-    """Train only the magnitudes of the neurons of a two-layer net, by ascent of the smooth margin.
+    """Train the magnitudes of neurons of outputs `features` (n, m) by ascent of the smooth margin.
 
     r(t + 1) = r(t) + eta(t) m grad F(r(t)) with F(r) = -log mean_n exp(-z_n . a), a_j = r_j^2 / m,
-    from r(0) = (1, .., 1): neurons move along fixed rays. The normalized weights a_bar = a / |a|_1
-    follow mirror ascent in the simplex towards gamma_1 = max over the simplex of min_n z_n . a, at
-    rate log(t) / sqrt(t). Ctrl-C returns the steps so far, with `Status.INTERRUPTED`.
-
-    Parameters
-    ----------
-    features : array_like, shape (n, m)
-        phi(theta_j, x_n), the outputs of the neurons.
-    y : array_like, shape (n,)
-        Labels {-1, +1} or {0, 1}; z_nj = y_n phi(theta_j, x_n).
-    steps : int
-        Iterations, at least 1.
-    rate : callable, optional
-        eta as a function of the array of times t; by default the proposition's 1 / (16 |z|_inf
-        sqrt(t + 1)), for which alone the guarantee is proved.
-
-    Returns
-    -------
-    FixedFeatureRun
-        Margins over time, gamma_1 and the guarantee, all in float64.
-
-    Raises
-    ------
-    DataError
-        If the data have a wrong shape or labels, are not finite, or all features are 0.
-    ValueError
-        If `steps` is below 1, or step sizes are not positive.
-
-    Examples
-    --------
-    >>> import numpy as np, netmargin as nm
-    >>> features = np.random.default_rng(0).normal(size=(8, 30))
-    >>> run = nm.twolayer.train_magnitudes(features, np.tile([1, -1], 4), steps=2000)
-    >>> bool((run.best >= run.guarantee).all()), bool(run.best[-1] > 0.5 * run.optimum)
-    (True, True)
-
-    Source: Chizat and Bach 2020, Proposition 6 with the partial sum of Proposition 16 (15).
+    r(0) = 1: a / |a|_1 approaches gamma_1 at rate log(t) / sqrt(t), which is proved for the default
+    rate. Chizat and Bach 2020, Proposition 6 with the partial sum of Proposition 16 (15).
     """
     z, largest = _multiply_by_labels(features, y)
     eta = step_sizes(steps, rate or (lambda t: 1 / (16 * largest * np.sqrt(t + 1))))
@@ -147,47 +87,11 @@ def train_magnitudes(
 def train_output_layer(
     features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None
 ) -> FixedFeatureRun:
-    """Train only the output layer of a two-layer net, by ascent of the smooth margin.
+    """Train the output layer over neurons of outputs (n, m) by ascent of the smooth margin.
 
-    r(t + 1) = r(t) + eta(t) m grad F(r(t)) with F(r) = -log mean_n exp(-z_n . a), a = r / m, from
-    r(0) = 0. With beta(t) = max(1, max_s sqrt(m) |a(s)|_2), the weights a_bar = a / beta follow
-    projected gradient ascent in a ball towards gamma_2 = max over sqrt(m) |a|_2 <= 1 of min_n
-    z_n . a, at rate 1 / sqrt(t). Ctrl-C returns the steps so far, with `Status.INTERRUPTED`.
-
-    Parameters
-    ----------
-    features : array_like, shape (n, m)
-        phi(theta_j, x_n), the outputs of the neurons.
-    y : array_like, shape (n,)
-        Labels {-1, +1} or {0, 1}; z_nj = y_n phi(theta_j, x_n).
-    steps : int
-        Iterations, at least 1.
-    rate : callable, optional
-        eta / beta as a function of the array of times t; by default the proposition's sqrt(2) /
-        (|z|_inf sqrt(t + 1)), for which alone the guarantee is proved.
-
-    Returns
-    -------
-    FixedFeatureRun
-        Margins over time, gamma_2 and the guarantee, all in float64.
-
-    Raises
-    ------
-    DataError
-        If the data have a wrong shape or labels, are not finite, all features are 0, or gamma_2
-        = 0, about which nothing is claimed.
-    ValueError
-        If `steps` is below 1, or step sizes are not positive.
-
-    Examples
-    --------
-    >>> import numpy as np, netmargin as nm
-    >>> features = np.random.default_rng(0).normal(size=(8, 30))
-    >>> run = nm.twolayer.train_output_layer(features, np.tile([1, -1], 4), steps=2000)
-    >>> bool((run.best >= run.guarantee).all()), bool(run.best[-1] > 0.9 * run.optimum)
-    (True, True)
-
-    Source: Chizat and Bach 2020, Proposition 7.
+    As `train_magnitudes`, with a = r / m, r(0) = 0: a / beta, beta(t) = max(1, max_s sqrt(m)
+    |a(s)|_2), approaches gamma_2 at rate 1 / sqrt(t). `rate` is eta / beta. Chizat and Bach 2020,
+    Proposition 7.
     """
     z, largest = _multiply_by_labels(features, y)
     eta = step_sizes(steps, rate or (lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1))))
@@ -268,25 +172,3 @@ def _ascend(
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     return margins[:done], log_sizes[:done], reached, status
-
-
-def matrix_game(z: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Solve the matrix game of z, shape (n, m), by a linear program.
-
-    Returns a in the simplex that maximizes min_n z_n . a, that value as recomputed in float64, and
-    an upper bound: the largest mean feature under the dual weights of the samples.
-    """
-    n, m = z.shape
-    found = linprog(
-        np.append(np.zeros(m), -1.0),
-        A_ub=np.hstack([-z, np.ones((n, 1))]),
-        b_ub=np.zeros(n),
-        A_eq=np.append(np.ones(m), 0.0)[None],
-        b_eq=[1.0],
-        bounds=[(0, None)] * m + [(None, None)],
-        method="highs",
-    )
-    # The point of the solver may be off the simplex by its tolerance; bounds hold for points on it.
-    weights, dual = np.maximum(found.x[:m], 0.0), np.maximum(-found.ineqlin.marginals, 0.0)
-    weights /= weights.sum()
-    return weights, float((z @ weights).min()), float((dual / dual.sum() @ z).max())

@@ -1,7 +1,4 @@
-"""Wasserstein gradient flow of the smooth margin as seen on the sphere.
-
-Its state is the directions and the log masses of particles.
-"""
+"""Wasserstein gradient flow of the smooth margin as seen on the sphere."""
 
 import math
 import warnings
@@ -12,14 +9,13 @@ import numpy as np
 import torch
 from scipy.integrate import solve_ivp
 
-from ..core.matrices import SolverData, binary_data
-from ..core.records import short_repr
-from ..core.saved_records import Record
-from ..errors import DataError
-from ..losses import Loss
-from ..result import Status
-from ..solvers.solution import ReLUMeasure
-from .smooth_margin import margin_loss, sample_weights
+from ...core.matrices import SolverData, binary_data
+from ...core.records import short_repr
+from ...errors import ArgumentError, DataError
+from ...losses import Loss
+from ...result import Status
+from ...solvers.solution import ReLUMeasure
+from ...twolayer.smooth_margin import margin_loss, sample_weights
 
 _LARGEST_LOG_MASS = 300.0
 """Masses above e^300 enter as e^300: the weights of the samples are then those of the least margin
@@ -28,31 +24,14 @@ alone, and larger outputs could overflow.
 
 
 @dataclass(frozen=True)
-class ProjectedFlow(Record):
-    """The measures nu_t at K times, normalized to probabilities nu_bar_t.
+class ProjectedFlow:
+    """The measures nu_t at K times, normalized to probabilities nu_bar_t."""
 
-    Attributes
-    ----------
-    times : ndarray, shape (K,)
-        The times t that were reached.
-    margins : ndarray, shape (K,)
-        The margins min_n y_n int phi(., x_n) d nu_bar_t.
-    log_masses : ndarray, shape (K,)
-        Natural logs of nu_t(sphere).
-    duals : ndarray, shape (K, n)
-        grad S: minus the slopes of the loss, with sum 1.
-    measures : list of ReLUMeasure
-        The measures nu_bar_t, particles in the order of the start.
-    status : Status
-        How the flow ended: FINISHED, or after the last record INTERRUPTED, EVALUATION_LIMIT, or
-        STALLED, where steps fell below the precision of t.
-    """
-
-    times: np.ndarray
-    margins: np.ndarray
-    log_masses: np.ndarray
-    duals: np.ndarray
-    measures: list[ReLUMeasure]
+    times: np.ndarray  # those that were reached, (K,)
+    margins: np.ndarray  # min_n y_n int phi(., x_n) d nu_bar_t, (K,)
+    log_masses: np.ndarray  # log nu_t(sphere), (K,)
+    duals: np.ndarray  # grad S, of sum 1, (K, n)
+    measures: list[ReLUMeasure]  # nu_bar_t, particles in the order of the start
     status: Status
 
     __repr__ = short_repr
@@ -71,65 +50,15 @@ def projected_flow(
     """Follow Wasserstein gradient flow of the smooth margin on the sphere.
 
     d nu_t / dt = -div(grad J' nu_t) + 4 J' nu_t, J'(theta) = sum_n grad_n S y_n phi(theta, x_n),
-    S = -log sum_n l(q_n), from nu_0 = `start`. It is nu_t = Pi_2(mu_t) of gradient ascent dw_j / dt
-    = m grad_j S of a net. The probability measures nu_bar_t solve d nu_bar / dt = -div(grad J'
-    nu_bar) + 4 (J' - int J' d nu_bar) nu_bar, with the same J', that of nu_t (not of nu_bar_t, as
-    (12) is printed).
-
-    Directions and log masses of the particles are integrated by Dormand and Prince's method of
-    order 8. The flow is smooth on times like 1 / mass, and the mass grows like exp(4 gamma t), so
-    this is for its beginning: `train_both_layers` follows it further. For power 2 directions are
-    those of a, and b are signs; kinks of ReLU take many small steps.
-
-    Parameters
-    ----------
-    start : ReLUMeasure
-        The particles, such as `ReLUMeasure.projected(positions, bias=True)`.
-    X : array_like, shape (n, d)
-        Inputs.
-    y : array_like, shape (n,)
-        Labels {-1, +1} or {0, 1}.
-    times : sequence of float
-        Increasing times t >= 0 at which to record the flow.
-    loss : Loss, optional
-        `Exponential()` (the default) or `Logistic()`.
-    rtol : float, default 1e-6
-        The relative and absolute accuracy of each step of the integration.
-    max_evaluations : int, default 100_000
-        After so many evaluations of the velocity the times so far are returned, with a warning; on
-        Ctrl-C without one. `status` names either.
-
-    Returns
-    -------
-    ProjectedFlow
-        Margins, log masses, dual weights and measures at the times reached, in float64.
-
-    Raises
-    ------
-    DataError
-        If the data have a wrong shape or labels, are not finite, or the start has no mass or
-        another dimension.
-    ValueError
-        If times are not increasing from 0 on, or the loss is another.
-
-    Examples
-    --------
-    >>> import numpy as np, netmargin as nm
-    >>> X, y = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1, -1, 1, -1]
-    >>> neurons = np.random.default_rng(0).normal(size=(40, 4))
-    >>> neurons[:, 3] = np.sign(neurons[:, 3])
-    >>> start = nm.solvers.ReLUMeasure.projected(neurons, bias=True, power=2)
-    >>> flow = nm.twolayer.projected_flow(start, X, y, times=[0, 1, 4])
-    >>> best = nm.solvers.f1_max_margin(X, y, power=2).margin
-    >>> bool((np.diff(flow.margins) > 0).all()), bool(flow.margins[-1] > 0.8 * best)
-    (True, True)
-
-    Source: Chizat and Bach 2020, (11) and (12).
+    S = -log sum_n l(q_n), from nu_0 = `start`: the directions and log masses of gradient ascent
+    dw_j / dt = m grad_j S. In (12) J' is that of nu_t, not of nu_bar_t as printed. The mass grows
+    like exp(4 gamma t), so this is for the beginning; `train_both_layers` goes further. What stops
+    early warns, but for Ctrl-C, and returns the times so far. Chizat and Bach 2020, (11) and (12).
     """
     data, loss = binary_data(X, y, bias=start.bias), margin_loss(loss)
     t = np.asarray(times, dtype=np.float64)
     if t.ndim != 1 or not len(t) or t[0] < 0 or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
-        raise ValueError("times must be increasing, finite numbers from 0 on")
+        raise ArgumentError("times must be increasing, finite numbers from 0 on")
     if not start.mass > 0 or start.atoms.shape[1] != data.Z.shape[1] + 1:
         raise DataError(
             f"start must have mass, and atoms of dimension {data.Z.shape[1] + 1} for these inputs;"

@@ -5,61 +5,34 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..core.matrices import as_array
-from ..core.records import short_repr
-from ..core.saved_records import Record
-from ..errors import DataError
-from .functionals import Functional
+from ...core.matrices import as_array
+from ...core.records import short_repr
+from ...errors import DataError
+from ._functionals import Functional
 
 Row = tuple[float, float, float]
 """Time t, objective L, second moment."""
 
 
 @dataclass(frozen=True)
-class Renewal(Record):
-    """The rules by which mass is renewed and the number of particles limited.
+class Renewal:
+    """The rules by which mass is renewed and the number of particles limited."""
 
-    Attributes
-    ----------
-    sigma : float
-        The fraction of mass renewed per unit of time.
-    every : int
-        After how many steps mass is renewed.
-    fresh : int
-        How many new particles share it.
-    budget : int
-        How many particles are kept at most.
-    """
-
-    sigma: float
-    every: int
-    fresh: int
-    budget: int
+    sigma: float  # share of the mass per unit of time
+    every: int  # steps between two renewals
+    fresh: int  # new particles that share the renewed mass
+    budget: int  # particles kept at most
 
 
 @dataclass(frozen=True)
-class Particles(Record):
-    """A measure of neurons as weighted particles, with the rest of its mass at the origin.
+class Particles:
+    """A measure of neurons as weighted particles, with the rest of its mass at the origin."""
 
-    Attributes
-    ----------
-    positions : Tensor, shape (N, p)
-        Where the particles are, float64.
-    weights : Tensor, shape (N,)
-        Their weights, float64.
-    resting : float
-        The mass at the origin.
-    dropped : float
-        What the second moment lost to the budget so far.
-    dropping_error : float
-        The sum of the absolute changes of L by that.
-    """
-
-    positions: Tensor
-    weights: Tensor
-    resting: float = 0.0
-    dropped: float = 0.0
-    dropping_error: float = 0.0
+    positions: Tensor  # (N, p), float64
+    weights: Tensor  # (N,), float64
+    resting: float = 0.0  # the mass at the origin
+    dropped: float = 0.0  # what the second moment lost to the budget so far
+    dropping_error: float = 0.0  # the sum of the absolute changes of L by that
 
     __repr__ = short_repr
 

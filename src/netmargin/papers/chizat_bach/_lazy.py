@@ -1,0 +1,68 @@
+"""The lazy regime, in which nets whose neurons hardly move are linear in their movement.
+
+They approach the max margin of the tangent kernel first.
+"""
+
+import numpy as np
+
+from ...core.matrices import SolverData, as_array, binary_data
+from ...errors import DataError
+from ...solvers import KernelSolution, kernel_max_margin
+
+
+def tangent_max_margin(
+    positions, X, y, *, bias: bool = True, power: int = 1, tol: float = 1e-6
+) -> KernelSolution:
+    """The largest margin of movements of the neurons in the tangent plane, mean_j |delta_j|^2 <= 1.
+
+    A hard margin with the kernel (1/m) sum_j <grad phi(w_j, x), grad phi(w_j, x')>, phi(w, x) = b
+    relu(a . x~)^power; rows w_j = (a_j, b_j), of which only a_j move for power 2. Chizat and Bach
+    2020, Section 7 and Figure 3; Lyu and Li 2019, Section 5.
+    """
+    data, w = binary_data(X, y, bias=bias), _read_neurons(positions)
+    gradients = _compute_outer_gradients(w, data, power)
+    return kernel_max_margin(sum(g @ g.T for g in gradients) / len(w), data.y, tol=tol)
+
+
+def tangent_margin(positions, moved, X, y, *, bias: bool = True, power: int = 1) -> float:
+    """The margin of a movement of the neurons in the tangent plane, over sqrt(mean_j |delta_j|^2).
+
+    At most `tangent_max_margin`. Chizat and Bach 2020, Section 7 and Figure 3.
+    """
+    data, w, delta = (
+        binary_data(X, y, bias=bias),
+        _read_neurons(positions),
+        _read_neurons(moved) - _read_neurons(positions),
+    )
+    if power == 2:
+        delta[:, -1] = 0.0
+    # The size of a movement is a mean over neurons, as the mass of a net is.
+    size = np.sqrt((delta**2).sum(1).mean())
+    if not size > 0:
+        raise DataError(
+            "No neuron has moved, so there is no direction to measure. Take a later snapshot."
+        )
+    z = np.maximum(data.Z @ w[:, :-1].T, 0.0)
+    slope = (z > 0) if power == 1 else 2 * z
+    outputs = (slope * (data.Z @ delta[:, :-1].T)) @ w[:, -1] + z**power @ delta[:, -1]
+    return float((data.y * outputs).min()) / (len(w) * float(size))
+
+
+def _compute_outer_gradients(w: np.ndarray, data: SolverData, power: int):
+    """Features (n, columns), coordinate by coordinate, with inner products m times the kernel."""
+    z = np.maximum(data.Z @ w[:, :-1].T, 0.0)
+    slope = (z > 0) * w[:, -1] if power == 1 else 2 * z * w[:, -1]
+    for column in data.Z.T:
+        yield slope * column[:, None]
+    if power == 1:
+        yield z
+
+
+def _read_neurons(positions) -> np.ndarray:
+    """Neurons as a float64 array of shape (m, D + 1). Raises DataError."""
+    w = as_array(positions, "positions").copy()
+    if w.ndim != 2 or not np.isfinite(w).all():
+        raise DataError(
+            f"positions must be a finite array of shape (m, D + 1); got shape {w.shape}"
+        )
+    return w

@@ -1,0 +1,141 @@
+"""Nets <a . b, F(x; V)>, which end in a normalization and a linear layer, and their mirror flow."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ...core.arguments import check_count, check_seed
+from ...errors import ModelError
+from ...flow.gradient_flow import Trajectory, gradient_flow
+from ...nets.data import Data
+
+_SMALLEST_LOG_U = -600.0
+"""Where u falls below e^-600 its metric 2 / u stays at e^600: float64 ends at e^709, and gradients
+there are 0 to rounding.
+"""
+
+
+class NormalizedReLU(nn.Module):
+    """Features relu(v_j . x / |v_j|), (N, inputs) to (N, width), v_j uniform on the sphere."""
+
+    def __init__(self, inputs: int, width: int, *, seed: int = 0):
+        super().__init__()
+        v = torch.randn(
+            width,
+            inputs,
+            dtype=torch.float64,
+            generator=torch.Generator().manual_seed(check_seed(seed)),
+        )
+        self.v = nn.Parameter(F.normalize(v, dim=1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The features of inputs (N, inputs), shape (N, width)."""
+        return torch.relu(x @ F.normalize(self.v, dim=1).T)
+
+
+class AttentionFeatures(nn.Module):
+    """Attention, a GELU layer, a mean over positions, LayerNorm: (N, d) to (N, width)."""
+
+    def __init__(self, inputs: int, positions: int, width: int, *, inner: int = 3):
+        super().__init__()
+        self._shape = (positions, inputs)
+        self.embed, self.up = nn.Linear(inputs, inner), nn.Linear(inner, width)
+        self.query, self.key, self.value = (nn.Linear(inner, inner) for _ in range(3))
+        self.norm = nn.LayerNorm(width, elementwise_affine=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The features of inputs (N, positions * inputs), shape (N, width)."""
+        h = self.embed(x.reshape(len(x), *self._shape))
+        h = h + torch.softmax(self.query(h) @ self.key(h).transpose(1, 2), -1) @ self.value(h)
+        return self.norm(F.gelu(self.up(h)).mean(1))
+
+
+class NormalizedNet(nn.Module):
+    """h(x) = sum_j a_j b_j F_j(x; V), where any module `inner` computes the features F.
+
+    It is 2-homogeneous in (a, b), which begin as signs / sqrt(m); flows keep |a_j| = |b_j|. "The
+    ubiquity of 2-homogeneity" 2024, (2).
+    """
+
+    def __init__(self, inner: nn.Module, width: int, *, seed: int = 0):
+        super().__init__()
+        width = check_count("width", width)
+        # Drawn as integers, so that signs are the same whatever the default dtype.
+        signs = (
+            torch.randint(2, (2, width), generator=torch.Generator().manual_seed(check_seed(seed)))
+            * 2.0
+            - 1
+        )
+        self.inner = inner
+        self.a, self.b = (nn.Parameter(s.double() / width**0.5) for s in signs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs for inputs (N, ...), shape (N, 1)."""
+        return self.features(x) @ (self.a * self.b).to(x.dtype)[:, None]
+
+    def features(self, x: Tensor) -> Tensor:
+        """The features F(x; V), shape (N, m). Raises ModelError if `inner` gives another shape."""
+        found = self.inner(x)
+        if found.shape != (len(x), len(self.a)):
+            raise ModelError(
+                f"The inner module must give {len(self.a)} features for each of {len(x)} inputs; it"
+                f" gave {tuple(found.shape)}"
+            )
+        return found
+
+    def balanced_product(self) -> Tensor:
+        """a . b, float64 (m,). Raises ModelError where |a_j| != |b_j| or 0: no mirror flow."""
+        a, b = self.a.detach().double(), self.b.detach().double()
+        if not torch.equal(a.abs(), b.abs()) or (a == 0).any():
+            raise ModelError(
+                "Gradient flow is the mirror flow only where |a_j| = |b_j| > 0 for all j. Set every"
+                " b_j to a_j or -a_j."
+            )
+        return a * b
+
+
+def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
+    """Follow the mirror flow in u = |a . b|, which gradient flow with |a_j| = |b_j| is (Lemma 3.2).
+
+    d ln u / dt = -2 grad_u, dV / dt = -grad_V of the summed loss. `options` are `gradient_flow`'s;
+    states hold log_u and V as inner.*. Margins are not normalized: divide q_min by 2 sum(u).
+    """
+    mirror = _MirrorNet(net)
+    flow = gradient_flow(
+        mirror,
+        data,
+        metric=lambda point: {
+            "moved_log_u": (
+                2 * torch.exp(-mirror.log_u(point["moved_log_u"]).clamp(min=_SMALLEST_LOG_U))
+            )
+        },
+        **options,
+    )
+    for state in (flow.final, *flow.states.values()):
+        state["log_u"] = mirror.log_u(state.pop("moved_log_u"))
+    return flow
+
+
+class _MirrorNet(nn.Module):
+    """The net <u . beta, F(x; V)> with parameters V and log u, shifted so that the smallest is 1.
+
+    Steps are relative to the norm of the parameters; that of log u would be 0 at u = 1 by accident.
+    """
+
+    beta: Tensor
+
+    def __init__(self, net: NormalizedNet):
+        super().__init__()
+        product = net.balanced_product()
+        self.inner, log_u = net.inner, torch.log(product.abs())
+        self._shift = 1 - log_u.min().item()
+        self.moved_log_u = nn.Parameter(log_u + self._shift)
+        self.register_buffer("beta", torch.sign(product))
+
+    def log_u(self, moved: Tensor) -> Tensor:
+        """The logs of u for shifted parameters."""
+        return moved - self._shift
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs for inputs (N, ...), shape (N, 1)."""
+        return self.inner(x) @ (torch.exp(self.log_u(self.moved_log_u)) * self.beta)[:, None]

@@ -1,0 +1,91 @@
+"""Objectives over measures of neurons, L[rho] = R(int Phi d rho) + int V d rho.
+
+R is convex, Phi and V are 2-homogeneous.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...core.arguments import check_number
+from ...core.matrices import binary_data
+from ...core.records import short_repr
+
+
+@dataclass(frozen=True)
+class Regularity:
+    """Bounds on the unit sphere in Euclidean norms (Wei et al. 2018, Assumptions E.1 to E.3)."""
+
+    dimension: int  # p, of positions
+    k: int  # the length of Phi
+    M_R: float  # >= |grad R|
+    C_R: float  # >= |Hessian of R|
+    B_Phi: float  # >= |Phi|
+    M_Phi: float  # a Lipschitz constant of every Phi_i
+    b_V: float  # <= V  # noqa: N815 (the name in the paper)
+    B_V: float  # >= V
+    M_V: float  # a Lipschitz constant of V
+
+
+@dataclass(frozen=True)
+class Functional:
+    """L[rho] = R(int Phi d rho) + int V d rho, of functions of torch tensors."""
+
+    features: Callable[[Tensor], Tensor]  # Phi, from positions (N, p) to (N, k)
+    risk: Callable[[Tensor], Tensor]  # R >= 0, from (k,) to a number
+    penalty: Callable[[Tensor], Tensor]  # V, from positions (N, p) to (N,)
+    regularity: Regularity | None = None
+
+    __repr__ = short_repr
+
+    def value(self, positions: Tensor, weights: Tensor) -> Tensor:
+        """L of the particles with positions (N, p) and weights (N,), a tensor of one number."""
+        return self.risk(weights @ self.features(positions)) + weights @ self.penalty(positions)
+
+    def slopes(self, positions: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """L, and at each particle its first variation L' (N,) and the velocity -grad L' (N, p)."""
+        at = positions.detach().requires_grad_(True)
+        features, penalty = self.features(at), self.penalty(at)
+        total = (weights @ features.detach()).requires_grad_(True)
+        risk = self.risk(total)
+        (pull,) = torch.autograd.grad(risk, total)
+        first = features @ pull + penalty
+        (gradient,) = torch.autograd.grad(first.sum(), at)
+        return (risk + weights @ penalty).detach(), first.detach(), -gradient
+
+
+def regularized_logistic(X, y, *, regularization: float, bias: bool = True) -> Functional:
+    """The regularized logistic loss of f = int b relu(a . x~) d rho; its infimum: `f1_logistic`.
+
+    Positions are float64 rows (a, b). Wei et al. 2018, Example 4.2 (the mean, as in its proofs).
+    """
+    data = binary_data(X, y, bias=bias)
+    regularization = check_number("regularization", regularization, above=0)
+    Z, labels = torch.tensor(data.Z), torch.tensor(data.y)
+    # On the sphere |b relu(a . x~)| is largest, |x~| / 2, at |a| = |b|.
+    lengths, n = np.linalg.norm(data.Z, axis=1), len(data)
+
+    def features(positions: Tensor) -> Tensor:
+        return labels * positions[:, -1:] * (positions[:, :-1] @ Z.T).relu()
+
+    # Each logistic loss has slopes up to 1 and curvatures up to 1/4; their mean divides by n.
+    bounds = Regularity(
+        dimension=data.Z.shape[1] + 1,
+        k=n,
+        M_R=n**-0.5,
+        C_R=0.25 / n,
+        B_Phi=float(np.linalg.norm(lengths / 2)),
+        M_Phi=float(lengths.max()),
+        b_V=regularization,
+        B_V=regularization,
+        M_V=0.0,
+    )
+    return Functional(
+        features,
+        risk=lambda q: torch.nn.functional.softplus(-q).mean(),
+        penalty=lambda positions: regularization * positions.square().sum(1),
+        regularity=bounds,
+    )

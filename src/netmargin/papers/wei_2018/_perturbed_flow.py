@@ -1,0 +1,175 @@
+"""Perturbed Wasserstein gradient flow in discrete time: gradient descent on weighted particles.
+
+A little of their mass is always renewed.
+"""
+
+import math
+import operator
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ...core.arguments import check_seed
+from ...core.records import short_repr
+from ...errors import ArgumentError, DataError, DivergenceError
+from ...nets.threads import fitting_threads
+from ...result import Status
+from ._functionals import Functional
+from ._particles import Particles, Renewal, Row, read_particles
+
+_LARGEST_GROWTH = 1.1
+"""The factor by which L may grow between two records: new mass raises it a little, steps that are
+too large raise it without bound.
+"""
+_SAME_VALUE = 0.05
+"""Two step sizes that reach values of L this close to each other are both small enough: the growth
+is that of new mass, and not an error of the steps, which would halve with their size.
+"""
+_LARGEST_HALVINGS = 12
+"""If a rate 4,000 times smaller than the given one still raises L, the functional is wrong."""
+
+
+@dataclass(frozen=True)
+class PerturbedFlow:
+    """K records of a perturbed flow, the first at the start, and the particles at the end."""
+
+    times: np.ndarray  # (K,)
+    values: np.ndarray  # L[rho_t], (K,)
+    moments: np.ndarray  # int |theta|^2 d rho_t, (K,)
+    positions: np.ndarray  # (N, p)
+    weights: np.ndarray  # (N,); with `resting` their sum is 1
+    resting: float  # the mass at the origin
+    dropped: float  # what int |theta|^2 d rho lost to the budget
+    dropping_error: float  # the sum of all changes of |L| by that
+    rate: float  # the step size at the end
+    status: Status
+
+    __repr__ = short_repr
+
+
+def perturbed_flow(
+    functional: Functional,
+    positions,
+    *,
+    weights=None,
+    sigma: float,
+    rate: float,
+    steps: int,
+    renew_every: int = 10,
+    fresh: int = 64,
+    budget: int = 2000,
+    seed: int = 0,
+    records: int = 100,
+) -> PerturbedFlow:
+    """Follow perturbed Wasserstein gradient flow (Wei et al. 2018, (4.2) and Theorem E.21).
+
+    rho_{t + rate} = rho_t + rate (-sigma rho_t + sigma U - div(v[rho_t] rho_t)), v = -grad L', U
+    uniform on the unit sphere. The mass lost in `renew_every` steps goes to `fresh` new particles.
+    More than `budget` are reduced to it: half are those of largest mass, half those that grow
+    fastest; the rest moves to the origin, and int h d rho changes by at most B times what is
+    `dropped`, for 2-homogeneous h with |h| <= B on the sphere. Where L grows by a tenth between two
+    records, the run goes back and halves its rate until L falls or no longer depends on it. `steps`
+    is in units of the given rate. Ctrl-C returns the records so far.
+    """
+    start = read_particles(positions, weights)
+    _check_ranges(
+        sigma,
+        rate,
+        steps=steps,
+        renew_every=renew_every,
+        fresh=fresh,
+        budget=budget,
+        records=records,
+    )
+    renewal = Renewal(sigma, renew_every, fresh, budget)
+    random = torch.Generator().manual_seed(check_seed(seed))
+    now, rows, status = start, [_record_start(start, functional)], Status.FINISHED
+    times = np.linspace(0, steps * rate, min(records, steps) + 1)
+    work = max(budget, len(start.weights)) * functional.features(start.positions[:1]).numel()
+    with fitting_threads(work):
+        try:
+            for end in times[1:]:
+                now, row, rate = _advance_halving(
+                    now, rows[-1], functional, end, rate, renewal, random
+                )
+                rows.append(row)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+    reached, values, moments = (np.array(column) for column in zip(*rows, strict=True))
+    return PerturbedFlow(
+        times=reached,
+        values=values,
+        moments=moments,
+        positions=now.positions.numpy(),
+        weights=now.weights.numpy(),
+        resting=now.resting,
+        dropped=now.dropped,
+        dropping_error=now.dropping_error,
+        rate=rate,
+        status=status,
+    )
+
+
+def _check_ranges(sigma: float, rate: float, **counts: int) -> None:
+    """Raise ArgumentError where the perturbation, the rate or a count is out of its range."""
+    if (
+        any(operator.index(count) < 1 for count in counts.values())
+        or not 0 <= sigma < 1
+        or not 0 < rate < np.inf
+        or sigma * rate >= 1
+    ):
+        raise ArgumentError(
+            f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got"
+            f" sigma {sigma}, rate {rate}"
+        )
+
+
+def _record_start(start: Particles, functional: Functional) -> Row:
+    """The record of the start. Raises DataError where positions do not fit the functional."""
+    try:
+        return start.row(0.0, functional)
+    except RuntimeError as error:
+        raise DataError(
+            f"The functional cannot take positions of shape {tuple(start.positions.shape)}: {error}"
+        ) from error
+
+
+def _advance_halving(
+    now: Particles,
+    row: Row,
+    functional: Functional,
+    end: float,
+    rate: float,
+    renewal: Renewal,
+    random: torch.Generator,
+) -> tuple[Particles, Row, float]:
+    """Advance the particles to time `end`, with half the rate as often as L grows by it.
+
+    Returns the particles, their row, and the rate from now on; warns where it is a lower one. New
+    mass makes L grow as well, but with half the rate as much: then the rate stays.
+    """
+    tried, state = math.nan, random.get_state()
+    for halvings in range(_LARGEST_HALVINGS):
+        slower = rate / 2**halvings
+        # The same new particles for every rate, so that only the rate can change L.
+        random.set_state(state)
+        moved = now.advance(functional, end - row[0], slower, renewal, random)
+        reached = moved.row(end, functional)
+        if reached[1] <= _LARGEST_GROWTH * row[1]:
+            if halvings:
+                warnings.warn(
+                    f"L grew by more than a tenth between t = {row[0]:.4g} and {end:.4g}; back to"
+                    f" the first with rate {slower:.3g}",
+                    UserWarning,
+                    stacklevel=3,  # at the call of perturbed_flow
+                )
+            return moved, reached, slower
+        if abs(reached[1] - tried) <= _SAME_VALUE * tried:
+            return moved, reached, rate
+        tried = reached[1]
+    raise DivergenceError(
+        f"L grows from {row[1]:.4g} at t = {row[0]:.4g} by steps of every size down to"
+        f" {slower:.3g}. Check the functional, or take more records."
+    )
