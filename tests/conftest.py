@@ -78,7 +78,6 @@ HEAVY = (
     "test_exact_radii_search.py::test_small_nets_against_all_patterns[3",
     "test_flows.py::test_closed_form_of_one_weight_deep_in_time",
     "test_flows.py::test_error_of_proximal_steps_is_the_distance_to_halved_ones",
-    "test_flows.py::test_exact_flow_foretells_what_it_cannot_reach",
     "test_flows.py::test_flow_of_a_relu_net_approaches_a_kkt_point_within_a_radius",
     "test_flows.py::test_flow_of_a_smooth_net_approaches_a_kkt_point",
     "test_flows.py::test_flow_passes_where_kinks_meet",
