@@ -66,20 +66,11 @@ class ScaledScores(nn.Module):
 
 
 class Found(NamedTuple):
-    """The nearest misclassified points of a batch.
+    """The nearest misclassified points of a batch."""
 
-    Attributes
-    ----------
-    distances : tensor, (N,)
-        Distances to the points, infinite where there is none.
-    points : tensor, (N, ...)
-        The points, NaN where there is none.
-    found_by : int64 tensor, (N,)
-        The index of the attack, len(attacks) for the random search, -1 for none.
-    """
-
-    distances: Tensor
-    points: Tensor
+    distances: Tensor  # (N,), infinite where there is none
+    points: Tensor  # (N, ...), NaN where there is none
+    # (N,): the index of the attack, len(attacks) for the random search, -1 for none
     found_by: Tensor
 
 
@@ -97,34 +88,12 @@ def nearest_misclassified(
 ) -> Found:
     """Find the nearest misclassified points that attacks and a random search can find.
 
-    Parameters
-    ----------
-    net : torch.nn.Module
-        A float64 net.
-    x : tensor, (N, ...)
-        Samples that it classifies correctly.
-    y : tensor, (N,)
-        Signs for a net with one output, or class indices.
-    attacks : sequence of str
-        Names from `ATTACKS`.
-    box : (float, float) or None
-        Smallest and largest value of an input that results must respect; None for all of R^d.
-    scale : float
-        The median margin. Scores are divided by it, so that attacks, whose steps are made for
-        scores of order 1, see the same net whatever the size of its parameters.
-    steps : int
-        Steps of Carlini-Wagner in each of its binary search steps.
-    chain : Chain or None
-        The net as dense layers and kinks, if it is such a chain; walks then go on through its
-        linear regions.
-    judge : BoundedScores or None
-        What bounds the rounding of its scores, if anything does.
-
-    Returns
-    -------
-    Found
-        Distances, points and attacks. Each point was judged by the net: it is misclassified, or a
-        tie, and in the box; with a judge in exact arithmetic too.
+    Each is judged by the net: it is misclassified, or a tie, and in the box; with a judge in exact
+    arithmetic too. The samples x, (N, ...), are classified correctly; y are signs for a net with
+    one output, or class indices. Scores are divided by `scale`, the median margin, so that attacks,
+    whose steps are made for scores of order 1, see the same net whatever the size of its
+    parameters. With a chain walks go on through its linear regions. steps : those of Carlini-Wagner
+    in each of its binary search steps.
     """
     # From here on scores are of order 1: no square of a slope underflows.
     net = ScaledScores(net, scale / _SCALED_MEDIAN_MARGIN, judge).eval()

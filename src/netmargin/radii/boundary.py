@@ -80,14 +80,9 @@ def judge_points(
     """Clip points to the box and ask the net whether they are misclassified; ties are.
 
     A net that has a `judge`, which bounds the rounding of its scores, moves points a little behind
-    the boundary, to where they are misclassified in exact arithmetic too.
-
-    Returns
-    -------
-    distances : tensor, (N,)
-        Their distances from x, infinite where a point is not known to be misclassified.
-    points : tensor, (N, ...)
-        The points in the box.
+    the boundary, to where they are misclassified in exact arithmetic too. Returns the distances
+    from x, (N,), infinite where a point is not known to be misclassified, and the points in the
+    box.
     """
     points = points.nan_to_num()
     points = points.clamp(*box) if box else points
@@ -140,12 +135,7 @@ def polish_points(
 ) -> tuple[Tensor, Tensor]:
     """Judge points, and move misclassified ones along the boundary to where it is nearest.
 
-    Returns
-    -------
-    distances : tensor, (N,)
-        The distances of the points, infinite where a point is classified correctly.
-    points : tensor, (N, ...)
-        The points, misclassified and in the box where the distance is finite.
+    Returns distances and points as `judge_points` does.
     """
     distances, points = judge_points(net, x, y, points, box)
     wrong = distances.isfinite()

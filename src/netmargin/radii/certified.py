@@ -48,30 +48,13 @@ def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 def certified_radii(
     net: nn.Module, x: Tensor, y: Tensor, norms: list[float], last: Tensor
 ) -> Tensor:
-    """Compute radii within which all score gaps of y provably stay positive.
+    """Compute radii within which all score gaps of y provably stay positive; 0 for wrong samples.
 
     It is the smallest gap, less what rounding may have added, over its Lipschitz constant. Where
     the slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear as far
     as no unit changes sign, and have at most their Lipschitz constant as slope from there on.
 
-    Parameters
-    ----------
-    net : torch.nn.Module
-        A chain of layers in float64.
-    x : tensor, (N, ...)
-        The samples.
-    y : tensor, (N,)
-        Class indices, or signs for a net with one output.
-    norms : list of float
-        The norms of its stretches of layers, from `lipschitz.chain_norms`.
-    last : tensor, (C, C) or (1, 1)
-        What the last layer adds to them, from `lipschitz.chain_norms`: the product of all is the
-        Lipschitz constant of each gap.
-
-    Returns
-    -------
-    tensor, (N,)
-        The radii in float64, 0 for misclassified samples.
+    norms, last : from `lipschitz.chain_norms`; their product is the Lipschitz constant of each gap.
     """
     local = _can_afford_slopes(net, x)
     with torch.no_grad():

@@ -41,45 +41,20 @@ def explain_size(chain: Chain) -> str:
 
 
 class ChainRadius(NamedTuple):
-    """The radius of one sample.
+    """The radius of one sample."""
 
-    Attributes
-    ----------
-    proved : Proved
-        The certified radius, and what stopped the search.
-    upper : float
-        The distance of the nearest misclassified input in the box that the search found, infinite
-        for none.
-    point : Tensor, (...)
-        That input, on the CPU; NaN for none.
-    """
-
-    proved: Proved
-    upper: float
-    point: Tensor
+    proved: Proved  # the certified radius, and what stopped the search
+    upper: float  # the distance of the nearest misclassified input in the box; infinite for none
+    point: Tensor  # that input, on the CPU; NaN for none
 
 
 class ChainRadii:
-    """The search of certified radii of one net, sample by sample.
+    """The search of certified radii of one float64 net, which is the chain, sample by sample.
 
-    Parameters
-    ----------
-    net : torch.nn.Module
-        A float64 net.
-    chain : Chain
-        The same net as dense layers and kinks.
-    scale : float
-        A number of the size of its margins, by which scores are divided.
-    box : (float, float) or None
-        Values of inputs that a misclassified one may have; certified radii ignore it.
-    effort : "standard" or "exact"
-        One bound of the whole ball, or trees of regions as well.
-    tol : float
-        Searches end where lower >= (1 - tol) upper.
-    time_limit : float or None
-        Seconds from now on, for all samples.
-    judge : BoundedScores or None
-        What bounds the rounding of the net's scores, if anything does.
+    scale : a number of the size of its margins, by which scores are divided. box : values of inputs
+    that a misclassified one may have; certified radii ignore it. effort : "standard" or "exact".
+    Searches end where lower >= (1 - tol) upper, or `time_limit` seconds from now on, for all
+    samples.
     """
 
     def __init__(
@@ -100,18 +75,10 @@ class ChainRadii:
         self.end = math.inf if time_limit is None else time.monotonic() + time_limit
 
     def bracket(self, x: Tensor, y: Tensor, upper: float, waiting: int) -> ChainRadius:
-        """Search the radius of one sample.
+        """Search the radius of one sample x, (1, ...), of class or sign y, (1,).
 
-        Parameters
-        ----------
-        x : tensor, (1, ...)
-            The sample.
-        y : tensor, (1,)
-            Its class, or its sign.
-        upper : float
-            The distance of the nearest misclassified input known, infinite for none.
-        waiting : int
-            The number of samples still to come, this one included, which share the time left.
+        upper : the distance of the nearest misclassified input known. waiting : the samples still
+        to come, this one included, which share the time left.
         """
         classes = (y > 0).long() if y.is_floating_point() else y
         in_box, nearest = math.inf, torch.full_like(x[0], math.nan)

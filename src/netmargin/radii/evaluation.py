@@ -226,30 +226,15 @@ def robustness(
 
 @dataclass(frozen=True)
 class _Methods:
-    """What bounds the radii of a net.
+    """What bounds the radii of a net."""
 
-    Attributes
-    ----------
-    constants : (list of float, Tensor) or None
-        Norms of the layers and differences of the last one's rows, where the net is their chain.
-    no_lower : str
-        Why there is no lower radius, if there is none.
-    chain : Chain or None
-        The net as a chain of dense layers, if it is one and something uses it.
-    no_chain : str
-        Why proofs of whole balls are not searched, where they could be asked for.
-    searches : bool
-        Whether they are searched.
-    judge : BoundedScores or None
-        What bounds the rounding of the net's scores, if anything does.
-    """
-
+    # norms of the layers and differences of the last one's rows, where the net is their chain
     constants: tuple[list[float], Tensor] | None
-    no_lower: str
-    chain: Chain | None
-    no_chain: str
-    searches: bool
-    judge: BoundedScores | None
+    no_lower: str  # why there is no lower radius, or ""
+    chain: Chain | None  # the net as dense layers, if it is that and something uses it
+    no_chain: str  # why proofs of whole balls are not searched, where they could be asked for
+    searches: bool  # whether they are searched
+    judge: BoundedScores | None  # what bounds the rounding of the net's scores
 
 
 def _choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str]) -> _Methods:

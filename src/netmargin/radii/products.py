@@ -22,23 +22,12 @@ them is off by.
 
 
 class AbsoluteProduct(NamedTuple):
-    """The product of the absolute matrices of linear layers, by which rounding is bounded.
+    """The product of the absolute matrices of linear layers, by which rounding is bounded."""
 
-    Attributes
-    ----------
-    rows : tensor, (outputs,)
-        The sums of its rows, which bound their lengths.
-    norm : float
-        A bound of its largest singular value.
-    share : float
-        The share of it by which the product of the layers may be off, entry by entry.
-    vanished : tensor, (outputs,)
-        What underflow takes from rows besides; 0 for those that are 0 for certain.
-    """
-
-    rows: Tensor
-    norm: float
-    share: float
+    rows: Tensor  # (outputs,): the sums of its rows, which bound their lengths
+    norm: float  # a bound of its largest singular value
+    share: float  # the share of it by which the product of the layers may be off, entry by entry
+    # (outputs,): what underflow takes from rows besides; 0 for those that are 0 for certain
     vanished: Tensor
 
     @property

@@ -44,34 +44,16 @@ _GAP: Kink = (-1, 0)
 
 @dataclass
 class _Region:
-    """A linear region, as far as it is known.
-
-    Attributes
-    ----------
-    sample : int
-        The sample whose nearest point is sought.
-    signs : list of bool arrays, (n_k,)
-        Which units of each hidden layer are on.
-    sides : list of Kink
-        The kinks that were looked at, the gap first.
-    rows, bounds : arrays, (sides, d) and (sides,)
-        rows . step >= bounds is what they ask of a step from the sample.
-    step : array, (d,)
-        The shortest step that they allow.
-    length : float
-        Its length, infinite where it would be too long, or there is none.
-    weights : array, (sides,)
-        Its multipliers.
-    """
+    """A linear region of one sample, as far as it is known."""
 
     sample: int
-    signs: list[np.ndarray]
-    sides: list[Kink]
-    rows: np.ndarray
-    bounds: np.ndarray
-    step: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    length: float = math.inf
-    weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    signs: list[np.ndarray]  # (n_k,) each: which units of each hidden layer are on
+    sides: list[Kink]  # the kinks that were looked at, the gap first
+    rows: np.ndarray  # (sides, d): rows . step >= bounds is what they ask of a step from the sample
+    bounds: np.ndarray  # (sides,)
+    step: np.ndarray = field(default_factory=lambda: np.zeros(0))  # the shortest that they allow
+    length: float = math.inf  # its length, infinite where it would be too long, or there is none
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (sides,): its multipliers
 
 
 def has_small_layers(chain: Chain) -> bool:
@@ -86,27 +68,9 @@ def descend_through_regions(
     its active kinks, one by one, until none is nearer.
 
     In a region the nearest point is a least distance problem, which is solved by non-negative least
-    squares in its sides, those that are violated. All samples move together. The net judges every
-    point.
-
-    Parameters
-    ----------
-    net : torch.nn.Module
-        A float64 net with scores (N, C), C > 1.
-    chain : Chain
-        The same net as dense layers and kinks, up to a factor on its scores, which may be one score
-        f for (-f, f).
-    x : tensor, (N, ...)
-        Samples.
-    y : tensor, (N,)
-        Class indices.
-    points : tensor, (N, ...)
-        Misclassified points.
-
-    Returns
-    -------
-    tensor, (N, ...)
-        Misclassified points, none farther than those given.
+    squares in its sides, those that are violated. All samples move together. The net, with scores
+    (N, C), C > 1, judges every point; the chain is the same net up to a factor on its scores, or
+    one score f for (-f, f). None of the points returned is farther than the one given.
 
     Source: Lawson and Hanson 1974, chapter 23, for the least distance problem; the descent is
     beyond the papers.

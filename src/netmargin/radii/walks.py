@@ -84,28 +84,10 @@ def walk_to_boundary(
     points aside; then some begin beside the nearest point found. For chains of linear layers and
     kinks each nearest point is followed through linear regions to one that is nearest in its own
     and in those beyond its kinks; otherwise the last one is polished by Newton steps along the
-    boundary.
+    boundary. A sample without such a point gets one that is classified correctly.
 
-    Parameters
-    ----------
-    net : torch.nn.Module
-        A float64 net with scores (N, C), C > 1, of order 1.
-    x : tensor, (N, ...)
-        Samples that it classifies correctly.
-    y : tensor, (N,)
-        Class indices.
-    box : (float, float) or None
-        Smallest and largest value of an input, or None for all of R^d.
-    widest : float
-        The largest radius that is tried.
-    chain : Chain or None
-        The same net as dense layers and kinks, up to a factor on its scores, if it is one. Regions
-        know no box, and take long for large layers: it is not used then.
-
-    Returns
-    -------
-    tensor, (N, ...)
-        The points; a sample without one has a point that is classified correctly.
+    The scores of the net, (N, C), C > 1, are of order 1. widest : the largest radius that is tried.
+    Regions know no box, and take long for large layers: the chain is not used then.
 
     Source: Rony, Hafemann, Oliveira, Ben Ayed, Sabourin and Granger 2019 (DDN), for the sphere;
     Tashiro, Song and Ermon 2020, for points aside; the rest beyond the papers.

@@ -16,25 +16,13 @@ _LARGEST_MATRIX = 60_000_000
 
 @dataclass(frozen=True)
 class Affine:
-    """Values as an affine map of the inputs of a stretch, with bounds of their rounding errors.
+    """Values as an affine map of the n inputs of a stretch, and bounds of their rounding errors."""
 
-    Attributes
-    ----------
-    columns : tensor, (n, ...)
-        The linear part applied to each unit vector of the n inputs.
-    offset : tensor, (1, ...)
-        The values at input 0.
-    column_errors, offset_errors : tensors of the same shapes
-        How far the above are at most from the exact ones.
-    fresh : bool
-        Whether this is the identity, to which nothing has been applied.
-    """
-
-    columns: Tensor
-    offset: Tensor
-    column_errors: Tensor
-    offset_errors: Tensor
-    fresh: bool = False
+    columns: Tensor  # (n, ...): the linear part of each unit vector
+    offset: Tensor  # (1, ...): the values at input 0
+    column_errors: Tensor  # how far columns are at most from the exact ones
+    offset_errors: Tensor  # the same for the offset
+    fresh: bool = False  # the identity, to which nothing has been applied
 
     def write_out(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The matrix (outputs, n), the values at input 0, (outputs,), and the errors of both."""

@@ -15,24 +15,13 @@ class CompactChain:
     """A chain with its first layer in few coordinates: W_1 = L Q + rest, with few rows of Q.
 
     Where inputs outnumber the units of the first layer, only Qd counts, which has that many
-    entries. Attributes hold for all anchors.
-
-    Attributes
-    ----------
-    chain : Chain
-        The chain.
-    first : float64 array, (n_1, m)
-        L, with m = min(n_0, n_1).
-    growth : float
-        An upper bound of the norm of Q: |Qd| <= growth |d|.
-    rest : float64 array, (n_1,)
-        Upper bounds of the norms of the rows of W_1 - L Q.
+    entries. All of it holds for every anchor.
     """
 
     chain: Chain
-    first: np.ndarray
-    growth: float
-    rest: np.ndarray
+    first: np.ndarray  # L, (n_1, min(n_0, n_1))
+    growth: float  # at least the norm of Q: |Qd| <= growth |d|
+    rest: np.ndarray  # (n_1,): at least the norms of the rows of W_1 - L Q
 
 
 def compact(chain: Chain) -> CompactChain:
@@ -58,33 +47,16 @@ class Ball:
     that make the computed values at the anchor exact. `output_errors` says how far the scores of
     neighbour and net differ at most, anywhere in the ball: all rounding of the values, of folded
     layers and of the basis is in it. The intervals hold for the neighbour.
-
-    Attributes
-    ----------
-    weights : tuple of float64 arrays, (n_k, n_{k-1})
-        L, W_2 .. W_{K+1}: y_1 = L u for |u| <= radius.
-    slopes : tuple of float
-        The slopes s_1 .. s_K of the chain.
-    radius : float
-        The radius in u, at least that in inputs.
-    anchors : tuple of float64 arrays, (n_k,)
-        z^_1 .. z^_K, the neighbour's values at the anchor.
-    scores : float64 array, (n_{K+1},)
-        z^_{K+1}.
-    low, high : tuples of float64 arrays, (n_k,)
-        low <= z_k - z^_k <= high in the ball, for k = 1 .. K; they contain 0.
-    output_errors : float64 array, (n_{K+1},)
-        Bounds of |score of the net - score of the neighbour| in the ball.
     """
 
-    weights: tuple[np.ndarray, ...]
-    slopes: tuple[float, ...]
-    radius: float
-    anchors: tuple[np.ndarray, ...]
-    scores: np.ndarray
-    low: tuple[np.ndarray, ...]
+    weights: tuple[np.ndarray, ...]  # L, W_2 .. W_{K+1}: y_1 = L u for |u| <= radius
+    slopes: tuple[float, ...]  # s_1 .. s_K
+    radius: float  # in u, at least that in inputs
+    anchors: tuple[np.ndarray, ...]  # z^_1 .. z^_K, the neighbour's values at the anchor
+    scores: np.ndarray  # z^_{K+1}
+    low: tuple[np.ndarray, ...]  # low <= z_k - z^_k <= high in the ball, and they contain 0
     high: tuple[np.ndarray, ...]
-    output_errors: np.ndarray
+    output_errors: np.ndarray  # (n_{K+1},)
 
     def fix_stable(self, layer: int) -> np.ndarray:
         """The signs of the units of a layer, 0 .. K - 1, that cannot change in the ball, else 0."""
@@ -93,22 +65,7 @@ class Ball:
 
 
 def enclose(compacted: CompactChain, anchor: np.ndarray, radius: float) -> Ball:
-    """Enclose all values of a chain on a ball, with proved intervals of all pre-activations.
-
-    Parameters
-    ----------
-    compacted : CompactChain
-        The chain, from `compact`.
-    anchor : float64 array, (n_0,)
-        The centre of the ball.
-    radius : float
-        Its radius, positive and finite.
-
-    Returns
-    -------
-    Ball
-        Intervals, and bounds of what rounding may have changed.
-    """
+    """Enclose all values of a chain on a ball around an anchor (n_0,), with proved intervals."""
     assert 0 < radius < math.inf
     chain, anchor = compacted.chain, np.asarray(anchor, np.float64).reshape(-1)
     values = [value[0] for value in chain.evaluate(anchor[None])]

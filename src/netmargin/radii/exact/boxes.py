@@ -67,20 +67,13 @@ def find_sectors(anchor: np.ndarray, slope: float, box: Box) -> Sector:
 
 
 class BoxBuilder:
-    """Boxes of the layers of a chain, one after the other.
+    """Boxes of the layers of a chain, one after the other, for y_1 = first u with |u| <= radius.
 
     With t_j = m_j y_j + r_j in all layers but the first, y_k is a linear map of t_1 plus one of
     each r_j, 1 < j < k. The map of t_1 is bounded by a quadratic, or, with t_1 = m_1 y_1 + r_1, by
     the norms of rows for y_1 = L u, and as the others are for r_1. These are bounded in two ways:
     by the intervals of r_j, and, as |r_j| <= spread_j |y_j|, by the norms of the rows times
     sqrt(spread_j), times a bound of |sqrt(spread_j) y_j| in the ball. The best of all counts.
-
-    Parameters
-    ----------
-    first : float64 array, (n_1, m)
-        y_1 = L u.
-    radius : float
-        |u| <= radius.
     """
 
     def __init__(self, first: np.ndarray, radius: float):

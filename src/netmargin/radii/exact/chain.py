@@ -28,28 +28,15 @@ class Chain:
     """Dense layers z_k = W_k a_{k-1} + b_k, a_0 = x, with a_k = max(z_k, 0) + s_k min(z_k, 0).
 
     The last layer has no activation: its z are the scores.
-
-    Attributes
-    ----------
-    weights : tuple of float64 arrays, (n_k, n_{k-1})
-        W_1 .. W_{K+1}, for K hidden layers.
-    biases : tuple of float64 arrays, (n_k,)
-        b_1 .. b_{K+1}.
-    slopes : tuple of float
-        s_1 .. s_K, the slope of a hidden layer on its negative side: 0 for ReLU, s for LeakyReLU,
-        -1 for the absolute value.
-    weight_errors : tuple of float64 arrays, (n_k, n_{k-1})
-        How far weights are at most from those of the net: 0, but for what rounding added when
-        layers were folded into one.
-    bias_errors : tuple of float64 arrays, (n_k,)
-        The same for biases.
     """
 
-    weights: tuple[np.ndarray, ...]
-    biases: tuple[np.ndarray, ...]
-    slopes: tuple[float, ...]
+    weights: tuple[np.ndarray, ...]  # W_1 .. W_{K+1}, (n_k, n_{k-1}), for K hidden layers
+    biases: tuple[np.ndarray, ...]  # b_1 .. b_{K+1}, (n_k,)
+    slopes: tuple[float, ...]  # s_1 .. s_K: 0 for ReLU, s for LeakyReLU, -1 for the absolute value
+    # how far weights are at most from those of the net: 0, but for what rounding added when layers
+    # were folded into one
     weight_errors: tuple[np.ndarray, ...]
-    bias_errors: tuple[np.ndarray, ...]
+    bias_errors: tuple[np.ndarray, ...]  # the same for biases
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -93,40 +80,12 @@ def activate(z: np.ndarray, slope: float) -> np.ndarray:
 
 
 def read_chain(net: nn.Module, x: Tensor) -> Chain:
-    """Read a net as a chain, and check on data that the chain computes what the net does.
+    """Read a float64 net as a chain, and check on samples x, (N, ...), that both compute the same.
 
     The net may be a Sequential or have its own forward, which is traced by `torch.fx`: linear
     layers, convolutions, average pools, BatchNorm, Dropout, reshaping, and constants added or
     multiplied are folded into dense layers; ReLU, LeakyReLU and the absolute value stand between
-    them.
-
-    Parameters
-    ----------
-    net : torch.nn.Module
-        A float64 net in evaluation mode, as `nets.model.float64_copy` makes it.
-    x : tensor, (N, ...)
-        Samples on which chain and net are compared.
-
-    Returns
-    -------
-    Chain
-        The chain, in float64. A net with one output has one score.
-
-    Raises
-    ------
-    ModelError
-        The net is no chain, has a layer without a rule, cannot be traced, differs from its chain,
-        or has weights of a size that leaves float64 where layers are multiplied.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from netmargin.radii.exact.chain import read_chain
-    >>> net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
-    >>> read_chain(net.double(), torch.ones(1, 4).double()).widths
-    (4, 3, 2)
-
-    Beyond the papers.
+    them. Raises ModelError for any other net.
     """
     with torch.no_grad():
         affines, slopes = follow_net(net, x)

@@ -18,7 +18,7 @@ nothing.
 def bound_functionals(
     functionals: np.ndarray, first: np.ndarray, anchor, slope, box, sector, radius: float
 ) -> np.ndarray:
-    """Lower bounds of w . t_1 in the ball |u| <= radius, for each row w.
+    """Lower bounds of w . t_1 in the ball |u| <= radius, for each row w of functionals (rows, n_1).
 
     For any g and lam >= 0, and k >= 0 shared by all rows, w . t_1 is at least
 
@@ -26,18 +26,8 @@ def bound_functionals(
         + min over |u| <= radius of g . L u - lam u'L' diag(k) L u/2,
 
     and the second minimum is at least -mu radius^2/2 - sum p^2/(mu - lam Lambda)/2 in an eigenbasis
-    of L' diag(k) L, for any mu above lam Lambda.
-
-    Parameters
-    ----------
-    functionals : float64 array, (rows, n_1)
-        The rows w.
-    first : float64 array, (n_1, m)
-        L.
-    anchor, slope, box, sector
-        The values of the layer at the anchor, its slope, its intervals and its sectors.
-    radius : float
-        The radius in u.
+    of L' diag(k) L, for any mu above lam Lambda. first : L, (n_1, m). anchor, slope, box, sector :
+    those of the layer.
     """
     k = sector.spread
     weighted = np.sqrt(k)[:, None] * first

@@ -35,16 +35,8 @@ _MOST_HALVINGS = 5
 class InteriorPoint:
     """Iterations on the semidefinite program of one relaxation.
 
-    Parameters
-    ----------
-    relaxation : Relaxation
-        The relaxation.
-    theta : float64 array, (U, 5)
-        Scaled multipliers with a positive definite quadratic, to start from.
-    mu : float
-        The multiplier of the ball.
-    nu : float
-        The complementarity of each pair at the start.
+    They start at scaled multipliers theta, (U, 5), and mu with a positive definite quadratic, and
+    at complementarity nu.
     """
 
     def __init__(self, relaxation: Relaxation, theta: np.ndarray, mu: float, nu: float):

@@ -30,25 +30,8 @@ def solve_leaf(
     region. Where no such point is, combinations of the half-spaces without a common point do the
     same. All are proposals: the judge decides.
 
-    Parameters
-    ----------
-    ball : Ball
-        The ball.
-    functional : float64 array, (outputs,)
-        c of F = c . scores.
-    region : Region
-        A region whose signs are all 1 or -1.
-
-    Returns
-    -------
-    multipliers : Multipliers
-        To be judged.
-    point : float64 array, (m,), or None
-        u*, or in the ball a point a little behind it, where F < 0, if there is one; None where
-        there is no point with F <= 0.
-
-    Source: least distance programming by nonnegative least squares, Lawson and Hanson 1974, Section
-    23.4.
+    Returns them, and u*, (m,), or in the ball a point a little behind it, where F < 0, if there is
+    one; None where there is no point with F <= 0.
     """
     normals, starts, slope, gap = _list_half_spaces(ball, functional, region)
     # The half-spaces of units that cannot change in the ball hold in all of it.

@@ -25,16 +25,7 @@ _STEP_ACCURACY = 0.01
 class NewtonSystem:
     """The Schur system at one iterate, factored once, solved for predictor and corrector.
 
-    Parameters
-    ----------
-    program : Program
-        The program.
-    at : Iterate
-        The iterate.
-    matrix : float64 array, (1 + m, 1 + m)
-        S at the iterate.
-    side : float64 array, (U, 2, 3)
-        The matrices of the sides there.
+    matrix : S at the iterate. side : the matrices of the sides there, (U, 2, 3).
     """
 
     def __init__(self, program: Program, at: Iterate, matrix: np.ndarray, side: np.ndarray):

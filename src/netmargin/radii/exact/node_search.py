@@ -57,32 +57,15 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What the search of a region found.
+    """What the search of a region found."""
 
-    Attributes
-    ----------
-    verdict : Verdict
-        PROVED, with the multipliers that the judge has accepted; OPEN or STOPPED.
-    multipliers : Multipliers
-        Those of the proof, or those from which the regions of a branch may start.
-    nu : float
-        The complementarity to start with from there.
-    value : float
-        The best scaled bound.
-    slope : float
-        mu, scaled: by how much the bound changes with the logarithm of the radius.
-    point : float64 array, (r,)
-        Where the gap may be smallest, in the coordinates of the ball.
-    branch : (int, int) or None
-        Layer and unit whose sign should be fixed next; None if none is free.
-    """
-
-    verdict: Verdict
-    multipliers: Multipliers
-    nu: float
-    value: float
-    slope: float
-    point: np.ndarray
+    verdict: Verdict  # PROVED: the judge has accepted the multipliers
+    multipliers: Multipliers  # of the proof, or those from which the regions of a branch may start
+    nu: float  # the complementarity to start with from there
+    value: float  # the best scaled bound
+    slope: float  # mu, scaled: by how much the bound changes with the logarithm of the radius
+    point: np.ndarray  # (r,): where the gap may be smallest, in the coordinates of the ball
+    # layer and unit whose sign is to be fixed next; None if none is free
     branch: tuple[int, int] | None
 
 

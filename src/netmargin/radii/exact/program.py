@@ -35,32 +35,17 @@ class Direction:
 
 @dataclass
 class Iterate:
-    """Multipliers and moments of one iteration.
+    """Multipliers and moments of one iteration."""
 
-    Attributes
-    ----------
-    theta : float64 array, (U, 5)
-    mu, sigma : float
-    tau : float64 array, (U,)
-    kappa : float64 array, (U, 2)
-    X : float64 array, (1 + m, 1 + m)
-    sides : float64 array, (U, 2, 3)
-        The moments of (1, y) on each side: entries 11, 12, 22.
-    slack : float64 array, (U, 2)
-        The primal variables of kappa >= 0.
-    mu_slack : float
-        That of mu >= 0.
-    """
-
-    theta: np.ndarray
+    theta: np.ndarray  # (U, 5)
     mu: float
     sigma: float
-    tau: np.ndarray
-    kappa: np.ndarray
-    X: np.ndarray
-    sides: np.ndarray
-    slack: np.ndarray
-    mu_slack: float
+    tau: np.ndarray  # (U,)
+    kappa: np.ndarray  # (U, 2)
+    X: np.ndarray  # (1 + m, 1 + m)
+    sides: np.ndarray  # (U, 2, 3): the moments of (1, y) on each side, entries 11, 12, 22
+    slack: np.ndarray  # (U, 2): the primal variables of kappa >= 0
+    mu_slack: float  # that of mu >= 0
 
     def move(self, by: "Direction", primal: float, dual: float) -> "Iterate":
         """Take a step of each kind along a direction."""
@@ -91,23 +76,9 @@ class Kind:
 class Program:
     """The semidefinite program of one relaxation, as `interior_point` states it.
 
-    Parameters
-    ----------
-    relaxation : Relaxation
-        The relaxation.
-
-    Attributes
-    ----------
-    kinds : list of Kind
-        The multipliers theta by kind, and sigma last; mu comes after all of them.
-    sigma_at : int
-        The place of sigma.
-    open : bool array, (U, 2)
-        Which sides the region has.
-    map, fixed : float64 arrays, (U, 2, 3, 8) and (U, 2, 3)
-        The matrices of the sides as functions of (theta, tau, kappa).
-    pairs : float
-        The number of complementary pairs; gap / pairs is the complementarity nu.
+    `kinds` has theta by kind and sigma, at `sigma_at`; mu comes after all of them. `map`, (U, 2, 3,
+    8), and `fixed`, (U, 2, 3), make the matrices of the sides from (theta, tau, kappa). There are
+    `pairs` complementary pairs: gap / pairs is the complementarity nu.
     """
 
     def __init__(self, relaxation: Relaxation):

@@ -8,26 +8,11 @@ from .region_bound import bound_gap
 
 
 def judge_ball(ball: Ball, label: int, proofs: list[Proof]) -> str:
-    """Judge proofs that no input in a ball is misclassified.
+    """Judge proofs, one for each rival in any order, that no input in a ball is misclassified.
 
     Nothing is taken on trust: every rival needs a proof, the regions of a proof must cover the
-    ball, and on each of them the bound must be positive in float64, rounding accounted for.
-
-    Parameters
-    ----------
-    ball : Ball
-        The ball, from `enclose`.
-    label : int
-        The class of the sample, or its sign, -1 or 1, for a net with one output.
-    proofs : list of Proof
-        One for each rival, in any order; one for a net with one output.
-
-    Returns
-    -------
-    str
-        "" where the ball is proved; else a sentence that says what is missing.
-
-    Beyond the papers.
+    ball, and on each of them the bound must be positive in float64, rounding accounted for. Returns
+    "" where the ball is proved; else a sentence that says what is missing. Beyond the papers.
     """
     for functional in list_functionals(label, len(ball.scores)):
         proof = next((p for p in proofs if np.array_equal(p.functional, functional)), None)

@@ -42,33 +42,16 @@ _SMALLEST_RADIUS, _LARGEST_RADIUS = 1e-150, 1e150
 
 @dataclass(frozen=True)
 class Proved:
-    """A proved radius of one sample.
+    """A proved radius of one sample."""
 
-    Attributes
-    ----------
-    lower : float
-        No input nearer than this is misclassified: the judge accepted a proof for every rival.
-    upper : float
-        The distance of the nearest misclassified input known.
-    closed : bool
-        Whether lower >= (1 - tol) upper, or both are infinite.
-    over : bool
-        Whether the time limit stopped the search.
-    proofs : tuple of (float, Ball, Proof)
-        One for each rival that can win: a radius of at least `lower`, its ball, and what proves it.
-        Empty where lower is 0 or infinite.
-    regions : int
-        The number of regions that were looked at.
-    seconds : float
-        The seconds it took.
-    """
-
-    lower: float
-    upper: float
-    closed: bool
-    over: bool
+    lower: float  # no input nearer is misclassified: the judge accepted a proof for every rival
+    upper: float  # the distance of the nearest misclassified input known
+    closed: bool  # whether lower >= (1 - tol) upper, or both are infinite
+    over: bool  # whether the time limit stopped the search
+    # for each rival that can win: a radius of at least `lower`, its ball, and what proves it. Empty
+    # where lower is 0 or infinite
     proofs: tuple[tuple[float, Ball, Proof], ...]
-    regions: int
+    regions: int  # how many were looked at
     seconds: float
 
     @property
@@ -78,21 +61,12 @@ class Proved:
 
 
 class RadiusSearch:
-    """The search of one sample's radius.
+    """The search of the radius of one sample, its anchor (n_0,).
 
-    Parameters
-    ----------
-    compacted : CompactChain
-        The net.
-    anchor : float64 array, (n_0,)
-        The sample.
-    label : int
-        Its class, or its sign for a net with one output.
-    upper : float
-        The distance of the nearest misclassified input known; infinite for none.
-    refine : function of a float64 array (n_0,), or None
-        Given an input that may be misclassified, returns the distance of a misclassified input
-        near it, or infinity. None takes distances of points as the chain judges them.
+    label : its class, or its sign for a net with one output. upper : the distance of the nearest
+    misclassified input known; infinite for none. refine : given an input that may be misclassified,
+    returns the distance of a misclassified one near it, or infinity; by default as the chain
+    judges.
     """
 
     def __init__(
@@ -123,16 +97,10 @@ class RadiusSearch:
         ]
 
     def run(self, *, tol: float, exact: bool, time_limit: float | None) -> Proved:
-        """Prove a radius: of whole balls alone, or exact, by trees.
+        """Prove a radius: of whole balls alone, or exact, by trees; lower >= (1 - tol) upper is
+        wanted.
 
-        Parameters
-        ----------
-        tol : float
-            lower >= (1 - tol) upper is what is wanted.
-        exact : bool
-            Whether to branch where the bound of the whole ball does not suffice.
-        time_limit : float or None
-            Seconds after which the best so far is returned.
+        After `time_limit` seconds the best so far is returned.
         """
         start = time.perf_counter()
         end = math.inf if time_limit is None else start + time_limit

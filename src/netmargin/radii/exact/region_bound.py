@@ -19,47 +19,22 @@ from .units import Branch, bound_reach, minimize_on_branch, negative_branch, pos
 
 @dataclass
 class _Affine:
-    """Values as affine functions of the variables: linear v + constant, up to errors.
+    """Values as affine functions of the variables: linear v + constant, up to errors."""
 
-    Attributes
-    ----------
-    linear : float64 array, (n, variables)
-    constant : float64 array, (n,)
-    size : float64 array, (n,)
-        Upper bounds of the sums of the absolute terms in the ball.
-    error : float64 array, (n,)
-        Bounds of how far the values are at most from the true ones in the ball.
-    """
-
-    linear: np.ndarray
+    linear: np.ndarray  # (n, variables)
     constant: np.ndarray
-    size: np.ndarray
-    error: np.ndarray
+    size: np.ndarray  # upper bounds of the sums of the absolute terms in the ball
+    error: np.ndarray  # how far the values are at most from the true ones in the ball
 
 
 def bound_gap(
     ball: Ball, functional: np.ndarray, region: Region, multipliers: Multipliers
 ) -> float:
-    """Prove a lower bound of the smallest score gap of the net on a region of a ball.
+    """Prove a lower bound of the smallest score gap c . scores of the net on a region of a ball.
 
-    Parameters
-    ----------
-    ball : Ball
-        The ball, from `enclose`.
-    functional : float64 array, (outputs,)
-        c: the score gap is c . scores.
-    region : Region
-        The signs that are fixed.
-    multipliers : Multipliers
-        Any; the bound holds for all, and is good for few. Entries for which the inequality leaves
-        no choice (e, be and de on fixed units and in the last hidden layer) are not read.
-
-    Returns
-    -------
-    float
-        The bound: infinite for an empty region, -infinity where none is proved.
-
-    Beyond the papers.
+    It holds for any multipliers, and is good for few. Entries for which the inequality leaves no
+    choice (e, be and de on fixed units and in the last hidden layer) are not read. Infinite for an
+    empty region, -infinity where nothing is proved. Beyond the papers.
     """
     functional = np.asarray(functional, dtype=np.float64)
     last = functional @ ball.weights[-1]

@@ -21,15 +21,7 @@ would leave it no interior. Exact bounds use the intervals as they are.
 
 @dataclass(frozen=True)
 class Question:
-    """Is one score gap positive in a whole ball?
-
-    Attributes
-    ----------
-    ball : Ball
-        The ball, with the chain's values at the anchor and the intervals of its units.
-    functional : float64 array, (outputs,)
-        c.
-    """
+    """Is the score gap c . scores, c the functional, positive in a whole ball?"""
 
     ball: Ball
     functional: np.ndarray
@@ -53,54 +45,30 @@ class Question:
 class Relaxation:
     """The scaled relaxation of one region, whose units are ordered: full ones, then the others.
 
-    Full units are free and have their t among the variables v; only they have the multipliers e,
+    Full units are free and have their t among the m variables v; only they have the multipliers e,
     be, de. Others have g and al: free ones of the last hidden layer, and those whose sign the
-    region fixes though the ball does not.
-
-    Attributes
-    ----------
-    question : Question
-        What is asked.
-    region : Region
-        The region.
-    layers, units : int64 arrays, (U,)
-        Which unit each one is.
-    full : int
-        The number of full units.
-    rows : float64 array, (1 + U + full, 1 + m)
-        The functionals 1, y of all units and t of full ones, of (1, v).
-    inputs : int
-        How many of the m variables are coordinates of d: the first ones.
-    directions : float64 array, (r, inputs)
-        Orthonormal columns: u = directions @ v[:inputs] * radius in the coordinates of the ball.
-    target : float64 array, (1 + m,)
-        1 + w . t_K without the free units of layer K, as a functional of (1, v).
-    weight : float64 array, (U,)
-        w of free units of layer K, 0 elsewhere.
-    reach : float64 array, (U,)
-        The scale of y and t.
-    slope, offset, low, high : float64 arrays, (U, 2)
-        t = slope y + offset for y in [low, high] on the positive and on the negative side.
-    open : bool array, (U, 2)
-        Which sides the region has.
+    region fixes though the ball does not. On each side of a unit t = slope y + offset for y in
+    [low, high].
     """
 
     question: Question
     region: Region
-    layers: np.ndarray
+    layers: np.ndarray  # (U,): which unit each one is
     units: np.ndarray
-    full: int
+    full: int  # the number of full units
+    # (1 + U + full, 1 + m): the functionals 1, y of all units and t of full ones, of (1, v)
     rows: np.ndarray
-    inputs: int
+    inputs: int  # how many variables are coordinates of d: the first ones
+    # orthonormal: u = directions @ v[:inputs] * radius in the coordinates of the ball
     directions: np.ndarray
-    target: np.ndarray
-    weight: np.ndarray
-    reach: np.ndarray
-    slope: np.ndarray
+    target: np.ndarray  # 1 + w . t_K without the free units of layer K, as a functional of (1, v)
+    weight: np.ndarray  # (U,): w of free units of layer K, 0 elsewhere
+    reach: np.ndarray  # (U,): the scale of y and t
+    slope: np.ndarray  # (U, 2), as are all below: on the positive and on the negative side
     offset: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    open: np.ndarray
+    open: np.ndarray  # which sides the region has
 
     @property
     def count(self) -> int:

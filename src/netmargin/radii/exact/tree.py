@@ -23,25 +23,14 @@ _LEAST_PROGRESS = 1e-9
 class Answer:
     """What the search about one rival came to.
 
-    Attributes
-    ----------
-    proof : Proof or None
-        The proof, every leaf of which the judge has accepted; None without one.
-    nearer : bool
-        Whether a misclassified input was found in the ball.
-    over : bool
-        Whether the time was over. Without proof, nearer input and time limit rounding stopped it.
-    root : Finding
-        What was found about the whole ball.
-    regions : int
-        The number of regions that were looked at.
+    Without proof, nearer input and time limit rounding stopped it.
     """
 
-    proof: Proof | None
-    nearer: bool
-    over: bool
-    root: Finding
-    regions: int
+    proof: Proof | None  # every leaf of which the judge has accepted
+    nearer: bool  # whether a misclassified input was found in the ball
+    over: bool  # whether the time was over
+    root: Finding  # what was found about the whole ball
+    regions: int  # how many were looked at
 
 
 def search_rival(
@@ -55,26 +44,10 @@ def search_rival(
 ) -> Answer:
     """Search a proof that a gap is positive in a whole ball.
 
-    Parameters
-    ----------
-    question : Question
-        The ball and the gap.
-    try_point : function of a float64 array, (r,)
-        Told the points where the gap may be smallest; returns whether one led to a misclassified
-        input in the ball, which ends the search.
-    is_over : function
-        Whether the time is over.
-    root : Finding, optional
-        What an earlier call found about the whole ball.
-    larger : Finding, optional
-        What was found about a larger ball, from whose multipliers the search begins.
-    most_regions : float, default infinity
-        Regions after which no more are looked at; 1 is the whole ball alone.
-
-    Returns
-    -------
-    Answer
-        A proof, or what stopped it.
+    try_point : is told the points (r,) where the gap may be smallest; returns whether one led to a
+    misclassified input in the ball, which ends the search. root : what an earlier call found about
+    the whole ball. larger : what was found about a larger ball, from whose multipliers the search
+    begins. most_regions : where the search ends; 1 is the whole ball alone.
     """
     ball, functional = question.ball, question.functional
     leaves: list[tuple[Region, Multipliers]] = []
