@@ -37,22 +37,8 @@ _CONFIDENCE = 0.95
 
 
 def score_labels(predictions: np.ndarray) -> np.ndarray:
-    """The margin that every label would have: its prediction less the largest of the others.
-
-    Parameters
-    ----------
-    predictions : ndarray, shape (n, C)
-        Predictions for the samples, of at least two classes.
-
-    Returns
-    -------
-    ndarray, shape (n, C)
-        One margin for each sample and class.
-
-    Examples
-    --------
-    >>> score_labels(np.array([[3.0, 1.0, 0.0]]))
-    array([[ 2., -2., -3.]])
+    """The margin (n, C) that every label would have: its prediction less the largest of the
+    others.
     """
     order = np.argsort(predictions, axis=1)
     rows = np.arange(len(predictions))
@@ -63,42 +49,23 @@ def score_labels(predictions: np.ndarray) -> np.ndarray:
 
 
 def draw_flips(scores: np.ndarray, given: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Scores under random wrong labels: up to nine different ones for each sample.
-
-    scores : shape (n, C), of every label.
-    given : shape (n,), the class of each sample.
+    """Scores under random wrong labels, up to nine for each sample, from those of every label, (n,
+    C).
     """
     n, classes = scores.shape
     count = min(_FLIPS, classes - 1)
     # Offsets 1 .. C - 1 from the given class reach every other class once.
-    if count == classes - 1:
-        offsets = np.broadcast_to(np.arange(1, classes), (n, count))
-    else:
+    offsets = np.arange(1, classes)[None]
+    if count < classes - 1:
         offsets = rng.integers(1, classes, size=(n, count))
     return np.take_along_axis(scores, (given[:, None] + offsets) % classes, axis=1).ravel()
 
 
 def estimate_share_wrong(given: np.ndarray, flipped: np.ndarray, classes: int) -> float:
-    """Estimate the share of wrong labels among those given, if the classes do not overlap.
-
-    Parameters
-    ----------
-    given : ndarray, shape (n,)
-        Scores under the given labels.
-    flipped : ndarray, shape (m,)
-        Scores under random wrong labels.
-    classes : int
-        C, the number of classes.
-
-    Returns
-    -------
-    float
-        e, between 0 and 1.
-    """
+    """Estimate e, the share of wrong labels among those given, if the classes do not overlap."""
     levels = np.linspace(_LEAST_SHARE_OF_FLIPS, 1, _THRESHOLDS)
-    thresholds = np.quantile(flipped, levels)
-    below = np.searchsorted(np.sort(given), thresholds, side="right") / len(given)
-    among_flips = np.searchsorted(np.sort(flipped), thresholds, side="right") / len(flipped)
+    count, among_flips = _count_below(given, flipped, levels)
+    below = count / len(given)
     # One standard deviation is added, so that the least ratio is not one of too few samples.
     deviation = np.sqrt(np.maximum(below, 1 / len(given)) / len(given))
     least = np.argmin((below + deviation) / among_flips)
@@ -106,30 +73,24 @@ def estimate_share_wrong(given: np.ndarray, flipped: np.ndarray, classes: int) -
 
 
 def bound_share_wrong(given: np.ndarray, flipped: np.ndarray, classes: int) -> float:
-    """The share that wrong labels do not exceed, with confidence 95%, whether classes overlap.
-
-    Parameters
-    ----------
-    given : ndarray, shape (n,)
-        Scores under the given labels.
-    flipped : ndarray, shape (m,)
-        Scores under random wrong labels.
-    classes : int
-        C, the number of classes.
-
-    Returns
-    -------
-    float
-        The upper end for e; its lower end is 0, since all of o may be g.
+    """The share that wrong labels do not exceed, with confidence 95%, whether classes overlap or
+    not.
     """
-    thresholds = np.quantile(flipped, _BOUNDED_AT)
-    below = np.searchsorted(np.sort(given), thresholds, side="right")
-    among_flips = np.searchsorted(np.sort(flipped), thresholds, side="right") / len(flipped)
+    below, among_flips = _count_below(given, flipped, _BOUNDED_AT)
     # The upper ends of Clopper and Pearson; where all scores are below a threshold, 1.
     fails = (1 - _CONFIDENCE) / len(_BOUNDED_AT)
     rest = len(given) - below
     most = np.where(rest > 0, beta.ppf(1 - fails, below + 1, np.maximum(rest, 1)), 1.0)
     return _share_of_ratio(float(np.min(most / among_flips)), classes)
+
+
+def _count_below(given: np.ndarray, flipped: np.ndarray, levels) -> tuple[np.ndarray, np.ndarray]:
+    """How many given labels, and what share of flips, score no higher than quantiles of flips."""
+    thresholds = np.quantile(flipped, levels)
+    below, among_flips = (
+        np.searchsorted(np.sort(scores), thresholds, side="right") for scores in (given, flipped)
+    )
+    return below, among_flips / len(flipped)
 
 
 def _share_of_ratio(ratio: float, classes: int) -> float:
@@ -140,25 +101,9 @@ def _share_of_ratio(ratio: float, classes: int) -> float:
 def share_wrong_by_score(
     given: np.ndarray, flipped: np.ndarray, classes: int, share: float
 ) -> np.ndarray:
-    """The probability that each label is wrong, from its score.
+    """The probability that each label is wrong, (n,), from its score, where `share` of all are.
 
     It never rises with the score: r / o is fitted by isotonic regression on both kinds of scores.
-
-    Parameters
-    ----------
-    given : ndarray, shape (n,)
-        Scores under the given labels.
-    flipped : ndarray, shape (m,)
-        Scores under random wrong labels.
-    classes : int
-        C, the number of classes.
-    share : float
-        e, the share of wrong labels.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        A probability for each sample.
     """
     other = share / (classes - 1)
     scores = np.concatenate([given, flipped])

@@ -12,40 +12,29 @@ on MNIST and digits, where it predicts more, they bring nothing.
 
 
 def sum_early_margins(margins: np.ndarray, predicted: float) -> tuple[np.ndarray, int]:
-    """Sum margins over the epochs in which a net still learns what holds for other samples too.
+    """Sum margins, (epochs, n), over the epochs in which a net learns what holds for other samples
+    too.
 
     A net fits right labels first and wrong ones later (the area under the margin, Pleiss et al.
-    2020). Summing ends where the share of samples that it has right is halfway between the share
-    that can be predicted without their labels, and one: from there on it mostly learns by heart.
-
-    Parameters
-    ----------
-    margins : ndarray, shape (epochs, n)
-        Margins after every epoch, the first before training.
-    predicted : float
-        Share of labels that the kernel predicts.
-
-    Returns
-    -------
-    tuple of ndarray, shape (n,), and int
-        The sums, and the number of epochs in them.
+    2020). Summing ends where the share of samples that it has right is halfway between `predicted`,
+    the share that can be predicted without their labels, and one: from there on it mostly learns by
+    heart. The first row, from before training, is left out. Returns the number of epochs as well.
     """
     right = (margins[1:] > 0).mean(axis=1)
     late = np.flatnonzero(right > (1 + predicted) / 2)
-    epochs = int(late[0]) if len(late) else len(right)
-    epochs = max(epochs, 1)
+    epochs = max(int(late[0]) if len(late) else len(right), 1)
     return margins[1 : 1 + epochs].sum(axis=0), epochs
 
 
-def are_useful(predicted: float) -> bool:
-    """Whether summed margins are counted in, from the share of labels that the kernel predicts."""
-    return predicted < _USEFUL_BELOW
+def add_early_margins(
+    scores: np.ndarray, margins: np.ndarray, predicted: float
+) -> tuple[np.ndarray, str]:
+    """The scores of the kernel plus half the summed margins, if useful; and what was done.
 
-
-def combine(scores: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """The scores of the kernel plus half the sums, both divided by their standard deviation.
-
-    The result has the standard deviation of the scores again, so that numbers stay comparable.
+    Sums are brought to the standard deviation of the scores, so that numbers stay comparable.
     """
+    if predicted >= _USEFUL_BELOW:
+        return scores, "; margins of epochs left out, as the kernel predicts most labels"
+    sums, epochs = sum_early_margins(margins, predicted)
     spread, other = scores.std() or 1.0, sums.std() or 1.0
-    return scores + _WEIGHT * spread / other * sums
+    return scores + _WEIGHT * spread / other * sums, f", and the margins of {epochs} epochs"

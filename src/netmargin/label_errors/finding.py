@@ -1,7 +1,6 @@
 """The search for wrong labels: what all other samples say about each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from .calibration import (
     score_labels,
     share_wrong_by_score,
 )
-from .epochs import are_useful, combine, sum_early_margins
+from .epochs import add_early_margins
 from .leave_one_out import (
     CENTRES,
     EXACT_UP_TO,
@@ -53,19 +52,19 @@ def label_errors(
     class_names: Sequence[str] | None = None,
     seed: int = 0,
 ) -> LabelErrors:
-    """Find the labels that all other samples speak against.
+    """Find the labels to look at again: those that all other samples speak against.
+
+    Go through `found.frame(20)` from the top: the first rows are the most suspicious, and whoever
+    knows the data decides. `found.summary()` bounds how many labels are wrong.
 
     No net is trained. Kernel ridge regression on the labels, with kernel exp(-|a - b| / median
     distance), predicts each sample from all others in closed form; the score of a sample is the
-    prediction of its own label less that of the best other one. What the kernel is given, the
-    inputs, patches of images, or the convolutions of a net, and the ridge are those of the least
-    squared leave-one-out error on 500 samples. Above 5,000 samples the kernel is replaced by its
-    projection on 3,000 random ones.
+    prediction of its own label less that of the best other one. The kernel sees the inputs, patches
+    of images, or the convolutions of a net, as the squared leave-one-out error on 500 samples
+    chooses. Above 5,000 samples it is replaced by its projection on 3,000 random ones.
 
-    How many labels are wrong is bounded from scores under labels flipped at random. Where classes
-    overlap, right labels score as low as wrong ones, and none need be wrong: the order of the
-    suspects holds, and a person decides. If they do not overlap, it is estimated as well; see
-    docs/label-errors.md for how near that comes.
+    Where classes overlap, right labels score as low as wrong ones, and none need be wrong; the
+    order still holds. docs/label-errors.md says how near the estimates come.
 
     Parameters
     ----------
@@ -134,15 +133,10 @@ def label_errors(
     table = score_labels(predictions)
     rows = np.arange(len(classes))
     given = table[rows, classes]
-    predicted = float((given > 0).mean())
     ranking = given
     if margins is not None:
-        sums, epochs = sum_early_margins(margins, predicted)
-        if are_useful(predicted):
-            ranking = combine(given, sums)
-            basis += f", and the margins of {epochs} epochs"
-        else:
-            basis += "; margins of epochs left out, as the kernel predicts most labels"
+        ranking, said = add_early_margins(given, margins, float((given > 0).mean()))
+        basis += said
     flipped = draw_flips(table, classes, np.random.default_rng(seed))
     share = estimate_share_wrong(given, flipped, len(values))
     wrong = share_wrong_by_score(given, flipped, len(values), share)
@@ -192,37 +186,13 @@ def _read_classes(samples: Arrays, model: nn.Module | None) -> tuple[np.ndarray,
     return values, classes
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """A representation, the scale of its kernel and a ridge, and what was compared."""
-
-    name: str
-    scale: float
-    ridge: float
-    error: float
-
-
 def predict_left_out(
     samples: Arrays, classes: np.ndarray, model: nn.Module | None, seed: int
 ) -> tuple[str, np.ndarray]:
     """Predict every sample from all others, in the representation that does so best.
 
-    Parameters
-    ----------
-    samples : Arrays
-        The samples; their labels are not read.
-    classes : ndarray, shape (n,)
-        The label of each as an index from 0 to C - 1.
-    model : Module or None
-        A net whose convolutions count as one more representation.
-    seed : int
-        Seed of patches, compared samples and centres.
-
-    Returns
-    -------
-    tuple of str and ndarray, shape (n, C)
-        What the predictions rest on, in words, and how much each class is predicted: about 0.9 for
-        one and -0.1 for the others where that is easy.
+    Returns what the predictions rest on, in words, and how much each class is predicted, (n, C):
+    about 0.9 for one and -0.1 for the others where that is easy.
     """
     rng = np.random.default_rng(seed)
     representations = list_representations(samples.X, model, seed)
@@ -236,16 +206,14 @@ def predict_left_out(
         scale = median_distance(features)
         errors = squared_errors(laplace_kernel(features, features, scale), Y[few])
         best = int(errors.argmin())
-        choices.append(_Choice(name, scale, RIDGES[best], errors[best]))
-    chosen = min(choices, key=lambda choice: choice.error)
-    name = chosen.name
+        choices.append((errors[best], name, scale, RIDGES[best]))
+    _, name, scale, ridge = min(choices, key=lambda choice: choice[0])
     features = kept[name] if name in kept else representations[name](samples.X)
-    basis = f"{chosen.name} (ridge {chosen.ridge:g}, of {len(choices)} representations)"
+    basis = f"{name} (ridge {ridge:g}, of {len(choices)} representations)"
     if len(classes) <= EXACT_UP_TO:
-        K = laplace_kernel(features, features, chosen.scale)
-        return basis, predict_exactly(K, Y, chosen.ridge)
+        return basis, predict_exactly(laplace_kernel(features, features, scale), Y, ridge)
     centres = np.sort(rng.choice(len(classes), CENTRES, replace=False))
-    return basis, predict_approximately(features, Y, chosen.scale, chosen.ridge, centres)
+    return basis, predict_approximately(features, Y, scale, ridge, centres)
 
 
 def _find_conflicts(X: Tensor, classes: np.ndarray) -> tuple[tuple[int, ...], ...]:

@@ -80,22 +80,6 @@ def predict_approximately(
     features, whose leave-one-out predictions are exact: (H Y - h Y) / (1 - h), H its hat matrix and
     h the diagonal of H. In float64 throughout: in float32 1 - h loses its digits. A sample that is
     a centre is left out as a centre as well (`_leave_centres_out`).
-
-    Parameters
-    ----------
-    features : ndarray, shape (n, D)
-        The samples as the kernel takes them.
-    Y : ndarray, shape (n, C)
-        The targets.
-    scale, ridge : float
-        Of the kernel, and of the regression.
-    centres : ndarray, shape (m,)
-        Indices of different samples.
-
-    Returns
-    -------
-    ndarray, shape (n, C)
-        The predictions.
     """
     points = features[centres]
     K = laplace_kernel(points, points, scale)
@@ -138,14 +122,9 @@ def _leave_centres_out(
 
         - s / (1 - h) * (u . w + s (phi . w - Y) / (1 - h)) / (u . G^-1 u + s^2 / (1 - h)).
 
-    Parameters
-    ----------
-    root, factor : ndarray, shape (m, m)
-        Lower Cholesky factors of the kernel of the centres, and of G.
-    weights : ndarray, shape (m, C)
-        The inverse of `factor` times the features' products with the targets.
-    mapped, Y : ndarray, shapes (m, m) and (m, C)
-        The features and the targets of the centres.
+    root, factor : lower Cholesky factors of the kernel of the centres, and of G. weights : the
+    inverse of `factor` times the features' products with the targets. mapped, Y : those of the
+    centres.
     """
     half = solve_triangular(factor, mapped.T, lower=True, check_finite=False)
     own = solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False)

@@ -31,26 +31,14 @@ def have_patches(images: Tensor) -> bool:
 
 
 def patch_features(images: Tensor, *, mirrored: bool = False, seed: int = 0) -> np.ndarray:
-    """Averaged responses of images to random patches of themselves, whitened.
+    """Averaged responses of images, (n, height, width) or with channels last, to whitened patches
+    of them.
 
     Patches are brought to mean 0 and variance 1 and whitened; some of them, of norm 1, serve as
     filters. Both signs of a response count, less a dead zone, and are averaged over a 3 x 3 grid.
-    At last columns are standardized, and rows scaled to norm 1.
-
-    Parameters
-    ----------
-    images : Tensor, shape (n, height, width) or (n, height, width, channels)
-        The images, in any range.
-    mirrored : bool, default False
-        Whether an image counts like its mirror image, left and right exchanged: the responses to
-        both are averaged. Of photographs many more wrong labels are found, of digits fewer.
-    seed : int, default 0
-        Seed of the choice of patches.
-
-    Returns
-    -------
-    ndarray, shape (n, 2304), float32
-        One row for each image.
+    At last columns are standardized, and rows, (n, 2304), scaled to norm 1. With `mirrored` an
+    image counts like its mirror image: of photographs many more wrong labels are found, of digits
+    fewer.
 
     Source: Coates and Ng 2011, The importance of encoding versus training with sparse coding and
     vector quantization; here with averages in place of sums.

@@ -22,56 +22,34 @@ _SAMPLES_AT_ONCE = 200
 def list_representations(
     X: Tensor, model: nn.Module | None, seed: int
 ) -> dict[str, Representation]:
-    """The representations that samples allow, by what they are called in reports.
+    """The representations that samples allow, by what they are called in reports; errors choose
+    one.
 
-    Parameters
-    ----------
-    X : Tensor, shape (n, ...)
-        The samples.
-    model : nn.Module or None
-        A net with convolutions, whose features count as one more.
-    seed : int
-        Seed of random patches.
-
-    Returns
-    -------
-    dict
-        At least two functions by name. Which of them is used, leave-one-out errors decide.
-
-    Raises
-    ------
-    ModelError
-        The net has no dense layer behind a convolution.
+    Raises ModelError for a net without a dense layer behind a convolution.
     """
     found: dict[str, Representation] = {
-        "the inputs, each scaled to norm 1": _unit_rows,
-        "the inputs, each column standardized": _standard_columns,
+        "the inputs, each scaled to norm 1": partial(_flat_rows, scale_rows),
+        "the inputs, each column standardized": partial(_flat_rows, standardize),
     }
     # All samples are asked, since a negative value in any of them tells vectors from images.
     images = as_images(X)
     if images is not None and have_patches(images):
-        found["patches of the images"] = partial(_patches, mirrored=False, seed=seed)
         # Whether left and right may be exchanged, as in photographs, errors decide as well.
-        found["patches of the images and their mirror images"] = partial(
-            _patches, mirrored=True, seed=seed
-        )
+        for mirrored, more in ((False, ""), (True, " and their mirror images")):
+            found[f"patches of the images{more}"] = partial(_patches, mirrored=mirrored, seed=seed)
     if model is not None:
-        layer = _first_dense_layer(model)
-        found["the convolutions of the net"] = partial(_net_features, model, layer)
+        found["the convolutions of the net"] = partial(
+            _net_features, model, _first_dense_layer(model)
+        )
     return found
 
 
-def _unit_rows(X: Tensor) -> np.ndarray:
-    """Each sample as a vector of norm 1."""
-    features = _flat(X)
-    scale_rows(features)
-    return features
-
-
-def _standard_columns(X: Tensor) -> np.ndarray:
-    """Each column with mean 0 and standard deviation 1."""
-    features = _flat(X)
-    standardize(features)
+def _flat_rows(change: Callable[[np.ndarray], None], X: Tensor) -> np.ndarray:
+    """The samples as float32 rows, brought to a largest size of 1, and changed in place."""
+    flat = X.detach().cpu().reshape(len(X), -1).to(torch.float64)
+    # No representation depends on the unit, and squares of 1e200 would be infinite.
+    features = (flat / (flat.abs().max() or 1.0)).to(torch.float32).numpy()
+    change(features)
     return features
 
 
@@ -117,10 +95,3 @@ def _first_dense_layer(model: nn.Module) -> nn.Linear:
         " from the labels in question. Leave `model` out; or pass what another net computes, such"
         " as embeddings of a pretrained one, in place of the inputs."
     )
-
-
-def _flat(X: Tensor) -> np.ndarray:
-    """A float32 copy of the samples as rows, brought to a largest size of 1."""
-    flat = X.detach().cpu().reshape(len(X), -1).to(torch.float64)
-    # No representation depends on the unit, and squares of 1e200 would be infinite.
-    return (flat / (flat.abs().max() or 1.0)).to(torch.float32).numpy()
