@@ -30,7 +30,6 @@ from . import (
     two_layer,
     variation_norm,
     watching,
-    which_margin,
     zoo,
 )
 
@@ -64,7 +63,6 @@ LONG = {
     "symmetries": symmetries,
     "two_layer": two_layer,
     "watching": watching,
-    "which_margin": which_margin,
     "zoo": zoo,
 }
 

@@ -1,36 +1,35 @@
 """What `analyse` says of the nets that people have: kind, order, margin, time, memory, blockers.
 
-    python -m benchmarks.zoo                    all nets, two at a time, and docs/zoo.md
+    python -m benchmarks.zoo                    all nets, two at a time
     python -m benchmarks.zoo --only resnet bert nets whose names begin like this
     python -m benchmarks.zoo --jobs 4           four nets at a time
 
 Every net runs in a process of its own, and its result is a line of runs/zoo.jsonl: a run that was
-stopped goes on where it was. Delete that file to measure all nets anew. What `python -m
-benchmarks.zoo_reports` wrote ends the page.
+stopped goes on where it was. Delete that file to measure all nets anew. At the end it says how many
+nets failed, and how many forward passes `analyse` took.
 """
 
 import argparse
 import importlib.util
 import json
 import os
+import statistics
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from .zoo_nets import ZOO
-from .zoo_page import write_page
-from .zoo_reports import REPORTS
 
 RESULTS = Path("runs/zoo.jsonl")
-PAGE = Path("docs/zoo.md")
 _TIME_LIMIT = 300
 """Seconds for one net: twenty times what the slowest should take, and one hang costs five minutes.
 """
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure the nets that have no result yet, and write the page."""
+    """Measure the nets that have no result yet, and say what all have in common."""
     options = _parse(arguments or [])
     chosen = [
         name
@@ -54,9 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
             done[result["name"]] = result
             print(_in_a_line(result), flush=True)
     results = [done[name] for name in ZOO if name in done]
-    reports = REPORTS.read_text(encoding="utf-8") if REPORTS.exists() else ""
-    write_page(options.page, results, absent, reports)
-    print(f"{len(results)} nets in {options.page}")
+    print(_summarize(results))
 
 
 def read_results(path: Path) -> dict[str, dict]:
@@ -73,7 +70,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="nets whose names begin so")
     parser.add_argument("--jobs", type=int, default=2, help="nets at a time (default 2)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="file of JSON lines")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page to write")
     return parser.parse_args(arguments)
 
 
@@ -104,6 +100,27 @@ def _in_a_line(result: dict) -> str:
         f"{result['analyse_seconds'] / result['forward_seconds']:.1f} passes of"
         f" {result['batch']}{memory}, {result['evidence']}"
     )
+
+
+def _summarize(results: list[dict]) -> str:
+    """Kinds, failures, contradictions and cost of all nets in a few lines."""
+    good = [row for row in results if "error" not in row]
+    kinds = Counter(f"{row['kind']} of order {row['order']}" for row in good)
+    against = [row["name"] for row in good if row["evidence"] == "contradicted"]
+    lines = [
+        f"{len(results)} nets, failed: {len(results) - len(good)}",
+        ", ".join(f"{count} {kind}" for kind, count in kinds.most_common()),
+        f"derivation and numerical check disagree: {', '.join(against) or 'none'}",
+    ]
+    for batch in (16, 4):
+        rows = [row for row in good if row["batch"] == batch]
+        passes = [row["analyse_seconds"] / row["forward_seconds"] for row in rows]
+        if passes:
+            lines.append(
+                f"forward passes of {batch} samples, median / largest of {len(rows)}:"
+                f" {statistics.median(passes):.1f} / {max(passes):.1f}"
+            )
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -165,7 +165,6 @@ HEAVY = (
     "test_training.py::test_runs_on_every_kind_of_loader_resume_or_are_told_beforehand[worker",
     "test_twolayer.py::test_both_layers_approach_the_variation_norm_margin",
     "test_twolayer.py::test_guarantees_are_not_empty",
-    "test_which_margin.py::test_the_page_says_what_its_records_say",
 )
 """Beginnings of the names of tests that take more than about 3 seconds of a quiet core, and of those that wait for them:
 `make test-slow` runs them, as it runs all that read the quick ledger, a fixture of a minute. Of every kind a smaller one stays
