@@ -21,13 +21,12 @@ from torch.utils.data import (
     Dataset,
     IterableDataset,
     RandomSampler,
+    Subset,
     TensorDataset,
 )
 
 import netmargin as nm
 from netmargin.training import LearningRate
-
-GLOBAL_GENERATOR = np.random.default_rng(7)
 
 
 class Transformed(Dataset):
@@ -44,10 +43,19 @@ class Transformed(Dataset):
 
 
 class Noisy(Transformed):
-    """Draws from a generator of its module."""
+    """Draws from generators of its own."""
+
+    def __init__(self, data):
+        super().__init__(data, None)
+        self.normal, self.sign = np.random.default_rng(5), np.random.RandomState(6)
+        self.other = np.random.Generator(np.random.MT19937(7))
+        self.philox = np.random.Generator(np.random.Philox(8))
+        self.sfc = np.random.Generator(np.random.SFC64(9))
 
     def __getitem__(self, index):
-        return self.X[index] + 0.1 * GLOBAL_GENERATOR.normal(), self.y[index]
+        noise = self.normal.normal() + self.other.normal() + self.philox.normal()
+        noise += self.sfc.normal() * self.sign.choice([-1, 1])
+        return self.X[index] + 0.1 * noise, self.y[index]
 
 
 class Counting:
@@ -75,18 +83,14 @@ class SavedCounting(Counting):
 
 
 class Stream(IterableDataset):
-    """An iterable data set that shuffles by a generator in a closure of its own."""
+    """An iterable data set that shuffles by a generator of its own."""
 
     def __init__(self, data):
-        generator = random.Random(3)
-        self.X, self.y, self.shuffled = (
-            data[0].float(),
-            data[1],
-            lambda n: generator.sample(range(n), n),
-        )
+        self.X, self.y, self.generator = data[0].float(), data[1], random.Random(3)
 
     def __iter__(self):
-        return ((self.X[index], self.y[index]) for index in self.shuffled(len(self.X)))
+        order = self.generator.sample(range(len(self.X)), len(self.X))
+        return ((self.X[index], self.y[index]) for index in order)
 
 
 def seeded(seed):
@@ -100,11 +104,6 @@ def loader(data, change=None, **options):
     if "batch_sampler" not in options:
         options["batch_size"] = 50
     return DataLoader(plain if change is None else Transformed(data, change), **options)
-
-
-def own_noise():
-    generator = np.random.default_rng(5)
-    return lambda x: x + 0.1 * torch.from_numpy(generator.normal(size=x.shape)).float()
 
 
 RESTORED = {
@@ -121,8 +120,9 @@ RESTORED = {
         d, lambda x: x + 0.1 * np.random.standard_normal()
     ),
     "Python's global generator": lambda d: loader(d, lambda x: x * random.uniform(0.9, 1.1)),
-    "generator of a transform": lambda d: loader(d, own_noise()),
-    "generator of a module": lambda d: DataLoader(Noisy(d, None), batch_size=50, shuffle=True),
+    "generators of the data set": lambda d: DataLoader(
+        Subset(Noisy(d), range(len(d[0]))), batch_size=50, shuffle=True
+    ),
     "worker processes": lambda d: loader(
         d, lambda x: x + 0.1 * np.random.standard_normal(), num_workers=2
     ),
@@ -131,7 +131,7 @@ RESTORED = {
 }
 TOLD = {
     "iterable of one's own": Counting,
-    "persistent workers": lambda d: loader(d, own_noise(), num_workers=1, persistent_workers=True),
+    "persistent workers": lambda d: loader(d, num_workers=1, persistent_workers=True),
 }
 KINDS = RESTORED | TOLD
 
@@ -150,9 +150,6 @@ def rate_for(kind: str) -> LearningRate:
 def run(folder: Path, kind: str, epochs: int) -> None:
     torch.manual_seed(0)
     model = nm.models.mlp([64, 24, 10])
-    GLOBAL_GENERATOR.bit_generator.state = np.random.default_rng(
-        7
-    ).bit_generator.state  # as in a process of its own
     data = KINDS[kind](nm.datasets.digits(limit=300))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -25,7 +25,6 @@ INTERNAL = {  # never returned by a public function
     "netmargin.papers.ledger.trial.Trial",
     "netmargin.papers.ledger.directions.Instances",
     "netmargin.papers.ledger.points.Points",
-    "netmargin.training.held_state.HeldState",
     "netmargin.flow.dormand_prince.Step",
     "netmargin.flow.kinks.Kinks",
     "netmargin.flow.kinks.Pattern",

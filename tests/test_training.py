@@ -373,9 +373,6 @@ def test_runs_on_every_kind_of_loader_resume_or_are_told_beforehand(
     """
 
     def train(epochs, folder):
-        killed_runs.GLOBAL_GENERATOR.bit_generator.state = np.random.default_rng(
-            7
-        ).bit_generator.state
         data = killed_runs.KINDS[kind]((digits[0][:100], digits[1][:100]))
         options = {"lr": killed_runs.rate_for(kind), "checkpoint_dir": folder, "progress": False}
         return nm.train(fresh(), data, until=nm.Epochs(epochs), **options).rows
@@ -391,10 +388,11 @@ def test_runs_on_every_kind_of_loader_resume_or_are_told_beforehand(
         assert parts == whole
 
 
-def test_data_that_draw_from_elsewhere_than_the_saved_run_are_refused(tmp_path, digits):
+def test_data_that_draw_from_elsewhere_than_the_saved_run_are_refused(tmp_path, digits, capsys):
     kinds = killed_runs.KINDS
-    options = {"checkpoint_dir": tmp_path, "progress": False}
+    options = {"checkpoint_dir": tmp_path}
     nm.train(fresh(), kinds["generator of the sampler"](digits), until=nm.Epochs(1), **options)
+    assert "state that lies deeper starts anew" in capsys.readouterr().err
     with pytest.raises(nm.CheckpointError, match=r"data.sampler.generator"):
         nm.train(fresh(), kinds["loader"](digits), until=nm.Epochs(2), **options)
 

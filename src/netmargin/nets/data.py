@@ -3,16 +3,15 @@
 import functools
 import inspect
 import itertools
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..core.arguments import check_count
+from ..core.generators import GENERATORS, undisturbed
 from ..errors import ArgumentError, DataError
 from .accepted_models import check_model
 from .advice import STREAM_HINT, how_to_pair, why_no_data
@@ -310,30 +309,14 @@ def _peek(data: Any) -> tuple[Any, Any]:
     if isinstance(data, Iterator):  # of one pass: what was read is put back in front
         first = list(itertools.islice(data, 1))
         return (first[0] if first else None), itertools.chain(first, data)
-    with _undisturbed_randomness(getattr(data, "generator", None)):
+    own = getattr(data, "generator", None)
+    with undisturbed([own] if isinstance(own, GENERATORS) else []):  # of the loader
         if isinstance(data, torch.utils.data.DataLoader):
             # One sample, collated: a first batch would start the processes of the loader.
             with suppress(Exception):  # of the caller's data set, which may count from elsewhere
                 sample = data.dataset[0]
                 return data.collate_fn(sample if data.batch_size is None else [sample]), data
         return next(iter(data), None), data
-
-
-@contextmanager
-def _undisturbed_randomness(own: Any) -> Iterator[None]:
-    """Put the global generators of torch, numpy and Python, and that of a loader, back after a
-    block.
-    """
-    state = own.get_state() if isinstance(own, torch.Generator) else None
-    of_numpy, of_python = np.random.get_state(), random.getstate()
-    try:
-        with torch.random.fork_rng(devices=[]):  # loaders draw on the CPU
-            yield
-    finally:
-        np.random.set_state(of_numpy)
-        random.setstate(of_python)
-        if state is not None:
-            own.set_state(state)
 
 
 def _move_to(x: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:

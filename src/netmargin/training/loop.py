@@ -18,6 +18,7 @@ from ..core.arguments import (
     check_seed,
 )
 from ..core.denormals import flush_denormals
+from ..core.generators import own_randomness
 from ..core.interrupts import Termination
 from ..core.progress import Progress, describe
 from ..errors import ArgumentError, DataError, Interrupted, OutOfMemoryError
@@ -30,11 +31,16 @@ from ..nets.threads import fitting_threads
 from ..result import Status
 from .history import History
 from .learning_rate import LearningRate, as_learning_rate
-from .randomness import own_randomness
 from .run import Run
 from .run_files import RunFiles, describe_loss, describe_settings
 from .sample_margins import SampleMargins, find_recorded
 from .stopping import Epochs, StoppingRule, as_stopping_rules
+
+_COVERED = (
+    "A killed run goes on bit for bit as far as the data draw from the global generators, or from"
+    " generators and objects with state_dict() that are attributes of the loader, the sampler, the"
+    " data set or the collate function; state that lies deeper starts anew."
+)
 
 
 @takes_data
@@ -64,11 +70,10 @@ def train(
     training loss; then the loss of the whole training set and all margins are measured. In the log
     domain, losses of 1e-800 and far below are ordinary.
 
-    Same seed, same machine: same result bit for bit, interrupted or not. This holds for data that
-    draw from the global generators of torch, numpy and Python, which belong to the run and are
-    given back afterwards, from generators that the data or the model hold, and in worker processes
-    that end with each pass. Where something else changes from pass to pass, a warning says so
-    before training begins.
+    Same seed, same machine: same result bit for bit, interrupted or not, as far as the data draw
+    from the global generators of torch, numpy and Python (given back afterwards), from generators
+    that are attributes of the loader, its parts or the model's modules, and in worker processes
+    that end with each pass. docs/interrupting.md says what is not covered.
 
     Ctrl-C puts the model back to its last accepted epoch. With `checkpoint_dir` it is saved there
     and `Interrupted` is raised; without, the history so far is returned (`Status.INTERRUPTED`).
@@ -177,6 +182,8 @@ def train(
         run = Run(model, data, rate, chosen, batch_size, files)
         threads.enter_context(fitting_threads(run.work()))
         run.begin(files.read(resume) if files else None)
+        if files and not isinstance(data, Arrays):
+            display.say(_COVERED)
         try:
             with termination.interrupting():
                 _train_until(run, rules, display)

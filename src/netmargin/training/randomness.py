@@ -1,86 +1,61 @@
-"""The random generators of a training run: saved with it, restored on resume, and given back to the
-caller afterwards.
-"""
+"""What a training run draws from, saved with it and restored on resume."""
 
+import io
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
-import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
+from ..core.generators import (
+    GENERATORS,
+    read_global_states,
+    read_state,
+    set_global_states,
+    set_state,
+    undisturbed,
+)
 from ..errors import CheckpointError
 from ..nets.arrays import Arrays
-from .held_state import GENERATORS, HeldState, look_through
 
-
-@contextmanager
-def own_randomness(seed: int) -> Iterator[None]:
-    """Start the global generators of torch, numpy and Python from `seed`; afterwards they are as
-    before.
-    """
-    of_numpy, of_python = np.random.get_state(), random.getstate()
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        np.random.seed(seed % 2**32)  # numpy's global generator takes 32 bits
-        random.seed(seed)
-        try:
-            yield
-        finally:
-            np.random.set_state(of_numpy)
-            random.setstate(of_python)
+_PARTS = ("dataset", "sampler", "batch_sampler", "collate_fn")
+"""Attributes of a loader, a sampler and a `Subset` that are looked at themselves."""
 
 
 class Randomness:
-    """All generators that a run draws from: the global ones, and those that the data and the
-    modules of the model hold, named by where they are found.
+    """The global generators, the attributes of the data's parts and of the model's modules that are
+    generators, and those of the data that have `state_dict`; named as "data.sampler.generator".
     """
 
     def __init__(self, data: Any, model: nn.Module):
         self._data = data
-        self._held = self._look()
-        self._generators = dict(self._held.generators)
-        for name, module in model.named_modules():
-            own = {
-                key: value for key, value in vars(module).items() if isinstance(value, GENERATORS)
-            }
-            self._generators |= {
-                f"model.{name}.{key}".replace("..", "."): value for key, value in own.items()
-            }
+        self._parts = {} if isinstance(data, Arrays) else _list_parts(data, "data")
+        held = _list_attributes(self._parts)
+        modules = {f"model.{name}".rstrip("."): module for name, module in model.named_modules()}
+        self._generators = {
+            name: value
+            for name, value in (held | _list_attributes(modules)).items()
+            if isinstance(value, GENERATORS) and not isinstance(value, random.SystemRandom)
+        }
+        self._stateful = {
+            name: value for name, value in (self._parts | held).items() if _is_stateful(value)
+        }
+        self._before = self._read_plain_values()
 
-    @contextmanager
-    def undisturbed(self) -> Iterator[None]:
+    def undisturbed(self) -> AbstractContextManager[None]:
         """Put all generators back after a block that reads the data and calls the model.
 
         Objects with a state of their own are left alone: one may be in the middle of its pass.
         """
-        saved = {name: _read_state(generator) for name, generator in self._generators.items()}
-        of_numpy, of_python = np.random.get_state(), random.getstate()
-        try:
-            with torch.random.fork_rng(devices=[]):  # loaders draw on the CPU, nets not at all
-                yield
-        finally:
-            np.random.set_state(of_numpy)
-            random.setstate(of_python)
-            for name, generator in self._generators.items():
-                _set_state(generator, saved[name])
+        return undisturbed(self._generators.values())
 
     def state(self) -> dict:
-        """The state of all generators, as plain numbers and tensors."""
-        # Only where a GPU is in use: asking would begin to use it, which takes seconds and memory.
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-        return {
-            "torch": torch.get_rng_state(),
-            "cuda": cuda,
-            "numpy": _replace_arrays(np.random.get_state(legacy=False)),
-            "python": random.getstate(),
-            "generators": {
-                name: _read_state(generator) for name, generator in self._generators.items()
-            },
-            "stateful": {name: thing.state_dict() for name, thing in self._held.stateful.items()},
+        """The state of everything that is covered, as plain values and tensors."""
+        return read_global_states() | {
+            "generators": {name: read_state(g) for name, g in self._generators.items()},
+            "stateful": {name: thing.state_dict() for name, thing in self._stateful.items()},
         }
 
     def restore(self, state: dict) -> None:
@@ -89,35 +64,30 @@ class Randomness:
         Raises CheckpointError where the data hold other generators than those of the saved run.
         """
         # All checks before the first change: a refused resume leaves every generator as it was.
-        for kind, own in (("generators", self._generators), ("stateful", self._held.stateful)):
+        for kind, own in (("generators", self._generators), ("stateful", self._stateful)):
             if differing := sorted(set(state[kind]) ^ set(own)):
                 raise CheckpointError(
                     f"Only one of the saved run and this one draws from {differing[0]}. "
                     "Build the data and the model as they were, or start in a new folder."
                 )
-        torch.set_rng_state(state["torch"])
-        if state["cuda"]:
-            torch.cuda.set_rng_state_all(state["cuda"])
-        np.random.set_state(_restore_arrays(state["numpy"]))
-        random.setstate(state["python"])
+        set_global_states(state)
         for name, generator in self._generators.items():
-            _set_state(generator, state["generators"][name])
-        for name, thing in self._held.stateful.items():
+            set_state(generator, state["generators"][name])
+        for name, thing in self._stateful.items():
             thing.load_state_dict(state["stateful"][name])
 
     def not_restored(self) -> list[str]:
-        """List why a resumed run cannot be promised to be the same, in clauses.
-
-        As far as one pass over the data since the beginning shows.
-        """
+        """Why a resumed run will differ, in clauses, as far as the attributes show after a pass."""
         told = [
-            f"{name} is an iterator, which goes on from wherever it is"
-            for name in self._held.iterators
+            f"{name} is a {type(value).__name__}, whose state cannot be saved"
+            for name, value in _list_attributes(self._parts).items()
+            if isinstance(value, (Iterator, random.SystemRandom))
+            and not isinstance(value, io.IOBase)
         ]
-        after = self._look().fingerprints
+        after = self._read_plain_values()
         told += [
             f"{name} changes while they are read"
-            for name, old in self._held.fingerprints.items()
+            for name, old in self._before.items()
             if after.get(name) != old
         ]
         if isinstance(self._data, DataLoader) and self._data.num_workers > 0:
@@ -130,49 +100,43 @@ class Randomness:
                 told.append("in_order=False takes batches as workers finish them")
         return told
 
-    def _look(self) -> HeldState:
-        """Search the data; arrays, which training shuffles itself, hold nothing."""
-        return HeldState() if isinstance(self._data, Arrays) else look_through(self._data, "data")
+    def _read_plain_values(self) -> dict[str, Any]:
+        """The numbers and words among the attributes of the data, where nothing saves them."""
+        # What torch's own loaders and samplers change is drawn from generators, or forgotten.
+        unsaved = {
+            name: part
+            for name, part in self._parts.items()
+            if not _is_stateful(part) and not type(part).__module__.startswith("torch.utils.data")
+        }
+        return {
+            name: value
+            for name, value in _list_attributes(unsaved).items()
+            if isinstance(value, (bool, int, float, str))
+        }
 
 
-def _read_state(generator: Any) -> Any:
-    """The state of one generator, without arrays."""
-    if isinstance(generator, torch.Generator):
-        return generator.get_state()
-    if isinstance(generator, np.random.Generator):
-        return _replace_arrays(generator.bit_generator.state)
-    if isinstance(generator, np.random.RandomState):
-        return _replace_arrays(generator.get_state(legacy=False))
-    return generator.getstate()
+def _list_parts(thing: Any, where: str) -> dict[str, Any]:
+    """A loader or another iterable, its sampler, data set and collate function, and theirs."""
+    found, waiting = dict[str, Any](), [(where, thing)]
+    for name, part in waiting:
+        if not any(part is other for other in found.values()):
+            found[name] = part
+            own = getattr(part, "__dict__", {})
+            waiting += [(f"{name}.{key}", own[key]) for key in _PARTS if key in own]
+    return found
 
 
-def _set_state(generator: Any, state: Any) -> None:
-    """Put one generator into a state that `_read_state` gave."""
-    if isinstance(generator, torch.Generator):
-        generator.set_state(state)
-    elif isinstance(generator, np.random.Generator):
-        generator.bit_generator.state = _restore_arrays(state)
-    elif isinstance(generator, np.random.RandomState):
-        generator.set_state(_restore_arrays(state))
-    else:
-        generator.setstate(state)
+def _list_attributes(parts: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of some objects by name; not the iterator that a loader's workers leave."""
+    return {
+        f"{where}.{key}": value
+        for where, part in parts.items()
+        for key, value in getattr(part, "__dict__", {}).items()
+        if not (key == "_iterator" and isinstance(part, DataLoader))
+    }
 
 
-def _replace_arrays(state: Any) -> Any:
-    """Replace the arrays of numpy's state dicts by lists, as a checkpoint holds no arrays."""
-    if isinstance(state, dict):
-        return {key: _replace_arrays(value) for key, value in state.items()}
-    return (
-        {"dtype": str(state.dtype), "values": state.tolist()}
-        if isinstance(state, np.ndarray)
-        else state
-    )
-
-
-def _restore_arrays(state: Any) -> Any:
-    """Make arrays again of the lists that `_replace_arrays` put in their place."""
-    if not isinstance(state, dict):
-        return state
-    if set(state) == {"dtype", "values"}:
-        return np.array(state["values"], dtype=state["dtype"])
-    return {key: _restore_arrays(value) for key, value in state.items()}
+def _is_stateful(thing: Any) -> bool:
+    """Whether it can save and load its own state; modules are the model's affair."""
+    methods = (getattr(type(thing), name, None) for name in ("state_dict", "load_state_dict"))
+    return not isinstance(thing, nn.Module) and all(map(callable, methods))

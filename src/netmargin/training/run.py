@@ -272,8 +272,8 @@ def _warn_of_unrestored(reasons: list[str]) -> None:
         more = f" (and {len(reasons) - 2} more)" if len(reasons) > 2 else ""
         warn_caller(
             "A killed run will go on from its checkpoint, but not bit for bit:"
-            f" {'; '.join(reasons[:2])}{more}. Draw from the global generators or from one that the"
-            " data hold, or give the data state_dict() and load_state_dict()."
+            f" {'; '.join(reasons[:2])}{more}. Draw from the global generators or from one that is"
+            " an attribute of the data set, or give it state_dict() and load_state_dict()."
         )
 
 
