@@ -67,6 +67,9 @@ class KernelMatrix(Record):
         values = K / scale
         # Entries that underflow are lost.
         exact = exact and np.array_equal(values * scale, K)
+        # A sample keeps a length, by which the rounding of its outputs is bounded.
+        least = np.where(np.diagonal(K) > 0, np.finfo(float).tiny, 0.0)
+        np.fill_diagonal(values, np.maximum(np.diagonal(values), least))
         return cls(values, scale, exact=exact, entry_error=entry_error)
 
     @property

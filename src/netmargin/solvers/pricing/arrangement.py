@@ -90,14 +90,11 @@ class Arrangement:
 
     def __init__(self, Z: np.ndarray, power: int = 1, deadline: float = np.inf):
         self._power, self._deadline, self._given = power, deadline, Z
-        # Directions outside the row space of Z add nothing: work in its coordinates.
-        # By units, as samples of any length may matter.
-        _, singular, rows = np.linalg.svd(split_lengths(Z)[1], full_matrices=False)
-        rank = (
-            int((singular > singular[0] * _RANK_TOLERANCE).sum())
-            if singular.size and singular[0] > 0
-            else 0
-        )
+        # Directions outside the row space of the normals add nothing: work in its coordinates. Of
+        # the normals, as samples of any length may matter, and each rank needs a hyperplane.
+        normals, self._line, self._side, _ = find_lines(Z)
+        _, singular, rows = np.linalg.svd(normals, full_matrices=False)
+        rank = int((singular > singular.max(initial=0.0) * _RANK_TOLERANCE).sum())
         if rank > MAX_RANK:
             raise ValueError(
                 f"complete pricing needs points of rank at most {MAX_RANK}; these have rank {rank}"
@@ -108,8 +105,9 @@ class Arrangement:
         self._neglected = split_lengths(Z - self._Z @ self._rows)[0]
         if rank == 0:
             return
-        self._normals, self._line, self._side, moved = find_lines(self._Z)
-        self._neglected = self._neglected + moved
+        self._normals = split_lengths(normals @ self._rows.T)[1]
+        on_line = (split_lengths(self._Z)[0] * self._side)[:, None] * self._normals[self._line]
+        self._neglected = self._neglected + split_lengths(self._Z - on_line)[0]
         self._groups = self._enumerate_planes() if rank >= 2 else []
 
     def price_neurons(self, c: np.ndarray, *, count: int = 1) -> Pricing:
@@ -143,8 +141,9 @@ class Arrangement:
                 part = slice(start, start + step)
                 reached = max(reached, self._visit(group, part, terms, sides, found, steepness))
         directions, values = found.result()
-        # What was not evaluated is at most `found.best` by construction, or lies at a vertex or in
-        # a plane that rounding moved, up to rounding and what the preparation neglected.
+        # What was not evaluated is at most `found.best` by construction, or lies at a vertex, a
+        # critical point or in a plane that rounding moved, up to rounding and what the preparation
+        # neglected.
         tilted = found.best + steepness * max((g.tilts.max() for g in self._groups), default=0.0)
         neglected = (
             self._neglected
@@ -176,7 +175,7 @@ class Arrangement:
         """Visit all faces around some planes of a group: offer the vertices on their arcs, and
         consider the critical points that lie in their face.
 
-        Returns what the sum is at most at the true vertices.
+        Returns what the sum is at most at the true vertices and critical points.
         """
         reached = 0.0
         # Below this, the place of a critical point is rounding of the totals.
@@ -224,10 +223,13 @@ class Arrangement:
                 inside = self._find_inside(
                     projected, bounds, blur, signs, flips, normals, walls, wall_signs
                 )
-                found.consider(
+                critical = found.consider(
                     np.concatenate([projected[inside[0]], -projected[inside[1]]]),
                     np.concatenate([bounds[inside[0]], bounds[inside[1]]]),
+                    blur,
+                    steepness,
                 )
+                reached = max(reached, critical)
         return reached
 
     def _evaluate_sums(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:

@@ -59,26 +59,37 @@ class BestDirections:
         self._kept.append((directions[top], values[top]))
         self.best = max(self.best, size[top].max())
 
-    def evaluate(self, directions: np.ndarray) -> None:
-        """Take unit directions (k, D) whose values are not known."""
-        self.offer(directions, weighted_sums(self._Z, self._c, directions, self._power))
+    def evaluate(self, directions: np.ndarray) -> np.ndarray:
+        """Take unit directions (k, D) whose values are not known, and return these (k,)."""
+        values = weighted_sums(self._Z, self._c, directions, self._power)
+        self.offer(directions, values)
+        return values
 
-    def consider(self, v: np.ndarray, bounds: np.ndarray) -> None:
+    def consider(self, v: np.ndarray, bounds: np.ndarray, blur: float, steepness: float) -> float:
         """Take candidates v / |v|, v (k, D), whose absolute values are at most the bounds (k,), and
         evaluate those that could beat the best, the largest bounds first.
+
+        Returns what the sum is at most at the true candidates, where v and bounds are off by up to
+        `blur` and the sum changes by up to `steepness` per radian. A critical value of a quadratic
+        form is known to `blur` wherever rounding puts its vector.
         """
         open_ = np.flatnonzero(bounds > self.best)
         open_ = open_[np.argsort(-bounds[open_], kind="stable")]
+        reached = 0.0
         for start in range(0, len(open_), _BLOCK):
             block = open_[start : start + _BLOCK]
             if bounds[block[0]] <= self.best:
                 break
-            self.evaluate(v[block] / np.linalg.norm(v[block], axis=1, keepdims=True))
+            values = self.evaluate(v[block] / np.linalg.norm(v[block], axis=1, keepdims=True))
+            moved = steepness * blur / bounds[block] if self._power == 1 else blur
+            most = np.minimum(bounds[block] + blur, np.abs(values) + moved)
+            reached = max(reached, float(most.max()))
+        return reached
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """The kept directions, largest value first, without near-duplicates."""
-        directions = np.concatenate([d for d, _ in self._kept])
-        values = np.concatenate([w for _, w in self._kept])
+        directions = np.concatenate([d for d, _ in self._kept] or [self._Z[:0]])
+        values = np.concatenate([w for _, w in self._kept] or [np.zeros(0)])
         # A stable order makes the result the same on every machine where values tie.
         order = np.argsort(-np.abs(values), kind="stable")[: _DUPLICATES * self._count]
         chosen: list[int] = []
