@@ -5,6 +5,7 @@ arithmetic.
 import numpy as np
 
 from ..core.matrices import SolverData, split_lengths
+from .columns.logistic_problem import log_mean_loss
 from .extended import round_down, round_up
 from .hull import normalize_rows
 from .solution import ReLUMeasure
@@ -31,6 +32,13 @@ def attained_hinge_objective(measure: ReLUMeasure, data: SolverData, costs: np.n
     outputs, hidden, mass = _evaluate(measure, data.Z)
     hinges = np.maximum(1 - data.y * outputs + hidden, 0)
     return float(0.5 * mass + costs @ hinges) * (1 + (len(data) + 8) * _ROUNDED)
+
+
+def attained_logistic_objective(measure: ReLUMeasure, data: SolverData, price: float) -> float:
+    """At least the mean logistic loss plus the price of the mass."""
+    outputs, hidden, mass = _evaluate(measure, data.Z)
+    loss = np.exp(log_mean_loss((data.y * outputs - hidden).astype(float)))
+    return float(loss + price * mass) * (1 + (len(data) + 8) * _ROUNDED)
 
 
 def attained_residual(measure: ReLUMeasure, Z: np.ndarray, y: np.ndarray) -> float:

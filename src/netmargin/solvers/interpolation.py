@@ -34,6 +34,7 @@ proved bound.
 """
 _LEAST = 2.0**-1074
 """The most that the division by a power of 2 rounds off a value."""
+_BEYOND = "The least norm is beyond float64. Divide y, or multiply X, by a power of 10."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,9 +228,7 @@ def _least_variation_norm(
         # Norms are found in units of this.
         scale = float(np.abs(targets.values).max(initial=0.0))
         if not 0 < scale < np.inf:
-            raise DataError(
-                "The least norm is beyond float64. Divide y, or multiply X, by a power of 10."
-            )
+            raise DataError(_BEYOND)
         best = LeastNormProblem(targets.directions, targets.values / scale, options)
         ended = generate_columns(
             best,
@@ -305,6 +304,8 @@ def _least_kernel_norm(
     norm, lower, status, certified = _judge(
         norm, lower, upper if targets.exact else np.inf, tol, ended
     )
+    if not np.isfinite(coefficients / size**2).all():
+        raise DataError(_BEYOND)
     return KernelInterpolation(
         norm=norm / size,
         lower_bound=lower / size,

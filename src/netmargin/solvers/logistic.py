@@ -9,10 +9,11 @@ import numpy as np
 from ..core.arguments import check_flag, check_number
 from ..core.matrices import binary_data, warn_of_size
 from ..result import Bracket, judge_bracket
+from .attained import attained_logistic_objective
 from .columns.engine import generate_columns
 from .columns.logistic_problem import LogisticProblem, log_mean_loss
 from .columns.options import check_power, read_options
-from .solution import LogisticVariationNormSolution, describe_proof
+from .solution import LogisticVariationNormSolution, ReLUMeasure, describe_proof
 
 
 def f1_logistic(
@@ -113,23 +114,29 @@ def f1_logistic(
         title="regularized logistic loss",
         in_units=lambda bracket: bracket,
     )
-    used = np.flatnonzero(best.alphas)
-    q = best.A[:, used] @ best.alphas[used]
-    lower = min(best.lower, best.objective)
-    status, certified = judge_bracket(
-        Bracket(lower, best.objective), options.tol, ended=ending.status
+    measure = ReLUMeasure(
+        atoms=np.column_stack([best.U, best.s]) / (np.sqrt(2) if power == 1 else 1.0),
+        weights=best.alphas / unit * (2 if power == 1 else 1),
+        bias=False,
+        power=power,
     )
+    used = best.alphas > 0
+    objective = attained_logistic_objective(measure, data, regularization)
+    if not objective <= np.log(2):  # what f = 0 has is better than what rounding has left
+        used, objective = np.zeros_like(used), float(np.log(2))
+    lower = min(best.lower, objective)
+    status, certified = judge_bracket(Bracket(lower, objective), options.tol, ended=ending.status)
     return LogisticVariationNormSolution(
-        objective=best.objective,
+        objective=objective,
         lower_bound=lower,
         certified=certified,
         status=status,
-        dual=best.dual / len(q),
+        dual=best.dual / len(data),
         seconds=time.monotonic() - started,
-        atoms=np.column_stack([best.U[used], best.s[used]]) / (np.sqrt(2) if power == 1 else 1.0),
-        weights=best.alphas[used] / unit * (2 if power == 1 else 1),
+        atoms=measure.atoms[used],
+        weights=measure.weights[used],
         bias=bias,
         power=power,
-        log_loss=log_mean_loss(q),
+        log_loss=log_mean_loss(best.A[:, used] @ best.alphas[used]),
         lower_bound_from=describe_proof(best.dual, best.proof),
     )
