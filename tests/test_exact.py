@@ -55,6 +55,20 @@ LIES = [
 FIRST = {"radii": 32}
 """From where on answers are looked at: one that is certified comes soon."""
 
+ONCE_FALSE = [
+    ("f1_logistic", 714),  # an objective in units in which a sample of 1e-152 beside 1e36 is lost
+    ("least_norm_l1", 960),  # samples on one line to 1e-11, without a vertex in the arrangement
+    ("least_norm_l1", 1197),  # a critical point that rounding moves by 1e-9
+    ("least_norm_l2", 4357),  # coefficients beyond float64
+    ("kernel", 10824),  # a diagonal from 1e-168 to 1e165
+]
+"""Instances of seed 1 about which something false was said: all five in 100,000."""
+
+
+@pytest.mark.parametrize(("door", "index"), ONCE_FALSE)
+def test_nothing_false_is_said_again(door, index):
+    assert not judge(DOORS[door], 1, index).faults
+
 
 @pytest.mark.parametrize("door", DOORS)
 def test_no_statement_is_false(door):
