@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         words = sys.argv[1:] if arguments is None else arguments
         options = parser.parse_args(words)
-        options.words = words  # as they were typed, for pages that tell how they were made
+        options.words = words  # as they were typed: a page says how it was made
         # A warning is advice to whoever types: one line, without the place in our code.
         warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
         code = options.run(options) or 0

@@ -1,6 +1,7 @@
 """The verb `netmargin page`: everything about a saved run in one file for the browser."""
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,13 +10,12 @@ import torch
 from torch import nn
 
 from .. import datasets
-from ..errors import ArgumentError, NetmarginError
-from ..nets.data import as_arrays
+from ..errors import ArgumentError, NetmarginError, NotHomogeneousError
 from ..nets.images import as_images
 from . import inputs
 from .printing import as_json
 
-if TYPE_CHECKING:  # these rooms take a second to load
+if TYPE_CHECKING:  # these packages take a second to load
     from ..kkt import KKTCertificate
     from ..label_errors import LabelErrors
     from ..page.runs import RunFolder
@@ -80,7 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the page, and say where it is."""
     from ..page.collecting import Options
-    from ..page.commands import Command, name_program
     from ..page.making import write_page
     from ..page.runs import read_run
 
@@ -100,12 +99,7 @@ def run(options: argparse.Namespace) -> None:
         records.append(_certify(model, data))
     if options.labels:
         records.append(_find_wrong_labels(found, data))
-    command = Command(
-        tuple(word for word in options.words if word != "--json"),
-        tuple(found.made_by.get("words", ())),
-        name_program(),
-    )
-    made_by = Options(call=command.add(), command=command)
+    made_by = Options(call=shlex.join(("netmargin", *options.words)))
     written = write_page(models, data, heldout, out=out, records=records, options=made_by)
     if options.json:
         print(as_json({"path": written.path, "bytes": written.bytes}))
@@ -169,10 +163,14 @@ def _find_wrong_labels(found: "RunFolder", data: Any) -> "LabelErrors":
 def _certify(model: nn.Module, data: Any) -> "KKTCertificate":
     """The certificate in the norm that suits the net. Raises NotHomogeneousError without any."""
     from ..kkt import certify
-    from ..page.missing import find_norm
 
-    norm, _ = find_norm(model, as_arrays(data))
-    return certify(model, data, norm=norm or "global")  # which says why it cannot
+    try:
+        return certify(model, data)
+    except NotHomogeneousError as error:
+        try:
+            return certify(model, data, norm="partial")
+        except NotHomogeneousError:
+            raise error from None  # which says what blocks the whole net
 
 
 def _read_data(options: argparse.Namespace, made_by: dict[str, Any]) -> tuple[Any, Any]:

@@ -19,18 +19,6 @@ _MILESTONES = (-1, -2, -5, -10, -20, -40, -80, -120, -200, -400, -800)
 """Values of log10 of the mean loss in the table: each about twice the one before, as the log of the
 time of training is, down to the papers' -800.
 """
-_DEFAULTS = {
-    "factory": None,
-    "bias": "first",
-    "data": None,
-    "split": "train",
-    "limit": None,
-    "loss": "cross-entropy",
-    "constant_lr": None,
-    "batch_size": None,
-    "seed": 0,
-}
-"""Options that make a run what it is, with what they are where nobody names them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +102,7 @@ def run(options: argparse.Namespace) -> None:
         progress=not options.quiet,
     )
     report = measure(model, data, loss=loss)
-    figures = _save_results(folder, model, history, report, _describe_origin(options, folder))
+    figures = _save_results(folder, model, history, report, _describe_origin(options))
     milestones = _select_milestones(history.rows)
     if options.json:
         result = {
@@ -133,7 +121,7 @@ def run(options: argparse.Namespace) -> None:
         )
 
 
-def _describe_origin(options: argparse.Namespace, folder: Path) -> dict:
+def _describe_origin(options: argparse.Namespace) -> dict:
     """The net and the data that were asked for, from which `netmargin page` makes them again."""
     return {
         "factory": options.recipe or options.factory,
@@ -141,17 +129,7 @@ def _describe_origin(options: argparse.Namespace, folder: Path) -> dict:
         "data": inputs.data_name(options),
         "split": options.split,
         "limit": options.limit,
-        "words": _list_words(options, folder),
     }
-
-
-def _list_words(options: argparse.Namespace, folder: Path) -> list[str]:
-    """The words of a call that goes on with this run, without a rule to stop."""
-    words = ["train", *filter(None, [options.recipe])]
-    for name, default in _DEFAULTS.items():
-        if (value := getattr(options, name)) != default:
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    return [*words, *["--record-margins"] * options.record_margins, "--out", str(folder)]
 
 
 def _save_results(folder: Path, model: nn.Module, history, report, made_by: dict) -> list[Path]:

@@ -2,10 +2,10 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from .payload import Page, Radii
+from .payload import Page, Split
 
 _DIGITS = 4
 """Significant digits of a number: charts resolve a thousandth of their width, a table shows three;
@@ -16,56 +16,37 @@ _INFINITE = "1e999"
 
 
 def make_block(page: Page) -> str:
-    """Write the rows of a page as JSON, which `payload` describes.
+    """The fields of a page that scripts read, as JSON in one line.
 
-    Parameters
-    ----------
-    page : Page
-        The page.
-
-    Returns
-    -------
-    str
-        JSON in one line, in which `<` stands as `\\u003c`, so that no text of the caller ends the
-        script that holds it.
+    In it `<` stands as `\\u003c`, so that no text of the caller ends the script that holds it.
     """
-    block: dict[str, Any] = {"name": page.title}
-    block["splits"] = {
-        split.key: {
-            "title": split.title,
-            "noun": split.noun,
-            "n": split.n,
-            "columns": split.columns,
-        }
-        for split in page.splits
-    }
-    if page.images is not None:
-        block["sprites"] = {
-            "columns": 40,
-            "per_sprite": page.images.per_sprite,
-            "width": page.images.width,
-            "height": page.images.height,
-        }
-    if (overview := page.overview) is not None:
-        axis = overview.axis
-        block["axis"] = {"name": axis.name, "unit": axis.unit, "label": str(axis.certainty)}
-        block["histograms"] = overview.histograms | {
-            "range": overview.range,
-            "folded": overview.folded,
-        }
-    if (classes := page.classes) is not None:
-        block |= {"names": classes.names, "pairs": classes.pairs, "classes": classes.rows}
-    if (change := page.change) is not None:
-        names = ("largest", "start", "per_input", "attacked", "proved")
-        block["change"] = {name: getattr(change, name) for name in names}
-        block["change"]["nets"] = list(map(_describe_radii, change.nets))
-    if page.support is not None:
-        block["support"] = page.support.curve
-    if page.training is not None:
-        block["training"] = page.training.rows | {"separated": page.training.separated}
-    if page.comparison is not None:
-        block["compare"] = page.comparison.distances
-    return write_json(block)
+    return write_json(_collect(page))
+
+
+def _collect(record: Any) -> dict[str, Any]:
+    """What a record and its sections send, by their places in the block."""
+    found: dict[str, Any] = {}
+    for each in fields(record):
+        value, place = getattr(record, each.name), each.metadata.get("block")
+        if place is None and is_dataclass(value):
+            found |= _collect(value)
+        elif place is not None:
+            inside = found
+            for name in place[:-1]:
+                inside = inside.setdefault(name, {})
+            inside[place[-1]] = _unfold(value)
+    return found
+
+
+def _unfold(value: Any) -> Any:
+    """A value without records: splits by their keys, other records in a list."""
+    if isinstance(value, dict):
+        return dict(value)  # to which other fields may add
+    if isinstance(value, tuple) and value and isinstance(value[0], Split):
+        return {split.key: _collect(split) for split in value}
+    if isinstance(value, tuple):
+        return [_collect(one) if is_dataclass(one) else one for one in value]
+    return value
 
 
 def write_json(value: Any) -> str:
@@ -103,8 +84,3 @@ def _write_float(value: float) -> str:
     if value == round(value) and abs(value) < 10**_DIGITS:
         return str(int(value))
     return f"{value:.{_DIGITS}g}".replace("e-0", "e-").replace("e+0", "e")
-
-
-def _describe_radii(net: Radii) -> dict[str, Any]:
-    """The radii of one net by name."""
-    return {key: value for key, value in asdict(net).items() if key != "samples"}

@@ -59,73 +59,45 @@ def _describe_right(split: Measured) -> str:
 
 
 def _describe_classes(facts: Facts, split: Measured) -> str:
-    """The class nearest to the boundary, its neighbours, and the most common mistake."""
-    present = torch.unique(split.labels)
+    """The class nearest to the boundary, the most common neighbours and mistake."""
+    present, name = torch.unique(split.labels).tolist(), facts.names.of
     if len(present) == 1:
-        name = quoted(facts.names.of(present.item()))
-        return f"All {facts.phrase(split)} are of class {name}: there is nothing to compare."
-    start = _describe_closest(facts, split, present)
-    pair = None if len(present) == 2 else _largest_pair(split.labels, split.rivals)
-    mistakes = _largest_pair(split.labels[split.wrong], split.answers[split.wrong])
-    said = _describe_mistakes(facts, mistakes, int(split.wrong.sum()))
-    if pair is None:
-        return f"{start} {said[0].upper()}{said[1:]}."
-    label, rival, n = pair
-    if n == 1:
-        return f"{start} No two classes are neighbours twice; {said}."
-    noun = f"{facts.noun}s"
-    return (
-        f"{start} The most common neighbours: {quoted(facts.names.of(label))} next to"
-        f" {quoted(facts.names.of(rival))} ({count(n)} {noun}); {said}."
-    )
+        only = quoted(name(present[0]))
+        return f"All {facts.phrase(split)} are of class {only}: there is nothing to compare."
+    medians = {
+        label: quantiles(split.distances[split.labels == label], (0.5,))[0] for label in present
+    }
+    closest = min(medians, key=medians.__getitem__)
+    if not math.isfinite(medians[closest]):
+        start = "No class lies at a finite distance from the boundary, in the median."
+    else:
+        show = distance if facts.has_distances else significant
+        where = ", on the wrong side" * (medians[closest] < 0)
+        start = (
+            f"By the median, class {quoted(name(closest))} lies closest to the boundary"
+            f" ({show(medians[closest])}{where})."
+        )
+    said = []
+    if len(present) > 2:
+        label, rival, n = _largest_pair(split.labels, split.rivals)
+        said.append(
+            f"Most common neighbours: {quoted(name(label))} next to {quoted(name(rival))}"
+            f" ({count(n)} {facts.noun}s)."
+            if n > 1
+            else "No two classes are neighbours twice."
+        )
+    if not bool(split.wrong.any()):
+        return " ".join([start, *said, "There is no mistake."])
+    label, answer, n = _largest_pair(split.labels[split.wrong], split.answers[split.wrong])
+    mistake = f"Most common mistake: {quoted(name(label))} taken for {quoted(name(answer))}"
+    said.append(f"{mistake} ({count(n)} times)." if n > 1 else "No mistake occurs twice.")
+    return " ".join([start, *said])
 
 
-def _describe_closest(facts: Facts, split: Measured, present: Tensor) -> str:
-    """The class that lies closest by its median, and the one whose nearest tenth does."""
-
-    def show(value: float) -> str:
-        return distance(value) if facts.has_distances else significant(value)
-
-    rows = [quantiles(split.distances[split.labels == label], (0.1, 0.5)) for label in present]
-    tenths, medians = zip(*rows, strict=True)
-    closest = min(range(len(medians)), key=medians.__getitem__)
-    name, median = quoted(facts.names.of(present[closest].item())), medians[closest]
-    if median < 0:
-        known = f" (median {show(median)})" if math.isfinite(median) else ""
-        return f"More than half of class {name} lie on the wrong side{known}."
-    if not math.isfinite(median):
-        return "No class lies at a finite distance from the boundary, in the median."
-    start = f"By the median, class {name} lies closest to the boundary ({show(median)})"
-    weakest = min(range(len(tenths)), key=tenths.__getitem__)
-    if not math.isfinite(tenths[weakest]):
-        return f"{start}."
-    other = quoted(facts.names.of(present[weakest].item()))
-    who = "It also" if weakest == closest else f"Class {other}"
-    if tenths[weakest] < 0:
-        return f"{start}. {who} has the weakest tenth: all of it on the wrong side."
-    return f"{start}. {who} has the weakest tenth, {show(tenths[weakest])} or nearer."
-
-
-def _describe_mistakes(facts: Facts, pair: tuple[int, int, int] | None, wrong: int) -> str:
-    """The most common mistake, without a full stop."""
-    if pair is None:
-        return "there is no mistake"
-    label, answer, n = pair
-    if n == 1:
-        return "there is one mistake" if wrong == 1 else "no mistake occurs twice"
-    return (
-        f"the most common mistake: {quoted(facts.names.of(label))} taken for"
-        f" {quoted(facts.names.of(answer))} ({count(n)} times)"
-    )
-
-
-def _largest_pair(labels: Tensor, others: Tensor) -> tuple[int, int, int] | None:
-    """The most common pair of a label and another class, and how often; None without any."""
-    if not len(labels):
-        return None
-    pairs, counts = torch.unique(torch.stack([labels, others]), dim=1, return_counts=True)
-    largest = int(counts.argmax())
-    return int(pairs[0, largest]), int(pairs[1, largest]), int(counts[largest])
+def _largest_pair(labels: Tensor, others: Tensor) -> tuple[int, int, int]:
+    """The most common pair of a label and another class, and how often."""
+    found = _list_pairs(labels, others)
+    return found["label"][0], found["other"][0], found["count"][0]
 
 
 def _count_pairs(split: Measured, number: int) -> dict:
@@ -137,8 +109,10 @@ def _count_pairs(split: Measured, number: int) -> dict:
         "rival": (split.labels, split.rivals),
         "mistake": (split.labels[wrong], split.answers[wrong]),
     }
-    make = _make_matrix if number <= _MATRIX else _list_pairs
-    return {name: make(labels, others, number) for name, (labels, others) in found.items()}
+    return {
+        name: _make_matrix(*pair, number) if number <= _MATRIX else _list_pairs(*pair)
+        for name, pair in found.items()
+    }
 
 
 def _make_matrix(labels: Tensor, others: Tensor, number: int) -> list[list[int]]:
@@ -147,17 +121,12 @@ def _make_matrix(labels: Tensor, others: Tensor, number: int) -> list[list[int]]
     return flat.reshape(number, number).tolist()
 
 
-def _list_pairs(labels: Tensor, others: Tensor, number: int) -> Columns:
+def _list_pairs(labels: Tensor, others: Tensor) -> Columns:
     """The most common pairs, the largest counts first."""
-    if not len(labels):
-        return {"label": [], "other": [], "count": []}
     pairs, counts = torch.unique(torch.stack([labels, others]), dim=1, return_counts=True)
     order = torch.argsort(counts, descending=True, stable=True)[:_LISTED]
-    return {
-        "label": pairs[0, order].tolist(),
-        "other": pairs[1, order].tolist(),
-        "count": counts[order].tolist(),
-    }
+    (first, second), counts = pairs[:, order].tolist(), counts[order].tolist()
+    return {"label": first, "other": second, "count": counts}
 
 
 def _measure_classes(split: Measured) -> Columns:

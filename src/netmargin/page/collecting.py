@@ -15,7 +15,6 @@ from ..nets.arrays import Arrays
 from ..nets.data import batches, open_model_and_data
 from ..nets.labels import ClassNames
 from ..nets.threads import fitting_threads, work_of
-from .commands import Command
 from .facts import Facts, LinkedRadii, link_certificate, link_radii
 from .inputs import check_texts, describe_inputs
 from .measured import Measured, analyse_net, measure_split, open_split, token_layer
@@ -36,15 +35,12 @@ class Options:
         As `page` takes them.
     call : str
         The call that makes the page, for About.
-    command : Command or None
-        The call of the command line that makes it, if one does.
     """
 
     class_names: Any = None
     feature_names: Any = None
     texts: Any = None
     call: str = "nm.page(...)"
-    command: Command | None = None
 
     __repr__ = short_repr
 
@@ -118,7 +114,6 @@ def _join(
         title=title,
         names=names,
         call=options.call,
-        command=options.command,
         model=model,
         homogeneity=homogeneity,
         inputs=inputs,
@@ -177,7 +172,6 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
         title=title,
         names=ClassNames(options.class_names),
         call=options.call,
-        command=options.command,
         certificate=given.certificate,
         radii=tuple(link_radii(name, report, ()) for name, report in given.radii.items()),
         history=given.history,

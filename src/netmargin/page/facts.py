@@ -15,7 +15,6 @@ from ..margins import Comparison, normalizing_homogeneity
 from ..nets.labels import ClassNames
 from ..radii import RobustnessReport
 from ..training import History
-from .commands import Command
 from .inputs import Inputs
 from .measured import Measured
 
@@ -61,8 +60,6 @@ class Facts:
     title: str
     names: ClassNames
     call: str
-    command: Command | None = None
-    """The call of the command line that makes the page, if one does."""
     model: nn.Module | None = None
     homogeneity: Homogeneity | None = None
     inputs: Inputs | None = None

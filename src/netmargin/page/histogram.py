@@ -4,31 +4,13 @@ import math
 
 import numpy as np
 
-from .facts import Facts
 from .measured import Measured
-from .numbers import count, distance, percent
 from .payload import Columns
 
 _MOST_BINS, _BINS_PER_ROOT = 64, 1.7
 """Bars of the histogram: 1.7 sqrt(n), since 64 bars of 138 samples are noise."""
 _RANGE = (0.001, 0.997)
 """Quantiles at which the axis ends: one outlier would flatten all else."""
-_EQUAL = (0.1, 0.25)
-"""Margins up to so much larger than the smallest count as equal to it: the longer it lasts, the
-more equal training makes them.
-"""
-
-
-def write_caption(facts: Facts, split: Measured, noun: str) -> tuple[str, str]:
-    """What stands above the histogram: its heading, and what to do with it."""
-    what = f"How far {count(split.n)} {facts.phrase(split)} lie from the boundary."
-    if not facts.has_distances:
-        what = f"How large the score margins of {count(split.n)} {facts.phrase(split)} are."
-    how = f"Drag, or pick a bar, to see its {noun}s."
-    other = next((each for each in facts.splits if each.key != split.key), None)
-    if other is not None:
-        how += f" Dotted outline: the same of the {count(other.n)} {facts.phrase(other)}."
-    return what, how
 
 
 def choose_edges(
@@ -56,30 +38,6 @@ def choose_edges(
         any(bool((part > edges[-1]).any()) for part in parts),
     )
     return edges, (float(edges[0]), float(edges[-1])), beyond
-
-
-def explain_peak(facts: Facts, histograms: dict[str, Columns]) -> str:
-    """Why training samples pile up in one bar, where equal margins are the cause; else ""."""
-    training = facts.training
-    if training is None or not facts.has_distances or bool(training.wrong.any()):
-        return ""
-    bars = histograms["training"]
-    peak = max(range(len(bars["count"])), key=bars["count"].__getitem__)
-    low, high = bars["from"][peak], bars["to"][peak]
-    inside = (training.distances >= low) & (training.distances < high)
-    ratios = training.report.q / training.report.q.min() - 1
-    for near in _EQUAL:
-        equal = ratios <= near
-        inside_equal = int(equal[inside].sum())
-        # Most of those in the bar are equal, and of all others few are.
-        if inside_equal >= max(inside.sum() / 2, 2 * equal.float().mean() * inside.sum()):
-            return (
-                f"The training {facts.noun}s pile up at {distance(low)} to {distance(high)}:"
-                f" {count(inside_equal)} of {count(int(inside.sum()))} there have score margins"
-                f" within {percent(near)} of the smallest. Training presses the smallest score"
-                " margins up until many are equal, and equal ones lie at like distances."
-            )
-    return ""
 
 
 def _round_up(width: float) -> float:

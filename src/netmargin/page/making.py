@@ -19,8 +19,7 @@ from .classes import write_classes
 from .collecting import Options, collect
 from .comparing import write_comparison
 from .facts import Facts
-from .missing import list_missing
-from .navigation import describe_net, list_links
+from .navigation import describe_net, list_absent, list_links
 from .nearest import make_splits, write_nearest
 from .overview import write_overview
 from .payload import Page
@@ -88,7 +87,7 @@ def page(
     to each other, and which parts of the net can be scaled freely; with records also how much
     change it can stand, which training samples carry the decision, which labels may be wrong, how
     far training has come, and how it compares with other nets. What is not given and not cheap is
-    not computed: the page names the line that adds it. Numbers that are proved, measured and
+    not computed: the last line of the page says what adds it. Numbers that are proved, measured and
     estimated are told apart by words.
 
     Parameters
@@ -179,7 +178,6 @@ def write_page(
 def make_page(facts: Facts) -> Page:
     """Fill every section that there are facts for."""
     splits, images, shown = make_splits(facts)
-    missing = list_missing(facts)
     sections: dict[str, Any] = {
         "labels": write_wrong_labels(facts),
         "change": write_change(facts),
@@ -197,12 +195,12 @@ def make_page(facts: Facts) -> Page:
     return Page(
         title=facts.title,
         subtitle=describe_net(facts),
-        links=list_links(facts, sections, bool(missing)),
+        links=list_links(facts, sections),
         splits=splits,
         warning=facts.warning,
         images=images,
-        missing=missing,
-        about=list_terms(facts, shown, sections),
+        absent=list_absent(facts, sections),
+        about=list_terms(facts, shown),
         **sections,
     )
 

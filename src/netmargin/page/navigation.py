@@ -1,4 +1,4 @@
-"""The header of a page: what the net is, and the links to its sections with their verdicts."""
+"""The links to the sections of a page with what each found, and what was not asked for."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,60 +6,53 @@ from typing import Any
 from .facts import Facts
 from .numbers import count, plural
 from .payload import Link
-from .progress import describe_loss
 from .scaling import describe_order
+
+_ABSENT = {
+    "heldout": "errors on held-out data (heldout, --heldout)",
+    "labels": "wrong labels (nm.label_errors, --labels)",
+    "change": "how much change it can stand (nm.robustness, --radii)",
+    "support": "support vectors (nm.certify, --certificate)",
+    "training": "the course of training (nm.train or nm.Watch)",
+    "comparison": "other nets (nm.compare, --compare)",
+}
+"""Parts that are not computed unasked, and what adds them in Python and on the command line."""
 
 
 def describe_net(facts: Facts) -> str:
     """One line of architecture and data."""
-    parts = []
+    parts = [f"{count(split.n)} {facts.phrase(split)}" for split in facts.splits]
     if facts.model is not None:
-        layers = sum(
-            any(True for _ in module.parameters(recurse=False)) for module in facts.model.modules()
-        )
         weights = sum(p.numel() for p in facts.model.parameters())
-        kind = type(facts.model).__name__
-        start = "" if kind == facts.title else f"{kind}, "
-        parts.append(f"{start}{plural(layers, 'layer')}, {plural(weights, 'parameter')}")
-    known = [
-        f"{count(split.n)} {'training' if split.key == 'training' else 'held-out'}"
-        for split in reversed(facts.splits)
+        parts = [type(facts.model).__name__, plural(weights, "parameter"), *parts]
+    return ", ".join(parts)
+
+
+def list_links(facts: Facts, sections: Mapping[str, Any]) -> tuple[Link, ...]:
+    """The links in the order of the sections."""
+    samples = {"image": "Images", "text": "Texts"}.get(facts.noun, "Samples")
+    found = {
+        "comparison": ("compare", "Compare", lambda part: plural(len(part.nets), "net")),
+        "nearest": ("images", samples, lambda _: "nearest first"),
+        "classes": ("classes", "Classes", lambda _: ""),
+        "labels": ("labels", "Labels", lambda part: f"at most {count(part.count)} wrong"),
+        "change": ("change", "Change", lambda part: f"{count(len(part.nets[0].upper))} examined"),
+        "support": ("support", "Support vectors", lambda part: plural(part.count, facts.noun)),
+        "training": ("training", "Training", lambda part: f"loss {part.loss}"),
+        "scaling": ("scaling", "Scaling", lambda _: describe_order(facts)),
+    }
+    links = [
+        Link(id, title, say(sections[name]))
+        for name, (id, title, say) in found.items()
+        if sections.get(name) is not None
     ]
-    if known:
-        parts.append(f"{' and '.join(known)} {facts.noun}s")
-    return "; ".join(parts)
+    return (*links, Link("about", "About", ""))
 
 
-def list_links(facts: Facts, sections: Mapping[str, Any], missing: bool) -> tuple[Link, ...]:
-    """The links in the order of the sections; several nets are compared first.
-
-    Parts that are not on the page lead to where it says what they need, if there is such a place.
-    """
-    noun, compared = facts.noun, sections["comparison"]
-    change, support = sections["change"], sections["support"]
-    links = []
-    if facts.splits:
-        title = {"image": "Images", "text": "Texts"}.get(noun, "Samples")
-        links = [Link("images", title, "nearest first"), Link("classes", "Classes", "")]
-    labels = sections["labels"]
-    examined = change and f"{count(facts.radii[0].report.examined)} examined"
-    doubtful = labels and (
-        f"at most {count(labels.count)} wrong" if labels.count else "none found wrong"
-    )
-    links += [
-        _link_part("labels", "Labels", doubtful),
-        _link_part("change", "Change", examined),
-        _link_part("support", "Support vectors", support and plural(support.count, noun)),
-        _link_part("training", "Training", sections["training"] and describe_loss(facts)),
-    ]
-    if sections["scaling"] is not None and facts.homogeneity is not None:
-        links.append(Link("scaling", "Scaling", describe_order(facts.homogeneity)))
-    comparison = _link_part("compare", "Compare", compared and plural(len(compared.nets), "net"))
-    links.insert(0 if compared else len(links), comparison)
-    links.append(Link("about", "About", ""))
-    return tuple(link for link in links if link.id != "missing" or missing)
-
-
-def _link_part(id: str, title: str, verdict: str | None) -> Link:
-    """The link to a part, or to where it says what it needs."""
-    return Link("missing", title, "not computed") if verdict is None else Link(id, title, verdict)
+def list_absent(facts: Facts, sections: Mapping[str, Any]) -> str:
+    """One line on what was not asked for; "" for records alone, which stand for themselves."""
+    has = {**sections, "heldout": facts.heldout}
+    absent = [how for name, how in _ABSENT.items() if has.get(name) is None]
+    if not facts.splits or not absent:
+        return ""
+    return f"Not on this page, since not asked for: {', '.join(absent)}."

@@ -1,221 +1,359 @@
 """Everything that a page shows, in the order in which it shows it.
 
-Python fills these records; templates and scripts only lay them out. Two ways lead to the page:
-
-* **HTML, by jinja2** (autoescape on): every text and every number that is written out. Sentences,
-  tiles, tags, gauge, scaling tree, comparison table, missing parts and About come as finished
-  text, with the numbers formatted (see `numbers.py`); a template computes nothing. A text that
-  follows the switch between held-out and training comes once for each split, in a dict by the key
-  of the split.
-* **One JSON block**, `block.make_block(page)`: the columns that charts, gallery, filters and table
-  read. Fields of it are marked "(block)". Numbers have four significant digits, an infinite one is
-  `1e999`, which JSON.parse reads as Infinity; what was not computed is null. `</` cannot occur.
-
-The block is an object with these keys, each absent or null where the page has no such part:
-
-    splits      {key: {"title", "noun", "n", "columns"}}, see `Split`
-    names       [text], what the classes are called, by their number
-    axis        {"name", "unit", "label"}: what the distance is
-    histograms  {key: {"from", "to", "count", "share"}, "range": [low, high], "folded": [two flags]}
-    pairs       {key: {"rival": [[count]], "mistake": [[count]]}}, or by lists: see `Classes`
-    classes     {key: {"label", "n", "low", "first", "median", "third", "high"}}
-    change      see `Change`
-    support     {"k", "share"}
-    training    {"epoch", "log10_loss", "margin", "right"}
-    compare     {"name", "low", "first", "median", "third", "high"}
-    sprites     {"columns": 40, "per_sprite", "width", "height"}
-    name        text, for the file name of the CSV
-
-Sprites are not in the block: `Images.uris` go into the CSS variables `--sprite-0`, `--sprite-1`...
+Python fills these records; templates and scripts only lay them out. Texts and numbers that are
+written out go to the templates (autoescape on). What charts, gallery, filters and table read goes
+into one JSON block: the fields made by `sent`, at the place in the block that they name. A text
+that follows the switch between held-out and training is a dict by the key of the split.
 """
 
 from dataclasses import dataclass, field
 
 from ..core.notebook_tables import Certainty as Certainty
-from .record_sections import (
-    Cell as Cell,
-    Change as Change,
-    Columns as Columns,
-    Comparison as Comparison,
-    DoubtfulLabel as DoubtfulLabel,
-    Flip as Flip,
-    NetRow as NetRow,
-    Node as Node,
-    Radii as Radii,
-    Scaling as Scaling,
-    Support as Support,
-    SupportSample as SupportSample,
-    Tag as Tag,
-    Training as Training,
-    WrongLabels as WrongLabels,
-)
+
+Columns = dict[str, list]
+"""Rows column by column, each of the same length."""
+
+
+def sent(*place: str) -> dict[str, tuple[str, ...]]:
+    """The metadata of a field that goes into the JSON block, at this place."""
+    return {"block": place}
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A label of certainty and what it labels, such as "Proved" and "lower curve"."""
+
+    certainty: Certainty
+    text: str = ""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A number in large type, with what it means."""
+    """A number in large type, with a word before it, its unit, and what it means."""
 
     title: str
     certainty: Certainty
     value: str
     text: str
     before: str = ""
-    """A word before the number, in smaller type, such as "within"."""
     after: str = ""
-    """A unit after it, in smaller type, such as "%"."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """The samples of one side of the switch (block).
+    """The samples of one side of the switch; `key` is "heldout" or "training".
 
-    Attributes
-    ----------
-    key : str
-        "heldout" or "training".
-    title : str
-        "Held-out" or "Training", on the switch.
-    noun : str
-        What `n` of them are called: "images", "texts" or "samples".
-    n : int
-        How many there are; every one has its row.
-    columns : dict of str to list
-        Of each sample `y` label, `p` answer of the net, `r` rival (all numbers of classes), `d`
-        distance (negative where it is wrong), `q` score margin. Where there are such, `lower` and
-        `upper` (radii), `w` (weight, a share between 0 and 1 of all weight; 0 for no support
-        vector), `s`, `f` and `e` (suggested label, its score, the probability that the given one
-        is wrong), `image` (number of the cell in the sprites) and `text`, each null for samples
-        without.
+    Columns are, of each sample, `y` label, `p` answer of the net, `r` rival (all numbers of
+    classes), `d` distance (negative where it is wrong), `q` score margin. Where there are such,
+    `lower` and `upper` (radii), `w` (share of all weight; 0 for no support vector), `s`, `f` and
+    `e` (suggested label, its score, the probability that the given one is wrong), `image` (number
+    of the cell in the sprites) and `text`, each None for samples without.
     """
 
     key: str
-    title: str
-    noun: str
-    n: int
-    columns: Columns
+    title: str = field(metadata=sent("title"))
+    noun: str = field(metadata=sent("noun"))
+    n: int = field(metadata=sent("n"))
+    columns: Columns = field(metadata=sent("columns"))
 
 
 @dataclass(frozen=True)
 class Images:
-    """The pictures of samples: cells of 40 columns in one or more sprites.
+    """The pictures of samples, as data URIs of sprites.
 
-    Cell i is in sprite i // per_sprite, and there in row (i % per_sprite) // 40 and column
-    (i % per_sprite) % 40.
+    Cell i is in sprite i // per_sprite, and there in row (i % per_sprite) // columns and column
+    (i % per_sprite) % columns. The URIs go into the CSS variables `--sprite-0`, `--sprite-1`...
     """
 
     uris: tuple[str, ...]
-    per_sprite: int
-    width: int
-    height: int
-    """Of one cell, in its own pixels."""
+    per_sprite: int = field(metadata=sent("sprites", "per_sprite"))
+    width: int = field(metadata=sent("sprites", "width"))
+    height: int = field(metadata=sent("sprites", "height"))
+    columns: int = field(metadata=sent("sprites", "columns"))
 
 
 @dataclass(frozen=True)
 class Axis:
     """What the distance of the histogram is."""
 
-    name: str
-    unit: str
-    certainty: Certainty
+    name: str = field(metadata=sent("axis", "name"))
+    unit: str = field(metadata=sent("axis", "unit"))
+    certainty: Certainty = field(metadata=sent("axis", "label"))
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Section 1, at a glance."""
+    """Section 1, at a glance.
+
+    Histograms are by split: bars with `from`, `to`, `count` and `share`. No bar lies across 0, and
+    those left of 0 hold the wrong samples; the edges are the same for both splits. Samples beyond
+    `range` are in the bars at the ends, and `folded` says whether there are such, below and above.
+    """
 
     lead: str
-    advice: str
-    """What to give to learn more, or ""."""
-    reading: str
-    """What the typical distance is worth, or ""."""
     certainty: Certainty | None
-    """Of the distance in the lead, if there is one."""
+    reading: str
     scale: str
-    """What score margins are held against, where a single one is shown, or ""."""
     tiles: tuple[Tile, ...]
-    captions: dict[str, tuple[str, str]]
-    """Above the histogram, by split: its heading, and what to do with it."""
+    captions: dict[str, str]
     axis: Axis
-    histograms: dict[str, Columns]
-    """(block) By split: bars with `from`, `to`, `count` and `share`. No bar lies across 0, and
-    those left of 0 hold the wrong samples. The edges are the same for both splits."""
-    peak: str
-    """Why training samples pile up where they do, or ""."""
-    range: tuple[float, float]
-    """(block) Of the axis; samples beyond it are in the bars at the ends."""
-    folded: tuple[bool, bool]
-    """(block) Whether there are samples beyond, at the lower and at the upper end: ≤ and ≥."""
+    histograms: dict[str, Columns] = field(metadata=sent("histograms"))
+    range: tuple[float, float] = field(metadata=sent("histograms", "range"))
+    folded: tuple[bool, bool] = field(metadata=sent("histograms", "folded"))
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """Section 2, the samples nearest to the boundary."""
+    """Section 2, the samples nearest to the boundary.
+
+    `below` is the distance below which lie the samples that the sentence counts, or None.
+    """
 
     takeaway: dict[str, str]
-    """By split."""
     question: str
     below: dict[str, float | None]
-    """By split: the distance below which lie the samples that the sentence counts, or None."""
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Section 3, which classes are close to each other."""
+    """Section 3, which classes are close to each other.
+
+    Pairs are by split: of up to 20 classes {"rival": [[count]], "mistake": [[count]]}, rows are
+    labels; of more {"rival": {"label", "other", "count"}, "mistake": the same}, the largest 20
+    pairs; {} for two classes. Rows are by split, one for each class that occurs: its number
+    `label`, `n`, and the quantiles 10% `low`, 25% `first`, 50% `median`, 75% `third`, 90% `high`.
+    """
 
     takeaway: dict[str, str]
     not_mistakes: dict[str, str]
-    """By split: how many are right, beside the rivals, which look like mistakes."""
     tags: tuple[Tag, ...]
-    names: tuple[str, ...]
-    """(block) All classes by number."""
-    pairs: dict[str, dict]
-    """(block) By split. Up to 20 classes {"rival": [[count]], "mistake": [[count]]}, rows are
-    labels; more of them {"rival": {"label", "other", "count"}, "mistake": the same}, the largest
-    20 pairs; {} for two classes."""
-    rows: dict[str, Columns]
-    """(block) By split, a row for each class that occurs: its number `label`, `n`, and the
-    quantiles 10% `low`, 25% `first`, 50% `median`, 75% `third`, 90% `high`. In the order of the
-    classes up to 20 of them, else the smallest median first."""
     not_drawn: dict[str, str]
-    """By split: which classes the picture leaves out, since their distances are infinite, or ""."""
     drawn: bool
-    """Whether there is a picture: some distances are finite."""
+    names: tuple[str, ...] = field(metadata=sent("names"))
+    pairs: dict[str, dict] = field(metadata=sent("pairs"))
+    rows: dict[str, Columns] = field(metadata=sent("classes"))
 
 
 @dataclass(frozen=True)
-class Missing:
-    """Section 9, a part that is not on this page."""
+class DoubtfulLabel:
+    """One of the labels that are most probably wrong: its row among the training samples, the
+    label given and the one suggested, and the probability that it is wrong or its score.
+    """
 
-    question: str
-    cost: str
-    line: str
-    """The line of Python that adds it, or "" where none does."""
-    before: str = ""
-    """What must be done first, or why it failed."""
+    row: int
+    caption: str
+    number: str
+
+
+@dataclass(frozen=True)
+class WrongLabels:
+    """Which training labels are probably wrong: the worst as cards, and as lines of a table."""
+
+    takeaway: str
+    data: str
+    tags: tuple[Tag, ...]
+    notes: tuple[str, ...]
+    key: str
+    worst: tuple[DoubtfulLabel, ...]
+    lines: tuple[tuple[str, ...], ...]
+    count: int
+
+
+@dataclass(frozen=True)
+class Radii:
+    """The radii of one net; its name is "" where there is one.
+
+    The curve has `x` a size of change, `proved` and `flipped` the shares of samples in percent that
+    are proved safe below x, and that x or less flips; the values at x hold up to the next one.
+    `wrong` counts the samples that are wrong as they are.
+    """
+
+    name: str = field(metadata=sent("name"))
+    curve: Columns = field(metadata=sent("curve"))
+    lower: list = field(metadata=sent("lower"))
+    upper: list = field(metadata=sent("upper"))
+    wrong: int = field(metadata=sent("wrong"))
+    samples: str = ""
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A sample, and the nearest input found that flips its answer.
+
+    Of images there are pictures before and after and of the difference, each a data URI and what it
+    shows; of tables the inputs that change most, by name, before and after.
+    """
+
+    title: str
+    size: str
+    answers: tuple[str, str]
+    pictures: tuple[tuple[str, str], ...] = ()
+    inputs: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """Section 4, how much change the net can stand.
+
+    `notes` say what holds of other samples, how good the estimate is, and what may be proved beyond
+    this; `per_input` times a size is the percent of the range by which every input changes.
+    """
+
+    takeaway: str
+    data: str
+    tags: tuple[Tag, ...]
+    notes: tuple[str, ...]
+    no_proof: str
+    unit: str
+    per_input_text: str
+    flips: tuple[Flip, ...]
+    nets: tuple[Radii, ...] = field(metadata=sent("change", "nets"))
+    largest: float = field(metadata=sent("change", "largest"))
+    start: float = field(metadata=sent("change", "start"))
+    per_input: float = field(metadata=sent("change", "per_input"))
+    attacked: bool = field(metadata=sent("change", "attacked"))
+    proved: bool = field(metadata=sent("change", "proved"))
+
+
+@dataclass(frozen=True)
+class SupportSample:
+    """One of the heaviest samples: its row, its share of the weight of the heaviest, and texts."""
+
+    row: int
+    share: float
+    percent: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Support:
+    """Section 5, which training samples carry the decision.
+
+    The gauge is the relative epsilon. The curve has `k` samples, heaviest first, and their `share`
+    of the weight in percent; `half` of them carry half of it.
+    """
+
+    takeaway: str
+    data: str
+    tags: tuple[Tag, ...]
+    gauge: float
+    gauge_text: str
+    rebuilt: str
+    next_step: str
+    half: int
+    count: int
+    heaviest: tuple[SupportSample, ...]
+    curve: Columns = field(metadata=sent("support"))
+
+
+@dataclass(frozen=True)
+class Training:
+    """Section 6, how far training has come.
+
+    Rows are `epoch`, `log10_loss`, `margin` (None without) and `right` (percent); `separated` is
+    the first epoch from which on all samples are right, or None.
+    """
+
+    takeaway: str
+    data: str
+    tags: tuple[Tag, ...]
+    loss: str
+    margin_name: str
+    note: str
+    rows: Columns = field(metadata=sent("training"))
+    separated: float | None = field(metadata=sent("training", "separated"))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A module of the net in the scaling tree.
+
+    `blocked` says why it cannot be scaled freely, or of a parent how many below it cannot.
+    """
+
+    name: str
+    kind: str
+    exponent: str
+    blocked: str
+    instead: str
+    open: bool
+    quiet: bool
+    children: tuple["Node", ...] = ()
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Section 7, which parts of the net can be scaled freely; where all can the tree is folded."""
+
+    takeaway: str
+    tags: tuple[Tag, ...]
+    warning: str
+    fine: bool
+    root: Node
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number of the comparison; ends of its interval and itself in percent of the column."""
+
+    value: str
+    low: float | None = None
+    high: float | None = None
+    at: float | None = None
+    verdict: str = ""
+    interval: str = ""
+
+
+@dataclass(frozen=True)
+class NetRow:
+    """One net of the comparison; the page is about that which is `here`."""
+
+    name: str
+    here: bool
+    error: Cell | None
+    z: Cell | None
+    weighted: Cell | None
+    quarter: str
+    wrong: str
+    margin: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Section 8, how the nets compare; distances have a row for each net, as in `Classes`."""
+
+    takeaway: str
+    data: str
+    tags: tuple[Tag, ...]
+    heldout: bool
+    nets: tuple[NetRow, ...]
+    distances_of: str
+    note: str
+    distances: Columns = field(metadata=sent("compare"))
 
 
 @dataclass(frozen=True)
 class Link:
-    """An entry of the navigation."""
+    """An entry of the navigation: the id of a section, its title, and what it found."""
 
     id: str
-    """Of the section: images, classes, labels, change, support, training, scaling, compare, about;
-    for a part that is not on the page "missing"."""
     title: str
     verdict: str
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page; template "page.html.j2". A section that is None is not on the page."""
+    """One page; template "page.html.j2". A section that is None is not on the page.
 
-    title: str
+    Splits are held-out first, none for records alone. The warning, above everything else, says what
+    is wrong with the scores of a net; `absent` what was not asked for.
+    """
+
     subtitle: str
     links: tuple[Link, ...]
-    splits: tuple[Split, ...]
-    """Held-out first; the switch is shown where there are two. Empty for records alone."""
+    title: str = field(metadata=sent("name"))
+    splits: tuple[Split, ...] = field(metadata=sent("splits"))
     warning: str = ""
-    """What is wrong with the scores of a net, above everything else, or ""."""
     images: Images | None = None
     overview: Overview | None = None
     nearest: Nearest | None = None
@@ -226,6 +364,5 @@ class Page:
     training: Training | None = None
     scaling: Scaling | None = None
     comparison: Comparison | None = None
-    missing: tuple[Missing, ...] = ()
-    about: tuple[tuple[str, str], ...] = field(default=())
-    """Terms and what they mean."""
+    absent: str = ""
+    about: tuple[tuple[str, str], ...] = ()

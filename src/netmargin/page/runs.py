@@ -30,8 +30,8 @@ class RunFolder:
     history : History
         The rows of the run.
     made_by : dict
-        What `netmargin train` was asked for: "factory", "bias", "data", "split", "limit", and
-        "words", the call that goes on with the run; empty for runs of Python.
+        What `netmargin train` was asked for: "factory", "bias", "data", "split" and
+        "limit"; empty for runs of Python.
     """
 
     path: Path

@@ -8,28 +8,11 @@ from torch import nn
 from ..homogeneity import Evidence, Homogeneity, Kind
 from ..margins import normalizing_homogeneity
 from .facts import Facts
-from .numbers import count
+from .numbers import plural, quoted
 from .payload import Certainty, Node, Scaling, Tag
 
-_WHY = (
-    "Larger weights give larger scores and change no decision, so a margin counts only after the"
-    " size of the weights is divided out."
-)
 _NAMED = 3
 """Layers that the sentence names."""
-_ONE_TO_TEN = (
-    "none",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-)
 
 
 def write_scaling(facts: Facts) -> Scaling | None:
@@ -38,11 +21,8 @@ def write_scaling(facts: Facts) -> Scaling | None:
         return None
     found = facts.homogeneity
     # Biases that margins leave out are shown as blockers, and the rest with its exponents.
-    root = fold(
-        _build(
-            facts.model, "", "", replace(normalizing_homogeneity(found), blockers=found.blockers)
-        )
-    )
+    shown = replace(normalizing_homogeneity(found), blockers=found.blockers)
+    root = fold(_build(facts.model, "", "", shown))
     derived = found.evidence is Evidence.DERIVED
     tags = [Tag(Certainty.PROVED, "followed through every operation")] if derived else []
     if found.order is not None:
@@ -53,7 +33,6 @@ def write_scaling(facts: Facts) -> Scaling | None:
     elif found.evidence is Evidence.NUMERICAL:
         warning = f"These exponents are {found.evidence}."
     return Scaling(
-        why=_WHY,
         takeaway=_describe(found),
         tags=tuple(tags),
         warning=warning,
@@ -62,44 +41,37 @@ def write_scaling(facts: Facts) -> Scaling | None:
     )
 
 
-def describe_order(found: Homogeneity) -> str:
+def describe_order(facts: Facts) -> str:
     """The order, or that there is none, for the navigation."""
-    whole = normalizing_homogeneity(found)
+    assert facts.homogeneity is not None  # where there is the section
+    whole = normalizing_homogeneity(facts.homogeneity)
     if whole.whole and whole.order is not None:
         return f"order {whole.order}"
-    return "in part" if found.kind is Kind.PARTIAL else "none"
+    return "in part" if facts.homogeneity.kind is Kind.PARTIAL else "none"
 
 
 def _describe(found: Homogeneity) -> str:
     """What doubling the weights does, and to which of them."""
     whole = normalizing_homogeneity(found)
     if whole.whole and whole.order is not None:
-        factor = float(2**whole.order)
-        times = count(int(factor)) if factor == int(factor) else f"{factor:.3g}"
-        if whole.ignored:
-            return (
-                "All but the biases of later layers: doubling the other weights multiplies every"
-                f" score by {times}, once these biases are 0. The normalized margin leaves them"
-                " out."
-            )
-        return (
-            f"All of them: doubling all weights multiplies every score by {times} and changes no"
-            " answer. The normalized margin applies to the whole net, and nothing is to be done."
+        which = (
+            "All but the biases of later layers, once these are 0"
+            if whole.ignored
+            else "All of them"
         )
-    places = len(found.blockers)
-    number = _ONE_TO_TEN[places] if places < len(_ONE_TO_TEN) else count(places)
-    ties = "place ties" if places == 1 else "places tie"
-    tie = f"{number.capitalize()} {ties} the rest to its size."
-    free = [name for name, exponent in found.groups.items() if exponent]
-    if found.kind is Kind.PARTIAL and free:
-        named = " and ".join(f"“{name}”" for name in free)
-        if len(free) > _NAMED:
-            named = f"{len(free)} layers"
-        return f"Only {named} can be scaled freely." + f" {tie}" * bool(places)
-    return (
-        "No layer can be scaled freely, so there is no normalized margin; errors and distances need"
-        " none." + f" {tie}" * bool(places)
-    )
+        return (
+            f"{which}: doubling these weights multiplies every score by"
+            f" {float(2**whole.order):,.4g} and changes no answer. The normalized margin applies."
+        )
+    places = plural(len(found.blockers), "place")
+    free = [quoted(name) for name, exponent in found.groups.items() if exponent]
+    if found.kind is not Kind.PARTIAL or not free:
+        return (
+            "No layer can be scaled freely, so there is no normalized margin; errors and distances"
+            f" need none. What ties the weights to their size: {places}."
+        )
+    named = " and ".join(free) if len(free) <= _NAMED else f"{len(free)} layers"
+    return f"Only {named} can be scaled freely. What ties the rest to its size: {places}."
 
 
 def _build(module: nn.Module, name: str, path: str, found: Homogeneity) -> Node:
@@ -119,7 +91,7 @@ def _build(module: nn.Module, name: str, path: str, found: Homogeneity) -> Node:
     ]
     blocked = "; ".join(dict.fromkeys(reasons))
     if below:
-        blocked += ("; " if blocked else "") + f"{below} place{'s' * (below != 1)} below"
+        blocked += ("; " if blocked else "") + f"{plural(below, 'place')} below"
     exponent = _exponent(module, path, found)
     return Node(
         name=name,

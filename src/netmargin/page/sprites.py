@@ -46,7 +46,7 @@ def make_sprites(parts: Sequence[Tensor], low: float, high: float) -> Images:
         _encode(_lay_out(cells[start : start + rows * COLUMNS]))
         for start in range(0, len(cells), rows * COLUMNS)
     ]
-    return Images(tuple(uris), rows * COLUMNS, width, height)
+    return Images(tuple(uris), rows * COLUMNS, width, height, COLUMNS)
 
 
 def draw_picture(image: Tensor, low: float, high: float) -> str:

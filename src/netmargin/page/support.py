@@ -1,7 +1,5 @@
 """Section 5 of a page, which training samples carry the decision: the multipliers."""
 
-import math
-
 import torch
 
 from .facts import Facts
@@ -15,8 +13,6 @@ _CLOSE, _ON_ITS_WAY, _PROVISIONAL = 0.05, 0.3, 0.1
 """Relative epsilons: at 0.05 the weights rebuild 99.9% of the parameters (cosine), at 0.3 they
 rebuild 95%.
 """
-_DEEP = -10.0
-"""log10 of a loss that training goes on to at least: before, margins are far from their end."""
 _POINTS = 300
 """Points of the curve."""
 
@@ -39,32 +35,13 @@ def write_support(facts: Facts) -> Support | None:
         ),
         gauge=min(max(gap, 0.0), 1.0),
         gauge_text=significant(gap),
-        definition=(
-            f"Training draws the boundary by few {noun}s: in the end the weights are a sum of what"
-            f" each of these {noun}s asks for. They are the support vectors, each with its share of"
-            " the sum. The gap is the part of the weights that the sum does not explain. What it is"
-            f" good for: these are the {noun}s that the net depends on, so their labels matter"
-            " most; with a small gap the others could be left out."
-        ),
-        rebuilt=(
-            "A support vector machine ends at 0, a net of this kind comes closer the longer it"
-            f" trains. Here the sum leaves {percent(gap)} of the length of the weights unexplained."
-        ),
-        next_step="" if gap < _CLOSE else _write_next_step(facts),
+        rebuilt=f"Here {percent(gap)} of the length of the weights is left unexplained.",
+        next_step="nm.maximize_margin(model, data)" * (gap >= _CLOSE and facts.ascends),
         curve=_draw_curve(cumulative, certificate.samples),
         half=half,
         count=len(order),
         heaviest=_list_heaviest(facts, order[:_SHOWN].tolist(), weights),
     )
-
-
-def _write_next_step(facts: Facts) -> str:
-    """What brings the net closer: the margin itself maximized, or training that goes on."""
-    if facts.command is None:
-        return "nm.maximize_margin(model, data)" if facts.ascends else ""
-    last = 0.0 if facts.history is None else facts.history.rows[-1]["log10_mean_loss"]
-    # Twice as deep takes about as many epochs again.
-    return facts.command.train_below(min(2 * last, _DEEP)) if math.isfinite(last) else ""
 
 
 def _tag_bound(least: float) -> tuple[Tag, ...]:
@@ -78,21 +55,17 @@ def _tag_bound(least: float) -> tuple[Tag, ...]:
 def _describe(facts: Facts, support: int, half: int, gap: float) -> str:
     """How many samples have a share, and how far the net is from where shares are exact."""
     assert facts.certificate is not None
-    noun, n = facts.noun, facts.certificate.samples
-    have = "is the support vector: it carries" if support == 1 else "are support vectors and carry"
-    who = f"{count(support)} of {count(n)} training {noun}s {have} the decision"
-    carry = f"; {count(half)} of them {'has' if half == 1 else 'have'} half of all shares" * (
-        support > 1
+    who = (
+        f"Of {count(facts.certificate.samples)} training {facts.noun}s {count(support)} carry the"
+        f" decision (support vectors), and {count(half)} of them half of it."
     )
-    where = (
-        "is close to"
-        if gap < _CLOSE
-        else "is on its way to"
-        if gap < _ON_ITS_WAY
-        else "is still far from"
-    )
-    provisional = ", so read these shares as provisional" * (gap > _PROVISIONAL)
-    return f"{who}{carry}. The net {where} a point of largest margin{provisional}."
+    where = "on its way to"
+    if gap < _CLOSE:
+        where = "close to"
+    elif gap > _ON_ITS_WAY:
+        where = "still far from"
+    provisional = ": read these shares as provisional" * (gap > _PROVISIONAL)
+    return f"{who} The net is {where} a point of largest margin{provisional}."
 
 
 def _draw_curve(cumulative: torch.Tensor, n: int) -> Columns:

@@ -7,15 +7,13 @@ from ..errors import ArgumentError
 from ..label_errors import LabelErrors
 from .facts import Facts
 from .measured import Measured
-from .numbers import count, percent, significant
+from .numbers import count, percent, plural, significant
 from .payload import Certainty, DoubtfulLabel, Tag, WrongLabels
 
 SHOWN = 50
 """Labels that are shown, the most suspicious ones: what somebody looks through in a minute."""
 _SURE = 0.999
 """The largest probability that is said: written as ">99%"."""
-_LOOKS = (10, 50, 100, 200, 500, 1000)
-"""Numbers of labels to look at, of which it is said how many are wrong."""
 
 
 def link_labels(found: LabelErrors, training: Measured | None) -> LabelErrors:
@@ -66,7 +64,7 @@ def write_wrong_labels(facts: Facts) -> WrongLabels | None:
             Tag(Certainty.MEASURED, f"scores: what all other {facts.noun}s say of each label"),
             Tag(Certainty.ESTIMATED, "how many are wrong, and how probably each is"),
         ),
-        notes=_list_notes(facts, found, worst, so_far),
+        notes=_list_notes(facts, found, worst),
         key=f"the label given, and the one that all other {facts.noun}s suggest; {number}",
         worst=cards if facts.training is not None else (),
         lines=lines,
@@ -89,48 +87,34 @@ def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
         f" ({percent(found.at_most)}; 95% confidence)."
     )
     if not found.count:
-        return (
-            f"{most} There may be none: the scores show no more. Look at the first of the"
-            f" {count(shown)} below."
-        )
+        return f"{most} There may be none: the scores show no more."
     return (
-        f"{most} If the classes do not overlap, about"
-        f" {count(found.count)} are, and of the {count(shown)} below about"
-        f" {count(round(float(so_far[shown - 1])))}; where they do, there may be none."
+        f"{most} If the classes do not overlap, about {count(found.count)} are, and of the"
+        f" {count(shown)} below about {count(round(float(so_far[shown - 1])))}; where they do,"
+        " there may be none."
     )
 
 
-def _list_notes(facts: Facts, found: LabelErrors, worst: Tensor, so_far: Tensor) -> tuple[str, ...]:
-    """How far to look, what the net makes of these labels, equal samples, and the scores."""
-    notes, training = [], facts.training
-    notes.append(
+def _list_notes(facts: Facts, found: LabelErrors, worst: Tensor) -> tuple[str, ...]:
+    """What the numbers assume, what the net makes of these labels, and equal samples."""
+    notes = [
         "The numbers hold where wrong labels are spread over the other classes at random; where"
-        " one class is confused with one other they are too low."
-    )
-    if found.count:
-        looks = [k for k in _LOOKS if len(worst) < k < min(found.n, 2 * found.count)]
-        more = [
-            f"of the first {count(k)} about {count(round(float(so_far[k - 1])))}" for k in looks
-        ]
-        if more:
-            notes.append(f"If you look further: {', '.join(more)}.")
-    if training is not None:
-        answers = training.answers[worst]
-        kept = int((answers == _encode(found.given[worst])).sum())
-        other = int((answers == _encode(found.suggested[worst])).sum())
-        learned = ""
-        if kept > other:
-            learned = "; a net that is trained for long learns wrong labels by heart, too"
+        f" one class is confused with one other they are too low. Scores rest on {found.basis}."
+    ]
+    if facts.training is not None:
+        answers = facts.training.answers[worst]
+        kept, other = (
+            count(int((answers == _encode(labels[worst])).sum()))
+            for labels in (found.given, found.suggested)
+        )
         notes.append(
-            f"Of the {count(len(worst))} below the net answers {count(kept)} as they are labelled"
-            f" and {count(other)} as is suggested{learned}."
+            f"Of the {count(len(worst))} below the net answers {kept} as they are labelled and"
+            f" {other} as is suggested."
         )
     if groups := found.conflicts:
         first = " and ".join(map(str, groups[0][:2]))
-        equal = "1 group" if len(groups) == 1 else f"{count(len(groups))} groups"
         notes.append(
-            f"{equal} of equal {facts.noun}s with different labels, such as {first}: at least one"
-            " label of each is wrong."
+            f"Equal {facts.noun}s with different labels, such as {first}:"
+            f" {plural(len(groups), 'group')}. At least one label of each is wrong."
         )
-    notes.append(f"Scores rest on {found.basis}.")
     return tuple(notes)

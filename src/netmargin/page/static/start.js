@@ -10,20 +10,8 @@ function showState() {
   drawClasses();
 }
 
-/** Copy a line of Python; where the browser forbids it, mark the line, ready to be copied. */
-async function copyLine({ currentTarget: button }) {
-  const line = button.previousElementSibling;
-  try {
-    await navigator.clipboard.writeText(line.textContent);
-    button.textContent = "Copied";
-  } catch {
-    getSelection().selectAllChildren(line);
-  }
-}
-
 function start() {
   for (const link of all("a[href^='#']")) link.onclick = followLink;
-  for (const button of all(".copy")) button.onclick = copyLine;
   byId("sample-close").onclick = () => byId("sample").close();
   if (SPLITS.length) {
     // On a phone the filters wait folded; on a desktop they have no fold.
