@@ -1,5 +1,8 @@
 """The engine of the kernel solvers: by numba, where it is installed, and without it."""
 
+import importlib.util
+import sys
+
 import mpmath
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from netmargin.solvers import kernel_max_margin, kernel_soft_margin
 from netmargin.solvers.cone_fallback import minimize_norm, propose_in_box
 from netmargin.solvers.hard_kernel import solve_hard
 from netmargin.solvers.kernel_matrix import KernelMatrix
-from netmargin.solvers.pair_descent import descend, descent, numpy_steps, steps
+from netmargin.solvers.pair_descent import descend, steps
 from netmargin.solvers.soft_kernel import solve_soft
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
@@ -20,15 +23,28 @@ K = kernels.ntk(DIGITS[:200] / 16)
 EVEN = np.where(DIGIT[:200] % 2 == 0, 1.0, -1.0)
 
 
+def load_plain_steps():
+    """The module of the steps as it is where numba is not installed."""
+    name = "netmargin.solvers.pair_descent.plain_steps"
+    spec = importlib.util.spec_from_file_location(name, steps.__file__)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "numba", None)
+        spec.loader.exec_module(module)
+    return module
+
+
+PLAIN = load_plain_steps()
+
+
 @pytest.fixture(params=["numpy", "numba"])
 def engine(request, monkeypatch):
     """Both versions of the steps, one after the other."""
     if request.param == "numba":
         pytest.importorskip("numba")
-    else:
-        chosen = numpy_steps.take_steps, numpy_steps.measure_gap, numpy_steps.copy_part
-        monkeypatch.setattr("netmargin.solvers.pair_descent.descent.load_steps", lambda: chosen)
-    return request.param
+        return steps
+    monkeypatch.setattr("netmargin.solvers.pair_descent.steps", PLAIN)
+    return PLAIN
 
 
 def random_problem(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -169,10 +185,12 @@ def test_a_hundred_problems_beside_a_cone_program(seed):
 
 
 def test_both_versions_take_the_same_steps():
-    compiled = pytest.importorskip("netmargin.solvers.pair_descent.compiled_steps")
+    pytest.importorskip("numba")
+    assert hasattr(steps.take_steps, "py_func")
+    assert not hasattr(PLAIN.take_steps, "py_func")
     for hard, cap in ((False, 1.0), (True, np.inf)):
         found = []
-        for version in (compiled, numpy_steps):
+        for version in (steps, PLAIN):
             a, g = np.zeros(200), np.ones(200)
             rest = (np.full(200, cap), np.diag(K).copy(), hard)
             assert version.take_steps(K, EVEN, a, g, *rest, 0.0, 70) == 70
@@ -183,14 +201,14 @@ def test_both_versions_take_the_same_steps():
 
 def test_samples_that_move_are_copied_once_and_rounded_where_that_is_enough(engine, monkeypatch):
     copies = []
-    take, measure, copy = descent.load_steps()
+    copy = engine.copy_part
 
     def recorded(K, chosen, part):
         copy(K, chosen, part)
         assert part == pytest.approx(K[np.ix_(chosen, chosen)], rel=1e-6 * (part.dtype != K.dtype))
         copies.append((len(chosen), part.dtype))
 
-    monkeypatch.setattr(descent, "load_steps", lambda: (take, measure, recorded))
+    monkeypatch.setattr(engine, "copy_part", recorded)
     for tol, dtype in ((1e-3, np.float32), (1e-9, np.float64)):
         weights = np.zeros(200)
         assert descend(K, EVEN, np.full(200, 1.0), weights, tol=tol) <= tol
@@ -203,16 +221,10 @@ def test_samples_that_move_are_copied_once_and_rounded_where_that_is_enough(engi
     assert len(copies) <= 4
 
 
-def test_what_is_loaded_is_compiled_where_it_can_be():
-    pytest.importorskip("numba")
-    assert steps.load_steps()[0].__module__.endswith("compiled_steps")
-
-
 def test_a_descent_of_one_step_at_a_time_keeps_its_slacks(engine):
     a, g = np.zeros(200), np.ones(200)
-    take = steps.load_steps()[0] if engine == "numba" else numpy_steps.take_steps
     for _ in range(50):
-        take(K, EVEN, a, g, np.full(200, 0.3), np.diag(K).copy(), False, 0.0, 1)
+        engine.take_steps(K, EVEN, a, g, np.full(200, 0.3), np.diag(K).copy(), False, 0.0, 1)
     assert g == pytest.approx(1 - EVEN * (K @ (EVEN * a)), abs=1e-9)
     assert a.max() == pytest.approx(0.3)
 

@@ -6,7 +6,6 @@ import time
 import numpy as np
 
 from .newton import take_newton_step
-from .steps import load_steps
 
 _FIRST_GAP = 0.3
 """Gap to which all samples descend before some are left out: above, nobody knows which will stay.
@@ -69,8 +68,10 @@ class Descent:
     """
 
     def __init__(self, K: np.ndarray, y: np.ndarray, caps: np.ndarray, start: np.ndarray):
+        from . import steps  # numba is loaded by the first who descends
+
         self._K, self._y, self._caps = K, y, caps
-        self._take_steps, self._measure_gap, self._copy_part = load_steps()
+        self._steps = steps
         self._copied: Part = _NOTHING_COPIED
         self._hard = math.isinf(caps.max())
         self._diagonal = np.diagonal(K).astype(np.float64)
@@ -85,7 +86,7 @@ class Descent:
     @property
     def gap(self) -> float:
         """The relative gap between what the weights attain and what they prove."""
-        return float(self._measure_gap(self.a, self._g, self._caps, self._hard))
+        return float(self._steps.measure_gap(self.a, self._g, self._caps, self._hard))
 
     @property
     def is_out_of_reach(self) -> bool:
@@ -120,7 +121,7 @@ class Descent:
         if not (fits and np.isin(moving, last, assume_unique=True).all()):
             self._copied = last, part = _NOTHING_COPIED  # before there is another one
             part = np.empty((len(moving), len(moving)), dtype)
-            self._copy_part(self._K, moving, part)
+            self._steps.copy_part(self._K, moving, part)
             self._copied = moving, part
         return self._copied
 
@@ -138,14 +139,14 @@ class Descent:
         at_once = max(_ENTRIES_AT_ONCE // len(moving), 64)
         while left > 0 and time.monotonic() < deadline:
             budget = min(left, at_once)
-            taken = self._take_steps(K, y, a, g, caps, diagonal, self._hard, goal, budget)
+            taken = self._steps.take_steps(K, y, a, g, caps, diagonal, self._hard, goal, budget)
             if taken < budget:
                 break
             left -= taken
         else:
             for _ in range(_NEWTON_STEPS):
                 if (
-                    self._measure_gap(a, g, caps, self._hard) <= goal
+                    self._steps.measure_gap(a, g, caps, self._hard) <= goal
                     or time.monotonic() >= deadline
                 ):
                     break
