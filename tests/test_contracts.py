@@ -240,7 +240,7 @@ def box_dual(solution, X, y) -> float:
 
 
 SHOWN = ("netmargin.core.progress.Progress.draw",)  # called once per round
-PROGRAM = ("netmargin.solvers.hard_kernel.descend",)
+PROGRAM = ("netmargin.solvers.kernel_engine.descend",)
 REGULARIZED = {"attained": "objective", "proved": "lower_bound", "status": Status.OPTIMAL}
 INTERPOLATION = {"attained": "norm", "proved": "lower_bound", "status": Status.NOT_ATTAINABLE}
 ROWS = {
@@ -321,7 +321,7 @@ ROWS = {
         ),
         degree=-2,
         contradicted=2.0,
-        interrupted=("netmargin.solvers.soft_kernel.descend",),
+        interrupted=("netmargin.solvers.kernel_engine.descend",),
         attains=soft_in_kernel,
         proof=box_dual,
         **REGULARIZED,

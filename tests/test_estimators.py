@@ -135,8 +135,7 @@ def test_a_warm_start_begins_where_the_last_fit_ended(monkeypatch):
         starts.append(weights.copy())
         return descend(K, labels, caps, weights, **options)
 
-    monkeypatch.setattr("netmargin.solvers.soft_kernel.descend", recorded)
-    monkeypatch.setattr("netmargin.solvers.hard_kernel.descend", recorded)
+    monkeypatch.setattr("netmargin.solvers.kernel_engine.descend", recorded)
     warm = NTKClassifier(C=1.0, tol=1e-6, warm_start=True).fit(X, y)
     at_cap = warm.solutions_[0].dual >= 1 - 1e-9
     for C in (3.0, None, 3.0):

@@ -383,7 +383,7 @@ DOORS = {
     ),
     "tangent_svm": Door(
         on_model(lambda net: nm.tangent_svm(net, (X, Y)), trained),
-        ("solvers.hard_kernel:descend",),
+        ("solvers.kernel_engine:descend",),
         lambda found, _, whole: (
             0 <= found.margin <= whole.margin * (1 + 1e-9)
             and agree(found.dual.sum(), 1.0)
@@ -392,7 +392,7 @@ DOORS = {
     ),
     "papers.chizat_bach.tangent_max_margin": Door(
         alone(lambda: chizat_bach.tangent_max_margin(particles().atoms, X, Y, bias=False)),
-        ("solvers.hard_kernel:descend",),
+        ("solvers.kernel_engine:descend",),
         lambda found, _, whole: (
             found.margin <= whole.upper_bound and found.upper_bound >= whole.margin
         ),
@@ -491,7 +491,7 @@ def test_an_interrupted_fit_leaves_no_classifier(fitted):
     if fitted:
         classifier.fit(X, Y)
     with pytest.raises(nm.Interrupted, match="not fitted"):
-        call_interrupted(lambda: classifier.fit(X, Y), "solvers.hard_kernel:descend", 1)
+        call_interrupted(lambda: classifier.fit(X, Y), "solvers.kernel_engine:descend", 1)
     with pytest.raises(NotFittedError):
         classifier.predict(X)
     assert (classifier.fit(X, Y).predict(X) == Y).all()

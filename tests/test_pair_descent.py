@@ -13,10 +13,11 @@ from netmargin.core.deadline import Deadline
 from netmargin.result import Status
 from netmargin.solvers import kernel_max_margin, kernel_soft_margin
 from netmargin.solvers.cone_fallback import minimize_norm, propose_in_box
-from netmargin.solvers.hard_kernel import solve_hard
+from netmargin.solvers.hard_kernel import HardMargin
+from netmargin.solvers.kernel_engine import solve_kernel
 from netmargin.solvers.kernel_matrix import KernelMatrix
 from netmargin.solvers.pair_descent import descend, steps
-from netmargin.solvers.soft_kernel import solve_soft
+from netmargin.solvers.soft_kernel import SoftMargin
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
 K = kernels.ntk(DIGITS[:200] / 16)
@@ -251,11 +252,12 @@ def test_zero_features_cost_a_whole_hinge(engine):
 def test_several_problems_share_a_kernel_and_threads():
     labels = np.where(DIGIT[:200, None] == np.arange(4), 1.0, -1.0)
     matrix = KernelMatrix.of(K)
-    options = {"tol": 1e-6, "deadline": Deadline(None)}
+    soft = [SoftMargin(matrix, y, np.full(200, 1.0), 1e-6) for y in labels.T]
+    hard = [HardMargin(matrix, y, 1e-6) for y in labels.T]
     alone, threads = (
         [
-            *solve_soft(matrix, labels, np.full(200, 1.0), n_jobs=n_jobs, **options),
-            *solve_hard(matrix, labels, n_jobs=n_jobs, **options),
+            *solve_kernel(soft, n_jobs=n_jobs, deadline=Deadline(None)),
+            *solve_kernel(hard, n_jobs=n_jobs, deadline=Deadline(None)),
         ]
         for n_jobs in (1, 2)
     )
@@ -271,11 +273,10 @@ def test_several_problems_share_a_kernel_and_threads():
 
 
 def test_a_kernel_in_float32_is_judged_in_float64():
-    labels = EVEN[:, None]
     rounded = KernelMatrix(K.astype(np.float32), compute=lambda V: K @ V)
-    options = {"tol": 1e-4, "deadline": Deadline(None)}
-    (soft,) = solve_soft(rounded, labels, np.full(200, 1.0), **options)
-    (hard,) = solve_hard(rounded, labels, **options)
+    problem = SoftMargin(rounded, EVEN, np.full(200, 1.0), 1e-4)
+    (soft,) = solve_kernel([problem], deadline=Deadline(None))
+    (hard,) = solve_kernel([HardMargin(rounded, EVEN, 1e-4)], deadline=Deadline(None))
     assert soft.certified
     assert hard.certified
     q = EVEN * (K @ soft.coefficients)

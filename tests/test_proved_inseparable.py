@@ -185,7 +185,7 @@ def test_kernels_that_do_not_fit_are_refused_and_late_ones_bounded(solve, monkey
 
 def test_linear_margins_need_no_kernel_of_all_pairs(monkeypatch):
     """Where d is small against n."""
-    monkeypatch.setattr("netmargin.solvers.linear_search.solve_hard", None)
+    monkeypatch.setattr("netmargin.solvers.linear_search.solve_kernel", None)
     X, y = separable(0, 20_000, 5)
     found = linear_max_margin(X, y)
     assert found.certified

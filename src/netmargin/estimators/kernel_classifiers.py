@@ -12,10 +12,11 @@ from ..errors import Interrupted
 from ..kernels.two_layer import bound_entry_errors
 from ..result import MarginSolution, Status
 from ..solvers.contradictions import Contradictions, recommended_cost
-from ..solvers.hard_kernel import KernelSolution, solve_hard
+from ..solvers.hard_kernel import HardMargin, KernelSolution
+from ..solvers.kernel_engine import solve_kernel
 from ..solvers.kernel_matrix import KernelMatrix
 from ..solvers.kernel_problem import require_kernel_memory
-from ..solvers.soft_kernel import solve_soft
+from ..solvers.soft_kernel import SoftMargin
 from .classifier import MaxMarginClassifier
 
 _DOUBLE_SAMPLES = 14_000
@@ -40,11 +41,13 @@ class KernelClassifier(MaxMarginClassifier):
         except KeyboardInterrupt:
             raise Interrupted("fit was interrupted: the classifier is not fitted.") from None
         starts = self._find_starts(labels, caps, before)
-        options = {"tol": tol, "deadline": deadline, "starts": starts, "n_jobs": self.n_jobs}
+        options = {"deadline": deadline, "starts": starts, "n_jobs": self.n_jobs}
         if caps is None:
-            solutions = self._solve_hard(matrix, X, labels, options)
+            solutions = self._solve_hard(matrix, X, labels, tol, options)
         else:
-            solutions = solve_soft(matrix, labels, caps, **options)
+            solutions = solve_kernel(
+                [SoftMargin(matrix, y, caps, tol) for y in labels.T], **options
+            )
         self._caps = caps
         coefficients = np.column_stack([s.coefficients for s in solutions])
         used = np.flatnonzero(coefficients.any(1))
@@ -52,7 +55,7 @@ class KernelClassifier(MaxMarginClassifier):
         return solutions
 
     def _solve_hard(
-        self, matrix: KernelMatrix, X: np.ndarray, labels: np.ndarray, options: dict
+        self, matrix: KernelMatrix, X: np.ndarray, labels: np.ndarray, tol: float, options: dict
     ) -> list[KernelSolution]:
         """The hard margins, with a note on samples that contradict each other."""
         Z = self._extend(X)
@@ -65,7 +68,10 @@ class KernelClassifier(MaxMarginClassifier):
             Contradictions.among(SolverData(Z, y), bias=self.bias, relu=True) if several else found
             for y in labels.T
         ]
-        solutions = solve_hard(matrix, labels, contradictions=reasons, **options)
+        solutions = solve_kernel(
+            [HardMargin(matrix, y, tol, r) for y, r in zip(labels.T, reasons, strict=True)],
+            **options,
+        )
         return [
             replace(s, note=r.note(s.dual * (s.status is Status.NOT_SEPARABLE), ""))
             if s.margin <= 0

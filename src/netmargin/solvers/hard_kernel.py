@@ -1,20 +1,19 @@
 """The hard margin of a kernel matrix: the least norm in the hull of the labelled samples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.deadline import Deadline
 from ..core.matrices import kernel_values
 from ..core.records import short_repr
 from ..result import Bracket, MarginSolution, Status, judge_bracket
-from .class_problems import search_all
-from .cone_fallback import AFFORDABLE, drop_dust, minimize_norm
+from .cone_fallback import minimize_norm
 from .contradictions import ENTRY_ROUNDING, Contradictions
 from .extended import multiply_extended, round_down, round_up
+from .kernel_engine import KernelProblem
 from .kernel_matrix import KernelMatrix, bound_sums
-from .pair_descent import descend, take_newton_step
+from .pair_descent import take_newton_step
 
 _REFINEMENTS = 8
 """Newton steps with outputs in longer floats: two reach the last digits, where roundings of the
@@ -22,8 +21,6 @@ weights decide, and the best of the others is kept.
 """
 _UNDERFLOW = 2.0**-1000
 """More than all that underflows in a product with a kernel, whose largest entry is within 1e60."""
-_AIM = 0.9
-"""Part of the tolerance that the search aims at: the judge counts roundings on top of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,51 +43,57 @@ class KernelSolution(MarginSolution):
         return kernel_values(K, self.coefficients)
 
 
-def solve_hard(
-    matrix: KernelMatrix,
-    labels: np.ndarray,
-    *,
-    tol: float,
-    deadline: Deadline,
-    contradictions: Sequence[Contradictions] = (),
-    starts: np.ndarray | None = None,
-    n_jobs: int | None = None,
-    size: float = 1.0,
-) -> list[KernelSolution]:
-    """Solve one problem for each column of `labels` (n, k), -1.0 and +1.0, with one kernel.
+class HardMargin(KernelProblem[KernelSolution]):
+    """The hard margin of a matrix for labels (n,).
 
-    Each gets an equal part of the time that is left. `contradictions` are those of the inputs, or
-    of a matrix that the caller computed (`KernelMatrix.exact`), whose weights are judged instead of
-    those of a search; `starts` (n, k) weights to begin with. The features are `size`, a power of 2,
-    times those of the matrix. Ctrl-C ends the search, with the best so far.
+    `contradictions` are those of the inputs, or of a matrix that the caller computed
+    (`KernelMatrix.exact`), whose weights are judged instead of those of a search. The features are
+    `size`, a power of 2, times those of the matrix.
     """
-    n, count = labels.shape
-    weights = np.zeros((count, n))
-    known = [found.weights for found in contradictions] or [None] * count
-    if starts is not None:
-        weights[:] = starts.T * matrix.scale
 
-    def search(k: int, limit: Deadline) -> None:
-        """Find the weights of one problem, in place."""
-        if matrix.largest == 0:
-            weights[k] = 1.0
-        elif known[k] is not None:
-            weights[k] = known[k]
-        else:
-            _search(matrix, labels[:, k], weights[k], tol, limit)
+    def __init__(
+        self,
+        matrix: KernelMatrix,
+        y: np.ndarray,
+        tol: float,
+        contradictions: Contradictions | None = None,
+        size: float = 1.0,
+    ):
+        super().__init__(matrix, y, np.full(len(y), np.inf), tol)
+        self._size = size
+        self._proof = None if contradictions is None else contradictions.weights
+        self.known = np.ones(len(y)) if matrix.largest == 0 else self._proof
 
-    ended = search_all(search, count, deadline, n_jobs)
-    weights[weights.sum(1) == 0] = 1.0
-    weights /= weights.sum(1, keepdims=True)
-    outputs = labels * matrix.multiply(labels * weights.T)
-    solutions = []
-    for k, proof in enumerate(known):
-        if proof is not None and not matrix.exact and ended[k][0] is not Status.INTERRUPTED:
-            found = keep_constant(0.0, Status.NOT_SEPARABLE, proof)
-        else:
-            found = _judge(matrix, size, labels[:, k], weights[k], outputs[:, k], tol, *ended[k])
-        solutions.append(found)
-    return solutions
+    def propose(self, Q: np.ndarray, deadline: float) -> Iterator[np.ndarray]:
+        """The weights of the least norm."""
+        yield minimize_norm(Q, deadline)
+
+    def rate(self, weights: np.ndarray) -> tuple[float, float]:
+        """The gap, and where nothing separates the bound in units of the samples that it rests on:
+        the least one is the best proof.
+        """
+        if not weights.any():
+            return np.inf, np.inf
+        p, matrix, y = weights / weights.sum(), self.matrix, self.y
+        outputs = y * (matrix.values @ (y * p))
+        margin, upper = judge_margin(p, outputs, matrix.lengths, matrix.entry_error)
+        if margin > 0:
+            return 1 - margin / upper, 0.0
+        return 1.0, _bound_exactly(matrix, y, p) / max(float(p @ matrix.lengths), 1e-300)
+
+    def settle(self, weights: np.ndarray) -> np.ndarray:
+        """Weights with sum 1; equal ones where none were found."""
+        return weights / weights.sum() if weights.any() else np.full(len(weights), 1 / len(weights))
+
+    def judge(
+        self, weights: np.ndarray, outputs: np.ndarray, ended: Status, seconds: float
+    ) -> KernelSolution:
+        """The solution with these weights, or the proof of the contradictions."""
+        if self._proof is None or self.matrix.exact or ended is Status.INTERRUPTED:
+            return _judge(
+                self.matrix, self._size, self.y, weights, outputs, self.tol, ended, seconds
+            )
+        return keep_constant(0.0, Status.NOT_SEPARABLE, self._proof)
 
 
 def keep_constant(upper: float, status: Status, dual: np.ndarray) -> KernelSolution:
@@ -128,36 +131,8 @@ def judge_margin(
     return margin, upper * (1 + rounding)
 
 
-def _search(
-    matrix: KernelMatrix, y: np.ndarray, weights: np.ndarray, tol: float, limit: Deadline
-) -> None:
-    """Find weights (n,), in place, whose gap is `tol` or as small as it gets."""
-    gap = descend(
-        matrix.values, y, np.full(len(y), np.inf), weights, tol=_AIM * tol, deadline=limit.at
-    )
-    if gap <= tol or limit.passed or len(y) > AFFORDABLE or matrix.compute is not None:
-        return
-    p = minimize_norm(matrix.labelled(y), limit.at)
-    candidates = [q / q.sum() for q in ([weights] if weights.any() else []) + [*drop_dust(p)]]
-    ends = [
-        judge_margin(q, y * (matrix.values @ (y * q)), matrix.lengths, matrix.entry_error)
-        for q in candidates
-    ]
-    gaps = [1 - max(margin, 0.0) / upper for margin, upper in ends]
-    # Where nothing separates, the least bound is the best proof, in units of the samples that it
-    # rests on. Dust is dropped where the gap stays within a tenth of the tolerance.
-    bounds = [_bound_exactly(matrix, y, q)[1] if min(gaps) == 1 else 0.0 for q in candidates]
-    least, bound = min(zip(gaps, bounds, strict=True))
-    for q, gap, upper in zip(candidates, gaps, bounds, strict=True):
-        if gap <= max(least, 0.1 * tol) and (upper <= bound or gap < 1):
-            weights[:] = q
-            return
-
-
-def _bound_exactly(matrix: KernelMatrix, y: np.ndarray, dual: np.ndarray) -> tuple[float, float]:
-    """The bound of dual weights (n,) in longer floats, and the same in units of the length of all
-    samples with weight.
-    """
+def _bound_exactly(matrix: KernelMatrix, y: np.ndarray, dual: np.ndarray) -> float:
+    """The bound of dual weights (n,) in longer floats."""
     used = np.flatnonzero(dual)
     weights = y[used] * dual[used]
     outputs, errors = multiply_extended(matrix.values[np.ix_(used, used)], weights)
@@ -165,8 +140,7 @@ def _bound_exactly(matrix: KernelMatrix, y: np.ndarray, dual: np.ndarray) -> tup
     # Sums of terms that cancel: what they are known to counts in units of their sizes.
     sizes = np.abs(weights) @ (np.abs(outputs) * float(np.finfo(np.longdouble).eps) * len(used))
     square = float(weights @ outputs + sizes + np.abs(weights) @ errors)
-    upper = float(np.sqrt(max(square, 0.0))) * sums
-    return upper, upper / max(float(dual @ matrix.lengths), 1e-300)
+    return float(np.sqrt(max(square, 0.0))) * sums
 
 
 def _judge(
@@ -192,8 +166,7 @@ def _judge(
     zero = 0.0
     if matrix.exact and margin <= 0:
         # The entries of the caller are what is bounded, and what their rounding can make of 0.
-        exact_upper, _ = _bound_exactly(matrix, y, dual)
-        upper = min(upper, exact_upper)
+        upper = min(upper, _bound_exactly(matrix, y, dual))
         zero = float(np.sqrt(ENTRY_ROUNDING)) * float(dual @ matrix.lengths)
     unit = np.longdouble(np.sqrt(matrix.scale)) * size  # powers of 2: only small numbers round
     margin, upper = round_down(margin * unit), round_up(upper * unit)

@@ -1,33 +1,17 @@
-"""Both ends of the bracket of a norm plus hinge losses, of a function and its
-dual weights."""
+"""Both ends of the bracket of a norm plus hinge losses, of a function and its dual weights."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-
-from ..core.records import short_repr
-from ..core.saved_records import Record
 
 _RELIABLE_OUTPUT = 1e-6
 """Factors 1 / output of f above 1e6 are not tried: outputs that are so small are rounding."""
 
 
-@dataclass(frozen=True)
-class HingeBracket(Record):
-    """What a function and its dual weights are worth once both are scaled as is best.
-
-    Attributes
-    ----------
-    objective : float
-        ||f||^2 / 2 and the hinge losses of the function times `factor`.
-    lower : float
-        The bound that the dual weights times `shrink` prove.
-    hinge : float
-        The sum of the hinge losses, without their costs.
-    factor : float
-        Of the function, > 0 unless 0 is best.
-    shrink : float
-        Of the dual weights, in (0, 1].
+class HingeBracket(NamedTuple):
+    """What a function and its dual weights are worth, scaled as is best: the objective of the
+    function times `factor`, with `hinge` the sum of its hinge losses without their costs, and the
+    bound `lower` that the weights times `shrink`, in (0, 1], prove.
     """
 
     objective: float
@@ -36,8 +20,6 @@ class HingeBracket(Record):
     factor: float
     shrink: float
 
-    __repr__ = short_repr
-
 
 def bracket_hinges(
     caps: np.ndarray, total: float, square: float, outputs: np.ndarray, rounding: float
@@ -45,8 +27,8 @@ def bracket_hinges(
     """The bracket of min ||f||^2 / 2 + sum_n caps_n max(0, 1 - output_n) at one function f.
 
     `total` is the sum of its dual weights, `square` at least ||f||^2, `outputs` (n,) at most its
-    outputs times their labels, or less those of the best other class; sums are known up to the part
-    `rounding`. Both ends are taken on the safe sides of that.
+    outputs times their labels; sums are known up to the part `rounding`. Both ends are taken on the
+    safe sides of that.
     """
     sums = 1 + rounding
     total = total / sums

@@ -13,7 +13,8 @@ from ..kernels import arc_cosine, ntk
 from ..kernels.two_layer import bound_entry_errors
 from ..result import Status
 from .contradictions import Contradictions, recommended_cost
-from .hard_kernel import KernelSolution, keep_constant, solve_hard
+from .hard_kernel import HardMargin, KernelSolution, keep_constant
+from .kernel_engine import solve_kernel
 from .kernel_matrix import KernelMatrix
 from .kernel_problem import (
     bound_by_shortest,
@@ -78,9 +79,7 @@ def kernel_max_margin(
     # Of a matrix that lost entries nothing is told: the identity has no contradictions.
     known = matrix.values if matrix.exact else np.eye(len(y))
     contradictions = Contradictions.in_kernel(known, y)
-    (found,) = solve_hard(
-        matrix, y[:, None], tol=tol, deadline=deadline, contradictions=[contradictions]
-    )
+    (found,) = solve_kernel([HardMargin(matrix, y, tol, contradictions)], deadline=deadline)
     found = replace(found, seconds=time.monotonic() - started)
     if found.margin > 0:
         return found
@@ -235,14 +234,9 @@ def _solve_homogeneous(
         try:
             K = compute_kernel(kernel, Z, deadline)
             if K is not None:
-                (found,) = solve_hard(
-                    KernelMatrix.of(K, entry_error=error),
-                    data.y[:, None],
-                    tol=tol,
-                    deadline=deadline,
-                    contradictions=[contradictions],
-                    size=size,
-                )
+                matrix = KernelMatrix.of(K, entry_error=error)
+                problem = HardMargin(matrix, data.y, tol, contradictions, size)
+                (found,) = solve_kernel([problem], deadline=deadline)
         except KeyboardInterrupt:  # before the kernel was there
             K, ended = None, Status.INTERRUPTED
         if K is None:

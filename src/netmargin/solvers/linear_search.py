@@ -12,8 +12,9 @@ from ..core.cone_program import minimize
 from ..core.deadline import Deadline
 from ..result import Bracket, Status
 from .extended import multiply_extended, round_down, round_up
-from .hard_kernel import solve_hard
+from .hard_kernel import HardMargin
 from .hull import DECIDED, decide, find_contradiction, normalize_rows
+from .kernel_engine import solve_kernel
 from .kernel_matrix import KernelMatrix
 
 _PRIMAL_WORK, _PRIMAL_SHARE = 3e7, 4
@@ -198,12 +199,9 @@ def _is_large(n: int, D: int) -> bool:
 
 def _propose_by_pairs(signed: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
     """The same from the kernel of the labelled samples (n, D)."""
-    (found,) = solve_hard(
-        KernelMatrix.of(signed @ signed.T),
-        np.ones((len(signed), 1)),
-        tol=_PAIRS_TOLERANCE,
-        deadline=Deadline(None),
-    )
+    matrix = KernelMatrix.of(signed @ signed.T)
+    problem = HardMargin(matrix, np.ones(len(signed)), _PAIRS_TOLERANCE)
+    (found,) = solve_kernel([problem], deadline=Deadline(None))
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     yield found.dual @ signed, found.dual / least

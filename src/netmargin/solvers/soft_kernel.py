@@ -1,6 +1,7 @@
 """Soft max margin in a reproducing kernel space, without an intercept."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,15 +11,12 @@ from ..core.deadline import Deadline
 from ..core.matrices import check_sample_weight, kernel_values
 from ..core.records import short_repr
 from ..result import SoftSolution, Status, judge_bracket
-from .class_problems import search_all
-from .cone_fallback import AFFORDABLE, drop_dust, propose_in_box
+from .cone_fallback import propose_in_box
+from .extended import round_down
 from .hinge_bracket import bracket_hinges
+from .kernel_engine import KernelProblem, solve_kernel
 from .kernel_matrix import KernelMatrix
 from .kernel_problem import validate_kernel
-from .pair_descent import descend
-
-_AIM = 0.9
-"""Part of the tolerance that the search aims at: the judge counts roundings on top of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,109 +97,72 @@ def kernel_soft_margin(
     C, tol = check_number("C", C, above=0), check_number("tol", tol, above=0, below=1)
     matrix, y = validate_kernel(K, y)
     caps = C * check_sample_weight(sample_weight, len(y))
-    (found,) = solve_soft(matrix, y[:, None], caps, tol=tol, deadline=deadline)
+    (found,) = solve_kernel([SoftMargin(matrix, y, caps, tol)], deadline=deadline)
     return replace(found, seconds=time.monotonic() - started)
 
 
-def solve_soft(
-    matrix: KernelMatrix,
-    labels: np.ndarray,
-    caps: np.ndarray,
-    *,
-    tol: float,
-    deadline: Deadline,
-    starts: np.ndarray | None = None,
-    n_jobs: int | None = None,
-) -> list[SoftKernelSolution]:
-    """Solve one problem for each column of `labels` (n, k), -1.0 and +1.0, with one kernel.
+class SoftMargin(KernelProblem[SoftKernelSolution]):
+    """The soft margin of a matrix for labels (n,), with weights up to `costs` (n,)."""
 
-    Weights are at most `caps` (n,). Each problem gets an equal part of the time that is left.
-    `starts` (n, k) are weights to begin with. Ctrl-C ends the search, with the best so far.
-    """
-    n, count = labels.shape
-    # In units of values and of p * scale the problem keeps its form, with caps * scale and an
-    # objective times scale.
-    caps = caps * matrix.scale
-    weights = np.zeros((count, n)) if starts is None else starts.T * matrix.scale
-    weights = np.ascontiguousarray(np.clip(weights, 0.0, caps))
-    ended = search_all(
-        lambda k, limit: _search(matrix, labels[:, k], caps, weights[k], tol, limit),
-        count,
-        deadline,
-        n_jobs,
-    )
-    outputs = labels * matrix.multiply(labels * weights.T)
-    solutions = []
-    for k, (status, seconds) in enumerate(ended):
-        found = _judge(matrix, labels[:, k], caps, weights[k], tol, outputs[:, k])
-        status, certified = judge_bracket(found.bracket, tol, ended=status)
-        solutions.append(replace(found, status=status, certified=certified, seconds=seconds))
-    return solutions
+    def __init__(self, matrix: KernelMatrix, y: np.ndarray, costs: np.ndarray, tol: float):
+        # In units of values and of p * scale the problem keeps its form, with caps * scale and an
+        # objective times scale.
+        caps = costs * matrix.scale
+        super().__init__(matrix, y, caps, tol)
 
+    def propose(self, Q: np.ndarray, deadline: float) -> Iterator[np.ndarray]:
+        """Weights in the box, by three programs in turn."""
+        return propose_in_box(Q, self.caps, deadline)
 
-def _search(
-    matrix: KernelMatrix,
-    y: np.ndarray,
-    caps: np.ndarray,
-    weights: np.ndarray,
-    tol: float,
-    limit: Deadline,
-) -> None:
-    """Find weights (n,), in place, whose gap is `tol` or as small as it gets."""
-    gap = descend(matrix.values, y, caps, weights, tol=_AIM * tol, deadline=limit.at)
-    # Steps of nearly equal samples can end in NaN: the cone program goes on from 0 there.
-    weights[np.isnan(weights)] = 0.0
-    if gap <= tol or limit.passed or len(y) > AFFORDABLE or matrix.compute is not None:
-        return
-    best = _judge(matrix, y, caps, weights, tol).gap
-    for proposed in propose_in_box(matrix.labelled(y), caps, limit.at):
-        for p in drop_dust(proposed):
-            gap = _judge(matrix, y, caps, p, tol).gap
-            if gap < best:
-                weights[:], best = p, gap
-            if best <= 0.1 * tol:
-                return
-        if best <= tol or limit.passed:
-            return
+    def rate(self, weights: np.ndarray) -> tuple[float, float]:
+        """The gap."""
+        outputs = self.y * self.matrix.multiply((self.y * weights)[:, None])[:, 0]
+        return self._bracket(weights, outputs).gap, 0.0
 
+    def judge(
+        self, weights: np.ndarray, outputs: np.ndarray, ended: Status, seconds: float
+    ) -> SoftKernelSolution:
+        """The solution with these weights."""
+        found = self._bracket(weights, outputs)
+        status, certified = judge_bracket(found.bracket, self.tol, ended=ended)
+        return replace(found, status=status, certified=certified, seconds=seconds)
 
-def _judge(
-    matrix: KernelMatrix,
-    y: np.ndarray,
-    caps: np.ndarray,
-    dual: np.ndarray,
-    tol: float,
-    outputs: np.ndarray | None = None,
-) -> SoftKernelSolution:
-    """The solution with these dual weights, its numbers recomputed in float64, and in longer floats
-    where the rounding of float64 is what keeps the bracket open.
-    """
-    if outputs is None:
-        outputs = y * matrix.multiply((y * dual)[:, None])[:, 0]
-    errors = matrix.bound_rounding(dual[:, None])[:, 0]
-    found = _bracket_objective(matrix.scale, y, caps, dual, outputs, errors)
-    if found.gap > tol and matrix.affords_extended:
-        ideal = _bracket_objective(matrix.scale, y, caps, dual, outputs, np.zeros(len(y)))
-        if ideal.gap <= tol:
-            outputs, errors = matrix.multiply_extended(y * dual)
-            found = _bracket_objective(matrix.scale, y, caps, dual, y * outputs, errors)
-            found = _judge_rounded(matrix, y, caps, found)
-    return found
+    def _bracket(self, dual: np.ndarray, outputs: np.ndarray) -> SoftKernelSolution:
+        """Both ends in float64, and in longer floats where the rounding of float64 is what keeps
+        the bracket open.
+        """
+        matrix, y, n = self.matrix, self.y, len(self.y)
+        errors = matrix.bound_rounding(dual[:, None])[:, 0]
+        found = _bracket_objective(matrix.scale, y, self.caps, dual, outputs, errors)
+        if found.gap > self.tol and matrix.affords_extended:
+            ideal = _bracket_objective(matrix.scale, y, self.caps, dual, outputs, np.zeros(n))
+            if ideal.gap <= self.tol:
+                outputs, errors = matrix.multiply_extended(y * dual)
+                found = _bracket_objective(matrix.scale, y, self.caps, dual, y * outputs, errors)
+                found = self._judge_rounded(found)
+        return found
 
-
-def _judge_rounded(
-    matrix: KernelMatrix, y: np.ndarray, caps: np.ndarray, found: SoftKernelSolution
-) -> SoftKernelSolution:
-    """The solution with the objective of its coefficients as they are: scaled ones were rounded,
-    by more than longer floats lose.
-    """
-    a = found.coefficients * matrix.scale
-    outputs, errors = matrix.multiply_extended(a)
-    square = float(a @ outputs + np.abs(a) @ errors)
-    hinges = np.maximum(1 - (y * outputs - errors), 0.0)
-    sums = 1 + (len(y) + 4) * float(np.finfo(float).eps)
-    objective = float((0.5 * square + caps @ hinges) * sums) / matrix.scale
-    return replace(found, objective=objective, hinge=float(hinges.sum()))
+    def _judge_rounded(self, found: SoftKernelSolution) -> SoftKernelSolution:
+        """The solution with both ends of its coefficients and weights as they are: scaled ones were
+        rounded, by more than longer floats lose.
+        """
+        matrix, y, unit = self.matrix, self.y, self.matrix.scale
+        a, p = found.coefficients * unit, found.dual * unit
+        outputs, errors = matrix.multiply_extended(a)
+        square = float(a @ outputs + np.abs(a) @ errors)
+        hinges = np.maximum(1 - (y * outputs - errors), 0.0)
+        sums = 1 + (len(y) + 4) * float(np.finfo(float).eps)
+        objective = float((0.5 * square + self.caps @ hinges) * sums) / unit
+        outputs, errors = matrix.multiply_extended(y * p)
+        eps = (len(y) + 4) * np.finfo(np.longdouble).eps
+        largest = p @ (y * outputs + errors + eps * np.abs(outputs))
+        lower = (1 - eps) * p.astype(np.longdouble).sum() - 0.5 * (1 + eps) * largest
+        return replace(
+            found,
+            objective=objective,
+            lower_bound=round_down(max(lower, 0.0) / unit),
+            hinge=float(hinges.sum()),
+        )
 
 
 def _bracket_objective(

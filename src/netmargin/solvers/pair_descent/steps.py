@@ -12,7 +12,7 @@ import numpy as np
 try:
     from numba import njit
 except ImportError:
-    njit = None
+    njit = None  # type: ignore[assignment]
 
 from . import numpy_loops
 

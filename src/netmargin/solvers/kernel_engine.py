@@ -1,0 +1,122 @@
+"""The one engine of the kernel problems: steps of two samples, an interior point where these do not
+do, and a judge that recomputes what either of them proposes.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from ..core.deadline import Deadline
+from ..result import Solution, Status
+from .cone_fallback import AFFORDABLE, drop_dust
+from .kernel_matrix import KernelMatrix
+from .pair_descent import descend
+
+_AIM = 0.9
+"""Part of the tolerance that the search aims at: the judge counts roundings on top of it."""
+_GOOD = 0.1
+"""Part of the tolerance below which no other proposal is tried."""
+
+Found = TypeVar("Found", bound=Solution)
+
+
+class KernelProblem(ABC, Generic[Found]):
+    """A problem over weights 0 <= p <= caps of the samples, in units of the values of the matrix.
+
+    `y` (n,) are labels -1.0 and +1.0, `caps` (n,) the largest weights, infinite for a hard margin.
+    `known` (n,) are weights that need no search.
+    """
+
+    known: np.ndarray | None = None
+
+    def __init__(self, matrix: KernelMatrix, y: np.ndarray, caps: np.ndarray, tol: float):
+        self.matrix, self.y, self.caps, self.tol = matrix, y, caps, tol
+
+    @abstractmethod
+    def propose(self, Q: np.ndarray, deadline: float) -> Iterator[np.ndarray]:
+        """Weights by an interior point, for the matrix Q of labelled samples."""
+
+    @abstractmethod
+    def rate(self, weights: np.ndarray) -> tuple[float, float]:
+        """The judged gap of weights, and what decides where it is equal; less is better."""
+
+    def settle(self, weights: np.ndarray) -> np.ndarray:
+        """Weights in the scale in which they are judged."""
+        return weights
+
+    @abstractmethod
+    def judge(
+        self, weights: np.ndarray, outputs: np.ndarray, ended: Status, seconds: float
+    ) -> Found:
+        """The solution with settled weights and their labelled outputs."""
+
+
+def solve_kernel(
+    problems: Sequence[KernelProblem[Found]],
+    *,
+    deadline: Deadline,
+    starts: np.ndarray | None = None,
+    n_jobs: int | None = None,
+) -> list[Found]:
+    """Solve problems with one matrix and one tolerance, in as many threads as `n_jobs` says.
+
+    Each gets an equal part of the time that is left. `starts` (n, k) are weights to begin with.
+    Ctrl-C ends all searches, with the best so far.
+    """
+    matrix, count = problems[0].matrix, len(problems)
+    labels = np.stack([problem.y for problem in problems])
+    weights = np.zeros(labels.shape) if starts is None else starts.T * matrix.scale
+    weights = np.ascontiguousarray(np.clip(weights, 0.0, problems[0].caps))
+    ended = [(Status.INTERRUPTED, 0.0)] * count
+    in_turn = n_jobs in (None, 1) or count == 1
+
+    def run(k: int) -> None:
+        """Search for one, and note how it ended."""
+        began = time.monotonic()
+        # What one problem does not need of its part is left to the next ones.
+        limit = Deadline(deadline.share(count - k if in_turn else 1))
+        _search(problems[k], weights[k], limit)
+        status = Status.TIME_LIMIT if limit.passed else Status.STALLED
+        ended[k] = (status, time.monotonic() - began)
+
+    try:
+        if in_turn:
+            for k in range(count):
+                run(k)
+        else:  # the compiled steps let threads run side by side
+            Parallel(n_jobs=n_jobs, backend="threading")(delayed(run)(k) for k in range(count))
+    except KeyboardInterrupt:
+        pass
+    weights = np.stack([problem.settle(p) for problem, p in zip(problems, weights, strict=True)])
+    outputs = labels * matrix.multiply((labels * weights).T).T
+    return [
+        problem.judge(p, q, *end)
+        for problem, p, q, end in zip(problems, weights, outputs, ended, strict=True)
+    ]
+
+
+def _search(problem: KernelProblem, weights: np.ndarray, limit: Deadline) -> None:
+    """Find weights (n,), in place, whose gap is the tolerance or as small as it gets."""
+    matrix, y, tol = problem.matrix, problem.y, problem.tol
+    if problem.known is not None:
+        weights[:] = problem.known
+        return
+    gap = descend(matrix.values, y, problem.caps, weights, tol=_AIM * tol, deadline=limit.at)
+    # Steps of nearly equal samples can end in NaN: the cone program goes on from 0 there.
+    weights[np.isnan(weights)] = 0.0
+    if gap <= tol or limit.passed or len(y) > AFFORDABLE or matrix.compute is not None:
+        return
+    best = problem.rate(weights)
+    for proposed in problem.propose(matrix.labelled(y), limit.at):
+        for p in drop_dust(proposed):
+            rated = problem.rate(p)
+            if rated < best:
+                weights[:], best = p, rated
+            if best[0] <= _GOOD * tol:
+                return
+        if best[0] <= tol or limit.passed:
+            return
