@@ -16,10 +16,11 @@ from . import normalization_rules, rules, sum_rules  # noqa: F401  (register the
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
-from .samples import count_as_it_is_samples, count_samples, find_inputs, is_expensive
+from .measurements import Measurements
+from .samples import count_as_it_is_samples, count_samples, find_inputs
 from .stored_statistics import describe_statistics
 from .trace import Trace
-from .validation import Validator
+from .validation import observe, settle
 from .vocabulary import Evidence
 
 
@@ -29,9 +30,9 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
 
     A net is homogeneous of order L if Phi(c theta; x) = c^L Phi(theta; x) for all c > 0. Every
     operation of one forward pass on a few samples of `x` is followed by rules, in the training or
-    evaluation mode that the model is in; a numerical scaling check confirms the exponents: to the
-    last bit in float32 at powers of two, or else up to rounding in float64. Where an operation
-    cannot be followed, the answer rests on that check only, and says so.
+    evaluation mode that the model is in; a numerical check in float64 confirms the exponents up to
+    rounding. Where an operation cannot be followed, the answer rests on that check only, and says
+    so.
 
     The small numbers that guard roots and quotients (the eps of normalization layers) are neglected
     as long as their effect is small: the answer's `deviation` is how far the net as it is misses
@@ -109,12 +110,12 @@ def _analyse(model: nn.Module, x, statistics: str) -> Homogeneity:
 
 def _find_answer(model: nn.Module, x, *, follow: bool) -> Homogeneity:
     """Follow the model on samples of x, and settle what is found."""
-    validator = Validator(model, x, quick=True)
-    trace, degree = _follow(model, validator.traced, follow=follow)
+    measured = Measurements(model, x)
+    trace, degree = _follow(model, measured.traced, follow=follow)
     names = tuple(name for name, _ in model.named_parameters())
+    notes = describe_statistics(model, trace.statistics)
     if isinstance(degree, Unknown):
-        answer = validator.observe(trace, names, degree)
-        notes = describe_statistics(model, trace.statistics)
+        answer = observe(trace, names, degree, measured)
         return replace(answer, notes=(*notes, *answer.notes))
     derivation = Derivation(
         names,
@@ -124,32 +125,22 @@ def _find_answer(model: nn.Module, x, *, follow: bool) -> Homogeneity:
         tuple(trace.observed),
         tuple(trace.casts),
         trace.statistics,
-        trace.numbers / count_samples(validator.traced),
     )
+    numbers = trace.numbers / count_samples(measured.traced)
+    measured.measure_as_it_is_on(count_as_it_is_samples(numbers))
     del trace  # and with it all values of the pass, before more are computed
-    return _settle(model, derivation, validator)
-
-
-def _settle(model: nn.Module, derivation: Derivation, validator: Validator) -> Homogeneity:
-    """Check a derivation, with and without the biases where nothing else blocks homogeneity."""
-    count = count_as_it_is_samples(derivation.numbers)
-    # Weights are converted to float64 once, however many samples there are.
-    weights = sum(p.numel() for p in model.parameters())
-    validator.measure_as_it_is_on(count, expensive=is_expensive(derivation.numbers, weights))
-    notes = describe_statistics(model, derivation.statistics)
-    without = derivation.bias_free
-    if without is None:
-        answer = validator.settle(derivation)
-        return replace(answer, notes=(*notes, *answer.notes))
-    # Only biases are in the way, so the net without them is settled as well: margins of such nets
-    # are measured like that (Lyu and Li 2019, J.1).
-    exact = validator.confirm_both(derivation, without)
-    answer = validator.settle(derivation, exact)
+    answer = settle(derivation, measured)
     answer = replace(answer, notes=(*notes, *answer.notes))
-    found = {b.bias for b in answer.blockers}
-    if answer.evidence is Evidence.CONTRADICTED or not found <= set(without.ignored):
-        return answer  # epsilons block as well
-    free = validator.settle(without, exact)
+    # Where only biases are in the way, the net without them is settled as well: margins of such
+    # nets are measured like that (Lyu and Li 2019, J.1).
+    without = derivation.bias_free
+    if (
+        without is None
+        or answer.evidence is Evidence.CONTRADICTED
+        or not {b.bias for b in answer.blockers} <= set(without.ignored)  # epsilons block as well
+    ):
+        return answer
+    free = settle(without, measured)
     free = replace(free, notes=(free.bias_sentence, *notes, *free.notes))
     return replace(answer, _bias_free=free)
 

@@ -1,7 +1,6 @@
 """The record that `analyse` returns: exponents of groups of parameters, and how well they hold."""
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from ..core.saved_records import Record
 from ..errors import ArgumentError, NotHomogeneousError
 from ..nets.accepted_models import check_model
 from .degree import Degree, Epsilon
+from .measurements import check_claim
 from .scaling_check import ScalingCheck, deviation_sentence, range_sentence
 from .sentences import (
     Exponent,
@@ -23,19 +23,6 @@ from .vocabulary import STORED_STATISTICS, Blocker, Evidence, Kind
 
 if TYPE_CHECKING:
     from torch import nn
-
-Check = Callable[["Homogeneity", "nn.Module", object, bool, int], ScalingCheck]
-
-_registered_checks: list[Check] = []
-"""The function that `Homogeneity.check` calls. It is registered from validation.py, which imports
-this file and so cannot be imported by it.
-"""
-
-
-def register_check(check: Check) -> Check:
-    """Make `check` the function by which `Homogeneity.check` compares an answer with a net."""
-    _registered_checks[:] = [check]
-    return check
 
 
 @dataclass(frozen=True)
@@ -78,10 +65,9 @@ class Homogeneity(Record):
         The largest relative miss of the net as it is, epsilons and casts in place, where all
         parameters of `groups` are halved, which makes epsilons weigh most; with casts also where
         they are doubled, and at independent factors between for the groups. Without epsilons and
-        casts the miss at independent factors from 1/64 to 64: 0 or rounding. It is measured in
-        float64; for nets that compute more than half a million numbers for a sample in float32,
-        whose rounding (about 1e-6) it includes then. At most 0.01, or the net is not called
-        homogeneous. None where there is no order.
+        casts the miss at independent factors from 1/100 to 100: 0 or rounding. It is measured in
+        float64, and at most 0.01, or the net is not called homogeneous. None where there is no
+        order.
     samples : int
         The number of samples on which `deviation` was measured.
     epsilons : tuple of Epsilon
@@ -208,7 +194,8 @@ class Homogeneity(Record):
             raise NotHomogeneousError(f"There is no exponent to check: the net is {self.kind}")
         model = check_model(model)
         self.require_parameters_of(model)
-        found = _registered_checks[0](self, model, data, range, seed)
+        several = self._several_inputs
+        found = check_claim(self, model, data, several=several, range=range, seed=seed)
         if range:  # a frozen record keeps it in a list
             self._checked[:] = [found]
         return found

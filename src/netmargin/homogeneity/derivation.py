@@ -1,9 +1,7 @@
 """From degrees and constraints to an answer: the scalings that multiply outputs by a power of c."""
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -35,8 +33,6 @@ class Derivation:
         The places where the forward pass rounds to half precision.
     statistics : dict of str to Degree
         How stored statistics follow the parameters: buffer -> its degree.
-    numbers : float
-        How many numbers the forward pass computes for a sample: a measure of its cost.
     ignored : tuple of str
         The biases that were left out.
     narrow : bool
@@ -49,7 +45,6 @@ class Derivation:
     observed: tuple[str, ...] = ()
     casts: tuple[str, ...] = ()
     statistics: Mapping[str, Degree] = field(default_factory=dict)
-    numbers: float = 0.0
     ignored: tuple[str, ...] = ()
     narrow: bool = False
 
@@ -93,22 +88,6 @@ class Derivation:
         """The derivation of the net without the biases that block it, if nothing else does."""
         biases = {b.bias for b in self._blockers}
         return self.without({b for b in biases if b}) if biases and None not in biases else None
-
-    def let_biases_follow(
-        self, factors: Mapping[str, float], biases: Collection[str]
-    ) -> dict[str, float] | None:
-        """Multiply biases as the signals that they are added to, which other factors multiply.
-
-        Returns all factors, or None where one bias is added to signals that scale differently.
-        """
-        logs = {name: Fraction(math.log2(c)) for name, c in factors.items()}
-        found = dict(factors)
-        for c in self._binding:
-            if c.bias is not None and c.bias in biases:
-                factor = 2.0 ** -float(c.difference.under(logs))
-                if found.setdefault(c.bias, factor) != factor:
-                    return None
-        return found
 
     @cached_property
     def answer(self) -> Homogeneity:

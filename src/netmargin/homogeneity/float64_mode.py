@@ -1,4 +1,4 @@
-"""Modes that run a forward pass with chosen epsilons made negligible, or in float64 as well."""
+"""A mode that runs a forward pass in float64, with chosen epsilons made negligible."""
 
 from functools import cache
 
@@ -7,9 +7,9 @@ from torch import Tensor
 
 from .modes import ROUGH, EagerMode, ModulePath
 
-_EPSILONS = {torch.float64: 1e-300, torch.float32: 1e-37}
-"""Value of an epsilon that is made negligible, by the type of the computation: not 0, which may
-divide by 0, and far below the numbers of an ordinary forward pass.
+_NEGLIGIBLE = 1e-300
+"""Value of an epsilon that is made negligible: not 0, which may divide by 0, and far below the
+numbers of an ordinary forward pass.
 """
 _SAME_EPSILON = 1e-2
 """Relative difference up to which two numbers in one module are the same epsilon: one of them may
@@ -17,62 +17,14 @@ be rounded to half precision, which is off by less.
 """
 
 
-class EpsilonMode(EagerMode):
-    """A mode in which the `neglected` epsilons are negligible.
-
-    They are the arguments called eps, and the given small numbers where they are added or clamped
-    to.
-
-    path : tells which module runs.
-    neglected : pairs of the path of a module and a number.
-    dtype : the type of the computation.
-    precision : the epsilon of the type of the parameters.
-    """
-
-    def __init__(
-        self,
-        path: ModulePath,
-        neglected: frozenset[tuple[str, float]],
-        dtype: torch.dtype,
-        precision: float,
-    ):
-        super().__init__()
-        self._path, self._neglected, self._precision = path, neglected, precision
-        self._least, self._of_type = _EPSILONS[dtype], torch.finfo(dtype).eps
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """Run one operation."""
-        args, kwargs = list(args), dict(kwargs or {})
-        self._set_epsilons(func, args, kwargs)
-        return func(*args, **kwargs)
-
-    def _set_epsilons(self, func, args: list, kwargs: dict) -> None:
-        """Replace epsilons among the arguments of an operation, in place."""
-        for index, name in _find_epsilons(func):
-            given = args[index] if index < len(args) else kwargs.get(name)
-            # Without one, normalizations take the precision of the type.
-            value = self._replace(self._of_type if given is None else given)
-            if index < len(args):
-                args[index] = value
-            else:
-                kwargs[name] = value
-        if func.overloadpacket.__name__.removesuffix("_") in ("add", "clamp", "clamp_min"):
-            args[:] = [self._replace(a) if isinstance(a, (int, float)) else a for a in args]
-
-    def _replace(self, number):
-        """Return next to nothing for an epsilon that is neglected, and other numbers as given."""
-        # A number chosen by the type of the computation was that of the parameters' own type.
-        if number == self._of_type:
-            number = self._precision
-        here = [value for where, value in self._neglected if where == self._path.where]
-        is_neglected = any(abs(number - value) <= _SAME_EPSILON * value for value in here)
-        return self._least if is_neglected else number
-
-
-class Float64Mode(EpsilonMode):
+class Float64Mode(EagerMode):
     """A mode that computes in float64 even where a forward pass makes float32 constants.
 
-    Casts to half precision are left out, or else only their `rounding` is kept.
+    path : tells which module runs.
+    neglected : pairs of the path of a module and a number. Such arguments called eps, and such
+        numbers that are added or clamped to, become negligible.
+    precision : the epsilon of the type of the parameters.
+    rounding : whether casts to half precision still round.
     """
 
     def __init__(
@@ -82,8 +34,9 @@ class Float64Mode(EpsilonMode):
         precision: float,
         rounding: bool,
     ):
-        super().__init__(path, neglected, torch.float64, precision)
-        self._rounding = rounding
+        super().__init__()
+        self._path, self._neglected = path, neglected
+        self._precision, self._rounding = precision, rounding
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         """Run one operation in float64."""
@@ -100,6 +53,28 @@ class Float64Mode(EpsilonMode):
         if asked in ROUGH and self._rounding and isinstance(result, Tensor):
             result = result.to(asked)
         return to_float64(result)
+
+    def _set_epsilons(self, func, args: list, kwargs: dict) -> None:
+        """Replace epsilons among the arguments of an operation, in place."""
+        for index, name in _find_epsilons(func):
+            given = args[index] if index < len(args) else kwargs.get(name)
+            # Without one, normalizations take the precision of the type.
+            value = self._replace(torch.finfo(torch.float64).eps if given is None else given)
+            if index < len(args):
+                args[index] = value
+            else:
+                kwargs[name] = value
+        if func.overloadpacket.__name__.removesuffix("_") in ("add", "clamp", "clamp_min"):
+            args[:] = [self._replace(a) if isinstance(a, (int, float)) else a for a in args]
+
+    def _replace(self, number):
+        """Return next to nothing for an epsilon that is neglected, and other numbers as given."""
+        # A number chosen by the type of the computation was that of the parameters' own type.
+        if number == torch.finfo(torch.float64).eps:
+            number = self._precision
+        here = [value for where, value in self._neglected if where == self._path.where]
+        is_neglected = any(abs(number - value) <= _SAME_EPSILON * value for value in here)
+        return _NEGLIGIBLE if is_neglected else number
 
 
 @cache  # a schema is translated from C++ whenever it is read, which takes as long as a small layer

@@ -1,14 +1,16 @@
 """Scalings of groups of parameters: their factors, and how far from 1 an answer holds."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from typing import Protocol
 
 import torch
 
-from .answer import Homogeneity
+from .degree import Degree, Epsilon
 from .scaling import FACTORS, ScalingProbe
 from .scaling_check import FARTHEST, LARGEST_MISS
+from .sentences import Exponent
 from .vocabulary import Kind
 
 _STEPS_PER_DECADE = 4
@@ -23,25 +25,44 @@ _LARGEST_POWER = 60.0
 """Drawn factors change the outputs by at most so many decades: squares of intermediate values still
 fit in float64 (1e308) then.
 """
-
-_BITS = 6.0
-"""Largest power of two that a group is multiplied or divided by in float32 ..."""
-_LARGEST_BITS = 40.0
-"""... unless the outputs changed by more bits than these: squares of intermediate values still fit
-in float32 (2^127) then.
-"""
-
 Scaling = tuple[dict[str, float], float]
 """The factor of each parameter, and the factor by which the outputs must change."""
 
 
-def scale_groups(answer: Homogeneity, factors: Mapping[str, float]) -> Scaling:
+class Claim(Protocol):
+    """What the numerical check needs to know of an answer."""
+
+    @property
+    def order(self) -> Exponent | None: ...
+    @property
+    def groups(self) -> Mapping[str, Exponent]: ...
+    @property
+    def members(self) -> Mapping[str, Collection[str]]: ...
+    @property
+    def quasi_exponents(self) -> Mapping[str, Exponent] | None: ...
+    @property
+    def epsilons(self) -> tuple[Epsilon, ...]: ...
+    @property
+    def guards(self) -> tuple[Epsilon, ...]: ...
+    @property
+    def casts(self) -> tuple[str, ...]: ...
+    @property
+    def statistics(self) -> Mapping[str, Degree]: ...
+    @property
+    def ignored(self) -> tuple[str, ...]: ...
+    @property
+    def samples(self) -> int: ...
+    @property
+    def cause(self) -> str: ...
+
+
+def scale_groups(answer: Claim, factors: Mapping[str, float]) -> Scaling:
     """Scale the parameters of each group by its factor."""
     expected = math.prod(c ** float(answer.groups[name]) for name, c in factors.items())
     return {n: c for name, c in factors.items() for n in answer.members[name]}, expected
 
 
-def scale_quasi(answer: Homogeneity, c: float) -> Scaling:
+def scale_quasi(answer: Claim, c: float) -> Scaling:
     """Scale every parameter p by c^{lambda_p}, with the quasi-homogeneous exponents."""
     assert answer.quasi_exponents is not None
     return {name: c ** float(k) for name, k in answer.quasi_exponents.items() if k}, c
@@ -56,77 +77,32 @@ def compose(scalings: Sequence[Scaling]) -> Scaling:
     return factors, math.prod(expected for _, expected in scalings)
 
 
-def draw_powers_of_two(answer: Homogeneity, stream: tuple[int, int]) -> Scaling:
-    """Draw independent factors for the groups, and one for the quasi-homogeneous exponents.
+def draw_near(answer: Claim, seed: int) -> list[Scaling]:
+    """Draw scalings near 1: all groups by 1/2, where epsilons weigh most.
 
-    They are powers of two, by which float32 numbers are multiplied without any rounding: a net that
-    follows the exponents does so to the last bit.
-    """
-    generator = _make_generator(*stream)
-    total = sum(abs(float(k)) for k in answer.groups.values())
-    most = min(_BITS, _LARGEST_BITS / max(total, 1.0))
-
-    def draw() -> float:
-        u = torch.rand((), generator=generator, dtype=torch.float64).item() * 2 - 1
-        return math.copysign(max(1.0, round(most * abs(u))), u)
-
-    scalings = [scale_groups(answer, {name: 2 ** draw() for name in answer.groups})]
-    if answer.quasi_exponents:
-        whole = math.lcm(*(Fraction(k).denominator for k in answer.quasi_exponents.values()))
-        scalings.append(scale_quasi(answer, 2.0 ** (whole if whole <= _LARGEST_BITS else 1)))
-    return compose(scalings)
-
-
-def draw_near(answer: Homogeneity, seed: int, *, quick: bool) -> list[Scaling]:
-    """Draw scalings near 1: all groups by 1/2, all by 2, and independent factors between.
-
-    The independent ones are a corner of the box [1/2, 2]^groups and, where roundings may differ
-    inside, a point in it.
-
-    quick : only all groups by 1/2, where epsilons weigh most, unless there are casts, which weigh
-    most where they overflow.
+    With casts, which weigh most where they overflow, also all by 2, and independent factors between
+    for the groups.
     """
     scalings = [scale_groups(answer, dict.fromkeys(answer.groups, c)) for c in FACTORS]
-    if quick and not answer.casts:
+    if not answer.casts:
         return scalings[:1]
-    if answer.epsilons or answer.casts:
-        scalings.append(draw_factors(answer, math.log10(2), (seed, 1)))
-    if len(answer.groups) > 1:
-        signs = torch.randint(
-            0, 2, (len(answer.groups),), generator=_make_generator(seed, 2)
-        ).tolist()
-        if len(set(signs)) == 1:  # all groups together are there already
-            signs[0] = 1 - signs[0]
-        corner = {name: FACTORS[sign] for name, sign in zip(answer.groups, signs, strict=True)}
-        scalings.append(scale_groups(answer, corner))
-    return scalings
+    return [*scalings, draw_factors(answer, math.log10(2), (seed, 1))]
 
 
-def draw_factors(answer: Homogeneity, decades: float, stream: tuple[int, int]) -> Scaling:
+def draw_factors(answer: Claim, decades: float, stream: tuple[int, int]) -> Scaling:
     """Draw independent factors for the groups, up to so many decades from 1.
 
     stream : the seed, and a number that tells draws of one seed apart.
     """
     total = sum(abs(float(k)) for k in answer.groups.values())
     decades = min(decades, _LARGEST_POWER / max(total, 1.0))
-    exponents = (
-        torch.rand(len(answer.groups), generator=_make_generator(*stream), dtype=torch.float64) * 2
-        - 1
-    )
-    return scale_groups(
-        answer,
-        {
-            name: 10 ** (decades * u)
-            for name, u in zip(answer.groups, exponents.tolist(), strict=True)
-        },
-    )
+    generator = torch.Generator().manual_seed(1000 * stream[0] + stream[1])
+    exponents = torch.rand(len(answer.groups), generator=generator, dtype=torch.float64) * 2 - 1
+    logs = zip(answer.groups, exponents.tolist(), strict=True)
+    return scale_groups(answer, {name: 10 ** (decades * u) for name, u in logs})
 
 
-def _make_generator(seed: int, number: int) -> torch.Generator:
-    return torch.Generator().manual_seed(1000 * seed + number)
-
-
-def find_range(answer: Homogeneity, probe: ScalingProbe) -> tuple[float, float]:
+def find_range(answer: Claim, probe: ScalingProbe) -> tuple[float, float]:
     """Find the factors of all groups, below and above 1, between which a net misses by under 1%.
 
     The nearest ends are found; beyond them an answer may hold again, which is not looked at.

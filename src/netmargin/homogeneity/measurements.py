@@ -4,22 +4,22 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 
-import torch
 from torch import nn
 
-from ..nets.model import device_and_dtype
-from .answer import Homogeneity
+from ..nets.model import able_to_float64
 from .degree import Epsilon
 from .group_scalings import (
+    Claim,
     Scaling,
     compose,
     draw_factors,
     draw_near,
-    draw_powers_of_two,
+    find_range,
     scale_quasi,
 )
-from .samples import are_all_equal, count_samples, repeat_first_sample, take_samples
+from .samples import count_samples, find_inputs, repeat_first_sample, take_samples
 from .scaling import FACTORS, TOLERANCE, ScalingProbe, generic_inputs
+from .scaling_check import ScalingCheck
 
 _FOLLOWED_SAMPLES = 2
 """Samples that the rules follow, for which batch statistics exist: no rule looks at values."""
@@ -36,52 +36,38 @@ misses by a factor there, far more than any rounding.
 class Measurements:
     """Measures how far a net misses the exponents of answers, on a few samples.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        The net, in the mode that it is in.
-    x : tensor, array_like, or tuple of them
-        A batch of inputs, of which a few are used.
-    seed : int, default 0
-        Seed of the generic point and of the factors that are drawn.
-    quick : bool, default False
-        Be content with exponents that hold to the last bit in float32, and with the factors near 1
-        at which epsilons matter most; else everything is computed in float64.
-
-    Attributes
-    ----------
-    traced : tensor, or tuple of them
-        The samples that the rules follow.
+    model : the net, in the mode that it is in.
+    x : a batch of inputs, of which a few are used.
+    seed : of the generic point and of the factors that are drawn.
+    traced : the samples that the rules follow.
+    more : the samples on which exponents are checked.
     """
 
-    def __init__(self, model: nn.Module, x, *, seed: int = 0, quick: bool = False):
+    def __init__(self, model: nn.Module, x, *, seed: int = 0):
         self.model, self._x, self.seed = model, x, seed
-        self._quick = quick and device_and_dtype(model)[1] == torch.float32
-        self.traced, self.more = (
-            take_samples(model, x, _FOLLOWED_SAMPLES),
-            take_samples(model, x, _CHECKED_SAMPLES),
-        )
+        self.traced = take_samples(model, x, _FOLLOWED_SAMPLES)
+        self.more = take_samples(model, x, _CHECKED_SAMPLES)
         if count_samples(self.more) == count_samples(self.traced):
             self.more = repeat_first_sample(self.traced)
-        self._as_it_is, self._expensive = self.more, False
+        self._as_it_is = self.more
         # Set where the samples say nothing (blank images), and noise is added to them.
         self._blank = False
 
-    def measure_as_it_is_on(self, count: int, *, expensive: bool = False) -> None:
-        """Measure the net with its epsilons and casts on so many samples, if there are as many.
-
-        expensive : whether that is done in float32, where no rounding but that of the net counts.
-        """
-        self._expensive = expensive
+    def measure_as_it_is_on(self, count: int) -> None:
+        """Measure the net with its epsilons and casts on so many samples, if there are as many."""
         if count_samples(self.more) > count_samples(self.traced) and count > 0:
             self._as_it_is = take_samples(self.model, self._x, count)
 
-    def measure_exact(self, answer: Homogeneity) -> float:
+    def count_samples_of(self, answer: Claim) -> int:
+        """Count the samples on which the deviation of an answer is measured."""
+        return count_samples(self._as_it_is if answer.epsilons or answer.casts else self.more)
+
+    def draw_wide(self, answer: Claim) -> Scaling:
+        """Draw independent factors for the groups, far apart."""
+        return draw_factors(answer, _DECADES, (self.seed, 0))
+
+    def measure_exact(self, answer: Claim) -> float:
         """Measure the miss with epsilons made negligible and factors far apart."""
-        if self.can_be_quick(answer):
-            miss = self.measure_in_own_type(answer, draw_powers_of_two(answer, (self.seed, 3)))
-            if miss is not None:
-                return miss
         best = None
         scalings = [self.draw_wide(answer)] if answer.order is not None else []
         if answer.quasi_exponents:
@@ -92,8 +78,7 @@ class Measurements:
             x = generic_inputs(self.more) if self._blank else self.more
             # A forward pass may refuse noisy samples, or this number of them.
             with suppress(RuntimeError, IndexError, ValueError):
-                probe = self.probe(answer, x, neglected=answer.guards)
-                miss = probe.miss(*compose(scalings))
+                miss = self.probe(answer, x, neglected=answer.guards).miss(*compose(scalings))
                 if miss <= TOLERANCE:
                     return miss
                 best = miss if best is None else min(best, miss)
@@ -103,30 +88,23 @@ class Measurements:
             return self.measure_exact(answer)
         return math.inf if best is None else best
 
-    def draw_wide(self, answer: Homogeneity) -> Scaling:
-        """Draw independent factors for the groups, far apart."""
-        return draw_factors(answer, _DECADES, (self.seed, 0))
+    def measure_deviation(self, answer: Claim, exact: float) -> float:
+        """Measure the largest miss of the net as it is, unless that is the `exact` one."""
+        if not answer.epsilons and not answer.casts:  # nothing was neglected: the same net
+            return exact
+        return self.measure_near(answer)
 
-    def can_be_quick(self, answer: Homogeneity) -> bool:
-        return self._quick and not answer.casts and not are_all_equal(self.more)
+    def measure_near(self, answer: Claim, **kept) -> float:
+        """Measure the largest miss at factors near 1; `kept` goes to `probe_as_it_is`."""
+        probe = self.probe_as_it_is(answer, **kept)
+        return max(probe.miss(*scaling) for scaling in draw_near(answer, self.seed))
 
-    def measure_in_own_type(self, answer: Homogeneity, scaling: Scaling) -> float | None:
-        """Measure the miss as `measure_exact` does, in float32; None where it is no rounding."""
-        # A forward pass may refuse this number of samples, which the caller sees to.
-        with suppress(RuntimeError, IndexError, ValueError):
-            probe = self.probe(answer, self.more, neglected=answer.guards, double=False)
-            miss = probe.miss(*scaling)
-            if miss <= TOLERANCE:
-                return miss
-        return None
+    def measure_quasi_miss(self, answer: Claim) -> float:
+        """Measure the miss of the quasi-homogeneous exponents for the net as it is."""
+        return self.probe_as_it_is(answer).miss(*scale_quasi(answer, FACTORS[0]))
 
     def probe_as_it_is(
-        self,
-        answer: Homogeneity,
-        *,
-        neglected: Sequence[Epsilon] = (),
-        casts: bool = True,
-        **kwargs,
+        self, answer: Claim, *, neglected: Sequence[Epsilon] = (), casts: bool = True
     ) -> ScalingProbe:
         """Probe the net with its epsilons and casts in place.
 
@@ -134,30 +112,14 @@ class Measurements:
         casts : whether roundings to half precision are kept.
         """
         x = generic_inputs(self._as_it_is) if self._blank else self._as_it_is
-        kept = {"neglected": neglected, "rounding": casts, **kwargs}
+        kept = {"neglected": neglected, "rounding": casts}
         probe = self.probe(answer, x, as_it_is=True, **kept)
         if probe.silent:  # such as a last layer that starts at 0
             probe = self.probe(answer, x, **kept)
         return probe
 
-    def measure_deviation(self, answer: Homogeneity, exact: float) -> float:
-        """Measure the largest miss of the net as it is, unless that is the `exact` one."""
-        if not answer.epsilons and not answer.casts:  # nothing was neglected: the same net
-            return exact
-        return self.measure_near(answer)
-
-    def measure_near(self, answer: Homogeneity, **kept) -> float:
-        """Measure the largest miss at factors near 1; `kept` goes to `probe_as_it_is`."""
-        double = not self._quick or bool(answer.casts) or not self._expensive
-        probe = self.probe_as_it_is(answer, double=double, **kept)
-        return max(probe.miss(*s) for s in draw_near(answer, self.seed, quick=self._quick))
-
-    def measure_quasi_miss(self, answer: Homogeneity) -> float:
-        # Only whether it is above 1% counts, for which float32 is enough.
-        probe = self.probe_as_it_is(answer, double=not self._quick or bool(answer.casts))
-        return probe.miss(*scale_quasi(answer, FACTORS[0]))
-
-    def probe(self, answer: Homogeneity, x, **kwargs) -> ScalingProbe:
+    def probe(self, answer: Claim, x, **kwargs) -> ScalingProbe:
+        """Probe the net of an answer on x; `kwargs` go to `ScalingProbe`."""
         return ScalingProbe(
             self.model,
             x,
@@ -167,6 +129,18 @@ class Measurements:
             **kwargs,
         )
 
-    # The probe of the net as it is has samples of its own: see samples.py.
-    def count_samples_of(self, answer: Homogeneity) -> int:
-        return count_samples(self._as_it_is if answer.epsilons or answer.casts else self.more)
+
+def check_claim(
+    answer: Claim, model: nn.Module, data: object, *, several: bool, range: bool, seed: int
+) -> ScalingCheck:
+    """Measure how well the exponents of an answer hold, as `Homogeneity.check` says.
+
+    several : whether a tuple holds the inputs of a net that takes several.
+    """
+    model, x = find_inputs(model, data, several=several)
+    measured = Measurements(able_to_float64(model), x, seed=seed)
+    measured.measure_as_it_is_on(answer.samples)
+    exact = measured.measure_exact(answer)
+    deviation = measured.measure_deviation(answer, exact)
+    found = find_range(answer, measured.probe_as_it_is(answer)) if range else None
+    return ScalingCheck(deviation, exact, measured.count_samples_of(answer), found, answer.cause)

@@ -26,25 +26,11 @@ in nets.
 
 
 def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fraction, ...] | None:
-    """Observe the exponents of an operation's outputs when marked inputs are scaled together.
+    """Observe the exponents of an operation's outputs when the marked input tensors are scaled.
 
-    Parameters
-    ----------
-    func : callable
-        An ATen operation, called as func(*args, **kwargs) on copies in float64.
-    args : tuple
-        Its positional arguments.
-    kwargs : dict
-        Its keyword arguments.
-    scales : sequence of bool
-        One truth value for each tensor among the arguments, in order: whether it is scaled.
-
-    Returns
-    -------
-    tuple of Fraction, or None
-        One exponent for each output tensor, 0 for outputs that are not floating numbers and stay
-        the same; an empty tuple where they follow no power; None where nothing can be learnt: the
-        operation works in place, does not take float64, or its outputs are 0.
+    One for each output tensor, 0 for outputs that are not floating numbers and stay the same; an
+    empty tuple where they follow no power; None where nothing can be learnt: the operation works in
+    place, does not take float64, or its outputs are 0.
     """
     if func._schema.is_mutable:
         return None
@@ -87,15 +73,15 @@ def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fracti
     Returns () if they are not confirmed, and None if outputs are 0.
     """
     first, twice = outputs_at(1.0), outputs_at(2.0)
-    exponents = []
+    exponents: list[Fraction] = []
     for here, there in zip(first, twice, strict=True):
         if not here.is_floating_point():
             exponents.append(Fraction(0))
             continue
-        sizes = [output.abs().max().item() if output.numel() else 0.0 for output in (here, there)]
-        if not all(0 < size < math.inf for size in sizes):
+        exponent = read_exponent(here, there)
+        if exponent is None:
             return None
-        exponents.append(Fraction(math.log2(sizes[1] / sizes[0])).limit_denominator(_DENOMINATOR))
+        exponents.append(exponent)
     steepest = max((abs(float(k)) for k in exponents), default=0.0)
     far = 10 ** min(_DECADES, _LARGEST_POWER / max(steepest, 1.0))
     for factor, outputs in ((2.0, twice), (1 / far, outputs_at(1 / far)), (far, outputs_at(far))):
@@ -107,11 +93,16 @@ def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fracti
     return tuple(exponents) or None
 
 
-def _follows(first: Tensor, output: Tensor, expected: float) -> bool:
-    """Is the output the expected multiple of the first one?
+def read_exponent(first: Tensor, twice: Tensor) -> Fraction | None:
+    """Read the exponent off outputs at the factors 1 and 2; None where one of them is 0."""
+    sizes = [output.abs().max().item() if output.numel() else 0.0 for output in (first, twice)]
+    if not all(0 < size < math.inf for size in sizes):
+        return None
+    return Fraction(math.log2(sizes[1] / sizes[0])).limit_denominator(_DENOMINATOR)
 
-    Outputs that are not made of floating numbers must stay the same.
-    """
+
+def _follows(first: Tensor, output: Tensor, expected: float) -> bool:
+    """Whether an output is the expected multiple of the first one; whole numbers must stay."""
     if output.shape != first.shape or not first.is_floating_point():
         return torch.equal(output, first)
     target = first * expected

@@ -18,9 +18,7 @@ between ...
 """
 _AS_IT_IS_NUMBERS = 2**20
 """... as many samples are taken as make the net compute so many numbers: in float64 that takes some
-hundredths of a second, less than what else `analyse` does. Nets with more, weights and numbers for
-the least number of samples together, are measured in float32: float64 takes four to ten times as
-long.
+hundredths of a second, less than what else `analyse` does.
 """
 
 
@@ -86,18 +84,6 @@ def count_as_it_is_samples(numbers: float) -> int:
     """Decide on how many samples a net that computes so many numbers for each is measured."""
     least, most = _AS_IT_IS_SAMPLES
     return int(min(max(_AS_IT_IS_NUMBERS / max(numbers, 1), least), most))
-
-
-def is_expensive(numbers: float, weights: int) -> bool:
-    """Whether a net of so many weights and numbers for a sample is not measured in float64."""
-    return numbers * _AS_IT_IS_SAMPLES[0] + weights > _AS_IT_IS_NUMBERS
-
-
-def are_all_equal(x) -> bool:
-    """Whether the samples of a batch are copies of one, as blank ones are."""
-    if isinstance(x, tuple):
-        return all(map(are_all_equal, x))
-    return bool((x == x[:1]).all())
 
 
 def repeat_first_sample(x):

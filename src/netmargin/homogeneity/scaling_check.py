@@ -24,8 +24,7 @@ class ScalingCheck(Record):
     ----------
     deviation : float
         Largest relative difference between the outputs at scaled parameters and the claimed power
-        of c times the outputs, for the net as it is: at factors 1/2 and 2 for all parameters
-        together, and at independent factors between for the groups.
+        of c times the outputs, for the net as it is, as in `Homogeneity`.
     exact : float
         The same at factors from 1/100 to 100 with all epsilons made negligible, at a generic point;
         rounding only, where the exponents are right.
@@ -54,8 +53,7 @@ class ScalingCheck(Record):
     def __str__(self) -> str:
         where = "" if self.range is None else f"; {range_sentence(*self.range)}"
         return (
-            f"{deviation_sentence(self.deviation, self.cause)} (on {self.samples} samples, factors"
-            f" 1/2 to 2){where}"
+            f"{deviation_sentence(self.deviation, self.cause)} (on {self.samples} samples){where}"
         )
 
 
