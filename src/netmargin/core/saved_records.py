@@ -1,26 +1,40 @@
-"""Records as files: one zip of JSON and of arrays in numpy's format, from which no code can run.
-
-`record.json` holds the fields by name, as `record_codec` writes them, and arrays lie beside it.
-Members are not compressed, so that a file cannot be larger than it looks.
+"""Records as files: plain containers, numbers and tensors, as torch saves them. torch reads them
+without running code (`weights_only`), whoever wrote the file.
 """
 
+import dataclasses
+import importlib
 import io
-import json
+import math
 import zipfile
+from collections.abc import Callable
+from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from ..errors import CheckpointError
+from ..errors import ArgumentError, CheckpointError
 from .arguments import check_path
 from .files import write_atomically
 from .notebook_tables import describe_in_notebook
-from .record_codec import PACKAGE, decode, encode, register_record
 
-_FORMAT = 1
+_FORMAT = 2
 """Version of the format; a file of a later one is refused."""
-_CONTENTS = "record.json"
+_PACKAGE = __name__.partition(".")[0]
+_KIND = "\0kind"
+"""The key by which a dict stands for an object of another type: no record has such a key."""
+_KINDS_OF_NUMBERS = "biufcSU"
+"""Kinds of numpy's types that are plain bytes, and no objects."""
+_UNKNOWN = "which this version of netmargin does not know. Update netmargin."
+
+_records: dict[str, type] = {}
+"""Every class of records by its package and name."""
+_named: dict[str, tuple[Any, Callable[[str], Any]]] = {}
+"""Classes whose objects are saved by their attribute `name`, and what finds an object by it."""
 
 
 class Record:
@@ -31,14 +45,14 @@ class Record:
     >>> import tempfile, netmargin as nm
     >>> history = nm.History([{"epoch": 0, "q_min": 0.1 + 0.2}], "ran 1 epoch")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     nm.load(history.save(f"{folder}/history.zip")) == history
+    ...     nm.load(history.save(f"{folder}/history.pt")) == history
     True
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__module__.startswith(f"{PACKAGE}."):
-            register_record(cls)
+        if cls.__module__.startswith(f"{_PACKAGE}."):
+            _records[_key_of(cls)] = cls
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows: a small table, or the line of `repr` where there is none."""
@@ -66,16 +80,8 @@ class Record:
             The file cannot be written.
         """
         file: Path = check_path("path", path)
-        arrays: dict[str, np.ndarray] = {}
-        contents = {"format": _FORMAT, "record": encode(self, arrays, type(self).__name__)}
         buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-            # NaN and infinities are encoded by us: JSON has no words for them.
-            archive.writestr(zipfile.ZipInfo(_CONTENTS), json.dumps(contents, allow_nan=False))
-            for name, array in arrays.items():
-                member = io.BytesIO()
-                np.lib.format.write_array(member, array, allow_pickle=False)
-                archive.writestr(zipfile.ZipInfo(name), member.getvalue())
+        torch.save({"format": _FORMAT, "record": _encode(self, type(self).__name__)}, buffer)
         write_atomically(file, buffer.getvalue())
         return file
 
@@ -106,7 +112,7 @@ def load(path: str | Path) -> Any:
     >>> net = torch.nn.Linear(2, 1, bias=False)
     >>> report = nm.measure(net, ([[1.0, 0.0], [0.0, -2.0]], [1, -1]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     again = nm.load(report.save(f"{folder}/report.zip"))
+    ...     again = nm.load(report.save(f"{folder}/report.pt"))
     >>> again.normalized_margin == report.normalized_margin
     True
 
@@ -114,36 +120,24 @@ def load(path: str | Path) -> Any:
     """
     file: Path = check_path("path", path)
     try:
-        members = _read_members(file.read_bytes())
-        contents = json.loads(members.pop(_CONTENTS))
+        content = file.read_bytes()
+        _check_members(content)
+        contents = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         version = contents["format"]
         if isinstance(version, int) and version > _FORMAT:
             raise CheckpointError(
                 f"{path} was written by a later version of netmargin (format {version}; this one"
                 f" reads {_FORMAT}). Update netmargin."
             )
-        found = decode(contents["record"], members)
+        found = _decode(contents["record"])
     except OSError as error:
         raise CheckpointError(f"Cannot read {path}: {error.strerror}. Check the path.") from error
     except CheckpointError:
         raise
-    # Whatever is wrong with a file shows as one of these, in zipfile, json, numpy or below.
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        zipfile.BadZipFile,
-        EOFError,
-        NotImplementedError,
-        RecursionError,
-        ArithmeticError,
-        RuntimeError,
-        SyntaxError,
-    ) as error:
+    except Exception as error:  # whatever is wrong with a file, in zipfile, torch, numpy or below
+        said = str(error).partition("\n")[0]
         raise CheckpointError(
-            f"{path} is no record of netmargin, or damaged: {type(error).__name__}: {error}."
+            f"{path} is no record of netmargin, or damaged: {type(error).__name__}: {said}."
             " Restore the file, or compute and save anew."
         ) from error
     if not isinstance(found, Record):
@@ -151,12 +145,150 @@ def load(path: str | Path) -> Any:
     return found
 
 
-def _read_members(content: bytes) -> dict[str, bytes]:
-    """The members of a file by name. Raises ValueError for one that is larger than it looks."""
+def save_by_name(kind: Any, find: Callable[[str], Any]) -> None:
+    """Let the objects of a class, which hold functions, be saved by their `name`.
+
+    `find` returns the object of a name, or None where no name tells the whole object.
+    """
+    _named[_key_of(kind)] = (kind, find)
+
+
+def _key_of(kind: type) -> str:
+    """The name of a class in files: its package and its own name, so that files can move in it."""
+    return f"{kind.__module__.split('.')[1]}.{kind.__qualname__}"
+
+
+def _check_members(content: bytes) -> None:
+    """Raise ValueError for a file that is larger than it looks, or holds a flipped bit."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
         if not stored or sum(member.file_size for member in members) > len(content):
             raise ValueError("its members are compressed or overlap")
-        # Reading compares check sums, so that a flipped bit is an error.
-        return {member.filename: archive.read(member) for member in members}
+        if (damaged := archive.testzip()) is not None:
+            raise ValueError(f"the check sum of {damaged} is wrong")
+
+
+def _encode(value: Any, where: str) -> Any:
+    """A value in types that torch loads without code; `where` is its place, for an error."""
+    if value is None or type(value) in (bool, str, int, float):
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(_encode(item, f"{where}[{i}]") for i, item in enumerate(value))
+    if type(value) is dict:
+        items = [
+            (_encode(key, where), _encode(item, f"{where}[{key!r}]")) for key, item in value.items()
+        ]
+        return {_KIND: "dict", "items": items}
+    if isinstance(value, Tensor):
+        # A copy, as torch saves the whole storage of a view.
+        return (
+            value.detach()
+            .cpu()
+            .resolve_conj()
+            .resolve_neg()
+            .clone(memory_format=torch.contiguous_format)
+        )
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in _KINDS_OF_NUMBERS:
+        kind = "array" if isinstance(value, np.ndarray) else "scalar"
+        bits = (
+            torch.frombuffer(bytearray(value.tobytes()), dtype=torch.uint8)
+            if value.nbytes
+            else torch.empty(0, dtype=torch.uint8)
+        )
+        return {_KIND: kind, "type": value.dtype.str, "shape": list(value.shape), "bits": bits}
+    if isinstance(value, Fraction):
+        return {_KIND: "fraction", "terms": [value.numerator, value.denominator]}
+    if isinstance(value, Path):
+        return {_KIND: "path", "path": str(value)}
+    if isinstance(value, Enum):
+        return {_KIND: "enum", "of": _key_of(type(value)), "name": value.name}
+    if type(value) in _records.values():
+        value.__getstate__()  # what a record computes before it is pickled
+        fields = {
+            field.name: _encode(getattr(value, field.name), f"{where}.{field.name}")
+            for field in dataclasses.fields(value)
+        }
+        return {_KIND: "record", "of": _key_of(type(value)), "fields": fields}
+    for key, (kind, find) in _named.items():
+        # Another object of the same name may hold other functions: the class must agree, too.
+        if isinstance(value, kind) and type(find(value.name)) is type(value):
+            return {_KIND: "named", "of": key, "name": value.name}
+    raise ArgumentError(
+        f"{where} is of type {type(value).__name__}, which a file cannot hold."
+        " Save a record without it, such as one with a loss of netmargin.losses.BY_NAME."
+    )
+
+
+def _decode(value: Any) -> Any:
+    """The value that `_encode` encoded. Raises whatever a wrong file makes it raise."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_decode, value))
+    if not isinstance(value, dict):
+        return value
+    match value[_KIND]:
+        case "dict":
+            return {_decode(key): _decode(item) for key, item in value["items"]}
+        case "array" | "scalar":
+            dtype = np.dtype(value["type"])
+            if dtype.kind not in _KINDS_OF_NUMBERS:
+                raise ValueError(f"an array of type {dtype}")
+            flat = (
+                np.frombuffer(value["bits"].numpy().tobytes(), dtype)
+                if math.prod(value["shape"])
+                else np.empty(0, dtype)
+            )
+            array = flat.reshape(value["shape"]).copy()
+            return array if value[_KIND] == "array" else array[()]
+        case "fraction":
+            return Fraction(*value["terms"])
+        case "path":
+            return Path(value["path"])
+        case "enum":
+            kind = getattr(_import_package(value["of"]), value["of"].partition(".")[2])
+            if not (isinstance(kind, type) and issubclass(kind, Enum)):
+                raise ValueError(f"{value['of']} is no enumeration")
+            return kind[value["name"]]
+        case "named":
+            _import_package(value["of"])
+            return _named[value["of"]][1](value["name"])
+        case "record":
+            return _decode_record(value["of"], value["fields"])
+    raise ValueError(f"it holds the unknown kind {value[_KIND]!r}")
+
+
+def _decode_record(key: str, held: dict[str, Any]) -> Any:
+    """A record with these fields; fields that are newer than the file have their defaults."""
+    _import_package(key)
+    if key not in _records:
+        raise CheckpointError(f"The file holds a record {key}, {_UNKNOWN}")
+    kind: Any = _records[key]
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    if unknown := [name for name in held if name not in fields]:
+        raise CheckpointError(
+            f"The file holds a record {key} with the field {unknown[0]!r}, {_UNKNOWN}"
+        )
+    # Past __init__: its checks need not hold for what is computed, and its arguments may differ.
+    record = object.__new__(kind)
+    for name, field in fields.items():
+        if name in held:
+            item = _decode(held[name])
+        elif field.default is not dataclasses.MISSING:
+            item = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            item = field.default_factory()
+        else:
+            raise ValueError(f"the field {name!r} of {key} is missing")
+        object.__setattr__(record, name, item)
+    return record
+
+
+def _import_package(key: str) -> Any:
+    """Import the package of a class, one of netmargin, which registers its records."""
+    package = key.partition(".")[0]
+    if not package.isidentifier() or package.startswith("_"):
+        raise ValueError(f"{key!r} is no class of {_PACKAGE}")
+    try:
+        return importlib.import_module(f"{_PACKAGE}.{package}")
+    except ModuleNotFoundError as error:
+        raise CheckpointError(f"The file holds {key!r}, {_UNKNOWN}") from error

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..core import logspace
 from ..core.arguments import check_count
-from ..core.record_codec import save_by_name
+from ..core.saved_records import save_by_name
 from ..errors import ArgumentError
 from .loss import Loss, normalize_slopes
 
