@@ -2,7 +2,6 @@
 checkpoints, history.
 """
 
-from .checkpoint import load_weights, save_weights
 from .history import History
 from .learning_rate import AnnealedLR, ConstantLR, LearningRate, LossBasedLR
 from .loop import train
@@ -16,6 +15,7 @@ from .sample_margins import (
     read_sample_margins as read_sample_margins,
 )
 from .stopping import Epochs, LogLossBelow, MarginGrowthBelow, Separated, StoppingRule
+from .weights import load_weights, save_weights
 
 __all__ = [
     "AnnealedLR",

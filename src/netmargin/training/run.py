@@ -19,12 +19,12 @@ from ..nets.labels import Labels
 from ..nets.model import in_mode, noise_of, require_differentiable
 from ..nets.row_order import in_order
 from ..nets.threads import work_of
-from .checkpoint import put_weights, tensors_of
 from .history import History
 from .learning_rate import LearningRate
 from .randomness import Randomness
 from .relative_loss import descend, initial_log_scale, relative_loss_and_slope
 from .run_files import RunFiles
+from .weights import put_weights, tensors_of
 
 _MEASURED_AT_ONCE = 200
 """Samples per pass when margins are measured, as many as `measure` takes by default."""

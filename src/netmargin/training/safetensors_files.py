@@ -4,7 +4,6 @@ Hugging Face model.
 
 import json
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
@@ -90,9 +89,7 @@ def _read_file(path: Path) -> dict[str, Tensor]:
             pass
         return load_file(path, device="cpu")
     except OSError as error:
-        raise CheckpointError(
-            f"Cannot read {path}: {error.strerror or error}. Check the path and its permissions."
-        ) from error
+        raise _why_unreadable(path, error) from error
     except (SafetensorError, KeyError, ValueError, RuntimeError, MemoryError, TypeError) as error:
         raise CheckpointError(
             f"{path} is damaged or no safetensors file: {error}. Restore it from a copy."
@@ -105,16 +102,17 @@ def _read_index(path: Path) -> dict[str, list[str]]:
         if path.stat().st_size > _LARGEST_INDEX:
             raise ValueError(f"it has {path.stat().st_size:,} bytes")
         index = json.loads(path.read_text(encoding="utf-8"))
+        places = index.get("weight_map") if isinstance(index, dict) else None
+        if not isinstance(places, dict) or not places:
+            raise ValueError('it has no "weight_map"')
     except OSError as error:
-        raise CheckpointError(
-            f"Cannot read {path}: {error.strerror}. Check the path and its permissions."
-        ) from error
+        raise _why_unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"{path} is no index of shards: {error}. Fetch the model anew."
+            f"{path} is no index of shards: {error}. Give the file of the weights."
         ) from error
     shards: dict[str, list[str]] = {}
-    for name, shard in _weight_map_of(index, path).items():
+    for name, shard in places.items():
         # A shard lies beside its index: a path could name any file of this machine.
         if not isinstance(shard, str) or Path(shard).name != shard or not shard.endswith(SUFFIX):
             raise CheckpointError(
@@ -125,11 +123,8 @@ def _read_index(path: Path) -> dict[str, list[str]]:
     return shards
 
 
-def _weight_map_of(index: Any, path: Path) -> dict:
-    """The part of an index that says where tensors lie. Raises CheckpointError."""
-    found = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(found, dict) or not found:
-        raise CheckpointError(
-            f'{path} is no index of shards: it has no "weight_map". Give the file of the weights.'
-        )
-    return found
+def _why_unreadable(path: Path, error: OSError) -> CheckpointError:
+    """The error for a file that is missing or not readable."""
+    return CheckpointError(
+        f"Cannot read {path}: {error.strerror or error}. Check the path and its permissions."
+    )
