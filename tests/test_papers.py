@@ -1,6 +1,7 @@
 """Every figure at smoke scale, with its finding; sweeps that are killed go on; the gallery."""
 
 import csv
+import inspect
 import json
 import os
 import re
@@ -18,8 +19,10 @@ import torch
 import netmargin as nm
 from netmargin.cli import main
 from netmargin.papers import SCALES, Check, list_figures, reproduce, status, write_gallery
+from netmargin.papers.gallery import runs
 from netmargin.papers.gallery.figure import figure
-from netmargin.papers.gallery.sweep import folder_of, sweep
+from netmargin.papers.gallery.runs import folder_of
+from netmargin.papers.gallery.sweep import sweep
 from netmargin.papers.lyu_li import _training as training
 
 
@@ -358,6 +361,21 @@ def test_runs_belong_to_what_they_depend_on(tmp_path, monkeypatch):
             )
 
 
+def test_code_that_is_laid_out_anew_keeps_its_runs(tmp_path, monkeypatch):
+    """Spaces and docstrings are not what a run is computed from; a number is."""
+    known = figure("chizat-bach/fig4")
+    run, settings = known.runs(known.scales["smoke"])[0], known.scales["smoke"]
+    original, keys = inspect.getsource, []
+    for old, new in (("$", ""), ('"""([A-Z])', '"""Now \\1'), (" = ", " =  "), (" 1", " 1.5")):
+        change = lambda module, old=old, new=new: re.sub(old, new, original(module))  # noqa: E731
+        monkeypatch.setattr("netmargin.papers.gallery.runs.inspect.getsource", change)
+        runs._parse_module.cache_clear()
+        keys.append(folder_of(known, settings, run, tmp_path).name)
+    monkeypatch.undo()
+    runs._parse_module.cache_clear()
+    assert keys[0] == keys[1] == keys[2] != keys[3]
+
+
 def test_two_commands_at_once_compute_a_run_once(tmp_path, monkeypatch):
     computed = []
 
@@ -367,22 +385,17 @@ def test_two_commands_at_once_compute_a_run_once(tmp_path, monkeypatch):
         return {"found": 1}
 
     changed(monkeypatch, "chizat-bach/fig4", compute=slow)
-    known = figure("chizat-bach/fig4")
-    rows = []
-    both = [
-        threading.Thread(
-            target=lambda: rows.append(
-                sweep(known, known.scales["smoke"], tmp_path, jobs=1, progress=False)
-            )
-        )
-        for _ in range(2)
-    ]
+    found = []
+    take = lambda: found.append(  # noqa: E731
+        list(sweep(["chizat-bach/fig4"], "smoke", out=tmp_path, jobs=1, progress=False))
+    )
+    both = [threading.Thread(target=take) for _ in range(2)]
     for thread in both:
         thread.start()
     for thread in both:
         thread.join()
     assert len(computed) == 1
-    assert rows[0] == rows[1]
+    assert found == [[("chizat-bach/fig4", None)]] * 2
 
 
 def test_a_run_whose_process_is_killed(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 import netmargin as nm
 from netmargin.papers.gallery.figure import figure
-from netmargin.papers.gallery.together import compute_together
+from netmargin.papers.gallery.sweep import sweep
 
 IDS = ["lyu-li/fig8", "lyu-li/table1", "chizat-bach/fig4", "lyu-li/fig3"]
 """fig8 reads the nets of table1, and fig3 draws runs that table1 has as well."""
@@ -45,7 +45,7 @@ class Sweeps:
 
 
 def together(out, ids=IDS):
-    return list(compute_together(ids, "smoke", out=out, jobs=1, progress=False))
+    return list(sweep(ids, "smoke", out=out, jobs=1, progress=False))
 
 
 def planned(id):

@@ -101,7 +101,7 @@ def _reproduce_figures(
     Returns what was found, and the ids of those that could not be computed.
     """
     from ..core.parallel import WorkerKilledError
-    from ..papers.gallery.together import compute_together
+    from ..papers.gallery.sweep import sweep
 
     if options.scale == "paper":
         duration = _describe_duration(sum(papers.figure(id).minutes["paper"] for id in chosen))
@@ -115,7 +115,7 @@ def _reproduce_figures(
     try:
         # The sweep of a single figure shows its own progress.
         ready = (
-            compute_together(
+            sweep(
                 chosen,
                 options.scale,
                 out=options.out,

@@ -13,7 +13,8 @@ from ...figures.style import save_drawings
 from ...nets.shared import alone
 from ...version import __version__
 from .figure import SCALES, Check, Figure, Row, figure
-from .sweep import finished, sweep
+from .runs import plan_runs, read_rows
+from .sweep import sweep
 
 OUT = Path("runs/reproduce")
 
@@ -130,26 +131,17 @@ def reproduce(
     (True, ['X', 'distance', 'hardware', 'seconds', 'seed', 'upper_bound', 'y'])
     """
     chosen = figure(id)
-    settings = _choose_settings(chosen, scale)
+    settings = chosen.scales[check_choice("scale", scale, SCALES)]
     jobs, out, progress = (
         check_count("jobs", jobs, optional=True),
         check_path("out", out),
         check_flag("progress", progress),
     )
     folder = Path(out) / id / scale
-    # The needed runs are computed first: those of this figure read what they left in their folders.
-    if chosen.needs:
-        needed = figure(chosen.needs)
-        sweep(
-            needed,
-            needed.scales[scale],
-            find_runs_folder(needed, scale, out),
-            jobs=jobs,
-            progress=progress,
-        )
-    rows = sweep(
-        chosen, settings, find_runs_folder(chosen, scale, out), jobs=jobs, progress=progress
-    )
+    for _, error in sweep([id], scale, out=Path(out), jobs=jobs, progress=progress):
+        if error is not None:
+            raise error
+    rows = read_rows(plan_runs(id, scale, out))
     result = Reproduction(chosen, scale, rows, chosen.check(settings, rows), folder)
     drawn = chosen.draw(settings, rows)
     save_drawings({"figure": drawn}, folder)
@@ -205,9 +197,8 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
     """
     chosen, scale, out = figure(id), check_choice("scale", scale, SCALES), check_path("out", out)
     folder = Path(out) / id / scale
-    done, of = finished(
-        chosen, _choose_settings(chosen, scale), find_runs_folder(chosen, scale, out)
-    )
+    runs = plan_runs(id, scale, out)
+    done, of = sum(planned.is_done for planned in runs), len(runs)
     if done < of:
         return f"{done} of {of} runs" if done else "-"
     numbers = read_numbers(folder)
@@ -229,16 +220,6 @@ def read_numbers(folder: Path) -> dict | None:
         and numbers.keys() >= {"settings", "checks", "minutes", "hardware"}
         else None
     )
-
-
-def find_runs_folder(chosen: Figure, scale: str, out: str | Path) -> Path:
-    """The folder that keeps the runs of a figure, which another figure may own."""
-    return Path(out) / (chosen.runs_of or chosen.id) / scale / "runs"
-
-
-def _choose_settings(chosen: Figure, scale: str):
-    """The settings of a figure at a scale, whose name is checked."""
-    return chosen.scales[check_choice("scale", scale, SCALES)]
 
 
 def _write_table(rows: list[Row]) -> str:

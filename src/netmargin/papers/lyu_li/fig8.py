@@ -11,7 +11,7 @@ from ...radii import robustness
 from ...radii.attacks import FOOLBOX
 from ...training import load_weights
 from ..gallery.figure import Check, Figure, Row, Settings, figure
-from ..gallery.sweep import folder_of
+from ..gallery.runs import folder_of
 from ._training import ASCENT, LOSS_BASED, RUNS, SCALES as TRAINING, images, make_net
 
 TABLE = "lyu-li/table1"
