@@ -34,6 +34,27 @@ class KernelClassifier(MaxMarginClassifier):
     which kernel.
     """
 
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        bias=True,
+        class_weight=None,
+        tol=1e-3,
+        time_limit=None,
+        warm_start=False,
+        memory=None,
+        n_jobs=None,
+    ):
+        self.C = C
+        self.bias = bias
+        self.class_weight = class_weight
+        self.tol = tol
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.memory = memory
+        self.n_jobs = n_jobs
+
     def _solve(self, X, labels, caps, tol, deadline, before):
         check_flag("warm_start", self.warm_start)
         try:
@@ -185,27 +206,6 @@ class ReLUKernelClassifier(KernelClassifier):
     Source: Chizat and Bach 2020, (5).
     """
 
-    def __init__(
-        self,
-        *,
-        C=1.0,
-        bias=True,
-        class_weight=None,
-        tol=1e-3,
-        time_limit=None,
-        warm_start=False,
-        memory=None,
-        n_jobs=None,
-    ):
-        self.C = C
-        self.bias = bias
-        self.class_weight = class_weight
-        self.tol = tol
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.memory = memory
-        self.n_jobs = n_jobs
-
     def _choose_kernel(self):
         return kernels.arc_cosine, {"bias": self.bias}
 
@@ -213,33 +213,15 @@ class ReLUKernelClassifier(KernelClassifier):
 class NTKClassifier(KernelClassifier):
     """The max-margin classifier in the tangent kernel space of a two-layer ReLU net.
 
-    C=None is the hard margin, as `solvers.kernel_max_margin`; a number C the soft one, as
-    `solvers.kernel_soft_margin`; both with the kernel `kernels.ntk`. Several classes are separated
-    one against the rest.
+    The problems, and all parameters but these two, are those of `ReLUKernelClassifier`, with the
+    kernel `kernels.ntk` instead.
 
     Parameters
     ----------
-    C : float or None, default 1.0
-        Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; None for a hard margin.
     r_w : float, default 1.0
-        Initial scale of the second layer.
+        Initial scale of the second layer; 0 leaves the kernel of `ReLUKernelClassifier`.
     r_u : float, default 1.0
         Initial scale of the first layer.
-    bias : bool, default True
-        Whether neurons have a bias.
-    class_weight : dict or "balanced", optional
-        Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
-    tol : float, default 1e-3
-        Relative gap to the proved bound up to which the status of a problem is OPTIMAL. Below 1e-3
-        predictions hardly move.
-    time_limit : float, optional
-        Seconds after which the whole of `fit` ends, as in `ReLUKernelClassifier`.
-    warm_start : bool, default False
-        Whether `fit` begins with the weights of the last one, as in `ReLUKernelClassifier`.
-    memory : str or joblib.Memory, optional
-        Where kernel matrices are kept, as in `ReLUKernelClassifier`.
-    n_jobs : int, optional
-        Threads that solve the problems of several classes; one by default, -1 for all cores.
 
     Examples
     --------
@@ -265,16 +247,18 @@ class NTKClassifier(KernelClassifier):
         memory=None,
         n_jobs=None,
     ):
-        self.C = C
+        super().__init__(
+            C=C,
+            bias=bias,
+            class_weight=class_weight,
+            tol=tol,
+            time_limit=time_limit,
+            warm_start=warm_start,
+            memory=memory,
+            n_jobs=n_jobs,
+        )
         self.r_w = r_w
         self.r_u = r_u
-        self.bias = bias
-        self.class_weight = class_weight
-        self.tol = tol
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.memory = memory
-        self.n_jobs = n_jobs
 
     def _choose_kernel(self):
         r_w, r_u = check_number("r_w", self.r_w), check_number("r_u", self.r_u)

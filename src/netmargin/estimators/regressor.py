@@ -14,7 +14,7 @@ from ..errors import DataError, Interrupted
 from ..result import Status
 from ..solvers import min_norm_interpolation
 from ..solvers.squared import f1_squared
-from .variation_norm import draw_seed
+from .variation_norm import draw_seed, merge_samples
 
 
 class VariationNormRegressor(RegressorMixin, BaseEstimator):
@@ -107,13 +107,9 @@ class VariationNormRegressor(RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         weights = check_sample_weight(sample_weight, len(y))
-        # Copies as one sample with the sum of their weights: equal problems, equal answers.
         values = y.reshape(len(y), -1)[weights > 0]
         X, weights = X[weights > 0], weights[weights > 0]
-        _, first, group = np.unique(
-            np.column_stack([X, values]), axis=0, return_index=True, return_inverse=True
-        )
-        weights = np.bincount(group.reshape(-1), weights)
+        first, _, weights = merge_samples(X, values, weights)
         X, values = X[first], values[first]
         self.intercept_ = np.average(values, axis=0, weights=weights) * center
         values = values - self.intercept_

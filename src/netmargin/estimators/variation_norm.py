@@ -26,6 +26,21 @@ def draw_seed(random_state) -> int:
         ) from error
 
 
+def merge_samples(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Take equal samples as one with the sum of their weights, in the order of their numbers: a
+    weight of 2 and two copies are the same problem, to the last digit.
+
+    Returns the first (m,) of each group, the groups (n,) and their weights (m,).
+    """
+    _, first, group = np.unique(
+        np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True
+    )
+    group = group.reshape(-1)
+    return first, group, np.bincount(group, weights)
+
+
 class VariationNormClassifier(MaxMarginClassifier):
     """The best infinitely wide two-layer ReLU net in the variation norm, which has few neurons.
 
@@ -122,19 +137,12 @@ class VariationNormClassifier(MaxMarginClassifier):
             "seed": draw_seed(self.random_state),
             "progress": self.verbose,
         }
-        # Equal samples as one with the sum of their weights, in the order of their numbers: a
-        # weight of 2 and two copies are the same problem, to the last digit.
-        _, first, group = np.unique(
-            np.column_stack([X, labels]), axis=0, return_index=True, return_inverse=True
-        )
-        group = group.reshape(-1)
         weights = np.ones(len(X)) if caps is None else caps
-        merged = np.bincount(group, weights)
+        first, group, merged = merge_samples(X, labels, weights)
         shares = weights / merged[group]
         X, solutions, known = X[first], [], None
         for done, y in enumerate(labels[first].T):
-            # What a class does not need of its part is there for the next ones, and so are its
-            # neurons.
+            # What a class does not need of its time is left to the next ones, as are its neurons.
             options |= {"time_limit": deadline.share(labels.shape[1] - done), "neurons": known}
             solutions.append(
                 f1_max_margin(X, y, **options)

@@ -21,8 +21,6 @@ _SMALL_ANGLE = 0.25
 """Angles up to which sin t - t cos t, about t^3 / 3, is taken from its series: five terms leave
 1e-15 of it there, and the difference loses a digit of sixteen.
 """
-_PAIRS_AT_ONCE = 1 << 18
-"""Pairs of nearly parallel inputs per step: arrays of 2^18 d numbers, 2 MB for each dimension."""
 _BLOCK = 1 << 17
 """Entries that are computed at once: arrays of 1 MB stay in the cache of a core."""
 
@@ -244,16 +242,23 @@ def find_angles(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     """Cosines, sines and angles (n, m) of unit rows U (n, D) and V (m, D); the angle to a row of
     zeros counts as a right one. `bound_entry_errors` says how exact they are.
 
-    |u - v| = 2 sin(t/2) and |u + v| = 2 cos(t/2) are accurate near 0 and pi, where arccos is not.
+    |u - v| = 2 sin(t/2) is accurate near 0, where arccos is not, and |u + v| = 2 cos(t/2) near pi.
     """
     cosine = np.clip(U @ V.T, -1.0, 1.0)
     angle = np.arccos(cosine)
     sine = np.sqrt((1 - cosine) * (1 + cosine))
-    rows, columns = np.nonzero(np.abs(cosine) > _NEARLY_PARALLEL)
-    for start in range(0, len(rows), _PAIRS_AT_ONCE):
-        i, j = rows[start : start + _PAIRS_AT_ONCE], columns[start : start + _PAIRS_AT_ONCE]
-        t = 2 * np.arctan2(np.linalg.norm(U[i] - V[j], axis=1), np.linalg.norm(U[i] + V[j], axis=1))
-        angle[i, j], sine[i, j], cosine[i, j] = t, np.sin(t), np.cos(t)
+    i, j = np.divmod(np.flatnonzero(np.abs(cosine) > _NEARLY_PARALLEL), max(len(V), 1))
+    side = np.sign(cosine[i, j])
+    square = np.zeros(len(i))
+    for u, v in zip(U.T, V.T, strict=True) if len(i) else ():
+        apart = u[i] - side * v[j]
+        square += apart * apart
+    t = 2 * np.arcsin(0.5 * np.sqrt(square))
+    sine[i, j], cosine[i, j], angle[i, j] = (
+        np.sin(t),
+        side * np.cos(t),
+        np.where(side > 0, t, np.pi - t),
+    )
     return cosine, sine, angle
 
 
