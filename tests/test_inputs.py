@@ -53,6 +53,11 @@ class ByName(Plain):
         return self._give(self.last(self.features(input_ids, attention_mask)))
 
 
+class Scaled(Plain):
+    def forward(self, scale, pixels):
+        return self.last(self.features(pixels * scale.reshape(-1, 1)))
+
+
 class OfDict(Plain):
     def forward(self, batch):
         return self._give(self.last(self.features(batch["input_ids"], batch["attention_mask"])))
@@ -155,6 +160,24 @@ KINDS = {  # name: what is given, and its plain form
         [(part, part.pop("labels")) for part in half(NAMED, TOKEN_LABELS)],
         BATCHES,
     ),
+    "dicts of one sample": (
+        NAMED_NET,
+        [
+            {"input_ids": TOKENS[n].tolist(), "attention_mask": MASK[n], "label": int(label)}
+            for n, label in enumerate(TOKEN_LABELS)
+        ],
+        TOKEN,
+    ),
+    "numbers and whole numbers of two shapes": (
+        like(IMAGE_NET, Scaled),
+        {"pixels": IMAGES, "scale": torch.ones(N, dtype=torch.long), "y": IMAGE_LABELS},
+        (*IMAGE,),
+    ),
+    "numbers of two shapes": (
+        like(IMAGE_NET, Scaled),
+        ({"pixels": IMAGES, "scale": torch.ones(N, 1)}, IMAGE_LABELS),
+        IMAGE,
+    ),
     "one input by another name": (IMAGE_NET, {"pixels": IMAGES, "label": IMAGE_LABELS}, IMAGE),
 }
 
@@ -171,7 +194,11 @@ def maximize_margin(model, data):
 
 
 def inputs_of(data):
-    return {k: v for k, v in data.items() if k != "labels"} if isinstance(data, dict) else data[0]
+    return (
+        {k: v for k, v in data.items() if k not in ("labels", "y")}
+        if isinstance(data, dict)
+        else data[0]
+    )
 
 
 DOORS = {
@@ -192,7 +219,7 @@ DOORS = {
     "robustness": lambda model, data: nm.robustness(model, data, attacks=(), progress=False).q,
 }
 WHOLE = ("analyse", "check", "empirical_ntk")
-"""Doors that take inputs without labels."""
+"""Functions that take inputs without labels."""
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -313,9 +340,9 @@ def test_words_in_a_frame_are_named():
 
 def test_inputs_by_name_are_refused_by_name():
     for data, message in (
-        (NAMED | {"idx": torch.arange(N), "labels": TOKEN_LABELS}, r"one shape.*idx \(10,\)"),
+        (NAMED | {"idx": torch.arange(N), "labels": TOKEN_LABELS}, "no place for idx"),
         (NAMED | {"types": TOKENS, "labels": TOKEN_LABELS}, "no place for types. Leave it out"),
-        ({"input_ids": TOKENS, "attention_mask": MASK * 0.5, "labels": TOKEN_LABELS}, "fractions"),
+        (NAMED | {"attention_mask": MASK[:5], "labels": TOKEN_LABELS}, "has 5 rows"),
         ({"labels": TOKEN_LABELS}, "holds labels, but no inputs"),
         ([NAMED], "none of which is for labels"),
         (half(NAMED, TOKEN_LABELS)[:1] + half({"input_ids": TOKENS}, TOKEN_LABELS), "Give every"),

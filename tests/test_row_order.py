@@ -126,8 +126,8 @@ def test_training_draws_nothing_before_it_begins_and_reads_as_often_as_it_must()
     before = generator.get_state()
     loader = DataLoader(Counted(X, Y), 40, shuffle=True, generator=generator)
     nm.train(net(), loader, until=nm.Epochs(0), progress=False)
-    # One sample, to see what it is; a batch to analyse the net on, and a pass to measure it.
-    assert len(passes) == 1 + 2 * len(X)
+    # A batch to analyse the net on, and a pass to measure it.
+    assert len(passes) == 2 * len(X)
     assert passes[-len(X) :] == list(range(len(X)))
     # The first epoch shuffles as the first pass of a loop would, after the seed that each pass draws.
     seeds = torch.Generator()
@@ -148,8 +148,8 @@ def test_a_stream_is_begun_as_often_as_it_is_read():
     generator = torch.Generator().manual_seed(7)
     loader = DataLoader(Stream(), 6, generator=generator)
     nm.train(net(), loader, until=nm.Epochs(2), progress=False)
-    # A first look, the batch to analyse the net on, and of each epoch a pass of steps and measures.
-    assert len(begun) == 2 + 1 + 2 * 2
+    # A batch to analyse the net on, a pass to measure it, and for each epoch two more.
+    assert len(begun) == 1 + 1 + 2 * 2
     seeds = torch.Generator().manual_seed(7)
     for _ in range(1 + 2 * 2):  # what a pass draws
         torch.empty((), dtype=torch.int64).random_(generator=seeds)

@@ -30,7 +30,6 @@ NOT_SAVED = (  # they hold functions, are settings, or never reach a user
     "netmargin.training.recipes.",
     "netmargin.nets.arrays.",
     "netmargin.nets.gradients.",
-    "netmargin.nets.named_inputs.",
     "netmargin.homogeneity.derivation.",
     "netmargin.page.",
     "netmargin.training.stopping.",

@@ -32,42 +32,12 @@ def check_number(
     optional: bool = False,
     infinite: bool = False,
 ) -> Any:
-    """Return a real number within its limits, as a float.
+    """Return a real number within its limits, as a float; None where it is `optional`.
 
-    Parameters
-    ----------
-    name : str
-        The name that the caller has for the argument.
-    value : object
-        The argument. Python and numpy numbers and tensors of one element are numbers; booleans and
-        text are not.
-    above : float, default -infinity
-        A lower limit that the number must not touch.
-    at_least : float, default -infinity
-        A lower limit that it may touch.
-    below : float, default infinity
-        An upper limit that the number must not touch.
-    at_most : float, default infinity
-        An upper limit that it may touch.
-    optional : bool, default False
-        Whether None is taken as well, and returned.
-    infinite : bool, default False
-        Whether plus and minus infinity are taken as well.
+    `above` and `below` must not be touched, `at_least` and `at_most` may be. Python and numpy
+    numbers and tensors of one element are numbers; booleans and text are not. Raises ArgumentError
+    for anything else: NaN, and infinite numbers unless these are taken.
 
-    Returns
-    -------
-    float or None
-        The number as a Python float.
-
-    Raises
-    ------
-    ArgumentError
-        For anything else, NaN included.
-
-    Examples
-    --------
-    >>> check_number("tol", 1e-6, above=0, below=1)
-    1e-06
     >>> check_number("tol", 0, above=0, below=1)
     Traceback (most recent call last):
     netmargin.errors.ArgumentError: tol must be a number above 0 and below 1; got 0
@@ -90,14 +60,6 @@ def check_count(
     """Return a whole number within its limits, as an int; None where that is allowed.
 
     Raises ArgumentError for anything else, 2.0 included.
-
-    Examples
-    --------
-    >>> check_count("batch_size", 100)
-    100
-    >>> check_count("batch_size", 2.5)
-    Traceback (most recent call last):
-    netmargin.errors.ArgumentError: batch_size must be a whole number of at least 1; got 2.5
     """
     if optional and value is None:
         return None
@@ -120,12 +82,6 @@ def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: boo
     """Return the value if it is one of the given words.
 
     Raises ArgumentError for another one, with the nearest of the words suggested.
-
-    Examples
-    --------
-    >>> check_choice("norm", "lin", ("l1", "linf"))
-    Traceback (most recent call last):
-    netmargin.errors.ArgumentError: norm must be "l1" or "linf"; got 'lin'. Did you mean "linf"?
     """
     if optional and value is None:
         return None
@@ -169,11 +125,6 @@ def check_numbers(
     """Return a sequence of at least one number as a list, each within the limits of `check`.
 
     Raises ArgumentError, which names the number that is wrong by its index.
-
-    Examples
-    --------
-    >>> check_numbers("temperatures", [0.1, 0.01], above=0)
-    [0.1, 0.01]
     """
     listed = values.tolist() if hasattr(values, "tolist") else values
     if (
@@ -189,11 +140,6 @@ def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ..
     """Return some of the given words, each once, in the order given.
 
     One word need not be put into a list. Raises ArgumentError for a word that is not a choice.
-
-    Examples
-    --------
-    >>> check_words("attacks", ["ddn", "deepfool"], ("deepfool", "ddn"))
-    ('ddn', 'deepfool')
     """
     choices = list(choices)
     if isinstance(values, str):
@@ -214,11 +160,6 @@ def check_path(name: str, value: Any, *, optional: bool = False) -> Any:
     """Return the name of a file or folder as a Path; None where that is allowed.
 
     Raises ArgumentError for what is no name; nothing is looked up on the disk.
-
-    Examples
-    --------
-    >>> check_path("folder", "runs/mine").name
-    'mine'
     """
     if optional and value is None:
         return None

@@ -20,29 +20,11 @@ def minimize(
     tol: float,
     deadline: float = math.inf,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minimize x' quadratic x / 2 + cost . x subject to b - A x in a product of cones.
+    """Minimize x' quadratic x / 2 + cost . x subject to b - A x in a product of Clarabel's cones.
 
-    Parameters
-    ----------
-    cost : ndarray, shape (n,)
-        The linear part of the objective.
-    A : ndarray or sparse matrix, shape (m, n)
-        The matrix of the constraints.
-    b : ndarray, shape (m,)
-        Their right-hand side.
-    cones : list
-        Clarabel's cones, in the order of the rows of A.
-    quadratic : ndarray or sparse matrix, shape (n, n), or None, default None
-        The symmetric matrix of the quadratic part; none by default.
-    tol : float
-        Tolerance of the gap, absolute and relative, and of feasibility.
-    deadline : float, default infinity
-        A moment of `time.monotonic`; the iterates there are returned, an iteration late at most.
-
-    Returns
-    -------
-    tuple of two ndarrays, float64
-        The point x, shape (n,), and the multipliers z, shape (m,); 0 where the solver has none.
+    Returns x (n,) and the multipliers (m,), 0 where the solver has none. `tol` is that of the gap,
+    absolute and relative, and of feasibility; at the moment `deadline` of `time.monotonic` the
+    iterates are returned, an iteration late at most.
     """
     settings = clarabel.DefaultSettings()
     settings.verbose = False

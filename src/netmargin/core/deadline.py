@@ -7,28 +7,9 @@ from .arguments import check_time_limit
 
 
 class Deadline:
-    """The moment at which a call must end.
+    """The moment at which a call must end, so many seconds from now; None for no limit.
 
     Everything that the call makes use of gets the time that is left, not the limit anew.
-
-    Parameters
-    ----------
-    seconds : float or None
-        Time from now on, at least 0; None or infinity for no limit.
-
-    Raises
-    ------
-    ArgumentError
-        For anything else, under the name `time_limit`.
-
-    Examples
-    --------
-    >>> from netmargin.core.deadline import Deadline
-    >>> whole = Deadline(60.0)
-    >>> 59 < whole.left <= 60, 19 < whole.share(3) <= 20, whole.passed
-    (True, True, False)
-    >>> Deadline(None).share(3) is None
-    True
     """
 
     def __init__(self, seconds: float | None):

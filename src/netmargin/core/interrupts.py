@@ -14,14 +14,6 @@ def whole_or_interrupted() -> Iterator[None]:
 
     Solvers take Ctrl-C as a wish to return what they have, and the caller would not know that it
     was asked to stop. An error that followed from what they had gives way to the KeyboardInterrupt.
-
-    Examples
-    --------
-    >>> import contextlib, signal
-    >>> with contextlib.suppress(KeyboardInterrupt), whole_or_interrupted():
-    ...     with contextlib.suppress(KeyboardInterrupt):
-    ...         signal.raise_signal(signal.SIGINT)
-    ...     raise ValueError("half of the work")
     """
     # Python delivers signals to the main thread, and lets no other one set a handler.
     if threading.current_thread() is not threading.main_thread():
@@ -53,27 +45,8 @@ class Termination:
     when one has died. Within `interrupting` it raises KeyboardInterrupt, once. What comes
     elsewhere, while the work is prepared or saved, waits: until `interrupting`, or else until the
     end, where the process is ended as if nobody had asked for this.
-
-    Parameters
-    ----------
-    active : bool
-        Whether there is anything to save. Where there is not, in other threads than the main one,
-        and where the caller has a handler of his own, nothing changes.
-
-    Attributes
-    ----------
-    received : bool
-        Whether SIGTERM came.
-
-    Examples
-    --------
-    >>> import contextlib
-    >>> with Termination(True) as termination, contextlib.suppress(KeyboardInterrupt):
-    ...     with termination.interrupting():
-    ...         signal.raise_signal(signal.SIGTERM)
-    ...     print("not reached")
-    >>> termination.received
-    True
+    Where it is not `active`, as there is nothing to save, in other threads than the main one, and
+    where the caller has a handler of his own, nothing changes. `received` says whether it came.
     """
 
     def __init__(self, active: bool):

@@ -16,16 +16,7 @@ def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iteration
     """Minimize a differentiable loss in place, by L-BFGS with a strong Wolfe line search.
 
     The parameters end as those of the least loss that was seen: the method can run into NaN once
-    rounding is all that is left to gain.
-
-    Parameters
-    ----------
-    parameters : sequence of Tensors
-        Leaves that require gradients, changed in place.
-    loss : callable
-        Computes the loss at the present parameters, a scalar Tensor with its graph.
-    iterations : int
-        Largest number of iterations, with about one evaluation of the loss each.
+    rounding is all that is left to gain. An iteration takes about one evaluation of the loss.
     """
     # Both tolerances are 0: callers set the number of iterations, and want the last digits too.
     optimizer = torch.optim.LBFGS(

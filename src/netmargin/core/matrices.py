@@ -152,20 +152,12 @@ def split_lengths(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def floor_to_powers(sizes) -> np.ndarray:
     """The powers of 2 up to these sizes >= 0, of any shape; dividing by them rounds nothing. For 0
     it is 1/2.
-
-    Examples
-    --------
-    >>> floor_to_powers([0.3, 1.0, 7.0]).tolist()
-    [0.25, 1.0, 4.0]
     """
     return np.ldexp(1.0, np.frexp(sizes)[1] - 1)
 
 
 def kernel_values(K, coefficients: np.ndarray) -> np.ndarray:
-    """Return the values of sum_n coefficients_n k(x_n, .) at N points, shape (N,).
-
-    K, of shape (N, n), is the kernel of the points with the training samples. Raises DataError.
-    """
+    """The values sum_n coefficients_n k(x_n, .) at N points, with their kernel K (N, n)."""
     K = as_array(K, "K")
     if K.ndim != 2 or K.shape[1] != len(coefficients):
         raise DataError(
@@ -215,14 +207,6 @@ def as_array(values, name: str) -> np.ndarray:
 
 
 def stack_blocks(blocks: Iterable[np.ndarray]) -> sparse.csc_matrix:
-    """The block-diagonal matrix of dense blocks, each of shape (rows, columns).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> stack_blocks([np.ones((1, 2)), np.ones((1, 1))]).toarray()
-    array([[1., 1., 0.],
-           [0., 0., 1.]])
-    """
+    """The block-diagonal matrix of dense blocks, each of shape (rows, columns)."""
     # Given sparse arrays, as scipy 1.18 warns of dense ones here.
     return sparse.csc_matrix(sparse.block_diag([sparse.coo_array(block) for block in blocks]))

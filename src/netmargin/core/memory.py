@@ -20,13 +20,7 @@ libraries, which raise no class of their own for it.
 
 
 def is_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that memory ran out, on whatever device.
-
-    Examples
-    --------
-    >>> is_of_memory(torch.OutOfMemoryError("CUDA out of memory.")), is_of_memory(ValueError())
-    (True, False)
-    """
+    """Whether an exception says that memory ran out, on whatever device."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return isinstance(error, RuntimeError) and bool(re.search(_SAID_OF_MEMORY, str(error)))
@@ -34,28 +28,10 @@ def is_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def advise_on_memory(samples: int) -> Iterator[None]:
-    """Say how many samples to try where memory runs out within, in whatever operation.
+    """Raise OutOfMemoryError, with a smaller number of samples to try, where memory runs out.
 
-    Of several of these around each other the one with the fewest samples speaks.
-
-    Parameters
-    ----------
-    samples : int
-        The number of samples at work, which the caller's `batch_size` decides.
-
-    Raises
-    ------
-    OutOfMemoryError
-        Memory ran out, in a forward pass, a backward pass or a copy.
-
-    Examples
-    --------
-    >>> with advise_on_memory(200):
-    ...     raise MemoryError
-    Traceback (most recent call last):
-    netmargin.errors.OutOfMemoryError: The memory does not suffice for 200 samples at once \
-(MemoryError). Try batch_size=50 (that of the DataLoader, where batches come from one); give a \
-function without batch_size fewer samples.
+    `samples` are at work, by the caller's `batch_size`. Where these are nested, the message names
+    the smallest number.
     """
     try:
         yield

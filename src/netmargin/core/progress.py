@@ -10,15 +10,7 @@ _LOG_EVERY_SECONDS = 10.0
 
 
 class Progress:
-    """A display of a run's state and of the time left, as a context manager.
-
-    Parameters
-    ----------
-    shown : bool
-        Whether anything is shown.
-    title : str
-        What the lines begin with.
-    """
+    """A display of a run's state and of the time left, as a context manager."""
 
     def __init__(self, shown: bool, title: str):
         self._shown, self._title = shown, title
@@ -61,18 +53,9 @@ class Progress:
             )
 
     def draw(self, done: float, left: float | None, line: str, aside: str = "") -> None:
-        """Show a line, and the time left by the pace so far.
+        """Show a line, the time left by the pace so far, and on a terminal the `aside`.
 
-        Parameters
-        ----------
-        done : float
-            Amount of work that is done, in any unit.
-        left : float or None
-            Amount that is left, in the same unit, if known.
-        line : str
-            The state of the run.
-        aside : str
-            More of it, for a terminal only.
+        `done` and `left` are amounts of work in one unit; None where the latter is not known.
         """
         if not self._shown:
             return

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ..nets.arrays import as_inputs
 from ..nets.data import batches, open_model_and_data, open_model_and_inputs
 from ..nets.model import call_net, device_and_dtype
+from ..nets.named_inputs import NamedInputs, map_floating, map_tensors
 
 _AS_IT_IS_SAMPLES = (2, 32)
 """Smallest and largest number of samples on which a net with epsilons or casts is measured as it
@@ -30,8 +31,8 @@ def take_samples(model: nn.Module, x, count: int):
     if isinstance(x, tuple):
         return tuple(take_samples(model, part, count) for part in x)
     device, dtype = device_and_dtype(model)
-    x = as_inputs(x)[:count].to(device, copy=True)
-    return x.to(dtype) if x.is_floating_point() else x
+    x = map_tensors(lambda part: part.to(device, copy=True), as_inputs(x)[:count])
+    return map_floating(lambda part: part.to(dtype), x)
 
 
 def find_inputs(model: nn.Module, data, *, several: bool | None):
@@ -50,7 +51,11 @@ def find_inputs(model: nn.Module, data, *, several: bool | None):
         batched = any(isinstance(part, (tuple, Mapping)) for part in data)
         plain = not batched and not _is_pair(model, data)
     else:
-        plain = several or isinstance(data, (Tensor, Mapping)) or hasattr(data, "__array__")
+        plain = (
+            several
+            or isinstance(data, (Tensor, NamedInputs, Mapping))
+            or hasattr(data, "__array__")
+        )
     if plain:
         return open_model_and_inputs(model, data)
     model, samples = open_model_and_data(model, data)
@@ -88,4 +93,4 @@ def count_as_it_is_samples(numbers: float) -> int:
 
 def repeat_first_sample(x):
     """Add the first sample once more, where a data set is too small to take another."""
-    return tuple(map(repeat_first_sample, x)) if isinstance(x, tuple) else torch.cat([x, x[:1]])
+    return map_tensors(lambda part: torch.cat([part, part[:1]]), x)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..nets.model import call_with, device_and_dtype
+from ..nets.named_inputs import map_floating
 from ..nets.whole_tensors import euclidean_norm
 from .degree import Degree, Epsilon
 from .float64_mode import Float64Mode, to_float64
@@ -156,11 +157,11 @@ def generic_inputs(x):
 
     Blank or constant samples tell nothing about scaling.
     """
-    if isinstance(x, Tensor):
-        if not x.is_floating_point():
-            return x
-        return _generic(x, torch.Generator().manual_seed(0), _size(x), share=1.0)
-    return type(x)(generic_inputs(part) for part in x) if isinstance(x, (list, tuple)) else x
+
+    def add_noise(part: Tensor) -> Tensor:
+        return _generic(part, torch.Generator().manual_seed(0), _size(part), share=1.0)
+
+    return map_floating(add_noise, x)
 
 
 def _copy(values: Tensor) -> Tensor:

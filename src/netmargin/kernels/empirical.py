@@ -16,6 +16,7 @@ from ..nets.model import (
     scores,
     with_gradients,
 )
+from ..nets.named_inputs import map_floating
 
 
 @with_gradients
@@ -76,11 +77,8 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
 
     def prepare(inputs, name: str) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs as the net takes them, and weights (n, C) that pick the one output."""
-        x = as_inputs(inputs, name)
-        x = x.to(
-            device=next(twin.parameters()).device,
-            dtype=torch.float64 if x.is_floating_point() else x.dtype,
-        )
+        x = as_inputs(inputs, name).to(next(twin.parameters()).device)
+        x = map_floating(torch.Tensor.double, x)
         with torch.no_grad():
             outputs = scores(twin, x[:1]).shape[1]
         if output >= outputs:

@@ -6,6 +6,7 @@ Everything is computed by a float64 copy of the net, in batches.
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from ..margins import score_gaps
 from ..nets.gates import Gates
 from ..nets.gradients import Gradients, SampleGradients, StoredGradients
 from ..nets.model import call_net, call_with, scores
+from ..nets.named_inputs import map_floating
 from ..nets.net_on_samples import NetOnSamples
 from ..nets.shared import is_own_batch, join_shares
 from .rounding import change
@@ -76,7 +78,7 @@ class _CountedGradients(SampleGradients):
 
     tick: Callable[[int], None] = staticmethod(lambda samples: None)
 
-    def __call__(self, x: Tensor, weights: Tensor) -> Gradients:
+    def __call__(self, x: Any, weights: Tensor) -> Gradients:
         found = super().__call__(x, weights)
         self.tick(len(x))
         return found
@@ -158,18 +160,18 @@ class Constraints:
         found = []
         with torch.no_grad():
             for x, _ in self.scored.batches(self.batch_size):
-                x = x.abs() if x.is_floating_point() else x
-                found.append(self._scores_at(point, x).abs().amax(1))
+                outputs = self._scores_at(point, map_floating(torch.abs, x))
+                found.append(outputs.abs().amax(1))
         return torch.cat(found).nan_to_num(nan=0.0, posinf=0.0)
 
-    def _batches(self, size: int, samples: Tensor | None) -> Iterator[tuple[Tensor, Tensor]]:
+    def _batches(self, size: int, samples: Tensor | None) -> Iterator[tuple[Any, Tensor]]:
         """Yield inputs and labels of all samples, or of some, in batches."""
         if samples is None:
             return self.scored.batches(size)
         parts = samples.split(size)
         return ((self._inputs(part), self._y[part.to(self._y.device)]) for part in parts)
 
-    def _scores_at(self, point: Vector, x: Tensor) -> Tensor:
+    def _scores_at(self, point: Vector, x: Any) -> Tensor:
         """The scores of a batch at other parameters and buffers, (N, C)."""
         outputs = call_with(self.twin, point, x)
         return outputs[:, None] if outputs.ndim == 1 else outputs
@@ -204,9 +206,9 @@ class Constraints:
             if samples is None and not is_own_batch(number):
                 continue
             start = number * size
-            x = change(x.to(dtype) if x.is_floating_point() else x, source)
+            x = change(map_floating(lambda part: part.to(dtype), x), source)
 
-            def outputs(free: Vector, x: Tensor = x) -> Tensor:
+            def outputs(free: Vector, x: Any = x) -> Tensor:
                 return self._scores_at(free | fixed, x)
 
             value, slope = value_and_slope(outputs, point, moved)
@@ -271,11 +273,11 @@ class Constraints:
         weights.scatter_(1, self._y[chosen.samples][:, None], 1.0)
         return weights.scatter_(1, chosen.classes[:, None], -1.0)
 
-    def _inputs(self, samples: Tensor) -> Tensor:
+    def _inputs(self, samples: Tensor) -> Any:
         """The inputs of some samples, floating ones in float64."""
         X = self.scored.samples.X
         x = X[samples.to(X.device)].to(self._y.device)
-        return x.double() if x.is_floating_point() else x
+        return map_floating(Tensor.double, x)
 
     def values_of(self, chosen: ConstraintSubset) -> Tensor:
         """Compute s of some constraints, shape (K,), at the present point."""

@@ -12,6 +12,7 @@ from ..losses import Loss
 from ..margins import MarginReport, measure
 from ..nets.data import Data
 from ..nets.model import require_differentiable, require_repeatable
+from ..nets.named_inputs import tensors_of
 from ..nets.net_on_samples import NetOnSamples
 from .constraints import BATCH, Constraints
 from .rounding import (
@@ -172,10 +173,11 @@ def _measure_rounding(constraints: Constraints, report: MarginReport, term_sizes
 def require_in_range(squares: float, scored: NetOnSamples) -> None:
     """Raise DataError where squared lengths of theta~ or of gradients leave float64."""
     if not 0 < squares < math.inf:
+        largest = max(part.abs().max().item() for part in tensors_of(scored.x))
         raise DataError(
             "The inputs are too small or too large for float64: squared lengths of the weights at"
             " margin 1, or of gradients, underflow or overflow. The largest input is"
-            f" {scored.x.abs().max().item():.3g}; multiply all inputs by one number that brings it"
+            f" {largest:.3g}; multiply all inputs by one number that brings it"
             " near 1."
         )
 

@@ -11,10 +11,12 @@ forward makes by itself, such as constants added to inputs, nor what two uses of
 differently: it changes in both uses alike. For such nets the allowance may be too small.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from ..nets.named_inputs import map_floating
 
 ROUNDOFF = 2.0**-52
 """Twice the unit roundoff of float64, which covers what is of second order (Higham 2002, 3.1)."""
@@ -37,12 +39,16 @@ def draw_changes(count: int) -> list[torch.Generator]:
     return [torch.Generator().manual_seed(seed) for seed in range(count)]
 
 
-def change(value: Tensor, source: torch.Generator | None) -> Tensor:
-    """A tensor with each number off by a random part; whole numbers, or without a source, as is."""
-    if source is None or not value.is_floating_point():
+def change(value: Any, source: torch.Generator | None) -> Any:
+    """Tensors with each number off by a random part; whole numbers, or without a source, as is."""
+    if source is None:
         return value
-    drawn = torch.randn(value.shape, generator=source, dtype=value.dtype).to(value.device)
-    return value * (1 + _PART * drawn)
+
+    def move(part: Tensor) -> Tensor:
+        drawn = torch.randn(part.shape, generator=source, dtype=part.dtype).to(part.device)
+        return part * (1 + _PART * drawn)
+
+    return map_floating(move, value)
 
 
 def measure_spread(values: Tensor, again: list[Tensor]) -> Tensor:

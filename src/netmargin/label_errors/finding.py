@@ -14,6 +14,7 @@ from ..nets.arrays import Arrays
 from ..nets.data import Data, as_arrays, takes_data
 from ..nets.labels import ClassNames, Labels
 from ..nets.model import device_and_dtype, in_mode, scores
+from ..nets.named_inputs import NamedInputs
 from ..training import fingerprint, read_sample_margins
 from .calibration import (
     bound_share_wrong,
@@ -115,6 +116,10 @@ def label_errors(
     """
     seed = check_seed(seed)
     samples = as_arrays(data)
+    if isinstance(samples.X, NamedInputs):
+        raise DataError(
+            "The inputs come by name, and samples are compared by one tensor. Give a pair (X, y)."
+        )
     if not samples.X.is_floating_point():
         raise DataError(
             f"The samples are whole numbers ({samples.X.dtype}), as tokens are, which are not near"

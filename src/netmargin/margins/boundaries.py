@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from ..core.arguments import check_instance
 from ..core.records import short_repr
 from ..errors import ArgumentError, DataError, ModelError
 from ..nets.model import scores
+from ..nets.named_inputs import as_one_tensor, tensors_of
 from .of_outputs import score_gaps
 
 
@@ -41,42 +43,24 @@ class Boundaries:
 
 
 def differentiable_scores(
-    model: nn.Module, x: Tensor, layer: nn.Module | None = None
+    model: nn.Module, x: Any, layer: nn.Module | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The point in which to differentiate, and the scores as functions of it.
+    """The point in which to differentiate, a leaf (N, ...), and the scores (N, C) of it.
 
-    Parameters
-    ----------
-    model : nn.Module
-        A net in evaluation mode.
-    x : Tensor, shape (N, ...)
-        A batch on the model's device.
-    layer : nn.Module or None, default None
-        The module whose output is the point; None is the input.
-
-    Returns
-    -------
-    tuple of two Tensors, shapes (N, ...) and (N, C)
-        The point, a leaf of the graph, and the scores.
-
-    Raises
-    ------
-    DataError
-        If the inputs are whole numbers, and no layer is given.
-    ArgumentError
-        If the layer is no module of the model, or does not run once with one row per sample.
-    ModelError
-        If the scores carry no gradient.
+    The point is the input, or the output of a layer that runs once. Raises DataError for inputs of
+    whole numbers without a layer, ArgumentError for another layer, and ModelError where the scores
+    carry no gradient.
     """
     # The caller may have switched gradients off, and tensors made in inference mode have none.
     with torch.inference_mode(False), torch.enable_grad():
         if layer is None:
             if not x.is_floating_point():
                 raise DataError(
-                    f"The inputs are whole numbers ({x.dtype}), in which there is no gradient. For"
-                    " images give X.float(). For tokens use nm.input_margins, and name the module"
-                    " in whose output to measure: layer=model.embedding."
+                    f"The inputs are whole numbers ({tensors_of(x)[0].dtype}), in which there is no"
+                    " gradient. For images give X.float(). For tokens use nm.input_margins, and"
+                    " name the module in whose output to measure: layer=model.embedding."
                 )
+            model, x = as_one_tensor(model, x)
             point = x.detach().clone().requires_grad_()
             outputs = scores(model, point)
         else:
@@ -94,19 +78,8 @@ def find_boundaries(
 ) -> Boundaries:
     """Differentiate the score gaps of a batch: one backward pass for each rival class.
 
-    Parameters
-    ----------
-    point, outputs : Tensor, shapes (N, ...) and (N, C)
-        What `differentiable_scores` returned. The graph is freed.
-    y : Tensor, shape (N,)
-        Signs -1, +1 for one output, class indices for several, on the device of the outputs.
-    rivals : int or None, default None
-        How many classes to look at, those with the smallest gaps first; None is all.
-
-    Returns
-    -------
-    Boundaries
-        Distances and rivals.
+    `point` and `outputs` are those of `differentiable_scores`, whose graph is freed. Of so many
+    rivals as are given, those with the smallest gaps come first; None is all.
     """
     with torch.inference_mode(False), torch.enable_grad():
         gaps, classes = _ordered_gaps(outputs, y.clone())
@@ -124,7 +97,7 @@ def find_boundaries(
     return Boundaries(*(found.cpu() for found in (distances, rival, relative, headroom)))
 
 
-def _scores_from(model: nn.Module, x: Tensor, layer: nn.Module) -> tuple[Tensor, Tensor]:
+def _scores_from(model: nn.Module, x: Any, layer: nn.Module) -> tuple[Tensor, Tensor]:
     """The output of a layer as a leaf, and the scores as functions of it."""
     if not any(layer is module for module in model.modules()):
         raise ArgumentError(

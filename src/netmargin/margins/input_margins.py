@@ -1,28 +1,24 @@
 """Input margins: the first-order distance of every sample to the decision boundary of any net."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..core.arguments import check_count, check_flag
 from ..core.caller import warn_caller
-from ..core.memory import advise_on_memory
-from ..core.progress import Progress
 from ..core.saved_records import Record
-from ..nets.arrays import Arrays
-from ..nets.data import Data, batches, open_model_and_data, takes_data
-from ..nets.labels import ClassNames, Labels, name_labels
-from ..nets.model import in_mode, noise_of, require_finite
-from ..nets.probabilities import Doubt, doubt_scores, show_warning
+from ..nets.data import Data, open_model_and_data, takes_data
+from ..nets.labels import ClassNames, name_labels
+from ..nets.model import noise_of, require_finite
+from ..nets.probabilities import Doubt, show_warning
 from ..nets.row_order import require_order
-from ..nets.shared import Sameness, is_own_batch, join_shares, require_same, writes_for_all
 from .boundaries import Boundaries, check_layer, differentiable_scores, find_boundaries
-from .of_outputs import class_indices, margins, require_finite_margins
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
+from .scored_batches import ScoredBatch, pass_over
 
 
 @dataclass(frozen=True)
@@ -132,7 +128,7 @@ class InputMargins(Record):
         return "\n".join(lines)
 
     @classmethod
-    def joined(cls, parts: list[Boundaries], q: Tensor, labels: Tensor) -> "InputMargins":
+    def joined(cls, parts: Sequence[Boundaries], q: Tensor, labels: Tensor) -> "InputMargins":
         """Join what was found for the batches of a data set."""
 
         def join(name: str) -> Tensor:
@@ -227,73 +223,28 @@ def input_margins(
     require_order(samples)
     rivals, names = check_count("rivals", rivals, optional=True), ClassNames(class_names)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
-    shares = join_shares(
-        lambda: _find_share(model, samples, layer, rivals, batch_size, names, progress)
+
+    def begin(x: Any, outputs: Tensor, doubt: Doubt) -> None:
+        require_finite(model)
+        if noise := noise_of(model, x):
+            warn_caller(f"{noise} These input margins are those of one draw.")
+        if doubt.saturated:
+            warn_caller(doubt.text)
+
+    def compute(batch: ScoredBatch) -> tuple[Boundaries, Tensor, Tensor]:
+        near = find_boundaries(batch.point, batch.outputs, batch.targets, rivals=rivals)
+        return near, batch.hard, batch.classes
+
+    parts, _, doubt = pass_over(
+        model,
+        samples,
+        batch_size,
+        names,
+        score=lambda x: differentiable_scores(model, x, layer),
+        begin=begin,
+        compute=compute,
+        progress="input margins" if progress else "",
     )
-    require_same([digests for _, digests, _ in shares])
-    parts = sorted((part for own, *_ in shares for part in own), key=lambda part: part.number)
-    found = InputMargins.joined(
-        [part.boundaries for part in parts],
-        torch.cat([part.q for part in parts]),
-        torch.cat([part.classes for part in parts]),
-    )
-    return replace(found, class_names=names.names, warning=shares[0][2].text)
-
-
-class _Part(NamedTuple):
-    """What one batch says: its boundaries, margins and classes."""
-
-    number: int
-    boundaries: Boundaries
-    q: Tensor
-    classes: Tensor
-
-
-def _find_share(
-    model: nn.Module,
-    samples: Arrays | Iterable,
-    layer: nn.Module | None,
-    rivals: int | None,
-    batch_size: int,
-    names: ClassNames,
-    progress: bool,
-) -> tuple[list[_Part], dict[str, bytes], Doubt]:
-    """What the batches of this process say, digests of the model and of all data, and what is
-    doubtful about the scores.
-    """
-    total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
-    labels: Labels | None = None
-    parts: list[_Part] = []
-    measured, same, doubt = 0, Sameness(model), Doubt()
-    shown = progress and writes_for_all()
-    with in_mode(model, training=False), Progress(shown, "input margins") as display:
-        for index, (x, y) in enumerate(batches(samples, batch_size, model)):
-            same.add(x, y)
-            # The first batch is scored by every process: it says which labels there may be.
-            if labels is not None and not is_own_batch(index):
-                labels.encode(y)  # checked together with those of the other batches
-                measured += len(y)
-                continue
-            left = None if total is None else total - index
-            display.draw(index, left, f"batch {index + 1}" + (f" of {total}" if total else ""))
-            with advise_on_memory(len(x)):
-                point, outputs = differentiable_scores(model, x, layer)
-                if index == 0:
-                    require_finite(model)
-                    if noise := noise_of(model, x):
-                        message = f"{noise} These input margins are those of one draw."
-                        warn_caller(message)
-                    doubt = doubt_scores(model, x, outputs)
-                    if doubt.saturated:
-                        warn_caller(doubt.text)
-                names.require_number(outputs.shape[1])
-                labels = labels or Labels(outputs.shape[1])
-                targets = labels.encode(y).to(outputs.device)
-                hard, soft = margins(outputs.detach(), targets)
-                require_finite_margins(soft, measured=measured)
-                measured += len(soft)
-                if is_own_batch(index):
-                    found = find_boundaries(point, outputs, targets, rivals=rivals)
-                    classes = class_indices(targets, outputs.shape[1])
-                    parts.append(_Part(index, found, hard.cpu(), classes))
-    return parts, same.describe(), doubt
+    boundaries, q, classes = zip(*parts, strict=True)
+    found = InputMargins.joined(boundaries, torch.cat(q), torch.cat(classes))
+    return replace(found, class_names=names.names, warning=doubt.text)

@@ -2,9 +2,9 @@
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,21 +12,18 @@ from torch import Tensor, nn
 from ..core import logspace
 from ..core.arguments import check_choice, check_count, check_flag, check_instance
 from ..core.caller import warn_caller
-from ..core.memory import advise_on_memory
 from ..errors import ArgumentError, NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss, as_loss
-from ..nets.arrays import Arrays
-from ..nets.data import Data, batches, open_model_and_data, takes_data
-from ..nets.labels import ClassNames, Labels
-from ..nets.model import in_mode, noise_of, scores
-from ..nets.probabilities import Doubt, doubt_scores
-from ..nets.shared import Sameness, is_own_batch, join_shares, require_same
+from ..nets.data import Data, open_model_and_data, takes_data
+from ..nets.labels import ClassNames
+from ..nets.model import noise_of, scores
+from ..nets.probabilities import Doubt
 from .boundaries import Boundaries, differentiable_scores, find_boundaries
 from .input_margins import InputMargins
 from .normalization import measure_norms, normalizing_homogeneity
-from .of_outputs import class_indices, margins, require_finite_margins
 from .report import MarginReport
+from .scored_batches import ScoredBatch, pass_over
 from .spectral import read_chain
 
 
@@ -128,27 +125,37 @@ def measure(
         input_margins = check_flag("input_margins", input_margins)
     check_choice("statistics", statistics, ("follow", "fixed"))
     names = ClassNames(class_names)
-    shares = join_shares(
-        lambda: _measure_share(
-            model, samples, loss, batch_size, homogeneity, input_margins is True, statistics, names
-        )
+
+    def score(x: Any) -> tuple[Tensor, Tensor]:
+        return differentiable_scores(model, x) if input_margins is True else (x, scores(model, x))
+
+    def begin(x: Any, outputs: Tensor, doubt: Doubt) -> Homogeneity:
+        # The net is analysed on the first batch, the only inputs that are at hand for certain.
+        found = homogeneity or _analyse_batch(model, x, statistics, doubt)
+        loss.require_outputs(outputs.shape[1])
+        return found
+
+    def compute(batch: ScoredBatch) -> tuple[Tensor, Tensor, float, Boundaries | None]:
+        near = None
+        if input_margins is True:
+            near = find_boundaries(batch.point, batch.outputs, batch.targets)
+        return batch.hard, batch.classes, _sum_losses(loss, batch.soft), near
+
+    parts, analysis, doubt = pass_over(
+        model, samples, batch_size, names, score=score, begin=begin, compute=compute
     )
-    require_same([share.digests for share in shares])
-    homogeneity = shares[0].homogeneity
-    parts = sorted((part for share in shares for part in share.parts), key=lambda part: part.number)
-    found = torch.cat([part.q for part in parts]), torch.cat([part.classes for part in parts])
+    q, classes, log_losses, boundaries = zip(*parts, strict=True)
+    found = torch.cat(q), torch.cat(classes)
     # Sums of losses as logs: deep in training a loss is far below the least float64.
-    log_loss = functools.reduce(logspace.log_add, (part.log_loss for part in parts), -math.inf)
+    log_loss = functools.reduce(logspace.log_add, log_losses, -math.inf)
     if input_margins is True:
-        boundaries = [part.boundaries for part in parts if part.boundaries is not None]
         input_margins = InputMargins.joined(boundaries, *found)
     if input_margins and len(input_margins.q) != len(found[0]):
         raise ArgumentError(
             f"input_margins holds {input_margins.n} samples, and the data {len(found[0])}. Pass"
             " what nm.input_margins found for these data."
         )
-    report = make_report(model, homogeneity, loss, found[0], log_loss)
-    doubt = shares[0].doubt
+    report = make_report(model, analysis, loss, found[0], log_loss)
     if input_margins:
         own = names.names or input_margins.class_names
         input_margins = replace(input_margins, class_names=own, warning=doubt.text)
@@ -162,76 +169,7 @@ def measure(
     )
 
 
-class _Part(NamedTuple):
-    """What one batch says: its margins and classes, the log of its summed loss, its boundaries."""
-
-    number: int
-    q: Tensor
-    classes: Tensor
-    log_loss: float
-    boundaries: Boundaries | None
-
-
-class _Share(NamedTuple):
-    """What one process found: its batches, the homogeneity, digests of model and data, and what is
-    doubtful about the scores.
-    """
-
-    parts: list[_Part]
-    homogeneity: Homogeneity
-    digests: dict[str, bytes]
-    doubt: Doubt
-
-
-def _measure_share(
-    model: nn.Module,
-    samples: Arrays | Iterable,
-    loss: Loss,
-    batch_size: int,
-    homogeneity: Homogeneity | None,
-    with_boundaries: bool,
-    statistics: str,
-    names: ClassNames,
-) -> _Share:
-    """Measure the batches of this process, which are all where there is only one."""
-    labels: Labels | None = None
-    parts: list[_Part] = []
-    measured, same, doubt = 0, Sameness(model), Doubt()
-    with in_mode(model, training=False), torch.no_grad():
-        for index, (x, y) in enumerate(batches(samples, batch_size, model)):
-            same.add(x, y)
-            # The first batch is scored by every process: the net is analysed on it, and the number
-            # of outputs says which labels there may be.
-            if labels is not None and not is_own_batch(index):
-                labels.encode(y)  # checked together with those of the other batches
-                measured += len(y)
-                continue
-            with advise_on_memory(len(x)):
-                point, graph = (
-                    differentiable_scores(model, x) if with_boundaries else (x, scores(model, x))
-                )
-                outputs = graph.detach()
-                # The net is analysed on the first batch, the only inputs that are at hand for
-                # certain; after the forward pass, whose errors name their cause better.
-                if labels is None:
-                    doubt = doubt_scores(model, x, outputs)
-                homogeneity = homogeneity or _analyse_batch(model, x, statistics, doubt)
-                names.require_number(outputs.shape[1])
-                loss.require_outputs(outputs.shape[1])
-                labels = labels or Labels(outputs.shape[1])
-                targets = labels.encode(y).to(outputs.device)
-                hard, soft = margins(outputs, targets)
-                require_finite_margins(soft, measured=measured)
-                measured += len(soft)
-                if is_own_batch(index):
-                    classes = class_indices(targets, outputs.shape[1])
-                    found = find_boundaries(point, graph, targets) if with_boundaries else None
-                    parts.append(_Part(index, hard.cpu(), classes, _sum_losses(loss, soft), found))
-    assert homogeneity is not None
-    return _Share(parts, homogeneity, same.describe(), doubt)
-
-
-def _analyse_batch(model: nn.Module, x: Tensor, statistics: str, doubt: Doubt) -> Homogeneity:
+def _analyse_batch(model: nn.Module, x: Any, statistics: str, doubt: Doubt) -> Homogeneity:
     """Analyse the net on the inputs of a batch; warn of noise in its outputs, and of scores that
     have no margins.
     """
@@ -256,26 +194,7 @@ def _sum_losses(loss: Loss, soft: Tensor) -> float:
 def make_report(
     model: nn.Module, analysis: Homogeneity, loss: Loss, q: Tensor, log_loss: float
 ) -> MarginReport:
-    """Make the report of a net whose margins are known.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The net.
-    analysis : Homogeneity
-        The answer of `analyse` about it.
-    loss : Loss
-        The loss.
-    q : Tensor, shape (N,), float64
-        Its margins, not normalized.
-    log_loss : float
-        The natural log of the summed loss.
-
-    Returns
-    -------
-    MarginReport
-        The report, without labels and input margins.
-    """
+    """The report, without labels and input margins, of a net whose margins q (N,) are known."""
     norms, (chain, note) = measure_norms(model, analysis), read_chain(model)
     return MarginReport(
         q,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -27,65 +28,16 @@ _INSTEAD_OF_SHARDS = (
 
 
 def check_model(model: Any) -> nn.Module:
-    """The torch module that a caller means.
+    """The module that the caller gave, freed of `DataParallel` and its kin: not a copy.
 
-    Every public function that takes a net reads it by this one. `DataParallel`,
-    `DistributedDataParallel` and compiled modules are unwrapped: what they hold is measured or
-    trained, with the same parameters under their own names.
-
-    Parameters
-    ----------
-    model : object
-        The argument that the caller gave.
-
-    Returns
-    -------
-    nn.Module
-        The module itself, not a copy.
-
-    Raises
-    ------
-    ModelError
-        If it is no module, or a TorchScript, quantized, integer or sharded one, whose operations or
-        weights cannot be followed, or holds a parallel one.
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = torch.nn.Linear(2, 1)
-    >>> check_model(torch.nn.DataParallel(net)) is net
-    True
-    >>> check_model(None)
-    Traceback (most recent call last):
-    netmargin.errors.ModelError: The model must be a torch.nn.Module; got None. Does the function \
-that makes it return it?
+    Raises ModelError if it is none, or one whose operations or weights cannot be followed.
     """
     model = unwrap(model)
     if not isinstance(model, nn.Module):
         raise ModelError(f"The model must be a torch.nn.Module; {_describe_other_thing(model)}")
     for name, module in model.named_modules():
-        where = f"its module {name!r}" if name else "the model"
-        if isinstance(module, torch.jit.ScriptModule):
-            raise ModelError(
-                f"TorchScript: {where} was scripted or traced, and its operations cannot be"
-                " followed any more. Give the Python module that it was made from, with the same"
-                " weights (load_state_dict)."
-            )
-        if type(module).__module__.startswith(_QUANTIZED):
-            raise ModelError(
-                f"Quantized: the weights of {where} ({type(module).__name__}) are integers, and no"
-                " parameters. Give the float model that it was made from."
-            )
-        if isinstance(module, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
-            raise ModelError(
-                f"Parallel: {where} is a {type(module).__name__}. Put the module that it holds in"
-                " its place."
-            )
-        # Known by its name: its own module takes a slow import.
-        if type(module).__name__ == "FullyShardedDataParallel":
-            raise ModelError(
-                f"Sharded: {where} is a FullyShardedDataParallel. {_INSTEAD_OF_SHARDS}"
-            )
+        if reason := _why_no_module(module, f"its module {name!r}" if name else "the model"):
+            raise ModelError(reason)
     for name, parameter in model.named_parameters():
         # Lazy parameters have no type yet; `device_and_dtype` refuses them.
         if is_lazy(parameter):
@@ -118,6 +70,28 @@ def unwrap(model: Any) -> Any:
             return model
 
 
+def _why_no_module(module: nn.Module, where: str) -> str:
+    """Why a module cannot be part of a net, or ''."""
+    kind = type(module).__name__
+    if isinstance(module, torch.jit.ScriptModule):
+        return (
+            f"TorchScript: {where} was scripted or traced, and its operations cannot be followed"
+            " any more. Give the Python module that it was made from, with the same weights"
+            " (load_state_dict)."
+        )
+    if type(module).__module__.startswith(_QUANTIZED):
+        return (
+            f"Quantized: the weights of {where} ({kind}) are integers, and no parameters. Give the"
+            " float model that it was made from."
+        )
+    if isinstance(module, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+        return f"Parallel: {where} is a {kind}. Put the module that it holds in its place."
+    # Known by its name: its own module takes a slow import.
+    if kind == "FullyShardedDataParallel":
+        return f"Sharded: {where} is a FullyShardedDataParallel. {_INSTEAD_OF_SHARDS}"
+    return ""
+
+
 def _describe_other_thing(given: Any) -> str:
     """A sentence that names what was given in place of a module, and what to do instead."""
     kind = type(given).__name__
@@ -130,26 +104,18 @@ def _describe_other_thing(given: Any) -> str:
             f"got {str(given)!r}. Build the model first, then load its weights:"
             f" netmargin.load_weights(model, {str(given)!r})."
         )
-    if (
-        isinstance(given, Mapping)
-        and given
-        and all(isinstance(value, Tensor) for value in given.values())
-    ):
+    if isinstance(given, Mapping) and given and all(isinstance(v, Tensor) for v in given.values()):
         return f"got a state dict ({kind}). Build the model first, then model.load_state_dict(...)."
     # Estimators are known by their methods, without an import of scikit-learn.
     if hasattr(given, "get_params") and hasattr(given, "fit"):
         return f"got the scikit-learn estimator {kind}. {_advise_instead_of_sklearn(given)}"
-    if (
-        isinstance(given, torch.utils.data.DataLoader)
-        or hasattr(given, "shape")
-        or isinstance(given, (tuple, list, Mapping))
+    if hasattr(given, "shape") or isinstance(
+        given, (torch.utils.data.DataLoader, tuple, list, Mapping)
     ):
         return f"got {kind}. The model comes first and the data second: measure(model, (X, y))."
     if callable(given):
         name = getattr(given, "__name__", kind)
-        called = (
-            "Call it, if it makes the model; otherwise" if not name.startswith("<") else "Otherwise"
-        )
+        called = "Otherwise" if name[0] == "<" else "Call it, if it makes the model; otherwise"
         return (
             f"got the function {name}, which has no parameters to measure. {called} write it as the"
             " forward of a torch.nn.Module that holds its weights as nn.Parameter."
@@ -165,11 +131,7 @@ def _advise_instead_of_sklearn(estimator: Any) -> str:
     )
     if not hasattr(estimator, "coef_"):
         return f"A fitted linear one can be copied into a torch.nn.Linear. {solutions}"
-    outputs, inputs = (
-        getattr(estimator.coef_, "shape", (1, 1))[-2:]
-        if getattr(estimator.coef_, "ndim", 1) > 1
-        else (1, len(estimator.coef_))
-    )
+    outputs, inputs = (1, *np.shape(estimator.coef_))[-2:]
     return (
         f"Copy it: net = torch.nn.Linear({inputs}, {outputs}, dtype=torch.float64); "
         "net.weight.data = torch.tensor(estimator.coef_).reshape(net.weight.shape); "

@@ -6,12 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ..core.memory import describe_shortage, is_of_memory
 from ..errors import DataError, ModelError, NetmarginError
-from .named_inputs import LABELS
 
 # Patterns of torch's and Python's messages, the more telling ones first; each with whom to blame
 # and what to do.
@@ -19,95 +17,70 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
     (
         r"indices.*scalar types|for embedding",
         DataError,
-        (
-            "The model looks up embeddings, which takes whole numbers: give the tokens as integers,"
-            " X.long(). Integer inputs stay integers."
-        ),
+        "The model looks up embeddings, which takes whole numbers: give the tokens as integers,"
+        " X.long(). Integer inputs stay integers.",
     ),
     (
         r"index out of range in self|index .* out of bounds",
         DataError,
-        (
-            "The model looks up an entry that its table does not have: compare the largest input"
-            " with num_embeddings."
-        ),
+        "The model looks up an entry that its table does not have: compare the largest input with"
+        " num_embeddings.",
     ),
     (
         r"numpy|doesn't have storage|\.tolist\(\)",
         ModelError,
-        (
-            "Its forward leaves torch, for numpy or Python numbers, where no derivative follows."
-            " Write it with torch operations only."
-        ),
+        "Its forward leaves torch, for numpy or Python numbers, where no derivative follows. Write"
+        " it with torch operations only.",
     ),
     (
         r"data-dependent control flow|vmap.*\.item\(\)|\.item\(\) on a Tensor",
         ModelError,
-        (
-            "Its forward decides by values (if, .item()), which cannot be followed sample by"
-            " sample. Write it with torch.where."
-        ),
+        "Its forward decides by values (if, .item()), which cannot be followed sample by sample."
+        " Write it with torch.where.",
     ),
     (
         r"called random operation",
         ModelError,
-        (
-            "Its forward draws random numbers in evaluation mode. Use nn.Dropout, or `if"
-            " self.training:` around the noise."
-        ),
+        "Its forward draws random numbers in evaluation mode. Use nn.Dropout, or `if"
+        " self.training:` around the noise.",
     ),
     (
         r"missing \d+ required|takes \d+ positional|unexpected keyword",
         ModelError,
-        (
-            "netmargin calls model(x) with one tensor. Wrap it: class OneInput(torch.nn.Module),"
-            " whose forward(self, x) calls the net with its other inputs, or give all inputs by"
-            ' name, X = {"x": ..., "mask": ...}.'
-        ),
+        "netmargin calls model(x) with one tensor. Wrap it: class OneInput(torch.nn.Module), whose"
+        " forward(self, x) calls the net with its other inputs, or give all inputs by name,"
+        ' X = {"x": ..., "mask": ...}.',
     ),
     (
-        (
-            r"string indices|indices must be integers|only integers, slices|too many"
-            r" indices|new\(\): invalid data type 'str'|not a mapping"
-        ),
+        r"string indices|indices must be integers|only integers, slices|too many indices"
+        r"|new\(\): invalid data type 'str'|not a mapping",
         ModelError,
-        (
-            "Its forward may expect a dict or several tensors; netmargin calls model(x) with one"
-            " tensor. Wrap it: class OneInput(torch.nn.Module), whose forward(self, x) makes the"
-            " dict."
-        ),
+        "Its forward may expect a dict or several tensors; netmargin calls model(x) with one"
+        " tensor. Wrap it: class OneInput(torch.nn.Module), whose forward(self, x) makes the dict.",
     ),
     (
         r"got:? (float|double|c10::\w+|Half|BFloat16) (!=|and) (float|double|c10::\w+|Half)",
         ModelError,
-        (
-            "It mixes floating types. Convert all of it, model.float() or model.bfloat16(), or let"
-            " its forward cast in between."
-        ),
+        "It mixes floating types. Convert all of it, model.float() or model.bfloat16(), or let its"
+        " forward cast in between.",
     ),
     (
         r"same device|on cpu.*cuda|cuda.*cpu",
         ModelError,
-        (
-            "Part of the model lies on another device than its parameters: register its tensors as"
-            " buffers, and call model.to(device)."
-        ),
+        "Part of the model lies on another device than its parameters: register its tensors as"
+        " buffers, and call model.to(device).",
     ),
     (
         r"stateless API",
         ModelError,
-        (
-            "A module inside is scripted or parallel. Put the Python module that it was made from"
-            " in its place."
-        ),
+        "A module inside is scripted or parallel. Put the Python module that it was made from in"
+        " its place.",
     ),
     (
         r"SyncBatchNorm expected",
         ModelError,
-        (
-            "In training mode SyncBatchNorm runs on GPUs only. Call model.eval() where the net is"
-            " not trained; to train on a CPU put nn.BatchNorm1d or 2d in its place."
-        ),
+        "In training mode SyncBatchNorm runs on GPUs only. Call model.eval() where the net is not"
+        " trained; to train on a CPU put nn.BatchNorm1d or 2d in its place.",
     ),
     (
         r"more than 1 value per channel",
@@ -116,15 +89,14 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
     ),
 )
 
-
 STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
 
 
 @contextmanager
-def explain_forward_errors(x) -> Iterator[None]:
-    """Turn what a forward pass on x raises into a DataError or a ModelError.
+def explain_forward_errors(x: Any) -> Iterator[None]:
+    """Turn what a forward pass on x raises into a DataError or a ModelError that says what to do.
 
-    The error shows the inputs and says what to do; errors of netmargin pass as they are.
+    Errors of netmargin pass as they are.
     """
     try:
         yield
@@ -132,58 +104,31 @@ def explain_forward_errors(x) -> Iterator[None]:
         raise
     except Exception as error:  # forward is the caller's code, and may raise anything
         # Chained, so that the caller's own traceback is shown above the explanation.
-        raise explain(error, x) from error
+        raise _explain(error, x) from error
 
 
-def explain(error: Exception, x) -> NetmarginError:
-    """The DataError or ModelError for an exception of a forward pass.
-
-    Parameters
-    ----------
-    error : Exception
-        The exception that the model raised.
-    x : Tensor or tuple of Tensors
-        The batch that it was given.
-
-    Returns
-    -------
-    DataError or ModelError
-        The error to raise instead, OutOfMemoryError among the latter; the caller chains the first
-        one to it.
-    """
+def _explain(error: Exception, x: Any) -> NetmarginError:
+    """The error to raise for an exception of a forward pass on x."""
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
-    what = (
-        f"a batch of shape {tuple(shape)} and type {dtype}"
-        if shape is not None
-        else f"a batch of type {type(x).__name__}"
-    )
-    said = f"The model could not process {what}: {_describe_error(error)}."
     if is_of_memory(error):
-        return describe_shortage(error, len(x if shape is not None else x[0]))
+        return describe_shortage(error, len(x[0] if isinstance(x, (tuple, list)) else x))
+    what = f"type {type(x).__name__}" if shape is None else f"shape {tuple(shape)} and type {dtype}"
+    text = str(error).strip().rstrip(".")
+    if not (isinstance(error, (RuntimeError, TypeError, ValueError)) and text):
+        text = f"{type(error).__name__} {text}".strip()
+    said = f"The model could not process a batch of {what}: {text}."
     for pattern, blamed, advice in _CAUSES:
         if re.search(pattern, str(error), re.IGNORECASE | re.DOTALL):
             return blamed(f"{said} {advice}")
     # Torch raises these for inputs of a wrong shape or dtype, by far the most frequent cause.
-    if isinstance(error, (RuntimeError, IndexError, TypeError, ValueError)):
-        return DataError(f"{said} {_advise_on_shape(dtype)}")
-    return ModelError(f"{said} Its own forward raised that: try model(x) on one batch.")
-
-
-def _describe_error(error: Exception) -> str:
-    """The text of an error; its class too where the text does not tell enough by itself."""
-    text = str(error).strip().rstrip(".")
-    if isinstance(error, (RuntimeError, TypeError, ValueError)) and text:
-        return text
-    return f"{type(error).__name__} {text}".strip()
-
-
-def _advise_on_shape(dtype: torch.dtype | None) -> str:
-    """Advice on the shape of inputs, and on their type where they are integers."""
+    if not isinstance(error, (RuntimeError, IndexError, TypeError, ValueError)):
+        return ModelError(f"{said} Its own forward raised that: try model(x) on one batch.")
     if dtype is None or dtype.is_floating_point:
-        return "Give inputs of the shape that its first layer expects."
-    return (
-        "Its inputs stay integers, as token numbers do. Give floating ones, X.float() (X.float() /"
-        " 255 for images with values to 255), of the shape that its first layer expects."
+        return DataError(f"{said} Give inputs of the shape that its first layer expects.")
+    return DataError(
+        f"{said} Its inputs stay integers, as token numbers do. Give floating ones, X.float()"
+        " (X.float() / 255 for images with values to 255), of the shape that its first layer"
+        " expects."
     )
 
 
@@ -217,20 +162,13 @@ def why_no_data(data: Any) -> str:
 def how_to_pair(batch: Any) -> str:
     """A description of a batch that is no pair, and a wrapper of its loader that makes pairs."""
     kind = type(batch).__name__
-    if isinstance(batch, Mapping):
-        keys = [str(key) for key in batch]
-        label = next((key for key in keys if key in LABELS), keys[-1] if keys else "y")
-        inputs = next((key for key in keys if key != label), "x")
-        held, pair = f"{kind} with the keys {', '.join(keys[:6])}", f'b["{inputs}"], b["{label}"]'
-    elif isinstance(batch, (tuple, list)) and len(batch) > 2:
-        held, pair = f"{kind} of {len(batch)}", "b[0], b[1]"
-    else:
+    if not isinstance(batch, (tuple, list)) or len(batch) < 2:
         return f"{kind}. {STREAM_HINT}"
     return (
-        f"{held}. Wrap the loader, and give Pairs(loader):\n"
+        f"{kind} of {len(batch)}. Wrap the loader, and give Pairs(loader):\n"
         "  class Pairs:\n"
         "      def __init__(self, loader): self.loader = loader\n"
-        f"      def __iter__(self): return (({pair}) for b in self.loader)\n"
+        "      def __iter__(self): return ((b[0], b[1]) for b in self.loader)\n"
         "      def __len__(self): return len(self.loader)"
     )
 

@@ -1,6 +1,7 @@
 """A whole data set in memory: tensors read from whatever holds numbers, and checked."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch import Tensor
 from ..core.records import short_repr
 from ..errors import DataError
 from .advice import describe_several_labels
+from .named_inputs import NamedInputs
 from .whole_tensors import are_finite
 
 
@@ -17,13 +19,13 @@ class Arrays:
 
     Attributes
     ----------
-    X : Tensor, shape (N, ...)
+    X : Tensor of shape (N, ...), or NamedInputs of N rows
         Inputs, finite, of the dtype and on the device that they were given.
     y : Tensor, shape (N,)
         Labels, whole numbers.
     """
 
-    X: Tensor
+    X: Any
     y: Tensor
 
     __repr__ = short_repr
@@ -32,9 +34,9 @@ class Arrays:
         return len(self.X)
 
 
-def as_inputs(values, name: str = "X") -> Tensor:
+def as_inputs(values: Any, name: str = "X") -> Any:
     """Inputs without labels as a tensor of at least one sample, all finite. Raises DataError."""
-    X = read_tensor(values, name)
+    X = values if isinstance(values, NamedInputs) else read_tensor(values, name)
     _check_inputs(X, name, "")
     return X
 
@@ -91,13 +93,15 @@ def _as_numpy(values, name: str):
         ) from None
 
 
-def check_batch(X: Tensor, y: Tensor, where: str) -> None:
+def check_batch(X: Any, y: Tensor, where: str) -> None:
     """Raise DataError for inputs or labels that cannot be used, or do not match in number."""
     _check_inputs(X, "X", f"{where}: ")
-    if X.ndim > 1 and y.ndim > 1 and len(y) == len(X) and y.numel() > len(X):
+    dimensions = 2 if isinstance(X, NamedInputs) else X.ndim
+    if dimensions > 1 and y.ndim > 1 and len(y) == len(X) and y.numel() > len(X):
         raise DataError(f"{where}: y has shape {tuple(y.shape)}: {describe_several_labels(y)}")
     if y.numel() != len(X) or (y.ndim > 1 and y.shape[0] != len(X)):
-        swapped = " Are they swapped? The inputs come first." if X.ndim == 1 and y.ndim > 1 else ""
+        likely = dimensions == 1 and y.ndim > 1
+        swapped = " Are they swapped? The inputs come first." if likely else ""
         raise DataError(
             f"{where}: X has {len(X)} samples but y has shape {tuple(y.shape)}. Pass one label per"
             f" sample.{swapped}"
@@ -114,8 +118,17 @@ def check_batch(X: Tensor, y: Tensor, where: str) -> None:
         )
 
 
-def _check_inputs(X: Tensor, name: str, where: str) -> None:
+def _check_inputs(X: Any, name: str, where: str) -> None:
     """Raise DataError for inputs that are empty, on the 'meta' device or not finite."""
+    if isinstance(X, NamedInputs):
+        for key, part in X.parts.items():
+            _check_inputs(part, repr(key), where)
+            if len(part) != len(X):
+                raise DataError(
+                    f"{where}{key!r} has {len(part)} rows, and {next(iter(X.parts))!r} {len(X)}."
+                    " Every input has a row for each sample."
+                )
+        return
     if X.ndim == 0 or len(X) == 0:
         raise DataError(
             f"{where}{name} holds no samples (shape {tuple(X.shape)}). Pass at least one sample."

@@ -2,47 +2,29 @@
 
 import functools
 import inspect
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from ..core.arguments import check_count
-from ..core.generators import GENERATORS, undisturbed
 from ..errors import ArgumentError, DataError
 from .accepted_models import check_model
 from .advice import STREAM_HINT, how_to_pair, why_no_data
 from .arrays import Arrays, check_batch, read_tensor
 from .model import device_and_dtype
-from .named_inputs import (
-    LABELS,
-    Fields,
-    describe_fields,
-    pack,
-    split_labels,
-    view_with_fields,
-)
+from .named_inputs import LABELS, NamedInputs, join_rows, map_tensors, simplify
 from .row_order import in_order, require_same_order
 
 Function = TypeVar("Function", bound=Callable)
 
 Data = tuple | Iterable | Arrays
-"""Data as callers give them: a pair (X, y), an iterable of batches (x, y), or `Arrays`."""
+"""What callers give: a pair (X, y), a dict with labels, an iterable of such, or `Arrays`."""
 
 
 def takes_data(function: Function) -> Function:
-    """Let a public function say how to pass samples, where inputs and labels come one by one.
-
-    Examples
-    --------
-    >>> takes_data(lambda model, data: None)("net", "X", "y")
-    Traceback (most recent call last):
-    netmargin.errors.ArgumentError: <lambda> takes inputs and labels as one pair: \
-<lambda>(model, (X, y)). Options are given by name.
-    """
+    """Let a public function say how to pass samples, where inputs and labels come one by one."""
     kinds = inspect.signature(function).parameters.values()
     places = [p.name for p in kinds if p.kind is p.POSITIONAL_OR_KEYWORD]
 
@@ -63,103 +45,46 @@ def takes_data(function: Function) -> Function:
 def open_model_and_data(
     model: Any, data: Data, *, shuffled: bool = False
 ) -> tuple[nn.Module, Arrays | Iterable]:
-    """A net and its data, freed of their wrappers and of names.
+    """A net, unwrapped and checked, and its data, which `batches` reads.
 
-    Every public function that takes a net and data reads them by this one or `read_model_and_data`.
-
-    Parameters
-    ----------
-    model : object
-        The net that the caller gave, which `check_model` unwraps or refuses.
-    data : tuple, dict, or iterable of them
-        A pair (X, y), a dict with `labels`, a pair of a dict of inputs and labels, or an iterable
-        of such batches. Inputs of one dict have one shape.
-    shuffled : bool, default False
-        Whether a loader that shuffles may do so; otherwise its data set is read in order.
-
-    Returns
-    -------
-    tuple of nn.Module and Arrays or iterable
-        The net itself, or for inputs by name a view that shares its parameters; and its data as
-        checked tensors (X, y), or an iterable of batches that `batches` reads.
-
-    Raises
-    ------
-    ModelError
-        If the model is none, or takes no inputs of these names.
-    DataError
-        If the data cannot be used.
-
-    Examples
-    --------
-    >>> import torch
-    >>> class Sum(torch.nn.Linear):
-    ...     def forward(self, left, right):
-    ...         return super().forward(left + right)
-    >>> data = {"left": torch.ones(3, 2), "right": torch.ones(3, 2), "labels": [1, 1, -1]}
-    >>> net, samples = open_model_and_data(Sum(2, 1), data)
-    >>> samples.X.shape, net(samples.X).shape
-    (torch.Size([3, 2, 2]), torch.Size([3, 1]))
+    A loader that shuffles is read in the order of its data set, unless it is to be `shuffled`.
+    Every public function that takes a net and data reads them by this one or by
+    `read_model_and_data`. Raises ModelError and DataError.
     """
     model = check_model(model)
-    fields, samples = pack_data(data, shuffled=shuffled)
-    return view_with_fields(model, fields), samples
+    return model, open_data(data, model, shuffled=shuffled)
 
 
 def read_model_and_data(model: Any, data: Data) -> tuple[nn.Module, Arrays]:
     """A net and all its data in memory, as `open_model_and_data` reads them, batches joined."""
-    model, samples = open_model_and_data(model, data)
-    return model, as_arrays(samples)
+    model = check_model(model)
+    return model, as_arrays(data, model)
 
 
 def open_model_and_inputs(model: Any, x: Any) -> tuple[nn.Module, Any]:
-    """A net and inputs without labels; labels beside inputs by name are left out.
-
-    Inputs that are no dict are returned as they are.
-    """
+    """A net and inputs without labels, or those of a dict; others are returned as they are."""
     model = check_model(model)
     if not isinstance(x, Mapping):
         return model, x
-    given = {key: value for key, value in x.items() if key not in LABELS}
-    inputs = _read_inputs(given, "The inputs")
-    fields = describe_fields(inputs, "The inputs")
-    return view_with_fields(model, fields), pack(inputs, fields, "The inputs")
+    inputs = {key: value for key, value in x.items() if key not in LABELS}
+    return model, simplify(model, _name_inputs(inputs, "The inputs"))
 
 
-def pack_data(data: Any, *, shuffled: bool = False) -> tuple[Fields | None, Arrays | Iterable]:
-    """The fields of data with inputs by name, None for others; and the data, their inputs packed.
-
-    Raises DataError as `open_model_and_data` does.
-    """
-    if isinstance(data, Mapping) and any(label in data for label in LABELS):
-        data = split_labels(data, "The data")
-    if _is_named_pair(data):
-        inputs = _read_inputs(data[0], "The data")
-        fields = describe_fields(inputs, "The data")
-        return fields, open_data((pack(inputs, fields, "The data"), data[1]))
-    first, data = _peek(data)
-    if not (isinstance(first, Mapping) or _is_named_pair(first)):
-        return None, open_data(data, shuffled=shuffled)
-    named, _ = _split(first, 0)
-    fields = describe_fields(_read_inputs(named, "Batch 0"), "Batch 0")
-    stream = _PackedBatches(data if shuffled else in_order(data), fields)
-    return fields, iter(stream) if isinstance(data, Iterator) else stream
-
-
-def open_data(data: Data, *, shuffled: bool = False) -> Arrays | Iterable:
-    """The pair (X, y) as checked tensors, or the iterable of batches.
-
-    A loader that shuffles is read in order (`in_order`), unless it is to be `shuffled`.
+def open_data(
+    data: Data, model: nn.Module | None = None, *, shuffled: bool = False
+) -> Arrays | Iterable:
+    """Data in memory as checked `Arrays`, or the iterable of batches, of a kind that can be read.
 
     Raises DataError for samples and labels that cannot be used, and for what holds no data.
     """
     if isinstance(data, Arrays):
         return data
+    samples: Any = _collate(data) if _are_samples(data) else data  # type: ignore[arg-type]
+    by_name = isinstance(samples, Mapping) and any(label in samples for label in LABELS)
     # A list of two batches is a list of batches, not a pair of arrays.
-    if isinstance(data, (tuple, list)) and len(data) == 2 and not _is_batch(data[0]):
-        X, y = read_tensor(data[0], "X"), read_tensor(data[1], "y")
-        check_batch(X, y, "the data")
-        return Arrays(X, y.reshape(-1))
+    if by_name or (isinstance(samples, (tuple, list)) and len(samples) == 2 and _is_pair(samples)):
+        X, y = _read_pair(samples, "the data", "X")
+        return Arrays(X if model is None else simplify(model, X), y)
     if reason := why_no_data(data):
         raise DataError(f"{reason} {STREAM_HINT}")
     if isinstance(data, torch.utils.data.Dataset) and not isinstance(
@@ -175,150 +100,125 @@ def open_data(data: Data, *, shuffled: bool = False) -> Arrays | Iterable:
 
 def batches(
     data: Arrays | Iterable, batch_size: int, model: nn.Module, *, shuffle: bool = False
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield batches (x, y) on the model's device, x in the model's floating dtype.
+) -> Iterator[tuple[Any, Tensor]]:
+    """Yield batches (x, y): x a tensor or `NamedInputs` on the model's device, y as it is.
 
-    Integer inputs stay integers; y stays as it is. Both may be views of the caller's data.
-    Shuffling draws from torch's global generator. An iterable keeps its own batches and order.
+    Floating inputs are of the model's type, integers stay integers; both may be views of the
+    caller's data. Shuffling draws from torch's global generator. An iterable keeps its own batches
+    and order.
     """
     batch_size = check_count("batch_size", batch_size)
     device, dtype = device_and_dtype(model)
-    if isinstance(data, Arrays):
-        order = torch.randperm(len(data)) if shuffle else None
-        for start in range(0, len(data), batch_size):
-            chosen = (
-                slice(start, start + batch_size)
-                if order is None
-                else order[start : start + batch_size].to(data.X.device)
-            )
-            yield _move_to(data.X[chosen], device, dtype), data.y[chosen]
+    if not isinstance(data, Arrays):
+        for x, y in _read_batches(data):
+            yield _move_to(simplify(model, x), device, dtype), y
         return
-    for x, y in pairs_of(data):
-        yield _move_to(x, device, dtype), y
+    order = torch.randperm(len(data)) if shuffle else None
+    for start in range(0, len(data), batch_size):
+        rows: Any = slice(start, start + batch_size)
+        if order is not None:
+            rows = order[rows].to(data.X.device)
+        yield _move_to(data.X[rows], device, dtype), data.y[rows]
 
 
-def pairs_of(data: Iterable) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the batches of an iterable as checked tensors (x, y), on their own device.
+def as_arrays(data: Data, model: nn.Module | None = None) -> Arrays:
+    """All data in memory as checked tensors, the batches of an iterable joined.
 
-    Raises DataError for a batch that cannot be used, and where there is none.
+    Raises DataError for data that cannot be used, batches of different shapes, and samples that
+    come in another order at each pass.
     """
-    empty = True
+    samples = open_data(data, model)
+    if isinstance(samples, Arrays):
+        return samples
+    parts = list(_read_batches(samples))
+    X, y = join_rows([x for x, _ in parts]), torch.cat([y for _, y in parts])
+    require_same_order(samples, y, lambda: [own for _, own in _read_batches(samples, once=True)])
+    return Arrays(X if model is None else simplify(model, X), y)
+
+
+def _read_batches(data: Iterable, *, once: bool = False) -> Iterator[tuple[Any, Tensor]]:
+    """Yield the batches of an iterable as checked pairs (x, y), on their own device.
+
+    once : whether there may be none, as it may be an iterable of one pass that was read.
+    """
+    names = None
     for index, batch in enumerate(data):
-        if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-            raise DataError(f"Batch {index} is not a pair (x, y) but {how_to_pair(batch)}")
-        x, y = read_tensor(batch[0], "x"), read_tensor(batch[1], "y")
-        check_batch(x, y, f"batch {index}")
-        empty = False
-        yield x, y.reshape(-1)
-    if empty:
+        x, y = _read_pair(batch, f"batch {index}", "x")
+        own = tuple(x.parts) if isinstance(x, NamedInputs) else ()
+        if names is not None and own != names:
+            raise DataError(
+                f"Batch {index} has the inputs {', '.join(own)}, earlier ones have"
+                f" {', '.join(names)}. Give every batch the same."
+            )
+        names = own
+        yield x, y
+    if names is None and not once:
         raise DataError(
             "The iterable of batches yielded nothing. A generator can be read only once: pass a"
             " list or a DataLoader, and check that its dataset is not empty."
         )
 
 
-def as_arrays(data: Data) -> Arrays:
-    """All data in memory as a checked pair of tensors, the batches of an iterable joined.
-
-    Raises DataError for data that cannot be used, batches of different shapes, and samples that
-    come in another order at each pass.
-    """
-    samples = open_data(data)
-    if isinstance(samples, Arrays):
-        return samples
-    parts = list(pairs_of(samples))
-    sizes = sorted({tuple(x.shape[1:]) for x, _ in parts})
-    if len(sizes) > 1:
-        raise DataError(
-            f"Batches hold inputs of different shapes, {sizes[0]} and {sizes[1]}. Pad or crop them"
-            " to one shape."
-        )
-    y = torch.cat([y for _, y in parts])
-    require_same_order(samples, y)
-    return Arrays(torch.cat([x for x, _ in parts]), y)
-
-
-class Opened:
-    """Batches that a door has looked at, for those who read them again and again."""
-
-    def __init__(self, source: Iterable):
-        self.source = source
-
-    def __iter__(self) -> Iterator:
-        return iter(self.source)
+def _read_pair(batch: Any, where: str, name: str) -> tuple[Any, Tensor]:
+    """The checked inputs and labels of a batch of any form."""
+    title = where[0].upper() + where[1:]
+    batch = _collate(batch) if _are_samples(batch) else batch
+    if isinstance(batch, Mapping):
+        label = next((key for key in LABELS if key in batch), None)
+        if label is None:
+            keys = ", ".join(repr(str(key)) for key in list(batch)[:6])
+            raise DataError(
+                f"{title} is a {type(batch).__name__} with the keys {keys}, none of which is for"
+                f" labels. Call that one {LABELS[0]!r}, or give the pair (inputs, y) with the dict"
+                " first."
+            )
+        batch = {key: value for key, value in batch.items() if key != label}, batch[label]
+    if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+        raise DataError(f"{title} is not a pair (x, y) but {how_to_pair(batch)}")
+    by_name = isinstance(batch[0], Mapping)
+    X = _name_inputs(batch[0], title) if by_name else read_tensor(batch[0], name)
+    y = read_tensor(batch[1], "y")
+    check_batch(X, y, where)
+    return X, y.reshape(-1)
 
 
-class _PackedBatches:
-    """Batches of inputs by name, packed one by one; `source` yields them."""
-
-    def __init__(self, data: Iterable, fields: Fields):
-        self.source, self._fields = data, fields
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Any]]:
-        for index, batch in enumerate(self.source):
-            inputs, y = _split(batch, index)
-            where = f"Batch {index}"
-            yield pack(_read_inputs(inputs, where), self._fields, where), y
-
-    def __len__(self) -> int:
-        return len(self.source)  # type: ignore[arg-type]
+def _name_inputs(inputs: Mapping, where: str) -> NamedInputs:
+    """Inputs by name as tensors of real numbers. Raises DataError."""
+    if not inputs:
+        raise DataError(f"{where} holds labels, but no inputs.")
+    parts = {str(name): read_tensor(part, f"{where}: {name!r}") for name, part in inputs.items()}
+    return NamedInputs(parts)
 
 
-def _split(batch: Any, index: int) -> tuple[Mapping, Any]:
-    """The inputs by name and the labels of one batch."""
-    return batch if _is_named_pair(batch) else split_labels(batch, f"Batch {index}")
-
-
-def _is_named_pair(item: Any) -> bool:
-    """Whether an item is a pair of inputs by name and labels."""
-    return (
-        isinstance(item, (tuple, list))
-        and len(item) == 2
-        and isinstance(item[0], Mapping)
-        and not isinstance(item[1], Mapping)
+def _is_pair(items: Sequence) -> bool:
+    """Whether two items are inputs and their labels, and not two batches."""
+    first = items[0]
+    if isinstance(items[1], Mapping):
+        return False
+    return not (isinstance(first, (tuple, list)) and len(first) == 2) or not (
+        isinstance(first[0], Mapping) or all(hasattr(part, "shape") for part in first)
     )
 
 
-def _read_inputs(inputs: Mapping, where: str) -> dict[str, Tensor]:
-    """Every input as a tensor of real numbers."""
-    return {str(name): read_tensor(value, f"{where}: {name!r}") for name, value in inputs.items()}
+def _are_samples(items: Any) -> bool:
+    """Whether items are dicts of one sample each, as Hugging Face's data sets hold them."""
+    rows = isinstance(items, list) or hasattr(items, "column_names")
+    first = items[0] if rows and len(items) else None
+    if not isinstance(first, Mapping):
+        return False
+    label = next((first[key] for key in LABELS if key in first), None)
+    return isinstance(label, (int, float)) or getattr(label, "ndim", 1) == 0
 
 
-def _is_batch(item) -> bool:
-    """Whether an item is a pair of arrays, as batches are."""
-    return (
-        isinstance(item, (tuple, list))
-        and len(item) == 2
-        and all(hasattr(part, "shape") for part in item)
-    )
+def _collate(samples: Sequence[Mapping]) -> dict[str, Tensor]:
+    """Dicts of one sample each as one dict of rows. Raises DataError for unequal shapes."""
+    rows = [samples[index] for index in range(len(samples))]
+    return {
+        key: join_rows([read_tensor(row[key], repr(str(key)))[None] for row in rows])
+        for key in rows[0]
+    }
 
 
-def _peek(data: Any) -> tuple[Any, Any]:
-    """The first batch of an iterable, and an iterable of all; (None, data) where there is none.
-
-    Global random generators are left as they were: who looks twice must not see other data.
-    """
-    if isinstance(data, (tuple, list)):
-        return (data[0] if data else None), data
-    if isinstance(data, (Arrays, Mapping, Opened, _PackedBatches, str, bytes)) or not isinstance(
-        data, Iterable
-    ):
-        return None, data
-    if hasattr(data, "shape"):  # one array; the rows of it are no batches
-        return None, data
-    if isinstance(data, Iterator):  # of one pass: what was read is put back in front
-        first = list(itertools.islice(data, 1))
-        return (first[0] if first else None), itertools.chain(first, data)
-    own = getattr(data, "generator", None)
-    with undisturbed([own] if isinstance(own, GENERATORS) else []):  # of the loader
-        if isinstance(data, torch.utils.data.DataLoader):
-            # One sample, collated: a first batch would start the processes of the loader.
-            with suppress(Exception):  # of the caller's data set, which may count from elsewhere
-                sample = data.dataset[0]
-                return data.collate_fn(sample if data.batch_size is None else [sample]), data
-        return next(iter(data), None), data
-
-
-def _move_to(x: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Inputs on a device, floating ones in the given dtype."""
-    return x.to(device, dtype) if x.is_floating_point() else x.to(device)
+def _move_to(x: Any, device: torch.device, dtype: torch.dtype) -> Any:
+    """Inputs on a device, floating ones in the given type."""
+    return map_tensors(lambda p: p.to(device, dtype if p.is_floating_point() else p.dtype), x)

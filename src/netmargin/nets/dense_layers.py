@@ -21,16 +21,9 @@ smaller ones the rows of a matrix cost no more, and are multiplied in one produc
 def shift_outputs(
     twin: nn.Module, added: dict[str, Tensor], incoming: dict[str, Tensor]
 ) -> Iterator[None]:
-    """Add a tensor to the output of each named dense layer within, and record its input.
+    """Within, add zeros to the output of each named dense layer, and put its input in `incoming`.
 
-    Parameters
-    ----------
-    twin : nn.Module
-        A net from `float64_copy`.
-    added : dict of str to Tensor
-        Zeros to add, by name of the layer: a gradient in them is one in its output.
-    incoming : dict of str to Tensor
-        Where the inputs are put, by name of the layer.
+    A gradient in the zeros is one in the output of the layer.
     """
 
     def hook(name: str) -> Callable:
@@ -52,16 +45,8 @@ def shift_outputs(
 def find_dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str, ...]:
     """The names of the nn.Linear layers whose gradients are outer products.
 
-    They are run once per sample, on one vector, and their parameters are used nowhere else.
-
-    Parameters
-    ----------
-    twin : nn.Module
-        A net from `float64_copy`.
-    names : set of str
-        Names of the parameters to differentiate in.
-    x : Tensor, shape (1, ...)
-        One sample, on which the net is run to see what it does.
+    They are run once per sample, on one vector, and their parameters are used nowhere else: the net
+    is run on one sample x to see that. `names` are those of the parameters to differentiate in.
     """
     calls: dict[str, list[int]] = {}
     handles = []
@@ -96,10 +81,7 @@ def find_dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str,
 
 
 class _Uses(TorchFunctionMode):
-    """A counter of the operations within that take each tensor as an argument.
-
-    Tied weights, and those that a module uses by hand, show as used more than once.
-    """
+    """Counts the operations that take each tensor: tied weights and ones used by hand have two."""
 
     def __init__(self):
         super().__init__()

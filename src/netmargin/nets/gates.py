@@ -16,13 +16,8 @@ _RELUS = {torch.relu, torch.Tensor.relu, F.relu} | _IN_PLACE
 class Gates(TorchFunctionMode):
     """A context in which relu(z) is gate * z, and which records z and the output of every call.
 
-    With fixed gates the net is a polynomial of its parameters. The attributes `inputs` and
-    `outputs` hold the tensors z and relu(z), in the order of the calls.
-
-    Parameters
-    ----------
-    gates : sequence of Tensors or None, default None
-        One tensor of factors per call, boolean or not; None for relu itself.
+    With fixed gates (one tensor of factors per call; None for relu itself) the net is a polynomial
+    of its parameters. `inputs` and `outputs` hold z and relu(z), in the order of the calls.
     """
 
     def __init__(self, gates: Sequence[Tensor] | None = None):
@@ -54,14 +49,9 @@ class Gates(TorchFunctionMode):
 class SmoothedReLUs(Gates):
     """A context in which relu(z) is smoothed to (z + sqrt(z^2 + w^2)) / 2.
 
-    w is a width times the root mean square of z in that call, held fixed in differentiation. Minima
+    w is `width` times the root mean square of z in that call, held fixed in differentiation. Minima
     of ReLU nets lie on kinks, where descent along gradients stops too early; minima of the smoothed
     net move onto them as the width falls.
-
-    Parameters
-    ----------
-    width : float
-        Width of the kinks, relative to the size of the pre-activations.
     """
 
     def __init__(self, width: float):

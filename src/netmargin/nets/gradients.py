@@ -8,6 +8,7 @@ the layers that hold most parameters.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from ..errors import DataError, ModelError
 from .advice import explain_forward_errors
 from .dense_layers import find_dense_layers, shift_outputs
 from .model import call_with
+from .named_inputs import join_rows
 
 _NUMBERS_AT_ONCE = 30_000_000
 """Numbers of the gradients that are computed at once: 240 MB, which leaves a laptop room for the
@@ -34,16 +36,8 @@ _NUMBERS_HELD = 120_000_000
 class Factors:
     """Gradients outgoing_k incoming_k' of a dense layer's weight, and outgoing_k of its bias.
 
-    Attributes
-    ----------
-    weight : str
-        Name of the weight, of shape (outputs, inputs).
-    bias : str or None
-        Name of the bias, if gradients in it are asked for.
-    outgoing : Tensor, shape (K, outputs), float64
-        Gradients in the output of the layer.
-    incoming : Tensor, shape (K, inputs), float64
-        Inputs of the layer.
+    `outgoing` (K, outputs) are gradients in the output of the layer, `incoming` (K, inputs) its
+    inputs, float64. `bias` is None where gradients in it are not asked for.
     """
 
     weight: str
@@ -58,14 +52,8 @@ class Factors:
 class Gradients:
     """K gradients in the parameters of a net, one per sample.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Parameters whose gradients are written out.
-    rows : Tensor, shape (K, p), float64
-        Their gradients, in the order of `names`.
-    factors : tuple of Factors
-        The gradients of all other parameters.
+    Those of the parameters `names` are written out in `rows` (K, p), float64, in this order;
+    `factors` hold those of all others.
     """
 
     names: tuple[str, ...]
@@ -142,21 +130,12 @@ class Gradients:
 class SampleGradients:
     """A source of gradients of weighted sums of outputs, w_k . Phi(x_k), sample by sample.
 
-    They are taken at the parameters that the twin has at the time of the call.
-
-    Parameters
-    ----------
-    twin : nn.Module
-        A net from `float64_copy`.
-    names : iterable of str
-        The parameters to differentiate in.
-    x : Tensor, shape (N, ...)
-        A batch, of which one sample is followed to see how the net uses its layers.
-    share : float, default 1
-        How much of the memory that is used by default may be used: of whoever has less.
+    They are taken at the parameters `names` that the twin, a net from `float64_copy`, has at the
+    time of the call. One sample of x is followed to see how the net uses its layers. With a `share`
+    below 1 fewer are computed at once: for a caller whose batches are small.
     """
 
-    def __init__(self, twin: nn.Module, names: Iterable[str], x: Tensor, share: float = 1.0):
+    def __init__(self, twin: nn.Module, names: Iterable[str], x: Any, share: float = 1.0):
         self._twin, self.names = twin, tuple(names)
         self._dense = find_dense_layers(twin, set(self.names), x[:1])
         factored = {f"{layer}.{kind}" for layer in self._dense for kind in ("weight", "bias")}
@@ -169,8 +148,8 @@ class SampleGradients:
         at_once = min(_NUMBERS_AT_ONCE // width, _SAMPLES_AT_ONCE)
         self.chunk = max(1, int(min(share, 1.0) * at_once))
 
-    def __call__(self, x: Tensor, weights: Tensor) -> Gradients:
-        """Return the gradients of weights_k . Phi(x_k) for x (K, ...) and weights (K, C).
+    def __call__(self, x: Any, weights: Tensor) -> Gradients:
+        """Return the gradients of weights_k . Phi(x_k) for K samples x and weights (K, C).
 
         Raises ModelError where the net cannot be differentiated sample by sample.
         """
@@ -186,7 +165,7 @@ class SampleGradients:
             for name in self._dense
         }
 
-        def score(free: dict, added: dict, x: Tensor, w: Tensor):
+        def score(free: dict, added: dict, x: Any, w: Tensor):
             incoming: dict[str, Tensor] = {}
             with shift_outputs(self._twin, added, incoming):
                 output = call_with(self._twin, free | fixed, x[None]).reshape(-1)
@@ -227,26 +206,16 @@ class SampleGradients:
             factors,
         )
 
-    def chunks(self, x: Tensor, weights: Tensor):
+    def chunks(self, x: Any, weights: Tensor):
         """Yield `Gradients` of a few samples at a time, as many as memory allows."""
         for part, w in zip(x.split(self.chunk), weights.split(self.chunk), strict=True):
             yield self(part, w)
 
 
 class StoredGradients:
-    """Many gradients, held if they fit, else computed in chunks whenever they are asked for.
+    """Gradients of many samples x, with weights (K, C), held if they fit, else computed anew."""
 
-    Parameters
-    ----------
-    source : SampleGradients
-        Computes them.
-    x : Tensor, shape (K, ...)
-        Samples.
-    weights : Tensor, shape (K, C), float64
-        Weights of the outputs of each.
-    """
-
-    def __init__(self, source: SampleGradients, x: Tensor, weights: Tensor):
+    def __init__(self, source: SampleGradients, x: Any, weights: Tensor):
         self._source, self._x, self._weights = source, x, weights
         fits = len(x) * source.width <= _NUMBERS_HELD
         self._held = list(source.chunks(x, weights)) if fits else None
@@ -284,7 +253,7 @@ class StoredGradients:
         both = StoredGradients.__new__(StoredGradients)
         both._source, both._x, both._weights = (
             self._source,
-            torch.cat([self._x, other._x]),
+            join_rows([self._x, other._x]),
             torch.cat([self._weights, other._weights]),
         )
         fits = (

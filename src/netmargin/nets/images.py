@@ -17,24 +17,7 @@ def as_images(X: Any) -> Tensor | None:
 
     Images have channels, height and width; or height and width, or are vectors of square length,
     with no negative value: standardized columns have such. Of two channels the first is taken, of
-    more than three the first three.
-
-    Parameters
-    ----------
-    X : array_like, shape (n, ...)
-        Inputs, on any device.
-
-    Returns
-    -------
-    Tensor or None
-        float32, on the CPU.
-
-    Examples
-    --------
-    >>> as_images(torch.zeros(5, 1, 28, 20)).shape, as_images(torch.zeros(5, 64)).shape
-    (torch.Size([5, 28, 20]), torch.Size([5, 8, 8]))
-    >>> as_images(torch.randn(5, 64)) is None, as_images(torch.zeros(5, 7, 9, 9)).shape
-    (True, torch.Size([5, 9, 9, 3]))
+    more than three the first three. They are float32, on the CPU.
     """
     X = torch.as_tensor(X).detach().cpu()
     if X.ndim == 4 and X.shape[1] <= _MOST_CHANNELS and min(X.shape[2:]) > 1:

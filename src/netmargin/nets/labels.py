@@ -14,11 +14,6 @@ class Labels:
     """Encoder of labels, as signs -1, +1 (one output) or class indices 0..C-1 (C outputs).
 
     It remembers the labels of earlier batches, so that {-1, +1} and {0, 1} are not mixed.
-
-    Parameters
-    ----------
-    outputs : int
-        Number of outputs of the net.
     """
 
     def __init__(self, outputs: int):
@@ -26,10 +21,7 @@ class Labels:
         self.seen: set[float] = set()
 
     def encode(self, y: Tensor) -> Tensor:
-        """Return the labels of one batch as float64 signs or int64 indices, shape (N,).
-
-        Raises DataError for labels of another kind or number.
-        """
+        """The labels of one batch as float64 signs or int64 indices, (N,). Raises DataError."""
         # Over all batches: one batch of a single class does not tell which labels are in use.
         values = torch.unique(y)
         self.seen |= set(values.tolist())
@@ -63,26 +55,8 @@ class Labels:
 class ClassNames:
     """What labels are called: by their names, or by their numbers where none were given.
 
-    Parameters
-    ----------
-    names : sequence of str, array or pandas Index of them, or None
-        The name of each class, in the order of the class indices; of two classes, that of label -1
-        or 0 and that of label 1. None for numbers.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no sequence of texts, has fewer than two, or one of them twice.
-
-    Examples
-    --------
-    >>> names = ClassNames(["cat", "dog"])
-    >>> names.of(1), names.of(-1), ClassNames(None).of(3)
-    ('dog', 'cat', '3')
-    >>> ClassNames("cat")
-    Traceback (most recent call last):
-    netmargin.errors.ArgumentError: class_names must be a list of names in the order of the class \
-numbers, such as ["cat", "dog"]; got 'cat'
+    `names`: a sequence of texts in the order of the class indices (of two classes, that of label -1
+    or 0 first), or None for numbers. Raises ArgumentError for anything else.
     """
 
     def __init__(self, names: Any):
@@ -115,11 +89,8 @@ numbers, such as ["cat", "dog"]; got 'cat'
         return self.names[index]
 
     def require_number(self, outputs: int) -> None:
-        """Raise ArgumentError where there are names, but not one for each class of a net.
-
-        A net with one output has two classes.
-        """
-        classes = max(outputs, 2)
+        """Raise ArgumentError where there are names, but not one for each class of a net."""
+        classes = max(outputs, 2)  # a net with one output has two
         if self.names is not None and len(self.names) != classes:
             raise ArgumentError(
                 f"class_names has {len(self.names)} names, and the net {classes} classes. Give one"
@@ -128,12 +99,5 @@ numbers, such as ["cat", "dog"]; got 'cat'
 
 
 def name_labels(labels: Tensor, names: Sequence[str] | None) -> np.ndarray:
-    """The names of class indices, an array of texts; without names the indices themselves.
-
-    Examples
-    --------
-    >>> import torch
-    >>> name_labels(torch.tensor([1, 0, 1]), ["cat", "dog"]).tolist()
-    ['dog', 'cat', 'dog']
-    """
+    """The names of class indices, an array of texts; without names the indices themselves."""
     return labels.numpy() if names is None else np.array(names, dtype=object)[labels.numpy()]

@@ -1,156 +1,156 @@
-"""Inputs by name, such as `input_ids` and `attention_mask`, packed into one tensor.
-
-Everything behind the doors handles one tensor of inputs per batch: it slices, joins, shuffles and
-differentiates it. So the inputs of a dict are stacked at the door, and a view of the net, which
-shares every parameter with it, takes them apart again.
+"""Inputs by name, such as `input_ids` and `attention_mask`: tensors of any shapes and types, whose
+rows are the samples.
 """
 
-import copy
 import inspect
-from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
-from ..core.records import short_repr
 from ..errors import DataError, ModelError
 
 LABELS = ("labels", "label", "y", "target", "targets")
 """Keys of a dict that hold labels, in the order in which they are looked for."""
 
 
-@dataclass(frozen=True)
-class Fields:
-    """The inputs of a net that takes them by name.
+class NamedInputs:
+    """A batch of inputs by name, of which rows are taken, and which is moved, like a tensor's.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Their keys, in the order in which they are stacked.
-    dtypes : tuple of torch.dtype
-        The types that the net is given them in.
+    It is a pytree: `torch.func` and `map_tensors` go through it.
     """
 
-    names: tuple[str, ...]
-    dtypes: tuple[torch.dtype, ...]
+    def __init__(self, parts: dict[str, Tensor]):
+        self.parts = parts
 
-    __repr__ = short_repr
+    def __len__(self) -> int:
+        return len(next(iter(self.parts.values())))
 
-    def unpack(self, x: Tensor, floating: torch.dtype) -> dict[str, Tensor]:
-        """The inputs by name; floating ones in the given type, that of the net.
+    def __getitem__(self, rows: Any) -> "NamedInputs":
+        return map_tensors(lambda part: part[rows], self)
 
-        Raises DataError for whole numbers that were turned into fractions on their way.
-        """
-        parts = (x,) if len(self.names) == 1 else x.unbind(1)
-        found = {}
-        for name, dtype, part in zip(self.names, self.dtypes, parts, strict=True):
-            if x.is_floating_point() and not dtype.is_floating_point:
-                raise DataError(
-                    f"The inputs {name!r} are whole numbers, such as tokens: they cannot be moved"
-                    " a little, nor be differentiated in. Give what is looked up for them, such as"
-                    ' {"inputs_embeds": ...}, in place of them.'
-                )
-            found[name] = part.to(floating if dtype.is_floating_point else dtype)
-        return found
+    @property
+    def device(self) -> torch.device:
+        """The device of the first of them; all are on one once `batches` has moved them."""
+        return next(iter(self.parts.values())).device
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether that device is a GPU of CUDA."""
+        return self.device.type == "cuda"
+
+    def is_floating_point(self) -> bool:
+        """Whether all of them are floating, so that they can be moved a little."""
+        return all(part.is_floating_point() for part in self.parts.values())
+
+    def split(self, size: int) -> Iterator["NamedInputs"]:
+        """Parts of so many rows, in order."""
+        return (self[start : start + size] for start in range(0, len(self), size))
+
+    def to(self, device: torch.device) -> "NamedInputs":
+        """All of them on a device."""
+        return map_tensors(lambda part: part.to(device), self)
 
 
-def split_labels(batch: Mapping, where: str) -> tuple[dict[str, Any], Any]:
-    """The inputs of a dict by name, and its labels. Raises DataError where there is no such key."""
-    label = next((key for key in LABELS if key in batch), None)
-    if label is None:
-        keys = ", ".join(repr(str(key)) for key in list(batch)[:6])
+pytree.register_pytree_node(
+    NamedInputs,
+    lambda x: (list(x.parts.values()), list(x.parts)),
+    lambda parts, names: NamedInputs(dict(zip(names, parts, strict=True))),
+)
+
+
+def map_tensors(function: Callable[[Tensor], Any], x: Any) -> Any:
+    """Inputs of any kind (a tensor, several, or by name) with a function applied to each tensor."""
+    return function(x) if isinstance(x, Tensor) else pytree.tree_map_only(Tensor, function, x)
+
+
+def map_floating(function: Callable[[Tensor], Tensor], x: Any) -> Any:
+    """Inputs of any kind with a function applied to each floating tensor."""
+    return map_tensors(lambda part: function(part) if part.is_floating_point() else part, x)
+
+
+def tensors_of(x: Any) -> list[Tensor]:
+    """The tensors of inputs of any kind."""
+    return pytree.tree_leaves(x)
+
+
+def join_rows(batches: Sequence[Any]) -> Any:
+    """The rows of several batches of one kind, in order. Raises DataError for unequal shapes."""
+    if isinstance(batches[0], NamedInputs):
+        names = batches[0].parts
+        return NamedInputs({name: join_rows([x.parts[name] for x in batches]) for name in names})
+    sizes = sorted({tuple(x.shape[1:]) for x in batches})
+    if len(sizes) > 1:
         raise DataError(
-            f"{where} is a {type(batch).__name__} with the keys {keys}, none of which is for"
-            f" labels. Call that one {LABELS[0]!r}, or give the pair (inputs, y) with the dict"
-            " first."
+            f"Batches hold inputs of different shapes, {sizes[0]} and {sizes[1]}. Pad or crop them"
+            " to one shape."
         )
-    return {key: value for key, value in batch.items() if key != label}, batch[label]
+    return torch.cat(list(batches))
 
 
-def describe_fields(inputs: Mapping[str, Tensor], where: str) -> Fields:
-    """The names and types of inputs. Raises DataError where there are none, or not of one shape."""
-    if not inputs:
-        raise DataError(f"{where} holds labels, but no inputs.")
-    shapes = {str(name): tuple(part.shape) for name, part in inputs.items()}
-    if len(set(shapes.values())) > 1:
-        raise DataError(
-            f"{where}: inputs of a dict must be of one shape; got"
-            f" {', '.join(f'{name} {shape}' for name, shape in shapes.items())}. Put them side by"
-            " side into one tensor, and let a wrapper take it apart; to leave out a mask would be"
-            " to run the net without it. Here inputs_embeds (n, T, d) and attention_mask (n, T):\n"
-            "  class OneInput(torch.nn.Module):\n"
-            "      def __init__(self, net): super().__init__(); self.net = net\n"
-            "      def forward(self, x):\n"
-            "          embeds, mask = x[..., :-1], x[..., -1].long()\n"
-            "          return self.net(inputs_embeds=embeds, attention_mask=mask)\n"
-            "  X = torch.cat([inputs_embeds, attention_mask[..., None]], -1)\n"
-            "What looks for near inputs (robustness, input_margins) would move the mask as well:"
-            " there let the wrapper hold one mask, and call it for the samples that have it."
-        )
-    return Fields(tuple(shapes), tuple(part.dtype for part in inputs.values()))
+def arguments_of(
+    model: nn.Module, x: Any, dtype: torch.dtype | None = None
+) -> tuple[tuple, dict[str, Tensor]]:
+    """The arguments, by place and by name, of a forward pass on inputs of any kind.
 
-
-def pack(inputs: Mapping[str, Tensor], fields: Fields, where: str) -> Tensor:
-    """The inputs stacked, shape (n, k, ...) for k of them; one alone as it is.
-
-    They are floating where all of them are, and whole numbers otherwise, so that tokens stay exact
-    in a net of half precision. Raises DataError for another choice of names than that of `fields`,
-    and for fractions beside whole numbers.
+    Floating inputs by name are given in a type, that of the net by default. Raises ModelError where
+    forward has no place for them.
     """
-    if tuple(map(str, inputs)) != fields.names:
-        raise DataError(
-            f"{where} has the inputs {', '.join(map(str, inputs))}, earlier ones have"
-            f" {', '.join(fields.names)}. Give every batch the same."
-        )
-    describe_fields(inputs, where)  # of one shape
-    parts = list(inputs.values())
-    if len(parts) == 1:
-        return parts[0]
-    if not all(part.is_floating_point() for part in parts):
-        for name, part in inputs.items():
-            if part.is_floating_point() and not bool((part == part.round()).all()):
-                raise DataError(
-                    f"{where}: {name!r} holds fractions, and other inputs whole numbers. Wrap the"
-                    " net in a module that takes one of them and knows the others."
-                )
-        parts = [part.long() for part in parts]
-    return torch.stack(parts, 1)
+    if not isinstance(x, NamedInputs):
+        return (x,), {}
+    own = (p.dtype for p in model.parameters() if p.is_floating_point())
+    dtype = dtype or next(own, torch.get_default_dtype())
+    parts = map_floating(lambda part: part.to(dtype), x).parts
+    style = _calling_style(model, tuple(parts))
+    if style == "names":
+        return (), parts
+    return (parts if style == "dict" else next(iter(parts.values())),), {}
 
 
-def view_with_fields(model: nn.Module, fields: Fields | None) -> nn.Module:
-    """A view of a net that takes one packed tensor, with the parameters and modules of the net.
+def simplify(model: nn.Module, x: Any) -> Any:
+    """A tensor in place of a single input by name that the net takes by its place."""
+    by_name = isinstance(x, NamedInputs) and len(x.parts) == 1
+    if by_name and _calling_style(model, tuple(x.parts)) == "position":
+        return next(iter(x.parts.values()))
+    return x
 
-    Without fields, or with its first input only, it is the net itself. Raises ModelError if its
-    forward takes no inputs of these names.
+
+class SideBySide(nn.Module):
+    """A net whose floating inputs by name come side by side in one tensor, which can be moved."""
+
+    def __init__(self, net: nn.Module, x: NamedInputs):
+        super().__init__()
+        self.net = net
+        self._shapes = {name: part.shape[1:] for name, part in x.parts.items()}
+
+    def forward(self, x: Tensor) -> Any:
+        """What the net returns for x (n, d), the numbers of all inputs of each sample."""
+        parts = x.split([math.prod(shape) for shape in self._shapes.values()], 1)
+        shaped = zip(self._shapes.items(), parts, strict=True)
+        named = NamedInputs({name: part.reshape(-1, *shape) for (name, shape), part in shaped})
+        places, names = arguments_of(self.net, named, x.dtype)
+        return self.net(*places, **names)
+
+
+def as_one_tensor(model: nn.Module, x: Any) -> tuple[nn.Module, Tensor]:
+    """A net and inputs as one tensor, in which what moves inputs can move them.
+
+    Raises DataError for inputs by name of which some are whole numbers.
     """
-    if fields is None:
-        return model
-    style = _calling_style(model, fields.names)
-    if style == "position":
-        return model
-    view = copy.copy(model)  # shallow: parameters, buffers and modules are shared
-    # The hooks are the view's own: the caller's net stays as it is.
-    view._forward_pre_hooks = OrderedDict(view._forward_pre_hooks)
-    view._forward_pre_hooks_with_kwargs = OrderedDict(view._forward_pre_hooks_with_kwargs)
-    # Functions by name, which copies and processes can take along.
-    view.register_forward_pre_hook(
-        partial(_call_by_name, fields=fields, style=style), with_kwargs=True, prepend=True
-    )
-    return view
-
-
-def _call_by_name(module: nn.Module, args: tuple, _: dict, *, fields: Fields, style: str):
-    """The arguments of a forward pass on a packed tensor: a hook before it."""
-    (x,) = args
-    floating = next(
-        (p.dtype for p in module.parameters() if p.is_floating_point()), torch.get_default_dtype()
-    )
-    inputs = fields.unpack(x, floating)
-    return ((), inputs) if style == "names" else ((inputs,), {})
+    if not isinstance(x, NamedInputs):
+        return model, x
+    whole = [name for name, part in x.parts.items() if not part.is_floating_point()]
+    if whole:
+        raise DataError(
+            f"The inputs {whole[0]!r} are whole numbers, such as tokens: they cannot be moved a"
+            " little, nor be differentiated in. Give what is looked up for them, such as"
+            ' {"inputs_embeds": ...}, in place of them; a mask beside these is held by a wrapper of'
+            " the net, for the samples that have it."
+        )
+    return SideBySide(model, x), torch.cat([part.flatten(1) for part in x.parts.values()], 1)
 
 
 def _calling_style(model: nn.Module, names: tuple[str, ...]) -> str:

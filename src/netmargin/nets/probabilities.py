@@ -48,9 +48,7 @@ class Doubt(NamedTuple):
 def doubt_scores(model: nn.Module, x: Tensor, outputs: Tensor) -> Doubt:
     """Say of the scores of a batch x that they are probabilities, and what to pass instead.
 
-    Scores that are neither all in [0, 1] nor all at most 0 cost no forward pass; of others the
-    operation is looked for that computed them, in a forward pass of a few samples. The net is in
-    evaluation mode.
+    Only scores that are all in [0, 1], or all at most 0, cost a forward pass of a few samples.
     """
     rows = logspace.as_float64(outputs[:_ROWS].detach())
     low, high = rows.min().item(), rows.max().item()

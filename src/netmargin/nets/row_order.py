@@ -1,7 +1,6 @@
 """The order of samples: that of the data set, wherever what is found has a row for each."""
 
-import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -25,17 +24,7 @@ def in_order(data: Any) -> Any:
 
     A DataLoader that shuffles is replaced by one that reads its data set in order, to the last
     sample, and otherwise as the given one does. Everything else is returned as it is.
-
-    Examples
-    --------
-    >>> pairs = list(zip(torch.arange(4.0), torch.tensor([0, 1, 0, 1])))
-    >>> [x.tolist() for x, _ in in_order(DataLoader(pairs, batch_size=2, shuffle=True))]
-    [[0.0, 1.0], [2.0, 3.0]]
     """
-    if hasattr(data, "source"):  # inputs by name, packed
-        packed = copy.copy(data)
-        packed.source = in_order(data.source)
-        return packed
     if type(data) is not DataLoader:  # a class of its own may read in a way of its own
         return data
     sampler, batch_size = _sampler_of(data)
@@ -63,7 +52,6 @@ def in_order(data: Any) -> Any:
 
 def require_order(data: Any) -> None:
     """Raise DataError for a loader whose samples are drawn anew in every pass."""
-    data = getattr(data, "source", data)
     if not isinstance(data, DataLoader):
         return
     sampler, _ = _sampler_of(data)
@@ -79,34 +67,31 @@ def require_order(data: Any) -> None:
         )
 
 
-def require_same_order(data: Iterable, y: Tensor) -> None:
+def require_same_order(data: Iterable, y: Tensor, read: Callable[[], list[Tensor]]) -> None:
     """Raise DataError where a second pass over data yields other labels than y, the first one's.
 
-    Data that are known to keep their order, or can be read only once, are not read again.
+    `read` makes that pass. Data that are known to keep their order, or can be read only once, are
+    not read again.
     """
     require_order(data)
-    source = getattr(data, "source", data)
-    if isinstance(source, (list, tuple, Iterator)) or (
-        type(source) is DataLoader
-        and not isinstance(source.dataset, IterableDataset)
-        and isinstance(_sampler_of(source)[0], (SequentialSampler, list, range))
+    if isinstance(data, (list, tuple, Iterator)) or (
+        type(data) is DataLoader
+        and not isinstance(data.dataset, IterableDataset)
+        and isinstance(_sampler_of(data)[0], (SequentialSampler, list, range))
     ):
         return
-    again = [torch.as_tensor(labels).reshape(-1) for _, labels in data]
+    again = read()
     # Nothing: an iterable of one pass, though it does not look like one.
     if again and not torch.equal(torch.cat(again).to(y), y):
         raise DataError(
-            f"A second pass over the data ({type(source).__name__}) yields other labels than the"
+            f"A second pass over the data ({type(data).__name__}) yields other labels than the"
             " first: they come in another order or are drawn anew, and the answer has a row for"
             " each sample. Read them once into a pair: X, y = map(torch.cat, zip(*data))."
         )
 
 
 def _sampler_of(loader: DataLoader) -> tuple[Any, int | None]:
-    """What chooses the samples of a loader, and how many make a batch; None where each is one.
-
-    A sampler of batches that is no plain one is returned itself.
-    """
+    """What chooses the samples (or batches) of a loader, and how many make a batch, or None."""
     batches = loader.batch_sampler
     if batches is None:
         return loader.sampler, None

@@ -11,32 +11,11 @@ from ..errors import ModelError
 
 
 def tensor_of_scores(outputs: Any) -> Tensor:
-    """The scores among the outputs of a model.
+    """The scores among what a forward pass returned, as they are.
 
-    Parameters
-    ----------
-    outputs : object
-        What its forward returned: a tensor; a dict or a record with `logits`, such as the outputs
-        of transformers; a dict with one tensor that is not a single number; or a tuple, whose first
-        tensor that is not a single number is taken, so that (loss, scores) and (scores, features)
-        both do.
-
-    Returns
-    -------
-    Tensor
-        The scores as they are.
-
-    Raises
-    ------
-    ModelError
-        If there are none, or several that might be meant, or they are whole numbers.
-
-    Examples
-    --------
-    >>> import torch
-    >>> x = torch.ones(2, 3)
-    >>> tensor_of_scores({"loss": torch.tensor(0.1), "logits": x, "features": x + 1}) is x
-    True
+    It is a tensor; a dict or a record with `logits`, such as the outputs of transformers; a dict
+    with one tensor that is not a single number; or a tuple, whose first tensor that is not a single
+    number is taken, so that (loss, scores) and (scores, features) both do. Raises ModelError.
     """
     found, _ = _find_scores(outputs)
     if not found.is_floating_point():
@@ -48,11 +27,7 @@ def tensor_of_scores(outputs: Any) -> Tensor:
 
 
 def rows_of_scores(outputs: Any, n: int) -> Tensor:
-    """The scores of n samples as shape (n, C); C = 1 for a binary net.
-
-    Raises ModelError for outputs that are no scores, which shows a wrapper that makes them fit
-    where there is one.
-    """
+    """The scores of n samples as shape (n, C); C = 1 for a binary net. Raises ModelError."""
     found, taken = tensor_of_scores(outputs), _find_scores(outputs)[1]
     shape = f"shape {tuple(found.shape)} for {n} inputs"
     if found.ndim > 2 and len(found) == n:
@@ -77,7 +52,7 @@ def _find_scores(outputs: Any) -> tuple[Tensor, str]:
     if isinstance(outputs, Mapping):
         tensors = {key: value for key, value in outputs.items() if _may_be_scores(value)}
         if isinstance(outputs.get("logits"), Tensor):
-            return outputs["logits"], '["logits"]'
+            return outputs["logits"], "['logits']"
         if len(tensors) == 1:
             (key,) = tensors
             return tensors[key], f"[{key!r}]"
@@ -108,14 +83,15 @@ def _may_be_scores(value: Any) -> bool:
 def _describe_rows(found: Tensor, taken: str) -> str:
     """What outputs of more than two dimensions may be, and a wrapper that makes them fit."""
     if found.ndim == 3:
-        return (
-            "One per token, as language models have? Choose one, here the last. "
-            + _show_wrapper(f"{taken}[:, -1]")
+        said, taken = (
+            "token, as language models have? Choose one, here the last.",
+            f"{taken}[:, -1]",
         )
-    dimensions = ", ".join(str(index) for index in range(2, found.ndim))
-    return "One per pixel, as in segmentation? Choose one or take means. " + _show_wrapper(
-        f"{taken}.mean(({dimensions}))"
-    )
+    else:
+        dimensions = ", ".join(map(str, range(2, found.ndim)))
+        said = "pixel, as in segmentation? Choose one or take means."
+        taken = f"{taken}.mean(({dimensions}))"
+    return f"One per {said} {_show_wrapper(taken)}"
 
 
 def _show_wrapper(taken: str) -> str:

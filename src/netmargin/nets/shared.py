@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from ..errors import ArgumentError, DataError, ModelError, NetmarginError
+from .named_inputs import tensors_of
 
 Shared = TypeVar("Shared")
 
@@ -155,11 +156,10 @@ class Sameness:
         self._model, self._active = model, processes_sharing() > 1
         self._data = hashlib.blake2b(digest_size=16)
 
-    def add(self, x: Tensor, y: Tensor) -> None:
+    def add(self, x: Any, y: Tensor) -> None:
         """Count a batch in; its size counts as well."""
         if self._active:
-            for tensor in (x, y):
-                self._data.update(digest_of(tensor))
+            self._data.update(digest_of(x, y))
 
     def describe(self) -> dict[str, bytes]:
         """The digests by what they are of."""
@@ -188,10 +188,10 @@ def require_same(found: list[dict[str, bytes]]) -> None:
             )
 
 
-def digest_of(*tensors: Tensor, size: int = 16) -> bytes:
-    """A digest of the values, the shapes and the types of tensors, of `size` bytes."""
+def digest_of(*inputs: Any, size: int = 16) -> bytes:
+    """A digest of values, shapes and types of tensors or inputs of any kind, of `size` bytes."""
     digest = hashlib.blake2b(digest_size=size)
-    for tensor in tensors:
+    for tensor in tensors_of(inputs):
         own = tensor.detach().cpu().contiguous()
         digest.update(f"{tuple(own.shape)}{own.dtype}".encode())
         if own.numel():

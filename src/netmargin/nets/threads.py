@@ -1,13 +1,15 @@
 """The number of threads: one where a step is too short to be shared."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from threadpoolctl import threadpool_limits
-from torch import Tensor, nn
+from torch import nn
 
-from .model import in_mode, scores
+from .named_inputs import tensors_of
 
 WORTH_SHARING = 1e8
 """Multiplications in a forward pass on one batch from which threads are worth their coordination:
@@ -50,27 +52,11 @@ def one_thread_of_blas() -> Iterator[None]:
         yield
 
 
-def work_of(model: nn.Module, x: Tensor) -> float:
-    """Return a lower estimate of the multiplications of a forward pass on the batch x.
+def work_of(model: nn.Module, x: Any) -> float:
+    """A rough number of multiplications of a forward pass on the batch x.
 
-    Modules with a weight are counted, on two samples, since statistics of a batch of one do not
-    exist; every parameter counts once per sample at least, for modules of one's own that use theirs
-    in another way. Raises what the model raises.
+    Each parameter counts once for each sample, those of convolutions at each place of the inputs.
     """
-    total, few = 0, x[:2]
-
-    def count(module: nn.Module, inputs: tuple, output: object) -> None:
-        nonlocal total
-        weight = getattr(module, "weight", None)
-        if isinstance(weight, Tensor) and isinstance(output, Tensor) and weight.ndim > 1:
-            total += output.numel() * weight[0].numel()
-
-    # Counted on a run rather than from shapes: convolutions repeat their weight at each position.
-    hooks = [module.register_forward_hook(count) for module in model.modules()]
-    try:
-        with in_mode(model, training=False), torch.no_grad():
-            scores(model, few)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return float(max(total / len(few), sum(p.numel() for p in model.parameters())) * len(x))
+    places = max(math.prod(tensors_of(x)[0].shape[2:]), 1)
+    per_sample = sum(p.numel() * (places if p.ndim > 2 else 1) for p in model.parameters())
+    return float(per_sample * len(x))

@@ -26,13 +26,7 @@ def hold_nan(values: Tensor) -> bool:
 
 
 def euclidean_norm(values: Tensor) -> float:
-    """The root of the sum of squares, in float64 whatever the type of the numbers.
-
-    Examples
-    --------
-    >>> euclidean_norm(torch.tensor([[3.0, 4.0]]))
-    5.0
-    """
+    """The root of the sum of squares, in float64 whatever the type of the numbers."""
     values = where_float64_is(values.detach())
     parts = values.reshape(-1).split(_PART) if values.numel() > _PART else (values,)
     norms = [torch.linalg.vector_norm(part, dtype=torch.float64).item() for part in parts]

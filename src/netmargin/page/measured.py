@@ -17,6 +17,7 @@ from ..nets.arrays import Arrays
 from ..nets.data import Data, batches, read_model_and_data
 from ..nets.labels import Labels
 from ..nets.model import in_mode, scores
+from ..nets.named_inputs import as_one_tensor, tensors_of
 
 _ALL_RIVALS = 20
 """Up to so many classes every one is looked at as a rival, with a backward pass each."""
@@ -104,9 +105,13 @@ def open_split(name: str, model: Any, data: Data) -> tuple[nn.Module, Arrays]:
             " several times. Give a pair (X, y), or a DataLoader."
         )
     try:
-        return read_model_and_data(model, data)
+        net, samples = read_model_and_data(model, data)
     except DataError as error:
         raise DataError(f"{name}: {str(error).removeprefix('the data: ')}") from error
+    if samples.X.is_floating_point():
+        net, X = as_one_tensor(net, samples.X)
+        return net, Arrays(X, samples.y)
+    return net, samples
 
 
 def analyse_net(model: nn.Module, samples: Arrays) -> Homogeneity:
@@ -140,10 +145,11 @@ def measure_split(
     # Where there are no distances, the rival is the next best answer.
     rivals = best_other if found is None else found.rivals
     answers = torch.where(report.q > 0, report.labels, best_other)
-    return Measured(key, samples.X.detach().cpu(), report, answers, rivals, why)
+    shown = tensors_of(samples.X)[0]  # of inputs by name the first
+    return Measured(key, shown.detach().cpu(), report, answers, rivals, why)
 
 
-def token_layer(model: nn.Module, X: Tensor) -> nn.Module | None:
+def token_layer(model: nn.Module, X: Any) -> nn.Module | None:
     """The first embedding of a net whose inputs are whole numbers, else None."""
     if X.is_floating_point():
         return None

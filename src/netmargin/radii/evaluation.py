@@ -20,6 +20,7 @@ from ..margins import measure
 from ..nets.arrays import Arrays
 from ..nets.data import Data, read_model_and_data, takes_data
 from ..nets.model import require_repeatable, scores, with_gradients
+from ..nets.named_inputs import as_one_tensor
 from ..nets.net_on_samples import NetOnSamples
 from ..nets.threads import fitting_threads, one_thread_of_blas, work_of
 from ..result import Status
@@ -150,6 +151,8 @@ def robustness(
     tol = check_number("tol", tol, above=0, below=1)
     time_limit = check_number("time_limit", time_limit, at_least=0, optional=True)
     model, samples = read_model_and_data(model, data)
+    model, X = as_one_tensor(model, samples.X)
+    samples = Arrays(X, samples.y)
     scored = NetOnSamples(model, _prepare_inputs(samples))
     net, samples = scored.twin, scored.samples
     _freeze(net)

@@ -7,9 +7,8 @@ from torch import nn
 from ..core.arguments import check_choice, check_number
 from ..losses import Loss, as_loss
 from ..margins import measure
-from ..nets.data import Data, as_arrays, pack_data, takes_data
+from ..nets.data import Data, as_arrays, takes_data
 from ..nets.model import with_gradients
-from ..nets.named_inputs import view_with_fields
 from .following import RegularizationPath, follow_path
 from .objective import MarginObjective, RegularizedObjective
 
@@ -87,14 +86,13 @@ def regularization_path(
     Source: Wei et al. 2018, (2.1) with the mean loss, as its proofs have it, and Theorem 2.1.
     """
     r, norm = check_number("r", r, above=0), check_choice("norm", norm, ("global", "layers"))
-    fields, samples = pack_data(data)
-    samples, chosen = as_arrays(samples), as_loss(loss)
+    samples, chosen = as_arrays(data), as_loss(loss)
 
     def row(objective: RegularizedObjective) -> dict:
         return measure(objective.twin, samples, loss=chosen).to_dict()
 
     def make(model: nn.Module) -> RegularizedObjective:
-        return MarginObjective(view_with_fields(model, fields), samples, chosen, r, norm)
+        return MarginObjective(model, samples, chosen, r, norm)
 
     return follow_path(
         make_model,

@@ -14,7 +14,7 @@ from ..homogeneity import analyse
 from ..losses import Loss
 from ..margins import MarginReport, measure
 from ..nets.arrays import Arrays
-from ..nets.data import Opened, batches
+from ..nets.data import batches
 from ..nets.labels import Labels
 from ..nets.model import in_mode, noise_of, require_differentiable
 from ..nets.row_order import in_order
@@ -47,7 +47,7 @@ class Run:
         full = len(data) if isinstance(data, Arrays) else 1
         self.batch_size = full if batch_size is None else batch_size
         # The same samples, which a loader that shuffles gives in the order of its data set here.
-        self.measured = data if isinstance(data, Arrays) else Opened(in_order(data))
+        self.measured = data if isinstance(data, Arrays) else in_order(data)
         self.measured_at_once = _MEASURED_AT_ONCE
         self.history = History()
         self.randomness = Randomness(data, model)

@@ -1,0 +1,97 @@
+"""One pass over data that scores every batch, for all that is measured of margins."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ..core.memory import advise_on_memory
+from ..core.progress import Progress
+from ..nets.arrays import Arrays
+from ..nets.data import batches
+from ..nets.labels import ClassNames, Labels
+from ..nets.model import in_mode
+from ..nets.probabilities import Doubt, doubt_scores
+from ..nets.shared import Sameness, is_own_batch, join_shares, require_same, writes_for_all
+from .of_outputs import class_indices, margins, require_finite_margins
+
+Found = TypeVar("Found")
+Opened = TypeVar("Opened")
+
+
+class ScoredBatch(NamedTuple):
+    """A batch as the net scored it: margins `hard` and `soft` and `classes`, (N,) each.
+
+    `point` is what the scores `outputs` (N, C) may be differentiated in, and `targets` are encoded
+    labels on their device.
+    """
+
+    point: Tensor
+    outputs: Tensor
+    targets: Tensor
+    hard: Tensor
+    soft: Tensor
+    classes: Tensor
+
+
+def pass_over(
+    model: nn.Module,
+    samples: Arrays | Iterable,
+    batch_size: int,
+    names: ClassNames,
+    *,
+    score: Callable[[Any], tuple[Tensor, Tensor]],
+    begin: Callable[[Any, Tensor, Doubt], Opened],
+    compute: Callable[[ScoredBatch], Found],
+    progress: str = "",
+) -> tuple[list[Found], Opened, Doubt]:
+    """What `compute` finds in every batch, what `begin` finds in the first, and doubts about it.
+
+    `score` maps inputs to a point and the scores of it, `begin` takes the first inputs, scores and
+    doubts. The net is in evaluation mode and gradients are off. Of processes that share the samples
+    each computes its own batches, and all return the whole. `progress` is what is shown meanwhile.
+    """
+    total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
+
+    def work() -> tuple[list[tuple[int, Found]], Opened, Doubt, dict[str, bytes]]:
+        labels: Labels | None = None
+        parts: list[tuple[int, Found]] = []
+        measured, same = 0, Sameness(model)
+        shown = bool(progress) and writes_for_all()
+        with in_mode(model, training=False), torch.no_grad(), Progress(shown, progress) as display:
+            for index, (x, y) in enumerate(batches(samples, batch_size, model)):
+                same.add(x, y)
+                # The first batch is scored by every process: the net is examined on it, and the
+                # number of outputs says which labels there may be.
+                if labels is not None and not is_own_batch(index):
+                    labels.encode(y)  # checked together with those of the other batches
+                    measured += len(y)
+                    continue
+                left = None if total is None else total - index
+                display.draw(index, left, f"batch {index + 1}" + (f" of {total}" if total else ""))
+                with advise_on_memory(len(x)):
+                    point, graph = score(x)
+                    outputs = graph.detach()
+                    # After the forward pass, whose errors name their cause better.
+                    if labels is None:
+                        doubt = doubt_scores(model, x, outputs)
+                        first = begin(x, outputs, doubt)
+                        names.require_number(outputs.shape[1])
+                        labels = Labels(outputs.shape[1])
+                    targets = labels.encode(y).to(outputs.device)
+                    hard, soft = margins(outputs, targets)
+                    require_finite_margins(soft, measured=measured)
+                    measured += len(soft)
+                    if is_own_batch(index):
+                        classes = class_indices(targets, outputs.shape[1])
+                        batch = ScoredBatch(point, graph, targets, hard.cpu(), soft, classes)
+                        parts.append((index, compute(batch)))
+        return parts, first, doubt, same.describe()
+
+    shares = join_shares(work)
+    require_same([digests for *_, digests in shares])
+    parts = sorted((part for own, *_ in shares for part in own), key=lambda part: part[0])
+    _, first, doubt, _ = shares[0]
+    return [found for _, found in parts], first, doubt
